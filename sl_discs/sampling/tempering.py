@@ -93,20 +93,24 @@ def round_trips(exchanged: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
     Rung k exchanged with k + 1, or did not, at each of D records; rung 0 is the coldest.
     """
     moments, ladders, rungs = exchanged.shape
-    walker = np.tile(np.arange(rungs), (ladders, 1))
-    # The end that a walker visited last: 0 none, 1 the hottest, 2 the coldest after the hottest.
-    phase = np.zeros((ladders, rungs), np.int8)
-    trips = np.zeros(ladders, np.int64)
-    rows = np.arange(ladders)
+    # In each row, the place that the walker of a rung comes from.
+    source = np.tile(np.arange(ladders * rungs), (moments, 1)).reshape(exchanged.shape)
+    source[:, :, :-1] += exchanged[:, :, :-1]
+    source[:, :, 1:] -= exchanged[:, :, :-1]
+    walker = np.arange(ladders * rungs).reshape(ladders, rungs)
+    ends = np.empty((moments, 2, ladders), np.int64)
     for moment in range(moments):
-        swaps = exchanged[moment]
-        row, low = np.nonzero(swaps)
-        walker[row, low], walker[row, low + 1] = walker[row, low + 1], walker[row, low]
-        cold, hot = walker[:, 0], walker[:, -1]
-        phase[rows, cold] = np.where(phase[rows, cold] == 1, 2, phase[rows, cold])
-        trips += phase[rows, hot] == 2
-        phase[rows, hot] = 1
-    return trips
+        walker = walker.ravel()[source[moment]]
+        ends[moment] = walker[:, :: rungs - 1].T
+    # The visits of each walker to the ends, in their order: a trip ends with a visit to the hottest rung that follows
+    # one to the coldest, unless the walker began there.
+    order = np.argsort(ends, axis=None, kind="stable")
+    visitor, hot = ends.ravel()[order], np.broadcast_to([[False], [True]], ends.shape).ravel()[order]
+    same = visitor[1:] == visitor[:-1]
+    back = visitor[1:][same & hot[1:] & ~hot[:-1]]
+    began_cold = visitor[np.append(True, ~same) & ~hot]
+    trips = np.bincount(back // rungs, minlength=ladders)
+    return trips - np.bincount(began_cold[np.isin(began_cold, back)] // rungs, minlength=ladders)
 
 
 # log Z from the values of f at the temperatures of a ladder: Bennett's acceptance ratio between neighbours.
@@ -120,11 +124,13 @@ def round_trips(exchanged: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
 _BLOCKS = 20
 
 
-def log_ratio(step: float, lower: Float[np.ndarray, "*D"], upper: Float[np.ndarray, "*D"]) -> float:
-    """log Z(b')/Z(b), where the step is b' - b, from f of draws at b and of as many at b'."""
-    below, above = step * np.ravel(lower).astype(np.float64), step * np.ravel(upper).astype(np.float64)
-    least, most = min(below.min(), above.min()), max(below.max(), above.max())
-    return optimize.brentq(lambda c: expit(below - c).sum() - expit(c - above).sum(), least, most)
+def _range(below: Float64[np.ndarray, "*D"], above: Float64[np.ndarray, "*D"]) -> tuple[float, float]:
+    return min(below.min(), above.min()), max(below.max(), above.max())
+
+
+def log_ratio(below: Float64[np.ndarray, "*D"], above: Float64[np.ndarray, "*D"]) -> float:
+    """log Z(b')/Z(b) from (b' - b) f of draws at b, and of as many at b'."""
+    return optimize.brentq(lambda c: expit(below - c).sum() - expit(c - above).sum(), *_range(below, above))
 
 
 def log_z_of_ladder(
@@ -139,15 +145,22 @@ def log_z_of_ladder(
     bounds = np.arange(blocks + 1) * values.shape[1] // blocks
     parts = [values[row, a:b] for row in range(len(values)) for a, b in itertools.pairwise(bounds)]
 
-    def from_hot(chosen: list[np.ndarray]) -> float:
-        joined = np.concatenate(chosen)
-        steps = np.diff(inverse)
-        return sum(log_ratio(step, joined[:, k], joined[:, k + 1]) for k, step in enumerate(steps))
-
-    log_z = log_states + from_hot(parts)
+    joined = np.concatenate(parts)
+    starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
+    log_z, without = log_states, np.zeros(len(parts))
+    for rung, step in enumerate(np.diff(inverse)):
+        lower, upper = (step * joined[:, place].astype(np.float64) for place in (rung, rung + 1))
+        ratio = log_ratio(lower, upper)
+        log_z += ratio
+        if len(parts) > 1:
+            # A step of Newton's method from the ratio of all draws to that without a block.
+            below, above = expit(lower - ratio), expit(ratio - upper)
+            excess = np.add.reduceat(below - above, starts)
+            slopes = np.add.reduceat(below * (1 - below) + above * (1 - above), starts)
+            moved = excess / np.maximum(slopes.sum() - slopes, 1e-300)
+            without += np.clip(ratio - moved, *_range(lower, upper))
     if len(parts) == 1:
         return float(log_z), float("inf")
-    without = np.array([from_hot(parts[:k] + parts[k + 1 :]) for k in range(len(parts))])
     return float(log_z), float(np.sqrt((len(parts) - 1) * without.var()))
 
 

@@ -28,6 +28,26 @@ def test_round_trips_where_every_swap_succeeds(rungs):
     assert 10 * rungs - 2 * rungs <= first <= 10 * rungs
 
 
+@pytest.mark.parametrize("rungs", [2, 3, 5])
+def test_round_trips_are_those_of_each_walker(rungs):
+    """Followed one by one, through random swaps of even and odd pairs in turn."""
+    exchanged = np.random.default_rng(rungs).random((400, 3, rungs)) < 0.7
+    for moment in range(400):
+        exchanged[moment, :, (moment + 1) % 2 :: 2] = False
+    exchanged[:, :, -1] = False
+    for ladder, found in enumerate(tempering.round_trips(exchanged)):
+        trips = 0
+        for begin in range(rungs):
+            place, phase = begin, 0
+            for swaps in exchanged[:, ladder]:
+                place += swaps[place] if swaps[place] else -int(place > 0 and swaps[place - 1])
+                if place == 0 and phase == 1:
+                    phase = 2
+                if place == rungs - 1:
+                    trips, phase = trips + (phase == 2), 1
+        assert found == trips > 5
+
+
 def test_no_trip_without_both_ends():
     exchanged = np.zeros((50, 1, 4), bool)
     exchanged[::2, 0, 0] = True  # only the coldest two ever meet
