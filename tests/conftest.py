@@ -1,7 +1,9 @@
 """What all tests share: compiled native loops, and array arguments that are checked against their annotations."""
 
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,13 +12,35 @@ from pathlib import Path
 import numpy as np
 import pytest
 from jaxtyping import install_import_hook
+from llvmlite import binding
 
-# The native loops and XLA's programs are compiled once for all tests, their workers and the commands that they run.
-if "NUMBA_CACHE_DIR" not in os.environ:
-    _FOLDER = tempfile.TemporaryDirectory(prefix="sl_discs-compiled-")
-    os.environ["NUMBA_CACHE_DIR"] = f"{_FOLDER.name}/loops"
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", f"{_FOLDER.name}/programs")
+from sl_discs.cache import Cache
+
+# A folder with more files of compiled code is begun anew; all tests need a tenth of them, in some 50 MB.
+_MOST_KEPT = 50_000
+
+
+def pytest_configure(config):
+    """Has the native loops and XLA's programs compiled once, for all workers, commands and later runs of the tests.
+
+    Nothing stale is found: loops are named by a digest of all sources, programs by all that they are compiled from,
+    and the folder by the processor. `pytest --cache-clear` removes it.
+    """
+    if "NUMBA_CACHE_DIR" in os.environ:
+        return
+    processor = f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
+    name = f"compiled-{hashlib.sha256(processor.encode()).hexdigest()[:16]}"
+    folder = config.cache.mkdir(name) if config.pluginmanager.hasplugin("cacheprovider") else None
+    if folder and sum(1 for _ in folder.rglob("*")) > _MOST_KEPT:
+        shutil.rmtree(folder, ignore_errors=True)
+    if folder is None or Cache(folder).folder is None:  # others could have written to it
+        temporary = tempfile.TemporaryDirectory(prefix="sl_discs-compiled-")
+        config.add_cleanup(temporary.cleanup)
+        folder = temporary.name
+    os.environ["NUMBA_CACHE_DIR"] = f"{folder}/loops"
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", f"{folder}/programs")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+
 
 # Modules that compute on arrays. Those that hold what Numba compiles or what users call with wrong arguments, to be
 # told so in words, are left out.
@@ -31,8 +55,8 @@ install_import_hook([f"sl_discs.{name}" for name in CHECKED], BEARTYPE)
 
 
 @pytest.fixture
-def refusal(capsys, monkeypatch):
-    """The one line with which a command refuses arguments, without a new process, which would import JAX again."""
+def command(capsys, monkeypatch):
+    """Runs `sl-discs` without a new process, which would import JAX again; its exit code, output and errors."""
     import jax
 
     from sl_discs.commands import run
@@ -42,13 +66,23 @@ def refusal(capsys, monkeypatch):
     monkeypatch.chdir(Path(__file__).parents[1])
     monkeypatch.setattr(sys, "path", [*sys.path])
 
-    def refusal(*arguments):
+    def command(*arguments):
         # Fields of configs are looked for among the arguments of the process.
         monkeypatch.setattr(sys, "argv", ["sl-discs", *map(str, arguments)])
         code = main()
         for field in [name for name in run.FLAGS if "." in name]:
             delattr(run.FLAGS, field)
-        out, err = capsys.readouterr()
+        return code, *capsys.readouterr()
+
+    return command
+
+
+@pytest.fixture
+def refusal(command):
+    """The one line with which a command refuses arguments."""
+
+    def refusal(*arguments):
+        code, out, err = command(*arguments)
         assert code == 2 and out == "" and err.startswith("error: ") and err.count("\n") == 1, (code, out, err)
         return err
 

@@ -55,7 +55,7 @@ def drop(bits, node):
 def degeneracy_order(adjacency: Bool[np.ndarray, "n n"]) -> Int64[np.ndarray, "n"]:
     """The nodes so that the last one has the least degree, the one before it in what is left, and so on."""
     order = np.empty(len(adjacency), np.int64)
-    _sort(adjacency, adjacency.sum(axis=1), order)
+    _sort(np.ascontiguousarray(adjacency), adjacency.sum(axis=1), order)
     return order
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import yaml
@@ -80,6 +81,7 @@ def discs_ess(
     return DiscsEss(ess, float(sizes.std()), ess / (length * ess_ratio), ess / seconds, per_evaluation)
 
 
+@jax.jit
 def effective_sample_size(chain: Float[Array, "T B"]) -> Float[Array, "B"]:
     """T / (1 + 2 sum_k (1 - k/T) rho_k), the sum ending before the first negative autocorrelation.
 

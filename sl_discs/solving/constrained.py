@@ -56,7 +56,8 @@ class Descent:
             np.ascontiguousarray(terms.linear, np.float64),
             *(coupling.indptr.astype(np.int32), coupling.indices.astype(np.int32), coupling.data.astype(np.float64)),
             *(columns.indptr.astype(np.int32), columns.indices.astype(np.int32), columns.data.astype(np.int64)),
-            *(source.low, source.high, _NEGLIGIBLE * terms.largest()),
+            # Columns of a table are compiled for as another type.
+            *(np.ascontiguousarray(source.low), np.ascontiguousarray(source.high), _NEGLIGIBLE * terms.largest()),
         )
 
     def __call__(self, states: Int8[np.ndarray, "B N"], seconds: float | None = None) -> Int8[np.ndarray, "B N"]:

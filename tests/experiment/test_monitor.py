@@ -66,7 +66,7 @@ def test_numbers_of_any_size(tmp_path):
 def test_curves_are_those_of_the_record(tmp_path, short_calls):  # noqa: F811
     """Three graphs in batches of two and one; an interrupted run has the curves of the whole; same bits."""
     dataset = random_dataset(3)
-    settings = dataclasses.replace(SETTINGS, instances_per_batch=2, checkpoint_every_s=0.0)
+    settings = dataclasses.replace(SETTINGS, instances_per_batch=2, checkpoint_every_s=0.0, engine="cpu")
 
     def play(folder, checkpoints=None, tell=lambda name, steps: None):
         monitor = folder and Monitor(folder, "host 1 of 2")

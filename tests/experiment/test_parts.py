@@ -39,7 +39,9 @@ def test_what_is_not_a_part(text):
 def records_of(dataset, share):
     graphs, index = ([getattr(dataset, field)[k] for k in share] for field in ("graphs", "index"))
     part = dataclasses.replace(dataset, graphs=graphs, index=index)
-    records = run_methods("mis", part, 1.0001, [method("metropolis")], SETTINGS, lambda name, steps: None)
+    # One instance after the other, so that all shares run the same program.
+    settings = dataclasses.replace(SETTINGS, instances_per_batch=1)
+    records = run_methods("mis", part, 1.0001, [method("metropolis")], settings, lambda name, steps: None)
     return records | {"the same again": records["metropolis"]}
 
 
@@ -94,14 +96,17 @@ def test_another_number_of_parts_is_refused(tmp_path):
         Part(1, 2).folder(tmp_path / "whole")
 
 
-def start(folder, part, *more, cache):
-    command = [
-        sys.executable, "-m", "sl_discs.main_sampling", "--config=configs/experiment/maxcut/ba.py",
-        "--model_config=configs/model/maxcut_config.py", "--model_config.graph_type=ba",
-        "--model_config.cfg_str=r-ba-4-n-16-20", f"--config.experiment.save_root={folder}",
-        "--config.experiment.num_instances=5", "--config.experiment.batch_size=4", *more,
-        *([f"--part={part}"] if part else []),
+def arguments_of(folder, part, *more):
+    return [
+        "--config=configs/experiment/maxcut/ba.py", "--model_config=configs/model/maxcut_config.py",
+        "--model_config.graph_type=ba", "--model_config.cfg_str=r-ba-4-n-16-20",
+        f"--config.experiment.save_root={folder}", "--config.experiment.num_instances=5",
+        "--config.experiment.batch_size=4", *more, *([f"--part={part}"] if part else []),
     ]  # fmt: skip
+
+
+def start(folder, part, *more, cache):
+    command = [sys.executable, "-m", "sl_discs.main_sampling", *arguments_of(folder, part, *more)]
     environment = dict(os.environ, JAX_PLATFORMS="cpu", SL_DISCS_CACHE=str(cache))
     return subprocess.Popen(
         command, cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -115,16 +120,25 @@ def end(process):
     return out
 
 
-SHORT = ("--samplers=metropolis", "--config.experiment.chain_length=200", "--engine=reference")
+SHORT = (
+    "--samplers=metropolis", "--config.experiment.chain_length=200", "--engine=reference",
+    "--config.experiment.instances_per_batch=1",
+)  # fmt: skip
 
 
-def test_a_whole_run_and_two_parts(tmp_path):
+def test_a_whole_run_and_two_parts(tmp_path, command, monkeypatch):
     """The same arrays, bit for bit; the part that ends last joins them."""
-    alone = start(tmp_path / "1", None, *SHORT, cache=tmp_path / "c")
-    second = end(start(tmp_path / "2", "2/2", *SHORT, cache=tmp_path / "c"))
-    assert second == "part 2 of 2: done; missing: 1\n" and not (tmp_path / "2" / "results.json").exists()
-    first = end(start(tmp_path / "2", "1/2", *SHORT, cache=tmp_path / "c"))
-    assert "5 instances" in first and "2 parts" in first and "5 instances" in end(alone)
+    monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path / "c"))
+
+    def run(folder, part):
+        code, out, err = command("run", *arguments_of(tmp_path / folder, part, *SHORT))
+        assert code == 0, err
+        return out
+
+    assert "5 instances" in run("1", None)
+    assert run("2", "2/2") == "part 2 of 2: done; missing: 1\n" and not (tmp_path / "2" / "results.json").exists()
+    first = run("2", "1/2")
+    assert "5 instances" in first and "2 parts" in first
     assert digests(tmp_path / "1") == digests(tmp_path / "2") and not (tmp_path / "2" / "parts").exists()
 
 

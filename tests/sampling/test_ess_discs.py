@@ -6,6 +6,9 @@ import pytest
 from sl_discs.errors import InputError
 from sl_discs.sampling.ess import discs_ess, distances, effective_sample_size
 
+# Traces have one of two shapes, for each of which a program is compiled.
+LENGTH, CHAINS = 1_000, 2_000
+
 
 def autoregression(a: float, length: int, chains: int) -> np.ndarray:
     """Stationary chains x_t = a x_{t-1} + noise, whose effective sample size is length (1 - a)/(1 + a)."""
@@ -20,9 +23,8 @@ def autoregression(a: float, length: int, chains: int) -> np.ndarray:
 @pytest.mark.parametrize("a", [0.0, 0.5, 0.8])
 def test_effective_sample_size_of_an_autoregression(a):
     """The sum ends at the first negative correlation, which is noise: it is 12 % too long at most (seed fixed)."""
-    length = 1_000
-    found = float(np.mean(1 / np.asarray(effective_sample_size(autoregression(a, length, 2_000)))))
-    assert 0.97 < found * length * (1 - a) / (1 + a) < 1.12
+    found = float(np.mean(1 / np.asarray(effective_sample_size(autoregression(a, LENGTH, CHAINS)))))
+    assert 0.97 < found * LENGTH * (1 - a) / (1 + a) < 1.12
 
 
 def test_effective_sample_size_term_by_term():
@@ -41,18 +43,19 @@ def test_effective_sample_size_term_by_term():
 @pytest.mark.parametrize("ratio", [0.5, 0.25])
 def test_the_four_figures(ratio):
     """Burn-in is left out, however far off it is; steps and evaluations are scaled by the ratio."""
-    trace = autoregression(0.5, 2_000, 3)
-    cut = int(2_000 * ratio)
+    cut = int(LENGTH * ratio / (1 - ratio))
+    length = cut + LENGTH
+    trace = autoregression(0.5, length, CHAINS)
     trace[:cut] += 1e3
     found = discs_ess(trace, seconds=4.0, evaluations=8_000, ess_ratio=ratio)
     assert found.ess == pytest.approx(float(np.mean(effective_sample_size(trace[cut:]))), rel=1e-6)
-    assert found.per_step == pytest.approx(found.ess / (2_000 * ratio))
+    assert found.per_step == pytest.approx(found.ess / (length * ratio))
     assert found.per_second == pytest.approx(found.ess / 4)
     assert found.per_evaluation == pytest.approx(found.ess / (8_000 * ratio))
 
 
 def test_a_frozen_chain_counts_as_one_sample():
-    assert discs_ess(np.full((100, 2), 7.0), 1.0, 100).ess == 1
+    assert discs_ess(np.full((120, 5), 7.0), 1.0, 120).ess == pytest.approx(1)
 
 
 def test_too_short_a_trace_is_refused():

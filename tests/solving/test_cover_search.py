@@ -1,5 +1,6 @@
 """The local search on vertex covers: always covers, smallest ones on small graphs, and a fair rival of annealing."""
 
+import functools
 import itertools
 
 import networkx as nx
@@ -21,6 +22,7 @@ def graph_of(given: nx.Graph) -> Graph:
     return graph_from_networkx(given, "graph")
 
 
+@functools.cache
 def planted(groups: int, size: int, constraints: int, seed: int) -> tuple[Graph, np.ndarray]:
     """A graph of model RB with a planted independent set of one node in each group, which is a largest one.
 

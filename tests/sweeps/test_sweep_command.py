@@ -47,7 +47,7 @@ def checked(sweep, extra=()):
     return arguments
 
 
-def command(what, *arguments, **variables):
+def in_process_of_its_own(what, *arguments, **variables):
     environment = os.environ | {"JAX_PLATFORMS": "cpu"} | variables
     return subprocess.run(
         [sys.executable, "-m", "sl_discs", "sweep", what, *map(str, arguments)],
@@ -117,7 +117,7 @@ def test_a_sampler_of_ones_own_is_imported_by_every_run(tmp_path):
     (tmp_path / "sweep.py").write_text(
         SWEEP.format(model="mis", graph_type='"graph_type": "satlib",', more="").replace("gwg", "own_gwg")
     )
-    listed = command("list", f"--sweep={tmp_path / 'sweep.py'}", f"--import={tmp_path / 'own_gwg.py'}")
+    listed = in_process_of_its_own("list", f"--sweep={tmp_path / 'sweep.py'}", f"--import={tmp_path / 'own_gwg.py'}")
     assert listed.returncode == 0, listed.stderr
     assert listed.stdout.count(f"--import={tmp_path / 'own_gwg.py'} ") == 2
     assert "own_config.py:own_gwg " in listed.stdout and "own_config.py:sl_own_gwg " in listed.stdout
@@ -223,14 +223,16 @@ def test_the_states_as_a_table(tmp_path):
     ]
 
 
-def test_one_run_from_the_command_line(tmp_path):
+def test_one_run_from_the_command_line(tmp_path, command, monkeypatch):
+    monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path))
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     arguments = [f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}"]
     short = ["--config.experiment.chain_length=200", "--config.experiment.batch_size=2", "--engine=reference"]
-    done = command("run", *arguments, "--sweep_index=5", "--", *short, SL_DISCS_CACHE=str(tmp_path))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 of 1 runs are done" in done.stdout
-    collected = command("collect", *arguments, "--", *short)
-    assert collected.returncode == 0 and "11 of 12 runs are not done" in collected.stdout
+    code, out, err = command("sweep", "run", *arguments, "--sweep_index=5", "--", *short)
+    assert code == 0, out + err
+    assert "1 of 1 runs are done" in out
+    code, out, err = command("sweep", "collect", *arguments, "--", *short)
+    assert code == 0 and "11 of 12 runs are not done" in out, err
     (row,) = json.loads((tmp_path / "out" / "collect.json").read_text())["rows"]
     (path,) = (tmp_path / "out").glob("5_*/results.json")
     results = json.loads(path.read_text())
@@ -267,11 +269,13 @@ def test_twelve_real_runs_one_command_killed(tmp_path):
     assert [killed.stdout.readline() for _ in range(3)][-1].endswith(": started\n")  # started, done, started
     killed.kill()
     killed.communicate()
-    codes = [command("run", *arguments, "--parallel=2", *short, SL_DISCS_CACHE=str(tmp_path)).returncode]
-    codes += [command("run", *arguments, *short, SL_DISCS_CACHE=str(tmp_path)).returncode]
+    codes = [
+        in_process_of_its_own("run", *arguments, "--parallel=2", *short, SL_DISCS_CACHE=str(tmp_path)).returncode
+    ]
+    codes += [in_process_of_its_own("run", *arguments, *short, SL_DISCS_CACHE=str(tmp_path)).returncode]
     assert codes == [0, 0]
-    assert "12 in total: 12 done" in command("status", *arguments, *short).stdout
-    assert command("collect", *arguments, *short).returncode == 0
+    assert "12 in total: 12 done" in in_process_of_its_own("status", *arguments, *short).stdout
+    assert in_process_of_its_own("collect", *arguments, *short).returncode == 0
     rows = json.loads((tmp_path / "out" / "collect.json").read_text())["rows"]
     assert len(rows) == 12
     for row in rows:
@@ -298,11 +302,11 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bits(tmp_path):
         time.sleep(0.05)
     sweep.terminate()
     assert sweep.wait() == 75
-    status = command("status", *arguments, *long).stdout
+    status = in_process_of_its_own("status", *arguments, *long).stdout
     assert "run 5 missing: interrupted; it continues from its checkpoint" in status
-    assert command("run", *arguments, *long, SL_DISCS_CACHE=str(tmp_path)).returncode == 0
+    assert in_process_of_its_own("run", *arguments, *long, SL_DISCS_CACHE=str(tmp_path)).returncode == 0
     arguments[1] = f"--save_root={tmp_path / 'whole'}"
-    assert command("run", *arguments, *long, SL_DISCS_CACHE=str(tmp_path)).returncode == 0
+    assert in_process_of_its_own("run", *arguments, *long, SL_DISCS_CACHE=str(tmp_path)).returncode == 0
     ours, whole = (np.load(next(tmp_path.glob(f"{folder}/5_*/trajectory.npz"))) for folder in ("out", "whole"))
     for name in whole.files:
         np.testing.assert_array_equal(ours[name], whole[name])

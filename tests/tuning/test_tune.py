@@ -50,16 +50,11 @@ def start(cwd, *arguments):
     )
 
 
-def finish(process):
-    out, err = process.communicate(timeout=300)
-    return process.returncode, out, err
-
-
-def test_the_command(tmp_path):
+def test_the_command(tmp_path, command, refusal, monkeypatch):
     (tmp_path / "small.py").write_text(CONFIG)
-    code, out, err = finish(
-        start(tmp_path, *SMALL, "--sampler=metropolis", "--trials=2", "--try_first=linear:0.4:0.1")
-    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path / "cache"))
+    code, out, err = command("tune", *SMALL, "--sampler=metropolis", "--trials=2", "--try_first=linear:0.4:0.1")
     assert code == 0, err
     assert "trial 1: " in out and "saved tuned/maxcut/ba/r-ba-4-n-16-20/metropolis.json" in out
     file = tmp_path / "tuned/maxcut/ba/r-ba-4-n-16-20/metropolis.json"
@@ -76,24 +71,14 @@ def test_the_command(tmp_path):
     tried = {"t_schedule": "linear", "init_temperature": 0.4, "cooling": 0.25, "resample_every": 0}
     assert study.trials[1].params == tried
 
-    null = start(
-        tmp_path,
-        *SMALL,
-        "--sampler=sl_metropolis",
-        "--null",
-        "--trials=2",
-        "--storage=null.journal",
-        f"--start={file}",
-    )
-    refused = start(tmp_path, *SMALL, "--sampler=metropolis", "--chains=3")
-    code, out, err = finish(null)
+    null = "--sampler=sl_metropolis", "--null", "--trials=2", "--storage=null.journal", f"--start={file}"
+    code, out, err = command("tune", *SMALL, *null)
     assert code == 0 and "metropolis as found" in out, err
     found = json.loads(file.with_name("sl_metropolis_null.json").read_text())
     assert found["sampler"]["tilt"] is False
     assert found["experiment"] == json.loads(file.read_text())["experiment"]
     assert found["search"]["tuned_base"]["paired"]["n"] == 3
-    code, out, err = finish(refused)
-    assert code == 2 and out == "" and "chains 2 there, 3 here" in err and len(err.strip().splitlines()) == 1
+    assert "chains 2 there, 3 here" in refusal("tune", *SMALL, "--sampler=metropolis", "--chains=3")
 
 
 def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
@@ -101,8 +86,8 @@ def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
     search = start(tmp_path, *SMALL, "--sampler=metropolis", "--trials=100000")
     assert any("trial 0: " in line for line in search.stdout)
     search.send_signal(signal.SIGUSR1)
-    code, _, err = finish(search)
-    assert code == 75 and "the same command, run again, continues from tuning.journal" in err
+    _, err = search.communicate(timeout=300)
+    assert search.returncode == 75 and "the same command, run again, continues from tuning.journal" in err
     study = optuna.load_study(study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all", storage=journal(tmp_path))
     states = [trial.state.name for trial in study.trials]
     assert states[0] == "COMPLETE" and states[-1] == "FAIL" and "RUNNING" not in states
