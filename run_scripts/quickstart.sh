@@ -21,8 +21,8 @@ step() {
 step "1. The largest cut of a graph, with proof" solve "$graph" --problem=maxcut
 step "2. Independent sets of this graph, drawn at a temperature; the last line is the verdict" \
   sample "$graph" --problem=mis --penalty=3 --temperature=0.4 --draws=2000 --report=results/quickstart.html
-# sigma=2 localizes: the final samples are draws. It is not the best setting for optimisation, nor is the default.
-step "3. Path auxiliary sampling with and without localization: 32 chains of 10,000 steps on each of eight graphs" run \
+step "3. Path auxiliary sampling with and without localization: 32 chains of 10,000 steps on each of eight graphs, at
+   sigma=2, a tilt so strong that chains end in draws; it costs solutions, as docs/does_localization_help.md shows" run \
   --config=configs/experiment/mis/er_density.py \
   --config.experiment.num_instances=8 \
   --model_config=configs/model/mis_config.py \
