@@ -268,7 +268,8 @@ def pooled(found: Mapping[str, Any]) -> str:
 
 
 TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "localization": localization, "solve": solve, "solve-10": solve, "updates": updates, "networkx": networkx, "tilt": tilt, "pooled": pooled,
+    "localization": localization, "solve": solve, "solve-10": solve, "updates": updates, "networkx": networkx,
+    "tilt": tilt, "pooled": pooled,
 }  # fmt: skip
 
 
