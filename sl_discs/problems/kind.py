@@ -167,6 +167,12 @@ class Kind(abc.ABC):
         """
         raise InputError(f"variables of a problem {self.name!r} cannot be fixed; those of two values can")
 
+    def excluded(
+        self, source: Any, state: Int8[np.ndarray, "N"], free: Bool[np.ndarray, "N"]
+    ) -> tuple[int, int] | None:
+        """Two variables that are not free and whose values no feasible state has both; None: none is known."""
+        return None
+
     def violated(self, source: Any, state: Int8[np.ndarray, "N"]) -> list[str]:
         """The constraints that do not hold at a state, in words; none where problems of this kind have none."""
         return []

@@ -171,8 +171,8 @@ class Problem(Generic[Source]):
           values: by label, 0 and 1, or -1 and 1 for `ising`.
 
         Raises:
-          InputError: an unknown label, another value, no variable is left, a constraint cannot hold any more, or
-            variables have several values.
+          InputError: an unknown label, another value, no variable is left, two of the values conflict, a constraint
+            cannot hold any more, or variables have several values.
         """
         known = set(self.labels)
         unknown = [label for label in values if label not in known]
@@ -183,6 +183,13 @@ class Problem(Generic[Source]):
             raise InputError(f"{self.name}: all variables are fixed; `value` tells the value of a whole answer")
         low = -1 if self.spins else 0
         state = self.as_state([values.get(label, low) for label in self.labels])
+        excluded = self._kind.excluded(self.source, state, free)
+        if excluded is not None:
+            one, other = (self.labels[place] for place in excluded)
+            raise InputError(
+                f"{self.name}: {one!r} and {other!r} conflict: no answer to {self.kind} has {values[one]} at one and "
+                f"{values[other]} at the other; leave one out"
+            )
         kind, source = self._kind.fixed(self.source, self.penalty, state, free)
         labels = [label for label, left in zip(self.labels, free, strict=True) if left]
         return Problem(kind, self.name, in_order(labels), source)
