@@ -245,7 +245,7 @@ class Problem(Generic[Source]):
             place = int(np.argmax(wrong))
             known = f"{low} or 1" if several is None else f"a whole number from 0 to {several[place] - 1}"
             raise InputError(
-                f"{self.name}: the sample's value at {self.labels[place]!r} is {values[place]}; expected {known}"
+                f"{self.name}: the value at {self.labels[place]!r} is {values[place]}; expected {known}"
             )
         return (values > 0 if several is None else values).astype(np.int8)
 

@@ -117,7 +117,7 @@ def test_constraints_that_are_decided_leave_the_problem():
     ("values", "message"),
     [
         ({"z": 1}, "'z' is not a label"),
-        ({"a": 2}, "value at 'a' is 2; expected 0 or 1"),
+        ({"a": 2}, "qubo: the value at 'a' is 2; expected 0 or 1"),
         ({"a": 1, "b": 0}, "all variables are fixed"),
     ],
 )
