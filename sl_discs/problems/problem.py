@@ -244,9 +244,7 @@ class Problem(Generic[Source]):
         if wrong.any():
             place = int(np.argmax(wrong))
             known = f"{low} or 1" if several is None else f"a whole number from 0 to {several[place] - 1}"
-            raise InputError(
-                f"{self.name}: the value at {self.labels[place]!r} is {values[place]}; expected {known}"
-            )
+            raise InputError(f"{self.name}: the value at {self.labels[place]!r} is {values[place]}; expected {known}")
         return (values > 0 if several is None else values).astype(np.int8)
 
     def as_values(self, states: np.ndarray) -> Int8[np.ndarray, "*B N"]:

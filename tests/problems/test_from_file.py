@@ -69,10 +69,11 @@ def test_models_with_constraints(tmp_path, capsys):
     paths[0].write_text(LP)
     with dimod.lp.loads(LP).to_file() as file:
         paths[1].write_bytes(file.read())
-    for path in paths:
+    for path, best in zip(paths, (7, -7), strict=True):  # in a CQM dimod has changed the sign
         problem = sl_discs.read(path)
         result = sl_discs.solve(problem)
-        assert problem.name == "model" and result.best_value == -7 and result.optimal
+        assert problem.maximise == (best > 0)
+        assert problem.name == "model" and result.best_value == best and result.optimal
         assert result.best_sample == {"x": 1, "y": 0, "z": 1}
         answer = tmp_path / "answer.json"
         assert (
@@ -82,12 +83,29 @@ def test_models_with_constraints(tmp_path, capsys):
         assert "3 variables, 2 constraints" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("word", ["Minimize", "MIN", "minimum", "Maximize", "max", "Maximum"])
+def test_the_sense_and_values_of_an_lp_file_are_its_own(tmp_path, word):
+    """3 x + 2 y + 4 z + x y, also where comments come first."""
+    pytest.importorskip("dimod")
+    (tmp_path / "m.lp").write_text(f"\\ Maximize\n\n \\ min x\n{LP.replace('Maximize', f'{word} ', 1)}")
+    problem = sl_discs.read(tmp_path / "m.lp")
+    assert problem.maximise == word.lower().startswith("max")
+    assert [problem.value({"x": 1, "y": y, "z": z}) for y, z in ((0, 0), (1, 0), (0, 1), (1, 1))] == [3, 6, 7, 10]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "arguments", "message"),
     [
         ("m.lp", LP, {"problem": "mis"}, "a model with constraints; leave out problem"),
         ("m.lp", LP.replace("Binary", "General"), {}, "the variable 'x' is INTEGER"),
-        ("m.lp", "Minimize\n obj: x +\nSubject To\n c: x >=\nEnd\n", {}, "m.lp: dimod cannot read it|no variables"),
+        ("m.lp", "Minimize\n obj: x +\nSubject To\n c: x >=\nEnd\n", {}, "m.lp: dimod cannot read it"),
+        (
+            "m.lp",
+            "Minimise stuff\nx y\n",
+            {},
+            "m.lp: not an LP file .* first word is 'Minimise'; begin it with",
+        ),
+        ("m.lp", "\\ nothing else", {}, "m.lp: not an LP file .*: its first word is ''"),
         ("m.cqm", "nothing", {}, "m.cqm: dimod cannot read it"),
         ("missing/m.lp", None, {}, "cannot be read"),
     ],
