@@ -162,6 +162,11 @@ BAD = {
         "neither symmetric nor triangular",
     ),
     "dense weights that differ": (sl_discs.maxcut, (np.array([[0.0, 1], [2, 0]]),), "directed"),
+    "a NaN weight between labels": (
+        sl_discs.maxcut,
+        (nx.Graph([("b", "c", {"weight": 1.0}), ("a", ("b", 1), {"weight": NAN})]),),
+        r"the weight of edge \('a', \('b', 1\)\) is nan; expected a finite number",
+    ),
     "a dense NaN": (sl_discs.mis, (np.array([[0, NAN], [NAN, 0]]),), "the adjacency matrix is nan at 0, 1"),
     "a dense matrix of words": (sl_discs.mis, (np.full((3, 3), "a"),), "has dtype <U1; expected numbers"),
     "a matrix of no nodes": (sl_discs.mis, (np.zeros((0, 0)),), "empty"),
