@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
@@ -388,6 +389,11 @@ def read_graph(
     kind: str, given: Any, weights: Any, num_nodes: int | None, name: str, *, weighted: bool
 ) -> tuple[str, Sequence[Hashable], Graph]:
     """The name, labels and graph of a problem from any of the forms that the constructors take."""
+    if isinstance(given, str | os.PathLike):
+        raise InputError(
+            f"{kind}: {os.fspath(given)!r} is text where a graph is expected; read a file with "
+            f"sl_discs.read({os.fspath(given)!r}, {kind!r})"
+        )
     given = _dense_as_sparse(name or kind, given)
     whole = is_networkx(given) or isinstance(given, Graph) or is_sparse(given)
     if whole and not (weights is None and num_nodes is None):

@@ -153,6 +153,7 @@ BAD = {
     "a NaN weight": (sl_discs.maxcut, ([[0, 1]], [NAN]), r"weight of edge \(0, 1\) is nan"),
     "too few weights": (sl_discs.maxcut, ([[0, 1], [1, 2]], [1.0]), "weights for 2 edges"),
     "an edge twice": (sl_discs.maxcut, ([[0, 1], [1, 0]],), "more than once"),
+    "the name of a file": (sl_discs.maxcut, ("G1.rudy",), r"read a file with sl_discs.read\('G1.rudy', 'maxcut'\)"),
     "edges of strings": (sl_discs.mis, ([["a", "b"]],), "networkx"),
     "ragged edges": (sl_discs.mis, ([[0, 1], [2]],), "rectangular"),
     "a dense loop": (sl_discs.maxcut, (np.ones((3, 3)),), "self-loop at node 0; clear the diagonal"),
