@@ -37,6 +37,7 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.figures import or_warn
 from sl_discs.experiment.settings import ENGINES
+from sl_discs.problems.kind import KINDS
 from sl_discs.solving.options import check_options
 from sl_discs.solving.report import (
     Answer,
@@ -148,7 +149,8 @@ def _summary(result: Result, read_s: float, verified: str) -> str:
         f", reached by {int((result.values == result.best_value).sum())} of {chains} chains" if chains > 1 else ""
     )
     proved = f"; {proof(result)}" if result.bound is not None else ""
-    lines = [f"best{so_far} {result.best_value:,.12g}{reached}; {verified}{proved}"]
+    best = KINDS[result.kind].value_in_words(result.best_value)
+    lines = [f"best{so_far} {best}{reached}; {verified}{proved}"]
     if result.presolved:
         lines.append(f"reductions: {result.presolved}")
     if result.rounds:

@@ -177,6 +177,16 @@ class Kind(abc.ABC):
         """The constraints that do not hold at a state, in words; none where problems of this kind have none."""
         return []
 
+    def violation(self, violated: list[str]) -> str:
+        """What is wrong with an answer that violates these constraints, in words."""
+        others = len(violated) - 1
+        more = f" and {others} more constraint{'s' if others > 1 else ''}" if others else ""
+        return f"not verified: the answer violates {violated[0]}{more}"
+
+    def value_in_words(self, value: float) -> str:
+        """A value, perhaps with what it counts."""
+        return f"{value:,.12g}"
+
     @abc.abstractmethod
     def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
         """A function that repairs and evaluates states exactly; what depends only on the source is prepared once."""
