@@ -67,7 +67,8 @@ define.string(
     "A sampler, such as metropolis, gibbs, exchange, gwg, path_auxiliary or dmala, sl_ and one of these, or auto.",
 )
 define.integer("steps", None, "Steps of each chain; the default depends on the sampler and the problem's size.")
-define.float("time_limit", None, "Seconds for building the model and sampling; one annealing fills them.")
+words = "Seconds for building the model and sampling, which it fills; compiling for the first time comes on top."
+define.float("time_limit", None, words)
 define.float("target", None, "Stop once a value this good is found.")
 define.integer("chains", None, "Number of chains; default: 32, fewer where time is short.")
 define.list(

@@ -7,6 +7,7 @@ import pytest
 import sl_discs
 from sl_discs import InputError
 from sl_discs.commands.main import main
+from sl_discs.commands.problem_file import read_problems
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.graph import Graph
 
@@ -81,6 +82,13 @@ def test_models_with_constraints(tmp_path, capsys):
             and main(["", "check", str(path), str(answer)]) == 0
         )
         assert "3 variables, 2 constraints" in capsys.readouterr().out
+
+
+def test_a_single_constraint_is_counted_as_one(tmp_path):
+    pytest.importorskip("dimod")
+    (tmp_path / "m.lp").write_text(LP.replace(" c2: x - z >= 0\n", ""))
+    ([one], _) = read_problems(tmp_path / "m.lp", None, None)
+    assert str(one) == "m: constrained of m.lp, 3 variables, 1 constraint"
 
 
 @pytest.mark.parametrize("word", ["Minimize", "MIN", "minimum", "Maximize", "max", "Maximum"])

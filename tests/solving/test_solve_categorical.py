@@ -149,8 +149,8 @@ def test_bad_problems_are_refused(make, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"engine": "cpu"}, "engine is 'cpu', which cannot run Metropolis: it only supports variables of two values"),
-        ({"sampler": "exchange"}, "Exchange only samples variables of two values"),
+        ({"engine": "cpu"}, "engine is 'cpu', which cannot run metropolis: it only supports variables of two values"),
+        ({"sampler": "exchange"}, "sampler is 'exchange': it only samples variables of two values"),
         ({"initial_states": [3] * 10}, "value at 0 is 3; expected a whole number from 0 to 2"),
         ({"initial_states": [0.5] * 10}, "value at 0 is 0.5; expected a whole number from 0 to 2"),
         ({"initial_states": [0] * 9}, "shape"),
