@@ -148,6 +148,8 @@ def keywords(given: Iterable[str], arguments: Collection[str], sampler: str, fie
         if name not in fields:
             near = difflib.get_close_matches(name, [*arguments, *fields])
             meant = f"did you mean {' or '.join(near)}? " if near else ""
+            if name == "beta" and "temperature" in arguments:
+                meant = "use temperature = 1/beta; "
             raise InputError(
                 f"there is no argument {name!r}, and sampler {sampler!r} has no field {name!r}; "
                 f"{meant}its fields: {', '.join(fields) or 'none'}"

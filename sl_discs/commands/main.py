@@ -88,5 +88,5 @@ def _help_page(before: str) -> str:
             lines = [f"  {name.removeprefix(before):{width}}  {words}" for name, words in listed]
             parts.append("\n".join([f"{group}:", *lines]))
     return "\n\n".join(
-        [*parts, f"{program} COMMAND --help describes a command, and sl-discs --version tells the version.\n"]
+        [*parts, f"{program} COMMAND --help describes a command, and sl-discs --version prints the version.\n"]
     )

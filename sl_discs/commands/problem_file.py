@@ -56,7 +56,7 @@ class Read(NamedTuple):
 def define_flags(define: Any) -> None:
     """Adds the flags that describe a file, and the fields of a sampler; `define` as of `own_flags`."""
     problems = [*ON_GRAPHS, *FORM_PROBLEMS]
-    words = "Problem to pose. Required for a graph; known for a file of a model, and mis for a SAT formula."
+    words = "Problem to solve. Required for a graph; known for a file of a model, and mis for a SAT formula."
     define.enum("problem", None, problems, words)
     define_format(define)
     define.boolean("weights", False, "Use the weights of nodes in FILE, in mis, maxclique and vertex_cover.")
@@ -130,8 +130,8 @@ def read_problems(
     begin = time.perf_counter()
     if is_constrained(path):
         problem = read_constrained(path, kind, format, penalty, weights)
-        constraints = problem.source.names if isinstance(problem.source, ConstrainedForm) else ()
-        size = f"{problem.num_variables:,} variables, {len(constraints):,} constraints"
+        count = len(problem.source.names) if isinstance(problem.source, ConstrainedForm) else 0
+        size = f"{problem.num_variables:,} variables, {count:,} constraint{'' if count == 1 else 's'}"
         return [Read(problem, (("file", path.name), ("size", size)))], time.perf_counter() - begin
     expected_s = path.stat().st_size / _READ_BYTES_PER_S if path.is_file() else 0.0
     if time_limit is not None and expected_s > time_limit:

@@ -37,6 +37,7 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.figures import or_warn
 from sl_discs.experiment.settings import ENGINES
+from sl_discs.problems.kind import KINDS
 from sl_discs.solving.options import check_options
 from sl_discs.solving.report import (
     Answer,
@@ -66,7 +67,8 @@ define.string(
     "A sampler, such as metropolis, gibbs, exchange, gwg, path_auxiliary or dmala, sl_ and one of these, or auto.",
 )
 define.integer("steps", None, "Steps of each chain; the default depends on the sampler and the problem's size.")
-define.float("time_limit", None, "Seconds for building the model and sampling; one annealing fills them.")
+words = "Seconds for building the model and sampling, which it fills; compiling for the first time comes on top."
+define.float("time_limit", None, words)
 define.float("target", None, "Stop once a value this good is found.")
 define.integer("chains", None, "Number of chains; default: 32, fewer where time is short.")
 define.list(
@@ -148,7 +150,8 @@ def _summary(result: Result, read_s: float, verified: str) -> str:
         f", reached by {int((result.values == result.best_value).sum())} of {chains} chains" if chains > 1 else ""
     )
     proved = f"; {proof(result)}" if result.bound is not None else ""
-    lines = [f"best{so_far} {result.best_value:,.12g}{reached}; {verified}{proved}"]
+    best = KINDS[result.kind].value_in_words(result.best_value)
+    lines = [f"best{so_far} {best}{reached}; {verified}{proved}"]
     if result.presolved:
         lines.append(f"reductions: {result.presolved}")
     if result.rounds:

@@ -37,13 +37,13 @@ class Reference(Engine):
 
     def obstacle(self, sampler, several_values=False):
         if several_values and not sampler.several_values:
-            return f"{type(sampler).__name__} only samples variables of two values"
+            return "it only samples variables of two values"
         return None
 
     def prepare(self, model, sampler, batch, program):
         """Compiles for each number of intervals and steps on first use."""
         if obstacle := self.obstacle(sampler, model.sites.several):
-            raise InputError(obstacle)
+            raise InputError(f"{type(sampler).__name__}: {obstacle}")
         mesh = self.mesh or make_mesh()
         check_ladder(program, batch.keys.mcmc.shape[1], mesh.shape[DEVICE_CHAINS])
         levels = program.levels and _filled(program.levels)

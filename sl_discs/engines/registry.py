@@ -15,6 +15,7 @@ from jax._src import xla_bridge  # the only way to ask whether JAX is in use
 from sl_discs.engines.base import Engine
 from sl_discs.errors import InputError
 from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.registry import registered_name
 
 AUTO = "auto"
 # Modules are imported on first use, since that of `cpu` imports a compiler.
@@ -66,11 +67,11 @@ def choose_engine(wanted: str, sampler: Sampler, several_values: bool = False) -
         obstacle = engine.obstacle(sampler, several_values)
     if obstacle is None:
         return engine, note if wanted == AUTO else ""
+    name = registered_name(type(sampler))
     if engine.name == "reference":
-        raise InputError(obstacle, "sampler")
+        raise InputError(f"sampler is {name!r}: {obstacle}", "sampler")
     raise InputError(
-        f"engine is {wanted!r}, which cannot run {type(sampler).__name__}: {obstacle}; choose {AUTO!r} or "
-        "'reference'",
+        f"engine is {wanted!r}, which cannot run {name}: {obstacle}; choose {AUTO!r} or 'reference'",
         "engine",
     )
 

@@ -1,6 +1,7 @@
 """Progress of a run: a bar on a terminal, or one line per minute in a log, for instance in chain-steps.
 
-The first line of a long run comes early, and every line estimates the remaining time.
+The first line of a long run comes early, and every line estimates the remaining time, from the time without
+compilation.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ class Advance(Protocol):
         """Reports that `done` more units of a sampler are done; `words` describe all units so far."""
 
 
+def _compiled() -> float:
+    """Seconds that this thread has spent compiling; 0 where nothing that compiles is imported."""
+    module = sys.modules.get("sl_discs.engines.compiled")
+    return module.compile_seconds() if module else 0.0
+
+
 class _Bar:
     """A bar of tqdm, which says that code is compiled until the first units are done."""
 
@@ -31,8 +38,12 @@ class _Bar:
 
         self._bar = tqdm(total=total, desc=title, unit=unit, unit_scale=True, file=sys.stderr)
         self.close = self._bar.close
+        self._compiled = _compiled()
 
     def update(self, done: int, words: str) -> None:
+        before, self._compiled = self._compiled, _compiled()
+        self._bar.start_t += self._compiled - before
+        self._bar.last_print_t += self._compiled - before
         shown = "compiling" if done == self._bar.n == 0 else words
         if shown != (self._bar.postfix or ""):
             self._bar.set_postfix_str(shown)
@@ -45,6 +56,7 @@ class _Log:
     def __init__(self, title: str, total: int | None, unit: str):
         self._title, self._total, self._unit = title, total, unit
         self._done, self._last = 0, time.monotonic()
+        self._compiled = _compiled()
         self._shown, self._wait = 0, _EARLY_S
 
     def update(self, done: int, words: str) -> None:
@@ -54,11 +66,12 @@ class _Log:
             return
         left = math.inf
         if self._total and self._done > self._shown:
-            left = (self._total - self._done) * (now - self._last) / (self._done - self._shown)
+            working = now - self._last - (_compiled() - self._compiled)
+            left = (self._total - self._done) * max(working, 0.0) / (self._done - self._shown)
         if self._wait == _EARLY_S and not _EVERY_S <= left < math.inf:
             self._wait = _EVERY_S
             return
-        self._last, self._shown, self._wait = now, self._done, _EVERY_S
+        self._last, self._shown, self._wait, self._compiled = now, self._done, _EVERY_S, _compiled()
         part = f" of {self._total:,} ({self._done / self._total:.0%})" if self._total else ""
         rest = f", about {_in_words(left)} left" if 0 < left < math.inf else ""
         sys.stderr.write(f"{self._title}: {self._done:,}{part}{self._unit}{rest}{words and f', {words}'}\n")

@@ -91,7 +91,10 @@ class Graph:
             check_sum(name, weights[np.isfinite(weights)])
             if not np.isfinite(weights).all():
                 row = int(np.argmax(~np.isfinite(weights)))
-                raise InputError(f"{name}: the weight of edge {tuple(int(v) for v in edges[row])} is {weights[row]}")
+                raise InputError(
+                    f"{name}: the weight of edge {tuple(int(v) for v in edges[row])} is {weights[row]}; "
+                    "expected a finite number"
+                )
         if reference is not None and not np.isfinite(reference):
             reference = None
         if node_weights is not None:
@@ -238,7 +241,7 @@ def graph_from_networkx(
 
     Raises:
       InputError: `graph` is not a graph, is directed or a multigraph, is not simple, has a weight on only some edges
-        or one that is not a number, or the two directions of an edge disagree.
+        or one that is not a finite number, or the two directions of an edge disagree.
     """
     if not (is_networkx(graph) or isinstance(graph, PickledGraph)):
         raise InputError(f"{name}: a {type(graph).__name__} where a networkx graph is expected")
@@ -263,6 +266,10 @@ def graph_from_networkx(
     weights = real_array(f"{name}: weights", weights)
     if 0 < len(weights) < len(source):
         raise InputError(f"{name}: some edges have a weight and some have none; give every edge one")
+    wrong = np.flatnonzero(~np.isfinite(weights))
+    if len(wrong):
+        edge = tuple(labels[ends[wrong[0]]] for ends in (source, target))
+        raise InputError(f"{name}: the weight of edge {edge} is {weights[wrong[0]]}; expected a finite number")
     weights = weights if len(weights) else np.ones(len(source))
     edges, weights = _one_direction(name, np.array([source, target], dtype=np.int64), weights)
     return Graph.from_arrays(name, len(labels), edges, weights if weighted else None, reference)

@@ -145,6 +145,12 @@ class ColoringKind(PottsKind):
     def violated(self, source: PottsForm, state: Int8[np.ndarray, "N"]) -> list[str]:
         return [f"edge {u}-{v}" for u, v in source.pairs[source.equal(state)].tolist()]
 
+    def violation(self, violated: list[str]) -> str:
+        return f"not a proper colouring: {self.value_in_words(len(violated))}, the first on {violated[0]}"
+
+    def value_in_words(self, value: float) -> str:
+        return f"{value:,.12g} conflict{'' if value == 1 else 's'}"
+
 
 COLORING = ColoringKind(
     name="coloring",

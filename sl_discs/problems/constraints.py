@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Int8
 from scipy import sparse
 
-from sl_discs.errors import InputError, check_label, real, real_array, whole
+from sl_discs.errors import InputError, boolean, check_label, real, real_array, whole
 from sl_discs.instances.form import ConstrainedForm, QuadraticForm, check_sum
 from sl_discs.models.terms import Coefficients, form_coefficients
 from sl_discs.problems.kind import PENALTY, FormKind
@@ -255,14 +255,15 @@ _LARGEST_DENOMINATOR = 10_000
 
 
 @timed
-def from_cqm(cqm: Any, *, name: str = "cqm") -> Problem:
-    """A dimod constrained quadratic model of binary variables, to be minimised, with its own labels and order.
+def from_cqm(cqm: Any, *, maximise: bool = False, name: str = "cqm") -> Problem:
+    """A dimod constrained quadratic model of binary variables, with its own labels and order.
 
     Spins s are replaced by 2x - 1 without rounding, so that answers have 1 for spin 1 and 0 for spin -1.
 
     Args:
       cqm: a `dimod.ConstrainedQuadraticModel` whose variables are BINARY or SPIN and whose constraints are linear
         with rational coefficients, which are scaled to whole numbers.
+      maximise: whether the largest value of its objective is the best; otherwise the smallest one is.
       name: used in results.
 
     Raises:
@@ -280,7 +281,10 @@ def from_cqm(cqm: Any, *, name: str = "cqm") -> Problem:
             raise InputError(f"{name}: the variable {label!r} is {kind}; only BINARY and SPIN ones are supported")
     spins = {label for label, kind in types.items() if kind == "SPIN"}
     constraints = [_constraint(name, word, one, spins) for word, one in cqm.constraints.items()]
-    return with_constraints(name, in_order(labels), _objective(name, cqm.objective, labels, spins), constraints)
+    form = dataclasses.replace(
+        _objective(name, cqm.objective, labels, spins), maximise=boolean(f"{name}: maximise", maximise)
+    )
+    return with_constraints(name, in_order(labels), form, constraints)
 
 
 def _objective(name: str, model: Any, labels: list, spins: set[Hashable]) -> QuadraticForm:

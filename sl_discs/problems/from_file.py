@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import os
+import re
 from pathlib import Path
 
 from sl_discs.errors import InputError
@@ -68,9 +69,8 @@ def is_constrained(path: str | os.PathLike) -> bool:
 def read_constrained(
     path: str | os.PathLike, problem: str | None, format: str | None, penalty: float | None, weights: bool
 ) -> Problem:
-    """The problem of a file with constraints, which is minimised; InputError as of `read`, or without dimod.
-
-    What an LP file maximises is minimised with the opposite sign.
+    """The problem of a file with constraints: in the sense of an LP file, and minimised from a CQM; InputError as of
+    `read`, or without dimod.
     """
     path = Path(path)
     if problem not in (None, "qubo", "constrained") or format is not None or penalty is not None or weights:
@@ -79,16 +79,37 @@ def read_constrained(
         dimod = importlib.import_module("dimod")
     except ImportError:
         raise InputError(f"{path}: reading it needs dimod; install it with: pip install dimod") from None
+    maximise = False
     try:
         if path.suffix.lower() == ".lp":
-            cqm = dimod.lp.loads(path.read_text())
+            maximise, model = _sense_and_rest(path, path.read_text())
+            # Of what a file maximises, dimod changes the sign.
+            cqm = dimod.lp.loads(f"Minimize\n {model}")
         else:
             cqm = dimod.ConstrainedQuadraticModel.from_file(path.read_bytes())
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except InputError:
+        raise
     except Exception as error:  # whatever its parsers meet
-        raise InputError(f"{path}: dimod cannot read it ({' '.join(str(error).split())[:200]})") from None
-    return from_cqm(cqm, name=path.stem)
+        words = " ".join(str(error).split())[:200]
+        raise InputError(f"{path}: dimod cannot read it ({words}); correct the file") from None
+    return from_cqm(cqm, maximise=maximise, name=path.stem)
+
+
+# The words with which an LP file begins that dimod knows; it takes any other file for an empty model.
+_SENSES = {word: word.startswith("max") for word in ("min", "minimize", "minimum", "max", "maximize", "maximum")}
+
+
+def _sense_and_rest(path: Path, text: str) -> tuple[bool, str]:
+    """Whether an LP file maximises, and what follows that word, without comments; InputError if it is no LP file."""
+    first, rest = (*re.sub(r"\\.*", "", text).split(maxsplit=1), "", "")[:2]
+    if first.lower() not in _SENSES:
+        raise InputError(
+            f"{path}: not an LP file that dimod understands: its first word is {first[:40]!r}; "
+            "begin it with Minimize or Maximize"
+        )
+    return _SENSES[first.lower()], rest
 
 
 def check_colors(kind: str | None, colors: int | None) -> None:

@@ -49,6 +49,23 @@ class Edges(NamedTuple):
         """Whether each edge joins two chosen nodes."""
         return chosen[self.u] & chosen[self.v]
 
+    def first_inside(self, chosen: Bool[np.ndarray, "N"]) -> tuple[int, int] | None:
+        """The ends of the first edge that joins two chosen nodes; None where there is none."""
+        inside = np.flatnonzero(self.inside(chosen))
+        return (int(self.u[inside[0]]), int(self.v[inside[0]])) if len(inside) else None
+
+    def first_missing(self, chosen: Bool[np.ndarray, "N"]) -> tuple[int, int] | None:
+        """The first two chosen nodes that are not joined; None where there are none."""
+        inside = self.inside(chosen)
+        joined = np.bincount(np.concatenate([self.u[inside], self.v[inside]]), minlength=len(chosen))
+        apart = np.flatnonzero(chosen & (joined < np.count_nonzero(chosen) - 1))
+        if not len(apart):
+            return None
+        others = chosen.copy()
+        others[apart[0]] = False
+        others[self.v[self.u == apart[0]]] = others[self.u[self.v == apart[0]]] = False
+        return int(apart[0]), int(np.argmax(others))
+
     def num_inside(self, chosen: Bool[np.ndarray, "N"]) -> int:
         """How many edges join two chosen nodes."""
         return int(np.count_nonzero(self.inside(chosen)))
@@ -91,6 +108,7 @@ class GraphKind(Kind):
       count: the exact objective of a feasible choice.
       violations: number of constraints that a choice violates; at least one if it is infeasible.
       repair: makes an infeasible choice feasible.
+      conflict: two of the nodes that are surely chosen or surely left out which no feasible choice has so, or None.
       improve: what makes feasible choices of a graph at least as good by an exact local search; it is None, or
         returns None, where there is none.
       bound: an objective that no choice is better than, found in about so many seconds; None: not known, or nothing
@@ -111,6 +129,7 @@ class GraphKind(Kind):
     count: Callable[[Edges, Chosen], float] = set_size
     violations: Callable[[Edges, Chosen], int] = lambda edges, chosen: 0
     repair: Callable[[Edges, Chosen], Chosen] = lambda edges, chosen: chosen
+    conflict: Callable[[Edges, Chosen, Chosen], tuple[int, int] | None] = lambda edges, chosen, left_out: None
     improve: Callable[[Graph], Callable[[Chosen], Chosen] | None] | None = None
     bound: Callable[[Graph, float], float | None] | None = None
     whole: Callable[[Graph], bool] | None = None
@@ -191,6 +210,10 @@ class GraphKind(Kind):
     def recounted_of(self, source: Graph) -> str:
         exactly = "" if source.node_weights is None else "; weights of nodes as given, summed in exact arithmetic"
         return self.recounted + exactly
+
+    def excluded(self, source, state, free):
+        chosen = state.astype(bool)
+        return self.conflict(Edges.of(source), chosen & ~free, ~chosen & ~free)
 
     def fixed(self, source, penalty, state, free):
         """A `qubo` with penalties: what is left of a graph has numbers at its nodes, of either sign."""

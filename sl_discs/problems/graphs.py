@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
@@ -45,6 +46,7 @@ MIS = GraphKind(
     model=lambda graph, penalty: Coefficients(_node_weights(graph), graph.edges, graph.lighter_ends(), -penalty),
     violations=Edges.num_inside,
     repair=lambda edges, chosen: drop_conflicts(chosen, edges.ends[edges.inside(chosen)], edges.node_weights),
+    conflict=lambda edges, chosen, left_out: edges.first_inside(chosen),
     improve=lambda graph: TwoImprovement(graph.num_nodes, graph.edges, graph.node_weights),
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.independent_set:reduce_sets",
@@ -192,6 +194,7 @@ MAXCLIQUE = GraphKind(
     repair=lambda edges, chosen: drop_conflicts(
         chosen, edges.ends[edges.inside(chosen)], edges.node_weights, joined=True
     ),
+    conflict=lambda edges, chosen, left_out: edges.first_missing(chosen),
     improve=_maxclique_improve,
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.clique:reduce_maxclique",
@@ -261,6 +264,7 @@ VERTEX_COVER = GraphKind(
     model=_vertex_cover_model,
     violations=lambda edges, chosen: edges.num_inside(~chosen),
     repair=lambda edges, chosen: ~drop_conflicts(~chosen, edges.ends[edges.inside(~chosen)], edges.node_weights),
+    conflict=lambda edges, chosen, left_out: edges.first_inside(left_out),
     improve=_vertex_cover_improve,
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.independent_set:reduce_sets",
@@ -385,6 +389,11 @@ def read_graph(
     kind: str, given: Any, weights: Any, num_nodes: int | None, name: str, *, weighted: bool
 ) -> tuple[str, Sequence[Hashable], Graph]:
     """The name, labels and graph of a problem from any of the forms that the constructors take."""
+    if isinstance(given, str | os.PathLike):
+        raise InputError(
+            f"{kind}: {os.fspath(given)!r} is text where a graph is expected; read a file with "
+            f"sl_discs.read({os.fspath(given)!r}, {kind!r})"
+        )
     given = _dense_as_sparse(name or kind, given)
     whole = is_networkx(given) or isinstance(given, Graph) or is_sparse(given)
     if whole and not (weights is None and num_nodes is None):

@@ -167,9 +167,25 @@ class Kind(abc.ABC):
         """
         raise InputError(f"variables of a problem {self.name!r} cannot be fixed; those of two values can")
 
+    def excluded(
+        self, source: Any, state: Int8[np.ndarray, "N"], free: Bool[np.ndarray, "N"]
+    ) -> tuple[int, int] | None:
+        """Two variables that are not free and whose values no feasible state has both; None: none is known."""
+        return None
+
     def violated(self, source: Any, state: Int8[np.ndarray, "N"]) -> list[str]:
         """The constraints that do not hold at a state, in words; none where problems of this kind have none."""
         return []
+
+    def violation(self, violated: list[str]) -> str:
+        """What is wrong with an answer that violates these constraints, in words."""
+        others = len(violated) - 1
+        more = f" and {others} more constraint{'s' if others > 1 else ''}" if others else ""
+        return f"not verified: the answer violates {violated[0]}{more}"
+
+    def value_in_words(self, value: float) -> str:
+        """A value, perhaps with what it counts."""
+        return f"{value:,.12g}"
 
     @abc.abstractmethod
     def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:

@@ -171,8 +171,8 @@ class Problem(Generic[Source]):
           values: by label, 0 and 1, or -1 and 1 for `ising`.
 
         Raises:
-          InputError: an unknown label, another value, no variable is left, a constraint cannot hold any more, or
-            variables have several values.
+          InputError: an unknown label, another value, no variable is left, two of the values conflict, a constraint
+            cannot hold any more, or variables have several values.
         """
         known = set(self.labels)
         unknown = [label for label in values if label not in known]
@@ -183,6 +183,13 @@ class Problem(Generic[Source]):
             raise InputError(f"{self.name}: all variables are fixed; `value` tells the value of a whole answer")
         low = -1 if self.spins else 0
         state = self.as_state([values.get(label, low) for label in self.labels])
+        excluded = self._kind.excluded(self.source, state, free)
+        if excluded is not None:
+            one, other = (self.labels[place] for place in excluded)
+            raise InputError(
+                f"{self.name}: {one!r} and {other!r} conflict: no answer to {self.kind} has {values[one]} at one and "
+                f"{values[other]} at the other; leave one out"
+            )
         kind, source = self._kind.fixed(self.source, self.penalty, state, free)
         labels = [label for label, left in zip(self.labels, free, strict=True) if left]
         return Problem(kind, self.name, in_order(labels), source)
@@ -237,9 +244,7 @@ class Problem(Generic[Source]):
         if wrong.any():
             place = int(np.argmax(wrong))
             known = f"{low} or 1" if several is None else f"a whole number from 0 to {several[place] - 1}"
-            raise InputError(
-                f"{self.name}: the sample's value at {self.labels[place]!r} is {values[place]}; expected {known}"
-            )
+            raise InputError(f"{self.name}: the value at {self.labels[place]!r} is {values[place]}; expected {known}")
         return (values > 0 if several is None else values).astype(np.int8)
 
     def as_values(self, states: np.ndarray) -> Int8[np.ndarray, "*B N"]:

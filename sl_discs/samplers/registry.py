@@ -121,6 +121,14 @@ def base_name(name: str, *, variants: bool = True) -> str:
     return base
 
 
+def registered_name(kind: type[Sampler]) -> str:
+    """The name by which a class is registered, itself or as what a factory returns; otherwise its own."""
+    for name, factory in _FACTORIES.items():
+        if factory is kind or inspect.signature(factory).return_annotation in (kind, kind.__name__):
+            return name
+    return kind.__name__
+
+
 def sampler_fields(name: str) -> dict[str, Any]:
     """Config fields of a base sampler with their defaults."""
     parameters = inspect.signature(_FACTORIES[base_name(name)]).parameters.values()

@@ -133,8 +133,7 @@ def verification(problem: Problem, result: Result) -> tuple[bool, str]:
         return False, f"not verified: recomputed, the value of the answer is {value:.17g}"
     violated = problem.violated(result.best_sample)
     if violated:
-        more = f" and {len(violated) - 1} more constraints" if len(violated) > 1 else ""
-        return False, f"not verified: the answer violates {violated[0]}{more}"
+        return False, KINDS[problem.kind].violation(violated)
     if not result.feasible:
         return False, "not verified: the answer violates constraints"
     return True, f"verified: {KINDS[problem.kind].recounted_of(problem.source)}"
@@ -147,7 +146,7 @@ def proof(result: Result) -> str:
     if result.bound is None:
         return f"no bound: {result.bound_by}" if result.bound_by else ""
     if result.gap is not None and result.gap > _FAR:
-        return f"no useful bound: that by {result.bound_by} is {100 * result.gap:,.0f} % off"
+        return f"no useful bound ({100 * result.gap:,.0f} % off)"
     gap = "" if result.gap is None else f", a gap of {100 * result.gap:.3g} %"
     return f"no answer is better than {result.bound:,.12g}{gap}, by {result.bound_by}"
 
@@ -168,7 +167,7 @@ def _section(number: int, run: Run) -> str:
     several = f" ({reached} of {len(result.values)} chains reached it)" if len(result.values) > 1 else ""
     return f"""<section>
 <h1>{KINDS[problem.kind].title_of(problem.source)}: {html.escape(problem.name)}</h1>
-<p class="answer">{said} <strong>{result.best_value:,.12g}</strong>{several}<br>
+<p class="answer">{said} <strong>{KINDS[problem.kind].value_in_words(result.best_value)}</strong>{several}<br>
 <span class="{"good" if good else "bad"}">{"✓" if good else "✗"} {words}</span><br>
 {proof(result)}</p>
 {_plots(number, run)}

@@ -13,6 +13,7 @@ that only looks plausible on a benchmark does not pass.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,8 +21,9 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import stats
 
+from sl_discs.batching import over_chains
 from sl_discs.models.base import TargetModel
-from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.base import Chain, Sampler
 from sl_discs.testing.cases import Case, Law, enumerate_law, standard_cases
 
 # Pearson's chi-squared test of counts, with cells that are large enough for it.
@@ -74,6 +76,31 @@ def _for_batches(sampler, chains: int):
     return sampler, built
 
 
+def _check_kernel(sampler: Sampler, case: Case) -> None:
+    """That a `Sampler` can be a static argument, and that its kernel returns what the next step takes."""
+    who, root = type(sampler).__name__, jnp.zeros(2, jnp.uint32)
+    if dataclasses.is_dataclass(sampler) and not sampler.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        raise ConformanceError(f"{who} is not frozen; decorate it with @dataclasses.dataclass(frozen=True)")
+    x, target = jnp.asarray(case.start, jnp.int8), case.target.masked(jnp.asarray(case.mask))
+    one = Chain(x, target.init(x), sampler.init_state(len(x)))
+    given = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], one)
+    step = over_chains(lambda number, chain: sampler.kernel(sampler.step_key(root, number), target, chain))
+    found = jax.eval_shape(step, jnp.arange(1), given)
+    if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], Chain)):
+        raise ConformanceError(f"{who}.kernel returns a {type(found).__name__}; return the pair (Chain, Info)")
+    for part, before, after in zip(Chain._fields, given, found[0], strict=True):
+        if _in_words(before) != _in_words(after):
+            raise ConformanceError(
+                f"{who}.kernel returns a chain whose {part} is {_in_words(after)}; "
+                f"expected {_in_words(before)}, as given"
+            )
+
+
+def _in_words(part: Any) -> str:
+    """The shapes and dtypes of a batch of one chain's part, without the batch."""
+    return str(jax.tree.map(lambda leaf: f"{leaf.dtype}{[*leaf.shape[1:]]}", part)).replace("'", "")
+
+
 def _simulate(sampler, case: Case, starts, steps: int, seed: int, warm_up: int):
     """States before and after each step [steps + 1, M, B, N]: M independent batches of B chains."""
     mask = jnp.asarray(case.mask)
@@ -117,7 +144,7 @@ def check_case(
     seed: int = 0,
     false_alarm: float = FALSE_ALARM,
 ) -> None:
-    """Invariance, reversibility, the mask, and that the chain moves, on one target.
+    """The kernel's types, invariance, reversibility, the mask, and that the chain moves, on one target.
 
     Args:
       sampler: with DISCS's calling convention.
@@ -135,6 +162,8 @@ def check_case(
     Raises:
       ConformanceError: the sampler is incorrect.
     """
+    if isinstance(sampler, Sampler):
+        _check_kernel(sampler, case)
     sampler, chains = _for_batches(sampler, chains)
     law = enumerate_law(case.target, case.start)
     rng = np.random.default_rng(seed)

@@ -40,6 +40,25 @@ def test_a_log_of_a_run_that_seems_short_begins_after_a_minute(total, monkeypatc
     assert capsys.readouterr().err == f"gwg: 80{last}\n"
 
 
+@pytest.mark.parametrize("terminal", [False, True])
+def test_estimates_leave_out_compilation(terminal, monkeypatch):
+    """100 s of compilation and 1 s a unit: a run of 100 units has about 90 s left after 10."""
+    stream, now = io.StringIO(), [0.0]
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress, "_compiled", lambda: min(now[0], 100.0))
+    if terminal:
+        pytest.importorskip("tqdm")
+        shown = progress._Bar("gwg", 100, "")
+        shown._bar._time, shown._bar.start_t, shown._bar.last_print_t = lambda: now[0], 0.0, 0.0
+    else:
+        shown = progress._Log("gwg", 100, "")
+    for seconds, done in (0, 0), (110, 10):
+        now[0] = float(seconds)
+        shown.update(done, "")
+    assert ("00:10<01:30" if terminal else "about 90 seconds left") in stream.getvalue()
+
+
 def test_a_terminal_has_bars(monkeypatch):
     pytest.importorskip("tqdm")
     stream = Terminal()

@@ -46,6 +46,13 @@ def test_values_are_those_of_the_whole(seed, kind, count):
     low = -1 if problem.spins else 0
     chosen = rng.choice(size, min(count, size - 1), replace=False)
     values = {problem.labels[k]: int(rng.choice([low, 1])) for k in chosen}
+    places = [problem.labels.index(label) for label in values]
+    states = np.array(list(itertools.product((0, 1), repeat=size)), np.int8)
+    fitting = states[(states[:, places] == [int(value > 0) for value in values.values()]).all(axis=1)]
+    if (problem.evaluate(fitting).states != fitting).any(axis=1).all():
+        with pytest.raises(InputError, match=f"no answer to {kind} has [01] at one and [01] at the other"):
+            problem.fix(values)
+        return
     left = problem.fix(values)
     assert (left.maximise, left.spins) == (problem.maximise, problem.spins)
     assert set(left.labels) == set(problem.labels) - set(values)
@@ -55,6 +62,16 @@ def test_values_are_those_of_the_whole(seed, kind, count):
         assert left.value(sample) == pytest.approx(objective(problem, state), abs=1e-12)
         if kind in ("qubo", "ising", "maxcut"):
             assert left.value(sample) == pytest.approx(problem.value(sample | values), abs=1e-12)
+
+
+def test_the_two_labels_that_conflict_are_named():
+    path = nx.relabel_nodes(nx.path_graph(4), dict(enumerate("abcd")))
+    with pytest.raises(InputError, match="'b' and 'c' conflict: no answer to mis has 1 at one and 1 at the other"):
+        sl_discs.mis(path).fix({"b": 1, "c": 1, "d": 0})
+    with pytest.raises(InputError, match="'b' and 'd' conflict: no answer to maxclique has 1"):
+        sl_discs.maxclique(path).fix({"b": 1, "c": 1, "d": 1})
+    with pytest.raises(InputError, match="'c' and 'd' conflict: no answer to vertex_cover has 0"):
+        sl_discs.vertex_cover(path).fix({"a": 0, "c": 0, "d": 0})
 
 
 def test_draws_given_some_values_are_those_of_the_conditional_distribution():
@@ -100,7 +117,7 @@ def test_constraints_that_are_decided_leave_the_problem():
     ("values", "message"),
     [
         ({"z": 1}, "'z' is not a label"),
-        ({"a": 2}, "value at 'a' is 2; expected 0 or 1"),
+        ({"a": 2}, "qubo: the value at 'a' is 2; expected 0 or 1"),
         ({"a": 1, "b": 0}, "all variables are fixed"),
     ],
 )

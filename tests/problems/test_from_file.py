@@ -7,6 +7,7 @@ import pytest
 import sl_discs
 from sl_discs import InputError
 from sl_discs.commands.main import main
+from sl_discs.commands.problem_file import read_problems
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.graph import Graph
 
@@ -69,10 +70,11 @@ def test_models_with_constraints(tmp_path, capsys):
     paths[0].write_text(LP)
     with dimod.lp.loads(LP).to_file() as file:
         paths[1].write_bytes(file.read())
-    for path in paths:
+    for path, best in zip(paths, (7, -7), strict=True):  # in a CQM dimod has changed the sign
         problem = sl_discs.read(path)
         result = sl_discs.solve(problem)
-        assert problem.name == "model" and result.best_value == -7 and result.optimal
+        assert problem.maximise == (best > 0)
+        assert problem.name == "model" and result.best_value == best and result.optimal
         assert result.best_sample == {"x": 1, "y": 0, "z": 1}
         answer = tmp_path / "answer.json"
         assert (
@@ -82,12 +84,36 @@ def test_models_with_constraints(tmp_path, capsys):
         assert "3 variables, 2 constraints" in capsys.readouterr().out
 
 
+def test_a_single_constraint_is_counted_as_one(tmp_path):
+    pytest.importorskip("dimod")
+    (tmp_path / "m.lp").write_text(LP.replace(" c2: x - z >= 0\n", ""))
+    ([one], _) = read_problems(tmp_path / "m.lp", None, None)
+    assert str(one) == "m: constrained of m.lp, 3 variables, 1 constraint"
+
+
+@pytest.mark.parametrize("word", ["Minimize", "MIN", "minimum", "Maximize", "max", "Maximum"])
+def test_the_sense_and_values_of_an_lp_file_are_its_own(tmp_path, word):
+    """3 x + 2 y + 4 z + x y, also where comments come first."""
+    pytest.importorskip("dimod")
+    (tmp_path / "m.lp").write_text(f"\\ Maximize\n\n \\ min x\n{LP.replace('Maximize', f'{word} ', 1)}")
+    problem = sl_discs.read(tmp_path / "m.lp")
+    assert problem.maximise == word.lower().startswith("max")
+    assert [problem.value({"x": 1, "y": y, "z": z}) for y, z in ((0, 0), (1, 0), (0, 1), (1, 1))] == [3, 6, 7, 10]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "arguments", "message"),
     [
         ("m.lp", LP, {"problem": "mis"}, "a model with constraints; leave out problem"),
         ("m.lp", LP.replace("Binary", "General"), {}, "the variable 'x' is INTEGER"),
-        ("m.lp", "Minimize\n obj: x +\nSubject To\n c: x >=\nEnd\n", {}, "m.lp: dimod cannot read it|no variables"),
+        ("m.lp", "Minimize\n obj: x +\nSubject To\n c: x >=\nEnd\n", {}, "m.lp: dimod cannot read it"),
+        (
+            "m.lp",
+            "Minimise stuff\nx y\n",
+            {},
+            "m.lp: not an LP file .* first word is 'Minimise'; begin it with",
+        ),
+        ("m.lp", "\\ nothing else", {}, "m.lp: not an LP file .*: its first word is ''"),
         ("m.cqm", "nothing", {}, "m.cqm: dimod cannot read it"),
         ("missing/m.lp", None, {}, "cannot be read"),
     ],

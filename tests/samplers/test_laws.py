@@ -16,7 +16,7 @@ from sl_discs.models.base import TargetModel
 from sl_discs.models.quadratic import QuadraticModel
 from sl_discs.samplers import exchange as exchange_module
 from sl_discs.samplers import path as path_module
-from sl_discs.samplers.base import Chain
+from sl_discs.samplers.base import Chain, Sampler
 from sl_discs.samplers.block import BipartiteGibbs, BlockGibbs
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.hams import DHAMS, PDHAMS
@@ -133,6 +133,45 @@ class NeverMoves(Metropolis):
         return jnp.zeros_like(change)
 
 
+@dataclasses.dataclass(frozen=True)
+class ReturnsFloats(Metropolis):
+    """Its x would not fit into the next step of a run."""
+
+    def kernel(self, key, target, chain):
+        chain, info = super().kernel(key, target, chain)
+        return chain._replace(x=chain.x.astype(jnp.float32)), info
+
+
+@dataclasses.dataclass(frozen=True)
+class ReturnsTheChainAlone(Metropolis):
+    """Without the statistics of the step."""
+
+    def kernel(self, key, target, chain):
+        return super().kernel(key, target, chain)[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class CountsInHalves(Metropolis):
+    """Its state has another dtype after a step."""
+
+    def kernel(self, key, target, chain):
+        chain, info = super().kernel(key, target, chain)
+        return chain._replace(state=chain.state._replace(steps=chain.state.steps + 0.5)), info
+
+
+@dataclasses.dataclass
+class Thawed(Sampler):
+    """It cannot be hashed, so no run can compile it."""
+
+    num_chains: int = 1
+
+    def init_state(self, num_sites):
+        return Metropolis().init_state(num_sites)
+
+    def kernel(self, key, target, chain):
+        return Metropolis().kernel(key, target, chain)
+
+
 TILTED, MASKED = standard_cases()[1], standard_cases()[2]
 
 
@@ -154,6 +193,24 @@ TILTED, MASKED = standard_cases()[1], standard_cases()[2]
 def test_broken_samplers_fail(sampler, case, message):
     with pytest.raises(ConformanceError, match=message):
         check_case(sampler, case, **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "message"),
+    [
+        (
+            ReturnsFloats(),
+            r"Floats.kernel returns a chain whose x is float32\[5\]; expected int8\[5\], as given",
+        ),
+        (ReturnsTheChainAlone(), r"kernel returns a Chain; return the pair \(Chain, Info\)"),
+        (CountsInHalves(), r"whose state is Counters\(steps=float32\[\], .* expected Counters\(steps=int32\[\], "),
+        (Thawed(), r"Thawed is not frozen; decorate it with @dataclasses.dataclass\(frozen=True\)"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else type(value).__name__,
+)
+def test_kernels_of_other_types_are_told_in_words(sampler, message):
+    with pytest.raises(ConformanceError, match=message):
+        check_sampler(sampler)
 
 
 def test_a_sequential_scan_is_invariant_and_known_not_to_be_reversible():

@@ -129,7 +129,7 @@ def test_forgotten_chances_of_alternatives_are_found():
 
 
 def test_exchange_is_refused():
-    with pytest.raises(InputError, match="Exchange only samples variables of two values"):
+    with pytest.raises(InputError, match="it only samples variables of two values"):
         check_step(Exchange(), CASES["potts"])
 
 

@@ -517,6 +517,7 @@ def test_other_libraries_and_pictures(tmp_path):
             {"temprature": 2.0},
             "no argument 'temprature', and sampler 'gibbs' has no field 'temprature'; did you mean",
         ),
+        ({"beta": 2.0}, "sampler 'gibbs' has no field 'beta'; use temperature = 1/beta; its fields"),
         ({"method": "localization", "sigmaa": 2.0}, "no field 'sigmaa'; did you mean sigma?"),
         ({"store": "x.npy"}, "store: needs the method"),
         ({"interrupt": 3}, "interrupt is 3"),

@@ -1,5 +1,6 @@
 """Potts models and colourings: exact values, optima by enumeration, and what is refused."""
 
+import dataclasses
 import math
 
 import jax
@@ -12,6 +13,8 @@ import sl_discs
 from sl_discs.errors import InputError
 from sl_discs.experiment.batches import build_batch, plan
 from sl_discs.models.terms import potts_terms
+from sl_discs.problems.categorical import COLORING
+from sl_discs.solving.report import proof, verification
 from sl_discs.testing.cases import states_of
 
 STEPS = {"steps": 300, "chains": 8}
@@ -106,6 +109,15 @@ def test_rounds_fill_a_time_limit():
     assert result.best_value == 18 and result.stopped == "time"
 
 
+def test_an_improper_colouring_is_told_by_its_conflicts():
+    problem, state = sl_discs.coloring(nx.complete_graph(12), 3), np.arange(12) % 3
+    result = sl_discs.solve(problem, steps=1, chains=1, initial_states=state, presolve=False)
+    good, words = verification(problem, result)
+    assert not good and words.startswith("not a proper colouring: 18 conflicts, the first on edge ")
+    assert proof(dataclasses.replace(result, bound=0.0)) == "no useful bound (100 % off)"
+    assert [COLORING.value_in_words(count) for count in (0, 1, 18)] == ["0 conflicts", "1 conflict", "18 conflicts"]
+
+
 def test_results_are_saved_and_read(tmp_path):
     result = sl_discs.solve(sl_discs.coloring(petersen(), 3), **STEPS)
     again = sl_discs.Result.load(result.save(tmp_path / "colours.npz"))
@@ -137,8 +149,8 @@ def test_bad_problems_are_refused(make, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"engine": "cpu"}, "engine is 'cpu', which cannot run Metropolis: it only supports variables of two values"),
-        ({"sampler": "exchange"}, "Exchange only samples variables of two values"),
+        ({"engine": "cpu"}, "engine is 'cpu', which cannot run metropolis: it only supports variables of two values"),
+        ({"sampler": "exchange"}, "sampler is 'exchange': it only samples variables of two values"),
         ({"initial_states": [3] * 10}, "value at 0 is 3; expected a whole number from 0 to 2"),
         ({"initial_states": [0.5] * 10}, "value at 0 is 0.5; expected a whole number from 0 to 2"),
         ({"initial_states": [0] * 9}, "shape"),

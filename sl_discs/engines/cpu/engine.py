@@ -20,6 +20,7 @@ from sl_discs.engines.cpu.chunk import Recorded, make_workspace, play
 from sl_discs.engines.cpu.samplers import ENTRIES
 from sl_discs.engines.cpu.slices import ProgramSlices
 from sl_discs.engines.registry import in_threads, num_cores
+from sl_discs.samplers.registry import registered_name
 
 # Tasks per thread, so that a slow thread does not keep the others waiting.
 _TASKS_A_THREAD = 4
@@ -61,7 +62,7 @@ class Cpu(Engine):
         if jax.default_backend() != "cpu":
             return f"it runs on CPU cores, and JAX on {jax.default_backend()}"
         if type(sampler) not in ENTRIES:
-            return f"it only supports {', '.join(kind.__name__ for kind in ENTRIES)}"
+            return f"it only supports {', '.join(map(registered_name, ENTRIES))}"
         if getattr(sampler, "balancing_fn_type", "SQRT") != "SQRT":
             return "it only supports balancing_fn_type SQRT"
         if sampler.couples_chains:
