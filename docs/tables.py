@@ -18,7 +18,7 @@ from sl_discs.reproduction.markdown import table
 
 DOCS = Path(__file__).parent
 MEASURED = DOCS / "measured"
-_MARK = re.compile(r"(<!-- table: ([\w-]+) -->\n\n)(?:\|.*\n)*")
+_MARK = re.compile(r"(<!-- table: ([\w-]+) -->\n\n)(?:\|.*\n)*\n*")
 _NAMES = {"path_auxiliary": "PAS", "gwg": "GWG", "dmala": "DMALA", "gwg_one_flip": "GWG, one flip"}
 
 
@@ -87,20 +87,6 @@ def solve(found: Mapping[str, Any]) -> str:
     return table(["case", "`solve`", *(f"over {name}" for name in peers.values())], rows)
 
 
-def sequential(found: Mapping[str, Any]) -> str:
-    """Millions of site updates a CPU second, and mean best cuts with their standard errors."""
-    columns = {
-        "random scan": ("tuned", "cpu"), "sequential scan": ("tuned-sequential", "cpu"),
-        "dwave-samplers": ("tuned", "dwave-samplers"),
-    }  # fmt: skip
-    rows = []
-    for case, samplers in found["cases"].items():
-        chosen = [samplers[sampler][contender] for sampler, contender in columns.values()]
-        rates = [f"{one['per_cpu_second'] / 1e6:.1f}" for one in chosen]
-        rows.append([case, *rates, *(f"{one['mean_best']:,.2f} ({one['error_of_mean']:.2f})" for one in chosen)])
-    return table(["case", *columns, *(f"{name}, cut" for name in columns)], rows)
-
-
 def updates(found: Mapping[str, Any]) -> str:
     """Millions of site updates a CPU second."""
     names = {
@@ -119,47 +105,6 @@ def updates(found: Mapping[str, Any]) -> str:
         for case, one in found["rates"].items()
     ]
     return table(["target", *columns.values(), "over the best peer"], rows)
-
-
-def sampling(found: Mapping[str, Any]) -> str:
-    """Millions of site updates a CPU second, and effective draws of value, magnetisation and overlap."""
-    by_name: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for row in found["draws"]:
-        by_name.setdefault(row["contender"], {})[row["target"]] = row["repetitions"]
-    targets = list(dict.fromkeys(row["target"] for row in found["draws"]))
-    words = {"sweeps/cpu": "sweeps, cpu", "chain/cpu": "chain, cpu", "numpy": "NumPy", "dwave": "dwave-samplers"}
-
-    def cell(runs: list[dict[str, Any]] | None) -> str:
-        if not runs:
-            return ""
-        effective = [run["effective"] for run in runs]
-        draws = ""
-        if all(effective):
-            each = np.mean(
-                [np.divide(one, run["cpu_seconds"]) for one, run in zip(effective, runs, strict=True)], axis=0
-            )
-            draws = ": " + ", ".join(digits(one, 3) for one in each)
-        return f"{np.mean([run['rate'] for run in runs]) / 1e6:,.0f}" + draws
-
-    return table(
-        ["", *targets],
-        [[words.get(name, name), *(cell(one.get(target)) for target in targets)] for name, one in by_name.items()],
-    )
-
-
-def covers(found: Mapping[str, Any]) -> str:
-    """The mean answer without and with the local search on covers, and on how many graphs it was better or worse."""
-    limits = list(next(iter(found["values"].values())))
-    rows = []
-    for case, by_limit in found["values"].items():
-        row = [case]
-        for limit in limits:
-            without, given = np.array(by_limit[limit]).T
-            better, worse = np.count_nonzero(given > without), np.count_nonzero(given < without)
-            row += [f"{without.mean():,.2f}", f"{given.mean():,.2f}", f"{better}, {worse}"]
-        rows.append(row)
-    titles = [title for limit in limits for title in (f"{limit} s: without", "with", "better, worse")]
-    return table(["case", *titles], rows)
 
 
 def networkx(found: Mapping[str, Any]) -> str:
@@ -216,13 +161,13 @@ def verdicts(found: Mapping[str, Any]) -> str:
         "needle": "needle: one of 2^24 states has probability 1/2",
     }
     methods = ["tempering", "population", "chain"]
-    rows = []
+    rows, cells = [], [*found["cells"], *numbers("verdicts-population")["cells"]]  # with fewer seeds
     for kind, words in titles.items():
         row = [words]
         for method in methods:
             chosen = [
                 one
-                for one in found["cells"]
+                for one in cells
                 if one["method"] == method and kind == (one["target"] if one["kind"] == "hidden" else one["kind"])
             ]
             runs, reliable, wrong = (sum(one[what] for one in chosen) for what in ("runs", "reliable", "wrong"))
@@ -268,8 +213,8 @@ def pooled(found: Mapping[str, Any]) -> str:
 
 
 TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "localization": localization, "solve": solve, "solve-10": solve, "updates": updates, "networkx": networkx,
-    "tilt": tilt, "pooled": pooled,
+    "rates": rates, "localization": localization, "solve": solve, "solve-10": solve, "updates": updates,
+    "networkx": networkx, "laws": laws, "verdicts": verdicts, "tilt": tilt, "pooled": pooled,
 }  # fmt: skip
 
 
@@ -281,7 +226,7 @@ def numbers(name: str) -> Any:
 
 def filled(text: str) -> str:
     """A page with its tables made anew."""
-    return _MARK.sub(lambda found: f"{found[1]}{TABLES[found[2]](numbers(found[2]))}\n", text)
+    return _MARK.sub(lambda found: f"{found[1]}{TABLES[found[2]](numbers(found[2]))}\n\n", text)
 
 
 if __name__ == "__main__":

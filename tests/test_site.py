@@ -95,7 +95,7 @@ def test_tables_are_made_from_what_commands_saved(page):
 def test_no_measured_numbers_are_left_unused():
     shown = re.findall(r"<!-- table: ([\w-]+) -->", "".join((ROOT / page).read_text() for page in PAGES))
     assert sorted(shown) == sorted(tables.TABLES)
-    assert {path.stem for path in tables.MEASURED.glob("*.json")} == set(shown) - {"pooled"}
+    assert {path.stem for path in tables.MEASURED.glob("*.json")} - {"verdicts-population"} == set(shown) - {"pooled"}
 
 
 def test_the_pooled_gains_are_those_of_the_report():
@@ -105,6 +105,45 @@ def test_the_pooled_gains_are_those_of_the_report():
             words = f"{row['mean']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]"
             pages = ("docs/does_localization_help.md", "README.md", "docs/reproduction.md")
             assert all(words in (ROOT / page).read_text() for page in pages[: None if row["sampler"] in NAMES else 1])
+
+
+def about(number):
+    """Two significant digits, as in prose."""
+    return re.sub(r"^0\.", ".", f"{float(f'{number:.2g}'):,g}")
+
+
+def test_the_figures_of_the_readme_are_measured():
+    """Speed, quality at equal time, the cost of localization, and where it wins."""
+    text = (ROOT / "README.md").read_text()
+    ratios = {
+        engine: [
+            one[engine]["chain_steps_per_s"] / one["discs"]["chain_steps_per_s"]
+            for samplers in tables.numbers("rates")["cases"].values()
+            for one in samplers.values()
+            if engine in one
+        ]
+        for engine in ("cpu", "reference")
+    }
+    assert f"{about(min(ratios['cpu']))} to {about(max(ratios['cpu']))} times as many steps per second" in text
+    assert f"{about(min(ratios['reference']))} to {about(max(ratios['reference']))} times on the plain" in text
+    rates = tables.numbers("updates")["rates"].values()
+    gains = [one.pop("ours") / max(one.values()) for one in rates]
+    assert f"{min(gains):.0f} to {max(gains):.0f} times as many site updates" in text
+    leads = [one["default"]["dwave-samplers"]["lead_of_first"] for one in tables.numbers("solve")["cases"].values()]
+    ahead, behind = (sum(sign * lead[end] > 0 for lead in leads) for sign, end in ((1, 1), (-1, 2)))
+    level = len(leads) - ahead - behind
+    assert f"on {ahead} of {len(leads)} families" in text and f"and level on the other {level}" in text and not behind
+    added = [
+        100 * one["cpu"]["added"]
+        for samplers in tables.numbers("localization")["cases"].values()
+        for one in samplers.values()
+    ]
+    assert f"{about(min(added))} to {about(max(added))} %" in text
+    low_rank = [(one["width"], one["methods"]["low-rank"]) for one in tables.numbers("laws")["targets"]]
+    narrow = [one["gain"][0] for width, one in low_rank if width < 1 and one["reliable"] == 1]
+    runs = np.sum([one["verdicts"] for _, one in low_rank], axis=0)
+    assert f"{about(min(narrow))} to {about(max(narrow))} times less CPU time" in text
+    assert f'none of {runs[1]} "reliable" runs was wrong' in text and runs[2] == 0
 
 
 def test_the_table_of_extras_is_complete_and_what_is_installed_comes_from_the_clone():
