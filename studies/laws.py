@@ -158,7 +158,7 @@ def run(profile: Profile, folder: Path) -> None:
 
 FLAGS, define = own_flags()
 define.string("output", "results/laws", "Folder of cells, tables and figures.")
-define.enum("profile", "smoke", list(PROFILES), "Size: smoke, a minute; cpu, about an hour on one core; long, a day.")
+define.enum("profile", "smoke", list(PROFILES), "Size: smoke, a minute; cpu, half an hour on one core; long, a day.")
 define.list("targets", None, "Targets; default: those of the profile.")
 define.list("methods", None, "Methods; default: those of the profile.")
 define.list("seconds", None, "Time limits; default: those of the profile.")
