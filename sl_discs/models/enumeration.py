@@ -87,8 +87,10 @@ def enumerate_law(terms: Coefficients, temperature: float) -> EnumeratedLaw:
     probabilities = table.ravel()
     mean = probabilities @ values
     values -= mean
+    scale = np.abs(values).max() or 1.0  # squares of large values would overflow
+    values /= scale
     values *= values
-    log_z, sd = largest / temperature + np.log(total), (probabilities @ values) ** 0.5
+    log_z, sd = largest / temperature + np.log(total), scale * (probabilities @ values) ** 0.5
     return EnumeratedLaw(float(log_z), probabilities, moments, float(mean), float(sd))
 
 

@@ -368,6 +368,12 @@ def test_what_single_precision_cannot_hold_is_refused(method):
         sl_discs.sample(next(problems())[1], 1e-300, 64, method)
 
 
+@pytest.mark.filterwarnings("error")
+def test_enumeration_takes_values_whose_squares_overflow():
+    samples = sl_discs.sample(sl_discs.ising({0: 1e300, 1: 1.0}, {(0, 1): 1.0}), 1.0, 64, "exact", seed=0)
+    assert samples.mean("value") == (-1e300, 0.0) and samples.marginal(0).mean == 0.0
+
+
 def test_every_phase_looks_at_the_clock(monkeypatch):
     """The search for a ladder and the warm-up end after one call each; population cools in one step."""
     problem = truths.random_field_grid(8, 2.0).problem
