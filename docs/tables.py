@@ -107,6 +107,32 @@ def updates(found: Mapping[str, Any]) -> str:
     return table(["target", *columns.values(), "over the best peer"], rows)
 
 
+def sampling(found: Mapping[str, Any]) -> str:
+    """Millions of site updates a CPU second, and effective draws of value, magnetisation and overlap."""
+    by_name: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for row in found["draws"]:
+        by_name.setdefault(row["contender"], {})[row["target"]] = row["repetitions"]
+    targets = list(dict.fromkeys(row["target"] for row in found["draws"]))
+    words = {"sweeps/cpu": "sweeps, cpu", "chain/cpu": "chain, cpu", "numpy": "NumPy", "dwave": "dwave-samplers"}
+
+    def cell(runs: list[dict[str, Any]] | None) -> str:
+        if not runs:
+            return ""
+        effective = [run["effective"] for run in runs]
+        draws = ""
+        if all(effective):
+            each = np.mean(
+                [np.divide(one, run["cpu_seconds"]) for one, run in zip(effective, runs, strict=True)], axis=0
+            )
+            draws = ": " + ", ".join(digits(one, 3) for one in each)
+        return f"{np.mean([run['steps'] / run['cpu_seconds'] for run in runs]) / 1e6:,.0f}" + draws
+
+    return table(
+        ["", *targets],
+        [[words.get(name, name), *(cell(one.get(target)) for target in targets)] for name, one in by_name.items()],
+    )
+
+
 def networkx(found: Mapping[str, Any]) -> str:
     """The mean answer and the CPU seconds of a call, by networkx and with our backend."""
     names = {
@@ -214,7 +240,7 @@ def pooled(found: Mapping[str, Any]) -> str:
 
 TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "rates": rates, "localization": localization, "solve": solve, "solve-10": solve, "updates": updates,
-    "networkx": networkx, "laws": laws, "verdicts": verdicts, "tilt": tilt, "pooled": pooled,
+    "sampling": sampling, "networkx": networkx, "laws": laws, "verdicts": verdicts, "tilt": tilt, "pooled": pooled,
 }  # fmt: skip
 
 
