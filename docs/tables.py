@@ -29,9 +29,9 @@ def digits(number: float, count: int = 2) -> str:
     return f"{number:,.{max(0, count - 1 - int(np.floor(np.log10(abs(number)))))}f}"
 
 
-def interval(found: list[float] | None, count: int = 2) -> str:
+def interval(found: list[float] | None) -> str:
     """An estimate with its interval; `-` for none."""
-    return "-" if found is None else "{} ({} to {})".format(*(digits(one, count) for one in found))
+    return "-" if found is None else "{} ({} to {})".format(*map(digits, found))
 
 
 def rates(found: Mapping[str, Any]) -> str:
