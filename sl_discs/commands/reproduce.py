@@ -57,7 +57,7 @@ from sl_discs.reproduction.cells import (
     varied_cells,
 )
 from sl_discs.reproduction.claim import ARMS, SAMPLERS, SIZES, Study, plan
-from sl_discs.reproduction.claim_report import Found, claim_section, finished
+from sl_discs.reproduction.claim_report import Found, claim_section, finished, write_settings
 from sl_discs.reproduction.field import chosen_cells, field_section
 from sl_discs.reproduction.markdown import COMMANDS_TITLE
 from sl_discs.reproduction.report import ORDER, Composer, Section, write_report
@@ -277,9 +277,13 @@ def _claim(command: str) -> int:
     finally:
         section = claim_section(found, running, folder, final=True)
         paths = write_report(folder, {"claim": section}, made_by)
+        settings = write_settings(running, folder / "tuned", made_by)
     say(f"\n{_summary('claim', {'claim': section})}\n")
     say(f"{runner.ran} cells run in {time.perf_counter() - begin:.0f} s; the others were already finished")
-    say("\n".join(["saved:", *(f"  {path}" for path in (*paths, *(folder / name for name in section.figures)))]))
+    saved = [*paths, *(folder / name for name in section.figures)]
+    if settings:
+        saved.append(folder / "tuned")
+    say("\n".join(["saved:", *(f"  {path}" for path in saved)]))
     return 0
 
 

@@ -21,7 +21,6 @@ from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.localization.method import method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import PUBLISHED, Cell, Choice, PublishedSet
-from sl_discs.reproduction.rows import percent
 from sl_discs.reproduction.runs import Result
 from sl_discs.reproduction.statistics import interval
 from sl_discs.tuning.evaluation import part_of
@@ -132,6 +131,18 @@ def plan(size: Size) -> list[Item]:
     return found
 
 
+class Pair(NamedTuple):
+    """The values of the localized sampler and of its base on a graph, and what 100 of the published unit are.
+
+    `whole` is 100 where the published unit is nodes, and otherwise the graph's reference, or the cut of the base at
+    default settings if it has none.
+    """
+
+    localized: float
+    base: float
+    whole: float
+
+
 class Missing(Exception):
     """A cell that is not finished, where only finished ones are read."""
 
@@ -168,8 +179,8 @@ class Study:
     play: Play
     searches: dict[tuple[str, str, str, bool], Searched] = dataclasses.field(default_factory=dict, compare=False)
 
-    def round(self, item: Item) -> dict[int, tuple[float, float]]:
-        """The localized sampler's value and the base's in the published unit, by the position of each test graph."""
+    def round(self, item: Item) -> dict[int, Pair]:
+        """The values of both samplers by the position of each test graph."""
         graphs, seed = test_graphs(item.dataset, self.size, item.round, self.data_root)
         name, arm = item.sampler, item.arm
         default = self._default(item.dataset, name, localized=False)
@@ -185,12 +196,12 @@ class Study:
         else:
             candidate = self.search(item.dataset, name, arm, localized=True).candidate
             ours = self._best(item, candidate, graphs, seed + (_NULL_SEED if arm == NULL else 0))
-        values = np.stack([ours, base])
+        whole = np.full(len(graphs.graphs), 100.0)
         if graph_kind(graphs.problem).in_percent:
-            known = np.array([graph.reference for graph in graphs.graphs], dtype=np.float64)
-            scaled = percent(values, known)
-            values = 100 * values / reference if scaled is None else scaled
-        return dict(zip(graphs.index, map(tuple, values.T.tolist()), strict=True))
+            whole = np.array([graph.reference for graph in graphs.graphs], dtype=np.float64)
+            whole = reference if np.isnan(whole).any() else whole
+        pairs = map(Pair, ours.tolist(), base.tolist(), whole.tolist())
+        return dict(zip(graphs.index, pairs, strict=True))
 
     def search(self, dataset: PublishedSet, name: str, arm: str, *, localized: bool) -> Searched:
         """Successive halving on training graphs, of which no test graph is one; ties go to the earlier trial."""

@@ -15,7 +15,7 @@ from sl_discs.experiment.record import Spread
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import method_fields
 from sl_discs.problems.graph_kind import graph_kind
-from sl_discs.reproduction.cells import PUBLISHED, Cell
+from sl_discs.reproduction.cells import PUBLISHED, Cell, Choice
 from sl_discs.reproduction.claim import (
     ARMS,
     BOTH,
@@ -25,18 +25,21 @@ from sl_discs.reproduction.claim import (
     PLANTED,
     SAMPLERS,
     SEARCHED,
+    TRAINING_SEED,
     Item,
     Missing,
+    Pair,
     Searched,
     Study,
     is_precise,
     published_gain,
 )
-from sl_discs.reproduction.markdown import bounds, listed, number, table
+from sl_discs.reproduction.markdown import bounds, levels_table, listed, number, table
 from sl_discs.reproduction.report import Section
 from sl_discs.reproduction.rows import z_score
 from sl_discs.reproduction.runs import Result, identity, load_result
 from sl_discs.reproduction.statistics import detection, holm, interval, random_effects
+from sl_discs.tuning.evaluation import write_tuned
 from sl_discs.tuning.space import Candidate
 
 _LETTERS = {DEFAULTS: "(a)", SEARCHED: "(b)", NULL: "(c)", BOTH: "(d)"}
@@ -58,7 +61,7 @@ def finished(folder: Path, cell: Cell, graphs: Dataset) -> Result:
 class Found:
     """What is finished: values of each round by graph, and gains of trials that are chosen on test graphs."""
 
-    rounds: dict[Item, dict[int, tuple[float, float]]] = dataclasses.field(default_factory=dict)
+    rounds: dict[Item, dict[int, Pair]] = dataclasses.field(default_factory=dict)
     choices: dict[tuple[str, str], dict[str, Any]] = dataclasses.field(default_factory=dict)
 
     def read(self, items: list[Item], study: Study) -> None:
@@ -79,19 +82,19 @@ class Found:
         else:
             self.rounds[item] = study.round(item)
 
-    def values(self, arm: str, dataset: str, sampler: str) -> Float64[np.ndarray, "G 2"]:
-        """Localized and base, each the mean over seeds, of each test graph that was played."""
-        by_graph: dict[int, list[tuple[float, float]]] = {}
-        for item, values in self.rounds.items():
+    def values(self, arm: str, dataset: str, sampler: str) -> Float64[np.ndarray, "G 3"]:
+        """A `Pair` of each test graph that was played, each the mean over seeds."""
+        by_graph: dict[int, list[Pair]] = {}
+        for item, pairs in self.rounds.items():
             if (item.arm, item.dataset.name, item.sampler) == (arm, dataset, sampler):
-                for graph, value in values.items():
-                    by_graph.setdefault(graph, []).append(value)
-        return np.array([np.mean(values, axis=0) for values in by_graph.values()]).reshape(-1, 2)
+                for graph, pair in pairs.items():
+                    by_graph.setdefault(graph, []).append(pair)
+        return np.array([np.mean(pairs, axis=0) for pairs in by_graph.values()]).reshape(-1, 3)
 
     def differences(self, arm: str, dataset: str, sampler: str) -> Float64[np.ndarray, "G"]:
-        """Localized minus base of each test graph that was played."""
-        values = self.values(arm, dataset, sampler)
-        return values[:, 0] - values[:, 1]
+        """Localized minus base of each test graph that was played, in the published unit."""
+        localized, base, whole = self.values(arm, dataset, sampler).T
+        return 100 * localized / whole - 100 * base / whole
 
     def is_settled(self, item: Item) -> bool:
         """Whether a step is finished, or is not needed because the interval is narrow enough without it."""
@@ -212,22 +215,38 @@ def _by_sigma(tried: list[tuple[Candidate, float]]) -> dict[str, float]:
     return {f"{sigma:g}": float(np.mean(means)) for sigma, means in sorted(found.items())}
 
 
-def level_rows(found: Found) -> list[dict[str, Any]]:
-    """Each method at its defaults beside the published mean, of sets whose references are the paper's."""
+def claim_levels(found: Found, choice: Choice) -> list[dict[str, Any]]:
+    """Each method at its defaults beside the published mean.
+
+    Where the published one is a percentage of references that are not at hand, ours is in edges and has no z.
+    """
     rows = []
     for dataset, sampler in _pairs(found):
         values, one = found.values(DEFAULTS, dataset, sampler), PUBLISHED[dataset]
-        if len(values) < 2 or (graph_kind(one.problem).searched_references and one.is_random()):
+        if len(values) < 2:
             continue
-        base = SAMPLERS[sampler].base
-        for column, method in enumerate((f"sl_{base}", base)):
-            ours, published = Spread.of(values[:, column]), published_row(dataset, method)
+        absolute = graph_kind(one.problem).searched_references and one.is_random()
+        shown = values[:, :2] if absolute else 100 * values[:, :2] / values[:, 2:]
+        for prefix, column in ("sl_", shown[:, 0]), ("", shown[:, 1]):
+            ours, published = Spread.of(column), published_row(dataset, prefix + SAMPLERS[sampler].base)
             rows.append({
-                "dataset": dataset, "sampler": sampler, "localized": column == 0, "mean": ours.mean, "se": ours.se,
-                "n": ours.n, "published": published and published.mean,
-                "z": z_score(ours, published, one.published_n),
+                "dataset": dataset, "method": prefix + sampler, "chain_length": choice.steps(one),
+                "graphs": "drawn" if one.is_random() else "given", "unit": "edges" if absolute else _unit(dataset),
+                "mean": ours.mean, "se": ours.se, "n": ours.n, "published": published and published.mean,
+                "z": None if absolute else z_score(ours, published, one.published_n),
             })  # fmt: skip
     return rows
+
+
+def write_settings(study: Study, folder: Path, made_by: dict[str, str]) -> list[Path]:
+    """Writes the settings that searches of both sides found, a file for each set and method, for `run` to read."""
+    paths = []
+    for (dataset, sampler, arm, localized), one in study.searches.items():
+        if arm == BOTH:
+            record = {"trials": study.size.trials, "trial": one.trial, "mean": one.mean, "graphs": one.graphs}
+            path = folder / dataset / f"{'sl_' if localized else ''}{sampler}.json"
+            paths.append(write_tuned(path, one.candidate, record | {"data_seed": TRAINING_SEED} | made_by))
+    return sorted(paths)
 
 
 # The section: its text and figure.
@@ -240,6 +259,10 @@ nodes, or per cent of the reference. `p` tests a gain of zero, `p, published` th
 method, within the arm.
 The protocol is that of docs/does_localization_help.md."""
 
+_LEVELS_NOTE = """\
+Graphs are drawn anew from the paper's distribution, or given: a random choice of the real ones. GWG with one flip
+stands beside the published GWG. The references of generated cuts are not at hand: ours is in edges and has no z."""
+
 
 def claim_section(found: Found, study: Study, folder: Path, *, final: bool) -> Section:
     """Everything that is finished; the figure is only drawn if this is the final call."""
@@ -247,7 +270,7 @@ def claim_section(found: Found, study: Study, folder: Path, *, final: bool) -> S
     data = {
         "gains": rows, "pooled": pooled_rows(rows), "power": power_rows(found),
         "searches": search_rows(study.searches), "chosen": list(found.choices.values()),
-        "levels": level_rows(found),
+        "levels": claim_levels(found, study.choice),
     }  # fmt: skip
     shown = [row for row in rows if row["arm"] in _LETTERS]
     blocks = ["## Does localization help to optimise?", _NOTE]
@@ -352,13 +375,13 @@ def _others(data: dict[str, Any]) -> list[str]:
         note = "Gain over the base of the best of n trials that are chosen on the graphs on which they are judged."
         blocks.append(f"### Chosen on test graphs\n\n{note}\n\n{table(titles, lines)}")
     if data["levels"]:
-        titles = ["set", "method", "mean", "se", "n", "published", "z"]
+        titles = ["set", "method", "mean", "se", "unit", "graphs", "published", "z"]
         lines = (
-            [row["dataset"], ("sl_" if row["localized"] else "") + row["sampler"], number(row["mean"]),
-             number(row["se"]), str(row["n"]), number(row["published"]), number(row["z"], 2, "+")]
+            [row["dataset"], row["method"], number(row["mean"]), number(row["se"]), row["unit"],
+             f"{row['n']} {row['graphs']}", number(row["published"]), number(row["z"], 2, "+")]
             for row in data["levels"]
         )  # fmt: skip
-        blocks.append("### Levels at default settings\n\n" + table(titles, lines))
+        blocks += ["### Levels at default settings", _LEVELS_NOTE, levels_table(data["levels"]), table(titles, lines)]
     return blocks
 
 

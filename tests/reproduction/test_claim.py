@@ -16,10 +16,23 @@ from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.reproduction import claim
 from sl_discs.reproduction.cells import PUBLISHED, Choice
-from sl_discs.reproduction.claim import ARMS, BOTH, CHOSEN, DEFAULTS, NULL, PLANTED, SEARCHED, SIZES, Item, Study
-from sl_discs.reproduction.claim_report import Found, gain_rows, pooled_rows
+from sl_discs.reproduction.claim import (
+    ARMS,
+    BOTH,
+    CHOSEN,
+    DEFAULTS,
+    NULL,
+    PLANTED,
+    SEARCHED,
+    SIZES,
+    Item,
+    Pair,
+    Study,
+)
+from sl_discs.reproduction.claim_report import Found, claim_levels, gain_rows, pooled_rows, write_settings
 from sl_discs.reproduction.runs import Runner
 from sl_discs.reproduction.statistics import detection, holm, interval, random_effects
+from sl_discs.tuning.evaluation import read_tuned
 
 DENSITY = PUBLISHED["mis/er_density/r-0.10"]
 SATLIB = PUBLISHED["mis/satlib"]
@@ -152,6 +165,21 @@ def test_halving_keeps_the_best_and_gives_it_more_graphs():
     assert study.search(DENSITY, "gwg", SEARCHED, localized=True) is best and len(played) == 6
 
 
+def test_what_both_searches_find_is_written_as_configs(tmp_path):
+    study = Study(
+        SMOKE, CHOICE, None, fake(lambda cell, graph: 100 * cell.settings.init_temperature, [])
+    )  # fmt: skip
+    study.round(Item(BOTH, DENSITY, "gwg_one_flip", 0))
+    study.round(Item(SEARCHED, DENSITY, "gwg", 0))  # whose temperatures are DISCS's: no config
+    paths = write_settings(study, tmp_path, {"version": "x"})
+    assert [path.relative_to(tmp_path).as_posix() for path in paths] == [
+        f"{DENSITY.name}/{name}.json" for name in ("gwg_one_flip", "sl_gwg_one_flip")
+    ]
+    for path, localized in zip(paths, (False, True), strict=True):
+        found = study.search(DENSITY, "gwg_one_flip", BOTH, localized=localized).candidate
+        assert read_tuned(path) == found and found.sampler["adaptive"] is False
+
+
 def test_both_arms_search_the_same_temperatures_and_the_null_has_no_tilt():
     base = claim.search_space(BOTH, 10_000, localized=False)
     assert claim.search_space(BOTH, 10_000, localized=True)[: len(base)] == base
@@ -169,7 +197,11 @@ def test_differences_are_nodes_or_per_cent_of_the_cut_at_defaults():
     for dataset, gain in ((DENSITY, 2.0), (CUTS, 1.0)):
         study = Study(SMOKE, CHOICE, None, fake(values, []))
         played = study.round(Item(DEFAULTS, dataset, "dmala", 0))
-        assert [ours - base for ours, base in played.values()] == pytest.approx([gain] * 4)
+        found = Found({Item(DEFAULTS, dataset, "dmala", 0): played})
+        assert found.differences(DEFAULTS, dataset.name, "dmala") == pytest.approx([gain] * 4)
+        localized, base = claim_levels(found, CHOICE)
+        assert (localized["mean"], base["mean"]) == (202.0, 200.0)  # cuts in edges, without a z
+        assert (base["unit"], base["z"] is None) == (("nodes", False) if dataset == DENSITY else ("edges", True))
 
 
 def test_the_plan_begins_with_defaults_on_all_primary_sets():
@@ -195,7 +227,7 @@ def test_a_graph_with_two_seeds_counts_once(satlib):
     found, study = Found(), Study(SMOKE, CHOICE, satlib, fake(lambda cell, graph: float(cell.seeds[0]), []))
     for number in range(7):
         found.rounds[Item(DEFAULTS, SATLIB, "gwg", number)] = dict.fromkeys(
-            claim.test_graphs(SATLIB, SMOKE, number, satlib)[0].index, (3.0 + (number == 6), 3.0)
+            claim.test_graphs(SATLIB, SMOKE, number, satlib)[0].index, Pair(3.0 + (number == 6), 3.0, 100.0)
         )
     values = found.differences(DEFAULTS, SATLIB.name, "gwg")
     assert len(values) == 24 and sorted(set(values)) == [0.0, 0.5]
@@ -211,7 +243,9 @@ def test_the_share_of_the_published_gain_is_pooled_over_sets_with_one():
         gain = claim.published_gain(name, "dmala")
         noise = rng.standard_normal(100) * abs(gain)
         values = 100 + gain / 2 + noise - noise.mean()
-        found.rounds[Item(DEFAULTS, PUBLISHED[name], "dmala", 0)] = {k: (x, 100.0) for k, x in enumerate(values)}
+        found.rounds[Item(DEFAULTS, PUBLISHED[name], "dmala", 0)] = {
+            k: Pair(x, 100.0, 100.0) for k, x in enumerate(values)
+        }
     # A single ER set is not pooled in nodes, and DMALA's published difference on SATLIB is negative.
     (row,) = pooled_rows(gain_rows(found))
     assert row["sets"] == [DENSITY.name, CUTS.name] and row["mean"] == pytest.approx(0.5)
