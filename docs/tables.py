@@ -210,7 +210,7 @@ def tilt(found: Mapping[str, Any]) -> str:
 
 def pooled(found: Mapping[str, Any]) -> str:
     """Gains pooled over sets, in nodes and as a share of the published ones."""
-    arms = {"defaults": "(a)", "searched": "(b)", "null": "(c)", "both": "(d)"}
+    arms = {"defaults": "(a)", "searched": "(b)", "null": "(c)", "both": "(d)", "annealing of the base": "(f)"}
     by_pair: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for row in found["claim"]["pooled"]:
         what = "nodes" if row["what"].startswith("nodes") else "share"

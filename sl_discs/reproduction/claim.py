@@ -52,10 +52,11 @@ SAMPLERS = {
 
 # Each arm, and what settings the localized sampler and its base have.
 DEFAULTS, SEARCHED, NULL, BOTH = "defaults", "searched", "null", "both"
+SAME_ANNEALING = "annealing of the base"
 MORE_STEPS, WARMER, NARROW = "more steps", "warmer", "from 0.4 to 0.15"
 CHOSEN = "chosen on test graphs"
 PLANTED = (MORE_STEPS, WARMER, NARROW)
-ARMS = (DEFAULTS, SEARCHED, NARROW, BOTH, NULL, MORE_STEPS, WARMER, CHOSEN)
+ARMS = (DEFAULTS, SEARCHED, NARROW, BOTH, SAME_ANNEALING, NULL, MORE_STEPS, WARMER, CHOSEN)
 PLANTED_STEPS, PLANTED_WARMTH = 1.05, 2.0
 
 _ER = [f"mis/er_density/r-{p}" for p in ("0.10", "0.20", "0.05", "0.25")]
@@ -182,25 +183,25 @@ class Study:
     def round(self, item: Item) -> dict[int, Pair]:
         """The values of both samplers by the position of each test graph."""
         graphs, seed = test_graphs(item.dataset, self.size, item.round, self.data_root)
-        name, arm = item.sampler, item.arm
-        default = self._default(item.dataset, name, localized=False)
-        reference = self._best(item, default, graphs, seed)
-        if arm == BOTH:
-            base = self._best(item, self.search(item.dataset, name, BOTH, localized=False).candidate, graphs, seed)
-        else:
-            base = reference
+        dataset, name, arm = item.dataset, item.sampler, item.arm
+        default, localized = (self._default(dataset, name, localized=one) for one in (False, True))
+        base = default
+        if arm in (BOTH, SAME_ANNEALING):
+            base = self.search(dataset, name, BOTH, localized=False).candidate
+        if arm in (SEARCHED, NULL, BOTH):
+            localized = self.search(dataset, name, arm, localized=True).candidate
+        elif arm == SAME_ANNEALING:
+            localized = dataclasses.replace(localized, experiment=base.experiment)
+        reference, theirs = (self._best(item, one, graphs, seed) for one in (default, base))
         if arm in PLANTED:
             ours = self._planted(item, default, graphs, seed)
-        elif arm == DEFAULTS:
-            ours = self._best(item, self._default(item.dataset, name, localized=True), graphs, seed)
         else:
-            candidate = self.search(item.dataset, name, arm, localized=True).candidate
-            ours = self._best(item, candidate, graphs, seed + (_NULL_SEED if arm == NULL else 0))
+            ours = self._best(item, localized, graphs, seed + (_NULL_SEED if arm == NULL else 0))
         whole = np.full(len(graphs.graphs), 100.0)
         if graph_kind(graphs.problem).in_percent:
             whole = np.array([graph.reference for graph in graphs.graphs], dtype=np.float64)
             whole = reference if np.isnan(whole).any() else whole
-        pairs = map(Pair, ours.tolist(), base.tolist(), whole.tolist())
+        pairs = map(Pair, ours.tolist(), theirs.tolist(), whole.tolist())
         return dict(zip(graphs.index, pairs, strict=True))
 
     def search(self, dataset: PublishedSet, name: str, arm: str, *, localized: bool) -> Searched:

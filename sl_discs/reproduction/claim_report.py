@@ -23,6 +23,7 @@ from sl_discs.reproduction.claim import (
     DEFAULTS,
     NULL,
     PLANTED,
+    SAME_ANNEALING,
     SAMPLERS,
     SEARCHED,
     TRAINING_SEED,
@@ -42,7 +43,7 @@ from sl_discs.reproduction.statistics import detection, holm, interval, random_e
 from sl_discs.tuning.evaluation import write_tuned
 from sl_discs.tuning.space import Candidate
 
-_LETTERS = {DEFAULTS: "(a)", SEARCHED: "(b)", NULL: "(c)", BOTH: "(d)"}
+_LETTERS = {DEFAULTS: "(a)", SEARCHED: "(b)", NULL: "(c)", BOTH: "(d)", SAME_ANNEALING: "(f)"}
 _DENSITY = "mis/er_density"
 _SIZES = (32, 128, 256, 512, 1_024)
 _BEST_OF = (1, 2, 5, 10, 20, 50, 100)
@@ -254,9 +255,9 @@ def write_settings(study: Study, folder: Path, made_by: dict[str, str]) -> list[
 _NOTE = """\
 The best of the localized sampler's chains minus that of its base on the same test graphs, which no search has seen,
 with equally many steps; mean over graphs and Student's 95 % interval. Arms: (a) both at defaults; (b) localization
-searched on training graphs; (c) the same search with the tilt off; (d) both searched, temperatures included. Unit:
-nodes, or per cent of the reference. `p` tests a gain of zero, `p, published` the published one; both are by Holm's
-method, within the arm.
+searched on training graphs; (c) the same search with the tilt off; (d) both searched, temperatures included; (f) the
+base as in (d), and localization at its defaults with the same temperatures. Unit: nodes, or per cent of the
+reference. `p` tests a gain of zero, `p, published` the published one; both are by Holm's method, within the arm.
 The protocol is that of docs/does_localization_help.md."""
 
 _LEVELS_NOTE = """\

@@ -23,6 +23,7 @@ from sl_discs.reproduction.claim import (
     DEFAULTS,
     NULL,
     PLANTED,
+    SAME_ANNEALING,
     SEARCHED,
     SIZES,
     Item,
@@ -180,6 +181,22 @@ def test_what_both_searches_find_is_written_as_configs(tmp_path):
         assert read_tuned(path) == found and found.sampler["adaptive"] is False
 
 
+def test_localization_at_its_defaults_takes_the_annealing_that_the_base_found():
+    played = []
+
+    def values(cell, graph):
+        played.append(cell)
+        return 100 * cell.settings.init_temperature
+
+    study = Study(SMOKE, CHOICE, None, fake(values, []))
+    pairs = study.round(Item(SAME_ANNEALING, DENSITY, "gwg", 0)).values()
+    found = study.search(DENSITY, "gwg", BOTH, localized=False).candidate
+    last = played[-1]
+    assert last.method == "sl_gwg" and last.sampler == CHOICE.cell(DENSITY, "sl_gwg").sampler
+    assert last.settings.init_temperature == found.experiment["init_temperature"]
+    assert all(one.localized == one.base for one in pairs) and not any(key[3] for key in study.searches)
+
+
 def test_both_arms_search_the_same_temperatures_and_the_null_has_no_tilt():
     base = claim.search_space(BOTH, 10_000, localized=False)
     assert claim.search_space(BOTH, 10_000, localized=True)[: len(base)] == base
@@ -285,8 +302,12 @@ def test_without_its_tilt_a_localized_chain_is_that_of_its_base(tmp_path):
     assert len(found) == 3
 
 
+# Without the search of temperatures, which takes longest.
+UNTUNED = tuple(arm for arm in ARMS if arm not in (BOTH, SAME_ANNEALING))
+
+
 def reproduce(folder, *more):
-    arms = ",".join(arm for arm in ARMS if arm != BOTH)
+    arms = ",".join(UNTUNED)
     sets = [f"--datasets={DENSITY.name}", "--methods=path_auxiliary", f"--arms={arms}", *more]
     return main(["sl-discs", "reproduce", "claim", f"--output={folder}", *sets])
 
@@ -298,7 +319,9 @@ def test_the_command_resumes_from_its_cells_and_finds_the_same(tmp_path, capsys,
     assert reproduce(tmp_path) == 0
     report = json.loads((tmp_path / "report.json").read_text())["claim"]
     said = capsys.readouterr().out
-    assert {row["arm"] for row in report["gains"]} == {arm for arm in ARMS if arm not in (BOTH, CHOSEN)}
+    assert {row["arm"] for row in report["gains"]} == {
+        arm for arm in ARMS if arm not in (BOTH, SAME_ANNEALING, CHOSEN)
+    }
     assert len(report["chosen"]) == 1 and {row["gain"] for row in report["power"]} == {*PLANTED, "published"}
     assert "(b) searched: 1 pairs" in (tmp_path / "report.md").read_text() and "claim.png" in said
     cells = {path: path.read_bytes() for path in (tmp_path / "cells").rglob("*.json")}
