@@ -387,17 +387,18 @@ def _others(data: dict[str, Any]) -> list[str]:
 
 
 def draw_forest(rows: list[dict], path: Path) -> Path:
-    """A row for each set and sampler: the published gain (diamond) and each arm's with its interval."""
+    """A row for each set and sampler, a panel for each problem: the published gain (diamond), each arm's interval."""
     arms = [arm for arm in _LETTERS if any(row["arm"] == arm for row in rows)]
     groups: dict[str, dict[tuple[str, str], list[dict]]] = {}
     for row in rows:
-        groups.setdefault(row["unit"], {}).setdefault((row["dataset"], row["sampler"]), []).append(row)
+        problem = PUBLISHED[row["dataset"]].problem
+        groups.setdefault(problem, {}).setdefault((row["dataset"], row["sampler"]), []).append(row)
 
     def paint(figure):
         panels = figure.subplots(
             len(groups), 1, height_ratios=[len(pairs) for pairs in groups.values()], squeeze=False
         )
-        for axes, (unit, pairs) in zip(panels[:, 0], groups.items(), strict=True):
+        for axes, (problem, pairs) in zip(panels[:, 0], groups.items(), strict=True):
             for place, mine in enumerate(pairs.values()):
                 if mine[0]["published"] is not None:
                     axes.plot(mine[0]["published"], place, "D", color="black", markersize=4, zorder=3)
@@ -407,10 +408,11 @@ def draw_forest(rows: list[dict], path: Path) -> Path:
                     style = {"fmt": "o", "markersize": 3, "color": COLOURS[rank], "linewidth": 1}
                     axes.errorbar(row["mean"], height, xerr=row["ci95"][1] - row["mean"], **style)
             axes.axvline(0, color="grey", linewidth=0.8)
-            labels = [f"{dataset.removeprefix('mis/')}  {sampler}" for dataset, sampler in pairs]
+            labels = [f"{dataset.removeprefix(f'{problem}/')}  {sampler}" for dataset, sampler in pairs]
+            unit = {"nodes": "nodes", "%": "per cent of the reference"}[mine[0]["unit"]]
             axes.set_yticks(range(len(pairs)), labels, fontsize=6.5)
             axes.set_ylim(len(pairs) - 0.4, -0.6)
-            axes.set_xlabel(f"localized minus base, {'nodes' if unit == 'nodes' else 'per cent of the reference'}")
+            axes.set_xlabel(f"{problem}: localized minus base, {unit}")
         first = panels[0, 0]
         first.plot([], [], "D", color="black", markersize=4, label="published")
         for colour, arm in zip(COLOURS, arms, strict=False):
