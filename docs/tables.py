@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from sl_discs.reproduction.markdown import table
+from sl_discs.reproduction.rows import FAR, level_rows
 
 DOCS = Path(__file__).parent
 MEASURED = DOCS / "measured"
@@ -238,15 +239,31 @@ def pooled(found: Mapping[str, Any]) -> str:
     return table(["arm", "sampler", "nodes, ER sets", "published", "share of the published gain", "sets"], rows)
 
 
+def levels(found: Mapping[str, Any]) -> str:
+    """How far each method at its defaults is from the published means, pooled over sets."""
+    rows = []
+    for row in level_rows(found["claim"]["levels"]):
+        base = row["method"].removeprefix("sl_")
+        far = ", ".join(f"{name} ({z:+.1f})" for name, z in row["far"].items())
+        far = far.replace("mis/er_density/r-", "ER-").replace("mis/satlib", "SATLIB")
+        name = ("" if base == row["method"] else "SL-") + _NAMES[base]
+        rows.append([name, f"{row['within']} of {row['sets']}", f"{row['pooled_z']:+.1f}", far or "-"])
+    return table(["method", f"sets within {FAR} standard errors", "pooled z", "not within"], rows)
+
+
 TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "rates": rates, "localization": localization, "solve": solve, "solve-10": solve, "updates": updates,
     "sampling": sampling, "networkx": networkx, "laws": laws, "verdicts": verdicts, "tilt": tilt, "pooled": pooled,
+    "levels": levels,
 }  # fmt: skip
+
+
+OF_THE_CLAIM = {"pooled", "levels"}
 
 
 def numbers(name: str) -> Any:
     """What a command saved."""
-    path = DOCS / "reproduction/claim/report.json" if name == "pooled" else MEASURED / f"{name}.json"
+    path = DOCS / "reproduction/claim/report.json" if name in OF_THE_CLAIM else MEASURED / f"{name}.json"
     return json.loads(path.read_text())
 
 

@@ -9,8 +9,8 @@ The paper's DMALA takes its step from the mean over the chains of an instance, a
 shared_scale=True: that is what has to have the published level and differences. Our default, with a step for each
 chain, is exact and finds better solutions, so that it may be above the level but not below it.
 
-Not marked slow are a few graphs of four cells; the whole takes an hour on two cores, or a quarter of it where
-SL_DISCS_CELLS names the folder `cells` of a report (profile cpu) made by this very code: reports play no shared step.
+Not marked slow are a few graphs of three cells; the whole takes three quarters of an hour on one core, most of it for
+the shared step, which only the reference engine plays. SL_DISCS_CELLS names a folder where finished cells are kept.
 Real instances are those of the folder that the other tests use.
 """
 
@@ -98,17 +98,9 @@ _ONE_FLIP = (
     "published means so (z -0.9, -0.5, 0.2, 0.2 on the four densities, -0.1 on satlib), and not with one flip (z of "
     "five seeds -3.2 to -3.9 on r-0.05, -2.8 to -3.5 on r-0.10)"
 )
-_BETTER_ON_LARGE_BA = (
-    "Here our DMALA is nearer to the other two than published: below GWG by 0.19, 0.17, 0.18 % in three seeds, "
-    "published 0.30, and below PAS by 0.28, 0.28, 0.35 %, published 0.39 (z -3.3, -2.8, -1.2). DISCS's own, on eight "
-    "of these graphs and three seeds, is below GWG by 0.27 +- 0.04 %, ours there by 0.19 +- 0.04: from step 100 on "
-    "DISCS takes the shared step's scale anew at every 20th step alone, ours at each; that this is why is not shown"
-)
 APART = {
     ("mis/er_density/r-0.05", ONE_FLIP): _ONE_FLIP,
     ("mis/er_density/r-0.10", ONE_FLIP): _ONE_FLIP,
-    ("maxcut/ba/r-ba-4-n-1024-1100", "gwg", SHARED_STEP): _BETTER_ON_LARGE_BA,
-    ("maxcut/ba/r-ba-4-n-1024-1100", "path_auxiliary", SHARED_STEP): _BETTER_ON_LARGE_BA,
 }
 
 
