@@ -62,17 +62,18 @@ def _levels(cells: list[dict]) -> str:
         f"{len(drawn)} of these sets are drawn anew from the paper's distribution{listed(drawn, ': ')}. Pooled z is "
         "the sum of z over the root of the number of sets, without those where both means are equal without spread."
     )
-    return f"{text}\n\n{levels_table(cells)}"
+    return "\n\n".join(filter(None, [text, levels_table(cells)]))
 
 
 def levels_table(rows: list[dict]) -> str:
-    """`level_rows`, method by method."""
-    lines = (
+    """`level_rows`, method by method; empty if no row can be compared."""
+    lines = [
         [row["method"], f"{row['within']} of {row['sets']}", number(row["pooled_z"], 1, "+"),
          ", ".join(f"{name} ({z:+.1f})" for name, z in row["far"].items()) or "-"]
         for row in level_rows(rows)
-    )  # fmt: skip
-    return table(["method", f"sets within {FAR} standard errors", "pooled z", "not within"], lines)
+    ]  # fmt: skip
+    titles = ["method", f"sets within {FAR} standard errors", "pooled z", "not within"]
+    return table(titles, lines) if lines else ""
 
 
 def commands_text(cells: list[dict]) -> str:
