@@ -192,7 +192,7 @@ class Study:
             localized = self.search(dataset, name, arm, localized=True).candidate
         elif arm == SAME_ANNEALING:
             localized = dataclasses.replace(localized, experiment=base.experiment)
-        reference, theirs = (self._best(item, one, graphs, seed) for one in (default, base))
+        theirs = self._best(item, base, graphs, seed)
         if arm in PLANTED:
             ours = self._planted(item, default, graphs, seed)
         else:
@@ -200,7 +200,8 @@ class Study:
         whole = np.full(len(graphs.graphs), 100.0)
         if graph_kind(graphs.problem).in_percent:
             whole = np.array([graph.reference for graph in graphs.graphs], dtype=np.float64)
-            whole = reference if np.isnan(whole).any() else whole
+            if np.isnan(whole).any():
+                whole = self._best(item, default, graphs, seed)
         pairs = map(Pair, ours.tolist(), theirs.tolist(), whole.tolist())
         return dict(zip(graphs.index, pairs, strict=True))
 
