@@ -1,12 +1,15 @@
 """Asks what a tilt does to an annealed chain, and how many steps of the base sampler its loss is worth.
 
-    python studies/tilt.py [--output=results/tilt] [--graphs=64]
+    python studies/tilt.py [--dataset=mis/er_density/r-0.10] [--sampler=path_auxiliary] [--output=results/tilt]
 
-Path auxiliary sampling on MIS ER-0.10, with DISCS's annealing and 10,000 steps: the base, and localized samplers from
-weak to strong tilts (sigma from 20 to 1, all else at its defaults). For each, the page has the mean and the spread of
-the chains' best values, the share of sites that the tilt has decided, and sites changed a step as a share of the
-base's. Base samplers with fewer steps, over which the same annealing is compressed, are the alternative without
-localization: the last column is the number of steps with which the base's chains have the same mean.
+A base sampler on a set of the paper, with DISCS's annealing and 10,000 steps, and localized samplers from weak to
+strong tilts (sigma from 20 to 1, all else at its defaults). For each, the page has the mean and the spread of the
+chains' best values, the share of sites that the tilt has decided, and sites changed a step as a share of the base's.
+Base samplers with fewer steps, over which the same annealing is compressed, are the alternative without localization:
+the last column is the number of steps with which the base's chains have the same mean.
+
+Where every graph carries its optimum and every run reaches it, all gains are zero; there the page also has the steps
+until the first chain is at the optimum.
 """
 
 from __future__ import annotations
@@ -30,71 +33,87 @@ from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
-from sl_discs.reproduction.cells import PUBLISHED
+from sl_discs.reproduction.cells import chosen_sets
 from sl_discs.reproduction.markdown import table
 from sl_discs.reproduction.statistics import Interval, interval
 
-SET, SAMPLER = PUBLISHED["mis/er_density/r-0.10"], "path_auxiliary"
 SIGMAS = 20.0, 8.0, 6.0, 4.0, 3.0, 2.0, 1.0
 # Graphs that neither searches nor tests of the comparison have seen.
 _DATA_SEED = 3
-# Records, and how many of them are one call, after which the tilt is looked at.
-_EVERY, _RECORDS = 100, 5
+# Steps of a call, after which the tilt and the best states are looked at.
+_EVERY = 20
 # Of the steps, that the shorter runs have: one in so many.
 PARTS = 2, 4, 8, 16
 
 
 class Played(NamedTuple):
-    """What G graphs with B chains each gave.
+    """What G graphs with B chains each gave, in L calls.
 
     Attributes:
       best: [G, B] the best value of each chain.
-      hops: [L] sites changed a step, of the steps before each record.
-      decided: [L / 5] mean |tanh h| of the tilt h over sites, chains and graphs; empty without localization.
+      hops: [L] sites changed a step, of the steps of each call.
+      decided: [L] mean |tanh h| of the tilt h over sites, chains and graphs after each call; empty without
+        localization.
+      reached: [G] steps until the first chain has the reference of its graph, in calls' ends; inf: none has, or there
+        is none.
     """
 
     best: Float64[np.ndarray, "G B"]
     hops: Float64[np.ndarray, "L"]
-    decided: Float64[np.ndarray, "M"]
+    decided: Float64[np.ndarray, "L"]
+    reached: Float64[np.ndarray, "G"]
 
 
 class _Watch:
-    """Looks at the tilt after each call; a recorder of `anneal`."""
+    """Looks at the tilt and at the best states after each call; a recorder of `anneal`."""
 
-    def __init__(self):
+    def __init__(self, references: Float64[np.ndarray, "G"]):
         self.decided: list[float] = []
+        self.reached = np.full(len(references), np.inf)
+        self._references = references
 
     def recall(self, every, trace) -> None:
         raise NotImplementedError("this study has no checkpoints")
 
     def add(self, every, trace, chains, seconds) -> None:
+        best = np.asarray(chains.states.best.value).max(axis=1)
+        self.reached[(best >= self._references) & np.isinf(self.reached)] = chains.done
         found = contractions(chains, (slice(None), slice(None)))
         if found:
             self.decided.append(found["tilt_contraction"])
 
 
-def play(graphs: Dataset, settings: Settings, fields: dict[str, Any]) -> Played:
-    """Plays all graphs with a sampler of these config fields."""
-    kind, method = graph_kind(SET.problem), build_method(fields, settings.batch_size)
+def play(graphs: Dataset, settings: Settings, fields: dict[str, Any], seeds: int) -> Played:
+    """Plays all graphs with a sampler of these config fields, once for each seed; a graph with a seed is a graph."""
+    played = [_play(graphs, dataclasses.replace(settings, seed=seed), fields) for seed in range(seeds)]
+    best, hops, decided, reached = zip(*played, strict=True)
+    return Played(np.concatenate(best), np.mean(hops, axis=0), np.mean(decided, axis=0), np.concatenate(reached))
+
+
+def _play(graphs: Dataset, settings: Settings, fields: dict[str, Any]) -> Played:
+    kind, method = graph_kind(graphs.problem), build_method(fields, settings.batch_size)
     engine, _ = choose_engine(settings.engine, method.sampler)
     devices = devices_for(engine, method.sampler, settings)
-    best = np.empty((len(graphs.graphs), settings.batch_size))
+    references = np.array([np.nan if graph.reference is None else graph.reference for graph in graphs.graphs])
+    best, reached = np.empty((len(graphs.graphs), settings.batch_size)), np.empty(len(graphs.graphs))
     hops, decided, weights = [], [], []
     terms = [kind.terms(graph, PENALTY) for graph in graphs.graphs]
     for pack in plan(terms, settings.instances_per_batch, settings.batch_size, *devices):
         names = [graphs.index[k] for k in pack.filled]
         chains = Chains([terms[k] for k in pack.filled], names, pack.shape, method.sampler, engine, settings.seed)
-        watch = _Watch()
-        outcome = anneal(chains, method, settings, recorder=watch, steps_per_call=_EVERY * _RECORDS)
+        watch = _Watch(references[pack.filled])
+        outcome = anneal(chains, method, settings, recorder=watch, steps_per_call=_EVERY)
         best[pack.members] = outcome.best[0][: len(pack.members)]
+        reached[pack.members] = watch.reached[: len(pack.members)]
         hops.append(outcome.trace.hops[:, : len(pack.members)].mean(axis=(1, 2)))
         decided.append(watch.decided)
         weights.append(len(pack.members))
-    return Played(best, *(np.average(one, axis=0, weights=weights) for one in (hops, decided)))
+    mean_hops, mean_decided = (np.average(one, axis=0, weights=weights) for one in (hops, decided))
+    return Played(best, mean_hops, mean_decided, reached)
 
 
 class Row(NamedTuple):
-    """A sampler beside the base with all steps; gains are in nodes.
+    """A sampler beside the base with all steps; gains are in the unit of the objective.
 
     Attributes:
       name: of the row.
@@ -103,6 +122,7 @@ class Row(NamedTuple):
       spread: standard deviation over chains of their best values, mean over graphs.
       decided: share of the sites that the tilt has decided, after a quarter and half of the steps; empty without it.
       moves: sites changed a step as a share of the base's, in the second and third quarter.
+      slower: logarithm of the steps to the optimum as a share of the base's; None where not every run is there.
     """
 
     name: str
@@ -111,6 +131,7 @@ class Row(NamedTuple):
     spread: float
     decided: list[float]
     moves: list[float]
+    slower: Interval | None
 
 
 def row(name: str, played: Played, base: Played) -> Row:
@@ -119,20 +140,22 @@ def row(name: str, played: Played, base: Played) -> Row:
     decided = [float(played.decided[len(played.decided) // part - 1]) for part in (4, 2) if len(played.decided)]
     gain = interval(played.best.max(axis=1) - base.best.max(axis=1))
     spread = float(played.best.std(axis=1, ddof=1).mean())
-    return Row(name, gain, float((played.best - base.best).mean()), spread, decided, moves)
+    there = np.isfinite([played.reached, base.reached]).all()
+    slower = interval(np.log(played.reached / base.reached)) if there else None
+    return Row(name, gain, float((played.best - base.best).mean()), spread, decided, moves, slower)
 
 
-def compare(graphs: Dataset, settings: Settings) -> tuple[Played, list[Row], list[Row]]:
+def compare(graphs: Dataset, settings: Settings, sampler: str, seeds: int) -> tuple[Played, list[Row], list[Row]]:
     """The base, the tilts, and the base with fewer steps."""
-    base = play(graphs, settings, method_fields(SAMPLER))
+    base = play(graphs, settings, method_fields(sampler), seeds)
     tilts, shorter = [], []
     for sigma in SIGMAS:
-        fields = method_fields(f"sl_{SAMPLER}") | {"sigma": sigma}
-        tilts.append(row(f"{sigma:g}", play(graphs, settings, fields), base))
+        fields = method_fields(f"sl_{sampler}") | {"sigma": sigma}
+        tilts.append(row(f"{sigma:g}", play(graphs, settings, fields, seeds), base))
         say(f"sigma {sigma:g}: {tilts[-1].gain.mean:+.2f} ± {tilts[-1].gain.half:.2f}")
     for steps in (settings.chain_length // part for part in PARTS):
         short = dataclasses.replace(settings, chain_length=steps)
-        shorter.append(row(f"{steps:,}", play(graphs, short, method_fields(SAMPLER)), base))
+        shorter.append(row(f"{steps:,}", play(graphs, short, method_fields(sampler), seeds), base))
         say(f"base, {steps:,} steps: {shorter[-1].gain.mean:+.2f} ± {shorter[-1].gain.half:.2f}")
     return base, tilts, shorter
 
@@ -151,53 +174,64 @@ def steps_worth(loss: float, shorter: list[Row], steps: int) -> str:
 
 def rows_of(base: Played, tilts: list[Row], shorter: list[Row], steps: int) -> list[list[str]]:
     """The table, its titles first."""
+    with_steps = bool(np.isfinite(base.reached).all())
 
-    def cells(one: Row) -> list[str]:
+    def slower(one: Row) -> str:
+        if one.slower is None:
+            return "not always there"
+        half = one.slower.half or 0.0  # None for a single graph alone
+        mean, low, high = np.exp(one.slower.mean + np.array([0, -half, half]))
+        return f"{mean:.2f} [{low:.2f}, {high:.2f}]"
+
+    def cells(one: Row, worth: str) -> list[str]:
         decided = ", ".join(f"{share:.2f}" for share in one.decided)
         moves = ", ".join(f"{share:.2f}" for share in one.moves)
-        return [
-            f"{one.gain.mean:+.2f} ± {one.gain.half:.2f}",
-            f"{one.mean_gain:+.2f}",
-            f"{one.spread:.2f}",
-            decided,
-            moves,
-        ]
+        found = [f"{one.gain.mean:+.2f} ± {one.gain.half:.2f}", f"{one.mean_gain:+.2f}", f"{one.spread:.2f}"]
+        if with_steps:
+            found.append(slower(one))
+        return [*found, decided, moves, worth]
 
-    titles = [
-        "", "gain, best chain", "gain, mean of chains", "spread", "decided at 1/4, 1/2", "moves in quarters 2, 3",
-        "mean as of the base with",
-    ]  # fmt: skip
-    lines = [["base", "", "", f"{base.best.std(axis=1, ddof=1).mean():.2f}", "", "", f"{steps:,} steps"]]
-    lines += [[f"sigma = {one.name}", *cells(one), steps_worth(one.mean_gain, shorter, steps)] for one in tilts]
-    return [titles, *lines, *([f"base, {one.name} steps", *cells(one), ""] for one in shorter)]
-
-
-def page(base: Played, rows: list[list[str]]) -> str:
-    best = base.best.max(axis=1)
-    said = f"{SET.name}, {SAMPLER}: {len(best)} graphs; the base's best chain {best.mean():.2f}, its chains' mean "
-    return f"{said}{base.best.mean():.2f}. Gains in nodes, with 95 % intervals.\n\n{table(rows[0], rows[1:])}\n"
+    titles = ["", "gain, best chain", "gain, mean of chains", "spread"]
+    first = ["base", "", "", f"{base.best.std(axis=1, ddof=1).mean():.2f}"]
+    if with_steps:
+        titles.append("steps to the optimum, of the base's")
+        first.append(f"{np.exp(np.log(base.reached).mean()):,.0f} steps")
+    titles += ["decided at 1/4, 1/2", "moves in quarters 2, 3", "mean as of the base with"]
+    lines = [[*first, "", "", f"{steps:,} steps"]]
+    lines += [[f"sigma = {one.name}", *cells(one, steps_worth(one.mean_gain, shorter, steps))] for one in tilts]
+    return [titles, *lines, *([f"base, {one.name} steps", *cells(one, "")] for one in shorter)]
 
 
 FLAGS, define = own_flags()
-define.string("output", "results/tilt", "Folder of the page and its numbers.")
+define.string("dataset", "mis/er_density/r-0.10", "A dataset of the paper.")
+define.string("data_root", None, "Folder of given graphs; without it, random families are drawn anew.")
+define.string("sampler", "path_auxiliary", "The base sampler.")
 define.integer("graphs", 64, "Number of graphs.", lower_bound=2)
+define.integer("seeds", 1, "Runs of each graph, which count as that many graphs.", lower_bound=1)
 define.integer("steps", 10_000, "Steps of a chain.", lower_bound=2_000)
+define.string("output", "results/tilt", "Folder of the page and its numbers.")
 
 
 def _main(_) -> int:
-    folder = check_writable(FLAGS.output)
-    graphs = load_dataset(*SET.flags, None, num_instances=FLAGS.graphs, data_seed=_DATA_SEED)
+    folder = Path(check_writable(FLAGS.output))
+    (dataset,) = chosen_sets([FLAGS.dataset])
+    graphs = load_dataset(*dataset.flags, FLAGS.data_root, num_instances=FLAGS.graphs, data_seed=_DATA_SEED)
     settings = settings_from(
-        SET.experiment() | {"engine": "cpu", "chain_length": FLAGS.steps, "log_every_steps": _EVERY}
+        dataset.experiment() | {"engine": "cpu", "chain_length": FLAGS.steps, "log_every_steps": _EVERY}
     )
-    base, tilts, shorter = compare(graphs, settings)
+    base, tilts, shorter = compare(graphs, settings, FLAGS.sampler, FLAGS.seeds)
     rows = rows_of(base, tilts, shorter, settings.chain_length)
-    text = page(base, rows)
+    best = base.best.max(axis=1)
+    text = (
+        f"{dataset.name}, {FLAGS.sampler}: {FLAGS.graphs} graphs, with {FLAGS.seeds} seeds each; the base's best "
+        f"chain {best.mean():.2f}, its chains' mean {base.best.mean():.2f}. Gains of the objective, with 95 % "
+        f"intervals.\n\n{table(rows[0], rows[1:])}\n"
+    )
     say(text)
-    path = Path(folder) / "tilt.md"
-    write_atomically(path, lambda file: file.write(text.encode()))
-    write_json(Path(folder) / "tilt.json", {"graphs": FLAGS.graphs, "rows": rows})
-    say(f"saved: {path}")
+    write_atomically(folder / "tilt.md", lambda file: file.write(text.encode()))
+    shown = {name: getattr(FLAGS, name) for name in ("dataset", "sampler", "graphs", "seeds", "steps")}
+    write_json(folder / "tilt.json", shown | {"rows": rows})
+    say(f"saved: {folder / 'tilt.md'}")
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -142,8 +142,8 @@ class ColoringKind(PottsKind):
 
         return counted
 
-    def violated(self, source: PottsForm, state: Int8[np.ndarray, "N"]) -> list[str]:
-        return [f"edge {u}-{v}" for u, v in source.pairs[source.equal(state)].tolist()]
+    def violated(self, source: PottsForm, state: Int8[np.ndarray, "N"], labels: Sequence[Hashable]) -> list[str]:
+        return [f"edge {labels[u]!r}-{labels[v]!r}" for u, v in source.pairs[source.equal(state)].tolist()]
 
     def violation(self, violated: list[str]) -> str:
         return f"not a proper colouring: {self.value_in_words(len(violated))}, the first on {violated[0]}"

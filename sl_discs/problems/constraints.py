@@ -241,7 +241,9 @@ class ConstrainedKind(FormKind):
     def allowed(self, source: ConstrainedForm, states: Int8[np.ndarray, "B N"]) -> Bool[np.ndarray, "B"]:
         return np.asarray(source.met(states).all(axis=1))
 
-    def violated(self, source: ConstrainedForm, state: Int8[np.ndarray, "N"]) -> list[str]:
+    def violated(
+        self, source: ConstrainedForm, state: Int8[np.ndarray, "N"], labels: Sequence[Hashable]
+    ) -> list[str]:
         return [source.names[c] for c in np.flatnonzero(~source.met(state[None])[0])]
 
 

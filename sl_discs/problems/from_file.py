@@ -49,6 +49,8 @@ def read(
     """
     check_colors(problem, colors)
     if is_constrained(path):
+        if number:
+            raise InputError(f"{path}: number is {number}, but the file has a single model; leave number out")
         return read_constrained(path, problem, format, penalty, weights)
     instances = read_instances(path, problem=problem, format=format)
     if number is None and len(instances) > 1:

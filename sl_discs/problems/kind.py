@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -173,7 +173,7 @@ class Kind(abc.ABC):
         """Two variables that are not free and whose values no feasible state has both; None: none is known."""
         return None
 
-    def violated(self, source: Any, state: Int8[np.ndarray, "N"]) -> list[str]:
+    def violated(self, source: Any, state: Int8[np.ndarray, "N"], labels: Sequence[Hashable]) -> list[str]:
         """The constraints that do not hold at a state, in words; none where problems of this kind have none."""
         return []
 

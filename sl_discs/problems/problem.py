@@ -157,7 +157,7 @@ class Problem(Generic[Source]):
         """The constraints of `qubo` or `from_cqm`, or edges of `coloring`, that an answer violates, in words;
         InputError as `value`.
         """
-        return self._kind.violated(self.source, self.as_state(sample))
+        return self._kind.violated(self.source, self.as_state(sample), self.labels)
 
     def fix(self, values: Mapping[Hashable, int]) -> Problem:
         """The problem of the other variables where these have the given values, as in a conditional distribution.

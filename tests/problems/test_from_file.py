@@ -105,6 +105,7 @@ def test_the_sense_and_values_of_an_lp_file_are_its_own(tmp_path, word):
     ("name", "content", "arguments", "message"),
     [
         ("m.lp", LP, {"problem": "mis"}, "a model with constraints; leave out problem"),
+        ("m.lp", LP, {"number": 1}, "number is 1, but the file has a single model"),
         ("m.lp", LP.replace("Binary", "General"), {}, "the variable 'x' is INTEGER"),
         ("m.lp", "Minimize\n obj: x +\nSubject To\n c: x >=\nEnd\n", {}, "m.lp: dimod cannot read it"),
         (
