@@ -225,9 +225,12 @@ class ConstrainedKind(FormKind):
         left = sparse.csr_array(matrix[:, free])
         least, most = (np.asarray(side(0).sum(axis=1)) for side in (left.minimum, left.maximum))
         low, high = np.maximum(source.low - done, least), np.minimum(source.high - done, most)
-        if (low > high).any():
+        rows = itertools.pairwise(left.indptr.tolist())
+        divisors = np.array([math.gcd(*left.data[start:stop].tolist()) or 1 for start, stop in rows], np.int64)
+        impossible = -(-low // divisors) > high // divisors
+        if impossible.any():
             raise InputError(
-                f"{source.form.name}: with these values {source.names[int(np.argmax(low > high))]} cannot hold"
+                f"{source.form.name}: with these values {source.names[int(np.argmax(impossible))]} cannot hold"
             )
         form, open_rows = source.form.fixed(state, free), np.flatnonzero(np.diff(left.indptr))
         if not len(open_rows):

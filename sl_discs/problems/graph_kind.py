@@ -216,11 +216,20 @@ class GraphKind(Kind):
         return self.conflict(Edges.of(source), chosen & ~free, ~chosen & ~free)
 
     def fixed(self, source, penalty, state, free):
-        """A `qubo` with penalties: what is left of a graph has numbers at its nodes, of either sign."""
+        """A `qubo` with penalties: what is left of a graph has numbers at its nodes, of either sign.
+
+        A conflict with a fixed node, which cannot be dropped, counts as much as the node's neighbour: fixed nodes are
+        as heavy as the heaviest there, and their own weights are taken out again.
+        """
+        weights, excess = source.node_weights, np.zeros(source.num_nodes)
+        if weights is not None:
+            heavy = np.where(free, weights, weights.max())
+            source, excess = dataclasses.replace(source, node_weights=heavy), heavy - weights
         terms = self.terms(source, penalty).listed()
-        sign = self.sign
+        sign, own = self.sign, np.flatnonzero(excess)
         form = QuadraticForm.from_arrays(
-            source.name, sign * terms.linear, terms.edges, sign * terms.scale * terms.weights,
+            source.name, sign * terms.linear, np.concatenate([terms.edges, np.stack([own, own], axis=1)]),
+            np.concatenate([sign * terms.scale * terms.weights, -excess[own]]),
             sign * terms.constant, maximise=self.maximise,
         )  # fmt: skip
         return "qubo", form.fixed(state, free)

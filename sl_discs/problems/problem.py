@@ -164,7 +164,8 @@ class Problem(Generic[Source]):
 
         Its values are those of the whole, so that `solve` completes a partial answer and `sample` draws from the
         distribution given these values. A problem on a graph becomes a `qubo` with penalties for conflicts, in which
-        nothing is repaired; the kind of other problems stays, and their constraints do. Couplings with the given
+        nothing is repaired; the kind of other problems stays, and their constraints do. With weights of nodes, a
+        conflict with a given node counts as much as its other end, so that it never pays. Couplings with the given
         values are added to linear coefficients, and rounded once.
 
         Args:

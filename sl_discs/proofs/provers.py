@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import collections
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Int8
@@ -62,8 +62,8 @@ class Proofs:
       refused: which provers could not be used, and why, in words.
     """
 
-    def __init__(self, presolved: Presolved, seconds: float):
-        """The bound of the problem's kind may take so many seconds; provers begin with `advance`."""
+    def __init__(self, presolved: Presolved, seconds: float, provers: Sequence[str] | None = None):
+        """The bound of the problem's kind may take so many seconds; provers, or those named, begin with `advance`."""
         problem, reduced = presolved.original, presolved.problem
         assert reduced is not None
         own = KINDS[problem.kind].bounded_by
@@ -72,7 +72,9 @@ class Proofs:
         self._presolved, self._sign = presolved, 1.0 if problem.maximise else -1.0
         self.states, self.best = none_found(problem.num_variables), -self._sign * np.inf
         self._compare(presolved.found)
-        self._waiting: collections.deque[str | Prover] = collections.deque(KINDS[problem.kind].provers)
+        self._waiting: collections.deque[str | Prover] = collections.deque(
+            KINDS[problem.kind].provers if provers is None else provers
+        )
         of_reduced = None if reduced is problem else reduced.bound(seconds)
         if of_reduced is not None:
             self._take_bound(presolved.lifted_bound(of_reduced), own)

@@ -80,7 +80,7 @@ def annealed(problem: Problem, options: Options) -> Result:
     presolved = reduced_exactly(problem, seconds) if options.presolve else unreduced(problem)
     reduced = presolved.problem
     if reduced is None:
-        return by_reductions(presolved, options.seed, clock, compile_seconds() - compiled_before)
+        return by_reductions(presolved, options, clock, compile_seconds() - compiled_before)
     options = options.for_size(reduced.num_variables, engine.on_host)
     seconds = layout_seconds(reduced)
     too_large = options.time_limit is not None and seconds > options.time_limit
@@ -474,14 +474,24 @@ def by_enumeration(problem: Problem, seed: int, clock: Clock) -> Result | None:
     return _without_chains(unreduced(problem), state, "enumeration", note, seed, clock, 0.0)
 
 
-def by_reductions(presolved: Presolved, seed: int, clock: Clock, compiling: float) -> Result:
-    """The result where reductions leave nothing to search; `compiling` took so many seconds."""
+def by_reductions(presolved: Presolved, options: Options, clock: Clock, compiling: float) -> Result:
+    """The result where reductions leave nothing to search; `compiling` took so many seconds.
+
+    Reductions round real coefficients, so that the best answer is theirs only up to a rounding error. Enumeration and
+    elimination of the whole problem compare exactly, where they can.
+    """
     problem = presolved.original
     states = np.concatenate([presolved.lift(np.zeros((1, 0), np.int8)), presolved.found])
-    values = problem.evaluate(states).values
-    best = int(np.argmax(values if problem.maximise else -values))
-    state, note = states[best : best + 1], "reductions left nothing to search"
-    return _without_chains(presolved, state, "reductions", note, seed, clock, compiling)
+    exact = [name for name in KINDS[problem.kind].provers if name.startswith("sl_discs.proofs.tables:")]
+    proofs = Proofs(dataclasses.replace(unreduced(problem), found=states), 0.0, exact)
+    by, note, bound = "reductions", "reductions left nothing to search", None
+    if not problem.whole_values:
+        proofs.advance(options.bound_seconds)
+        if proofs.closed:
+            by = proofs.by
+        else:
+            bound = presolved.lifted_bound(proofs.best - presolved.constant)
+    return _without_chains(presolved, proofs.states, by, note, options.seed, clock, compiling, bound)
 
 
 def _without_chains(
@@ -492,13 +502,15 @@ def _without_chains(
     seed: int,
     clock: Clock,
     compiling: float,
+    bound: float | None = None,
 ) -> Result:
+    """The result of a state that is known to be the best, or otherwise to be so close to this bound."""
     collector = Collector(presolved)
     [value] = collector.begin(state)
     return collector.result(
         contraction=no_contraction(),
-        stopped="bound",
-        bound=float(value),
+        stopped="bound" if bound is None else "steps",
+        bound=float(value) if bound is None else bound,
         bound_by=by,
         timing={"build_s": clock(), "compile_s": compiling, "run_s": 0.0},
         engine="none",

@@ -74,6 +74,29 @@ def test_the_two_labels_that_conflict_are_named():
         sl_discs.vertex_cover(path).fix({"a": 0, "c": 0, "d": 0})
 
 
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10**6), st.sampled_from(["mis", "maxclique", "vertex_cover"]))
+def test_with_weights_of_nodes_the_best_completion_is_feasible(seed, kind):
+    """Weights differ by a factor of five, and some are 0: the lighter end of a conflict may be the given one."""
+    rng = np.random.default_rng(seed)
+    graph = nx.gnp_random_graph(SIZE, 0.5, seed=int(rng.integers(1 << 20)))
+    weights = dict(enumerate(rng.integers(0, 6, SIZE).tolist()))
+    problem = getattr(sl_discs, kind)(graph, weight=weights)
+    values = {int(k): int(rng.integers(2)) for k in rng.choice(SIZE, 2, replace=False)}
+    states = np.array(list(itertools.product((0, 1), repeat=SIZE)), np.int8)
+    fitting = states[(states[:, list(values)] == list(values.values())).all(axis=1)]
+    found = problem.evaluate(fitting)
+    feasible = found.values[(found.states == fitting).all(axis=1)]
+    try:
+        left = problem.fix(values)
+    except InputError:
+        assert not len(feasible)
+        return
+    best = feasible.max() if problem.maximise else feasible.min()
+    reached = [left.value(rest) for rest in itertools.product((0, 1), repeat=left.num_variables)]
+    assert (max if problem.maximise else min)(reached) == pytest.approx(best, abs=1e-12)
+
+
 def test_draws_given_some_values_are_those_of_the_conditional_distribution():
     rng = np.random.default_rng(1)
     problem = sl_discs.ising(
@@ -98,6 +121,15 @@ def test_a_partial_answer_is_completed_under_its_constraints():
     assert found.optimal and not problem.violated(whole) and problem.value(whole) == found.best_value == -6
     with pytest.raises(InputError, match=r"with these values .* cannot hold"):
         problem.fix({"d": 1, "e": 1})
+
+
+def test_what_is_left_of_a_constraint_must_be_a_multiple():
+    """2 x + 2 y == 3 lies in its range, but has no solution."""
+    rows = {(v, v): 1 for v in "xyz"}
+    problem = sl_discs.qubo(rows, constraints=[sl_discs.linear({"x": 2, "y": 2, "z": 1}, "==", 3)])
+    with pytest.raises(InputError, match=r"with these values .* cannot hold"):
+        problem.fix({"z": 0})
+    assert sl_discs.solve(problem.fix({"z": 1})).best_value == 2
 
 
 def test_constraints_that_are_decided_leave_the_problem():

@@ -161,3 +161,26 @@ def test_an_interrupt_ends_provers_that_would_go_on():
     found = sl_discs.solve(problem, time_limit=60, chains=1, interrupt=lambda: asked.append(0) or len(asked) > 30)
     assert found.stopped == "interrupt" and found.timing["build_s"] + found.timing["run_s"] < 20
     assert found.bound >= found.best_value and not found.optimal
+
+
+def test_reductions_of_real_coefficients_prove_nothing_by_rounded_sums():
+    """Merged spins add fields of 1e8 and 3e-9: the small one is lost, and with it the better of two states.
+
+    Elimination compares exactly; where it does not apply, the bound is a rounding error away.
+    """
+    fields = {0: 3e-9, 1: 1e8, 2: -1e8} | dict.fromkeys(range(3, 24), 0.25)
+    ring = {(k, (k + 1) % 24): -1.5 for k in range(3, 23)}
+    problem = sl_discs.ising(fields, {(0, 1): -1e9, (1, 2): -1e9} | ring, offset=2e9)
+    result = sl_discs.solve(problem, seed=0)
+    other = {label: -spin if label < 3 else spin for label, spin in result.best_sample.items()}
+    assert problem.value(other) > result.best_value >= result.bound
+    tree = nx.random_labeled_tree(40, seed=1)
+    weights = dict(enumerate(np.random.default_rng(0).uniform(size=40)))
+    result = sl_discs.solve(sl_discs.mis(tree, weight=weights))
+    assert result.bound_by == "reductions" and not result.optimal and 0 < result.gap < 1e-9
+    with_root, without = {}, {}
+    for node in nx.dfs_postorder_nodes(tree, 0):
+        below = [child for child in tree[node] if child in with_root]
+        with_root[node] = weights[node] + sum(without[child] for child in below)
+        without[node] = sum(max(with_root[child], without[child]) for child in below)
+    assert result.best_value == pytest.approx(max(with_root[0], without[0]))
