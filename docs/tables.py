@@ -21,6 +21,11 @@ DOCS = Path(__file__).parent
 MEASURED = DOCS / "measured"
 _MARK = re.compile(r"(<!-- table: ([\w-]+) -->\n\n)(?:\|.*\n)*\n*")
 _NAMES = {"path_auxiliary": "PAS", "gwg": "GWG", "dmala": "DMALA", "gwg_one_flip": "GWG, one flip"}
+_SETS = {
+    "mis/er_density/r-0.10": "ER-0.10",
+    "maxcut/ba/r-ba-4-n-512-600": "BA-512",
+    "maxcut/optsicom/r-b": "Optsicom",
+}
 
 
 def digits(number: float, count: int = 2) -> str:
@@ -204,9 +209,36 @@ def verdicts(found: Mapping[str, Any]) -> str:
 
 
 def tilt(found: Mapping[str, Any]) -> str:
-    """A base sampler with tilts, and with fewer steps."""
-    titles, *rows = found["rows"]
+    """The first base sampler with tilts, and with fewer steps."""
+    titles, *rows = found["cases"][0]["rows"]
     return table(titles, rows)
+
+
+def _columns(found: Mapping[str, Any], cell: Callable[[dict[str, str]], str]) -> str:
+    """A column for each base sampler and set, a row for each tilt and smaller number of steps."""
+    cases = found["cases"]
+    titles = [f"{_NAMES[case['sampler']]}, {_SETS[case['dataset']]}" for case in cases]
+    rows = [[row[0]] for row in cases[0]["rows"][2:]]
+    for case in cases:
+        names = case["rows"][0]
+        for line, row in zip(rows, case["rows"][2:], strict=True):
+            line.append(cell(dict(zip(names, row, strict=True))))
+    return table(["", *titles], rows)
+
+
+def tilts(found: Mapping[str, Any]) -> str:
+    """The gain of the best chain and, of tilts, the steps of the base with the same mean."""
+
+    def cell(row: dict[str, str]) -> str:
+        worth = row["mean as of the base with"]
+        return row["gain, best chain"] + (f" ({worth})" if worth else "")
+
+    return _columns(found, cell)
+
+
+def tilts_steps(found: Mapping[str, Any]) -> str:
+    """Steps until the first chain is at the optimum."""
+    return _columns(found, lambda row: row["steps to the optimum, of the base's"])
 
 
 def pooled(found: Mapping[str, Any]) -> str:
@@ -253,18 +285,23 @@ def levels(found: Mapping[str, Any]) -> str:
 
 TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "rates": rates, "localization": localization, "solve": solve, "solve-10": solve, "updates": updates,
-    "sampling": sampling, "networkx": networkx, "laws": laws, "verdicts": verdicts, "tilt": tilt, "pooled": pooled,
-    "levels": levels,
+    "sampling": sampling, "networkx": networkx, "laws": laws, "verdicts": verdicts, "tilt": tilt, "tilts": tilts,
+    "tilt-steps": tilts_steps, "pooled": pooled, "levels": levels,
 }  # fmt: skip
 
+# Where the numbers of a table are, if not in a file of its name.
+_CLAIM = DOCS / "reproduction/claim/report.json"
+_ELSEWHERE = {"pooled": _CLAIM, "levels": _CLAIM, "tilts": MEASURED / "tilt.json"}
 
-OF_THE_CLAIM = {"pooled", "levels"}
+
+def path_of(name: str) -> Path:
+    """The file of numbers that a command saved."""
+    return _ELSEWHERE.get(name, MEASURED / f"{name}.json")
 
 
 def numbers(name: str) -> Any:
     """What a command saved."""
-    path = DOCS / "reproduction/claim/report.json" if name in OF_THE_CLAIM else MEASURED / f"{name}.json"
-    return json.loads(path.read_text())
+    return json.loads(path_of(name).read_text())
 
 
 def filled(text: str) -> str:
