@@ -63,7 +63,9 @@ def test_flags_of_a_run(tmp_path, monkeypatch):
         *(f"--{flag}={value}" for flag, value in arguments[1].items()), "--config.experiment.save_root=out"
     ]  # fmt: skip
     monkeypatch.chdir(tmp_path)  # configs are found from anywhere
-    assert command_line(arguments[1], Path("out"))[0] == f"--config={ROOT}/{arguments[1]['config']}"
+    found = command_line(arguments[1], Path("out"))
+    for flag in ("config", "model_config", "sampler_config"):
+        assert f"--{flag}={ROOT}/{arguments[1][flag]}" in found
     assert arguments[1]["sampler_config"] == "configs/sampler/sl_gwg_config.py"
     assert arguments[1]["config.experiment.seed"] == "3" and arguments[1]["engine"] == "reference"
     assert left_out(sweep) == ["config.experiment.num_models"]
@@ -228,6 +230,7 @@ def test_one_run_from_the_command_line(tmp_path, command, monkeypatch):
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     arguments = [f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}"]
     short = ["--config.experiment.chain_length=200", "--config.experiment.batch_size=2", "--engine=reference"]
+    monkeypatch.chdir(tmp_path)  # a folder without configs
     code, out, err = command("sweep", "run", *arguments, "--sweep_index=5", "--", *short)
     assert code == 0, out + err
     assert "1 of 1 runs are done" in out
