@@ -128,15 +128,20 @@ def _required(name: str) -> Any:
     return FLAGS[name].value
 
 
-def _start(sampler: str, default: Candidate) -> Candidate:
-    """Settings of everything that is not tuned."""
+def _start(sampler: str, default: Candidate, settings: Settings | None) -> Candidate:
+    """Settings of everything that is not tuned; they have to fit `settings`, if given."""
     if FLAGS.start is None:
         return default
-    found = read_tuned(FLAGS.start)
+    found = read_tuned(FLAGS.start, settings)
     if base_name(found.sampler["name"]) != base_name(sampler):
         raise InputError(f"--start={FLAGS.start} has settings of {found.sampler['name']}, not of {sampler}")
     shared = {name: value for name, value in found.sampler.items() if name in default.sampler and name != "name"}
     return Candidate(default.sampler | shared, found.experiment)
+
+
+def _tuned_base(sampler: str, path: Path, settings: Settings) -> Candidate | None:
+    """The tuned settings of a localized sampler's base, if any; InputError if they do not fit `settings`."""
+    return read_tuned(path, settings) if is_localized(sampler) and path.is_file() else None
 
 
 _NO_RESAMPLING = ["0", "1"]
@@ -225,7 +230,7 @@ def _run(command: str, notice: Notice) -> int:
     settings = stage.settings
     dimensions = space.space_of(sampler, wanted, settings.chain_length, settings.log_every_steps, null=FLAGS.null)
     default = Candidate(method_fields(sampler), annealing_of(settings))
-    start = _start(sampler, default)
+    start = _start(sampler, default, settings if wanted == "sl" else None)
     firsts = [point_of(start), *(point_of(start) | annealing for annealing in _annealings())]
     num_test = FLAGS.test_instances or settings.num_instances
     split = split_instances(names, data_root, FLAGS.train_instances, num_test, FLAGS.train_seed)
@@ -235,6 +240,7 @@ def _run(command: str, notice: Notice) -> int:
     stage = dataclasses.replace(stage, settings=settings)
     search = Search(dimensions, start, FLAGS.null, split.train, rungs_of(len(split.train.graphs)), FLAGS.seed)
     folder = check_writable(folder_of(FLAGS.output, split.train))
+    _tuned_base(sampler, folder / f"{base_name(sampler)}.json", settings)  # if it does not fit, no trial is run
 
     quiet_optuna()
     label = f"{sampler}_null" if FLAGS.null else sampler
@@ -274,9 +280,8 @@ def _report(
     best = search.candidate(study.best_trial.params)
     base = base_name(sampler)
     usual = Candidate({"name": base} | sampler_fields(base), default.experiment)
-    beside = path.with_name(f"{base}.json")
-    tuned_base = read_tuned(beside) if is_localized(sampler) and beside.is_file() else None
-    settings = stage.settings
+    beside, settings = path.with_name(f"{base}.json"), stage.settings
+    tuned_base = _tuned_base(sampler, beside, settings)
     with progress_bar(total_chain_steps(split.test, settings) * FLAGS.test_seeds) as progress:
         found = held_out(stage, split.test, FLAGS.test_seeds, best, usual, tuned_base, _until(notice, progress))
     record = {

@@ -192,8 +192,8 @@ def write_tuned(path: str | os.PathLike, candidate: Candidate, search: dict[str,
     return write_atomically(Path(path), lambda file: file.write(text.encode()))
 
 
-def read_tuned(path: str | os.PathLike) -> Candidate:
-    """The settings in a file of `write_tuned`."""
+def read_tuned(path: str | os.PathLike, settings: Settings | None = None) -> Candidate:
+    """The settings in a file of `write_tuned`; InputError if they are invalid or do not fit a run's `settings`."""
     try:
         record = parse_json(Path(path).read_text(encoding="utf-8"))
         candidate = Candidate(dict(record["sampler"]), dict(record["experiment"]))
@@ -204,6 +204,12 @@ def read_tuned(path: str | os.PathLike) -> Candidate:
     odd = sorted(candidate.experiment.keys() ^ set(ANNEALING_FIELDS))
     if odd:
         raise InputError(f"{path}: experiment needs the fields {', '.join(ANNEALING_FIELDS)} alone; see {odd[0]!r}")
-    settings_from(candidate.experiment)
-    build_method(candidate.sampler, 1)
+    try:
+        # Resampling need only fit the logged steps of the run at hand.
+        settings_from(candidate.experiment | {"log_every_steps": 1})
+        build_method(candidate.sampler, 1)
+        if settings is not None:
+            candidate.settings(settings)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
     return candidate

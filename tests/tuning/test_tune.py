@@ -15,10 +15,17 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.settings import settings_from
+from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.instances.archive import write_archive
-from sl_discs.localization.method import build_method
-from sl_discs.tuning.evaluation import experiment_settings, parse_dataset, read_tuned, split_instances
+from sl_discs.localization.method import build_method, method_fields
+from sl_discs.tuning.evaluation import (
+    experiment_settings,
+    parse_dataset,
+    read_tuned,
+    split_instances,
+    write_tuned,
+)
+from sl_discs.tuning.space import Candidate, annealing_of
 
 DATASET = "--dataset=maxcut/ba/r-ba-4-n-16-20"
 # Batches of one instance: training and test then share one compiled program.
@@ -107,6 +114,24 @@ def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
 )
 def test_bad_input_is_one_line_and_exit_code_2(refusal, arguments, message):
     assert message in refusal("tune", *arguments)
+
+
+def test_resampling_fits_the_logged_steps_of_the_run(tmp_path, refusal, monkeypatch):
+    """Settings found with other logged steps are read, and refused before any trial where they would be played."""
+    (tmp_path / "small.py").write_text(CONFIG)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path / "cache"))
+    settings = Settings(chain_length=20_000, log_every_steps=12_050, resample_every=12_050)
+    found = Candidate(method_fields("metropolis"), annealing_of(settings))
+    path = write_tuned(tmp_path / "tuned/maxcut/ba/r-ba-4-n-16-20/metropolis.json", found, {})
+    assert read_tuned(path) == read_tuned(path, settings) == found
+    said = refusal("tune", *SMALL, "--sampler=sl_metropolis", "--trials=1")
+    assert "r-ba-4-n-16-20/metropolis.json: config.experiment.resample_every is 12050; expected 0, or a" in said
+    start = write_tuned(tmp_path / "start.json", found, {})
+    path.unlink()
+    said = refusal("tune", *SMALL, "--sampler=sl_metropolis", "--search=sl", f"--start={start}")
+    assert "start.json: config.experiment.resample_every is 12050" in said
+    assert not (tmp_path / "tuning.journal").exists()
 
 
 def test_files_and_names_that_are_wrong(tmp_path):
