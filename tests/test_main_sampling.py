@@ -129,6 +129,8 @@ def test_effective_sample_sizes_of_a_lattice(tmp_path, command, refusal):
     assert row["sampler"] == "a_dmala(sqrt)" and row["shape"] == "(3, 4)"
     said = refusal(*given, "--samplers=gwg", "--model_config.mu=0.4")
     assert "model.mu 0.5 there, 0.4 here" in said
+    said = refusal(*given, "--samplers=gwg,dmala", "--config.experiment.ess_ratio=0.9")
+    assert "experiment.ess_ratio 0.5 there, 0.9 here" in said
 
 
 def write_pickle_that_runs_a_command(folder):

@@ -35,8 +35,10 @@ from sl_discs.localization.method import Method
 
 # The identity of a run: everything that its results depend on, with which checkpoints and results must agree.
 
-# Fields of `Settings` that affect neither the results of a run on graphs nor its division into parts.
-_FREE = ("save_root", "threads", "checkpoint_every_s", "events", "memory_gib", "ess_ratio")
+# Fields of `Settings` that affect neither the results of a run nor its division into parts.
+_FREE = ("save_root", "threads", "checkpoint_every_s", "events", "memory_gib")
+# Those of a run on graphs, which measures no effective sample sizes.
+_FREE_ON_GRAPHS = (*_FREE, "ess_ratio")
 # Fields that affect only the division.
 DIVISION = ("instances_per_batch", "use_devices", "mesh")
 
@@ -51,7 +53,9 @@ def kind_of_run(
     """The identity of a run as nested dicts of plain values; `config` has those of the model and the samplers."""
     engines = {method.name: choose_engine(settings.engine, method.sampler)[0].name for method in methods}
     return {
-        "experiment": {name: value for name, value in dataclasses.asdict(settings).items() if name not in _FREE},
+        "experiment": {
+            name: value for name, value in dataclasses.asdict(settings).items() if name not in _FREE_ON_GRAPHS
+        },
         "model": dict(config["model"]),
         "samplers": dict(config["samplers"]),
         "graphs": {"name": dataset.name, "index": list(dataset.index), "sha256": dataset_digest(dataset)},
@@ -93,8 +97,8 @@ def check_finished(folder: Path, config: Mapping[str, Any], dataset: str) -> Non
 
 def _numbers(config: dict[str, Any]) -> dict[str, Any]:
     """A config without the fields of the experiment that do not affect results."""
-    kept = {name: value for name, value in config["experiment"].items() if name not in (*_FREE, *DIVISION)}
-    return config | {"experiment": kept}
+    free = (*(_FREE if config["model"]["name"] == "ising" else _FREE_ON_GRAPHS), *DIVISION)
+    return config | {"experiment": {name: value for name, value in config["experiment"].items() if name not in free}}
 
 
 # Signals that announce the end of a job: a cluster's preemption notice, or a job's time limit.
