@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
+
+from sl_discs.commands import run as run_command
 
 ROOT = Path(__file__).parent.parent
 DATA = ROOT.parent / "shared" / "data"
@@ -59,6 +62,23 @@ def test_a_comparison_prints_and_saves_everything(tmp_path, command, monkeypatch
         assert (folder / name).stat().st_size > 0
     with (folder / "gwg" / "results.pkl").open("rb") as file:
         assert set(pickle.load(file)) >= {"trajectory", "best_ratio", "running_time", "best_ratio_mean"}
+
+
+def test_a_signal_while_the_figure_is_drawn_does_not_end_a_finished_run(tmp_path, command, monkeypatch):
+    def draw(record, path):
+        signal.raise_signal(signal.SIGTERM)
+        return path
+
+    caught = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: caught.append(number))
+    monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path))
+    monkeypatch.setattr(run_command, "draw_trajectories", draw)
+    try:
+        folder = f"--config.experiment.save_root={tmp_path}"
+        code, out, err = command("run", *chosen_configs(), "--samplers=gwg", *SHORT, folder)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert code == 0 and not caught and out.endswith("trajectory.png\n"), err
 
 
 def test_one_sampler_by_its_config_as_discs_does_without_matplotlib(tmp_path, refusal, monkeypatch):

@@ -345,10 +345,11 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
             raise
         for name in ("checkpoint", "parts"):
             shutil.rmtree(folder / name, ignore_errors=True)
-    say(format_summary(record, paths, checkpoints.resumed()))
-    figure = or_warn(lambda: draw_trajectories(record, folder / "trajectory.png")) if draws else None
-    if figure is not None:
-        say(f"  {figure.name}")
+        say(format_summary(record, paths, checkpoints.resumed()))
+        # Inside the block: a signal that comes now must not end a finished run as if it had failed.
+        figure = or_warn(lambda: draw_trajectories(record, folder / "trajectory.png")) if draws else None
+        if figure is not None:
+            say(f"  {figure.name}")
 
 
 def _with_sampler_configs(argv: Sequence[str]) -> list[str]:
