@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sl_discs.command import Command, Given, own_flags, say
+from sl_discs.command import Command, Given, own_flags, refuse_flags, say
 from sl_discs.discs_plugin.borrowed import borrow_named
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.compiled import keep_programs
@@ -38,7 +38,7 @@ from sl_discs.instances.dataset import check_data_root, default_data_root
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
-from sl_discs.samplers.registry import base_name, code_of, is_localized, sampler_fields
+from sl_discs.samplers.registry import Dimension, base_name, code_of, is_localized, sampler_fields
 from sl_discs.tuning import space
 from sl_discs.tuning.evaluation import (
     Split,
@@ -91,7 +91,8 @@ define.list(
     "try_first",
     [],
     "Annealings to try before the search makes its own choices, as SHAPE:INITIAL:FINAL[:EVERY[:STRENGTH]], such "
-    "as linear:0.4:0.15, or linear:0.4:0.15:100:1 with chains resampled every 100 steps with strength 1.",
+    "as linear:0.4:0.15, or linear:0.4:0.15:100:1 with chains resampled every 100 steps with strength 1; all within "
+    "the search space.",
 )
 define.integer("train_instances", 8, "Number of training instances.", lower_bound=1)
 define.integer(
@@ -147,8 +148,8 @@ def _tuned_base(sampler: str, path: Path, settings: Settings) -> Candidate | Non
 _NO_RESAMPLING = ["0", "1"]
 
 
-def _annealings() -> list[space.Point]:
-    """The annealings of --try_first as points."""
+def _annealings(dimensions: tuple[Dimension, ...]) -> list[space.Point]:
+    """The annealings of --try_first as points; InputError if one is not in the space of these dimensions."""
     points = []
     for text in FLAGS.try_first:
         shape, *rest = text.split(":")
@@ -165,6 +166,15 @@ def _annealings() -> list[space.Point]:
             )
         temperatures: space.Point = {"t_schedule": shape, "init_temperature": initial, "cooling": final / initial}
         points.append(temperatures | {"resample_every": every, "resample_strength": strength})
+        kept = space.restricted(dimensions, points[-1])
+        # Without resampling, its fields need not be in the space.
+        odd = [name for name in points[-1] if name not in kept and (every or name not in space.RESAMPLING_FIELDS)]
+        if odd:
+            allowed = [one.range_in_words() for one in dimensions if one.name == odd[0]] or ["0"]
+            name = odd[0].replace("cooling", "FINAL / INITIAL")
+            raise InputError(
+                f"--try_first: {text!r}: {name} is {points[-1][odd[0]]:g}; the search takes {allowed[0]}"
+            )
     return points
 
 
@@ -226,12 +236,14 @@ def _run(command: str, notice: Notice) -> int:
     names, sampler = parse_dataset(_required("dataset")), _required("sampler")
     borrow_named([sampler])
     wanted = FLAGS.search or ("sl" if FLAGS.null else "all")
+    if wanted == "sl":
+        refuse_flags(FLAGS, ["try_first"], "with --search=sl, which tunes no annealing")
     stage = _stage(names)
     settings = stage.settings
     dimensions = space.space_of(sampler, wanted, settings.chain_length, settings.log_every_steps, null=FLAGS.null)
     default = Candidate(method_fields(sampler), annealing_of(settings))
     start = _start(sampler, default, settings if wanted == "sl" else None)
-    firsts = [point_of(start), *(point_of(start) | annealing for annealing in _annealings())]
+    firsts = [point_of(start), *(point_of(start) | annealing for annealing in _annealings(dimensions))]
     num_test = FLAGS.test_instances or settings.num_instances
     split = split_instances(names, data_root, FLAGS.train_instances, num_test, FLAGS.train_seed)
     base = build_method(method_fields(base_name(sampler)), settings.batch_size)
