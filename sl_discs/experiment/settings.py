@@ -65,10 +65,14 @@ class Temperatures:
 
     def __post_init__(self):
         if isinstance(self.schedule, tuple):
-            table = np.asarray(self.schedule, np.float64)
+            try:
+                table = np.asarray(self.schedule, np.float64)
+            except (TypeError, ValueError):  # not of numbers
+                table = np.empty(0)
             if not (table.ndim == 1 and len(table) and (np.isfinite(table) & (table > 0)).all()):
                 raise InputError(
-                    "config.experiment.t_schedule: a tuple of temperatures holds one that is not above 0, or none"
+                    "config.experiment.t_schedule: a tuple of temperatures holds what is not a number above 0, or "
+                    "nothing"
                 )
         elif self.schedule not in SCHEDULES:
             raise InputError(f"config.experiment.t_schedule is {self.schedule!r}; known: {', '.join(SCHEDULES)}")
@@ -161,7 +165,8 @@ class Settings:
     Attributes:
       batch_size: chains per instance.
       chain_length: MCMC steps of each chain.
-      t_schedule: `constant`, `linear`, `exp_decay`, or a tuple of temperatures, each for an equal part of the chain.
+      t_schedule: `constant`, `linear` or `exp_decay`; or, in a config file, a tuple of temperatures, each for an
+        equal part of the chain.
       init_temperature: temperature at step 0.
       final_temperature: last temperature, or floor of `exp_decay`; with `constant` it is set to init_temperature,
         so that records are correct.

@@ -65,6 +65,12 @@ def test_experiment(field):
             assert refused(f"config.experiment.{field}", value, lambda value: settings_from({field: value})), value
 
 
+@pytest.mark.parametrize("schedule", [("a", 2), (1.0, None), ((1.0, 2.0), 3.0), (1j,), (1.0, -1.0), ()])
+def test_tables_of_temperatures(schedule):
+    with pytest.raises(InputError, match="t_schedule: a tuple of temperatures holds what is not a number above 0"):
+        settings_from({"t_schedule": schedule})
+
+
 @pytest.mark.parametrize("sampler", ["sl_gwg", "path_auxiliary", "dmala"])
 def test_samplers(sampler):
     for field, default in method_fields(sampler).items():
