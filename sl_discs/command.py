@@ -92,11 +92,11 @@ class Command:
             self.prepare()
         program, own = f"{self.program} {argv[0]}", self.flags
         typed = shlex.join([self.program, *argv[0].split(), *argv[1:]])
-        argv, more = _split(argv) if self.passes_on else (self.reads(argv), [])
         # JAX reports every accelerator that the machine lacks, and matplotlib every font list that it builds.
         for library in ("jax._src.xla_bridge", "jax._src.distributed", "matplotlib"):
             logging.getLogger(library).setLevel(logging.WARNING)
         try:
+            argv, more = _split(argv) if self.passes_on else (self.reads(argv), [])
             _import_code(argv, own)
             if asks_for_help(argv):
                 sys.stdout.write(self._help_page(argv))

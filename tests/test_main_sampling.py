@@ -218,6 +218,7 @@ OPTSICOM = ["--samplers=gwg", "--model_config.graph_type=optsicom", "--model_con
         (MIS, [SL_GWG, "--samplers=gwg,dmala"], None, "is of 'sl_gwg', which --samplers=gwg,dmala lacks"),
         (MIS, [SL_GWG, "--sampler_config.eps=0.7", "--sampler_config.eps_end=0.3"], None, "horizon"),
         (MIS, [SL_GWG, "--sampler_config.sigma=0.0"], None, "sigma"),
+        (MIS, ["--samplers=sl_gwg", "--sampler_config.sigma=2.0"], None, "sigma needs --sampler_config=FILE"),
         (MIS, ["--samplers=gwg", "--config.experiment.save_root=/proc/results"], None, "/proc/results"),
         (MIS, ["--samplers=gwg", "--model_config.name=ising"], None, "model_config of 'ising' has no field"),
         (MIS, ["--samplers=gwg,gwg"], None, "twice"),

@@ -107,8 +107,8 @@ _SAMPLER = config_flags.DEFINE_config_file(
 define.list(
     "samplers",
     None,
-    "Names of samplers to compare. Each uses its defaults, or --sampler_config if that has its name. Fields given as "
-    "--sampler_config.FIELD apply to every sampler that has the field. Known: "
+    "Names of samplers to compare. Each uses its defaults, or --sampler_config if that has its name. Fields of "
+    "the latter given as --sampler_config.FIELD apply to every sampler that has the field. Known: "
     + ", ".join(known_samplers())
     + "; with a checkout of DISCS on PYTHONPATH also its own, such as discs:dlmc or sl:discs:dlmc.",
 )
@@ -354,7 +354,7 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
 
 def _with_sampler_configs(argv: Sequence[str]) -> list[str]:
     """The arguments with the config of a sampler by name, such as configs/sampler/sl_gwg_config.py, as
-    configs/sampler/own_config.py:sl_gwg: one file serves all of them.
+    configs/sampler/own_config.py:sl_gwg: one file serves all of them. InputError for fields of no config.
     """
     found = list(argv)
     for place, argument in enumerate(found):
@@ -365,6 +365,12 @@ def _with_sampler_configs(argv: Sequence[str]) -> list[str]:
         own = file.with_name("own_config.py")
         if own.is_file() and not file.exists():
             found[place] = f"{match[1] or ''}{own}:{file.name.removesuffix('_config.py')}"
+    fields = [argument.partition("=")[0] for argument in argv if re.match(r"--?sampler_config\.", argument)]
+    if fields and not any(re.fullmatch(r"--?sampler_config(=.*)?", argument) for argument in argv):
+        raise InputError(
+            f"{fields[0]} needs --sampler_config=FILE, the config of a sampler that has the field, such as "
+            "configs/sampler/sl_gwg_config.py, also with --samplers"
+        )
     return found
 
 
