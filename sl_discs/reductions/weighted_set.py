@@ -137,6 +137,9 @@ def _remove_dominated(work, node, total):
                 apart -= weights[other]
             near = arcs[near, AFTER]
         work.state[LOOKS] += nodes[u, DEGREE]
+        if count == others:
+            # Without the rounding of sums: what a clique keeps is heavier than the node.
+            apart = weights[u]
         joined &= count == others
         if apart <= weights[node]:
             lists[dominated, LIST] = u

@@ -112,6 +112,13 @@ def test_of_weighted_sets(data, graph, kind):
     check(getattr(sl_discs, kind)(graph, weight=of_nodes, penalty=1.5))
 
 
+@pytest.mark.parametrize("kind", ["mis", "vertex_cover"])
+def test_weights_stay_positive_where_sums_are_rounded(kind):
+    # Weights of neighbours, from which those of all but one are subtracted, can be less than that one's.
+    graph, of_nodes = nx.gnm_random_graph(11, 16, seed=382), np.random.default_rng(382).integers(1, 10, 11) * 0.1
+    check(getattr(sl_discs, kind)(graph, weight=of_nodes))
+
+
 @laws
 @given(graphs(weighted=True))
 def test_of_cuts(graph):
