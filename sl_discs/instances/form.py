@@ -265,10 +265,12 @@ class FormValues:
 class PottsForm:
     """sum_k J_k [x_u = x_v] over the pairs (u, v), plus sum_i h_i(x_i), with x_i in 0 .. q_i - 1.
 
+    As in `QuadraticForm`, nothing is merged: a pair may appear in several rows and in both directions.
+
     Attributes:
       name: used in messages.
       values: q_i of each variable, at least 2.
-      pairs: [M, 2] with u < v, each once.
+      pairs: [M, 2] indices 0 .. N - 1, u and v different.
       couplings: [M] J.
       fields: [N, q] h with the largest q; 0 where a value does not exist.
       maximise: whether the best value is the largest.

@@ -242,13 +242,8 @@ def form_coefficients(form: QuadraticForm) -> Coefficients:
         couplings = 4 * couplings
     else:
         np.add.at(linear, first[own], couplings[own])
-    size = form.num_variables
-    ends = np.minimum(first, second)[~own], np.maximum(first, second)[~own]
-    upper = sparse.csr_matrix((couplings[~own], ends), (size, size))
-    upper.sum_duplicates()
-    upper.eliminate_zeros()
-    rows = np.repeat(np.arange(size, dtype=np.int32), np.diff(upper.indptr))
-    edges, weights, background = np.stack([rows, upper.indices], axis=1), upper.data, 0.0
+    size, background = form.num_variables, 0.0
+    edges, weights = merged_pairs(size, form.pairs[~own], couplings[~own])
     if len(weights) > 1 and len(weights) == size * (size - 1) // 2:
         # A weight that more than half of them have is their median.
         most_common = np.partition(weights, len(weights) // 2)[len(weights) // 2]
@@ -256,6 +251,17 @@ def form_coefficients(form: QuadraticForm) -> Coefficients:
         if 2 * np.count_nonzero(others) < len(weights):
             edges, weights, background = edges[others], weights[others], float(most_common)
     return Coefficients(sign * linear, edges, weights, sign, background, sign * constant)
+
+
+def merged_pairs(
+    size: int, pairs: Int32[np.ndarray, "M 2"], couplings: Float64[np.ndarray, "M"]
+) -> tuple[Int32[np.ndarray, "E 2"], Float64[np.ndarray, "E"]]:
+    """Each pair u < v once and in order, with the sum of its couplings in both directions, if that is not 0."""
+    upper = sparse.csr_matrix((couplings, (np.minimum(*pairs.T), np.maximum(*pairs.T))), (size, size))
+    upper.sum_duplicates()
+    upper.eliminate_zeros()
+    rows = np.repeat(np.arange(size, dtype=np.int32), np.diff(upper.indptr))
+    return np.stack([rows, upper.indices], axis=1), upper.data
 
 
 class PottsTerms(NamedTuple):
@@ -364,4 +370,5 @@ class PottsTerms(NamedTuple):
 def potts_terms(form: PottsForm) -> PottsTerms:
     """The terms of a form as a function to maximise, negated if the form is minimised."""
     sign = 1.0 if form.maximise else -1.0
-    return PottsTerms(form.values, form.pairs, form.couplings, sign, sign * form.fields)
+    pairs, couplings = merged_pairs(form.num_variables, form.pairs, form.couplings)
+    return PottsTerms(form.values, pairs, couplings, sign, sign * form.fields)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Int8
-from scipy import sparse
 
 from sl_discs.errors import InputError, real_array, whole
 from sl_discs.instances.form import PottsForm, check_sum
@@ -48,11 +47,15 @@ class PottsKind(Kind):
         return potts_terms(source)
 
     def bound_of(self, source: PottsForm, seconds: float) -> float:
-        """With every pair equal or not, and every variable at a value, as is best for it alone."""
+        """With every coupling counted or not, and every variable at a value, as is best for it alone."""
         terms = potts_terms(source)
         of_values = np.where(terms.exists, terms.fields, -np.inf).max(axis=1)
-        of_pairs = np.maximum(terms.scale * terms.couplings, 0)
+        # As given: sums of those of a pair are rounded.
+        of_pairs = np.maximum(terms.scale * source.couplings, 0)
         return terms.scale * math.fsum([*of_pairs.tolist(), *of_values.tolist()])
+
+    def magnitude(self, source: PottsForm, penalty: float) -> float:
+        return float(np.abs(source.couplings).sum() + np.abs(source.fields).sum())
 
     def whole_values(self, source: PottsForm) -> bool:
         return are_whole(np.concatenate([source.couplings, source.fields.ravel()]))
@@ -114,18 +117,14 @@ def potts(
             if row.shape != (values[place[label]],):
                 raise InputError(f"{name}: h at {label!r} has shape {row.shape}; expected [{values[place[label]]}]")
             fields[place[label], : len(row)] = row
-    upper = sparse.csr_matrix((couplings, (np.minimum(rows, columns), np.maximum(rows, columns))), (len(values),) * 2)
-    upper.sum_duplicates()
-    upper.eliminate_zeros()
-    found = upper.tocoo()
-    pairs = np.stack([found.row, found.col], axis=1).astype(np.int32)
+    pairs = np.stack([rows, columns], axis=1, dtype=np.int32, casting="same_kind")
     fields = np.where(np.arange(fields.shape[1]) < np.array(values)[:, None], fields, 0.0)
     wrong = ~np.isfinite(fields).all(axis=1)
     if wrong.any():
         at = int(np.argmax(wrong))
         raise InputError(f"{name}: h at {labels[at]!r} is {fields[at]}; expected finite numbers")
     check_sum(name, couplings, fields)
-    form = PottsForm(name, values, pairs, found.data.astype(np.float64), fields, bool(maximise))
+    form = PottsForm(name, values, pairs, couplings, fields, bool(maximise))
     return Problem("potts", name, labels, form)
 
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int
-from scipy import sparse
 
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
+from sl_discs.models.terms import merged_pairs
 from sl_discs.problems import Problem
 from sl_discs.reductions.presolve import Presolved, none_found, part_of, unreduced
 
@@ -33,7 +33,7 @@ def terms_of_form(form: QuadraticForm) -> SpinTerms:
     sign = 1.0 if form.maximise else -1.0
     first, second = form.pairs.T
     own = first == second
-    pairs, couplings = _merged(form.num_variables, form.pairs[~own], sign * form.couplings[~own])
+    pairs, couplings = merged_pairs(form.num_variables, form.pairs[~own], sign * form.couplings[~own])
     fields, constant = sign * form.linear, sign * math.fsum(form.offsets)
     if form.spins:
         return SpinTerms(fields, pairs, couplings, constant + sign * float(form.couplings[own].sum()))
@@ -64,7 +64,7 @@ def form_of_terms(terms: SpinTerms, like: QuadraticForm) -> QuadraticForm:
 def terms_of_cut(graph: Graph) -> SpinTerms:
     """The weight of a cut: an edge counts where (1 - s_u s_v) / 2 is 1."""
     weights = np.ones(graph.num_edges) if graph.weights is None else graph.weights
-    pairs, couplings = _merged(graph.num_nodes, graph.edges, -weights / 2)
+    pairs, couplings = merged_pairs(graph.num_nodes, graph.edges, -weights / 2)
     return SpinTerms(np.zeros(graph.num_nodes), pairs, couplings, float(weights.sum() / 2))
 
 
@@ -73,15 +73,6 @@ def cut_of_terms(terms: SpinTerms, name: str) -> tuple[Graph, float]:
     weights = -2 * terms.couplings
     graph = Graph.from_arrays(name, len(terms.fields), terms.pairs, None if (weights == 1).all() else weights)
     return graph, terms.constant - float(weights.sum() / 2)
-
-
-def _merged(size: int, pairs: np.ndarray, couplings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each pair once and in order, without those whose couplings cancel."""
-    upper = sparse.csr_matrix((couplings, (pairs.min(axis=1), pairs.max(axis=1))), (size, size))
-    upper.sum_duplicates()
-    upper.eliminate_zeros()
-    rows = np.repeat(np.arange(size, dtype=np.int32), np.diff(upper.indptr))
-    return np.stack([rows, upper.indices], axis=1), upper.data
 
 
 # Exact rules that remove spins from a quadratic function of spins that is maximised.

@@ -2,11 +2,14 @@
 
 import dataclasses
 import math
+from fractions import Fraction
 
 import jax
 import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from marks import slow_except
 
 import sl_discs
@@ -49,6 +52,31 @@ def test_solve_finds_the_optimum_of_the_enumerated_values(maximise):
     assert result.best_value == (max if maximise else min)(values)
     assert result.best_value == by_definition(result.best_sample, couplings, fields)
     assert result.best_value * (1 if maximise else -1) <= result.bound * (1 if maximise else -1)
+
+
+@settings(deadline=None)
+@given(st.data(), st.lists(st.permutations("abc"), max_size=8), st.booleans())
+def test_values_are_rounded_once_where_pairs_are_given_in_both_directions(data, ends, sparse):
+    numbers = st.sampled_from([0.1, 0.2, 0.3, 1.0, 1e16, -1e16])
+    couplings = {(u, v): data.draw(numbers) for u, v, _ in ends}
+    fields = {label: [data.draw(numbers), data.draw(numbers)] for label in "abc"}
+    J, h, labels = couplings, fields, "abc"
+    if sparse:
+        places = {(labels.index(u), labels.index(v)): number for (u, v), number in couplings.items()}
+        J, h, labels = np.zeros((3, 3)), list(fields.values()), range(3)
+        for place, number in places.items():
+            J[place] = number
+    problem = sl_discs.potts(J, 2, h)
+    values = []
+    for state in states_of(problem.num_values):
+        x = dict(zip("abc", state.tolist(), strict=True))
+        terms = [number for (u, v), number in couplings.items() if x[u] == x[v]]
+        values.append(float(sum(map(Fraction, [*terms, *(fields[label][x[label]] for label in "abc")]))))
+        assert problem.value(dict(zip(labels, x.values(), strict=True))) == values[-1]
+    assert problem.bound(1.0) <= min(values)
+    terms = potts_terms(problem.source)
+    assert (terms.pairs[:, 0] < terms.pairs[:, 1]).all() and len(np.unique(terms.pairs, axis=0)) == len(terms.pairs)
+    assert (terms.couplings != 0).all()
 
 
 def test_the_chains_model_is_the_problem():
