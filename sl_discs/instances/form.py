@@ -158,17 +158,17 @@ class QuadraticForm:
         if reference is not None and not np.isfinite(reference):
             reference = None
         pairs = pairs.astype(np.int32, copy=False)
-        return cls(str(name), linear, pairs, couplings, offset, bool(spins), maximise, reference, tuple(offset_rest))
+        return cls(str(name), linear, pairs, couplings, offset, bool(spins), maximise, reference, offset_rest)
 
     @classmethod
-    def from_sums(cls, name, linear, pairs, couplings, constants, *, maximise=False) -> QuadraticForm:
-        """The form of zeros and ones with sums of numbers as linear coefficients and constant, none of them rounded.
+    def from_sums(cls, name, linear, pairs, couplings, constants=(), *, spins=False, maximise=False) -> QuadraticForm:
+        """The form with sums of numbers as linear coefficients and constant, none of them rounded.
 
         `linear` is N lists of numbers. What one number in double precision cannot hold of a coefficient becomes
-        further pairs (i, i); otherwise as `from_arrays`.
+        further pairs (i, i); of spins, where these are constants, it is rounded once. Otherwise as `from_arrays`.
         """
         sums, constants = [expansion(numbers) for numbers in linear], expansion(constants)
-        rest = [(place, number) for place, numbers in enumerate(sums) for number in numbers[1:]]
+        rest = [(place, number) for place, numbers in enumerate(sums) for number in numbers[1:] if not spins]
         own = np.array([(place, place) for place, _ in rest], np.int32).reshape(-1, 2)
         return cls.from_arrays(
             name,
@@ -176,6 +176,7 @@ class QuadraticForm:
             np.concatenate([pairs, own]),
             np.concatenate([couplings, [number for _, number in rest]]),
             constants[0] if constants else 0.0,
+            spins=spins,
             maximise=maximise,
             offset_rest=constants[1:],
         )

@@ -7,14 +7,13 @@ the labels of its variables.
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from sl_discs.errors import InputError
-from sl_discs.instances.form import QuadraticForm, check_sum
+from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph, edge_codes, first_rows
 from sl_discs.instances.graph_files import number_labels, simple_graph
 from sl_discs.instances.text import Lines, Rows, Source, check_count, header_counts, is_whole, read_rows, show
@@ -32,21 +31,25 @@ def quadratic_form(
     """
     i, j = ends
     rows.refuse(~np.isfinite(values), "coefficient {2} is too large; scale the model")
+    own = i == j
+    pairs = np.stack([i[~own], j[~own]], axis=1)
     if not add:
         again = _repeats(edge_codes(i, j, num_variables))
         rows.refuse(again, "the coefficient of {0} and {1} was given before; give each pair once, in one direction")
-    own = i == j
+        linear = np.zeros(num_variables)
+        linear[i[own]] = values[own]
+        return QuadraticForm.from_arrays(name, linear, pairs, values[~own], spins=spins, maximise=maximise)
     with np.errstate(over="ignore"):
-        linear = np.bincount(i[own], values[own], num_variables)
         largest = np.bincount(i[own], np.abs(values[own]), num_variables)
-    if add:
-        summed = np.bincount(i[own], minlength=num_variables)[i] > 1
-        rows.refuse(
-            own & summed & (largest[i] >= 2**53),
-            "the coefficients of {0} add up to too much, beyond 2^53; scale the model",
-        )
-    pairs = np.stack([i[~own], j[~own]], axis=1)
-    return QuadraticForm.from_arrays(name, linear, pairs, values[~own], spins=spins, maximise=maximise)
+    summed = np.bincount(i[own], minlength=num_variables)[i] > 1
+    rows.refuse(
+        own & summed & (largest[i] >= 2**53),
+        "the coefficients of {0} add up to too much, beyond 2^53; scale the model",
+    )
+    sums: list[list[float]] = [[] for _ in range(num_variables)]
+    for place, number in zip(i[own].tolist(), values[own].tolist(), strict=True):
+        sums[place].append(number)
+    return QuadraticForm.from_sums(name, sums, pairs, values[~own], spins=spins, maximise=maximise)
 
 
 def _both_directions(ends, values: np.ndarray) -> np.ndarray:
@@ -245,13 +248,9 @@ def _matrix_form(
     if symmetry == "symmetric":
         values = _both_directions(ends, values)
         rows.refuse(~np.isfinite(values), "an entry is too large; scale the matrix")
-    own = i == j
+    # Of spins, the diagonal stays among the pairs, which are constants there.
+    own = (i == j) & (not spins)
     linear = np.zeros(n)
-    offset = 0.0
-    if not spins:
-        linear[i[own]] = values[own]
-    else:
-        check_sum(name, values)
-        offset = math.fsum(values[own])
+    linear[i[own]] = values[own]
     pairs = np.stack([i[~own], j[~own]], axis=1)
-    return QuadraticForm.from_arrays(name, linear, pairs, values[~own], offset, spins=spins)
+    return QuadraticForm.from_arrays(name, linear, pairs, values[~own], spins=spins)

@@ -5,6 +5,7 @@ import gzip
 import itertools
 import json
 import lzma
+from fractions import Fraction
 
 import format_writers as write
 import networkx as nx
@@ -260,6 +261,23 @@ def test_matrix_market_model(folder, matrix, rng, symmetric, spins, dense):
     instance = read(folder, content, problem="ising" if spins else "qubo")
     assert list(instance.labels) == list(range(1, n + 1)) and not instance.content.maximise
     assert_values(instance.content, spins, lambda v: v @ matrix @ v)
+
+
+@EXAMPLES
+@given(
+    numbers=st.lists(st.sampled_from([0.1, 0.3, 1.0, 1e15, -1e15]), min_size=1, max_size=6),
+    spins=st.booleans(),
+    v=st.booleans(),
+)
+def test_sums_of_the_numbers_in_a_file_are_rounded_once(folder, numbers, spins, v):
+    """Linear terms that repeat, and the diagonal of a matrix, which is a constant where variables are spins."""
+    problem, n, exact = "ising" if spins else "qubo", len(numbers), float(sum(map(Fraction, numbers)))
+    coo = read(folder, "".join(f"0 0 {one}\n" for one in numbers).encode(), problem=problem)
+    diagonal = "".join(f"{k} {k} {one}\n" for k, one in enumerate(numbers, 1))
+    matrix = f"%%MatrixMarket matrix coordinate real general\n{n} {n} {n}\n{diagonal}".encode()
+    market = read(folder, matrix, problem=problem)
+    assert coo.content.value(np.array([v])) == (exact if v else -exact if spins else 0)
+    assert market.content.value(np.full(n, v)) == (exact if v or spins else 0)
 
 
 # Of which all edges of a graph add up to less than 1e307.
