@@ -7,11 +7,13 @@ Nothing in them is pickled, so an archive from a stranger is safe to open. Array
 
 Arrays of forms: `names [G]`, `num_variables [G]`, `linear [sum of num_variables]` (form after form),
 `pair_ptr [G+1]`, `pairs [M, 2]` with `couplings [M]`, `offset [G]`, `spins [G]` and `maximise [G]` (booleans), and
-`reference [G]`. Terms are stored as they were given, see `QuadraticForm`.
+`reference [G]`, and `offset_rest [G, K]`, filled with 0, where a form has further constants. Terms are stored as they
+were given, see `QuadraticForm`.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, BinaryIO, TypeVar
@@ -126,6 +128,9 @@ def write_forms(path: str | os.PathLike, forms: Sequence[QuadraticForm]) -> None
         "maximise": np.array([form.maximise for form in forms], dtype=bool),
         "reference": np.array([form.reference for form in forms], dtype=np.float64),
     }
+    if any(form.offset_rest for form in forms):
+        rests = itertools.zip_longest(*(form.offset_rest for form in forms), fillvalue=0.0)
+        arrays["offset_rest"] = np.array(list(rests), dtype=np.float64).T
     write_atomically(path, lambda file: save_npz(file, arrays))
 
 
@@ -136,7 +141,7 @@ def read_forms(path: str | os.PathLike) -> list[QuadraticForm]:
       InputError: the file is missing, cut short or not an archive; an array is missing, has the wrong type or a
         length that contradicts another; or a model is not valid.
     """
-    arrays = read_npz(path, KEYS, KEYS)
+    arrays = read_npz(path, KEYS, (*KEYS, "offset_rest"))
     kinds = {"num_variables": "iu", "spins": "b", "maximise": "b", "offset": "fiub", "reference": "f"}
     count = _check_index(path, arrays, "pairs", "pair_ptr", kinds)
     names, num_variables, linear, ptr, pairs, couplings, *_ = (arrays[key] for key in KEYS)
@@ -145,6 +150,9 @@ def read_forms(path: str | os.PathLike) -> list[QuadraticForm]:
         raise InputError(f"{path}: num_variables has a negative number; make the archive again")
     ends = np.cumsum([0, *num_variables.tolist()])
     _check_array(path, "linear", linear, int(ends[-1]), "fiub")
+    rests = arrays.get("offset_rest", np.zeros((count, 0)))
+    if rests.ndim != 2 or len(rests) != count or rests.dtype.kind not in "fiub":
+        raise InputError(f"{path}: offset_rest is {rests.dtype} of shape {rests.shape}; expected [{count}, K]")
 
     def form(k: int) -> QuadraticForm:
         rows = slice(int(ptr[k]), int(ptr[k + 1]))
@@ -157,6 +165,7 @@ def read_forms(path: str | os.PathLike) -> list[QuadraticForm]:
             spins=bool(arrays["spins"][k]),
             maximise=bool(arrays["maximise"][k]),
             reference=float(arrays["reference"][k]),
+            offset_rest=rests[k][rests[k] != 0],
         )
 
     return _made(f"{path}: model", range(count), form)

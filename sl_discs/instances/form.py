@@ -154,7 +154,8 @@ class QuadraticForm:
             if not np.isfinite(numbers).all():
                 row = int(np.argmax(~np.isfinite(numbers)))
                 raise InputError(f"{name}: {what} {row} is {numbers[row]}; expected a finite number")
-        check_sum(name, linear, couplings, offset)
+        offset_rest = tuple(real(f"{name}: offset", number) for number in offset_rest)
+        check_sum(name, linear, couplings, offset, *offset_rest)
         if reference is not None and not np.isfinite(reference):
             reference = None
         pairs = pairs.astype(np.int32, copy=False)

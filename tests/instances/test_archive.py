@@ -174,11 +174,12 @@ def forms(draw):
         spins=draw(st.booleans()),
         maximise=draw(st.booleans()),
         reference=draw(st.none() | FINITE),
+        offset_rest=draw(st.lists(FINITE.filter(bool), max_size=2)),
     )
 
 
 def bits(form):
-    numbers = np.array([form.offset, *form.linear, *form.couplings]).tobytes()
+    numbers = np.array([*form.offsets, *form.linear, *form.couplings]).tobytes()
     return form.name, form.spins, form.maximise, form.reference, form.num_variables, form.pairs.tolist(), numbers
 
 
@@ -231,11 +232,15 @@ def test_no_archive_of_models(tmp_path):
         ({"couplings": np.array([np.nan])}, "model 0: a: coupling 0 is nan"),
         ({"spins": np.array([0, 1])}, "spins is int64 .* truth values"),
         ({"offset": np.array([0, np.inf])}, "model 1: b: offset is inf"),
+        ({"offset_rest": np.array([[0], [np.nan]])}, "model 1: b: offset is nan"),
+        ({"offset_rest": np.array([1.0, 2.0])}, r"offset_rest is float64 of shape \(2,\)"),
+        ({"offset_rest": np.zeros((3, 1))}, r"offset_rest is float64 of shape \(3, 1\)"),
     ],
 )
 def test_contradictions_are_refused(tmp_path, changes, says):
     two = [QuadraticForm.from_arrays("a", [1.0, 2.0], [(0, 1)], [3.0]), QuadraticForm.from_arrays("b", [1.0], [], [])]
     write_forms(tmp_path / "good.npz", two)
+    assert sorted(np.load(tmp_path / "good.npz")) == sorted(KEYS)  # with the rest of no offset, as it always was
     with np.load(tmp_path / "good.npz") as good:
         arrays = {key: array for key, array in ({**good, **changes}).items() if array is not None}
     np.savez(tmp_path / "bad.npz", **arrays)
