@@ -97,8 +97,13 @@ def potts(
         finite, a coupling of a variable to itself.
     """
     given = {} if h is None else h if isinstance(h, Mapping) else None
-    size = None if given is not None else len(real_array(f"{name}: h", h))
+    array = real_array(f"{name}: h", [] if given is not None else h)
+    if not array.ndim:
+        raise InputError(f"{name}: h has shape (); expected a dict, or numbers [N, q]")
+    size = None if given is not None else len(array)
     labels, rows, columns, couplings = entries_by_label(name, "J", J, size, given or {})
+    if not labels:
+        raise InputError(f"{name}: no variables; give at least one")
     own = rows == columns
     if own.any():
         label = labels[int(rows[np.argmax(own)])]
@@ -106,7 +111,6 @@ def potts(
     values = _counts(name, num_values, len(labels))
     fields = np.zeros((len(values), max(values)))
     if given is None:
-        array = real_array(f"{name}: h", h)
         if array.shape != fields.shape:
             raise InputError(f"{name}: h has shape {array.shape}; expected {fields.shape}")
         fields[:] = array
