@@ -136,6 +136,8 @@ def potts(
 class ColoringKind(PottsKind):
     """A Potts form that counts equal pairs; only what has none is feasible, and nothing is repaired."""
 
+    counts_violations = True
+
     def evaluator(self, source: PottsForm) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
         evaluate = super().evaluator(source)
 

@@ -62,6 +62,7 @@ class Kind(abc.ABC):
     """
 
     several_values: ClassVar[bool] = False  # whether variables may have more than two
+    counts_violations: ClassVar[bool] = False  # whether the value is their number, so that the best may have some
 
     name: str
     title: str

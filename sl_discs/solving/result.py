@@ -255,8 +255,13 @@ class Result:
 
     @property
     def optimal(self) -> bool:
-        """Whether the best answer is proved to be optimal: it is feasible, and its value is the bound."""
-        return self.feasible and self.best_value == self.bound
+        """Whether the best answer is proved to be optimal: its value is the bound, and it is feasible.
+
+        A colouring need not be: the fewest conflicts may be more than none.
+        """
+        kind = KINDS.get(self.kind)
+        allowed = self.feasible or (kind is not None and kind.counts_violations)
+        return allowed and self.best_value == self.bound
 
     @property
     def gap(self) -> float | None:

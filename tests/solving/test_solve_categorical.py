@@ -116,6 +116,13 @@ def test_conflicts_of_too_few_colours_are_counted():
     assert result.coloring[u] == result.coloring[v]
 
 
+def test_the_fewest_conflicts_are_optimal_where_no_colouring_is_proper():
+    result = sl_discs.solve(sl_discs.coloring(nx.complete_graph(4), 3))
+    assert result.best_value == result.bound == 1 and result.stopped == "bound"
+    assert result.optimal and not result.feasible
+    assert proof(result).startswith("optimal, proved by")
+
+
 @pytest.mark.parametrize("sampler", slow_except(["gibbs", "sl_dmala"], ["sl_dmala"]))
 def test_samplers_by_name_localized_or_not(sampler):
     result = sl_discs.solve(sl_discs.coloring(petersen(), 3), sampler, steps=600, chains=8)
