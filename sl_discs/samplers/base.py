@@ -74,6 +74,11 @@ class Sampler(abc.ABC):
         return False
 
     @property
+    def exact(self) -> bool:
+        """Whether it leaves the target invariant, apart from its adaptation."""
+        return not self.couples_chains
+
+    @property
     def reversible(self) -> bool:
         """Whether any number of steps satisfies detailed balance, if the sampler is exact."""
         return True

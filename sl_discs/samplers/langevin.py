@@ -157,6 +157,10 @@ class DMALA(IndependentFlips):
     def couples_chains(self):
         return self.shared_scale
 
+    @property
+    def exact(self):
+        return self.adjusted and not self.couples_chains
+
     def init_state(self, num_sites):
         return DMALAState(jnp.int32(0), jnp.int32(0), jnp.float32(self.expected_flips))
 
@@ -172,7 +176,7 @@ class DMALA(IndependentFlips):
 
     def logits(self, balanced, state, mask):
         if self.scaling == "fixed":
-            return jnp.where(mask, balanced - 1 / (2 * self.step_size), -jnp.inf)
+            return bounded(balanced - 1 / (2 * self.step_size), mask)
         shape = floored_logits(balanced, mask)
         log_sum = jnp.log(jnp.sum(jnp.exp(shape)))
         if self.shared_scale:
@@ -342,6 +346,10 @@ class RLSA(IndependentFlips):
     def __post_init__(self):
         whole("sampler_config.num_flips", self.num_flips, 1, bits=31)
         check_balancing(self.balancing_fn_type)
+
+    @property
+    def exact(self):
+        return self.adjusted
 
     def balanced(self, gains):
         return BALANCING[self.balancing_fn_type](gains)

@@ -62,6 +62,8 @@ _USUAL_GROUPS = 8
 _USUAL_DRAWS, _MOST_TIMES = 1_000, 16
 # The largest value and temperature of chains, whose numbers are in single precision.
 _LARGEST = 1e30
+# Coefficients over the temperature whose rounding in single precision is .01, which changes draws.
+_LARGEST_EXACT = 0.01 * 2**24
 _UNCERTIFIED = (
     "nothing is known of how fast a local sampler mixes here: chains that agree may all have missed a mode; "
     "method='tempering' looks for others"
@@ -269,6 +271,8 @@ class _Run:
         num_values = terms.num_values if terms.several_values else None
         values, spins = observed(terms, drawn.bits)
         overlap = overlaps(drawn.bits, size, num_values)
+        if not drawn.exact:
+            drawn = drawn._replace(reasons=(*drawn.reasons, *self._limits(options)))
         diagnostics, verdict = self._evidence(drawn, {VALUE: values, MAGNETISATION: spins, OVERLAP: overlap})
         log_z = drawn.log_z
         if log_z is not None:
@@ -292,6 +296,20 @@ class _Run:
             ladder=drawn.ladder, known=drawn.known, averages=averages, diagnostics=diagnostics, verdict=verdict,
             notes=drawn.notes, interrupted=drawn.interrupted, seconds=timing, seed=self.options.seed,
         )  # fmt: skip
+
+    def _limits(self, options: Options) -> list[str]:
+        """What is known beforehand against the draws of chains."""
+        found = []
+        if not _kernel(options.sampler, options.fields, options.groups).exact:
+            found.append(
+                f"the sampler {options.sampler} is not exact with these settings, which are meant to optimise"
+            )
+        if (largest := self.terms.largest()) / self.temperature > _LARGEST_EXACT:
+            found.append(
+                f"coefficients of up to {largest:.3g} at temperature {self.temperature:g} leave others no digits in "
+                "32-bit numbers; fix the variables that they decide, or scale them down"
+            )
+        return found
 
     def _evidence(self, drawn: Drawn, observables: dict[str, np.ndarray]) -> tuple[tuple[Diagnostic, ...], Verdict]:
         """Diagnostics of draws, and the verdict."""

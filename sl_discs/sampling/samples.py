@@ -268,6 +268,9 @@ class Samples:
     def mean(self, observable: str = VALUE) -> Estimate:
         """The mean of `value`, `magnetisation` or `overlap`, with its standard error: NaN if all draws agree.
 
+        That of the overlap is from above, at most by a factor of sqrt(2): overlaps with the groups before and after
+        share draws, so that their covariances add up to at most the variances.
+
         Raises:
           InputError: an unknown observable.
         """
@@ -278,7 +281,8 @@ class Samples:
                 return Estimate(exact, 0.0)
         if self.averages is not None:
             values = {VALUE: self.averages.value, MAGNETISATION: self.averages.magnetisation}.get(observable, values)
-        return _estimate(self._batches.estimate(values))
+        mean, error = self._batches.estimate(values)
+        return _estimate((mean, np.sqrt(2) * error if observable == OVERLAP else error))
 
     def _known_mean(self, known: Known, observable: str) -> float | None:
         """The exact mean of an observable; None if the marginals do not tell."""

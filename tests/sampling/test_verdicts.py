@@ -1,5 +1,7 @@
 """The verdict on targets that are built to mislead it; `studies/verdicts.py` has more of them and more seeds."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from marks import slow_except
@@ -53,3 +55,50 @@ def test_half_of_the_ladders_start_cold():
     assert ladders.start(terms, 0.5, options, lambda: False) > 0
     spins = np.abs(2 * ladders.chains.current().reshape(5, 6, 64).mean(axis=2) - 1)
     assert (spins[3:] > 0.95).all() and (spins[:3] < 0.6).all()
+
+
+def nine_spins(largest=0.5):
+    """A glass of nine spins, so that it shares compiled programs; its first field has the given size."""
+    rng = np.random.default_rng(0)
+    fields = {k: largest if k == 0 else 0.4 * rng.normal() for k in range(9)}
+    return sl_discs.ising(fields, {(i, j): 0.25 * rng.normal() for i in range(9) for j in range(i)})
+
+
+def test_samplers_without_their_test_are_not_reliable():
+    """DULA's mean value is 20 and more of its errors off, with chains that agree."""
+    exact = sl_discs.sample(nine_spins(), method="exact").mean().mean
+    for adjusted in (True, False):
+        draws = sl_discs.sample(nine_spins(), method="chain", sampler="dmala", adjusted=adjusted, draws=1_600, seed=0)
+        off = abs(draws.mean().mean - exact) / draws.mean().error
+        assert draws.reliable == adjusted == (off < 5)
+        assert adjusted or "dmala is not exact with these settings" in str(draws.verdict)
+
+
+def test_coefficients_that_leave_others_no_digits_are_said():
+    draws = sl_discs.sample(nine_spins(1e7), method="chain", draws=160)
+    assert not draws.reliable and "coefficients of up to 2e+07 at temperature 1" in str(draws.verdict)
+    assert sl_discs.sample(nine_spins(1e7), method="exact").reliable
+    assert "coefficients" not in str(sl_discs.sample(nine_spins(1e4), method="chain", draws=160).verdict)
+
+
+def test_a_fixed_step_is_accepted_where_gains_are_large():
+    """All logits of what improves are above 88, whose exponential overflows; all chains find the one mode."""
+    ring = sl_discs.ising(dict.fromkeys(range(9), -3.0), {(i, (i + 1) % 9): -1.0 for i in range(9)})
+    draws = sl_discs.sample(
+        ring, method="chain", sampler="dmala", adaptive=False, temperature=0.05, draws=160, engine="reference"
+    )
+    assert (draws.group_magnetisations[:, -1] == 1).all()
+
+
+@pytest.mark.parametrize("groups", [2, 8])
+def test_errors_of_overlaps_count_that_neighbours_share_draws(groups):
+    """Independent draws with means: the root mean square of 1,000 deviations in errors is below 1.05."""
+    rng, size, draws = np.random.default_rng(0), 32, 100
+    template = sl_discs.sample(nine_spins(), method="exact", draws=groups * draws, groups=groups)
+    z = []
+    for _ in range(1_000):
+        spins = np.where(rng.random((groups, draws, size)) < 0.75, 1, -1)
+        found = (spins * np.roll(spins, -1, axis=0)).mean(axis=2)
+        mean, error = dataclasses.replace(template, known=None, group_overlaps=found).mean("overlap")
+        z.append((mean - 0.25) / error)
+    assert np.sqrt(np.mean(np.square(z))) < 1.05
