@@ -138,7 +138,7 @@ class Target:
         return self.model.update(self.params, x, field, y)
 
     def change(self, x: Int8[Array, "N"], before: Field, y: Int8[Array, "N"], after: Field) -> Float[Array, ""]:
-        """log q(y) - log q(x), without cancellation."""
+        """log q(y) - log q(x), from the model's change rather than from two values."""
         change = self.model.change(self.params, x, before, y, after) / self.temperature
         return change if self.tilt is None else change + self.sites.tilt_change(x, self.tilt, y)
 

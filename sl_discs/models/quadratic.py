@@ -245,7 +245,7 @@ class QuadraticModel(Model):
         return QuadraticField(coupled, field.linear + linear, field.pairs + pairs)
 
     def change(self, params, x, before, y, after):
-        """Subtracts the exact parts first, so that nothing cancels."""
+        """Subtracts the parts first, so that nothing cancels where they are whole numbers below 2^24."""
         return (after.linear - before.linear) + params.scale * (after.pairs - before.pairs)
 
     def coupled(self, params, site):
