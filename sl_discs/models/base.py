@@ -138,8 +138,9 @@ class Target:
         return self.model.update(self.params, x, field, y)
 
     def change(self, x: Int8[Array, "N"], before: Field, y: Int8[Array, "N"], after: Field) -> Float[Array, ""]:
-        """log q(y) - log q(x), from the model's change rather than from two values."""
+        """log q(y) - log q(x), from the model's change; at infinite temperature f does not count, even if -inf."""
         change = self.model.change(self.params, x, before, y, after) / self.temperature
+        change = jnp.where(jnp.isinf(self.temperature), 0.0, change)
         return change if self.tilt is None else change + self.sites.tilt_change(x, self.tilt, y)
 
     def coupled(self, site: Int[Array, ""]) -> Bool[Array, "N"]:

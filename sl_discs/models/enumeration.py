@@ -137,7 +137,8 @@ def enumerate_values(terms: Terms, temperature: float) -> EnumeratedValues:
     values = _all_values(terms)
     scaled = values / temperature
     law = special.softmax(scaled)
-    return EnumeratedValues(float(special.logsumexp(scaled)), law, terms.num_values, float(law @ values))
+    mean = float(law @ np.where(law > 0, values, 0.0))  # without 0 * -inf
+    return EnumeratedValues(float(special.logsumexp(scaled)), law, terms.num_values, mean)
 
 
 class Largest(NamedTuple):

@@ -48,7 +48,9 @@ def _next_inverse(inverse: float, last: float, values: np.ndarray) -> float:
     if excess(most) >= 0:
         return last
     # On a logarithmic scale, as energies may be far larger than the temperature.
-    least = min(most, _HARDLY / np.ptp(values))
+    least = _HARDLY / max(np.ptp(values[np.isfinite(values)]), _HARDLY / most)
+    if excess(least) <= 0:  # members in states of probability 0 are lost in any step
+        return min(last, inverse + least)
     found = optimize.brentq(lambda step: excess(np.exp(step)), np.log(least), np.log(most), xtol=1e-6)
     return min(last, inverse + np.exp(found))
 

@@ -55,8 +55,13 @@ _SATURATED = 0.7
 def rejection_rates(
     inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "D L R"]
 ) -> Float64[np.ndarray, "Q"]:
-    """[R - 1] mean probability that a swap is rejected, from f at each rung in D records of L ladders."""
-    gains = np.diff(inverse) * np.diff(values.astype(np.float64), axis=2)
+    """[R - 1] mean probability that a swap is rejected, from f at each rung in D records of L ladders.
+
+    Two states of probability 0, where f is -inf, are not swapped.
+    """
+    with np.errstate(invalid="ignore"):
+        gains = np.diff(inverse) * np.diff(values.astype(np.float64), axis=2)
+    gains = np.where(np.isnan(gains), np.inf, gains)
     return 1 - np.exp(-np.maximum(gains, 0)).mean(axis=(0, 1))
 
 
@@ -125,7 +130,10 @@ _BLOCKS = 20
 
 
 def _range(below: Float64[np.ndarray, "*D"], above: Float64[np.ndarray, "*D"]) -> tuple[float, float]:
-    return min(below.min(), above.min()), max(below.max(), above.max())
+    """Surely around the ratio if f is -inf at less than all draws at b and at none at b'."""
+    both = np.concatenate([below, above])
+    finite = both[np.isfinite(both)]
+    return finite.min() - np.log(len(below)), finite.max()
 
 
 def log_ratio(below: Float64[np.ndarray, "*D"], above: Float64[np.ndarray, "*D"]) -> float:

@@ -83,6 +83,29 @@ def test_means_are_those_of_the_law(method, sampler):
         assert abs(estimate - log_z) < 6 * error + 1e-3
 
 
+def some_forbidden(params, x):
+    """Linear, and -inf at 1/16 of the states."""
+    return jnp.where(jnp.any(x[:4] != jnp.array([0, 0, 1, 0])), x @ params, -jnp.inf)
+
+
+@pytest.mark.parametrize("method", ["exact", "tempering", "population"])
+def test_states_of_probability_0_count_at_infinite_temperature_alone(method):
+    """Without them log Z would be log(16/15) = .065 off, 12 standard errors."""
+    params, states = np.linspace(-0.5, 0.5, 10), all_states(10)
+    allowed = states[(states[:, :4] != [0, 0, 1, 0]).any(axis=1)]
+    weights = np.exp(allowed @ params)
+    problem = sl_discs.from_log_density(some_forbidden, jnp.asarray(params, jnp.float32), 10)
+    found = sl_discs.sample(problem, draws=2000, method=method, sampler="gibbs", seed=2)
+    assert found.reliable and np.isfinite(found.values).all()
+    for (estimate, error), known in (
+        (found.log_z, np.log(weights.sum())),
+        (found.mean(), weights @ allowed @ params / weights.sum()),
+    ):
+        assert error < 0.02 and abs(estimate - known) < 6 * error + 1e-5
+    if method == "tempering":
+        assert found.ladder.mean_values[0] == -np.inf and np.isfinite(found.ladder.mean_values[1:]).all()
+
+
 def test_a_problem_made_again_is_the_same_program():
     other = sl_discs.from_log_density(energy, {"weights": 2 * WEIGHTS, "field": 0.1}, [2, 3])
     for gains in (True, False):

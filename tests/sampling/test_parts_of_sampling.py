@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sl_discs
-from sl_discs.sampling import tempering
+from sl_discs.sampling import population, tempering
 from sl_discs.sampling.diagnostics import diagnose, r_hat_limit, worst_events
 from sl_discs.sampling.draws import Batches, Events, Store, column, num_bytes, overlaps, packed, pieces, unpacked
 from sl_discs.sampling.recorded import RecordedChains
@@ -74,6 +74,28 @@ def test_rejection_rates_are_those_of_the_rule():
         for k in range(2)
     ]
     np.testing.assert_allclose(tempering.rejection_rates(inverse, values), known)
+
+
+def test_swaps_with_states_of_probability_0():
+    """A colder rung always gives one away, never takes it, and two of them are not swapped."""
+    values = np.array([[[-np.inf, 1.0, -np.inf, -np.inf]]])
+    np.testing.assert_array_equal(tempering.rejection_rates(np.arange(4.0), values), [1, 0, 1])
+
+
+def test_steps_past_states_of_probability_0():
+    """The first step may keep less of the members than the others, but hardly changes the rest of the weights."""
+    values = np.where(np.arange(100) < 30, -np.inf, np.arange(100.0))
+    step = population._next_inverse(0.0, 1.0, values)
+    assert 0 < step * 70 < 2e-3
+    assert population._next_inverse(0.0, 1.0, np.where(values < 0, values, 5.0)) == 1
+
+
+def test_log_z_with_states_of_probability_0():
+    """3/4 of the states have f = 0, the others -inf: log Z is that of their number at any temperature."""
+    values = np.zeros((4, 200, 3))
+    values[:, ::4, 0] = -np.inf
+    log_z, error = log_z_of_ladder(np.log(64), np.array([0.0, 0.5, 1.0]), values)
+    assert log_z == pytest.approx(np.log(48)) and error < 0.01
 
 
 def test_log_z_of_independent_spins():
