@@ -21,11 +21,7 @@ DOCS = Path(__file__).parent
 MEASURED = DOCS / "measured"
 _MARK = re.compile(r"(<!-- table: ([\w-]+) -->\n\n)(?:\|.*\n)*\n*")
 _NAMES = {"path_auxiliary": "PAS", "gwg": "GWG", "dmala": "DMALA", "gwg_one_flip": "GWG, one flip"}
-_SETS = {
-    "mis/er_density/r-0.10": "ER-0.10",
-    "maxcut/ba/r-ba-4-n-512-600": "BA-512",
-    "maxcut/optsicom/r-b": "Optsicom",
-}
+_SETS = {"mis/er_density/r-0.10": "ER-0.10", "maxcut/optsicom/r-b": "Optsicom"}
 
 
 def digits(number: float, count: int = 2) -> str:

@@ -214,6 +214,8 @@ define.string("output", "results/tilt", "Folder of the page and its numbers.")
 
 def _main(_) -> int:
     folder = Path(check_writable(FLAGS.output))
+    for sampler in FLAGS.samplers:  # before anything is played
+        method_fields(sampler)
     loaded = [
         (dataset, load_dataset(*dataset.flags, FLAGS.data_root, num_instances=FLAGS.graphs, data_seed=_DATA_SEED))
         for dataset in chosen_sets(FLAGS.datasets)

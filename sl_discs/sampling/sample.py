@@ -306,8 +306,8 @@ class _Run:
             )
         if (largest := self.terms.largest()) / self.temperature > _LARGEST_EXACT:
             found.append(
-                f"coefficients of up to {largest:.3g} at temperature {self.temperature:g} leave others no digits in "
-                "32-bit numbers; fix the variables that they decide, or scale them down"
+                f"coefficients of up to {largest:.3g} at temperature {self.temperature:g} leave others too few "
+                "digits in 32-bit numbers; fix the variables that they decide, or scale them down"
             )
         return found
 

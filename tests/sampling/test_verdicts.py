@@ -74,7 +74,7 @@ def test_samplers_without_their_test_are_not_reliable():
         assert adjusted or "dmala is not exact with these settings" in str(draws.verdict)
 
 
-def test_coefficients_that_leave_others_no_digits_are_said():
+def test_coefficients_that_leave_others_too_few_digits_are_said():
     draws = sl_discs.sample(nine_spins(1e7), method="chain", draws=160)
     assert not draws.reliable and "coefficients of up to 2e+07 at temperature 1" in str(draws.verdict)
     assert sl_discs.sample(nine_spins(1e7), method="exact").reliable
