@@ -34,6 +34,7 @@ from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.cells import chosen_sets
+from sl_discs.reproduction.claim import SAMPLERS, Variant
 from sl_discs.reproduction.markdown import table
 from sl_discs.reproduction.statistics import Interval, interval
 
@@ -145,18 +146,31 @@ def row(name: str, played: Played, base: Played) -> Row:
     return Row(name, gain, float((played.best - base.best).mean()), spread, decided, moves, slower)
 
 
+def gain(one: Row) -> str:
+    """The gain of the best chain with its half-width, in two digits of the latter."""
+    places = 2 if (one.gain.half or 1.0) >= 0.1 else 3
+    return f"{one.gain.mean:+.{places}f} ± {one.gain.half:.{places}f}"
+
+
+def variant_of(sampler: str) -> Variant:
+    """A sampler of the comparison, or any other with its defaults."""
+    return SAMPLERS.get(sampler, Variant(sampler, {}))
+
+
 def compare(graphs: Dataset, settings: Settings, sampler: str, seeds: int) -> tuple[Played, list[Row], list[Row]]:
     """The base, the tilts, and the base with fewer steps."""
-    base = play(graphs, settings, method_fields(sampler), seeds)
+    variant = variant_of(sampler)
+    base_fields = method_fields(variant.base) | variant.changes
+    base = play(graphs, settings, base_fields, seeds)
     tilts, shorter = [], []
     for sigma in SIGMAS:
-        fields = method_fields(f"sl_{sampler}") | {"sigma": sigma}
+        fields = method_fields(f"sl_{variant.base}") | variant.changes | {"sigma": sigma}
         tilts.append(row(f"{sigma:g}", play(graphs, settings, fields, seeds), base))
-        say(f"sigma {sigma:g}: {tilts[-1].gain.mean:+.2f} ± {tilts[-1].gain.half:.2f}")
+        say(f"sigma {sigma:g}: {gain(tilts[-1])}")
     for steps in (settings.chain_length // part for part in PARTS):
         short = dataclasses.replace(settings, chain_length=steps)
-        shorter.append(row(f"{steps:,}", play(graphs, short, method_fields(sampler), seeds), base))
-        say(f"base, {steps:,} steps: {shorter[-1].gain.mean:+.2f} ± {shorter[-1].gain.half:.2f}")
+        shorter.append(row(f"{steps:,}", play(graphs, short, base_fields, seeds), base))
+        say(f"base, {steps:,} steps: {gain(shorter[-1])}")
     return base, tilts, shorter
 
 
@@ -186,7 +200,7 @@ def rows_of(base: Played, tilts: list[Row], shorter: list[Row], steps: int) -> l
     def cells(one: Row, worth: str) -> list[str]:
         decided = ", ".join(f"{share:.2f}" for share in one.decided)
         moves = ", ".join(f"{share:.2f}" for share in one.moves)
-        found = [f"{one.gain.mean:+.2f} ± {one.gain.half:.2f}", f"{one.mean_gain:+.2f}", f"{one.spread:.2f}"]
+        found = [gain(one), f"{one.mean_gain:+.2f}", f"{one.spread:.2f}"]
         if with_steps:
             found.append(slower(one))
         return [*found, decided, moves, worth]
@@ -205,7 +219,7 @@ def rows_of(base: Played, tilts: list[Row], shorter: list[Row], steps: int) -> l
 FLAGS, define = own_flags()
 define.list("datasets", ["mis/er_density/r-0.10"], "Datasets of the paper.")
 define.string("data_root", None, "Folder of given graphs; without it, random families are drawn anew.")
-define.list("samplers", ["path_auxiliary", "gwg", "dmala"], "Base samplers.")
+define.list("samplers", ["path_auxiliary", "gwg", "dmala"], "Base samplers; gwg_one_flip is gwg with one flip.")
 define.integer("graphs", 64, "Number of graphs.", lower_bound=2)
 define.integer("seeds", 1, "Runs of each graph, which count as that many graphs.", lower_bound=1)
 define.integer("steps", 10_000, "Steps of a chain.", lower_bound=2_000)
@@ -215,7 +229,7 @@ define.string("output", "results/tilt", "Folder of the page and its numbers.")
 def _main(_) -> int:
     folder = Path(check_writable(FLAGS.output))
     for sampler in FLAGS.samplers:  # before anything is played
-        method_fields(sampler)
+        method_fields(variant_of(sampler).base)
     loaded = [
         (dataset, load_dataset(*dataset.flags, FLAGS.data_root, num_instances=FLAGS.graphs, data_seed=_DATA_SEED))
         for dataset in chosen_sets(FLAGS.datasets)
