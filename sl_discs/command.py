@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import inspect
 import logging
+import os
 import shlex
 import signal
 import sys
@@ -99,7 +100,7 @@ class Command:
             argv, more = _split(argv) if self.passes_on else (self.reads(argv), [])
             _import_code(argv, own)
             if asks_for_help(argv):
-                sys.stdout.write(self._help_page(argv))
+                say(self._help_page(argv))
                 return 0
             arguments = parse_flags(own, argv, known_only=self.foreign_help is not None)
             if arguments and not self.takes and self.foreign_help is None:
@@ -130,12 +131,12 @@ class Command:
                 asked = [argument for argument in argv if argument not in _HELP]
                 listed = f"{self.foreign_help(parse_flags(self.flags, asked, known_only=True))}\n{listed}"
             except (InputError, flags.Error) as error:  # the other program is not available
-                note = f"\nnote: {error}\n"
+                note = f"\n\nnote: {error}"
         usage = " ".join(filter(None, ("usage:", self.program, argv[0], self.takes, "[--flag=value ...]")))
         # Without the names of the modules that define the flags, and without absl's own.
         own = listed.partition("\nabsl.flags:\n")[0].splitlines()
         shown = "\n".join(line for line in own if line.startswith(" "))
-        return f"{usage}\n\n{inspect.cleandoc(self.words or '')}\n\nflags:\n{shown}\n{note}"
+        return f"{usage}\n\n{inspect.cleandoc(self.words or '')}\n\nflags:\n{shown}{note}"
 
 
 def attributes_of(documented: type) -> str:
@@ -213,6 +214,12 @@ def warn(message: Any, *_: Any, **__: Any) -> None:
 
 
 def say(line: str) -> None:
-    """Prints a line on standard output and flushes it."""
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+    """Prints a line on standard output and flushes it.
+
+    Once nobody reads it any more, as after `| head`, nothing is printed, and the command still saves its files.
+    """
+    try:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,5 +1,6 @@
 """`sl-discs`: its list of commands, the name that it does not know, and what starting it imports."""
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -26,6 +27,20 @@ def test_help_lists_the_commands(flag, capsys):
 def test_the_version(capsys):
     assert main(["sl-discs", "--version"]) == 0
     assert capsys.readouterr().out == f"sl-discs {sl_discs.__version__}\n"
+
+
+def test_a_reader_that_has_left_costs_no_answers(tmp_path, monkeypatch, capfd):
+    """As after `| head -1`."""
+    (tmp_path / "g.edges").write_text("0 1\n1 2\n2 0\n")
+    reading, writing = os.pipe()
+    os.close(reading)
+    saved = tmp_path / "answers.json"
+    with os.fdopen(writing, "w") as nobody, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", nobody)
+        assert main(["sl-discs", "--version"]) == 0
+        assert main(["sl-discs", "solve", str(tmp_path / "g.edges"), "--problem=maxcut", f"--save={saved}"]) == 0
+    assert main(["sl-discs", "check", str(tmp_path / "g.edges"), str(saved)]) == 0
+    assert not capfd.readouterr().err
 
 
 def test_help_of_a_group_lists_its_commands(capsys):

@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from sl_discs.command import Command, asks_for_help
+from sl_discs.command import Command, asks_for_help, say
 from sl_discs.problem_names import in_words
 from sl_discs.version import __version__
 
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv if argv is None else argv)[1:]
     if arguments == ["--version"]:
-        sys.stdout.write(f"sl-discs {__version__}\n")
+        say(f"sl-discs {__version__}")
         return 0
     for length in (1, 2):
         name = " ".join(arguments[:length])
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     before = "".join(f"{word} " for word in arguments[:1] if _names_after(f"{word} "))
     named = arguments[1:] if before else arguments
     if asks_for_help(named[:1]):
-        sys.stdout.write(_help_page(before))
+        say(_help_page(before))
         return 0
     program = f"sl-discs {before}".strip()
     wrong = f"unknown command {before + named[0]!r}" if named else f"no command after {program}"
@@ -88,5 +88,5 @@ def _help_page(before: str) -> str:
             lines = [f"  {name.removeprefix(before):{width}}  {words}" for name, words in listed]
             parts.append("\n".join([f"{group}:", *lines]))
     return "\n\n".join(
-        [*parts, f"{program} COMMAND --help describes a command, and sl-discs --version prints the version.\n"]
+        [*parts, f"{program} COMMAND --help describes a command, and sl-discs --version prints the version."]
     )
