@@ -183,7 +183,7 @@ def test_the_examples_with_blackjax_draw_from_the_log_density():
     states = np.array(list(itertools.product((0.0, 1.0), repeat=6)), np.float32)
     law = np.exp([float(names["logdensity_fn"](state)) for state in states])
     exact = law @ states.sum(axis=1) / law.sum()
-    assert abs(names["positions"][:, 200:].sum(axis=2).mean() - exact) < 0.1
+    assert abs(names["positions"][:, 1_000:].sum(axis=2).mean() - exact) < 0.1
     assert abs(names["draws"].sum(axis=1).mean() - exact) < 0.3
 
 
