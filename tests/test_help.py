@@ -15,6 +15,7 @@ def test_help_is_complete(name, flag, capsys):
     assert main(["sl-discs", *name.split(), flag]) == 0
     out, err = capsys.readouterr()
     assert err == "" and out.startswith(f"usage: sl-discs {name} ")
+    assert not re.search(r"=\S+ {3,}--", out)  # a lost line break of an example
     command = command_of(name)
     assert command.words and inspect.cleandoc(command.words) in out
     listed = re.findall(r"^  --(?:\[no\])?(\w+): \S", out.partition("\nflags:\n")[2], re.MULTILINE)

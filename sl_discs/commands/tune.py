@@ -1,4 +1,4 @@
-"""Tunes the annealing and the sampler's settings for the best solutions on training instances.
+r"""Tunes the annealing and the sampler's settings for the best solutions on training instances.
 
 sl-discs tune --dataset=mis/er_density/r-0.10 --sampler=sl_path_auxiliary --trials=100 \
     --storage=tuning.journal
@@ -117,7 +117,7 @@ define.string("config", None, "Experiment config; by default configs/experiment/
 define.string(
     "data_root", None, "Folder searched for DISCS's files, then for an archive; default: ./sco, if it exists."
 )
-define.float("penalty", PENALTY, "Penalty of a conflict in mis and maxclique.", lower_bound=0.0)
+define.float("penalty", PENALTY, "Penalty of a conflict in mis and maxclique, at least 1.")
 define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
 define.integer("seed", 0, "Seed of the choices; trial k has the run seed 1000 + k.", lower_bound=0)
 define.string("output", "configs/sampler/tuned", "Root of the folders for tuned settings.")
