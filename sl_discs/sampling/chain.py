@@ -65,12 +65,16 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
             before = len(store)
             if budget.is_over() and len(store):
                 break
-    averages = Averages(*(averaged(np.concatenate(parts), looks).T for parts in (values, spins)))
+    looked = np.concatenate(values)
+    averages = Averages(*(averaged(one, looks).T for one in (looked, np.concatenate(spins))))
     how = {
         "sampler": options.sampler, "engine": chains.engine.name, "chains": options.groups,
         "warm-up sweeps": warm_up, "sweeps a draw": looks * sweeps, "steps": chains.steps,
     }  # fmt: skip
-    return Drawn(store.bits(), "serial", how, averages=averages, interrupted=budget.interrupted)
+    return Drawn(
+        store.bits(), "serial", how, averages=averages, recorded=looked[looks - 1 :: looks].T,
+        interrupted=budget.interrupted,
+    )  # fmt: skip
 
 
 def dispersed(

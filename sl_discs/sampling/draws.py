@@ -171,7 +171,8 @@ class Drawn(NamedTuple):
     `how` and `reasons` are details of the run and the method's own reasons against its draws; log weights are up to a
     constant, and log Z comes with its standard error. Draws that are `exact` are so however few they are; `families`
     is the effective number of independent draws of populations, and `most_effective` that which all draws together
-    are worth at most, whatever their autocorrelation.
+    are worth at most, whatever their autocorrelation. `recorded` are the draws' values in the records of the chains,
+    of which `averages` and `log_z` are made: without the constant, and in single precision.
     """
 
     bits: UInt8[np.ndarray, "C D W"]
@@ -186,6 +187,7 @@ class Drawn(NamedTuple):
     exact: bool = False
     known: Known | None = None
     averages: Averages | None = None
+    recorded: Float[np.ndarray, "C D"] | None = None
     families: float | None = None
     most_effective: float = math.inf
 

@@ -133,5 +133,5 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     bits = packed(main.chains.current().reshape(options.groups, members, -1), max(terms.num_values))
     return Drawn(
         bits, "group", how, tuple(reasons), log_weights=main.log_z, log_z=(log_z, error), families=families,
-        interrupted=budget.interrupted,
+        recorded=main.values.reshape(options.groups, members), interrupted=budget.interrupted,
     )  # fmt: skip

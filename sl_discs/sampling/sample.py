@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.registry import check_threads, choose_engine
@@ -274,13 +275,18 @@ class _Run:
         if not drawn.exact:
             drawn = drawn._replace(reasons=(*drawn.reasons, *self._limits(options)))
         diagnostics, verdict = self._evidence(drawn, {VALUE: values, MAGNETISATION: spins, OVERLAP: overlap})
+        # What records of chains lack: the constant, and digits.
+        lacking = np.full(values.shape, 0.0 if method == "exact" else terms.constant)
+        if drawn.recorded is not None:
+            lacking = values - drawn.recorded
         log_z = drawn.log_z
         if log_z is not None:
-            offset = terms.constant / self.temperature * (method != "exact")
+            shares = None if drawn.log_weights is None else softmax(drawn.log_weights)
+            offset = np.average(lacking.mean(axis=1), weights=shares) / self.temperature
             log_z = Estimate(float(log_z[0] + offset), float(log_z[1]))
         sign, averages = 1.0 if problem.maximise else -1.0, drawn.averages
         if averages is not None:
-            averages = averages._replace(value=sign * (averages.value + terms.constant))
+            averages = averages._replace(value=sign * (averages.value + lacking))
         compiled = compile_seconds() - compiled
         timing = {
             "compile_s": compiled,

@@ -316,6 +316,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
         store.bits(), "serial", how, _reasons(of_ladders), ladder=Ladder(tempering.inverse, swaps, trips, means),
         log_z=log_z_of_ladder(log_num_states(terms), tempering.inverse, some),
         interrupted=budget.interrupted, most_effective=_effective(trips), averages=averages,
+        recorded=by_group(looks[0][thinning - 1 :: thinning], each).T,
     )  # fmt: skip
 
 

@@ -81,6 +81,17 @@ def test_coefficients_that_leave_others_too_few_digits_are_said():
     assert "coefficients" not in str(sl_discs.sample(nine_spins(1e4), method="chain", draws=160).verdict)
 
 
+@pytest.mark.parametrize("method", ["chain", "tempering", "population"])
+def test_means_and_log_z_have_the_digits_that_single_precision_lacks(method):
+    """Values are near 1.3e6, where single precision has multiples of 1/8; errors of their mean are about .001."""
+    problem = sl_discs.ising({k: -80_000.0039 if k else 0.05 for k in range(9)}, {})
+    exact = sl_discs.sample(problem, method="exact")
+    draws = sl_discs.sample(problem, method=method, draws=1_600, seed=0)
+    assert draws.reliable
+    assert abs(draws.mean().mean - exact.mean().mean) < LIMIT * draws.mean().error
+    assert draws.log_z is None or abs(draws.log_z.mean - exact.log_z.mean) < LIMIT * draws.log_z.error
+
+
 def test_a_fixed_step_is_accepted_where_gains_are_large():
     """All logits of what improves are above 88, whose exponential overflows; all chains find the one mode."""
     ring = sl_discs.ising(dict.fromkeys(range(9), -3.0), {(i, (i + 1) % 9): -1.0 for i in range(9)})
