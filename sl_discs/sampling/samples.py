@@ -303,21 +303,26 @@ class Samples:
         return known[name]
 
     def expectation(self, function) -> Estimate:
-        """The mean of a function that maps states [S, N], in the problem's own values, to [S] numbers.
+        """The mean of a function that maps states [S, N], in the problem's own values as integers of 64 bits, to [S]
+        real numbers.
 
         Of a function that returns booleans it is the probability of an event, with the error of `marginal`, also if
         all draws agree. Of any other function the error is then NaN, as nothing bounds its values at other states.
 
         Raises:
-          InputError: the function returns another shape.
+          InputError: the function returns another shape, or other than real numbers.
         """
         size, parts, is_event = len(self.labels), [], True
         for _, states in pieces(self.bits, size):
-            own = self._own(states)
+            # Sums of a few weighted values would overflow the 8 bits of states.
+            own = self._own(states).astype(np.int64)
             found = np.asarray(function(own.reshape(-1, size)))
             is_event = is_event and found.dtype == bool
-            if found.shape != (own.shape[0] * own.shape[1],):
-                raise InputError(f"the function returned shape {found.shape}; expected a number for each state")
+            if found.shape != (own.shape[0] * own.shape[1],) or found.dtype.kind not in "biuf":
+                raise InputError(
+                    f"the function returned {found.dtype} of shape {found.shape}; "
+                    "expected a real number for each state"
+                )
             parts.append(found.reshape(own.shape[:2]).astype(np.float64))
         values = np.concatenate(parts, axis=1)
         return self._share(values) if is_event else _estimate(self._batches.estimate(values))

@@ -556,8 +556,17 @@ def test_unknown_names_are_refused():
         samples.marginal("s99")
     with pytest.raises(InputError, match=r"\['s99'\] is not a label; expected a number, a string or a tuple"):
         samples.marginal(["s99"])
-    with pytest.raises(InputError, match="expected a number for each state"):
-        samples.expectation(lambda states: states)
+    for wrong in (lambda states: states, lambda states: 1j * states[:, 0]):
+        with pytest.raises(InputError, match="expected a real number for each state"):
+            samples.expectation(wrong)
+
+
+def test_means_of_functions_do_not_overflow():
+    """As products and sums of 8-bit numbers do."""
+    samples = sl_discs.sample(next(problems())[1], 1.7, 80)
+    found = samples.expectation(lambda states: 100 * states[:, 0] + 50 * states[:, 1] + 1_000 * states[:, 2])
+    weights = [100, 50, 1_000, *[0] * 6]
+    assert found.mean == pytest.approx((samples.states.astype(float) @ weights).mean(), abs=1e-9)
 
 
 def test_the_example_of_the_guide(tmp_path, monkeypatch, capsys):
