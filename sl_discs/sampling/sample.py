@@ -59,6 +59,8 @@ _ENUMERATED, _SEARCH_PART, _LOW_RANK_PART = 16, 0.2, 0.6
 # played in step on the CPU engine, with two to three times the effective draws a second of 8 chains.
 _GROUPS = {"chain": 16, "population": 16, "low_rank": 16}
 _USUAL_GROUPS = 8
+# With fewer, errors that only compare groups are too small by chance: 1.96 errors of two cover in 70 % of runs.
+_LEAST_GROUPS = 8
 # Draws where no number is given, and by how much it may grow until there are enough effective ones.
 _USUAL_DRAWS, _MOST_TIMES = 1_000, 16
 # The largest value and temperature of chains, whose numbers are in single precision.
@@ -335,6 +337,8 @@ class _Run:
             for place, value in worst_events(drawn.bits, events)
         ]
         reasons = [*drawn.reasons, *(["the run was interrupted"] if drawn.interrupted else [])]
+        if drawn.dependence == "group" and groups < _LEAST_GROUPS:
+            reasons.append(f"errors are those of {groups} groups, below {_LEAST_GROUPS}: give more")
         if drawn.exact:
             return (*scalars, *variables), Verdict(not reasons, tuple(reasons))
         return (*scalars, *variables), judge(scalars, variables, groups, events.number, reasons)

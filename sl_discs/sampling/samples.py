@@ -282,7 +282,10 @@ class Samples:
         if self.averages is not None:
             values = {VALUE: self.averages.value, MAGNETISATION: self.averages.magnetisation}.get(observable, values)
         mean, error = self._batches.estimate(values)
-        return _estimate((mean, np.sqrt(2) * error if observable == OVERLAP else error))
+        if observable == OVERLAP:  # which two groups have in common
+            alone = self.dependence == "group" and len(self.bits) == 2
+            error = np.full_like(error, np.inf) if alone else np.sqrt(2) * error
+        return _estimate((mean, error))
 
     def _known_mean(self, known: Known, observable: str) -> float | None:
         """The exact mean of an observable; None if the marginals do not tell."""

@@ -102,6 +102,14 @@ def test_a_fixed_step_is_accepted_where_gains_are_large():
 
 
 @pytest.mark.parametrize("groups", [2, 8])
+def test_errors_of_few_populations_are_not_trusted(groups):
+    draws = sl_discs.sample(nine_spins(), method="population", draws=1_600, groups=groups, seed=0)
+    assert draws.reliable == (groups == 8)
+    assert draws.reliable or f"errors are those of {groups} groups" in str(draws.verdict)
+    assert np.isinf(draws.mean("overlap").error) == (groups == 2)
+
+
+@pytest.mark.parametrize("groups", [2, 8])
 def test_errors_of_overlaps_count_that_neighbours_share_draws(groups):
     """Independent draws with means: the root mean square of 1,000 deviations in errors is below 1.05."""
     rng, size, draws = np.random.default_rng(0), 32, 100
