@@ -22,7 +22,7 @@ from sl_discs.engines.registry import get_engine
 from sl_discs.instances.form import ConstrainedForm
 from sl_discs.models.terms import form_coefficients
 from sl_discs.problems import Problem
-from sl_discs.problems.kind import KINDS
+from sl_discs.problems.kind import KINDS, Evaluated
 from sl_discs.reductions.penalised import first_penalties, penalised
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.solving.options import AUTO, Options, as_states
@@ -61,7 +61,8 @@ class Descent:
         )
 
     def __call__(self, states: Int8[np.ndarray, "B N"], seconds: float | None = None) -> Int8[np.ndarray, "B N"]:
-        """States of zeros and ones that violate constraints less, or as little and whose value is at least as good.
+        """States of zeros and ones that violate constraints less, or as little and whose value is as good, up to
+        differences that may be rounding errors, or better.
 
         It takes about so many seconds; None: the work depends on the states alone.
         """
@@ -190,7 +191,14 @@ def _answers(problem: Problem, result: Result, descent: Descent, seconds: float 
     size, sign = problem.num_variables, 1.0 if problem.maximise else -1.0
     best, last = (problem.evaluate(states[:, :size]) for states in (result.states, result.final_states))
     part = None if seconds is None else seconds / 4
-    one, other = (problem.evaluate(descent(found.states, part)) for found in (best, last))
+
+    def descended(found: Evaluated) -> Evaluated:
+        after = problem.evaluate(descent(found.states, part))
+        # It neglects differences that may be rounding errors, which exact values tell from losses.
+        worse = found.feasible & (sign * (found.values - after.values) > 0)
+        return problem.evaluate(np.where(worse[:, None], found.states, after.states))
+
+    one, other = descended(best), descended(last)
     further = sign * (other.values - one.values) > 0
     better = np.where(one.feasible == other.feasible, further, other.feasible)
     before, values = (np.where(better, two.values, first.values) for first, two in ((best, last), (one, other)))

@@ -80,6 +80,17 @@ def test_another_sampler_and_initial_states():
     assert optimum <= result.best_value <= problem.value(identity)
 
 
+def test_small_gains_beside_a_large_coefficient_are_kept():
+    """The local search neglects 10^-9 of the largest coefficient, but its answers are not worse for that."""
+    costs = {(k, k): 1 + 5 * k % 9 for k in range(12)}
+    six = sl_discs.exactly(6, range(12))
+    problem = sl_discs.qubo(costs | {(0, 1): 1e10}, constraints=[six])
+    lightest = sorted(range(12), key=lambda k: costs[k, k])[:6]
+    begin = {k: int(k in lightest) for k in range(12)}
+    result = sl_discs.solve(problem, steps=500, chains=4, initial_states=begin)
+    assert (result.values == sum(costs[k, k] for k in lightest)).all() and (result.improved >= 0).all()
+
+
 def test_penalties_are_raised_until_the_constraints_hold():
     """With large coefficients it pays at first to exceed the bound a little: the best state of the model does."""
     problem, optimum = knapsack(8, weights=(20, 50))
