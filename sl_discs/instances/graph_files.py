@@ -375,6 +375,8 @@ def read_formula(source: Source, problem: str | None = None) -> Labelled:
         raise InputError(
             f"{source.path}: {edges} conflicts between literals; graphs have at most {_MOST_CONFLICTS} edges"
         )
+    # A literal that a clause repeats says nothing new, and labels are distinct.
+    clauses = [tuple(dict.fromkeys(clause)) for clause in clauses]
     labels = tuple(f"{number}:{literal}" for number, clause in enumerate(clauses, 1) for literal in clause)
     return [(conflict_graph(source.name, clauses), labels)]
 

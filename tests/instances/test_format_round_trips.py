@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sl_discs
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import read_archive, write_archive
 from sl_discs.instances.formats import read_instances
@@ -189,6 +190,13 @@ def test_formula_is_its_conflict_graph(tmp_path):
     graph = conflict_graph("f", [(1, -2, 3), (2,)])
     assert instance.format == "cnf" and list(instance.labels) == ["1:1", "1:-2", "1:3", "2:2"]
     assert np.array_equal(instance.content.edges, graph.edges) and instance.content.reference == 2
+
+
+def test_clauses_that_repeat_a_literal_are_solved(tmp_path):
+    (tmp_path / "f.cnf").write_text("p cnf 2 3\n1 1 2 0\n-1 -1 0\n-2 -2 0\n")
+    result = sl_discs.solve(sl_discs.read(tmp_path / "f.cnf"))
+    assert list(result.labels) == ["1:1", "1:2", "2:-1", "3:-2"]
+    assert result.best_value == 2 and result.optimal
 
 
 def matrices(symmetric):
