@@ -7,6 +7,7 @@ import pytest
 from absl import flags
 
 from sl_discs.commands.main import COMMANDS, command_of, main
+from sl_discs.localization.schedule import Localization
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
@@ -21,6 +22,12 @@ def test_help_is_complete(name, flag, capsys):
     listed = re.findall(r"^  --(?:\[no\])?(\w+): \S", out.partition("\nflags:\n")[2], re.MULTILINE)
     own = set(command.flags)
     assert own and own <= set(listed) and not {"flagfile", "pdb"} & set(listed)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_chains_of_examples_are_long_enough_for_localized_samplers(name):
+    for steps in re.findall(r"chain_length=(\d+)", command_of(name).words or ""):
+        Localization().levels(int(steps))
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -131,7 +131,7 @@ def _sweep(given: Given) -> int:
 
     sl-discs discs sweep --sweep=discs/run_configs/co/mis/er_density_sampler_sweep.py --list
     sl-discs discs sweep --sweep=discs/run_configs/co/mis/er_density_sampler_sweep.py --data_root=./sco \
-        --samplers=gwg,sl_gwg -- --config.experiment.chain_length=1000
+        --samplers=gwg,sl_gwg -- --config.experiment.chain_length=2000
 
     Arguments after `--` are passed to every run. Each run saves into a folder of its own, named as by DISCS's
     launcher, which DISCS's plotting scripts read (`sl-discs discs plot`). The exit code is 1 if a run failed.

@@ -4,7 +4,7 @@ sl-discs run --config=configs/experiment/mis/er_density.py \
     --model_config=configs/model/mis_config.py --model_config.graph_type=er_density --model_config.cfg_str=r-0.10 \
     --samplers=path_auxiliary,sl_path_auxiliary
 
-Fields of the three configs are overridden as in `--config.experiment.chain_length=1000`. Several samplers run on the
+Fields of the three configs are overridden as in `--config.experiment.chain_length=2000`. Several samplers run on the
 same instances with the same seeds, and their paired differences are printed. Bad input ends the command with exit
 code 2 and a one-line message.
 
