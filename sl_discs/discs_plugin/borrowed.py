@@ -28,12 +28,14 @@ class BorrowedSampler(Sampler):
     Attributes:
       name: DISCS's name for it.
       fields: its config.
+      co_opt_prob: DISCS's flag of combinatorial experiments, for which dmala and dlmc do not adapt to the acceptance.
       fixes: the fixes applied to it.
       num_chains: chains per batch in DISCS's calling convention.
     """
 
     name: str
     fields: dict[str, Any]
+    co_opt_prob: bool = True
     fixes: frozenset[str] = frozenset()
     num_chains: int = 1
 
@@ -44,7 +46,7 @@ class BorrowedSampler(Sampler):
             {
                 "sampler": dict(self.fields),
                 "model": {"name": "sl_discs", "shape": (num_sites,), "num_categories": 2},
-                "experiment": {"co_opt_prob": True},
+                "experiment": {"co_opt_prob": self.co_opt_prob},
             }
         )
         with jax.ensure_compile_time_eval():
@@ -61,7 +63,7 @@ class BorrowedSampler(Sampler):
 def borrow_samplers() -> None:
     """Registers every sampler of the importable DISCS under `discs:`; does nothing the second time.
 
-    Their config fields are DISCS's, and `fixes`: whether all that concern the sampler are applied.
+    Their config fields are DISCS's, `fixes`: whether all that concern the sampler are applied, and `co_opt_prob`.
 
     Raises:
       InputError: as `register`.
@@ -71,7 +73,7 @@ def borrow_samplers() -> None:
         if NAMESPACE + name not in known_samplers():
             fields = upstream.sampler_config(name).to_dict()
             del fields["name"]
-            register_sampler(NAMESPACE + name, functools.partial(_build, name), **fields, fixes=False)
+            register_sampler(NAMESPACE + name, functools.partial(_build, name), **fields)
 
 
 def borrow_named(names: Iterable[str]) -> None:
@@ -80,5 +82,7 @@ def borrow_named(names: Iterable[str]) -> None:
         borrow_samplers()
 
 
-def _build(name: str, *, num_chains: int = 1, fixes: bool = False, **fields: Any) -> BorrowedSampler:
-    return BorrowedSampler(name, fields, chosen_fixes(fixes), num_chains)
+def _build(
+    name: str, *, num_chains: int = 1, fixes: bool = False, co_opt_prob: bool = True, **fields: Any
+) -> BorrowedSampler:
+    return BorrowedSampler(name, fields, co_opt_prob, chosen_fixes(fixes), num_chains)

@@ -19,9 +19,12 @@ from sl_discs.discs_plugin.localized_sampler import LocalizedSampler
 from sl_discs.experiment.run import run_methods
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
+from sl_discs.instances.generators import IsingLattice
 from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Localization
+from sl_discs.problems.kind import KINDS
 from sl_discs.samplers.registry import build_sampler, sampler_fields
+from sl_discs.sampling.ess import play_chains
 from sl_discs.testing import ConformanceError, all_states, check_case, standard_cases, total_variation
 from sl_discs.testing.cases import Law
 
@@ -230,3 +233,17 @@ def test_borrowed_samplers_pass_the_conformance_suite(discs):
     borrowed.borrow_samplers()
     sampler = build_sampler("discs:dmala", {"fixes": True} | sampler_fields("discs:dmala") | {"fixes": True}, 4)
     check_case(sampler, standard_cases()[2], batches=2**13)
+
+
+def test_dmala_of_discs_adapts_on_models_that_are_not_combinatorial(discs):
+    """As DISCS's flag co_opt_prob says: without adaptation it flips three sites a step, which are mostly accepted."""
+    borrowed.borrow_samplers()
+    terms = KINDS["ising"].terms(IsingLattice(shape=(8, 8), lambdaa=0.05).draw(0, 0))
+    settings = Settings(batch_size=4, chain_length=600, t_schedule="constant", log_every_steps=1)
+
+    def acceptance(co_opt_prob):
+        method = build_method({"name": "discs:dmala", "co_opt_prob": co_opt_prob}, 4)
+        return play_chains(terms, method, settings, lambda steps: None).acceptance
+
+    assert acceptance(True) > 0.9
+    assert abs(acceptance(False) - 0.574) < 0.05
