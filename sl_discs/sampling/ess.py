@@ -166,6 +166,8 @@ def play_chains(terms: Coefficients, method: Method, settings: Settings, progres
     sampler = method.sampler
     engine, note = choose_engine(settings.engine, sampler)
     shape = shape_of_one(terms, settings.batch_size, *devices_for(engine, sampler, settings))
+    # Without padding, which DISCS's samplers would move as well: they know nothing of a mask.
+    shape = dataclasses.replace(shape, num_sites=terms.num_sites)
     steps = max(1, _MOST_STATES // (shape.num_instances * shape.num_chains * shape.num_sites))
     check_memory(
         f"{settings.batch_size} chains of {settings.chain_length} steps and {len(terms.linear)} sites",

@@ -247,3 +247,14 @@ def test_dmala_of_discs_adapts_on_models_that_are_not_combinatorial(discs):
 
     assert acceptance(True) > 0.9
     assert abs(acceptance(False) - 0.574) < 0.05
+
+
+def test_samplers_of_discs_see_no_padding_on_a_lattice(discs):
+    """Of N fair coins tossed in turn, the number of heads has the autocorrelation 1 - k/N at lag k < N: one step in N
+    counts. The mean over 16 chains has an error of 4 %.
+    """
+    borrowed.borrow_samplers()
+    terms = KINDS["ising"].terms(IsingLattice(shape=(3, 3), lambdaa=0.0, mu=0.0, init_sigma=0.0).draw(0, 0))
+    settings = Settings(batch_size=16, chain_length=4_000, t_schedule="constant", log_every_steps=1)
+    found = play_chains(terms, build_method({"name": "discs:gibbs"}, 16), settings, lambda steps: None)
+    assert abs(9 * found.ess.per_step - 1) < 0.2

@@ -57,7 +57,7 @@ def test_calls_of_any_size_find_the_same(monkeypatch):
 
     monkeypatch.setattr(ess._Distances, "add", spied)
     at_once = measured(settings, IsingLattice((3, 3)), "gwg")["gwg"]
-    limit = 20 * 4 * 64
+    limit = 20 * 4 * 9
     assert len(seen) == 1 and seen.pop() > limit
     monkeypatch.setattr(ess, "_MOST_STATES", limit)
     in_parts = measured(settings, IsingLattice((3, 3)), "gwg")["gwg"]
