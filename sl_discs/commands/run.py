@@ -48,7 +48,7 @@ from sl_discs.experiment.checkpoint import (
 from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.monitor import Monitor, check_tensorboardx
-from sl_discs.experiment.parts import Part, join_records, keep_records, records_in
+from sl_discs.experiment.parts import Part, join_records, keep_records
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import experiment_record, versions
 from sl_discs.experiment.results import write_results
@@ -318,7 +318,8 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
         kind = json.loads(json.dumps(kind_of_run(config, methods, settings, dataset, versions())))
         checkpoints = Checkpoints(own / "checkpoint", kind, settings.checkpoint_every_s, notice)
         monitor = Monitor(folder / "events", part.label) if settings.events else None
-        samplers = records_in(own, kind)
+        # Of all parts, so that a part that does not belong to the others is refused before it runs.
+        samplers = part.others(folder, kind)[part.index - 1]
         if samplers is None:
             with progress_bar(total_chain_steps(dataset, settings), label=part.label) as progress:
                 penalty = float(model["penalty"])

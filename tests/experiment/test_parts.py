@@ -1,6 +1,7 @@
 """One run in several parts: the results of a whole one, whatever order they end in, and a lost part is run again."""
 
 import dataclasses
+import functools
 import os
 import signal
 import subprocess
@@ -140,6 +141,16 @@ def test_a_whole_run_and_two_parts(tmp_path, command, monkeypatch):
     first = run("2", "1/2")
     assert "5 instances" in first and "2 parts" in first
     assert digests(tmp_path / "1") == digests(tmp_path / "2") and not (tmp_path / "2" / "parts").exists()
+
+
+def test_a_part_of_another_run_is_refused_before_it_runs(tmp_path, command):
+    run = functools.partial(arguments_of, tmp_path / "run")
+    code, _, err = command("run", *run("1/2", *SHORT))
+    assert code == 0, err
+    code, _, err = command("run", *run("2/2", *SHORT, "--config.experiment.seed=1"))
+    assert code == 2 and "seed 0 there, 1 here" in err
+    # It leaves nothing that keeps the right part from running.
+    assert command("run", *run("2/2", *SHORT))[0] == 0
 
 
 LONG = (
