@@ -27,6 +27,7 @@ from sl_discs.samplers.registry import BUILT_IN, PREFIX, known_samplers, localiz
 
 SAMPLER = "sampler_config.name"
 _FLAGS = ("config.experiment.", "model_config.", "sampler_config.")
+_LONGEST = 255  # bytes of a file's name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +49,12 @@ class Sweep:
     runs: tuple[dict[str, Any], ...]
 
     def folder(self, number: int) -> str:
-        """Name of a run's folder, counted from 1; DISCS's plotting scripts read the settings from it."""
-        return f"{number}_{self.label(number)}".replace("/", "-")
+        """Name of a run's folder, counted from 1; DISCS's plotting scripts read the settings from it.
+
+        It is cut to the length that file systems allow; its number tells it from those of the other runs.
+        """
+        name = f"{number}_{self.label(number)}".replace("/", "-")
+        return name.encode()[:_LONGEST].decode(errors="ignore")
 
     def label(self, number: int) -> str:
         """A text with the settings of a run, counted from 1."""
@@ -157,6 +162,11 @@ def run_arguments(sweep: Sweep, number: int, data_root: str | None, extra: Mappi
     are omitted (see `left_out`).
     """
     settings = sweep.runs[number - 1]
+    for flag in settings:
+        if flag in extra and any(other.get(flag) != settings[flag] for other in sweep.runs):
+            raise InputError(
+                f"--{flag} after -- would replace the values in which the sweep's runs differ; leave it out"
+            )
     name = _own_name(sweep.sampler_of(number))
     arguments = {
         "config": f"configs/experiment/{sweep.model}/{sweep.graph_type}.py",

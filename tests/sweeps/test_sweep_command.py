@@ -84,11 +84,20 @@ def test_flags_of_a_run(tmp_path, monkeypatch):
         ({}, ["--config.experiment.chains=5"], "config.experiment has no field 'chains'"),
         ({}, ["--config.experiment.save_root=out"], "save_root cannot be set in a sweep"),
         ({}, ["engine=reference"], "'engine=reference' after -- is not valid"),
+        ({"more": '"config.experiment.seed": [0, 1],'}, ["--config.experiment.seed=7"], "the sweep.s runs differ"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_run_is_refused_before_it_starts(tmp_path, fields, extra, message):
     with pytest.raises(InputError, match=message):
         checked(sweep_of(tmp_path, **fields), extra)
+
+
+def test_folders_of_many_settings_have_names_that_can_be_written(tmp_path):
+    sweep = sweep_of(tmp_path, more="".join(f'"sampler_config.field{k}": ["é" * 10],' for k in range(30)))
+    folders = [tmp_path / sweep.folder(number) for number in range(1, len(sweep.runs) + 1)]
+    for folder in folders:
+        folder.mkdir()
+    assert len({folder.name for folder in folders}) == len(folders) > 1 and "field4='éé" in folders[0].name
 
 
 @pytest.mark.parametrize(
