@@ -1,5 +1,6 @@
 """The field's table: its sets, budgets that are kept and continued, and the command as a whole."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -71,6 +72,18 @@ def test_rows_are_kept_and_continued(tmp_path, monkeypatch):
     path.write_text(json.dumps(saved | {"identity": saved["identity"] | {"cores": 99}}))
     with pytest.raises(InputError, match=r"'cores': 99.*choose another --output"):
         cell.read(tmp_path)
+
+
+@pytest.mark.parametrize(("source", "kind"), [("generated", "drawn anew"), ("discs files", "the published ones")])
+def test_only_given_graphs_are_the_published_ones(tmp_path, source, kind):
+    graphs = [Graph.from_arrays(f"g{k}", 5, np.array([[0, 1], [1, 2], [2, 3]])) for k in range(2)]
+    dataset = Dataset("mis/ertest/r-800", "mis", source, "small", graphs, [0, 1], 2)
+    cell = field.Cell(dataset.name, 0.1)
+    rows = field.play(cell, dataset, tmp_path, lambda: None)
+    assert f"2 of 128 graphs, {kind}." in field.field_section([(cell, rows)], []).text
+    other = dataclasses.replace(dataset, graphs=[dataclasses.replace(graphs[0], name="other")], index=[0])
+    with pytest.raises(InputError, match=r"has other graphs than small; choose another --output"):
+        field.play(cell, other, tmp_path, lambda: None)
 
 
 def test_the_command(tmp_path):
