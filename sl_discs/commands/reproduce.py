@@ -36,7 +36,7 @@ from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.published import has_ablation
 from sl_discs.experiment.record import commit
 from sl_discs.experiment.settings import ENGINES
-from sl_discs.files import check_writable
+from sl_discs.files import check_writable, only_run_in
 from sl_discs.instances.dataset import check_data_root, load_dataset
 from sl_discs.reproduction import field
 from sl_discs.reproduction.best_known import DATA_SEED, FOLDER, PLANS, describe, path_of, search_set, with_references
@@ -333,7 +333,9 @@ def _references(given: Given) -> int:
         search = dataclasses.replace(PLANS[one.name], **changed)
         graphs = load_dataset(*one.flags, num_instances=own.instances, data_seed=own.data_seed)
         settings = search.settings(own.engine, own.threads)
-        with progress_bar(search.steps * search.chains * search.starts * len(graphs.graphs)) as progress:
+        total = search.steps * search.chains * search.starts * len(graphs.graphs)
+        lock = f".{path_of(one.name, own.data_seed).stem}.lock"
+        with only_run_in(folder, lock), progress_bar(total) as progress:
             advance = functools.partial(progress, one.name)
             tally = search_set(graphs, own.data_seed, settings, given.typed, folder, advance)
         known = [tally.references.graphs[index] for index in graphs.index]

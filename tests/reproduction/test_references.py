@@ -17,6 +17,7 @@ import pytest
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.record import InstanceRecord
+from sl_discs.files import only_run_in
 from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.reproduction.best_known import (
@@ -201,6 +202,15 @@ def test_a_search_goes_on_where_it_was_and_another_one_adds_to_it(tmp_path, monk
     assert 0 < tally.improved < 5
     assert tally.improved == sum(tally.references.graphs[k].cut > before.graphs[k].cut for k in range(5))
     assert all(tally.references.graphs[k].cut >= before.graphs[k].cut for k in range(5))
+
+
+def test_a_second_search_of_a_set_is_refused_while_the_first_one_runs(tmp_path, command):
+    """Each would overwrite what the other one has found since both began."""
+    searched = ["--datasets=maxcut/ba/r-ba-4-n-256-300", "--instances=1", "--steps=10", "--chains=1", "--starts=1"]
+    with only_run_in(tmp_path, ".maxcut_ba_r-ba-4-n-256-300_seed0.lock"):
+        code, _, err = command("references", *searched, f"--folder={tmp_path}")
+    assert code == 2 and "another run" in err and not list(tmp_path.glob("*.json"))
+    assert command("references", *searched, f"--folder={tmp_path}")[0] == 0 and list(tmp_path.glob("*.json"))
 
 
 @pytest.mark.parametrize("name", list(PLANS))
