@@ -281,8 +281,8 @@ def levels(found: Mapping[str, Any]) -> str:
 
 TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "rates": rates, "localization": localization, "solve": solve, "solve-10": solve, "updates": updates,
-    "sampling": sampling, "networkx": networkx, "laws": laws, "verdicts": verdicts, "tilt": tilt, "tilts": tilts,
-    "tilt-steps": tilts_steps, "pooled": pooled, "levels": levels,
+    "sampling": sampling, "networkx": networkx, "laws": laws, "verdicts": verdicts, "tilt": tilt, "tilt-rb": tilt,
+    "tilts": tilts, "tilt-steps": tilts_steps, "pooled": pooled, "levels": levels,
 }  # fmt: skip
 
 # Where the numbers of a table are, if not in a file of its name.
