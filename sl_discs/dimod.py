@@ -94,14 +94,14 @@ class BoltzmannSampler(_Sampler):
           bqm: BINARY or SPIN, any labels, possibly empty.
           beta: above 0.
           num_reads: exact number of reads.
-          method: `chain`, `tempering`, `population`, `localization`, `exact` or `auto`, as for `sl_discs.sample`.
+          method: as for `sl_discs.sample`.
           seed: from 0 to 2^32 - 1; None: a new one, which `info` names.
           time_limit: seconds; the reads are then chosen from the draws made in this time, with repetitions if there
             are not enough.
           interrupt_function: called repeatedly without arguments; True ends the run, and the reads are chosen from
             the draws so far.
           sampler: a base sampler, as for `sl_discs.sample`.
-          groups: independent chains, ladders or populations; None: 8, or 16 populations.
+          groups: as for `sl_discs.sample`.
           engine: as for `sl_discs.sample`.
           sampler_fields: of the sampler's config.
           **kwargs: ignored, with a warning.

@@ -33,10 +33,10 @@ def _compiled() -> float:
 class _Bar:
     """A bar of tqdm, which says that code is compiled until the first units are done."""
 
-    def __init__(self, title: str, total: int | None, unit: str):
+    def __init__(self, title: str, total: int | None, unit: str, done: int):
         from tqdm import tqdm
 
-        self._bar = tqdm(total=total, desc=title, unit=unit, unit_scale=True, file=sys.stderr)
+        self._bar = tqdm(total=total, desc=title, unit=unit, unit_scale=True, file=sys.stderr, initial=done)
         self.close = self._bar.close
         self._compiled = _compiled()
 
@@ -53,11 +53,11 @@ class _Bar:
 class _Log:
     """Lines for a log file; short runs write none."""
 
-    def __init__(self, title: str, total: int | None, unit: str):
+    def __init__(self, title: str, total: int | None, unit: str, done: int):
         self._title, self._total, self._unit = title, total, unit
-        self._done, self._last = 0, time.monotonic()
+        self._done, self._last = done, time.monotonic()
         self._compiled = _compiled()
-        self._shown, self._wait = 0, _EARLY_S
+        self._shown, self._wait = done, _EARLY_S
 
     def update(self, done: int, words: str) -> None:
         self._done += done
@@ -111,8 +111,8 @@ def progress_bar(total: int | None, unit: str = " chain-steps", label: str = "")
     shown: dict[str, _Bar | _Log] = {}
 
     def advance(name: str, done: int, words: str = "") -> None:
-        if name not in shown:
-            shown[name] = kind(f"{name}, {label}" if label else name, total, unit)
+        if name not in shown:  # what is done by then, as before a resume, tells nothing of the rate
+            shown[name], done = kind(f"{name}, {label}" if label else name, total, unit, done), 0
         shown[name].update(done, words)
 
     try:

@@ -84,7 +84,7 @@ def read_constrained(
     maximise = False
     try:
         if path.suffix.lower() == ".lp":
-            maximise, model = _sense_and_rest(path, path.read_text())
+            maximise, model = _sense_and_rest(path, path.read_text("utf-8-sig"))
             # Of what a file maximises, dimod changes the sign.
             cqm = dimod.lp.loads(f"Minimize\n {model}")
         else:

@@ -13,19 +13,37 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_log_has_a_line_a_minute(monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("resumed", "lines"),
+    [
+        (
+            0,
+            [
+                "50 of 1,000 (5%), about 3 minutes",
+                "350 of 1,000 (35%), about 2 minutes",
+                "650 of 1,000 (65%), about 70 seconds",
+            ],
+        ),
+        (
+            200,
+            [
+                "250 of 1,000 (25%), about 2 minutes",
+                "550 of 1,000 (55%), about 90 seconds",
+                "850 of 1,000 (85%), about 30 seconds",
+            ],
+        ),
+    ],
+)
+def test_a_log_has_a_line_a_minute(resumed, lines, monkeypatch, capsys):
+    """Of five steps a second; what was done before a resume does not count for the rate."""
     now = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    with progress.progress_bar(1_000, label="host 1 of 2") as advance:
-        for seconds in range(0, 150, 10):
+    with progress.progress_bar(1_000, "", "host 1 of 2") as advance:
+        advance("gwg", resumed)
+        for seconds in range(10, 150, 10):
             now[0] = float(seconds)
             advance("gwg", 50)
-    lines = capsys.readouterr().err.splitlines()
-    assert lines == [
-        "gwg, host 1 of 2: 100 of 1,000 (10%) chain-steps, about 90 seconds left",
-        "gwg, host 1 of 2: 400 of 1,000 (40%) chain-steps, about 2 minutes left",
-        "gwg, host 1 of 2: 700 of 1,000 (70%) chain-steps, about 60 seconds left",
-    ]
+    assert capsys.readouterr().err.splitlines() == [f"gwg, host 1 of 2: {line} left" for line in lines]
 
 
 @pytest.mark.parametrize("total", [120, None])
@@ -49,10 +67,10 @@ def test_estimates_leave_out_compilation(terminal, monkeypatch):
     monkeypatch.setattr(progress, "_compiled", lambda: min(now[0], 100.0))
     if terminal:
         pytest.importorskip("tqdm")
-        shown = progress._Bar("gwg", 100, "")
+        shown = progress._Bar("gwg", 100, "", 0)
         shown._bar._time, shown._bar.start_t, shown._bar.last_print_t = lambda: now[0], 0.0, 0.0
     else:
-        shown = progress._Log("gwg", 100, "")
+        shown = progress._Log("gwg", 100, "", 0)
     for seconds, done in (0, 0), (110, 10):
         now[0] = float(seconds)
         shown.update(done, "")

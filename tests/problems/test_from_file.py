@@ -93,9 +93,9 @@ def test_a_single_constraint_is_counted_as_one(tmp_path):
 
 @pytest.mark.parametrize("word", ["Minimize", "MIN", "minimum", "Maximize", "max", "Maximum"])
 def test_the_sense_and_values_of_an_lp_file_are_its_own(tmp_path, word):
-    """3 x + 2 y + 4 z + x y, also where comments come first."""
+    """3 x + 2 y + 4 z + x y, also where a byte order mark and comments come first."""
     pytest.importorskip("dimod")
-    (tmp_path / "m.lp").write_text(f"\\ Maximize\n\n \\ min x\n{LP.replace('Maximize', f'{word} ', 1)}")
+    (tmp_path / "m.lp").write_text(f"\ufeff\\ Maximize\n\n \\ min x\n{LP.replace('Maximize', f'{word} ', 1)}")
     problem = sl_discs.read(tmp_path / "m.lp")
     assert problem.maximise == word.lower().startswith("max")
     assert [problem.value({"x": 1, "y": y, "z": z}) for y, z in ((0, 0), (1, 0), (0, 1), (1, 1))] == [3, 6, 7, 10]
