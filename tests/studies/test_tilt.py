@@ -11,6 +11,7 @@ from sl_discs.experiment.settings import settings_from
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import method_fields
 from sl_discs.reproduction.cells import PUBLISHED
+from sl_discs.reproduction.statistics import interval
 
 SET = PUBLISHED["maxcut/optsicom/r-b"]
 SETTINGS = settings_from(
@@ -62,3 +63,24 @@ def test_a_loss_is_worth_the_steps_between():
     assert tilt.steps_worth(-0.2, shorter, 1_600) == "all"
     assert tilt.steps_worth(-2.0, shorter, 1_600) == "400"
     assert tilt.steps_worth(-9.0, shorter, 1_600) == "below 100"
+
+
+def test_variants_of_samplers_are_those_of_the_comparison(monkeypatch):
+    """The base, the tilts and the shorter runs all have what differs from the sampler's defaults."""
+    seen = []
+
+    def spied(graphs, settings, fields, seeds):
+        seen.append(fields)
+        best = np.zeros((2, 3))
+        return tilt.Played(best, np.ones(8), np.ones(8), np.full(2, np.inf))
+
+    monkeypatch.setattr(tilt, "play", spied)
+    tilt.compare(None, SETTINGS, "gwg_one_flip", 1)
+    assert len(seen) == 1 + len(tilt.SIGMAS) + len(tilt.PARTS) and not any(fields["adaptive"] for fields in seen)
+    assert {fields["name"] for fields in seen} == {"gwg", "sl_gwg"}
+
+
+@pytest.mark.parametrize(("spread", "shown"), [(1.0, "+1.00 ± 1.24"), (0.05, "+1.000 ± 0.062")])
+def test_gains_have_two_digits_of_their_half_width(spread, shown):
+    gains = 1 + spread * np.array([-1.0, 1.0, -1.0, 1.0, 0.0])
+    assert tilt.gain(tilt.Row("2", interval(gains), 0.0, 0.0, [], [], None)) == shown
