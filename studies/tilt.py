@@ -147,7 +147,7 @@ def row(name: str, played: Played, base: Played) -> Row:
 
 
 def gain(one: Row) -> str:
-    """The gain of the best chain with its half-width, in two digits of the latter."""
+    """The gain of the best chain with its half-width, with a third decimal where that is below .1."""
     places = 2 if (one.gain.half or 1.0) >= 0.1 else 3
     return f"{one.gain.mean:+.{places}f} ± {one.gain.half:.{places}f}"
 

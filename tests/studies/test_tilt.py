@@ -81,6 +81,6 @@ def test_variants_of_samplers_are_those_of_the_comparison(monkeypatch):
 
 
 @pytest.mark.parametrize(("spread", "shown"), [(1.0, "+1.00 ± 1.24"), (0.05, "+1.000 ± 0.062")])
-def test_gains_have_two_digits_of_their_half_width(spread, shown):
+def test_small_gains_have_a_third_decimal(spread, shown):
     gains = 1 + spread * np.array([-1.0, 1.0, -1.0, 1.0, 0.0])
     assert tilt.gain(tilt.Row("2", interval(gains), 0.0, 0.0, [], [], None)) == shown
