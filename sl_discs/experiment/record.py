@@ -30,7 +30,7 @@ class InstanceRecord:
     """The outcome of one sampler on one instance, verified on the host."""
 
     name: str
-    best: float  # objective of `solution`, the best state over every step, recomputed exactly from the instance
+    best: float  # objective of `solution`: the best state over every step, or one of the next two if repaired to more
     best_logged: float  # best objective among the states at logged steps only (DISCS's figure), same evaluation
     final: float  # best objective of the chains' final samples
     feasible: bool  # whether `solution` satisfies the problem's constraints (always True for MaxCut)

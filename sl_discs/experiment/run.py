@@ -20,7 +20,7 @@ from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method
-from sl_discs.problems.graph_kind import GraphKind, graph_kind
+from sl_discs.problems.graph_kind import GraphKind, Verified, graph_kind
 
 
 def run_sampler(
@@ -99,7 +99,14 @@ def run_sampler(
 def _verify(
     kind: GraphKind, dataset: Dataset, pack: Pack, outcome: Outcome, records: dict[int, InstanceRecord]
 ) -> None:
-    """Exact evaluation of the best, best logged and final states of each instance's chains."""
+    """Exact evaluation of the best, best logged and final states of each instance's chains.
+
+    A state with conflicts may be repaired to a better solution than that of the best state.
+    """
+
+    def worth(verified: Verified) -> float:
+        return kind.sign * verified.objective
+
     for place, position in enumerate(pack.members):
         graph = dataset.graphs[position]
         verifier = kind.verifier(graph)
@@ -107,10 +114,11 @@ def _verify(
         def best_of(values, states, verifier=verifier, size=graph.num_nodes):
             return verifier(states[int(np.argmax(values))][:size])
 
-        best = best_of(outcome.best[0][place], outcome.best[1][place])
+        state = best_of(outcome.best[0][place], outcome.best[1][place])
         logged = best_of(outcome.best_logged[0][place], outcome.best_logged[1][place])
         finals = [verifier(state[: graph.num_nodes]) for state in outcome.final[place]]
-        final = max(finals, key=lambda verified: kind.sign * verified.objective)
+        final = max(finals, key=worth)
+        best = max(state, logged, final, key=worth)
         records[position] = InstanceRecord(
             name=graph.name,
             best=best.objective,

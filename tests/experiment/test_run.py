@@ -206,6 +206,14 @@ def test_small_problems_are_solved(problem, name):
         assert ((record.acceptance >= 0) & (record.acceptance <= 1)).all()
 
 
+def test_the_best_solution_is_that_of_all_verified_states():
+    """A hot state with conflicts may be repaired to more than the state of the largest f is worth."""
+    dataset = random_dataset(2, num_nodes=300)
+    for instance in play(dataset, method("metropolis")).instances:
+        assert instance.best >= max(instance.best_logged, instance.final)
+        assert instance.best == instance.solution.sum()
+
+
 def optimum(problem, graph):
     """Best objective over all states."""
     states = np.arange(2**graph.num_nodes)[:, None] >> np.arange(graph.num_nodes) & 1
