@@ -355,10 +355,11 @@ def writable_family(problem: str, graph_type: str, cfg_str: str = "") -> Family:
 
 
 def dataset_digest(dataset: Dataset) -> str:
-    """SHA-256 of the sizes, edges and weights of all graphs, in hexadecimal."""
+    """SHA-256 of the sizes, edges and weights, of edges and of nodes, of all graphs, in hexadecimal."""
     digest = hashlib.sha256()
     for graph in dataset.graphs:
         digest.update(np.array([graph.num_nodes, len(graph.edges)], np.int64).tobytes())
         digest.update(np.ascontiguousarray(graph.edges).tobytes())
         digest.update(b"" if graph.weights is None else np.ascontiguousarray(graph.weights).tobytes())
+        digest.update(b"" if graph.node_weights is None else b"nodes" + graph.node_weights.tobytes())
     return digest.hexdigest()

@@ -10,7 +10,7 @@ from sl_discs.commands.discs_data import archive
 from sl_discs.errors import InputError
 from sl_discs.instances import dataset as dataset_module
 from sl_discs.instances.archive import write_archive
-from sl_discs.instances.dataset import default_data_root, load_dataset
+from sl_discs.instances.dataset import dataset_digest, default_data_root, load_dataset
 from sl_discs.instances.graph import Graph
 
 R_BA = "r-ba-4-n-16-20"
@@ -253,3 +253,13 @@ def test_every_third_graph(tmp_path):
         assert [graph.name for graph in stored.graphs] == [whole.graphs[k].name for k in stored.index]
     with pytest.raises(InputError, match="0 to 7"):
         load_dataset("maxcut", "ba", R_BA, tmp_path, stride=3, num_instances=4)
+
+
+def test_the_digest_tells_weights_of_nodes_apart(tmp_path):
+    """Checkpoints of one set of weights must not serve another one."""
+    digests = set()
+    for weights in (None, np.ones(3), np.array([1.0, 5.0, 1.0])):
+        graph = Graph.from_arrays("path", 3, np.array([[0, 1], [1, 2]]), None, None, weights)
+        write_archive(tmp_path / "mis_satlib.npz", [graph])
+        digests.add(dataset_digest(load_dataset("mis", "satlib", "_", tmp_path)))
+    assert len(digests) == 3
