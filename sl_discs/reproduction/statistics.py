@@ -49,6 +49,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
+def expected_best(values: Sequence[float], n: int) -> float:
+    """The mean, over all choices of n of the values, of the largest that is chosen; n is at most their number."""
+    weights = [math.comb(smaller, n - 1) / math.comb(len(values), n) for smaller in range(len(values))]
+    return float(np.dot(np.sort(values), weights))
+
+
 class Pooled(NamedTuple):
     """A random-effects mean, the ends of its 95 % interval, and the variance between the effects, tau2."""
 

@@ -1,6 +1,7 @@
 """Whether localization helps to optimise: statistics, searches that see no test graph, and cells that are kept."""
 
 import dataclasses
+import itertools
 import json
 import math
 from types import SimpleNamespace
@@ -32,7 +33,7 @@ from sl_discs.reproduction.claim import (
 )
 from sl_discs.reproduction.claim_report import Found, claim_levels, gain_rows, pooled_rows, write_settings
 from sl_discs.reproduction.runs import Runner
-from sl_discs.reproduction.statistics import detection, holm, interval, random_effects
+from sl_discs.reproduction.statistics import detection, expected_best, holm, interval, random_effects
 from sl_discs.tuning.evaluation import read_tuned
 
 DENSITY = PUBLISHED["mis/er_density/r-0.10"]
@@ -72,6 +73,12 @@ def test_holm_against_a_worked_example():
     # 4 x .005; 3 x .01; 2 x .03; .04, raised to the one before it
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.5, 0.9]) == [1.0, 1.0] and holm([]) == []
+
+
+def test_the_expected_best_of_n_is_the_mean_over_all_choices():
+    values = [0.3, -1.0, 2.5, 0.3, 0.0]
+    for n in range(1, 6):
+        assert expected_best(values, n) == pytest.approx(np.mean([*map(max, itertools.combinations(values, n))]))
 
 
 def test_random_effects_against_a_sum_by_hand():
