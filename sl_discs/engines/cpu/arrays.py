@@ -23,13 +23,14 @@ from sl_discs.samplers.base import Chain, Sampler
 _LISTED = 12
 
 
-def _up_to_whole(part: int, num_sites: int) -> int:
+def up_to_whole(part: int, num_sites: int) -> int:
+    """The number of sites, or of chains, rounded up to a multiple of `part`."""
     return -(-num_sites // part) * part
 
 
 def native_size(num_sites: int) -> int:
     """The padded number of sites in the arrays."""
-    return _up_to_whole(TILE, num_sites)
+    return up_to_whole(TILE, num_sites)
 
 
 def _padded(array, size: int, dtype) -> np.ndarray:
@@ -40,15 +41,10 @@ def _padded(array, size: int, dtype) -> np.ndarray:
     return found
 
 
-def _flat(array) -> np.ndarray:
+def flat(array) -> np.ndarray:
     """[G, B, ...] as [G B, ...], a copy."""
     array = np.array(array)
     return array.reshape(-1, *array.shape[2:])
-
-
-def is_listed(entries: int, places: float) -> bool:
-    """Whether this number of couplings, in matrices with this number of places, is stored as lists."""
-    return _LISTED * entries <= places
 
 
 def _padded_rows(rows: np.ndarray, size: int) -> np.ndarray:
@@ -58,14 +54,21 @@ def _padded_rows(rows: np.ndarray, size: int) -> np.ndarray:
     return found
 
 
-def as_targets(model: QuadraticModel, batch: Batch) -> Targets:
-    """The instances in the form of the loops; converting dense ones takes as long as thousands of steps."""
+def as_targets(model: QuadraticModel, batch: Batch, *, listed: bool = False) -> Targets:
+    """The instances in the form of the loops; converting dense ones takes as long as thousands of steps.
+
+    Args:
+      model: of f.
+      batch: the instances.
+      listed: whether couplings are stored as lists, however many there are.
+    """
     params, num_sites, size = batch.params, model.num_sites, native_size(model.num_sites)
     mask = _padded(batch.mask, size, bool)
     closed_last = np.argsort(~mask, axis=1, kind="stable").astype(np.uint32)
     linear, scale = _padded(params.linear, size, np.float32), np.array(params.scale, np.float32)
     matrix = params.coupling.matrix
-    dense = matrix is not None and not is_listed(int(np.count_nonzero(matrix)), len(mask) * num_sites**2)
+    most_listed = len(mask) * num_sites**2 // _LISTED
+    dense = matrix is not None and not listed and int(np.count_nonzero(matrix)) > most_listed
     used = mask.copy()
     if dense:
         rows = _padded_rows(np.asarray(matrix), size)
@@ -81,7 +84,7 @@ def as_targets(model: QuadraticModel, batch: Batch) -> Targets:
     first = np.concatenate([[0], np.cumsum(counts.sum(axis=1))])
     lists = np.cumsum(counts, axis=1, dtype=np.uint64), neighbour.astype(np.uint32), weight, first
     num_open = mask.sum(axis=1, dtype=np.int64)
-    sizes = np.array([_up_to_whole(LANES, size - int(np.argmax(one[::-1]))) for one in used])
+    sizes = np.array([up_to_whole(LANES, size - int(np.argmax(one[::-1]))) for one in used])
     open_ones = _padded(batch.mask, size, np.float32)
     return Targets(linear, scale, dense, rows, *lists, open_ones, closed_last, num_open, sizes)
 
@@ -105,19 +108,19 @@ def as_arrays(sampler: Sampler, batch: Batch, chains: ChainStates, *, localized:
     coupled_dtype = np.int16 if coupled.dtype == np.int16 else np.int32 if whole else np.float64
     return ChainArrays(
         instance=np.repeat(np.arange(x.shape[0]), x.shape[1]),
-        keys=_flat(batch.keys.mcmc),
-        observation_keys=_flat(batch.keys.observation),
+        keys=flat(batch.keys.mcmc),
+        observation_keys=flat(batch.keys.observation),
         spins=spins(x),
-        coupled=_padded(_flat(coupled), size, coupled_dtype),
-        linear=_flat(chain.field.linear).astype(np.float64),
-        pairs=_flat(chain.field.pairs).astype(np.float64),
-        pace=_flat(getattr(state, sampler.adapts) if sampler.adapts else np.zeros(state.steps.shape, np.float32)),
-        steps=_flat(state.steps),
-        y=_padded(_flat(chain.state.y), size, np.float32) if localized else empty,
-        mean=_padded(_flat(chain.state.mean), size, np.float32) if localized else empty,
-        best=_flat(chains.best.value).astype(np.float64),
+        coupled=_padded(flat(coupled), size, coupled_dtype),
+        linear=flat(chain.field.linear).astype(np.float64),
+        pairs=flat(chain.field.pairs).astype(np.float64),
+        pace=flat(getattr(state, sampler.adapts) if sampler.adapts else np.zeros(state.steps.shape, np.float32)),
+        steps=flat(state.steps),
+        y=_padded(flat(chain.state.y), size, np.float32) if localized else empty,
+        mean=_padded(flat(chain.state.mean), size, np.float32) if localized else empty,
+        best=flat(chains.best.value).astype(np.float64),
         best_spins=spins(chains.best.x),
-        best_logged=_flat(chains.best_logged.value).astype(np.float64),
+        best_logged=flat(chains.best_logged.value).astype(np.float64),
         best_logged_spins=spins(chains.best_logged.x),
     )
 

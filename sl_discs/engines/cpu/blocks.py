@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
-from sl_discs.engines.base import Batch, Best, Chain, ChainStates, Play, Program
+from sl_discs.engines.base import Batch, Play, Program
 from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cpu.arithmetic import aligned_zeros
-from sl_discs.engines.cpu.arrays import as_trace, localized_after, make_recorded
+from sl_discs.engines.cpu.arrays import as_targets, as_trace, flat, localized_after, make_recorded, up_to_whole
 from sl_discs.engines.cpu.lanes import WIDTH, play
 from sl_discs.engines.cpu.slices import ProgramSlices
 from sl_discs.engines.registry import in_threads
-from sl_discs.keys import StepKeys
-from sl_discs.models.quadratic import QuadraticField, QuadraticModel
+from sl_discs.models.quadratic import QuadraticModel
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.single_site import SEQUENTIAL, Gibbs, Metropolis, SingleSiteSampler
 
@@ -113,22 +113,6 @@ def make_lanes(size: int, count: int, localized: bool) -> Lanes:
     )  # fmt: skip
 
 
-class Found(NamedTuple):
-    """Records of L intervals by place, as `chunk.Recorded`; `exchanged` and `states` are empty if not needed.
-
-    Attributes:
-      values: [L, C].
-      hops: [L, C] also the mean acceptance: whether a proposal is accepted has that mean.
-      exchanged: [L, C].
-      states: [L, C/R, N].
-    """
-
-    values: np.ndarray
-    hops: np.ndarray
-    exchanged: np.ndarray
-    states: np.ndarray
-
-
 # Relative to the sum of a site's couplings.
 _ROUNDING = 1e-6
 # The largest number of chains in a block, and the smallest one that is worth a thread of its own.
@@ -137,29 +121,21 @@ _MOST, _FEWEST = 64, 16
 
 def make_targets(model: QuadraticModel, batch: Batch) -> list[Target]:
     """The instances in the form of the loop."""
-    params, num_sites, mask = batch.params, model.num_sites, np.asarray(batch.mask)
-    instance, site, neighbour, weight = params.coupling.entries(num_sites)
-    used = mask.copy()
-    used[instance, site] = True
-    first = np.searchsorted(instance, np.arange(len(mask) + 1))
-    linear, scale = np.asarray(params.linear, np.float32), np.asarray(params.scale, np.float32)
+    stored = as_targets(model, batch, listed=True)
 
     def one(g):
-        size = whole(num_sites - int(np.argmax(used[g, ::-1])))
-        here = slice(first[g], first[g + 1])
-        counts = np.bincount(site[here], minlength=size)
-        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64)
-        kept = np.zeros(size, np.float32)
-        kept[:num_sites] = linear[g, :size]
-        lists = starts, neighbour[here].astype(np.uint32), weight[here].astype(np.float32)
+        size, here = stored.sizes[g], slice(stored.first[g], stored.first[g + 1])
+        linear, scale, starts = stored.linear[g, :size], stored.scale[g], stored.starts[g, : size + 1]
+        weights = stored.weights[here].astype(np.float32)
         # On spins s = 2 x - 1 the fields are half of c + J 1/2; those of real couplings are rounded.
-        sums, reach = (np.bincount(site[here], each[here], size) for each in (weight, np.abs(weight)))
-        fields = np.abs(2 * kept + scale[g] * sums)
-        symmetric = bool((fields <= _ROUNDING * abs(scale[g]) * reach).all() and mask[g, site[here]].all())
-        lists = (*lists, weight.dtype == np.int8, symmetric)
-        return Target(kept, scale[g], *lists, np.flatnonzero(mask[g]).astype(np.uint32))
+        site = np.repeat(np.arange(size), np.diff(starts).astype(np.int64))
+        sums, reach = (np.bincount(site, each, size) for each in (weights, np.abs(weights)))
+        fields = np.abs(2 * linear + scale * sums)
+        symmetric = bool((fields <= _ROUNDING * abs(scale) * reach).all() and stored.mask[g, site].all())
+        is_whole, sites = stored.weights.dtype == np.int8, stored.open_sites[g, : stored.num_open[g]]
+        return Target(linear, scale, starts, stored.neighbours[here], weights, is_whole, symmetric, sites)
 
-    return [one(g) for g in range(len(mask))]
+    return [one(g) for g in range(len(stored.sizes))]
 
 
 # With fewer chains most lanes are idle, and longer rows of couplings fill the vectors by themselves: then one chain
@@ -177,11 +153,6 @@ def in_step(sampler: Sampler, batch: Batch) -> np.ndarray:
         return np.zeros(len(mask), bool)
     entries = np.count_nonzero(np.asarray(batch.params.coupling[-1]), axis=(1, 2))
     return entries <= _MOST_NEIGHBOURS * mask.sum(axis=1)
-
-
-def whole(size: int) -> int:
-    """Up to whole vectors."""
-    return -(-size // WIDTH) * WIDTH
 
 
 def make_blocks(steps: np.ndarray, ladder: int, threads: int) -> list[np.ndarray]:
@@ -205,79 +176,53 @@ def make_blocks(steps: np.ndarray, ladder: int, threads: int) -> list[np.ndarray
     return blocks
 
 
-class _Chains(NamedTuple):
-    """`ChainStates` with chains [G B], modified in place."""
+def _play_block(gibbs, program, here, target, keys, chains, block, first_step, found):
+    """Runs the chains of a block through a slice `here` of the program, and writes their states and records.
 
-    x: np.ndarray
-    coupled: np.ndarray
-    linear: np.ndarray
-    pairs: np.ndarray
-    y: np.ndarray | None
-    mean: np.ndarray | None
-    best: np.ndarray
-    best_x: np.ndarray
-    best_logged: np.ndarray
-    best_logged_x: np.ndarray
-
-
-def _flat(leaf) -> Any:
-    leaf = np.array(leaf)
-    return leaf.reshape(-1, *leaf.shape[2:])
-
-
-def _play_block(gibbs, program, changed, target, ladder, clusters, keys, chains, block, first_step, steps, found):
-    """Runs the chains of a block, and writes their states and records."""
+    Chains, keys and `found` have one axis for the chains of all instances; those of the block are modified.
+    """
     # Lanes that are left play the last chain once more, so that they add no flips of their own.
-    places = block[np.minimum(np.arange(whole(len(block))), len(block) - 1)]
-    localized = program.localized
+    places = block[np.minimum(np.arange(up_to_whole(WIDTH, len(block))), len(block) - 1)]
+    (x, field, state), localized = chains.chain, here.localized
+    steps = (state.base if localized else state).steps[block[0]]
     lanes = make_lanes(len(target.linear), len(places), localized)
-    size = min(chains.x.shape[1], len(target.linear))
+    size, count = min(x.shape[1], len(target.linear)), len(block)
     lanes.keys[:], lanes.observation_keys[:] = keys.mcmc[places].T, keys.observation[places].T
-    lanes.row[:] = places % program.rate.shape[0]
+    lanes.row[:] = places % here.rate.shape[0]
     lanes.spins[:] = -1
-    lanes.spins[:size] += 2 * chains.x[places, :size].T
-    lanes.coupled[:size] = chains.coupled[places, :size].T
-    lanes.sums[0], lanes.sums[1] = chains.linear[places], chains.pairs[places]
-    lanes.values[0], lanes.values[1] = chains.best[places], chains.best_logged[places]
+    lanes.spins[:size] += 2 * x[places, :size].T
+    lanes.coupled[:size] = field.coupled[places, :size].T
+    lanes.sums[0], lanes.sums[1] = field.linear[places], field.pairs[places]
+    lanes.values[0], lanes.values[1] = chains.best.value[places], chains.best_logged.value[places]
     if localized:
-        lanes.y[:size], lanes.mean[:size] = chains.y[places, :size].T, chains.mean[places, :size].T
-    intervals, num_states, count = len(found.values), len(found.states), len(block)
-    records = Found(
-        *(np.zeros((intervals, count), np.float32) for _ in range(2)),
-        np.zeros((intervals if ladder > 1 else 0, count), bool),
-        np.zeros((num_states, count // ladder, size), np.int8),
-    )
-    num_open = max(len(target.sites), 1)
-    sweep, row = divmod(steps, num_open)
-    play(gibbs, program, changed, target, lanes, ladder, clusters, first_step, sweep, row, records)
+        lanes.y[:size], lanes.mean[:size] = state.y[places, :size].T, state.mean[places, :size].T
+    records = make_recorded(program, len(found.values), 1, count, size)
+    sweep, row = divmod(int(steps), max(len(target.sites), 1))
+    play(gibbs, here, target, lanes, program.ladder, program.clusters, first_step, sweep, row, records)
+    # Whether a proposal is accepted has the mean of its acceptance.
     found.values[:, block] = records.values
     found.acceptances[:, block] = found.hops[:, block] = records.hops
-    if ladder > 1:
-        found.exchanged[:, block] = records.exchanged
-    if num_states:
-        first = block[::ladder]
-        found.states[:, first // ladder, size:] = chains.x[first, size:]
-        found.states[:, first // ladder, :size] = records.states
+    found.exchanged[:, block] = records.exchanged
+    first = block[:: program.ladder]
+    found.states[:, first // program.ladder, size:] = x[first, size:]
+    found.states[:, first // program.ladder, :size] = records.states
     lane_of = lanes.lane_of[:count]
-    chains.x[block, :size] = lanes.spins[:size, lane_of].T > 0
-    chains.coupled[block, :size] = lanes.coupled[:size, lane_of].T
-    chains.linear[block], chains.pairs[block] = lanes.sums[:2, lane_of]
+    x[block, :size] = lanes.spins[:size, lane_of].T > 0
+    field.coupled[block, :size] = lanes.coupled[:size, lane_of].T
+    field.linear[block], field.pairs[block] = lanes.sums[:2, lane_of]
     if localized:
-        chains.y[block, :size], chains.mean[block, :size] = lanes.y[:size, :count].T, lanes.mean[:size, :count].T
-    all_best = np.where(lanes.same, lanes.best_logged, lanes.best)
-    for k, (values, states, kept) in enumerate(
-        ((chains.best, chains.best_x, all_best), (chains.best_logged, chains.best_logged_x, lanes.best_logged))
-    ):
+        state.y[block, :size], state.mean[block, :size] = lanes.y[:size, :count].T, lanes.mean[:size, :count].T
+    of_all = np.where(lanes.same, lanes.best_logged, lanes.best)
+    for k, (best, kept) in enumerate(((chains.best, of_all), (chains.best_logged, lanes.best_logged))):
         better = np.flatnonzero(lanes.found[k, :count])
-        values[block[better]] = lanes.values[k, better]
-        states[block[better], :size] = kept[:size, better].T > 0
+        best.value[block[better]] = lanes.values[k, better]
+        best.x[block[better], :size] = kept[:size, better].T > 0
 
 
-def _compile(gibbs, program, target) -> bool:
+def _compile(gibbs, here, target) -> bool:
     """Plays nothing."""
-    nothing = make_recorded(Program(np.zeros(0), None), 0, 1, WIDTH, 1)
-    records = Found(nothing.values, nothing.hops, nothing.exchanged, nothing.states)
-    play(gibbs, program, program.refresh[0], target, make_lanes(WIDTH, WIDTH, False), 1, 0, 1, 0, 0, records)
+    records = make_recorded(Program(np.zeros(0), None), 0, 1, WIDTH, 1)
+    play(gibbs, here, target, make_lanes(WIDTH, WIDTH, False), 1, 0, 1, 0, 0, records)
     return True
 
 
@@ -294,53 +239,41 @@ def make_play(
       threads: number of them.
     """
     part = ProgramSlices(program, keeps_weights=False).part
-    targets, gibbs = make_targets(model, batch), type(sampler) is Gibbs
-    keys: Any = StepKeys(_flat(batch.keys.mcmc), _flat(batch.keys.observation))
+    targets, gibbs, localized = make_targets(model, batch), type(sampler) is Gibbs, program.levels is not None
+    keys: Any = jax.tree.map(flat, batch.keys)
 
     def slice_of(done, intervals, every):
-        """The slice; that of constant temperatures [T, B] without arrays of that size."""
+        """The slice, with one row of `refresh`; that of constant temperatures [T, B] without arrays of that size."""
         steps = intervals * every
-        here = np.asarray(program.temperature[done : done + steps], np.float32)
-        if here.ndim == 1 or here.strides[0] or program.levels is not None or not steps:
-            return part(done, intervals, every)
-        rate = np.ascontiguousarray(1 / here[:1].T)
+        temperature = np.asarray(program.temperature[done : done + steps], np.float32)
+        if temperature.ndim == 1 or temperature.strides[0] or localized or not steps:
+            here = part(done, intervals, every)
+            return here._replace(refresh=here.refresh.any(axis=0, keepdims=True))
+        rate = np.ascontiguousarray(1 / temperature[:1].T)
         refresh = np.zeros((1, steps), bool)
         refresh[:, 0] = True
         return part(done, 0, every)._replace(rate=rate, proposal_rate=rate, refresh=refresh)
 
     def advance(before, done, intervals, every):
-        chain, localized = before.chain, program.levels is not None
-        state: Any = chain.state.base if localized else chain.state
-        num_instances, num_chains, _ = shape = np.shape(chain.x)
-        chains = _Chains(
-            *map(_flat, (chain.x, chain.field.coupled, chain.field.linear, chain.field.pairs)),
-            *(map(_flat, (chain.state.y, chain.state.mean)) if localized else (None, None)),
-            *map(_flat, (before.best.value, before.best.x, before.best_logged.value, before.best_logged.x)),
-        )
-        steps, here = np.asarray(state.steps), slice_of(done, intervals, every)
-        changed = here.refresh.any(axis=0)
-        found = make_recorded(program, intervals, *shape)
-
+        shape, chains = np.shape(before.chain.x), jax.tree.map(flat, before)
+        found, here = make_recorded(program, intervals, *shape), slice_of(done, intervals, every)
         compiled(("cpu", "lanes"), lambda: _compile(gibbs, part(done, 0, every), targets[0]))
 
         def play_block(block):
-            g, first = divmod(block[0], num_chains)
-            _play_block(
-                gibbs, here, changed, targets[g], program.ladder, program.clusters, keys, chains, block, done + 1,
-                int(steps[g, first]), found,
-            )  # fmt: skip
+            _play_block(gibbs, program, here, targets[block[0] // shape[1]], keys, chains, block, done + 1, found)
 
+        state = chains.chain.state
+        base = state.base if localized else state
         together = program.ladder * (2 if program.clusters else 1)
-        in_threads(play_block, make_blocks(steps, together, threads), threads)
-        back = [None if leaf is None else leaf.reshape(num_instances, num_chains, *leaf.shape[1:]) for leaf in chains]
-        x, coupled, linear, pairs, y, mean, *best = back
+        in_threads(play_block, make_blocks(base.steps.reshape(shape[:2]), together, threads), threads)
         played = np.int32(intervals * every)
-        state = state._replace(
-            steps=steps + played, num_ll_calls=np.asarray(state.num_ll_calls) + sampler.calls_a_step * played
+        after = base._replace(
+            steps=base.steps + played, num_ll_calls=base.num_ll_calls + sampler.calls_a_step * played
         )
         if program.levels is not None:
-            state = localized_after(chain.state, state, program.levels, intervals * every, y, mean)
-        after = Chain(x, QuadraticField(coupled, linear, pairs), state)
-        return ChainStates(after, Best(*best[:2]), Best(*best[2:])), as_trace(program, found, *shape)
+            after = localized_after(state, after, program.levels, intervals * every, state.y, state.mean)
+        chains = chains._replace(chain=chains.chain._replace(state=after))
+        chains = jax.tree.map(lambda leaf: leaf.reshape(*shape[:2], *leaf.shape[1:]), chains)
+        return chains, as_trace(program, found, *shape)
 
     return advance

@@ -38,7 +38,7 @@ from sl_discs.engines.cpu.jit import FUSED, called, entered, in_long_vectors, in
 from sl_discs.engines.cpu.single_site import TIE
 
 WIDTH = 16
-_F, _I, _U = np.float32, np.int32, np.uint32
+_F, _U = np.float32, np.uint32
 # Unsigned, as in tree.py.
 _P = np.uint64
 _NEXT = _P(1)
@@ -339,13 +339,13 @@ def _log(lanes, scale, every, ladder, interval, found):
 
 
 @entered
-def play(gibbs, program, changed, target, lanes, ladder, clusters, first_step, sweep, row, found):
+def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row, found):
     """Runs L intervals of T/L steps.
 
     Args:
       gibbs: the acceptance rule, as in `single_site`.
-      program: the slice of the program, `chunk.ProgramSlice`; its rates may be [R, 1].
-      changed: [T] whether a temperature or the level differs from those of the step before.
+      program: the slice of the program, `chunk.ProgramSlice`; its rates may be [R, 1], and `refresh` is [1, T],
+        whether a temperature or the level differs from those of the step before.
       target: `blocks.Target`.
       lanes: `blocks.Lanes`, modified in place.
       ladder: R.
@@ -353,10 +353,10 @@ def play(gibbs, program, changed, target, lanes, ladder, clusters, first_step, s
       first_step: number of the first step.
       sweep: number of the sweep that contains it.
       row: its number in the sweep.
-      found: `blocks.Found`, output.
+      found: `chunk.Recorded` by place, output; acceptances are not written.
     """
     in_long_vectors()
-    intervals = found.values.shape[0]
+    intervals, changed = found.values.shape[0], program.refresh[0]
     every = changed.shape[0] // max(intervals, 1)
     levels, level, localized = program.levels, program.level, program.localized
     tilt, collected, share, weight, last, uncounted = _NOTHING, _NOTHING, _NOTHING, _NOTHING, 0, 0
