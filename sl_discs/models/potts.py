@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
-from sl_discs.batching import AnyArray, batch_max
+from sl_discs.batching import AnyArray
 from sl_discs.models.base import Model
-from sl_discs.models.quadratic import Coupling, dense_coupling, sparse_coupling
+from sl_discs.models.quadratic import Coupling, add_rows, dense_coupling, sparse_coupling
 from sl_discs.models.sites import Categories, entries
 from sl_discs.models.terms import PottsTerms
 
@@ -61,7 +60,10 @@ class PottsModel(Model):
 
     def update(self, params, x, field, y):
         """Moves a row of K from the old to the new value of each site that changes."""
-        return PottsField(_add_rows(params.coupling, field.neighbours, x, y))
+        values = jnp.arange(max(self.sites.values))[:, None]
+        delta = (values == y).astype(jnp.float32) - (values == x).astype(jnp.float32)
+        moved = jax.vmap(add_rows, (None, 0, None, 0))(params.coupling, field.neighbours, x != y, delta)
+        return PottsField(moved)
 
     def change(self, params, x, before, y, after):
         """Subtracts the exact parts first, so that nothing cancels."""
@@ -75,25 +77,6 @@ class PottsModel(Model):
 def _pairs(x, field: PottsField) -> Float[Array, ""]:
     """sum_{i<j} K_ij [x_i = x_j]."""
     return jnp.sum(entries(field.neighbours.T, x)) / 2
-
-
-def _add_rows(coupling: Coupling, neighbours: Float[Array, "q N"], x, y) -> Float[Array, "q N"]:
-    """The field at y from that at x, adding the rows of the sites that differ one after the other."""
-    sites = jnp.arange(x.shape[0])
-    values = jnp.arange(neighbours.shape[0])
-
-    def add_next(_, carry: tuple[Bool[Array, "N"], Float[Array, "q N"]]):
-        left, neighbours = carry
-        # N if no site is left: chains with fewer moves than others then add nothing.
-        site = jnp.min(jnp.where(left, sites, sites.shape[0]))
-        old, new = (of.at[site].get(mode="fill", fill_value=-1) for of in (x, y))
-        delta = (values == new).astype(jnp.float32) - (values == old).astype(jnp.float32)
-        neighbours = jax.vmap(coupling.add_row, (0, None, 0))(neighbours, site, delta)
-        return left & (sites != site), neighbours
-
-    moved = x != y
-    longest = batch_max(jnp.sum(moved, dtype=jnp.int32))
-    return lax.fori_loop(0, longest, add_next, (moved, neighbours))[1]
 
 
 def potts_model(terms: PottsTerms, num_sites: int, params: PottsParams, asking: Any) -> PottsModel:

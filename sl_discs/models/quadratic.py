@@ -238,7 +238,7 @@ class QuadraticModel(Model):
         """Adds one row of K for each flipped site."""
         flips = x != y
         delta = jnp.where(flips, 1 - 2 * x, 0).astype(jnp.float32)
-        coupled = _add_rows(params.coupling, field.coupled, flips, delta)
+        coupled = add_rows(params.coupling, field.coupled, flips, delta)
         linear = jnp.sum(delta * params.linear)
         # y'Ky - x'Kx = (y - x)'(Kx + Ky) for symmetric K.
         pairs = jnp.sum(delta * (field.coupled.astype(jnp.float32) + coupled.astype(jnp.float32))) / 2
@@ -261,7 +261,7 @@ class QuadraticModel(Model):
         return jnp.sqrt(strength) * drawn, strength * variances
 
 
-def _add_rows(
+def add_rows(
     coupling: Coupling, coupled: Num[Array, "N"], flips: Bool[Array, "N"], delta: Float[Array, "N"]
 ) -> Num[Array, "N"]:
     """K(x + delta) from Kx, adding the rows of the flipped sites one after the other."""
