@@ -103,14 +103,9 @@ def check_threads() -> None:
         )
 
 
-def cores() -> list[int]:
-    """Numbers of the cores that this process may use."""
-    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
-
-
 def num_cores() -> int:
     """Cores that this process may use."""
-    return len(cores())
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @functools.cache

@@ -99,27 +99,22 @@ class Coefficients(NamedTuple):
 
     @property
     def num_sites(self) -> int:
-        """N."""
         return len(self.linear)
 
     @property
     def num_values(self) -> tuple[int, ...]:
-        """Two of each variable."""
         return (2,) * self.num_sites
 
     @property
     def several_values(self) -> bool:
-        """No: variables are zeros and ones."""
         return False
 
     @property
     def quadratic(self) -> Coefficients:
-        """These terms."""
         return self
 
     @property
     def num_summands(self) -> int:
-        """N^2."""
         return self.num_sites**2
 
     def max_degree(self) -> int:
@@ -134,14 +129,12 @@ class Coefficients(NamedTuple):
         return max(float(np.abs(self.linear).max()), abs(self.scale) * coupling)
 
     def reach(self) -> float:
-        """As `Terms.reach`."""
         with np.errstate(over="ignore"):
             pairs = np.abs(self.scale * (self.weights - self.background)).sum()
             background = abs(self.scale * self.background) * self.num_sites * (self.num_sites - 1) / 2
             return float(np.abs(self.linear).sum() + pairs + background)
 
     def magnitude(self) -> float:
-        """The sum of all absolute terms."""
         couplings = abs(self.scale) * (np.abs(self.weights).sum() + abs(self.background) * self.num_sites**2 / 2)
         return float(np.abs(self.linear).sum() + couplings + abs(self.constant))
 
@@ -285,22 +278,18 @@ class PottsTerms(NamedTuple):
 
     @property
     def num_sites(self) -> int:
-        """N."""
         return len(self.num_values)
 
     @property
     def several_values(self) -> bool:
-        """Yes."""
         return True
 
     @property
     def quadratic(self) -> None:
-        """None: states are not zeros and ones."""
         return None
 
     @property
     def num_summands(self) -> int:
-        """N and the number of couplings."""
         return self.num_sites + len(self.couplings)
 
     @property
@@ -309,25 +298,20 @@ class PottsTerms(NamedTuple):
         return np.arange(max(self.num_values)) < np.array(self.num_values)[:, None]
 
     def max_degree(self) -> int:
-        """The largest number of couplings of a site."""
         return int(np.bincount(self.pairs.ravel(), minlength=1).max())
 
     def largest(self) -> float:
-        """The largest absolute value of a coefficient."""
         return float(max(np.abs(self.fields).max(), abs(self.scale) * np.abs(self.couplings).max(initial=0)))
 
     def magnitude(self) -> float:
-        """The sum of all absolute terms."""
         return float(np.abs(self.fields).sum() + abs(self.scale) * np.abs(self.couplings).sum())
 
     def reach(self) -> float:
-        """As `Terms.reach`."""
         with np.errstate(over="ignore"):
             fields = np.abs(np.where(self.exists, self.fields, 0.0)).max(axis=1).sum()
             return float(fields + np.abs(self.scale * self.couplings).sum())
 
     def evaluator(self) -> Values:
-        """As `Terms.evaluator`."""
         upper, sites = self._upper(self.scale * self.couplings), np.arange(self.num_sites)
 
         def values(states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
