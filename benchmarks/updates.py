@@ -2,8 +2,9 @@
 
     python benchmarks/updates.py --cases=torus,ba --chains=64 --repeats=5
 
-A row is a target exp(1/2 s'Js / T) on spins s; a number is millions of site updates in a second of CPU time in one
-thread, the best of several repeats, which alternate between contenders. The last column is ours over the best peer.
+A row is a target exp(1/2 s'Js / T) on spins s; a number is millions of site updates in a second of CPU time of all
+threads (`taskset -c 0` keeps them on one core), the best of several repeats, which alternate between contenders. The
+last column is ours over the best peer.
 
 Contenders: `ours`, `gibbs` with a sequential scan on the CPU engine; `numba`, the loop over sites that one would
 write; `numpy`, block Gibbs on the two colours of a bipartite graph for all chains at once; `dwave`, simulated
@@ -12,28 +13,22 @@ annealing of `dwave-samplers` (Metropolis) at a constant temperature, if that is
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import networkx as nx
 import numba
 import numpy as np
 import scipy.sparse
 
+import sl_discs
+from sampling import SWEEPING
 from sl_discs.command import Command, check_choice, own_flags
-from sl_discs.engines.base import Batch, Program, StepKeys, init_chains
-from sl_discs.engines.cpu.engine import Cpu
 from sl_discs.engines.registry import describe_machine
 from sl_discs.files import check_file, write_json
-from sl_discs.keys import Stream, chain_keys
-from sl_discs.models.quadratic import QuadraticModel, field_dtype, quadratic_params, sparse_is_cheaper
-from sl_discs.models.terms import Coefficients
-from sl_discs.samplers.single_site import Gibbs
+from sl_discs.sampling.recorded import RecordedChains
 
 
 class Case(NamedTuple):
@@ -75,31 +70,14 @@ define.float("seconds", 0.2, "CPU seconds of a repeat.", lower_bound=0.001)
 define.string("output", "bench_updates.json", "File for the results.")
 
 # What a contender runs: a number of sweeps of all chains.
-Run = Callable[[int], None]
+Run = Callable[[int], object]
 
 
-def ours(matrix: scipy.sparse.csr_array, temperature: float, chains: int, most: int) -> Run:
-    """The CPU engine in one thread."""
-    upper = scipy.sparse.triu(matrix, format="coo")
-    num_sites, edges = matrix.shape[0], np.stack([upper.row, upper.col], axis=1)
-    linear = -2 * np.asarray(matrix.sum(axis=1)).ravel()
-    degree = int(np.diff(matrix.indptr).max())
-    whole = bool((upper.data == np.round(upper.data)).all())
-    terms = Coefficients(linear, edges, upper.data if whole else 4 * upper.data, 4.0 if whole else 1.0)
-    params = quadratic_params(terms, num_sites, degree if sparse_is_cheaper(degree, num_sites) else None)
-    model, sampler = QuadraticModel(num_sites, field_dtype(params.coupling)), Gibbs(scan="sequential")
-    keys = StepKeys(*(chain_keys(0, stream, np.arange(1), chains) for stream in (Stream.MCMC, Stream.OBSERVATION)))
-    batch = Batch(jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], params), jnp.ones((1, num_sites), bool), keys)
-    x = np.random.default_rng(0).integers(0, 2, (1, chains, num_sites)).astype(np.int8)
-    program = Program(np.broadcast_to(np.float32(temperature), most * num_sites), None)
-    state = init_chains(model, sampler, batch, jnp.asarray(x), None)
-    play = Cpu(threads=1).prepare(model, sampler, batch, program)
-
-    def run(sweeps):
-        nonlocal state
-        state, _ = play(state, 0, 1, sweeps * num_sites)
-
-    return run
+def ours(matrix: scipy.sparse.csr_array, temperature: float, chains: int) -> Run:
+    """The CPU engine, whose records are the values at the end of each run alone."""
+    terms = sl_discs.ising(None, scipy.sparse.triu(matrix), maximise=True).terms()
+    played = RecordedChains(terms, "gibbs", SWEEPING, chains, engine="cpu", keeps_states=False)
+    return lambda sweeps: played.record(temperature, 1, sweeps)
 
 
 @numba.njit(nogil=True)
@@ -113,7 +91,7 @@ def _sweeps(starts, neighbours, couplings, spins, temperature, sweeps):
             spins[site] = 1 if up else -1
 
 
-def plain_numba(matrix: scipy.sparse.csr_array, temperature: float, chains: int, most: int) -> Run:
+def plain_numba(matrix: scipy.sparse.csr_array, temperature: float, chains: int) -> Run:
     """One chain after the other."""
     spins = np.random.default_rng(0).choice(np.array([-1, 1], np.int8), (chains, matrix.shape[0]))
 
@@ -124,7 +102,7 @@ def plain_numba(matrix: scipy.sparse.csr_array, temperature: float, chains: int,
     return run
 
 
-def numpy_blocks(matrix: scipy.sparse.csr_array, temperature: float, chains: int, most: int) -> Run | None:
+def numpy_blocks(matrix: scipy.sparse.csr_array, temperature: float, chains: int) -> Run | None:
     """The sites of one colour given the others, in all chains; None if the graph is not bipartite."""
     graph = nx.from_scipy_sparse_array(matrix)
     if not nx.is_bipartite(graph):
@@ -144,17 +122,16 @@ def numpy_blocks(matrix: scipy.sparse.csr_array, temperature: float, chains: int
     return run
 
 
-def dwave(matrix: scipy.sparse.csr_array, temperature: float, chains: int, most: int) -> Run | None:
+def dwave(matrix: scipy.sparse.csr_array, temperature: float, chains: int) -> Run | None:
     """Simulated annealing at one temperature; None if it is not installed."""
-    if importlib.util.find_spec("dwave") is None or importlib.util.find_spec("dwave.samplers") is None:
+    try:
+        import dimod
+        from dwave.samplers import SimulatedAnnealingSampler
+    except ImportError:
         return None
-    import dimod
-    from dwave.samplers import SimulatedAnnealingSampler
-
     upper = scipy.sparse.triu(matrix, format="coo")
-    model = dimod.BinaryQuadraticModel("SPIN")
-    model.add_linear_from((site, 0.0) for site in range(matrix.shape[0]))
-    model.add_quadratic_from(zip(upper.row.tolist(), upper.col.tolist(), (-upper.data).tolist(), strict=True))
+    couplings = zip(upper.row.tolist(), upper.col.tolist(), (-upper.data).tolist(), strict=True)
+    model = dimod.BinaryQuadraticModel.from_ising({}, {(u, v): J for u, v, J in couplings})
 
     def run(sweeps):
         SimulatedAnnealingSampler().sample(
@@ -170,16 +147,16 @@ CONTENDERS = {"ours": ours, "numba": plain_numba, "numpy": numpy_blocks, "dwave"
 
 def measure(case: Case, chains: int, repeats: int, seconds: float) -> dict[str, float]:
     """Millions of site updates a CPU second of each contender that can play a case."""
-    matrix, most = case.matrix(), 1 << 16
-    runs = {name: make(matrix, case.temperature, chains, most) for name, make in CONTENDERS.items()}
+    matrix = case.matrix()
+    runs = {name: make(matrix, case.temperature, chains) for name, make in CONTENDERS.items()}
     played = {name: run for name, run in runs.items() if run is not None}
     sweeps = {}
     for name, run in played.items():
         run(1)
         sweeps[name] = 1
         # Long enough that what happens once a run does not count.
-        while (taken := _cpu_seconds(run, sweeps[name])) < seconds and 2 * sweeps[name] <= most:
-            sweeps[name] = min(most, int(sweeps[name] * min(max(2, seconds / max(taken, 1e-6)), 16)))
+        while (taken := _cpu_seconds(run, sweeps[name])) < seconds:
+            sweeps[name] = int(sweeps[name] * min(max(2, seconds / max(taken, 1e-6)), 16))
     least = dict.fromkeys(played, np.inf)
     for _ in range(repeats):
         for name, run in played.items():
