@@ -429,20 +429,16 @@ class Cliques(Prover):
         self._search: CliqueSearch | WeightedSearch | None = None
         # The work, and the part that was searched, since when the best size is known.
         self._size, self._since = 0.0, (0.0, 0.0)
-        assert presolved.problem is not None
-        graph = presolved.problem.source
+        graph = presolved.left.source
         self._all = float(graph.num_nodes) if graph.node_weights is None else exact_sum(graph.node_weights)
 
     def _value(self, size: float) -> float:
         """Of the reduced problem, for a clique of so many nodes, or of this weight."""
-        problem = self.presolved.problem
-        assert problem is not None
+        problem = self.presolved.left
         return float(size if problem.maximise else self._all - size)
 
     def advance(self, work: float, best: float) -> bool:
-        """As `Prover.advance`."""
-        presolved, problem = self.presolved, self.presolved.problem
-        assert problem is not None
+        presolved, problem = self.presolved, self.presolved.left
         if self._search is None:
             self._work += work
             if self._work < problem.num_variables**2 * _PAIR_S:
@@ -483,8 +479,7 @@ def of_sets(presolved: Presolved) -> Prover | str:
 
 
 def _of(presolved: Presolved, joined: bool) -> Prover | str:
-    assert presolved.problem is not None
-    if presolved.problem.num_variables > _MOST_NODES:
+    if presolved.left.num_variables > _MOST_NODES:
         return f"{Cliques.by} is for up to {_MOST_NODES:,} nodes"
     return Cliques(presolved, joined=joined)
 

@@ -119,16 +119,14 @@ class Cover(Prover):
 
     def __init__(self, presolved: Presolved, *, cliques: bool):
         super().__init__(presolved)
-        assert presolved.problem is not None
         self.by = "a clique cover" if cliques else "a colouring"
-        self._graph: Any = presolved.problem.source
+        self._graph: Any = presolved.left.source
         self._cliques, self._work, self._in_vain = cliques, 0.0, 0
         weights = self._graph.node_weights
         self._all = float(self._graph.num_nodes) if weights is None else exact_sum(weights)
         self._classes: Classes | None = None
 
     def advance(self, work: float, best: float) -> bool:
-        """As `Prover.advance`."""
         self._work += work
         each = (2 * self._graph.num_edges + _PER_NODE * self._graph.num_nodes) / _ENDS_A_SECOND
         while self._in_vain < _MOST_IN_VAIN and self._work >= each:
@@ -141,8 +139,7 @@ class Cover(Prover):
             if not better:
                 continue
             self._in_vain = 0
-            problem = self.presolved.problem
-            assert problem is not None
+            problem = self.presolved.left
             most = self._classes.bound + (0.0 if problem.whole_values else ROUNDED * self._all)
             self.bound = self.presolved.lifted_bound(most if problem.maximise else self._all - most)
         return self._in_vain < _MOST_IN_VAIN

@@ -64,8 +64,7 @@ class Proofs:
 
     def __init__(self, presolved: Presolved, seconds: float, provers: Sequence[str] | None = None):
         """The bound of the problem's kind may take so many seconds; provers, or those named, begin with `advance`."""
-        problem, reduced = presolved.original, presolved.problem
-        assert reduced is not None
+        problem, reduced = presolved.original, presolved.left
         own = KINDS[problem.kind].bounded_by
         self.bound, self._by = problem.bound(seconds), own
         self.refused: list[str] = []

@@ -20,14 +20,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int32
+from jaxtyping import Float32, Float64
 from scipy import sparse
 
 from sl_discs.engines.cpu.jit import REORDERED, entered, in_long_vectors, inlined
-from sl_discs.proofs.cycles import Multipliers, find, looks, pairs_of, products
+from sl_discs.proofs.cycles import Multipliers, Pairs, find, looks, pairs_of, products
 from sl_discs.proofs.provers import Prover
 from sl_discs.reductions.presolve import Presolved
 from sl_discs.reductions.quadratic import SpinTerms, terms_of_cut, terms_of_form
@@ -44,14 +44,6 @@ _LANCZOS_ERROR, _LANCZOS_STEPS = 1e-4, 300
 _FEW = 64
 # A dual is not below such a part of the sum of a row, so that no scale is out of range.
 _LEAST = 1e-6
-
-
-class Couplings(NamedTuple):
-    """C as rows of a sparse matrix: `starts` [n + 1], and `others` and `weights` [2 M] of the entries."""
-
-    starts: Int32[np.ndarray, "n1"]
-    others: Int32[np.ndarray, "M2"]
-    weights: Float32[np.ndarray, "M2"]
 
 
 def matrix_of(terms: SpinTerms) -> sparse.csr_array:
@@ -72,18 +64,23 @@ def random_vectors(size: int) -> Float32[np.ndarray, "n R"]:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def mixed(couplings: Couplings, vectors: Float32[np.ndarray, "n R"], sweeps: int) -> float:
-    """Turns every vector so many times, in place; returns the value of the relaxation, sum |g|."""
-    return _mix(couplings, vectors, np.zeros(_RANK, np.float32), sweeps)
+def mixed(
+    pairs: Pairs, weights: Float32[np.ndarray, "M2"], vectors: Float32[np.ndarray, "n R"], sweeps: int
+) -> float:
+    """Turns every vector so many times, in place; returns the value of the relaxation, sum |g|.
+
+    C has these weights at the entries of the pairs.
+    """
+    return _mix(pairs, weights, vectors, np.zeros(_RANK, np.float32), sweeps)
 
 
 @inlined(fastmath=REORDERED)
-def _turn(couplings, vectors, field, i):
+def _turn(pairs, weights, vectors, field, i):
     """Turns a vector into the direction of its field, whose norm is returned."""
     for k in range(field.shape[0]):
         field[k] = 0
-    for place in range(couplings.starts[i], couplings.starts[i + 1]):
-        weight, j = couplings.weights[place], couplings.others[place]
+    for place in range(pairs.starts[i], pairs.starts[i + 1]):
+        weight, j = weights[place], pairs.others[place]
         for k in range(field.shape[0]):
             field[k] += weight * vectors[j, k]
     square = np.float32(0)
@@ -98,13 +95,13 @@ def _turn(couplings, vectors, field, i):
 
 
 @entered
-def _mix(couplings, vectors, field, sweeps):
+def _mix(pairs, weights, vectors, field, sweeps):
     in_long_vectors()
     total = 0.0
     for _ in range(sweeps):
         total = 0.0
         for i in range(vectors.shape[0]):
-            total += _turn(couplings, vectors, field, i)
+            total += _turn(pairs, weights, vectors, field, i)
     return total
 
 
@@ -193,14 +190,12 @@ class Semidefinite(Prover):
         self._scale = 2.0 ** math.ceil(math.log2(np.abs(matrix.data).max(initial=0) or 1.0))
         self._pairs, entries = pairs_of(matrix)
         self._given, self._shape = entries / self._scale, matrix.shape
-        self._couplings = Couplings(self._pairs.starts, self._pairs.others, np.zeros(matrix.nnz, np.float32))
         self._vectors = random_vectors(matrix.shape[0])
         # What is left to do, by its costs, and the work that was not spent yet.
         self._costs, self._work = self._run(), 0.0
         self._next = next(self._costs)
 
     def advance(self, work: float, best: float) -> bool:
-        """As `Prover.advance`."""
         self._work += work
         while self._next <= self._work:
             self._work -= self._next
@@ -215,11 +210,11 @@ class Semidefinite(Prover):
         size, pairs = self._shape[0], self._pairs
         sweep = (len(pairs.others) + size) / _ENTRIES_A_SECOND
         factorization = size**3 / 3 / _OPERATIONS_A_SECOND
-        self._couplings.weights[:] = self._given[pairs.numbers]
+        weights = self._given[pairs.numbers].astype(np.float32)
         value = 0.0
         for _ in range(_MOST_SWEEPS // _SWEEPS):
             yield _SWEEPS * sweep
-            before, value = value, mixed(self._couplings, self._vectors, _SWEEPS)
+            before, value = value, mixed(pairs, weights, self._vectors, _SWEEPS)
             if value - before <= _CONVERGED * value:
                 break
         yield factorization
@@ -240,22 +235,21 @@ class Semidefinite(Prover):
             for _ in range(block):
                 yield step
                 multipliers.step(products(pairs, self._vectors), _STEP / (1 + steps / _SHORTER))
-                self._couplings.weights[:] = multipliers.changed[pairs.numbers] / 2
-                mixed(self._couplings, self._vectors, _SWEEPS_A_STEP)
+                weights[:] = multipliers.changed[pairs.numbers] / 2
+                mixed(pairs, weights, self._vectors, _SWEEPS_A_STEP)
                 steps += 1
             block = steps
             changed, constant, rounding = multipliers.exact()
-            self._couplings.weights[:] = changed[pairs.numbers] / 2
+            weights[:] = changed[pairs.numbers] / 2
             yield factorization + _SWEEPS * sweep
-            mixed(self._couplings, self._vectors, _SWEEPS)
+            mixed(pairs, weights, self._vectors, _SWEEPS)
             before, most = most, min(most, self._certify(changed / 2, constant, rounding))
             if before - most < _WORTH * abs(before - self._terms.constant):
                 return
 
     def _certify(self, entries: Float64[np.ndarray, "M"], constant: float, rounding: float) -> float:
         """Takes the bound by C with some entries, plus a constant, which are scaled; returns it for the terms."""
-        problem, (pairs, scale) = self.presolved.problem, (self._pairs, self._scale)
-        assert problem is not None
+        problem, pairs, scale = self.presolved.left, self._pairs, self._scale
         matrix = sparse.csr_array((entries[pairs.numbers], pairs.others, pairs.starts), self._shape)
         norms = np.linalg.norm(matrix @ self._vectors.astype(np.float64), axis=1)
         dual = scale * certified(matrix, norms)
@@ -279,8 +273,7 @@ def of_cut(presolved: Presolved) -> Prover | str:
 
 
 def _of(presolved: Presolved, terms_of: Callable[[Any], SpinTerms]) -> Prover | str:
-    problem = presolved.problem
-    assert problem is not None
+    problem = presolved.left
     if problem.num_variables > _MOST_SPINS:
         return f"the semidefinite bound is for up to {_MOST_SPINS:,} variables"
     return Semidefinite(presolved, terms_of(problem.source))

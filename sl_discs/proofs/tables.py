@@ -36,9 +36,8 @@ class Exact(Prover):
     """A prover that finds the largest value of terms, and all states that may have it."""
 
     def __init__(self, presolved: Presolved):
-        problem = presolved.problem
-        assert problem is not None
         super().__init__(presolved)
+        problem = presolved.left
         self.terms = listed_terms(problem)
         numbers = np.concatenate([self.terms.linear, self.terms.scale * self.terms.weights, [self.terms.constant]])
         finest = numbers * _FINEST
@@ -112,7 +111,6 @@ class Enumeration(Exact):
         )
 
     def advance(self, work: float, best: float) -> bool:
-        """As `Prover.advance`."""
         end = min(self._number, self._begin + max(1, int(work * _STATES_A_SECOND / 2**self._low)))
         _scan(self._scan, self._begin, end, self.slack)
         self._begin = end
@@ -268,7 +266,6 @@ class Elimination(Exact):
         self._tables: list[list[Table]] = [[] for _ in self._order]
 
     def advance(self, work: float, best: float) -> bool:
-        """As `Prover.advance`."""
         self._work += work
         if self._order is None:
             size = self.terms.num_sites
@@ -363,15 +360,13 @@ def _choose(one, zero, slack, choices):
 def enumeration(presolved: Presolved) -> Prover | None:
     """Of a problem on zeros and ones without constraints; None: it has too many variables."""
     view = view_of(presolved)
-    assert view.problem is not None
-    return Enumeration(view) if view.problem.num_variables <= MOST_ENUMERATED else None
+    return Enumeration(view) if view.left.num_variables <= MOST_ENUMERATED else None
 
 
 def elimination(presolved: Presolved) -> Prover | None:
     """Likewise; None: it can be enumerated, or is large or dense."""
     view = view_of(presolved)
-    assert view.problem is not None
-    size = view.problem.num_variables
-    if size <= MOST_ENUMERATED or size > _MOST_VARIABLES or view.problem.num_terms > _MOST_WIDTH * size:
+    size = view.left.num_variables
+    if size <= MOST_ENUMERATED or size > _MOST_VARIABLES or view.left.num_terms > _MOST_WIDTH * size:
         return None
     return Elimination(view)

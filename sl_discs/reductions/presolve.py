@@ -47,6 +47,12 @@ class Presolved:
     complete: bool
     _lift: Callable[[np.ndarray], np.ndarray]
 
+    @property
+    def left(self) -> Problem:
+        """What is left, which must be something."""
+        assert self.problem is not None
+        return self.problem
+
     def lift(self, states: np.ndarray) -> Int8[np.ndarray, "B N"]:
         """States of the original problem from states [B, n] of the reduced one, of zeros and ones.
 

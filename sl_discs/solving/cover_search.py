@@ -306,7 +306,6 @@ class CoverSearch(LocalSearch):
         return not self._over
 
     def advance(self, seconds: float) -> bool:
-        """As `LocalSearch.advance`."""
         steps = min(int(seconds / self._pace), _MOST_STEPS) if self._pace else _FIRST_STEPS
         compiled(("cover_search",), _compile)
         begin = time.perf_counter()
