@@ -19,6 +19,7 @@ from sl_discs.localization.method import LAST_STATE
 from sl_discs.problems import Evaluated
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions.presolve import Presolved
+from sl_discs.solving.options import Options
 from sl_discs.solving.result import Result, Trajectory, joined
 
 # Part of the remaining time that a round of fixed length may plan with: rates vary, and an annealing that is cut off
@@ -39,7 +40,11 @@ class Clock:
         self._compiled, self._begin = compile_seconds(), time.perf_counter()
 
     def __call__(self) -> float:
-        return time.perf_counter() - self._begin - (compile_seconds() - self._compiled)
+        return time.perf_counter() - self._begin - self.compiling()
+
+    def compiling(self) -> float:
+        """Those seconds of compiling."""
+        return compile_seconds() - self._compiled
 
 
 def round_lengths(
@@ -130,23 +135,19 @@ class Watcher:
 
     def __init__(
         self,
+        options: Options,
         evaluate: Callable[[np.ndarray], Evaluated],
-        chains: int,
         maximise: bool,
         *,
-        target: float | None,
         proofs: Proofs | None,
         due: Callable[[], bool],
         prove: Callable[[], None],
-        callback: Callable[[int, float], object] | None,
-        interrupt: Callable[[], object] | None,
         is_over: Callable[[], bool],
     ):
         self.reason = ""
-        self._evaluate, self._chains = evaluate, chains
+        self._options, self._evaluate, self._is_over = options, evaluate, is_over
         self._sign, self.constant = 1.0 if maximise else -1.0, 0.0
-        self._target, self._proofs, self._due, self._prove = target, proofs, due, prove
-        self._callback, self._interrupt, self._is_over = callback, interrupt, is_over
+        self._proofs, self._due, self._prove = proofs, due, prove
         self._best = -self._sign * np.inf
         self._before = self._done = 0
         self._highest = -np.inf
@@ -164,14 +165,15 @@ class Watcher:
             self._proofs.know(self._best)
             if self._proofs.closed:
                 self.reason = "bound"
-        if self._target is not None and self._sign * (self._best - self._target) >= 0:
+        target = self._options.target
+        if target is not None and self._sign * (self._best - target) >= 0:
             self.reason = "target"
         return bool(self.reason)
 
     def __call__(self, done: int, best: Best) -> bool:
         """The watch of `anneal`; values are recomputed exactly where they are used."""
-        self._done = done
-        values = np.asarray(best.value)[0, : self._chains]
+        self._done, options = done, self._options
+        values = np.asarray(best.value)[0, : options.num_chains]
         place = int(np.argmax(values))
         due = self._proofs is not None and self._due()
         if values[place] > self._highest and (due or self._is_used(float(values[place]))):
@@ -180,9 +182,9 @@ class Watcher:
         if self._proofs is not None and due and not self.reason:
             self._prove()
             self.reason = "bound" if self._proofs.closed else ""
-        if self._callback is not None and self._callback(self._before + done, self._best) and not self.reason:
+        if options.callback is not None and options.callback(self._before + done, self._best) and not self.reason:
             self.reason = "callback"
-        if not self.reason and self._interrupt is not None and self._interrupt():
+        if not self.reason and options.is_interrupted():
             self.reason = "interrupt"
         if not self.reason and self._is_over():
             self.reason = "time"
@@ -190,7 +192,7 @@ class Watcher:
 
     def _is_used(self, value: float) -> bool:
         """Whether target, callback or bound ask for the exact value; the bound only if it is about as good."""
-        if self._target is not None or self._callback is not None:
+        if self._options.target is not None or self._options.callback is not None:
             return True
         bound = None if self._proofs is None else self._proofs.bound
         if bound is None:

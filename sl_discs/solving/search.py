@@ -23,7 +23,6 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.engines.base import Best
-from sl_discs.engines.compiled import compile_seconds
 from sl_discs.experiment.batches import shape_of_one
 from sl_discs.experiment.chains import Chains, Outcome, anneal, devices_for
 from sl_discs.experiment.progress import progress_bar
@@ -71,7 +70,7 @@ def annealed(problem: Problem, options: Options) -> Result:
 
     InputError where the problem's coefficients are out of range, or it does not fit into memory.
     """
-    clock, compiled_before = Clock(), compile_seconds()
+    clock = Clock()
     engine, _ = options.choose_engine()
     check_fit(problem, options, first_round(options, problem.num_variables, engine.on_host)[0], engine)
     if options.presolve and (result := by_enumeration(problem, options.seed, clock)):
@@ -80,7 +79,7 @@ def annealed(problem: Problem, options: Options) -> Result:
     presolved = reduced_exactly(problem, seconds) if options.presolve else unreduced(problem)
     reduced = presolved.problem
     if reduced is None:
-        return by_reductions(presolved, options, clock, compile_seconds() - compiled_before)
+        return by_reductions(presolved, options, clock)
     options = options.for_size(reduced.num_variables, engine.on_host)
     seconds = layout_seconds(reduced)
     too_large = options.time_limit is not None and seconds > options.time_limit
@@ -101,9 +100,8 @@ def annealed(problem: Problem, options: Options) -> Result:
         limit = math.inf if options.time_limit is None else options.time_limit
         proofs.advance(short, math.inf, lambda: clock() >= limit or options.is_interrupted())
         if options.presolve and proofs.closed:
-            compiling = compile_seconds() - compiled_before
-            return _without_chains(presolved, proofs.states, proofs.by, proofs.by, options.seed, clock, compiling)
-    return Search(presolved, options, proofs, clock).run(annealers, searches, compiled_before, warned=too_large)
+            return _without_chains(presolved, proofs.states, proofs.by, proofs.by, options.seed, clock)
+    return Search(presolved, options, proofs, clock).run(annealers, searches, warned=too_large)
 
 
 def first_round(options: Options, num_sites: int, on_host: bool) -> tuple[int, int]:
@@ -241,10 +239,8 @@ class Search:
         self._states = as_states(self._problem, options.initial_states, options.num_chains)
         self._collector = Collector(presolved)
         self._watcher = Watcher(
-            self._exactly, options.num_chains, self._problem.maximise,
-            target=options.target, proofs=proofs if options.presolve else None,
-            due=lambda: self._lacking() >= TURN, prove=self._prove,
-            callback=options.callback, interrupt=options.interrupt, is_over=lambda: self._left() <= 0,
+            options, self._exactly, self._problem.maximise, proofs=proofs if options.presolve else None,
+            due=lambda: self._lacking() >= TURN, prove=self._prove, is_over=lambda: self._left() <= 0,
         )  # fmt: skip
         self._begun_at, self._proving_s = clock(), 0.0
         self._bar: Callable[[str, int], None] = lambda name, steps: None
@@ -286,21 +282,11 @@ class Search:
         # Work that they save for a long computation is spent, too.
         self._proving_s += max(share, self._clock() - begin)
 
-    def run(
-        self,
-        annealers: Sequence[Annealer],
-        searches: Sequence[LocalSearch],
-        compiled_before: float,
-        *,
-        warned: bool,
-    ) -> Result:
+    def run(self, annealers: Sequence[Annealer], searches: Sequence[LocalSearch], *, warned: bool) -> Result:
         """Anneals, and verifies the answers; InputError where the chains do not fit into memory.
 
-        Args:
-          annealers: the samplers.
-          searches: what shares a time limit with them.
-          compiled_before: seconds that this thread had spent compiling.
-          warned: whether the user knows already that the time limit is too short.
+        Local searches share a time limit with the samplers; `warned` says whether the user knows already that the
+        limit is too short.
         """
         options, problem, limit = self._options, self._problem, self._options.time_limit
         self._visit(self._presolved.found if self._states is None else self._states)
@@ -334,7 +320,7 @@ class Search:
             stopped=self._watcher.reason or ("steps" if limit is None else "time"),
             bound=self._proofs.bound,
             bound_by=self._proofs.by,
-            timing={"build_s": build_s, "compile_s": compile_seconds() - compiled_before, "run_s": run_s},
+            timing={"build_s": build_s, "compile_s": self._clock.compiling(), "run_s": run_s},
             engine=winner.engine.name,
             engine_note="; ".join(words for words in (winner.note, *found_by(searches, winner)) if words),
             sampler=winner.options.sampler,
@@ -471,11 +457,11 @@ def by_enumeration(problem: Problem, seed: int, clock: Clock) -> Result | None:
         return None
     note = f"all {number:,} states were compared"
     state = found.states[best : best + 1]
-    return _without_chains(unreduced(problem), state, "enumeration", note, seed, clock, 0.0)
+    return _without_chains(unreduced(problem), state, "enumeration", note, seed, clock)
 
 
-def by_reductions(presolved: Presolved, options: Options, clock: Clock, compiling: float) -> Result:
-    """The result where reductions leave nothing to search; `compiling` took so many seconds.
+def by_reductions(presolved: Presolved, options: Options, clock: Clock) -> Result:
+    """The result where reductions leave nothing to search.
 
     Reductions round real coefficients, so that the best answer is theirs only up to a rounding error. Enumeration and
     elimination of the whole problem compare exactly, where they can.
@@ -491,7 +477,7 @@ def by_reductions(presolved: Presolved, options: Options, clock: Clock, compilin
             by = proofs.by
         else:
             bound = presolved.lifted_bound(proofs.best - presolved.constant)
-    return _without_chains(presolved, proofs.states, by, note, options.seed, clock, compiling, bound)
+    return _without_chains(presolved, proofs.states, by, note, options.seed, clock, bound)
 
 
 def _without_chains(
@@ -501,7 +487,6 @@ def _without_chains(
     note: str,
     seed: int,
     clock: Clock,
-    compiling: float,
     bound: float | None = None,
 ) -> Result:
     """The result of a state that is known to be the best, or otherwise to be so close to this bound."""
@@ -512,7 +497,7 @@ def _without_chains(
         stopped="bound" if bound is None else "steps",
         bound=float(value) if bound is None else bound,
         bound_by=by,
-        timing={"build_s": clock(), "compile_s": compiling, "run_s": 0.0},
+        timing={"build_s": clock(), "compile_s": clock.compiling(), "run_s": 0.0},
         engine="none",
         engine_note=note,
         sampler="none",

@@ -15,6 +15,7 @@ from sl_discs.proofs import cliques, covers
 from sl_discs.proofs.provers import Proofs
 from sl_discs.proofs.weighted_cliques import WeightedSearch
 from sl_discs.reductions.presolve import unreduced
+from sl_discs.solving.options import check_options
 from sl_discs.solving.rounds import Watcher
 
 
@@ -182,8 +183,8 @@ def test_better_states_are_evaluated_exactly_only_when_provers_have_a_turn():
         return problem.evaluate(states)
 
     watcher = Watcher(
-        evaluate, 1, True, target=None, proofs=proofs, due=lambda: next(turns), prove=lambda: None, callback=None,
-        interrupt=None, is_over=lambda: False,
+        check_options(chains=1), evaluate, True, proofs=proofs, due=lambda: next(turns), prove=lambda: None,
+        is_over=lambda: False,
     )  # fmt: skip
     seen = []
     for done, nodes in enumerate(([0], [0, 1], [0, 1, 2], [0, 1, 2, 3]), 1):
