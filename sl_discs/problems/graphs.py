@@ -216,19 +216,7 @@ def maxclique(
 ) -> Problem:
     """The largest, or heaviest, clique: nodes of which every two are joined.
 
-    Args:
-      graph: an undirected networkx graph with any labels; an adjacency matrix [N, N], dense or SciPy's
-        sparse, symmetric or triangular, whose nonzero entries are edges; edges [E, 2] of integers, each once; or a
-        `Graph`. Weights of edges are ignored.
-      weight: of nodes, at least 0: the name of an attribute of a networkx graph's nodes, {label: weight}, or [N] in
-        the order of the problem's labels; None: those of a `Graph`, and otherwise 1.
-      num_nodes: for edges; None: the largest index plus 1.
-      penalty: of a conflict in the sampled model, in units of the lighter node's weight; at least 1.
-      name: used in results; empty: the graph's own name, or `maxclique`.
-
-    Raises:
-      InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes, a penalty below 1, or a
-        node without a weight or with one that is negative or not a finite number.
+    Arguments and errors are those of `sl_discs.mis`; a name that is empty is the graph's own, or `maxclique`.
     """
     return _problem(MAXCLIQUE, graph, None, num_nodes, penalty, name, weight)
 
@@ -285,19 +273,7 @@ def vertex_cover(
 ) -> Problem:
     """The smallest, or lightest, vertex cover: nodes of which every edge has one at least.
 
-    Args:
-      graph: an undirected networkx graph with any labels; an adjacency matrix [N, N], dense or SciPy's
-        sparse, symmetric or triangular, whose nonzero entries are edges; edges [E, 2] of integers, each once; or a
-        `Graph`. Weights of edges are ignored.
-      weight: of nodes, at least 0: the name of an attribute of a networkx graph's nodes, {label: weight}, or [N] in
-        the order of the problem's labels; None: those of a `Graph`, and otherwise 1.
-      num_nodes: for edges; None: the largest index plus 1.
-      penalty: of a conflict in the sampled model, in units of the lighter node's weight; at least 1.
-      name: used in results; empty: the graph's own name, or `vertex_cover`.
-
-    Raises:
-      InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes, a penalty below 1, or a
-        node without a weight or with one that is negative or not a finite number.
+    Arguments and errors are those of `sl_discs.mis`; a name that is empty is the graph's own, or `vertex_cover`.
     """
     return _problem(VERTEX_COVER, graph, None, num_nodes, penalty, name, weight)
 
