@@ -155,7 +155,7 @@ def fitted_rate(rows: Sequence[dict[str, Any]], name: str) -> tuple[float, int] 
     return float(-slope), len(used)
 
 
-def run(folder: Path, size: Size = FULL, report: Callable[[str], object] = say) -> dict[str, list[dict[str, Any]]]:
+def run(folder: Path, size: Size = FULL) -> dict[str, list[dict[str, Any]]]:
     """Computes all cells, writes the page and the figure, and returns the rows of each part."""
     cells, draws = folder / "cells", size.chains
     small, levels = targets(), min(32, size.work)
@@ -163,7 +163,7 @@ def run(folder: Path, size: Size = FULL, report: Callable[[str], object] = say) 
 
     def rows(part, arguments):
         found[part] = [cell(cells, *one) for one in arguments]
-        report(f"{part}: {len(found[part])} cells, {sum(row['seconds'] for row in found[part]):.0f} s")
+        say(f"{part}: {len(found[part])} cells, {sum(row['seconds'] for row in found[part]):.0f} s")
 
     rows("levels", [(t, "exact", K, 1, draws, g) for t in small for g in ("log_snr", "uniform") for K in size.levels])
     kinds = ("mean", "last state", "chain")

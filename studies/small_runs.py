@@ -1,6 +1,6 @@
 """Algorithm 1 for many chains of a small target at once, in NumPy, with several estimators of the posterior mean.
 
-Random numbers are determined by (seed, replica, level), so a replica's chains do not depend on which others are run.
+Random numbers are determined by the level.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def law_of(form: SpinForm) -> Float64[np.ndarray, "S"]:
     return np.exp(special.log_softmax(log_density(form)))
 
 
-def random_numbers(seed: int, replica: int, level: int) -> Random:
-    """The random numbers of a replica at a level; level -1 is the start."""
-    return np.random.default_rng((seed, replica, level + 1))
+def random_numbers(level: int) -> Random:
+    """Those of a level; level -1 is the start."""
+    return np.random.default_rng((0, 0, level + 1))
 
 
 def localize(
@@ -57,9 +57,6 @@ def localize(
     localization: Localization,
     mean: Mean,
     chains: int,
-    *,
-    seed: int = 0,
-    replica: int = 0,
     watch: Callable[[int, Chains], object] | None = None,
 ) -> tuple[Chains, Chains]:
     """sign(Y_K) and the last states, as spins.
@@ -68,11 +65,11 @@ def localize(
     called with each level's number and tilts.
     """
     levels = Localization(**{**vars(localization), "budget": "identical"}).levels(localization.K)
-    rng = random_numbers(seed, replica, -1)
+    rng = random_numbers(-1)
     y = localization.initial_noise() * rng.normal(size=(chains, len(form.b)))
     states = rng.choice([-1.0, 1.0], size=y.shape)
     for level in range(localization.K):
-        rng = random_numbers(seed, replica, level)
+        rng = random_numbers(level)
         tilt = np.asarray(levels.tilt_scale)[level] * y
         if watch is not None:
             watch(level, tilt)
@@ -163,7 +160,7 @@ def tap_mean(form: SpinForm) -> Mean:
 
 def gibbs_chain(form: SpinForm, sweeps: int, chains: int) -> Chains:
     """Last states of chains without localization, after `sweeps` from random states."""
-    rng = random_numbers(0, 0, -1)
+    rng = random_numbers(-1)
     states = rng.choice([-1.0, 1.0], size=(chains, len(form.b)))
     return gibbs_mean(form, sweeps, 1)(rng, np.zeros_like(states), states)[1]
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -146,12 +145,12 @@ def small_targets(size: Size) -> dict[str, SpinForm]:
     }
 
 
-def tilts_of(form: SpinForm, levels: int, replicas: int, seed: int) -> np.ndarray:
+def tilts_of(form: SpinForm, levels: int, replicas: int) -> np.ndarray:
     """[K, R, N] the tilts along runs of Algorithm 1 with the exact posterior mean."""
     seen: list[np.ndarray] = []
     plan = dataclasses.replace(SCHEDULE, K=levels)
     mean = small_runs.exact_mean(form)
-    small_runs.localize(form, plan, mean, replicas, seed=seed, watch=lambda _, tilt: seen.append(tilt))
+    small_runs.localize(form, plan, mean, replicas, watch=lambda _, tilt: seen.append(tilt))
     return np.array(seen)
 
 
@@ -176,53 +175,53 @@ def look(form: SpinForm, tilt: np.ndarray) -> dict[str, Any]:
     }
 
 
-def real_run(name: str, run: str, method: str, size: Size, seed: int) -> dict[str, Any]:
+def real_run(name: str, run: str, method: str, size: Size) -> dict[str, Any]:
     problem, graph_type, cfg_str, annealing = _INSTANCES[name]
     sampler, schedule = _RUNS[run]
     fields = {"name": method, "K": max(2, min(256, size.steps // 8))} | sampler
     [graph] = load_dataset(problem, graph_type, cfg_str, num_instances=1).graphs
     settings = Settings(
-        batch_size=8, chain_length=size.steps, log_every_steps=size.steps, seed=seed, threads=1,
+        batch_size=8, chain_length=size.steps, log_every_steps=size.steps, threads=1,
         **(annealing | schedule),
     )  # fmt: skip
     looks = watch(graph_kind(problem).terms(graph), build_method(fields, 8), settings, size.looks)
     return {"looks": looks}
 
 
-def run(folder: Path, size: Size = FULL, seed: int = 0, report: Callable[[str], object] = say) -> dict[str, Any]:
+def run(folder: Path, size: Size = FULL) -> dict[str, Any]:
     """Runs everything that is not finished, and writes `theory.md`, `theory.json` and three figures.
 
-    Random numbers depend only on the seed, on the replica and on the level or step. Returns what `theory.json` holds.
+    Random numbers depend only on the replica and on the level or step. Returns what `theory.json` holds.
     """
     cells = folder / "cells"
     fields = np.geomspace(0.05, 30, size.fields).tolist()
     given = {"kind": "scan", "sites": list(size.sites), "fields": fields, "random": size.random}
     scan = finished(cells, given, lambda: {"rows": gaps.scan(size.sites, tuple(fields), size.random)})["rows"]
-    report(f"bounds: {len(scan)} gaps")
+    say(f"bounds: {len(scan)} gaps")
     runs, means = [], []
     for name, form in small_targets(size).items():
-        tilts = tilts_of(form, size.levels, size.replicas, seed)
+        tilts = tilts_of(form, size.levels, size.replicas)
         for level, snr in enumerate(snr_of(size.levels)):
             for replica in range(size.replicas):
                 place = {"target": name, "level": level, "replica": replica}
-                given = place | {"kind": "look", "levels": size.levels, "seed": seed} | _inputs(form)
+                given = place | {"kind": "look", "levels": size.levels, "seed": 0} | _inputs(form)
                 found = finished(cells, given, functools.partial(look, form, tilts[level, replica]))
                 runs.append(place | {"snr": snr} | found)
-        report(f"runs: {name}")
+        say(f"runs: {name}")
         # In the first run: at its start, in the middle, and at the end.
         for level in (0, size.levels // 2, size.levels - 1):
-            means.append(_mean_of(cells, name, form, tilts[level, 0], level, size, seed))
-        report(f"means: {name}")
+            means.append(_mean_of(cells, name, form, tilts[level, 0], level, size))
+        say(f"means: {name}")
     real = []
     for name in _INSTANCES:
         for setting in _RUNS:
             for method in size.methods:
                 place = {"instance": name, "setting": setting, "method": method}
-                given = place | {"kind": "real", "looks": size.looks, "steps": size.steps, "seed": seed}
+                given = place | {"kind": "real", "looks": size.looks, "steps": size.steps, "seed": 0}
                 given |= {"fields": _RUNS[setting], "annealing": _INSTANCES[name][-1]}
-                seen = finished(cells, given, functools.partial(real_run, name, setting, method, size, seed))
+                seen = finished(cells, given, functools.partial(real_run, name, setting, method, size))
                 real += [place | row for row in seen["looks"]]
-        report(f"real runs: {name}")
+        say(f"real runs: {name}")
     found = {"scan": scan, "verdicts": gaps.verdicts(scan), "runs": runs, "means": means, "real": real}
     write_json(folder / "theory.json", found, allow_nan=False)
     text = page(found).encode()
@@ -232,20 +231,20 @@ def run(folder: Path, size: Size = FULL, seed: int = 0, report: Callable[[str], 
         draw_runs(runs, means, folder / "runs.png")
         if real:
             draw_real(real, folder / "real.png")
-    report(f"saved {folder}/theory.md")
+    say(f"saved {folder}/theory.md")
     return found
 
 
 def _inputs(form: SpinForm) -> dict[str, Any]:
-    """Everything that the runs of a target depend on besides their size and seed."""
+    """Everything that the runs of a target depend on besides their size."""
     return {"form": small_runs.name_of(form), "schedule": vars(SCHEDULE)}
 
 
-def _mean_of(cells: Path, name: str, form: SpinForm, tilt, level: int, size: Size, seed: int) -> dict[str, Any]:
+def _mean_of(cells: Path, name: str, form: SpinForm, tilt, level: int, size: Size) -> dict[str, Any]:
     """The error of the mean under one tilt, and Chernoff's rate with the paper's bound where the condition is met."""
     steps = [2**k for k in range(4, size.most_steps + 1)]
     place = {"target": name, "level": level}
-    given = place | {"kind": "mean", "levels": size.levels, "chains": size.chains, "steps": steps, "seed": seed}
+    given = place | {"kind": "mean", "levels": size.levels, "chains": size.chains, "steps": steps, "seed": 0}
     given |= _inputs(form) | {"missed": MISSED}
 
     def compute():
@@ -254,7 +253,7 @@ def _mean_of(cells: Path, name: str, form: SpinForm, tilt, level: int, size: Siz
         field, met = gaps.smallest_field(form, tilt), gaps.smallest_field(form, tilt) >= gaps.needed_field(form)
         promised = gaps.bound("glauber", field, sites) / sites
         papers = gaps.chernoff(promised, np.array(steps), MISSED, sites).tolist() if met else None
-        return {"gap": gap, "papers": papers} | gaps.mean_errors(density, gap, steps, size.chains, MISSED, seed)
+        return {"gap": gap, "papers": papers} | gaps.mean_errors(density, gap, steps, size.chains, MISSED)
 
     return place | {"snr": snr_of(size.levels)[level]} | finished(cells, given, compute)
 

@@ -62,13 +62,6 @@ def test_quadrature_is_enumeration():
     np.testing.assert_allclose(found, wanted, atol=1e-9)
 
 
-def test_a_replica_does_not_depend_on_others():
-    mean = small_runs.gibbs_mean(FORM, 2, 1)
-    plan = dataclasses.replace(SCHEDULE, K=3)
-    one, again, other = (small_runs.localize(FORM, plan, mean, 50, replica=replica)[0] for replica in (0, 0, 1))
-    assert (one == again).all() and (one != other).any()
-
-
 @pytest.mark.slow
 def test_the_engines_agree():
     """The setting `mc_ratio` decides likewise: one state, however few levels there are, or a mean that needs many."""
@@ -114,12 +107,12 @@ def test_the_magnetisation_has_the_enumerated_law():
 
 def test_a_stopped_study_goes_on_and_gives_the_same_page(tmp_path):
     size = Size(chains=200, levels=(2, 4), sweeps=(1, 2), work=4, sites=(3,))
-    convergence.run(tmp_path, size, report=lambda line: None)
+    convergence.run(tmp_path, size)
     page = (tmp_path / "convergence.md").read_bytes()
     cells = sorted((tmp_path / "cells").iterdir())
     for path in cells[::2]:
         path.unlink()
-    found = convergence.run(tmp_path, size, report=lambda line: None)
+    found = convergence.run(tmp_path, size)
     assert (tmp_path / "convergence.md").read_bytes() == page and sorted((tmp_path / "cells").iterdir()) == cells
     assert {len(rows) for rows in found.values()} == {4, 8, 12, 14}
     assert (tmp_path / "convergence.png").stat().st_size > 10_000

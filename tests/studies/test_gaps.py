@@ -118,9 +118,9 @@ def test_the_mean_of_a_chain_has_the_exact_error():
     """Of 4,000 chains the mean square is known within 6 %, five standard errors."""
     density = gaps.log_density(next(random_models(1, seed=5))[1])
     steps = [1, 4, 64]
-    measured = np.sqrt((glauber_errors(density, steps, 4_000, 0) ** 2).mean(axis=(1, 2)))
+    measured = np.sqrt((glauber_errors(density, steps, 4_000) ** 2).mean(axis=(1, 2)))
     np.testing.assert_allclose(measured, exact_rms(density, np.array(steps)), rtol=0.03 * 2)
-    found = mean_errors(density, gaps.gap_of(gaps.transitions("glauber", density)).one_sided, steps, 500, 0.25, 0)
+    found = mean_errors(density, gaps.gap_of(gaps.transitions("glauber", density)).one_sided, steps, 500, 0.25)
     assert (np.array(found["missed"]) <= np.array(found["chernoff"]) + 0.01).all()
 
 
