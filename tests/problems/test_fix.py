@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import sl_discs
 from sl_discs import InputError
+from sl_discs.testing.cases import all_states
 
 SIZE = 7
 
@@ -47,7 +48,7 @@ def test_values_are_those_of_the_whole(seed, kind, count):
     chosen = rng.choice(size, min(count, size - 1), replace=False)
     values = {problem.labels[k]: int(rng.choice([low, 1])) for k in chosen}
     places = [problem.labels.index(label) for label in values]
-    states = np.array(list(itertools.product((0, 1), repeat=size)), np.int8)
+    states = all_states(size)
     fitting = states[(states[:, places] == [int(value > 0) for value in values.values()]).all(axis=1)]
     if (problem.evaluate(fitting).states != fitting).any(axis=1).all():
         with pytest.raises(InputError, match=f"no answer to {kind} has [01] at one and [01] at the other"):
@@ -83,7 +84,7 @@ def test_with_weights_of_nodes_the_best_completion_is_feasible(seed, kind):
     weights = dict(enumerate(rng.integers(0, 6, SIZE).tolist()))
     problem = getattr(sl_discs, kind)(graph, weight=weights)
     values = {int(k): int(rng.integers(2)) for k in rng.choice(SIZE, 2, replace=False)}
-    states = np.array(list(itertools.product((0, 1), repeat=SIZE)), np.int8)
+    states = all_states(SIZE)
     fitting = states[(states[:, list(values)] == list(values.values())).all(axis=1)]
     found = problem.evaluate(fitting)
     feasible = found.values[(found.states == fitting).all(axis=1)]

@@ -13,6 +13,7 @@ from sl_discs.instances.dataset import find_family
 from sl_discs.instances.graph import Graph
 from sl_discs.problems.graph_kind import GRAPH_KINDS, graph_kind
 from sl_discs.problems.kind import KINDS, PENALTY
+from sl_discs.testing.cases import all_states
 
 
 @st.composite
@@ -20,10 +21,6 @@ def graphs(draw):
     size = draw(st.integers(1, 7))
     edges = [pair for pair in itertools.combinations(range(size), 2) if draw(st.booleans())]
     return Graph.from_arrays("g", size, np.array(edges, int).reshape(-1, 2))
-
-
-def states_of(graph):
-    return np.array(list(itertools.product((0, 1), repeat=graph.num_nodes)), np.int8)
 
 
 def model_values(kind, graph, states, penalty=PENALTY):
@@ -43,7 +40,7 @@ def test_every_problem_has_its_own_name():
 @given(graph=graphs())
 def test_a_maximiser_of_the_model_is_an_optimum_of_the_problem(name, graph):
     kind = graph_kind(name)
-    states = states_of(graph)
+    states = all_states(graph.num_nodes)
     values, found = model_values(kind, graph, states), kind.evaluator(graph)(states)
     unrepaired = (found.states == states).all(axis=1)
     np.testing.assert_allclose(values[unrepaired], kind.sign * found.values[unrepaired], atol=1e-9)
@@ -57,7 +54,7 @@ def test_a_maximiser_of_the_model_is_an_optimum_of_the_problem(name, graph):
 @settings(deadline=None, max_examples=50)
 @given(graph=graphs())
 def test_a_vertex_cover_is_what_an_independent_set_leaves_out(graph):
-    states = states_of(graph)
+    states = all_states(graph.num_nodes)
     cover, independent = graph_kind("vertex_cover").evaluator(graph), graph_kind("mis").evaluator(graph)
     covers, sets = cover(states), independent(1 - states)
     np.testing.assert_array_equal(covers.states, 1 - sets.states)

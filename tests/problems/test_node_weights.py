@@ -13,6 +13,7 @@ import sl_discs
 from sl_discs import InputError
 from sl_discs.instances.graph import Graph, complement
 from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.testing.cases import all_states
 
 KINDS = ("mis", "maxclique", "vertex_cover")
 laws = settings(max_examples=60, deadline=None, derandomize=True)
@@ -26,10 +27,6 @@ def weighted_graphs(draw, most=7):
     edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
     of_nodes = draw(st.lists(weights, min_size=size, max_size=size))
     return Graph.from_arrays("g", size, np.array(edges, int).reshape(-1, 2), node_weights=of_nodes)
-
-
-def all_states(size):
-    return (np.arange(2**size)[:, None] >> np.arange(size) & 1).astype(np.int8)
 
 
 def feasible(kind, graph, chosen):

@@ -6,6 +6,7 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import pytest
+from enumerated import optimum
 from scipy import sparse
 
 import sl_discs
@@ -21,12 +22,6 @@ def bound_of(problem):
     prover = semidefinite.of_cut(view) if problem.kind == "maxcut" else semidefinite.of_form(view)
     assert not prover.advance(10.0, 0.0)
     return prover.bound
-
-
-def optimum(problem):
-    states = np.array(list(itertools.product((0, 1), repeat=problem.num_variables)), np.int8)
-    values = problem.evaluate(states).values
-    return values.max() if problem.maximise else values.min()
 
 
 def positive_semidefinite(matrix):

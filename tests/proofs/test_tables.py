@@ -1,10 +1,9 @@
 """Enumeration and elimination find every best state, also where double precision does not tell."""
 
-import itertools
-
 import networkx as nx
 import numpy as np
 import pytest
+from enumerated import optimum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,12 +11,6 @@ import sl_discs
 from sl_discs.proofs import tables
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions.presolve import presolve, unreduced
-
-
-def optimum(problem):
-    states = np.array(list(itertools.product((0, 1), repeat=problem.num_variables)), np.int8)
-    values = problem.evaluate(states).values
-    return values.max() if problem.maximise else values.min()
 
 
 def provers_of(problem):

@@ -1,7 +1,5 @@
 """Penalties in place of constraints: the best states of the model are the best that satisfy the constraints."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,12 +8,9 @@ from hypothesis import strategies as st
 import sl_discs
 from sl_discs import InputError
 from sl_discs.reductions.penalised import first_penalties, penalised, slack_sizes
+from sl_discs.testing.cases import all_states
 
 cheap = settings(max_examples=60, deadline=None)
-
-
-def all_states(size):
-    return np.array(list(itertools.product((0, 1), repeat=size)), np.int8).reshape(2**size, size)
 
 
 @given(st.integers(0, 300))

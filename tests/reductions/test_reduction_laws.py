@@ -15,6 +15,7 @@ from sl_discs.reductions.arcs import RULES
 from sl_discs.reductions.clique import COLOURS, TRIANGLES
 from sl_discs.reductions.independent_set import COVER
 from sl_discs.reductions.quadratic import FIXED, FREE, MERGED, PENDANT, ROOF, STAR
+from sl_discs.testing.cases import all_states
 
 try:
     import dwave.preprocessing  # noqa: F401
@@ -56,10 +57,6 @@ def forms(draw, most=8):
     terms = collections.Counter({(k, k): value for k, value in linear.items()})
     terms.update(couplings)
     return sl_discs.qubo(dict(terms), offset=offset, maximise=maximise)
-
-
-def all_states(size):
-    return (np.arange(2**size)[:, None] >> np.arange(size) & 1).astype(np.int8)
 
 
 def best_of(problem, values):

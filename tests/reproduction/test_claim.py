@@ -46,20 +46,6 @@ CHOICE = Choice(SMOKE.steps, SMOKE.chains, "cpu", (0,))
 # Statistics.
 
 
-def test_intervals_cover_the_mean_of_paired_differences():
-    """Base and localized values share their graph's level, which the difference removes; 3,000 samples of 9 graphs.
-
-    The bounds are 4 binomial standard deviations, so the false-alarm rate is 6e-5.
-    """
-    rng = np.random.default_rng(0)
-    level = 50 * rng.standard_normal((3_000, 9))
-    base, localized = level + rng.standard_normal((3_000, 9)), level + 0.3 + rng.standard_normal((3_000, 9))
-    ends = [interval(row).bounds() for row in localized - base]
-    covered = np.mean([low <= 0.3 <= high for low, high in ends])
-    assert abs(covered - 0.95) < 4 * math.sqrt(0.95 * 0.05 / 3_000)
-    assert np.mean([high - low for low, high in ends]) < 3  # and not some fifty
-
-
 def test_tests_of_a_mean_agree_with_scipy():
     values = np.random.default_rng(1).standard_normal(12) + 0.4
     found = interval(values)

@@ -5,6 +5,7 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
+from enumerated import optimum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,12 +15,6 @@ from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions.presolve import presolve, unreduced
 
 GRAPH_KINDS = "mis", "maxclique", "vertex_cover", "maxcut"
-
-
-def optimum(problem):
-    states = np.array(list(itertools.product((0, 1), repeat=problem.num_variables)), np.int8)
-    values = problem.evaluate(states).values
-    return values.max() if problem.maximise else values.min()
 
 
 def bound_of(problem):

@@ -12,6 +12,7 @@ import sl_discs
 from sl_discs.reductions.penalised import first_penalties, penalised
 from sl_discs.solving.constrained import Descent
 from sl_discs.solving.report import verification
+from sl_discs.testing.cases import all_states
 
 
 def assignment(size, seed=0):
@@ -95,7 +96,7 @@ def test_penalties_are_raised_until_the_constraints_hold():
     """With large coefficients it pays at first to exceed the bound a little: the best state of the model does."""
     problem, optimum = knapsack(8, weights=(20, 50))
     model = penalised(problem, first_penalties(problem))
-    states = np.array(list(itertools.product((0, 1), repeat=model.problem.num_variables)), np.int8)
+    states = all_states(model.problem.num_variables)
     best = states[np.argmax(model.problem.evaluate(states).values)]
     assert not problem.evaluate(model.lift(best[None])).feasible[0]
     result = sl_discs.solve(problem, steps=4_000, chains=8, presolve=False)

@@ -1,7 +1,6 @@
 """The local search on vertex covers: always covers, smallest ones on small graphs, and a fair rival of annealing."""
 
 import functools
-import itertools
 
 import networkx as nx
 import numpy as np
@@ -14,6 +13,7 @@ from sl_discs.instances.graph import Graph, complement, graph_from_networkx
 from sl_discs.solving import search
 from sl_discs.solving.cover_search import CoverSearch, of_cliques, of_covers, of_sets
 from sl_discs.solving.search import Search
+from sl_discs.testing.cases import all_states
 
 LIMIT_S = 0.5
 
@@ -46,7 +46,7 @@ def is_cover(graph: Graph, state: np.ndarray) -> bool:
 
 
 def smallest_cover(graph: Graph) -> int:
-    states = np.array(list(itertools.product((0, 1), repeat=graph.num_nodes)))
+    states = all_states(graph.num_nodes)
     covers = states[:, graph.edges].any(axis=2).all(axis=1)
     return int(states[covers].sum(axis=1).min())
 

@@ -1,6 +1,5 @@
 """From a problem to its answer: optimal where that can be enumerated, repeatable, and ended when it was asked to."""
 
-import itertools
 import math
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
+from enumerated import optimum
 
 import sl_discs
 from sl_discs import InputError
@@ -41,12 +41,6 @@ def small_problems():
 
 
 PROBLEMS = small_problems()
-
-
-def optimum(problem):
-    states = np.array(list(itertools.product((0, 1), repeat=problem.num_variables)))
-    values = problem.evaluate(states).values
-    return values.max() if problem.maximise else values.min()
 
 
 def assert_exact(problem, result):
