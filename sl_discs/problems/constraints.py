@@ -286,6 +286,10 @@ def from_cqm(cqm: Any, *, maximise: bool = False, name: str = "cqm") -> Problem:
             raise InputError(f"{name}: the variable {label!r} is {kind}; only BINARY and SPIN ones are supported")
     spins = {label for label, kind in types.items() if kind == "SPIN"}
     constraints = [_constraint(name, word, one, spins) for word, one in cqm.constraints.items()]
+    # LP files may give binary variables narrower bounds.
+    binary = [label for label in labels if label not in spins]
+    constraints += [Linear({one: 1}, ">=", 1, f"bound of {one}") for one in binary if cqm.lower_bound(one) > 0]
+    constraints += [Linear({one: 1}, "<=", 0, f"bound of {one}") for one in binary if cqm.upper_bound(one) < 1]
     form = dataclasses.replace(
         _objective(name, cqm.objective, labels, spins), maximise=boolean(f"{name}: maximise", maximise)
     )

@@ -85,6 +85,8 @@ def read_constrained(
     try:
         if path.suffix.lower() == ".lp":
             maximise, model = _sense_and_rest(path, path.read_text("utf-8-sig"))
+            if "::" in model:  # dimod skips these
+                raise InputError(f"{path}: special ordered sets, which are not supported; write them as constraints")
             # Of what a file maximises, dimod changes the sign.
             cqm = dimod.lp.loads(f"Minimize\n {model}")
         else:

@@ -101,12 +101,21 @@ def test_the_sense_and_values_of_an_lp_file_are_its_own(tmp_path, word):
     assert [problem.value({"x": 1, "y": y, "z": z}) for y, z in ((0, 0), (1, 0), (0, 1), (1, 1))] == [3, 6, 7, 10]
 
 
+@pytest.mark.parametrize(("bounds", "best"), [("x = 0", 2), ("y >= 0.5", 6), ("x <= 0.5\n y <= 0", 0)])
+def test_bounds_of_binary_variables_count(tmp_path, bounds, best):
+    pytest.importorskip("dimod")
+    (tmp_path / "m.lp").write_text(LP.replace("Binary", f"Bounds\n {bounds}\nBinary"))
+    result = sl_discs.solve(sl_discs.read(tmp_path / "m.lp"))
+    assert result.best_value == best and result.feasible and result.optimal
+
+
 @pytest.mark.parametrize(
     ("name", "content", "arguments", "message"),
     [
         ("m.lp", LP, {"problem": "mis"}, "a model with constraints; leave out problem"),
         ("m.lp", LP, {"number": 1}, "number is 1, but the file has a single model"),
         ("m.lp", LP.replace("Binary", "General"), {}, "the variable 'x' is INTEGER"),
+        ("m.lp", LP.replace("End", "SOS\n s: S1:: x:1 y:2\nEnd"), {}, "special ordered sets"),
         ("m.lp", "Minimize\n obj: x +\nSubject To\n c: x >=\nEnd\n", {}, "m.lp: dimod cannot read it"),
         (
             "m.lp",
