@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.errors import InputError, real, whole
+from sl_discs.errors import InputError, real, real_array, whole
 from sl_discs.experiment.settings import SCHEDULES
 from sl_discs.models.terms import Terms
 from sl_discs.problems import Problem
@@ -57,7 +57,10 @@ def given_annealing(annealing: Any) -> dict[str, Any]:
         given["anneal_every"] = whole("annealing: anneal_every", given["anneal_every"], 1)
     schedule = given.get("t_schedule", SCHEDULES[0])
     if isinstance(schedule, list | tuple | np.ndarray) and len(schedule):
-        table = tuple(real("annealing: a temperature of t_schedule", one, above=0) for one in schedule)
+        temperatures = real_array("annealing: t_schedule", schedule)
+        if temperatures.ndim != 1 or not (np.isfinite(temperatures) & (temperatures > 0)).all():
+            raise InputError("annealing: t_schedule: expected finite temperatures [T] above 0")
+        table = tuple(temperatures.tolist())
         given |= {"t_schedule": table, "init_temperature": table[0], "final_temperature": table[-1]}
     elif schedule not in SCHEDULES:
         raise InputError(f"annealing: t_schedule is {given['t_schedule']!r}; known: {', '.join(SCHEDULES)}")

@@ -14,7 +14,7 @@ from enumerated import optimum
 import sl_discs
 from sl_discs import InputError
 from sl_discs.models.terms import Coefficients
-from sl_discs.solving.annealing import objective_of, temperature_range
+from sl_discs.solving.annealing import given_annealing, objective_of, temperature_range
 from sl_discs.solving.options import check_options
 from sl_discs.solving.rounds import TimedTemperatures, round_lengths
 
@@ -270,6 +270,13 @@ def test_annealing_can_be_given():
     np.testing.assert_allclose(table, np.repeat([3.0, 1.0, 2.0, 0.5], 25))
 
 
+def test_a_table_of_a_million_temperatures_takes_no_time_of_the_run():
+    begin = time.process_time()
+    given = given_annealing({"t_schedule": np.linspace(3.0, 0.5, 10**6)})
+    assert time.process_time() - begin < 1
+    assert given["init_temperature"] == 3.0 and given["final_temperature"] == 0.5
+
+
 BAD = {
     "no problem": ({"problem": nx.path_graph(3)}, "make one with"),
     "an unknown sampler": ({"sampler": "sa"}, "unknown sampler 'sa'"),
@@ -294,7 +301,8 @@ BAD = {
     "annealing of digits": ({"annealing": ("2", "1")}, "temperature is '2'"),
     "annealing to NaN": ({"annealing": (1.0, math.nan)}, "temperature is nan"),
     "annealing by another schedule": ({"annealing": {"t_schedule": "sine"}}, "annealing: t_schedule is 'sine'"),
-    "annealing at a table of words": ({"annealing": {"t_schedule": ["hot"]}}, "t_schedule is 'hot'"),
+    "annealing at a table of words": ({"annealing": {"t_schedule": ["hot"]}}, "t_schedule: 'hot' where"),
+    "annealing at a table with a 0": ({"annealing": {"t_schedule": [1.0, 0]}}, "expected finite temperatures"),
     "annealing at an empty table": ({"annealing": {"t_schedule": []}}, "t_schedule is "),
     "annealing at a wrong rate": ({"annealing": {"decay_rate": 2}}, "annealing: decay_rate is 2"),
     "annealing of half steps": ({"annealing": {"anneal_every": 0.5}}, "annealing: anneal_every is 0.5"),
