@@ -203,7 +203,7 @@ _EDGE_LINE = "an edge, 'u v' or 'u v w', with a weight everywhere or nowhere"
 def read_edge_list(source: Source, problem: str | None = None) -> Labelled:
     """The graph of a file."""
     lines = Lines(source, (b"#", b"%"))
-    _, first = lines.peek(_EDGE_LINE)
+    number, first = lines.peek(_EDGE_LINE)
     names: dict[bytes, int] = {}
     numbered = all(word.isdigit() for word in first[:2])
     blocks = lines.blocks() if numbered else _numbered(lines.blocks(), names)
@@ -213,6 +213,13 @@ def read_edge_list(source: Source, problem: str | None = None) -> Labelled:
         labels, ends = number_labels(*rows.columns[:2])
     else:
         labels, ends = _texts(source.path, names), (rows.columns[0], rows.columns[1])
+        # Two words that come nowhere else, above numbers alone.
+        words = all(word[:1].isalpha() for word in first[:2]) and np.sum(np.less(ends, 2)) == 2
+        if words and len(names) > 2 and all(map(bytes.isdigit, [*names][2:])):
+            raise InputError(
+                f"{source.path}:{number}: {show(b' '.join(first))} above numbers reads as a heading; "
+                "remove the line, or begin it with #"
+            )
     weights = rows.columns[2] if rows.layout == "iif" else None
     return [(simple_graph(source.name, len(labels), ends, weights, rows.refuse, merge=True), labels)]
 

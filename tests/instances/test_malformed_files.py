@@ -159,6 +159,7 @@ GRAPHS = {
         ":3: edge 1 0 was given before with another weight than 3.0",
         "edge_list",
     ),
+    "list: heading": ("# pairs\nsource target\n1 2\n2 3\n", ":2: 'source target' above numbers reads as a heading"),
     "list: nan": ("a b nan\n", ":1: 'nan' is not a finite number"),
     "list: 10^30": ("0 1\n1 " + "9" * 30 + "\n", ":2: '9{30}' is not a whole number"),
     # MatrixMarket
