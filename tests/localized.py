@@ -57,28 +57,32 @@ def exact_localization(
 ) -> Int8[np.ndarray, "count N"]:
     """Final samples of localization with the exact posterior mean in place of MCMC, one step per level."""
     target = _untilted(case)
-    levels = dataclasses.replace(localization, budget="identical").levels(localization.K)
+    levels = jax.tree.map(jnp.asarray, dataclasses.replace(localization, budget="identical").levels(localization.K))
     sites, num_sites = case.model.sites, case.model.num_sites
-    states = jnp.asarray(states_of(sites.counts(num_sites)))
-    spins = jax.vmap(sites.spins)(states).astype(jnp.float32)
-    log_law = TargetModel().forward(target, states)
 
-    def posterior_mean(tilt):
-        weights = jax.nn.softmax(log_law + jnp.sum(spins * tilt, axis=range(1, spins.ndim)))
-        return jnp.tensordot(weights, spins, 1)
+    @jax.jit
+    def play(levels, noise):  # which are arguments, so that all schedules of one K share a program
+        states = jnp.asarray(states_of(sites.counts(num_sites)))
+        spins = jax.vmap(sites.spins)(states).astype(jnp.float32)
+        log_law = TargetModel().forward(target, states)
 
-    def one(key):
-        first = init_localized(keys.fold(key, 0), (), sites.shape(num_sites), localization.initial_noise())
+        def posterior_mean(tilt):
+            weights = jax.nn.softmax(log_law + jnp.sum(spins * tilt, axis=range(1, spins.ndim)))
+            return jnp.tensordot(weights, spins, 1)
 
-        def level(state, number):
-            mean = posterior_mean(tilt_of(levels, state))
-            return observe(keys.fold(key, 1 + number), levels, state, (), mean), None
+        def one(key):
+            first = init_localized(keys.fold(key, 0), (), sites.shape(num_sites), noise)
 
-        state, _ = jax.lax.scan(level, first, jnp.arange(localization.K))
-        return sites.decode(state.y)
+            def level(state, number):
+                mean = posterior_mean(tilt_of(levels, state))
+                return observe(keys.fold(key, 1 + number), levels, state, (), mean), None
 
-    chains = chain_keys(seed, Stream.OBSERVATION, np.arange(count), 1)[:, 0]
-    return np.asarray(jax.jit(jax.vmap(one))(chains))
+            state, _ = jax.lax.scan(level, first, jnp.arange(localization.K))
+            return sites.decode(state.y)
+
+        return jax.vmap(one)(chain_keys(seed, Stream.OBSERVATION, np.arange(count), 1)[:, 0])
+
+    return np.asarray(play(levels, jnp.float32(localization.initial_noise())))
 
 
 def localized_samples(
@@ -104,9 +108,13 @@ def localized_samples(
     temperature = np.full(chain_length, _untilted(case).temperature, np.float32)
     program = Program(temperature, localization.levels(chain_length))
     batch = batch_of(case, count, seed)
-    starts = chain_keys(seed, Stream.INITIAL_STATE, np.arange(1), count)[0]
-    x = jax.vmap(case.model.sites.random, (0, None))(starts, batch.mask[0])
-    chains = chains_at(case, sampler, batch, x, localization.initial_noise())
+
+    @jax.jit
+    def random_states(mask):
+        starts = chain_keys(seed, Stream.INITIAL_STATE, np.arange(1), count)[0]
+        return jax.vmap(case.model.sites.random, (0, None))(starts, mask[0])
+
+    chains = chains_at(case, sampler, batch, random_states(batch.mask), localization.initial_noise())
     chains, _ = play_program(engine, case.model, sampler, batch, chains, program)
     return np.asarray(case.model.sites.decode(np.asarray(chains.chain.state.y)))[0]
 

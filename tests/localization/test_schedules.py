@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -93,20 +94,27 @@ def test_the_steps_of_a_level_are_those_of_the_algorithm():
     levels = Localization(K=6, sigma=2.0, n_min=3, mc_ratio=0.4).levels(40)
     rng = np.random.default_rng(0)
     visited = rng.choice([-1, 1], size=(40, 5)).astype(np.int8)
-    keys_of_steps = [keys.fold(keys.from_seed(1), step) for step in range(40)]
+    keys_of_steps = jax.vmap(keys.fold, (None, 0))(keys.from_seed(1), jnp.arange(40))
     y = y_0 = rng.normal(size=5).astype(np.float32)
-    state, tilts = LocalizedState((), jnp.int32(0), jnp.int32(0), jnp.asarray(y_0), jnp.zeros(5)), []
+    start = LocalizedState((), jnp.int32(0), jnp.int32(0), jnp.asarray(y_0), jnp.zeros(5))
     arrays = Levels(*map(jnp.asarray, levels))
-    for step in range(40):
-        tilts.append(tilt_of(arrays, state))
-        state = observe(keys_of_steps[step], arrays, state, (), jnp.asarray(visited[step]))
+
+    @jax.jit
+    def play(state):
+        def step(state, given):
+            key, spins = given
+            return observe(key, arrays, state, (), spins), (tilt_of(arrays, state), keys.normals(key, (5,)))
+
+        return jax.lax.scan(step, state, (keys_of_steps, jnp.asarray(visited)))
+
+    state, (tilts, normals) = play(start)
     begin = 0
     for k in range(6):
         stop = levels.last[k] + 1
         for step in range(begin, stop):
             np.testing.assert_allclose(tilts[step], levels.tilt_scale[k] * y, rtol=1e-4, atol=1e-5)
         mean = visited[stop - levels.collected[k] : stop].mean(axis=0)
-        y = y + levels.drift[k] * mean + levels.noise[k] * np.asarray(keys.normals(keys_of_steps[stop - 1], (5,)))
+        y = y + levels.drift[k] * mean + levels.noise[k] * np.asarray(normals[stop - 1])
         begin = stop
     np.testing.assert_allclose(state.y, y, rtol=1e-4, atol=1e-5)
     assert not state.mean.any() and (int(state.level), int(state.step)) == (5, 40)

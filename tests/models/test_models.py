@@ -1,5 +1,7 @@
 """Values, gains and fields of the models against direct evaluation."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import networkx as nx
@@ -62,20 +64,28 @@ def build(problem, graph, sparse, padded=N):
     return QuadraticModel(padded, field_dtype(params.coupling)), jax.tree.map(jnp.asarray, params)
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def values_and_gains(model, params, states):
+    """[S] f and [S, N] the gains of its flips at each of these states."""
+
+    def one(x):
+        field = model.init(params, x)
+        return model.value(params, x, field), model.gains(params, x, field)
+
+    return jax.vmap(one)(states)
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_coupled_sites_are_those_whose_gains_change(sparse):
     """In a quadratic model, couplings of 0 among the listed ones included; any other model says all."""
     graph = random_graph(1, weighted=True)
     assert 0 in graph.weights
     model, params = build("maxcut", graph, sparse, padded=8)
-    x = jnp.zeros(8, jnp.int8)
-    before = model.gains(params, x, model.init(params, x))
-    for site in range(8):
-        y = x.at[site].set(1)
-        changed = np.asarray(before != model.gains(params, y, model.init(params, y))) & (np.arange(8) != site)
-        np.testing.assert_array_equal(model.coupled(params, jnp.int32(site)), changed)
-        target = Target(model, params, jnp.float32(np.inf), jnp.ones(8, bool))
-        np.testing.assert_array_equal(target.coupled(jnp.int32(site)), changed)
+    _, (before, *after) = values_and_gains(model, params, np.eye(9, 8, -1, np.int8))
+    changed = (before != np.array(after)) & ~np.eye(8, dtype=bool)
+    target = Target(model, params, jnp.float32(np.inf), jnp.ones(8, bool))
+    for coupled in (functools.partial(model.coupled, params), target.coupled):
+        np.testing.assert_array_equal(jax.jit(jax.vmap(coupled))(jnp.arange(8)), changed)
     lattice = ising_lattice(2, 3)
     np.testing.assert_array_equal(lattice.coupled(None, jnp.int32(2)), np.arange(6) != 2)
 
@@ -86,8 +96,9 @@ def test_the_largest_neighbour_is_that_of_the_coupled_sites(sparse):
     values = jnp.asarray(np.random.default_rng(0).permutation(8), jnp.float32)
     for one, its in [(model, params), (ising_lattice(2, 4), None)]:
         target = one.target(its, jnp.ones(8, bool))
-        expected = [max(values[target.coupled(jnp.int32(site))], default=0) for site in range(8)]
-        np.testing.assert_array_equal(target.largest_neighbour(values), expected)
+        coupled = np.asarray(jax.jit(jax.vmap(target.coupled))(jnp.arange(8)))
+        expected = np.where(coupled, values, 0).max(axis=1)
+        np.testing.assert_array_equal(jax.jit(target.largest_neighbour)(values), expected)
 
 
 @pytest.mark.parametrize("problem", ["mis", "maxcut", "maxclique"])
@@ -98,10 +109,8 @@ def test_values_and_gains_are_exact(problem, sparse, seed):
     model, params = build(problem, graph, sparse)
     states = all_states(N)
     direct = np.array([direct_value(problem, graph, x, 1.25) for x in states])
-    fields = jax.vmap(lambda x: model.init(params, x))(states)
-    values = jax.vmap(lambda x, f: model.value(params, x, f))(states, fields)
+    values, gains = values_and_gains(model, params, states)
     np.testing.assert_allclose(values, direct, atol=1e-5)
-    gains = jax.vmap(lambda x, f: model.gains(params, x, f))(states, fields)
     neighbours = np.arange(len(states))[:, None] ^ (1 << np.arange(N))
     np.testing.assert_allclose(gains, direct[neighbours] - direct[:, None], atol=1e-5)
 
@@ -115,14 +124,18 @@ def test_flips_follow_the_field_exactly(sparse, length):
     x = (rng.random(64) < 0.5) & (np.arange(64) < N)
     x = jnp.asarray(x, jnp.int8)
     sites = rng.permutation(N)[:length]
-    y = apply_flips(x, jnp.isin(jnp.arange(64), sites))
-    before = model.init(params, x)
-    after = model.update(params, x, before, y)
-    fresh = model.init(params, y)
+
+    @jax.jit
+    def flipped(x, flips):
+        y, before = apply_flips(x, flips), model.init(params, x)
+        after, fresh = model.update(params, x, before, y), model.init(params, y)
+        values = [model.value(params, x, before), model.value(params, y, fresh)]
+        return after, fresh, model.change(params, x, before, y, after), values
+
+    after, fresh, change, values = flipped(x, jnp.asarray(np.isin(np.arange(64), sites)))
     for followed, direct in zip(after, fresh, strict=True):
         np.testing.assert_array_equal(followed, direct)
-    change = model.change(params, x, before, y, after)
-    np.testing.assert_allclose(change, model.value(params, y, fresh) - model.value(params, x, before), atol=1e-5)
+    np.testing.assert_allclose(change, values[1] - values[0], atol=1e-5)
 
 
 def test_integer_couplings_never_drift():
@@ -135,10 +148,14 @@ def test_integer_couplings_never_drift():
         y = apply_flips(x, jnp.arange(N) == site)
         return (y, model.update(params, x, field, y)), None
 
-    start = jnp.zeros(N, jnp.int8)
-    sites = jax.random.randint(jax.random.key(0), (10_000,), 0, N)
-    (x, field), _ = jax.lax.scan(step, (start, model.init(params, start)), sites)
-    for running, fresh in zip(field, model.init(params, x), strict=True):
+    @jax.jit
+    def play(start, sites):
+        (x, field), _ = jax.lax.scan(step, (start, model.init(params, start)), sites)
+        return field, model.init(params, x)
+
+    for running, fresh in zip(
+        *play(jnp.zeros(N, jnp.int8), np.random.default_rng(0).integers(0, N, 10_000)), strict=True
+    ):
         np.testing.assert_array_equal(running, fresh)
 
 
@@ -160,10 +177,8 @@ def test_fields_take_16_bits_only_where_no_sum_can_leave_them(sparse, last, dtyp
     coupling = make(edges, weights, size, *([size - 1] if sparse else []))
     assert field_dtype(coupling) == dtype
     assert field_dtype(jax.tree.map(lambda leaf: np.stack([0 * leaf, leaf]), coupling)) == dtype
-    found = QuadraticModel(size, dtype).init(
-        QuadraticParams(jnp.zeros(size), jax.tree.map(jnp.asarray, coupling), jnp.float32(1)),
-        jnp.ones(size, jnp.int8),
-    )
+    params = QuadraticParams(np.zeros(size, np.float32), coupling, np.float32(1))
+    found = jax.jit(QuadraticModel(size, dtype).init)(params, np.ones(size, np.int8))
     assert found.coupled.dtype == dtype and float(found.coupled[0]) == weights.sum()
     assert float(found.pairs) == weights.sum()
 
@@ -191,12 +206,10 @@ def test_general_models_have_exact_gains():
     lattice, params = ising_lattice(2, 3), IsingParams(jnp.float32(0.4), jnp.arange(6) / 10)
     glass = sherrington_kirkpatrick(6)
     glass_params = (jnp.float32(1.5), draw_couplings(0, 6))
-    states = jnp.asarray(all_states(6))
+    states = all_states(6)
     neighbours = np.arange(64)[:, None] ^ (1 << np.arange(6))
     for model, p in ((lattice, params), (glass, glass_params)):
-        fields = jax.vmap(lambda x, model=model, p=p: model.init(p, x))(states)
-        gains = jax.vmap(lambda x, f, model=model, p=p: model.gains(p, x, f))(states, fields)
-        values = np.asarray(fields.value)
+        values, gains = map(np.asarray, values_and_gains(model, p, states))
         np.testing.assert_allclose(gains, values[neighbours] - values[:, None], atol=1e-5)
 
 
@@ -204,12 +217,13 @@ def test_tilt_and_temperature():
     model, params = build("mis", random_graph(0, False), sparse=False)
     tilt = jnp.linspace(-1, 1, N)
     target = Target(model, params, jnp.float32(0.5), jnp.ones(N, bool), tilt)
-    for x in jnp.asarray(all_states(N))[::7]:
-        field = model.init(params, x)
-        value = model.value(params, x, field) / 0.5 + jnp.sum((2 * x - 1) * tilt)
-        np.testing.assert_allclose(target.value(x, field), value, rtol=1e-5)
-        gains = model.gains(params, x, field) / 0.5 - 2 * (2 * x - 1) * tilt
-        np.testing.assert_allclose(target.gains(x, field), gains, atol=1e-5)
+    states = all_states(N)[::7]
+    spins = 2.0 * states - 1
+    values, gains = map(np.asarray, values_and_gains(model, params, states))
+    fields = jax.jit(jax.vmap(target.init))(states)
+    found = jax.jit(jax.vmap(lambda x, field: (target.value(x, field), target.gains(x, field))))(states, fields)
+    np.testing.assert_allclose(found[0], values / 0.5 + spins @ np.asarray(tilt), rtol=1e-5)
+    np.testing.assert_allclose(found[1], gains / 0.5 - 2 * spins * np.asarray(tilt), atol=1e-5)
 
 
 def test_a_clique_in_a_sparse_graph_lists_no_missing_edge():
