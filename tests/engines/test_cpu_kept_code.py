@@ -70,7 +70,7 @@ def test_code_under_another_name_does_not_count(folder):
 
 
 def test_a_constant_from_anywhere_in_the_package_is_never_stale(folder, tmp_path):
-    """Constants are compiled in, so code with an earlier one must not be found."""
+    """Constants are compiled in, so code with an earlier one must not be found; a new process finds the others."""
     package = tmp_path / "sl_discs"
     shutil.copytree(Path(sl_discs.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "models" / "loop.py").write_text(
@@ -95,18 +95,3 @@ def test_no_folder_no_code_kept(folder, capfd):
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith("warning: no cache in ") and "SL_DISCS_CACHE" in line
     assert not list(Path(__file__).parent.rglob("*.nb[ic]"))
-
-
-def test_another_process_finds_the_code(folder):
-    """The names of files depend on nothing of a process."""
-    program = (
-        "from sl_discs.engines.cpu import jit\n"
-        "def tripled(x):\n    return 3 * x\n"
-        "one = jit.entered(tripled)\none(2.5)\nprint(sum(one.stats.cache_hits.values()))"
-    )
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
-    said = [
-        subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
-        for _ in range(2)
-    ]
-    assert [done.stdout.strip() for done in said] == ["0", "1"]

@@ -2,10 +2,6 @@
 
 import dataclasses
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -17,8 +13,6 @@ from sl_discs.files import read_json
 from sl_discs.instances.dataset import Dataset, find_family, load_dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.reproduction import field
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_published_results_have_sources_and_sets():
@@ -86,17 +80,14 @@ def test_only_given_graphs_are_the_published_ones(tmp_path, source, kind):
         field.play(cell, other, tmp_path, lambda: None)
 
 
-def test_the_command(tmp_path):
-    command = [sys.executable, "-m", "sl_discs", "reproduce", "field", f"--output={tmp_path}"]
-    sets = "--datasets=mis/rb/r-200,mis/satlib"
-    done = subprocess.run([*command, sets, "--instances=1"], cwd=ROOT, capture_output=True, text=True, env=os.environ)
-    assert done.returncode == 0, done.stderr
-    assert "mis/satlib: left out: it is not random" in done.stdout and "**`solve`, 0.5 s**" in done.stdout
+def test_the_command(tmp_path, command, refusal):
+    arguments = "reproduce", "field", f"--output={tmp_path}"
+    code, out, err = command(*arguments, "--datasets=mis/rb/r-200,mis/satlib", "--instances=1")
+    assert code == 0, err
+    assert "mis/satlib: left out: it is not random" in out and "**`solve`, 0.5 s**" in out
     report = json.loads((tmp_path / "report.json").read_text())
     assert [row["dataset"] for row in report["field"]] == ["mis/rb/r-200"] and report["field"][0]["n"] == 1
     text = (tmp_path / "report.md").read_text()
     assert "1 of 500 graphs, drawn anew" in text and "| KaMIS | 20.10 |" in text
-    wrong = subprocess.run(
-        [*command, "--datasets=mis/none"], cwd=ROOT, capture_output=True, text=True, env=os.environ
-    )
-    assert wrong.returncode == 2 and "mis/none is not in the field's table; known: mis/ertest/r-800" in wrong.stderr
+    wrong = refusal(*arguments, "--datasets=mis/none")
+    assert "mis/none is not in the field's table; known: mis/ertest/r-800" in wrong

@@ -3,10 +3,7 @@
 import dataclasses
 import itertools
 import json
-import os
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
@@ -232,24 +229,11 @@ def test_the_files_are_in_an_installed_package():
     assert {path_of(name, 0).resolve() for name in PLANS} <= taken
 
 
-def reference(cwd, *arguments):
-    command = [sys.executable, "-m", "sl_discs", "references", *arguments]
-    environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(cwd)}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
-
-
-def test_the_command(tmp_path):
-    size = (
-        f"--datasets={NAME}",
-        "--instances=2",
-        "--steps=200",
-        "--chains=2",
-        f"--folder={tmp_path}",
-        "--engine=reference",
-    )
-    done = reference(tmp_path, *size)
-    assert done.returncode == 0, done.stderr
-    assert f"{NAME}: 2 graphs, 2 of them run now, 0 improved" in done.stdout
+def test_the_command(tmp_path, command):
+    size = "--instances=2", "--steps=200", "--chains=2"
+    code, out, err = command("references", f"--datasets={NAME}", *size, f"--folder={tmp_path}")
+    assert code == 0, err
+    assert f"{NAME}: 2 graphs, 2 of them run now, 0 improved" in out
     kept = load_references(NAME, 0, tmp_path)
     assert kept.runs[0]["chain_length"] == 200 and kept.runs[0]["seeds"] == [0, 1]
     assert kept.runs[0]["command"].startswith("sl-discs references --datasets=")
