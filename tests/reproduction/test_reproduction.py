@@ -351,7 +351,8 @@ def test_bad_flags_are_one_line_and_exit_code_2(refusal, arguments, message):
     assert message in refusal("reproduce", *arguments)
 
 
-def test_more_chains_than_memory_holds_are_refused_before_they_start(tmp_path):
-    refused = reproduce(tmp_path, "main", "--datasets=mis/er_density/r-0.10", "--chains=1000000000")
-    assert refused.returncode == 2 and refused.stderr.count("\n") == 1, refused.stderr
-    assert refused.stderr.startswith("error: ") and "GiB" in refused.stderr and "fewer chains" in refused.stderr
+def test_more_chains_than_memory_holds_are_refused_before_they_start(tmp_path, command):
+    size = "--datasets=mis/er_density/r-0.10", "--chains=1000000000"
+    code, _, err = command("reproduce", "main", *size, f"--output={tmp_path}")
+    assert code == 2 and err.startswith("error: ") and err.count("\n") == 1, err
+    assert "GiB" in err and "fewer chains" in err
