@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.batching import AnyArray
-from sl_discs.engines.base import Batch, ChainStates, Engine, Program, StepKeys, Trace, init_chains
+from sl_discs.engines.base import Batch, ChainStates, Engine, Program, StepKeys, Trace, Tree, init_chains
 from sl_discs.engines.registry import get_engine
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.models.base import Model
@@ -39,19 +39,21 @@ def batch_of(case: Case, num_chains: int, seed: int = 0) -> Batch:
     return build(case.target.params)
 
 
+def copied(tree: Tree) -> Tree:
+    """Arrays in buffers of their own, which engines may reuse; JAX alone would compile a program for each shape."""
+    return jax.tree.map(lambda leaf: jnp.array(np.asarray(leaf)), tree)
+
+
 def chains_at(
     case: Case, sampler: Sampler, batch: Batch, x: Int8[AnyArray, "B N"], noise: float | None = None
 ) -> ChainStates:
-    """Chains before their first step at the given states; `noise` as in `init_chains`.
-
-    No two arrays share a buffer, which engines may reuse.
-    """
+    """Chains before their first step at the given states; `noise` as in `init_chains`."""
 
     @jax.jit
     def build(batch):
         return init_chains(case.model, sampler, batch, jnp.asarray(x, jnp.int8)[None], noise)
 
-    return jax.tree.map(jnp.array, build(batch))
+    return copied(build(batch))
 
 
 def play_program(

@@ -1,6 +1,7 @@
 """The CPU engine carries chains as the reference does; the law of its steps is tested in tests/testing."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +30,25 @@ from sl_discs.testing import standard_cases
 
 CPU = get_engine("cpu")
 QUADRATIC = [case for case in standard_cases() if isinstance(case.model, QuadraticModel)]
+# Compiled as a whole: JAX would compile each of their operations by itself.
+starting = jax.jit(init_chains, static_argnums=(0, 1))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def fields_and_values(model, params, x):
+    """Of the field and f at each of these states, computed anew."""
+
+    def one(x):
+        field = model.init(params, x)
+        return field, model.value(params, x, field)
+
+    return jax.vmap(one)(x)
+
+
+def numbered_keys(chains):
+    words = np.zeros((1, chains, 2), np.uint32)
+    words[..., 1] = np.arange(chains)
+    return StepKeys(jnp.asarray(words), jnp.asarray(words))
 
 
 @pytest.mark.parametrize(
@@ -52,7 +72,7 @@ def test_cut_into_calls_it_is_the_same_run(case, sampler, budget):
     program = Program(np.linspace(2.0, 0.5, steps).astype(np.float32), plan.levels(steps))
     batch = batch_of(case, 16)
     x = jnp.asarray(np.tile(case.start, (1, 16, 1)))
-    begin = init_chains(case.model, sampler, batch, x, plan.initial_noise())
+    begin = starting(case.model, sampler, batch, x, plan.initial_noise())
     once, _ = play_program(CPU, case.model, sampler, batch, begin, program, intervals=4)
     play = CPU.prepare(case.model, sampler, batch, program)
     twice = begin
@@ -61,11 +81,11 @@ def test_cut_into_calls_it_is_the_same_run(case, sampler, budget):
     # The posterior mean is summed in parts.
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), once, twice)
     np.testing.assert_array_equal(once.chain.x, twice.chain.x)
-    field = jax.vmap(case.model.init, (None, 0))(case.target.params, jnp.asarray(once.chain.x[0]))
+    field, _ = fields_and_values(case.model, case.target.params, once.chain.x[0])
     np.testing.assert_allclose(once.chain.field.coupled[0], field.coupled, atol=1e-4)
     np.testing.assert_allclose(once.chain.field.pairs[0], field.pairs, atol=1e-4)
-    value = jax.vmap(lambda x: case.model.value(case.target.params, x, case.model.init(case.target.params, x)))
-    np.testing.assert_allclose(value(jnp.asarray(once.best.x[0])), once.best.value[0], atol=1e-4)
+    _, values = fields_and_values(case.model, case.target.params, once.best.x[0])
+    np.testing.assert_allclose(values, once.best.value[0], atol=1e-4)
     assert (once.best.value >= once.best_logged.value).all()
 
 
@@ -172,17 +192,17 @@ def test_closed_sites_beyond_the_open_ones_stay_and_count(degree):
     terms = Coefficients(rng.normal(size=num_sites), edges.astype(np.int32), rng.normal(size=len(edges)), 1.0)
     params = quadratic_params(terms, num_sites, None)
     model, mask = QuadraticModel(num_sites), np.arange(num_sites) < num_open
-    keys = StepKeys(*jnp.zeros((2, 1, 8, 2), jnp.uint32).at[..., 1].set(jnp.arange(8, dtype=jnp.uint32)))
+    keys = numbered_keys(8)
     batch = Batch(jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], params), jnp.asarray(mask)[None], keys)
     assert as_targets(model, batch).sizes[0] == 16 * -(-(edges.max() + 1) // 16)
     x = jnp.asarray(rng.integers(0, 2, (1, 8, num_sites)), jnp.int8)
     sampler = PathAuxiliary(num_flips=3)
     program = Program(np.full(100, 0.7, np.float32), None)
-    chains, _ = play_program(CPU, model, sampler, batch, init_chains(model, sampler, batch, x, None), program, 2)
+    chains, _ = play_program(CPU, model, sampler, batch, starting(model, sampler, batch, x, None), program, 2)
     found = np.asarray(chains.chain.x[0])
     np.testing.assert_array_equal(found[:, num_open:], np.asarray(x)[0, :, num_open:])
     assert (found[:, :num_open] != np.asarray(x)[0, :, :num_open]).any(axis=1).all()
-    fields = jax.vmap(model.init, (None, 0))(params, jnp.asarray(found))
+    fields, _ = fields_and_values(model, params, found)
     open_ones = np.asarray(chains.chain.field.coupled)[0, :, :num_open]
     np.testing.assert_allclose(open_ones, np.asarray(fields.coupled)[:, :num_open], atol=1e-3)
     for name in ("linear", "pairs"):
@@ -198,12 +218,12 @@ def test_a_sequential_scan_is_that_of_one_step_after_the_other(rule):
     edges = edges[edges[:, 0] != edges[:, 1]].astype(np.int32)
     terms = Coefficients(rng.normal(size=num_sites), edges, rng.normal(size=len(edges)), 1.0)
     params, model = quadratic_params(terms, num_sites, None), QuadraticModel(num_sites)
-    keys = StepKeys(*jnp.zeros((2, 1, chains, 2), jnp.uint32).at[..., 1].set(jnp.arange(chains, dtype=jnp.uint32)))
+    keys = numbered_keys(chains)
     mask = jnp.asarray((rng.random(num_sites) < 0.98) & (np.arange(num_sites) < 85))[None]
     batch = Batch(jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], params), mask, keys)
     x = jnp.asarray(rng.integers(0, 2, (1, chains, num_sites)), jnp.int8)
     sampler, program = rule(scan="sequential"), Program(np.geomspace(3, 0.1, steps).astype(np.float32), None)
-    begin = init_chains(model, sampler, batch, x, None)
+    begin = starting(model, sampler, batch, x, None)
     found = {every: play_program(CPU, model, sampler, batch, begin, program, steps // every) for every in (1, 1_000)}
     for name in ("chain", "best"):
         one, other = (getattr(found[every][0], name).x for every in found)
@@ -219,10 +239,10 @@ def test_dmala_flips_free_sites_at_any_rate(expected_flips):
     num_sites, chains, steps = 1_000, 8, 50
     terms = Coefficients(np.zeros(num_sites), np.zeros((0, 2), np.int32), np.zeros(0), 1.0)
     params = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], quadratic_params(terms, num_sites, None))
-    keys = StepKeys(*jnp.zeros((2, 1, chains, 2), jnp.uint32).at[..., 1].set(jnp.arange(chains, dtype=jnp.uint32)))
+    keys = numbered_keys(chains)
     model, sampler = QuadraticModel(num_sites, "int16"), DMALA(expected_flips=expected_flips)
     batch = Batch(params, jnp.ones((1, num_sites), bool), keys)
-    start = init_chains(model, sampler, batch, jnp.zeros((1, chains, num_sites), jnp.int8), None)
+    start = starting(model, sampler, batch, jnp.zeros((1, chains, num_sites), jnp.int8), None)
     program = Program(np.ones(steps, np.float32), None)
     _, trace = play_program(CPU, model, sampler, batch, start, program)
     odds = expected_flips / num_sites

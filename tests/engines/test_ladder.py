@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from chains import FALSE_ALARM, batch_of, chains_at
+from chains import FALSE_ALARM, batch_of, chains_at, copied
 from marks import slow_except
 
 from sl_discs.engines.base import Program
@@ -56,7 +56,7 @@ def _play(engine, case, x, program, intervals, *, calls=1, sampler=None, seed=0)
     every = len(program.temperature) // (calls * intervals)
     traces = []
     for call in range(calls):
-        chains, trace = play(jax.tree.map(jnp.array, chains), call * intervals * every, intervals, every)
+        chains, trace = play(copied(chains), call * intervals * every, intervals, every)
         traces.append(jax.tree.map(np.asarray, trace))
     return jax.tree.map(np.asarray, chains), jax.tree.map(lambda *leaves: np.concatenate(leaves), *traces)
 
@@ -162,7 +162,7 @@ def test_kept_states_are_those_of_the_chains_and_change_nothing(engine):
     play = get_engine(engine).prepare(_case().model, Gibbs(), batch, program)
     chains = chains_at(_case(), Gibbs(), batch, x)
     for interval in range(10):
-        chains, _ = play(jax.tree.map(jnp.array, chains), 4 * interval, 1, 4)
+        chains, _ = play(copied(chains), 4 * interval, 1, 4)
         np.testing.assert_array_equal(trace.states[interval], chains.chain.x)
 
 
@@ -188,7 +188,7 @@ def test_temperatures_of_chains_may_change_between_calls(engine):
     known = get_engine(engine).prepare(case.model, sampler, batch, program)
     found = wanted = chains_at(case, sampler, batch, x)
     for call, present.now in enumerate((2, np.inf, 0.3)):
-        found, wanted = (jax.tree.map(jnp.array, chains) for chains in (found, wanted))
+        found, wanted = (copied(chains) for chains in (found, wanted))
         found, wanted = play(found, 5 * call, 1, 5)[0], known(wanted, 5 * call, 1, 5)[0]
         jax.tree.map(np.testing.assert_array_equal, found, wanted)
 

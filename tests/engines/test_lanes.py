@@ -28,6 +28,10 @@ from sl_discs.testing.conformance import ConformanceError, chi_squared
 GIBBS, METROPOLIS = Gibbs(scan="sequential"), Metropolis(scan="sequential")
 
 
+def _keys(batch):
+    return jax.tree.map(np.asarray, batch.keys)
+
+
 @dataclasses.dataclass(frozen=True)
 class InStep(Cpu):
     """The loop for any number of chains and neighbours."""
@@ -50,7 +54,7 @@ class Wrong(InStep):
         if self.mistake == "mask":
             batch = batch._replace(mask=np.ones_like(batch.mask))
         if self.mistake == "keys":
-            batch = batch._replace(keys=jax.tree.map(lambda key: key[:, :1] + 0 * key, batch.keys))
+            batch = batch._replace(keys=jax.tree.map(lambda key: key[:, :1].repeat(key.shape[1], 1), _keys(batch)))
         play = super().prepare(model, sampler, batch, program)
 
         def shifted(chains, done, intervals, every):
@@ -104,7 +108,7 @@ def played(case, sampler, temperature, x, calls=1, intervals=1, chosen=None, eng
     chosen = np.arange(len(x)) if chosen is None else chosen
     if program.temperature.ndim == 2:
         program = program._replace(temperature=program.temperature[:, chosen])
-    batch = batch._replace(keys=jax.tree.map(lambda key: key[:, chosen], batch.keys))
+    batch = batch._replace(keys=jax.tree.map(lambda key: key[:, chosen], _keys(batch)))
     chains = chains_at(case, sampler, batch, np.asarray(x)[chosen])
     play, every = engine.prepare(case.model, sampler, batch, program), len(temperature) // (calls * intervals)
     traces = []
@@ -225,15 +229,16 @@ def test_a_ladder_exchanges_as_the_other_engines_do():
     batch = batch_of(case, len(rungs))
     one = chains_at(case, GIBBS, batch, x)
     play = ENGINE.prepare(case.model, GIBBS, batch, Program(temperature, None))
+    drawn = jax.jit(exchanges, static_argnums=5)
     for interval in range(intervals):
         one, found = play(one, interval * every, 1, every)
         np.testing.assert_allclose(found.value[0], trace.value[interval], rtol=1e-6)  # sums are rounded at each call
         np.testing.assert_array_equal(found.hops[0], trace.hops[interval])
         np.testing.assert_array_equal(one.chain.x[:, ::ladder], trace.states[interval])
         step = np.int32((interval + 1) * every)
-        swapped = exchanges(batch.keys, jnp.asarray(found.value[0]), jnp.asarray(rungs), step, step // every, ladder)
+        swapped = drawn(batch.keys, found.value[0], rungs, step, step // every, ladder)
         np.testing.assert_array_equal(swapped, trace.exchanged[interval])
-        x, field, value = exchange((one.chain.x, one.chain.field, jnp.asarray(found.value[0])), swapped)
+        x, field, value = jax.jit(exchange)((one.chain.x, one.chain.field, found.value[0]), swapped)
         better = value > one.best.value
         best = Best(np.where(better, value, one.best.value), np.where(better[..., None], x, one.best.x))
         one = one._replace(chain=one.chain._replace(x=x, field=field), best=best)
@@ -383,20 +388,19 @@ def test_chains_without_open_sites_stay():
 def test_which_chains_are_played_in_step_depends_on_their_instance_only():
     """Two instances of one batch, in one call, and each by itself: one with few neighbours and one with many."""
     cases = [random_case(150, whole=False, degree=degree) for degree in (4, 120)]
-    params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(case.target.params for case in cases))
-    batch = batch_of(cases[0], 14)
-    keys = jax.tree.map(lambda key: jnp.tile(key, (2, 1, 1)), batch.keys)
-    both = Batch(params, jnp.asarray([case.mask for case in cases]), keys)
+    params = jax.tree.map(lambda *leaves: np.stack(leaves), *(case.target.params for case in cases))
+    keys = jax.tree.map(lambda key: np.tile(key, (2, 1, 1)), _keys(batch_of(cases[0], 14)))
+    both = Batch(params, np.array([case.mask for case in cases]), keys)
     assert blocks.in_step(GIBBS, both).tolist() == [True, False]
     assert not blocks.in_step(Gibbs(), both).any()
-    few = both._replace(keys=jax.tree.map(lambda key: key[:, :8], both.keys))
+    few = both._replace(keys=jax.tree.map(lambda key: key[:, :8], keys))
     assert not blocks.in_step(GIBBS, few).any()
-    model, x = cases[0].model, jnp.asarray(starts(cases[0], 14))
+    model, x = cases[0].model, starts(cases[0], 14)
     program = Program(np.full(450, 1.5, np.float32), None)
-    begin = init_chains(model, GIBBS, both, jnp.stack([x, x]), None)
+    begin = jax.jit(init_chains, static_argnums=(0, 1))(model, GIBBS, both, np.stack([x, x]), None)
     chains, trace = Cpu().prepare(model, GIBBS, both, program)(begin, 0, 3, 150)
     for g in range(2):
-        one = jax.tree.map(lambda leaf, g=g: leaf[g : g + 1], (both, begin))
+        one = jax.tree.map(lambda leaf, g=g: np.asarray(leaf)[g : g + 1], (both, begin))
         found, record = Cpu().prepare(model, GIBBS, one[0], program)(one[1], 0, 3, 150)
         np.testing.assert_array_equal(found.chain.x[0], chains.chain.x[g])
         np.testing.assert_array_equal(record.value[:, 0], trace.value[:, g])
