@@ -5,9 +5,9 @@ from the others, a local sampler cannot cross between the modes along their eige
 if the remaining eigenvalues lie in an interval of length below 1 (Koehler, Lee and Risteski 2022).
 
 `mixes_fast` knows two certificates for all of a model: that condition on its whole spectrum, of which one outlier may
-be negative, and Dobrushin's: let R_ij be the largest change in total variation of the law of variable i given all
-others when variable j changes. If the spectral radius of R is below 1, single-site chains forget their start in
-O(N log N) steps.
+be negative where no coupling exceeds 1, and Dobrushin's: let R_ij be the largest change in total variation of the law
+of variable i given all others when variable j changes. If the spectral radius of R is below 1, single-site chains
+forget their start in O(N log N) steps.
 """
 
 from __future__ import annotations
@@ -140,6 +140,9 @@ def mixes_fast(terms: Terms, temperature: float, is_over: Callable[[], bool] = l
     if _radius(*_influences(spin)) < 1:
         return True
     size = len(spin.field)
+    # A negative outlier nearly fixes a sum of spins; single flips, which change it, cost up to twice a coupling.
+    if max(abs(spin.background), np.abs(spin.couplings.data + spin.background).max(initial=0.0)) > NARROW:
+        return False
     outer = outer_eigenvalues(spin, 1, 2, is_over) if size > 2 else None
     return outer is not None and float(outer.largest[0]) - outer.least < NARROW
 

@@ -223,6 +223,7 @@ def test_ladders_with_modes_of_their_own_show_in_the_dispersion_of_round_trips()
         (truths.curie_weiss(50, 1.2).problem, 1.2, True),  # only the spectrum, or Dobrushin's condition
         (truths.curie_weiss(50, 0.9).problem, 0.9, False),
         (sl_discs.ising({}, {(i, j): 0.05 for i in range(60) for j in range(i)}), 1.0, True),  # a negative outlier
+        (sl_discs.ising({}, {(i, j): 5.0 for i in range(40) for j in range(i)}), 1.0, False),  # frozen
         (sl_discs.mis(nx.star_graph(50), penalty=3.0), 0.5, False),
         (sl_discs.ising({0: 9.0}, {(0, j): -0.9 for j in range(1, 9)}), 1.0, True),  # the field decides on the centre
         (sl_discs.potts({(0, 1): 0.5, (1, 2): 0.5}, 3), 1.0, True),
