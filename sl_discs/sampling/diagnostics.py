@@ -184,11 +184,16 @@ def r_hat_limit(num_groups: int, effective: float, tests: int = 1) -> float:
 
 
 def judge(
-    scalars: list[Diagnostic], variables: list[Diagnostic], num_groups: int, num_events: int, reasons: list[str]
+    scalars: list[Diagnostic],
+    variables: list[Diagnostic],
+    num_groups: int,
+    num_events: int,
+    reasons: list[str],
+    remedy: str = "",
 ) -> Verdict:
     """The verdict from diagnostics of the value, magnetisation and overlap, and of the worst of so many events.
 
-    `reasons` are the method's own ones against its draws.
+    `reasons` are the method's own ones against its draws, and `remedy` what helps where more of them do not.
     """
     reasons = list(reasons)
     for found, tests in (scalars, len(scalars)), (variables, num_events):
@@ -201,7 +206,8 @@ def judge(
     least = min(scalars + variables, key=lambda one: min(one.ess_bulk, one.ess_tail))
     size, times = min(least.ess_bulk, least.ess_tail), 1
     if size < LEAST_ESS:
-        times = math.ceil(1.2 * LEAST_ESS / max(size, 1))
+        times = 1 if remedy else math.ceil(1.2 * LEAST_ESS / max(size, 1))
         more = f"draw about {times} times as many" if times < _HOPELESS else "draw many more, or use another method"
-        reasons.append(f"the effective sample size of {least.name} is {size:.0f}, below {LEAST_ESS}: {more}")
+        said = f"the effective sample size of {least.name} is {size:.0f}, below {LEAST_ESS}"
+        reasons.append(f"{said}: {remedy or more}")
     return Verdict(not reasons, tuple(reasons), times)

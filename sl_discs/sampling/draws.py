@@ -171,8 +171,9 @@ class Drawn(NamedTuple):
     `how` and `reasons` are details of the run and the method's own reasons against its draws; log weights are up to a
     constant, and log Z comes with its standard error. Draws that are `exact` are so however few they are; `families`
     is the effective number of independent draws of populations, and `most_effective` that which all draws together
-    are worth at most, whatever their autocorrelation. `recorded` are the draws' values in the records of the chains,
-    of which `averages` and `log_z` are made: without the constant, and in single precision.
+    are worth at most, whatever their autocorrelation; `remedy` says what helps where more draws do not. `recorded`
+    are the draws' values in the records of the chains, of which `averages` and `log_z` are made: without the
+    constant, and in single precision.
     """
 
     bits: UInt8[np.ndarray, "C D W"]
@@ -190,6 +191,7 @@ class Drawn(NamedTuple):
     recorded: Float[np.ndarray, "C D"] | None = None
     families: float | None = None
     most_effective: float = math.inf
+    remedy: str = ""
 
 
 class Ladder(NamedTuple):

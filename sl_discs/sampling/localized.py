@@ -6,8 +6,9 @@ posterior means that the base sampler estimates at each level: if it cannot cros
 weights are wrong, and nothing in the independent draws shows it. Therefore chains of the base sampler, which leaves
 the target invariant, are continued from some of the draws for as many sweeps as a draw takes. The draws are reliable
 only if the means stay the same and these chains forget where they began; otherwise they carry no information on mode
-weights. A change of the means that is too small for that still counts: the draws are worth no more independent ones
-than have a standard error of its size, nor than the chains' own error allows to say.
+weights. Modes may differ little in each variable and much in the overlap with one state, so this counts as well. A
+change of the means that is too small for that still counts: the draws are worth no more independent ones than have a
+standard error of its size, nor than the chains' own error allows to say.
 
 Y begins as pure noise, although it should hold the signal that alpha(eps) has. Where this is not negligible, as with
 geom(1,1), the draws are biased whatever the chains do.
@@ -30,7 +31,7 @@ from sl_discs.localization.method import SIGN_OF_Y, Method, build_method
 from sl_discs.models.terms import Terms
 from sl_discs.samplers.registry import counts_sweeps, localized_name, sampler_fields
 from sl_discs.sampling.chain import FIRST_ROUND, ORDERED, frozen_after
-from sl_discs.sampling.diagnostics import FALSE_ALARM
+from sl_discs.sampling.diagnostics import FALSE_ALARM, LEAST_ESS
 from sl_discs.sampling.draws import Budget, Drawn, Events, Options, magnetisations, packed
 from sl_discs.sampling.recorded import RecordedChains
 
@@ -44,6 +45,8 @@ _MOST_AT_FIRST = 0.01
 _LOOKS, _MOST_KEPT = 16, 0.5
 # More records make the comparison as precise as the draws: as many as fit into so many bytes.
 _MOST_LOOKS, _RECORDED = 256, 2**23
+# Of draws that these chains do not confirm: their error is in the posterior means, which more draws share.
+_MORE_LEVELS = "raise K, the number of levels, or use another method"
 # Draws that are compared with these chains at once.
 _COMPARED = 4096
 # Chains of a group that run at once; number of batches that are continued as chains, and the stream of their chains.
@@ -108,7 +111,10 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     )
     each = states.reshape(-1, options.groups, states.shape[1]).swapaxes(0, 1)
     bits = packed(each, max(terms.num_values))
-    return Drawn(bits, "none", how, reasons, (note,), interrupted=budget.interrupted, most_effective=worth)
+    return Drawn(
+        bits, "none", how, reasons, (note,), interrupted=budget.interrupted, most_effective=worth,
+        remedy=_MORE_LEVELS if worth < LEAST_ESS <= len(states) else "",
+    )  # fmt: skip
 
 
 def _what_chains_say(
@@ -117,6 +123,8 @@ def _what_chains_say(
     """Reasons against the draws, found by continuing chains from some of them for `sweeps`; the number of independent
     draws that they are worth at most; and the steps taken.
     """
+    # A draw, which is left out of the others, is a direction along which modes may differ more than in any variable.
+    direction, states = states[0], states[1:]
     number = min(len(states), _BATCHES_THAT_GO_ON * _TOGETHER * options.groups)
     fields = {name: value for name, value in options.fields.items() if name in sampler_fields(options.sampler)}
     fields = frozen_after(FIRST_ROUND, options._replace(fields=fields), terms.num_sites)
@@ -130,8 +138,9 @@ def _what_chains_say(
     values, events = terms.evaluator(), Events.of(np.array(terms.num_values))
 
     def observed(one: np.ndarray) -> np.ndarray:
-        """f, the magnetisation and which value each variable has."""
-        return np.column_stack([values(one), magnetisations(terms, one), events.occur(one)])
+        """f, the magnetisation, the overlap with one draw and which value each variable has."""
+        overlap = (one == direction).mean(axis=1)
+        return np.column_stack([values(one), magnetisations(terms, one), overlap, events.occur(one)])
 
     now, variance, total = _moments(
         observed(states[start : start + _COMPARED]) for start in range(0, len(states), _COMPARED)
@@ -146,7 +155,7 @@ def _what_chains_say(
     changed = np.maximum(variance, hardly)
     noise = float((of_error / changed).mean())
     bias = max(0.0, float((change**2 / changed).mean()) - 1 / total - noise)
-    worth = 1 / (max(1 / total, noise) + bias)
+    worth = 1 / (max(1 / (total + 1), noise) + bias)
     reasons = []
     if (of_chains.var(axis=0) / np.maximum(then.var(axis=(0, 1)), hardly)).max() > _MOST_KEPT:
         reasons.append("chains continued from the draws stay where they began: mode weights are unknown")

@@ -341,7 +341,7 @@ class _Run:
             reasons.append(f"errors are those of {groups} groups, below {_LEAST_GROUPS}: give more")
         if drawn.exact:
             return (*scalars, *variables), Verdict(not reasons, tuple(reasons))
-        return (*scalars, *variables), judge(scalars, variables, groups, events.number, reasons)
+        return (*scalars, *variables), judge(scalars, variables, groups, events.number, reasons, drawn.remedy)
 
 
 def _check_range(terms: Terms, temperature: float) -> None:
