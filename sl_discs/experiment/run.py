@@ -20,7 +20,7 @@ from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method
-from sl_discs.problems.graph_kind import GraphKind, Verified, graph_kind
+from sl_discs.problems.graph_kind import GraphKind, graph_kind
 
 
 def run_sampler(
@@ -103,30 +103,20 @@ def _verify(
 
     A state with conflicts may be repaired to a better solution than that of the best state.
     """
-
-    def worth(verified: Verified) -> float:
-        return kind.sign * verified.objective
-
     for place, position in enumerate(pack.members):
         graph = dataset.graphs[position]
-        verifier = kind.verifier(graph)
-
-        def best_of(values, states, verifier=verifier, size=graph.num_nodes):
-            return verifier(states[int(np.argmax(values))][:size])
-
-        state = best_of(outcome.best[0][place], outcome.best[1][place])
-        logged = best_of(outcome.best_logged[0][place], outcome.best_logged[1][place])
-        finals = [verifier(state[: graph.num_nodes]) for state in outcome.final[place]]
-        final = max(finals, key=worth)
-        best = max(state, logged, final, key=worth)
+        tops = [states[place][np.argmax(values[place])] for values, states in (outcome.best, outcome.best_logged)]
+        found = kind.evaluator(graph)(np.stack([*tops, *outcome.final[place]])[:, : graph.num_nodes])
+        signed = kind.sign * found.values
+        best, final = int(np.argmax(signed)), 2 + int(np.argmax(signed[2:]))
         records[position] = InstanceRecord(
             name=graph.name,
-            best=best.objective,
-            best_logged=logged.objective,
-            final=final.objective,
-            feasible=best.feasible,
+            best=float(found.values[best]),
+            best_logged=float(found.values[1]),
+            final=float(found.values[final]),
+            feasible=bool(found.feasible[best]),
             reference=graph.reference,
-            solution=best.solution,
+            solution=found.states[best],
         )
 
 

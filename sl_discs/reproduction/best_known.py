@@ -124,7 +124,7 @@ def digest(graph: Graph) -> str:
 
 def cut_of(graph: Graph, solution: Int8[np.ndarray, "N"]) -> float:
     """The exact cut of a partition."""
-    return MAXCUT.verifier(graph)(solution).objective
+    return float(MAXCUT.evaluator(graph)(solution[None]).values[0])
 
 
 def path_of(dataset: str, data_seed: int, folder: Path = FOLDER) -> Path:

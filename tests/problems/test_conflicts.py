@@ -22,7 +22,7 @@ def graphs_and_independent_sets(draw):
     edges = [pair for pair in pairs if draw(st.booleans())]
     graph = Graph.from_arrays("g", n, np.array(edges, dtype=int).reshape(-1, 2))
     x = np.array(draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)))
-    return graph, graph_kind("mis").verifier(graph)(x).solution.astype(bool)
+    return graph, graph_kind("mis").evaluator(graph)(x[None]).states[0].astype(bool)
 
 
 def independent(graph, nodes):

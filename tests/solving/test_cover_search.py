@@ -170,7 +170,7 @@ def test_the_best_answer_may_be_its(advanced, monkeypatch, kind):
     """Here annealing has no time."""
     problem = hard(kind)
     monkeypatch.setattr(Search, "_fill", lambda self, one, seconds, *, compared: self._round(one, one.first))
-    found = sl_discs.solve(problem, time_limit=LIMIT_S, seed=1)
+    found = sl_discs.solve(problem, time_limit=2 * LIMIT_S, seed=1)
     assert advanced and CoverSearch.name in found.engine_note and found.feasible
     assert problem.value(found.best_sample) == found.best_value == advanced[0].best * (1 if problem.maximise else -1)
 
