@@ -7,6 +7,7 @@ meant to be an upper bound, too large by a factor of at most three for large bat
 from __future__ import annotations
 
 import dataclasses
+import sys
 
 import jax
 
@@ -51,7 +52,7 @@ def memory_of_a_device(memory_gib: float) -> int | None:
     CPU devices share the machine's memory. `memory_gib` overrides what the system reports, except 0.
     """
     if memory_gib:
-        return int(memory_gib * GIB)
+        return int(min(memory_gib * GIB, sys.maxsize))  # which may be infinite
     devices = jax.local_devices()
     if devices[0].platform != "cpu":
         limit = (devices[0].memory_stats() or {}).get("bytes_limit")

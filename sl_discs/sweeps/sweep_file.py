@@ -125,6 +125,10 @@ def read_sweep(path: Path, samplers: Sequence[str] | None = None) -> Sweep:
         runs = [settings | {SAMPLER: name} for settings, own in named for name in source if source[name] == own]
     if not runs:
         raise InputError(f"{path}: the sweep has no runs")
+    for number, settings in enumerate(runs, 1):
+        name = settings.get(SAMPLER, config["sampler"])
+        if not isinstance(name, str):
+            raise InputError(f"{path}: run {number} has the sampler {name!r}; expected a name, such as 'gwg'")
     name = f"{path.resolve().parent.name}-{path.stem}"
     return Sweep(name, config["model"], config["sampler"], config.get("graph_type"), tuple(runs))
 

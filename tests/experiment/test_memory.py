@@ -1,6 +1,7 @@
 """Batches are cut to fit the memory that there is, and what cannot fit is refused before anything runs."""
 
 import dataclasses
+import math
 import tracemalloc
 
 import jax
@@ -43,6 +44,8 @@ def test_batches_are_halved_until_they_fit():
     limited = dataclasses.replace(settings, memory_gib=0.99 * need(dataset, 1) / GIB)
     with pytest.raises(InputError, match=r"g\d \(4\d sites, 8 chains\) takes about .* MiB on a device with "):
         fit_to_memory(dataset, 1.0001, methods, limited)
+    unlimited = dataclasses.replace(settings, memory_gib=math.inf)
+    assert fit_to_memory(dataset, 1.0001, methods, unlimited) == (unlimited, "")
 
 
 def test_logged_values_of_all_instances_must_fit():

@@ -110,6 +110,10 @@ def test_folders_of_many_settings_have_names_that_can_be_written(tmp_path):
         ("def get_config(", "never closed"),
         (SWEEP.format(model="mis", graph_type="", more="").replace("[{", "3, #"), "its sweep is 3;"),
         (SWEEP.format(model="mis", graph_type="", more="").replace('"sweep": [', '"sweep": [3, '), "its sweep is .3"),
+        (
+            SWEEP.format(model="mis", graph_type="", more='"sampler_config.name": ["gwg", None],'),
+            "run 2 has the sampler None",
+        ),
     ],
 )
 def test_files_that_are_no_sweeps(tmp_path, text, message):
