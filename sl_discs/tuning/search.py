@@ -7,8 +7,10 @@ are complete or pruned: several workers may play a few more than asked for, and 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import logging
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +32,7 @@ from sl_discs.tuning.space import Candidate, Dimension, Point, candidate_of, pro
 KIND = "kind"  # of a study: the user attribute that identifies it
 _COUNTED = (TrialState.COMPLETE, TrialState.PRUNED)
 _HEARTBEAT_S, _STALE_S = 60, 600
+_CREATION_S = (0.5, 1.0, 2.0)  # waits for the tables of a new database
 
 
 def quiet_optuna() -> None:
@@ -76,7 +79,15 @@ def open_study(
 def _storage(where: str) -> optuna.storages.BaseStorage:
     if "://" in where:
         # A trial whose worker has given no sign of life for the grace period has failed.
-        return optuna.storages.RDBStorage(where, heartbeat_interval=_HEARTBEAT_S, grace_period=_STALE_S)
+        database = functools.partial(
+            optuna.storages.RDBStorage, where, heartbeat_interval=_HEARTBEAT_S, grace_period=_STALE_S
+        )
+        for wait_s in _CREATION_S:
+            try:
+                return database()
+            except Exception:  # perhaps as another worker is creating the same tables
+                time.sleep(wait_s)
+        return database()
     path = Path(where).absolute()
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = JournalFileOpenLock(str(path))

@@ -5,7 +5,9 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -160,6 +162,18 @@ def test_two_processes_share_the_trials(tmp_path):
     assert 20 <= len(numbers[0]) + len(numbers[1]) == len({*numbers[0], *numbers[1]}) <= 21
     trials = open_study(tmp_path / "a.journal").trials
     assert {trial.number for trial in trials} == {*numbers[0], *numbers[1]}
+
+
+def test_workers_that_create_a_database_at_once(tmp_path):
+    """All of them get the same study; Optuna fails for those that find tables half created."""
+    together = threading.Barrier(4)
+
+    def open_at_once(_):
+        together.wait()
+        return open_study(f"sqlite:///{tmp_path}/a.db")._study_id
+
+    with ThreadPoolExecutor(4) as workers:
+        assert len(set(workers.map(open_at_once, range(4)))) == 1
 
 
 @pytest.mark.parametrize("where", ["text.journal", "nowhere://x", "sqlite:////nowhere/a.db", "/proc/a.journal"])
