@@ -181,7 +181,6 @@ def play_trials(
     enough: Callable[[optuna.Study, FrozenTrial], None] = MaxTrialsCallback(total, _COUNTED)
     try:
         study.optimize(play, callbacks=[lambda _, trial: tell(trial), enough])
-    except OSError as error:
-        raise InputError(
-            f"cannot write ({error.strerror or error}); the same command continues once it can"
-        ) from error
+    except (OSError, optuna.exceptions.StorageInternalError) as error:  # of a journal, and of a database
+        reason = getattr(error, "strerror", None) or str(error.__cause__ or error).partition("\n")[0]
+        raise InputError(f"cannot write ({reason}); the same command continues once it can") from error

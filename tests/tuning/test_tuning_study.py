@@ -134,6 +134,16 @@ def test_a_full_disk_is_one_line(tmp_path, monkeypatch):
     assert len(play(study, 1)) == 1
 
 
+def test_a_full_database_is_one_line(tmp_path):
+    study = open_study(f"sqlite:///{tmp_path}/a.db")
+    with study._storage._backend.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA max_page_count = 1")  # no page beyond those that there are
+    with pytest.raises(InputError, match=r"cannot write \(.*database or disk is full\); the same command"):
+        play(study, 1_000)
+    ended = search.counted_trials(study)
+    assert len(play(open_study(f"sqlite:///{tmp_path}/a.db"), len(ended) + 1)) == 1
+
+
 def test_an_interrupted_trial_does_not_count(tmp_path):
     class Interrupted(QuickStage):
         def play(self, *_):
