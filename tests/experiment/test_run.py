@@ -91,6 +91,15 @@ def test_one_or_three_threads():
     assert_equal(one, three)
 
 
+def test_cold_chains_do_not_depend_on_those_before_them():
+    """The weights of cold chains need other units, which the next chain of the same thread must not take over."""
+    dataset = random_dataset(3)
+    cold = dataclasses.replace(SETTINGS, engine="cpu", chain_length=1_000, decay_rate=0.005, threads=1)
+    together = play(dataset, method("sl_gwg", K=20), cold)
+    for k in range(3):
+        assert_equal(play(only(dataset, k), method("sl_gwg", K=20), cold), share(together, k))
+
+
 def small(name):
     fields = {"K": 20} if name.startswith("sl_") else {}
     return fields | ({"scan": "sequential"} if name.endswith("gibbs") else {})

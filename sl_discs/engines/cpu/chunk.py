@@ -12,7 +12,7 @@ from sl_discs.engines.cpu.jit import FUSED, called, entered, in_long_vectors, in
 from sl_discs.engines.cpu.samplers import fill_block, play_step, weigh_state
 from sl_discs.engines.cpu.single_site import exchange
 from sl_discs.engines.cpu.step import BLOCK, StepInputs, Words, make_words
-from sl_discs.engines.cpu.tree import TILE, Tree, make_tree, smaller_tree
+from sl_discs.engines.cpu.tree import REFERENCE, TILE, Tree, make_tree, smaller_tree
 from sl_discs.localization.schedule import Levels
 
 # The best state of a chain, kept without copying the state whenever it improves.
@@ -287,6 +287,7 @@ def _enter(workspace, chains, c):
     chain, record = workspace.chain, workspace.record
     for tree in (workspace.one, workspace.other):
         tree.weights[chain.spins.shape[0] :] = _F(0)
+        tree.sums[REFERENCE] = 0.0  # not that of the chain before, which depends on the batch and the threads
     for i in range(chain.spins.shape[0]):
         chain.spins[i], chain.coupled[i] = chains.spins[c, i], chains.coupled[c, i]
         chain.stamps[i] = 0
