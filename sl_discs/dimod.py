@@ -46,6 +46,7 @@ CRITERIA = {"Metropolis": "metropolis", "Gibbs": "gibbs"}
 NUM_SWEEPS = 1_000
 # The temperature that represents beta = 0, in units of the largest bias: every flip is accepted there.
 _HOT = 1e9
+_TIMES = "preprocessing_ns", "compilation_ns", "sampling_ns", "postprocessing_ns"  # of info["timing"]
 # Of a variable of a read: initial, best and last states, and a sample set; and of how many variables the energies,
 # keys and weights of a read take the memory.
 _STATE_BYTES, _READ_VARIABLES = 8, 16
@@ -250,9 +251,16 @@ class SLSampler(_Sampler, dimod.Initialized):
             parsed = self.parse_initial_states(bqm, initial_states, initial_states_generator, num_reads, seed)
         except (TypeError, ValueError) as error:
             raise InputError(f"initial_states, initial_states_generator or num_reads: {error}") from None
-        info = {"beta_schedule_type": beta_schedule_type, "sampler": name, "seed": seed}
+        info = {
+            "beta_range": [float(betas[0]), float(betas[-1])],
+            "beta_schedule_type": beta_schedule_type,
+            "sampler": name,
+            "states": states,
+            "seed": seed,
+        }
         if not bqm.num_variables:
             empty: Any = np.empty((parsed.num_reads, 0), np.int8), []
+            info |= {"engine": "none", "steps": 0, "timing": dict.fromkeys(_TIMES, 0)}
             return dimod.SampleSet.from_samples_bqm(empty, bqm, info=info)
         if beta_schedule is not None and steps is None:
             count = len(betas) * num_sweeps_per_beta
@@ -282,20 +290,11 @@ class SLSampler(_Sampler, dimod.Initialized):
             warnings.warn(not_localized_note([name]), stacklevel=2)
         found = dimod.SampleSet.from_samples_bqm((reads, list(bqm.variables)), bqm)
         sampling, compiling = (int(1e9 * result.timing[key]) for key in ("run_s", "compile_s"))
-        end = time.perf_counter_ns()
-        found.info.update(
-            info,
-            beta_range=[float(betas[0]), float(betas[-1])],
-            states=states if states == "best" else result.final_is,
-            engine=result.engine,
-            steps=result.steps,
-            timing={
-                "preprocessing_ns": sampled - begin - sampling - compiling,
-                "compilation_ns": compiling,
-                "sampling_ns": sampling,
-                "postprocessing_ns": end - sampled,
-            },
-        )
+        preparing, polishing = sampled - begin - sampling - compiling, time.perf_counter_ns() - sampled
+        timing = dict(zip(_TIMES, (preparing, compiling, sampling, polishing), strict=True))
+        found.info.update(info, engine=result.engine, steps=result.steps, timing=timing)
+        if states == "final":
+            found.info["states"] = result.final_is
         return found
 
 

@@ -94,6 +94,9 @@ def test_arguments_of_simulated_annealing():
     assert one.info["steps"] == 50 * bqm.num_variables and one.info["seed"] == 88
     assert set(one.info["timing"]) >= {"preprocessing_ns", "sampling_ns", "postprocessing_ns"}
     assert min(one.info["timing"].values()) >= 0
+    empty = SLSampler().sample(dimod.BinaryQuadraticModel("SPIN"), num_reads=3)
+    assert len(empty) == 3 and set(empty.info) == set(one.info)
+    assert set(empty.info["timing"]) == set(one.info["timing"])
     lowest = dimod.ExactSolver().sample(bqm).first.sample
     tiled = SLSampler().sample(bqm, initial_states=lowest, initial_states_generator="tile", num_reads=4, steps=1)
     assert tiled.record.energy == pytest.approx([bqm.energy(lowest)] * 4)
