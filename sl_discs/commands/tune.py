@@ -34,7 +34,7 @@ from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.run import total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings
 from sl_discs.files import check_writable
-from sl_discs.instances.dataset import check_data_root, default_data_root
+from sl_discs.instances.dataset import check_data_root, dataset_digest, default_data_root
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
@@ -194,9 +194,10 @@ def _kind(search, split: Split, settings: Settings, sampler: str, name: str) -> 
         "space": [dataclasses.asdict(one) for one in search.space],
         "start": dataclasses.asdict(search.start),
         "train": split.train_words,
+        "graphs_sha256": dataset_digest(split.train),
         "rungs": search.rungs,
         "chains": settings.batch_size,
-        "chain_length": settings.chain_length,
+        **{name: getattr(settings, name) for name in ("chain_length", "anneal_every", "reheats", "reheat_from")},
         "penalty": FLAGS.penalty,
         "version": __version__,
         **code_of(sampler),

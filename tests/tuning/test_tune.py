@@ -86,6 +86,8 @@ def test_the_command(tmp_path, command, refusal, monkeypatch):
     assert found["experiment"] == json.loads(file.read_text())["experiment"]
     assert found["search"]["tuned_base"]["paired"]["n"] == 3
     assert "chains 2 there, 3 here" in refusal("tune", *SMALL, "--sampler=metropolis", "--chains=3")
+    (tmp_path / "small.py").write_text(CONFIG.replace("batch_size=4", "reheats=2"))
+    assert "reheats 0 there, 2 here" in refusal("tune", *SMALL, "--sampler=metropolis")
 
 
 def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
