@@ -20,6 +20,8 @@ from sl_discs.models.terms import Coefficients, are_whole
 from sl_discs.problems.kind import PENALTY, Evaluated, Kind
 
 _PERCENT = "% of reference"
+# The penalty of problems with fixed nodes is a multiple of 1 / this, about the precision of chains.
+_PENALTY_UNITS = 2.0**23
 
 
 class Edges(NamedTuple):
@@ -190,7 +192,10 @@ class GraphKind(Kind):
 
         A conflict with a fixed node, which cannot be dropped, counts as much as the node's neighbour: fixed nodes are
         as heavy as the heaviest there, and their own weights are taken out again.
+
+        The penalty is rounded up to so few bits that with whole weights its multiples cancel without a rest.
         """
+        penalty = float(np.ceil(penalty * _PENALTY_UNITS)) / _PENALTY_UNITS
         weights, excess = source.node_weights, np.zeros(source.num_nodes)
         if weights is not None:
             heavy = np.where(free, weights, weights.max())

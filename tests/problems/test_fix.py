@@ -75,6 +75,21 @@ def test_the_two_labels_that_conflict_are_named():
         sl_discs.vertex_cover(path).fix({"a": 0, "c": 0, "d": 0})
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["mis", "maxclique", "vertex_cover"])
+def test_completions_have_the_whole_values_of_the_problem(kind, weighted):
+    """What a cover pays for edges and gets back cancels, though the default penalty is no short fraction."""
+    rng = np.random.default_rng(0)
+    graph = nx.gnp_random_graph(9, 0.5, seed=29)
+    weight = rng.integers(1, 1000, 9) if weighted else None
+    problem = getattr(sl_discs, kind)(graph, weight=weight)
+    left = problem.fix({0: 1})
+    states = all_states(9)
+    found = problem.evaluate(states)
+    feasible = states[(found.states == states).all(axis=1) & (states[:, 0] == 1)]
+    assert left.evaluate(feasible[:, 1:]).values.tolist() == problem.evaluate(feasible).values.tolist()
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10**6), st.sampled_from(["mis", "maxclique", "vertex_cover"]))
 def test_with_weights_of_nodes_the_best_completion_is_feasible(seed, kind):
