@@ -171,15 +171,22 @@ def _add_row(before, row, number, after):
 
 
 @inlined
+def _is_listed(scan, value, slack):
+    """Whether a state of this value may be the best; where those as good are too many, only a better one counts."""
+    return value > scan.best[0] or (slack >= 0 and scan.found[1] == 0 and value >= scan.best[0] - slack)
+
+
+@inlined
 def _list(scan, high, low, value, slack):
     """Lists a state that may be the best; those that are not any more make place."""
     found = scan.found
-    if value > scan.best[0]:
-        scan.best[0] = value
-    if found[0] == scan.values.shape[0] or slack < 0:
+    if value > scan.best[0] + max(slack, 0.0):
+        found[0] = found[1] = 0
+    scan.best[0] = max(scan.best[0], value)
+    if found[0] == scan.values.shape[0]:
         kept = 0
         for place in range(found[0]):
-            if slack >= 0 and scan.values[place] >= scan.best[0] - slack:
+            if scan.values[place] >= scan.best[0] - slack:
                 scan.values[kept] = scan.values[place]
                 scan.states[kept, 0], scan.states[kept, 1] = scan.states[place, 0], scan.states[place, 1]
                 kept += 1
@@ -217,10 +224,9 @@ def _scan(scan, begin, end, slack):
                 _add_row(before, scan.rows[k], number, scan.tables[k + 1])
                 places[k + 1] = k + 1
         values = scan.table if places[size] < 0 else scan.tables[places[size]]
-        largest = _largest(values)
-        if largest > scan.best[0] or (slack >= 0 and largest >= scan.best[0] - slack):
+        if _is_listed(scan, _largest(values), slack):
             for low in range(values.shape[0]):
-                if values[low] > scan.best[0] or (slack >= 0 and values[low] >= scan.best[0] - slack):
+                if _is_listed(scan, values[low], slack):
                     _list(scan, high, low, values[low], slack)
 
 

@@ -57,6 +57,17 @@ def test_enumeration_is_interrupted_and_goes_on():
     assert (problem.evaluate(parts.states).values == whole.bound).all()
 
 
+def test_too_many_states_that_seem_best_are_forgotten_for_better_ones():
+    """Half of all states have the value 0, and are met first; with the other value of one variable they differ."""
+    size, hub = 18, 12
+    terms = {(hub, other): 0.1 for other in range(size) if other != hub} | {(hub, hub): -0.35}
+    problem = sl_discs.qubo(terms, maximise=True)
+    prover = tables.Enumeration(unreduced(problem))
+    run(prover, 1e-3)
+    assert prover.bound == optimum(problem) == problem.value([1] * size)
+    assert (problem.evaluate(prover.states).values == prover.bound).all()
+
+
 @pytest.mark.parametrize("gaussian", [False, True])
 def test_a_glass_on_a_torus_is_proved(gaussian):
     graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(6, 6, periodic=True))
