@@ -101,7 +101,8 @@ def test_methods_count_all_their_steps(method):
         each = 1 + 4 * how["temperatures"]
         expected = (256 + 2 * how["members"]) * each
     else:
-        expected = 2 * 8 * 8 * (256 + 2 * 128)
+        # Eight levels for each of 16 draws; chains continue from all but the first of them for as long.
+        expected = 8 * (16 * 256 + 15 * 2 * 128)
     assert how["steps"] == expected * 6
 
 
