@@ -367,10 +367,11 @@ def _others(data: dict[str, Any]) -> list[str]:
         titles = ["set", "sampler", *(f"sigma = {sigma}" for sigma in sigmas)]
         blocks.append(f"### The size of the tilt\n\n{note}\n\n{table(titles, lines)}")
     if data["chosen"]:
-        titles = ["set", "sampler", "graphs", "trials", *(f"best of {n}" for n in _BEST_OF), "published"]
+        counts = [n for n in _BEST_OF if n <= len(data["chosen"][0]["gains"][SEARCHED])]
+        titles = ["set", "sampler", "graphs", "trials", *(f"best of {n}" for n in counts), "published"]
         lines = (
             [row["dataset"], row["sampler"], str(row["graphs"]), "localized" if arm == SEARCHED else "tilt off",
-             *(number(expected_best(gains, min(n, len(gains))), 3, "+") for n in _BEST_OF),
+             *(number(expected_best(gains, n), 3, "+") for n in counts),
              number(published_gain(row["dataset"], row["sampler"]), 3, "+")]
             for row in data["chosen"] for arm, gains in row["gains"].items()
         )  # fmt: skip
