@@ -22,6 +22,7 @@ from jaxtyping import Float64
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.study import MaxTrialsCallback, StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
+from sqlalchemy.exc import DatabaseError
 
 from sl_discs.errors import InputError
 from sl_discs.files import differences
@@ -85,8 +86,8 @@ def _storage(where: str) -> optuna.storages.BaseStorage:
         for wait_s in _CREATION_S:
             try:
                 return database()
-            except Exception:  # perhaps as another worker is creating the same tables
-                time.sleep(wait_s)
+            except (DatabaseError, optuna.exceptions.StorageInternalError):
+                time.sleep(wait_s)  # perhaps another worker is creating the same tables
         return database()
     path = Path(where).absolute()
     path.parent.mkdir(parents=True, exist_ok=True)

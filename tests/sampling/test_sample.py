@@ -271,26 +271,6 @@ def test_localized_draws_with_wrong_weights_of_modes_are_not_called_reliable():
     check(samples, easy.log_z, easy.mean_value, easy.marginals)
 
 
-def test_localized_draws_know_of_modes_that_no_variable_tells_apart():
-    """Along a hidden pattern, modes of weight .9 and .1 explain less than half of the variance of each variable."""
-    size, temperature, field = 300, 0.84, 0.005
-    truth = truths.curie_weiss(size, temperature, field=field)
-    pattern, pairs = np.random.default_rng(1).choice((-1.0, 1.0), size), np.transpose(np.triu_indices(size, 1))
-    problem = truths.spin_problem("pattern", field * pattern, pairs, pattern[pairs].prod(axis=1) / size)
-    samples = sl_discs.sample(problem, temperature, 500, "localization", K=8, groups=16)
-    found = samples.expectation(lambda states: states @ pattern > 0)
-    assert abs(found.mean - truth.mode_weight) > 10 * found.error
-    assert "stay where they began" in str(samples.verdict)
-
-
-def test_verdicts_do_not_ask_for_more_draws_where_their_bias_stays():
-    """Each draw has the bias of its posterior means, which falls with the number of levels."""
-    problem = truths.random_field_grid(8, 1.3).problem
-    poor, good = (sl_discs.sample(problem, 1.3, 500, "localization", K=levels) for levels in (128, 1024))
-    assert "raise K" in str(poor.verdict) and "draw" not in str(poor.verdict.reasons[-1])
-    assert good.reliable, good.verdict
-
-
 def test_auto_enumerates_and_takes_chains_where_they_do():
     small = sl_discs.sample(next(problems())[1], 1.7)
     assert small.method == "exact" and small.reliable
