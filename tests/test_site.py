@@ -18,6 +18,7 @@ import tables
 
 from sl_discs.experiment.published import published_cells
 from sl_discs.instances.formats import READERS
+from sl_discs.reproduction.claim import NARROW, PLANTED
 from sl_discs.reproduction.rows import level_rows
 from sl_discs.samplers import registry
 from sl_discs.testing import conformance
@@ -103,6 +104,22 @@ def test_the_pooled_gains_are_those_of_the_report():
             assert all(
                 words in (ROOT / page).read_text() for page in pages[: 1 if "one_flip" in row["sampler"] else None]
             )
+
+
+def test_planted_gains_and_marks_are_those_of_the_reports():
+    """Which sets the planted gains were measured on, their sizes, and what is missing to DISCS's own tables."""
+    text = (ROOT / "docs/does_localization_help.md").read_text()
+    planted = [row for row in tables.numbers("levels")["claim"]["gains"] if row["arm"] in PLANTED]
+    power = text.partition("- **Power.**")[2].partition("\n- **")[0]
+    assert all(f"{row['mean']:+.2f}".replace("0.", ".") in power for row in planted)
+    others = {row["dataset"].rpartition("r-")[2] for row in planted if row["arm"] != NARROW}
+    assert "no gains on " + " and ".join(f"ER-{one}" for one in sorted(others)) in power
+    marks = json.loads((ROOT / "docs/reproduction/report.json").read_text())["marks"]
+    missing = [f"{-row['distance']:.2f}" for row in marks if not row["reached"]]
+    said = text.partition("DISCS's own tables use")[2].partition("The command below")[0]
+    assert re.findall(r"(\d\.\d\d) is missing|, on [\w.-]+ (\d\.\d\d)", said) == [
+        (one, "") if k == 0 else ("", one) for k, one in enumerate(missing)
+    ]
 
 
 def about(number):
