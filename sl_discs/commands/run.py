@@ -20,7 +20,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import json
 import math
 import re
 import shutil
@@ -47,12 +46,12 @@ from sl_discs.experiment.checkpoint import (
 )
 from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.memory import fit_to_memory
-from sl_discs.experiment.monitor import Monitor, check_tensorboardx
+from sl_discs.experiment.monitor import check_tensorboardx
 from sl_discs.experiment.parts import Part, join_records, keep_records
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.experiment.record import experiment_record, versions
+from sl_discs.experiment.record import experiment_record
 from sl_discs.experiment.results import write_results
-from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
+from sl_discs.experiment.run import check_methods, run_sampler, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
 from sl_discs.experiment.summary import draw_trajectories, format_summary
 from sl_discs.files import check_writable, only_run_in
@@ -309,23 +308,28 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
         stack.enter_context(only_run_in(check_writable(own)))
         if not FLAGS.overwrite:
             check_finished(folder, config, dataset.name)
-        settings, note = fit_to_memory(dataset, float(model["penalty"]), methods, settings)
+        penalty = float(model["penalty"])
+        settings, note = fit_to_memory(dataset, penalty, methods, settings)
         if note:
             sys.stderr.write(f"{note}\n")
         config["experiment"] = vars(settings)
         draws = can_draw()
         notice = stack.enter_context(notice_of_end())
-        kind = json.loads(json.dumps(kind_of_run(config, methods, settings, dataset, versions())))
+        kind = kind_of_run(config, methods, settings, dataset)
         checkpoints = Checkpoints(own / "checkpoint", kind, settings.checkpoint_every_s, notice)
-        monitor = Monitor(folder / "events", part.label) if settings.events else None
         # Of all parts, so that a part that does not belong to the others is refused before it runs.
         samplers = part.others(folder, kind)[part.index - 1]
         if samplers is None:
+            samplers = {}
             with progress_bar(total_chain_steps(dataset, settings), label=part.label) as progress:
-                penalty = float(model["penalty"])
-                samplers = run_methods(
-                    dataset.problem, dataset, penalty, methods, settings, progress, checkpoints, monitor
-                )
+                for method in methods:
+                    advance, events = functools.partial(progress, method.name), None
+                    if settings.events:
+                        names = method.name.replace("/", "-"), part.label.replace(" ", "-")
+                        events = folder.joinpath("events", *names)
+                    samplers[method.name] = run_sampler(
+                        dataset, penalty, method, settings, advance, checkpoints, events
+                    )
         if part.count > 1:
             keep_records(own, kind, samplers)
             stack.enter_context(only_run_in(folder, patience_s=_JOIN_S))

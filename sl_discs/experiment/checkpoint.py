@@ -28,6 +28,7 @@ import numpy as np
 
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
+from sl_discs.experiment.record import versions
 from sl_discs.experiment.settings import Settings
 from sl_discs.files import Damaged, differences, read_json, read_npz, write_atomically, write_json
 from sl_discs.instances.dataset import Dataset, dataset_digest
@@ -44,15 +45,11 @@ DIVISION = ("instances_per_batch", "use_devices", "mesh")
 
 
 def kind_of_run(
-    config: Mapping[str, Any],
-    methods: list[Method],
-    settings: Settings,
-    dataset: Dataset,
-    versions: Mapping[str, str],
+    config: Mapping[str, Any], methods: list[Method], settings: Settings, dataset: Dataset
 ) -> dict[str, Any]:
     """The identity of a run as nested dicts of plain values; `config` has those of the model and the samplers."""
     engines = {method.name: choose_engine(settings.engine, method.sampler)[0].name for method in methods}
-    return {
+    kind = {
         "experiment": {
             name: value for name, value in dataclasses.asdict(settings).items() if name not in _FREE_ON_GRAPHS
         },
@@ -62,8 +59,9 @@ def kind_of_run(
         "engines": engines,
         # How native loops share the cores does not affect results.
         "devices": 1 if set(engines.values()) == {"cpu"} else len(jax.local_devices()),
-        "versions": dict(versions),
+        "versions": versions(),
     }
+    return json.loads(json.dumps(kind))
 
 
 def check_finished(folder: Path, config: Mapping[str, Any], dataset: str) -> None:
@@ -171,7 +169,7 @@ class Checkpoints:
 
     Args:
       folder: their folder.
-      kind: identity of the run.
+      kind: identity of the run, in plain values.
       every_s: seconds between two checkpoints.
       notice: notice of an interruption.
 
@@ -181,7 +179,7 @@ class Checkpoints:
 
     def __init__(self, folder: Path, kind: dict[str, Any], every_s: float, notice: Notice):
         self.folder, self.every_s, self.notice = Path(folder), every_s, notice
-        self._kind = json.loads(json.dumps(kind))
+        self._kind = kind
         self._last = time.monotonic()
         self._number = 0
         self._failed = False

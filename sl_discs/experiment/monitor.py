@@ -6,7 +6,6 @@ several batches, which run one after the other, each has its own curves in `batc
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import os
 import socket
@@ -71,24 +70,6 @@ class EventsFile:
         for fields in events:
             self._records.write(Event(wall_time=now, **fields).SerializeToString())
         self._records.flush()
-
-
-@dataclasses.dataclass(frozen=True)
-class Monitor:
-    """The folders for the events of a run.
-
-    Attributes:
-      folder: folder of all events.
-      label: label of this part of the run; empty for a run as a whole.
-    """
-
-    folder: Path
-    label: str = ""
-
-    def folder_of(self, method: str, number: int, count: int) -> Path:
-        """The folder for the curves of batch `number` of `count`."""
-        batch = f"batch-{number}-of-{count}" if count > 1 else ""
-        return self.folder / method.replace("/", "-") / self.label.replace(" ", "-") / batch
 
 
 class Curves:

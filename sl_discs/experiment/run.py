@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Callable
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -15,7 +14,7 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.batches import Pack, plan
 from sl_discs.experiment.chains import Chains, Outcome, Progress, anneal, devices_for, program_of
 from sl_discs.experiment.checkpoint import Checkpoints
-from sl_discs.experiment.monitor import Curves, Monitor
+from sl_discs.experiment.monitor import Curves
 from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
@@ -24,31 +23,29 @@ from sl_discs.problems.graph_kind import GraphKind, graph_kind
 
 
 def run_sampler(
-    problem: str,
     dataset: Dataset,
     penalty: float,
     method: Method,
     settings: Settings,
     progress: Progress,
     checkpoints: Checkpoints | None = None,
-    monitor: Monitor | None = None,
+    events: Path | None = None,
 ) -> SamplerRecord:
     """Runs one method on all instances of a dataset.
 
     Args:
-      problem: name of the problem, such as `mis`.
       dataset: the instances.
       penalty: penalty of the problem's model.
       method: the sampler and its localization.
       settings: chains, steps, annealing, seed.
       progress: called with the number of chain-steps done.
       checkpoints: checkpoints of the command, if it can be interrupted; Interrupted is raised when it is.
-      monitor: folders for events during the run.
+      events: folder for the events during the run; of several batches, each has its own folder there.
 
     Returns:
       the record, with every solution verified on the host.
     """
-    kind, sampler = graph_kind(problem), method.sampler
+    kind, sampler = graph_kind(dataset.problem), method.sampler
     engine, note = choose_engine(settings.engine, sampler)
     packs = plan(
         (kind.terms(graph, penalty) for graph in dataset.graphs),
@@ -71,9 +68,9 @@ def run_sampler(
 
         part = f"{method.name}-{number}"
         curves = None
-        if monitor is not None:
-            folder = monitor.folder_of(method.name, number, len(packs))
-            curves = Curves(folder, kind.sign, constants[pack.members], settings)
+        if events is not None:
+            batch = f"batch-{number}-of-{len(packs)}" if len(packs) > 1 else ""
+            curves = Curves(events / batch, kind.sign, constants[pack.members], settings)
         outcome = anneal(chains, method, settings, report, checkpoints=checkpoints, part=part, recorder=curves)
         compile_s, run_s = compile_s + chains.compile_s, run_s + chains.run_s
         _verify(kind, dataset, pack, outcome, records)
@@ -82,13 +79,12 @@ def run_sampler(
 
     order = range(len(dataset.graphs))
     value = np.stack([traces[k].value.max(axis=1) for k in order], axis=1).astype(np.float64)
-    steps = settings.chain_length * settings.batch_size * len(dataset.graphs)
     return SamplerRecord(
         instances=[records[k] for k in order],
         trajectory=kind.sign * (np.maximum.accumulate(value, axis=0) + constants),
         acceptance=np.stack([traces[k].acceptance.mean(axis=1, dtype=np.float64) for k in order], axis=1),
         hops=np.stack([traces[k].hops.mean(axis=1, dtype=np.float64) for k in order], axis=1),
-        chain_steps_per_s=steps / run_s,
+        chain_steps_per_s=total_chain_steps(dataset, settings) / run_s,
         compile_s=compile_s,
         run_s=run_s,
         engine=engine.name + (f" ({note})" if note else ""),
@@ -121,7 +117,7 @@ def _verify(
 
 
 def total_chain_steps(dataset: Dataset, settings: Settings) -> int:
-    """Chain-steps of one sampler, for a progress bar."""
+    """Chain-steps of one sampler."""
     return settings.chain_length * settings.batch_size * len(dataset.graphs)
 
 
@@ -132,35 +128,3 @@ def check_methods(methods: list[Method], settings: Settings) -> None:
             raise InputError(f"sampler {first.name!r} is named twice; name each once")
     for method in methods:
         program_of(method, settings)
-
-
-def run_methods(
-    problem: str,
-    dataset: Dataset,
-    penalty: float,
-    methods: list[Method],
-    settings: Settings,
-    progress: Callable[[str, int], None],
-    checkpoints: Checkpoints | None = None,
-    monitor: Monitor | None = None,
-) -> dict[str, SamplerRecord]:
-    """`run_sampler` for each method, on the same instances and seeds.
-
-    Args:
-      problem: as in `run_sampler`.
-      dataset: likewise.
-      penalty: likewise.
-      methods: with distinct names.
-      settings: likewise.
-      progress: called with (name, chain-steps).
-      checkpoints: as in `run_sampler`.
-      monitor: likewise.
-    """
-    check_methods(methods, settings)
-    records = {}
-    for method in methods:
-        report = functools.partial(progress, method.name)
-        records[method.name] = run_sampler(
-            problem, dataset, penalty, method, settings, report, checkpoints=checkpoints, monitor=monitor
-        )
-    return records

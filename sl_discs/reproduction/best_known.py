@@ -264,7 +264,7 @@ def search_set(
             progress(sum(start.chain_length * start.batch_size for start in settings))
             continue
         alone = dataclasses.replace(dataset, graphs=[graph], index=[index])
-        found = [run_sampler(alone.problem, alone, 1.0, method, start, progress).instances[0] for start in settings]
+        found = [run_sampler(alone, 1.0, method, start, progress).instances[0] for start in settings]
         best = max(found, key=lambda instance: instance.best)
         references = references.with_starts(index, graph, run, [instance.best for instance in found], best.solution)
         save_references(references, folder)

@@ -189,7 +189,7 @@ class Runner:
                 settings = dataclasses.replace(fitting, seed=seed)
 
                 report = functools.partial(progress, cell.method)
-                records.append(run_sampler(dataset.problem, dataset, PENALTY, method, settings, report))
+                records.append(run_sampler(dataset, PENALTY, method, settings, report))
         self.compile_s += sum(record.compile_s for record in records)
         run_s = sum(record.run_s for record in records)
         every = cell.settings.log_every_steps

@@ -41,7 +41,7 @@ class Stage:
         """Verified best objective of each instance; `progress` is called with the number of chain-steps done."""
         settings = dataclasses.replace(candidate.settings(self.settings), seed=seed)
         method = candidate.method(settings.batch_size)
-        return best_values(run_sampler(dataset.problem, dataset, self.penalty, method, settings, progress))
+        return best_values(run_sampler(dataset, self.penalty, method, settings, progress))
 
 
 # Compares the best settings of a search with the base sampler's defaults on the test instances.

@@ -16,7 +16,7 @@ from sl_discs.discs_plugin import borrowed, upstream
 from sl_discs.discs_plugin.base_sampler import BaseSampler, States
 from sl_discs.discs_plugin.fixes import chosen_fixes
 from sl_discs.discs_plugin.localized_sampler import LocalizedSampler
-from sl_discs.experiment.run import run_methods
+from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.instances.generators import IsingLattice
@@ -225,8 +225,8 @@ def test_samplers_of_discs_in_this_projects_runner(discs, name):
     method = build_method(fields, num_chains=4)
     dataset = load_dataset("mis", "er_density", "r-0.05", None, num_instances=1)
     settings = Settings(batch_size=4, chain_length=60, log_every_steps=20)
-    records = run_methods("mis", dataset, 1.0001, [method], settings, lambda *_: None)
-    assert records[name].instances[0].feasible and records[name].instances[0].best >= 40
+    [instance] = run_sampler(dataset, 1.0001, method, settings, lambda steps: None).instances
+    assert instance.feasible and instance.best >= 40
 
 
 def test_borrowed_samplers_pass_the_conformance_suite(discs):

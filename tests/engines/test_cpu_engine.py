@@ -113,7 +113,7 @@ def test_it_agrees_with_the_reference_on_benchmark_graphs(problem, graph_type, c
     found = {}
     for engine, seed in (("reference", 0), ("cpu", 1)):
         chosen = dataclasses.replace(settings, engine=engine, seed=seed)
-        found[engine] = run_sampler(problem, dataset, 1.0001, method, chosen, lambda steps: None)
+        found[engine] = run_sampler(dataset, 1.0001, method, chosen, lambda steps: None)
     assert found["cpu"].engine == "cpu" and found["reference"].engine == "reference"
     for trace in ("acceptance", "hops"):
         one, other = (getattr(found[engine], trace) for engine in ("reference", "cpu"))
@@ -137,7 +137,7 @@ def test_an_engine_that_cannot_run_the_sampler_is_refused():
         lambda: sl_discs.sample(problem, 1.0, 8, "chain", sampler="dhams", engine="cpu"),
         lambda: sl_discs.sample(problem, 1.0, 8, "localization", sampler="acs", engine="cpu"),
         lambda: run_sampler(
-            "mis", dataset, 1.0, build_method({"name": "rlsa"}, 2), Settings(engine="cpu"), lambda steps: None
+            dataset, 1.0, build_method({"name": "rlsa"}, 2), Settings(engine="cpu"), lambda steps: None
         ),
     ]
     for call in calls:

@@ -29,7 +29,7 @@ from sl_discs.experiment.checkpoint import (
     kind_of_run,
     notice_of_end,
 )
-from sl_discs.experiment.run import run_methods
+from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.files import only_run_in
 
@@ -38,10 +38,10 @@ SHORT_CALLS = dataclasses.replace(SETTINGS, checkpoint_every_s=0.0, instances_pe
 KIND = {"seed": 0}
 
 
-def play(settings=SHORT_CALLS, checkpoints=None, tell=lambda name, steps: None):
+def play(settings=SHORT_CALLS, checkpoints=None, tell=lambda steps: None):
     """Two methods on three graphs: four parts."""
     methods = [method("gwg"), method("sl_path_auxiliary", K=20)]
-    return run_methods("mis", random_dataset(3), 1.0001, methods, settings, tell, checkpoints)
+    return {one.name: run_sampler(random_dataset(3), 1.0001, one, settings, tell, checkpoints) for one in methods}
 
 
 def play_with_interruptions(folder, settings, meddle=lambda number: None):
@@ -50,7 +50,7 @@ def play_with_interruptions(folder, settings, meddle=lambda number: None):
         notice = Notice()
         left = iter(range(2 + number, -1, -1))
 
-        def tell(name, steps, notice=notice, left=left):
+        def tell(steps, notice=notice, left=left):
             notice.given = next(left, 0) == 0
 
         try:
@@ -82,7 +82,7 @@ def test_a_run_that_continues_says_so(tmp_path, short_calls, capsys):
     fresh = Checkpoints(tmp_path, kind, 0.0, Notice())
     left = iter([False] * 8)
 
-    def tell(name, steps):
+    def tell(steps):
         fresh.notice.given = next(left, True)
 
     with pytest.raises(Interrupted):
@@ -159,7 +159,7 @@ def test_native_loops_go_on_with_another_number_of_devices(monkeypatch, engine, 
     settings = dataclasses.replace(SETTINGS, engine=engine)
 
     def kind():
-        return kind_of_run({"model": {}, "samplers": {}}, [method("gwg")], settings, random_dataset(1), {})
+        return kind_of_run({"model": {}, "samplers": {}}, [method("gwg")], settings, random_dataset(1))
 
     before = kind()
     monkeypatch.setattr(jax, "local_devices", lambda: [None] * 7)

@@ -11,8 +11,8 @@ from test_run import SETTINGS, assert_equal, method, random_dataset
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import Checkpoints, Interrupted, Notice
-from sl_discs.experiment.monitor import EventsFile, Monitor, check_tensorboardx
-from sl_discs.experiment.run import run_methods
+from sl_discs.experiment.monitor import EventsFile, check_tensorboardx
+from sl_discs.experiment.run import run_sampler
 
 pytest.importorskip("tensorboardX", reason="tensorboardX is not installed: pip install -e '.[run]' in the clone")
 
@@ -68,16 +68,14 @@ def test_curves_are_those_of_the_record(tmp_path, short_calls):  # noqa: F811
     dataset = random_dataset(3)
     settings = dataclasses.replace(SETTINGS, instances_per_batch=2, checkpoint_every_s=0.0, engine="cpu")
 
-    def play(folder, checkpoints=None, tell=lambda name, steps: None):
-        monitor = folder and Monitor(folder, "host 1 of 2")
-        methods = [method("sl_gwg", K=20)]
-        return run_methods("mis", dataset, 1.0001, methods, settings, tell, checkpoints, monitor)["sl_gwg"]
+    def play(folder, checkpoints=None, tell=lambda steps: None):
+        return run_sampler(dataset, 1.0001, method("sl_gwg", K=20), settings, tell, checkpoints, folder)
 
     record = play(tmp_path / "whole")
     assert_equal(record, play(None))
     notice, calls = Notice(), []
 
-    def tell(name, steps):
+    def tell(steps):
         calls.append(steps)
         notice.given = len(calls) == 3
 
@@ -86,9 +84,7 @@ def test_curves_are_those_of_the_record(tmp_path, short_calls):  # noqa: F811
     play(tmp_path / "two", Checkpoints(tmp_path / "saved", KIND, 0.0, Notice()))
     estimates = []
     for number, members in enumerate((slice(0, 2), slice(2, 3))):
-        whole, two = (
-            read(tmp_path / run / "sl_gwg" / "host-1-of-2" / f"batch-{number}-of-2") for run in ("whole", "two")
-        )
+        whole, two = (read(tmp_path / run / f"batch-{number}-of-2") for run in ("whole", "two"))
         assert list(whole) == list(two) == [50, 100, 150, 200, 250]
         for k, (step, scalars) in enumerate(whole.items()):
             assert scalars.pop("chain_steps_per_s") > 0 and two[step].pop("chain_steps_per_s") > 0

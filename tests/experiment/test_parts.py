@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import importlib.util
 import os
 import signal
 import subprocess
@@ -11,12 +12,11 @@ from pathlib import Path
 
 import pytest
 from test_checkpoint import digests
-from test_run import SETTINGS, assert_equal, method, random_dataset
+from test_run import SETTINGS, assert_equal, method, play, random_dataset
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import RESUME_ME
 from sl_discs.experiment.parts import Part, join_records, keep_records, records_in
-from sl_discs.experiment.run import run_methods
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,8 +42,8 @@ def records_of(dataset, share):
     part = dataclasses.replace(dataset, graphs=graphs, index=index)
     # One instance after the other, so that all shares run the same program.
     settings = dataclasses.replace(SETTINGS, instances_per_batch=1)
-    records = run_methods("mis", part, 1.0001, [method("metropolis")], settings, lambda name, steps: None)
-    return records | {"the same again": records["metropolis"]}
+    record = play(part, method("metropolis"), settings)
+    return {"metropolis": record, "the same again": record}
 
 
 def test_shares_joined_are_the_whole(tmp_path):
@@ -131,8 +131,10 @@ def test_a_whole_run_and_two_parts(tmp_path, command, monkeypatch):
     """The same arrays, bit for bit; the part that ends last joins them."""
     monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path / "c"))
 
+    events = ["--events"] if importlib.util.find_spec("tensorboardX") else []
+
     def run(folder, part):
-        code, out, err = command("run", *arguments_of(tmp_path / folder, part, *SHORT))
+        code, out, err = command("run", *arguments_of(tmp_path / folder, part, *SHORT, *events))
         assert code == 0, err
         return out
 
@@ -140,6 +142,8 @@ def test_a_whole_run_and_two_parts(tmp_path, command, monkeypatch):
     assert run("2", "2/2") == "part 2 of 2: done; missing: 1\n" and not (tmp_path / "2" / "results.json").exists()
     first = run("2", "1/2")
     assert "5 instances" in first and "2 parts" in first
+    for curves in ("1/events/metropolis/batch-0-of-5", "2/events/metropolis/part-2-of-2/batch-0-of-3"):
+        assert (tmp_path / curves).is_dir() is bool(events)
     assert digests(tmp_path / "1") == digests(tmp_path / "2") and not (tmp_path / "2" / "parts").exists()
 
 

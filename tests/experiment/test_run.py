@@ -15,7 +15,7 @@ import pytest
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.batches import Layout, best_layout, padded_size, parse_layout, plan
-from sl_discs.experiment.run import run_methods, run_sampler
+from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings, Temperatures, settings_from
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
@@ -49,7 +49,7 @@ def method(name, **fields):
 
 
 def play(dataset, chosen, settings=SETTINGS):
-    return run_sampler(dataset.problem, dataset, 1.0001, chosen, settings, lambda steps: None)
+    return run_sampler(dataset, 1.0001, chosen, settings, lambda steps: None)
 
 
 def only(dataset, k):
@@ -181,7 +181,7 @@ def arrays_on(devices, localized, meshes):
         mesh, how = runs[name]
         every = 50 if name == "population" else 0
         settings = dataclasses.replace(SETTINGS, mesh="auto" if devices == 1 else mesh, resample_every=every)
-        record = run_sampler("mis", random_dataset(5), 1.0001, how, settings, lambda steps: None)
+        record = run_sampler(random_dataset(5), 1.0001, how, settings, lambda steps: None)
         arrays |= {
             f"{name} trajectory": record.trajectory,
             f"{name} acceptance": record.acceptance,
@@ -198,8 +198,7 @@ def test_small_problems_are_solved(problem, name):
     settings = dataclasses.replace(SETTINGS, chain_length=1_000, engine="auto")
     methods = [method(name), method("sl_" + name, K=50)]
     sign = graph_kind(problem).sign
-    records = run_methods(problem, dataset, 1.0001, methods, settings, lambda name, steps: None)
-    for record in records.values():
+    for record in (play(dataset, chosen, settings) for chosen in methods):
         for graph, instance in zip(dataset.graphs, record.instances, strict=True):
             assert instance.feasible and instance.best == optimum(problem, graph)
             assert sign * instance.best >= sign * max(
@@ -240,7 +239,7 @@ def test_a_tail_after_the_last_logged_step_is_played():
     dataset = random_dataset(1)
     settings = dataclasses.replace(SETTINGS, chain_length=230, engine="cpu")
     done = []
-    record = run_sampler("mis", dataset, 1.0001, method("metropolis"), settings, done.append)
+    record = run_sampler(dataset, 1.0001, method("metropolis"), settings, done.append)
     assert record.trajectory.shape == (4, 1)
     assert sum(done) == 230 * 8
 

@@ -165,7 +165,7 @@ def test_only_generated_cuts_take_references(tmp_path, graph, empty):
         assert describe(given, tmp_path) is None
 
 
-def play_at_random(problem, dataset, penalty, method, settings, progress):
+def play_at_random(dataset, penalty, method, settings, progress):
     """In the place of `run_sampler`: a partition that depends on the seed and the graph."""
     (graph,), (index,) = dataset.graphs, dataset.index
     solution = np.random.default_rng([settings.seed, index]).integers(2, size=graph.num_nodes, dtype=np.int8)

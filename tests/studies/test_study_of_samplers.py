@@ -38,9 +38,9 @@ def test_temperatures_are_chosen_on_other_graphs_than_those_that_are_measured(tm
     played = []
     run = samplers.run_sampler
 
-    def spy(problem, dataset: Dataset, *rest):
+    def spy(dataset: Dataset, *rest):
         played.append([graph.num_nodes for graph in dataset.graphs])
-        return run(problem, dataset, *rest)
+        return run(dataset, *rest)
 
     monkeypatch.setattr(samplers, "run_sampler", spy)
     size = samplers.Size(("mis-paths",), 400, 0.001, 4, tuning=1, graphs=2, draws=8, seeds=2)
