@@ -39,7 +39,7 @@ class Program(NamedTuple):
 
     Attributes:
       temperature: [T], or [T, B] with a temperature for each chain of an instance; anything whose slices are arrays,
-        such as `experiment.annealing.Temperatures`, which computes them on request. A temperature may be
+        such as `experiment.settings.Temperatures`, which computes them on request. A temperature may be
         infinite. Those of shape [T, B], and all of samplers that try one site a step, are requested in the call that
         runs their steps, and may change until then.
       levels: of localization, leaves [K]; None without it.

@@ -32,75 +32,34 @@ _BLOCK = 1 << 16
 
 @dataclasses.dataclass(frozen=True)
 class Temperatures:
-    """Temperature of each step, a sequence of float32 [T] that is indexed like an array.
+    """Temperature of each step of a run, a sequence of float32 [T] that is indexed like an array.
 
-    Temperatures are computed on request, so chains of any length take no memory for them.
+    Temperatures are computed on request, so chains of any length take no memory for them. Those of `exp_decay` are
+    init_temperature decay_rate^(step/T), but never below final_temperature, which is thus only a floor.
 
-    Attributes:
-      schedule: as `Settings.t_schedule`; of `exp_decay` it is initial decay_rate^(step/T), but never below final,
-        which is thus only a floor, reached if initial decay_rate is below it.
-      chain_length: T.
-      initial: temperature at step 0.
-      final: last temperature or floor.
-      decay_rate: for `exp_decay`.
-      every: number of consecutive steps that share the temperature of the first of them; 1 is DISCS's schedule.
-      reheats: how often the schedule, having come to its end, goes back and cools again (Li and Zhang, Reheated
-        gradient-based discrete sampling for combinatorial optimization, TMLR 2025), always at the same rate per step.
-        The paper goes back when the objective stalls; here the positions are fixed, as a schedule is known before
-        the run.
-      reheat_from: position in the schedule to which it goes back, from 0 (its start) to below 1.
-
-    Raises:
-      InputError: an unknown schedule, a temperature that is not positive, or a rate or length out of range.
+    Reheating (Li and Zhang, Reheated gradient-based discrete sampling for combinatorial optimization, TMLR 2025) goes
+    back in the schedule when it has come to its end, and cools again at the same rate per step. The paper goes back
+    when the objective stalls; here the positions are fixed, as a schedule is known before the run.
     """
 
-    schedule: str | tuple[float, ...]
-    chain_length: int
-    initial: float
-    final: float
-    decay_rate: float
-    every: int = 1
-    reheats: int = 0
-    reheat_from: float = 0.5
-
-    def __post_init__(self):
-        if isinstance(self.schedule, tuple):
-            try:
-                table = np.asarray(self.schedule, np.float64)
-            except (TypeError, ValueError):  # not of numbers
-                table = np.empty(0)
-            if not (table.ndim == 1 and len(table) and (np.isfinite(table) & (table > 0)).all()):
-                raise InputError(
-                    "config.experiment.t_schedule: a tuple of temperatures holds what is not a number above 0, or "
-                    "nothing"
-                )
-        elif self.schedule not in SCHEDULES:
-            raise InputError(f"config.experiment.t_schedule is {self.schedule!r}; known: {', '.join(SCHEDULES)}")
-        _check(self.chain_length >= 1, "chain_length", self.chain_length, "at least 1")
-        for name, value in (("init_temperature", self.initial), ("final_temperature", self.final)):
-            # Energies are divided by it, in single precision.
-            _check(1e-30 <= value <= 1e30, name, value, "a number from 1e-30 to 1e30")
-        _check(0 < self.decay_rate <= 1, "decay_rate", self.decay_rate, "a number in (0, 1]")
-        _check(0 <= self.reheats < self.chain_length, "reheats", self.reheats, "0 to below chain_length")
-        if self.reheats and self.schedule not in ("linear", "exp_decay"):
-            raise InputError("config.experiment.reheats is only for t_schedule linear and exp_decay; set it to 0")
-        _check(0 <= self.reheat_from < 1, "reheat_from", self.reheat_from, "a number in [0, 1)")
+    settings: Settings
 
     def __len__(self) -> int:
-        return self.chain_length
+        return self.settings.chain_length
 
     def __getitem__(self, places) -> Float32[np.ndarray, "*S"]:
         """Temperatures at positions from 0 on: a number, an array of them, or a slice."""
         if not isinstance(places, slice):
-            return self._at(np.asarray(range(self.chain_length)[places] if np.ndim(places) == 0 else places))
-        steps = range(self.chain_length)[places]
-        if self.every > 1 and steps.step == 1 and len(steps):
+            return self._at(np.asarray(range(len(self))[places] if np.ndim(places) == 0 else places))
+        steps = range(len(self))[places]
+        every = self.settings.anneal_every
+        if every > 1 and steps.step == 1 and len(steps):
             # Each temperature is computed once.
-            first = steps.start // self.every
-            counts = np.full((steps.stop - 1) // self.every + 1 - first, self.every)
-            counts[0] -= steps.start - first * self.every
+            first = steps.start // every
+            counts = np.full((steps.stop - 1) // every + 1 - first, every)
+            counts[0] -= steps.start - first * every
             counts[-1] -= counts.sum() - len(steps)
-            return np.repeat(self._at((first + np.arange(len(counts))) * self.every), counts)
+            return np.repeat(self._at((first + np.arange(len(counts))) * every), counts)
         found = np.empty(len(steps), np.float32)
         for begin in range(0, len(steps), _BLOCK):
             block = steps[begin : begin + _BLOCK]
@@ -112,26 +71,28 @@ class Temperatures:
 
     def position(self, part: np.ndarray | np.floating) -> np.ndarray | np.floating:
         """The position in the schedule after this part of the chain, both from 0 to 1."""
-        if not self.reheats:
+        reheats, start = self.settings.reheats, self.settings.reheat_from
+        if not reheats:
             return part
-        again = 1 - self.reheat_from
-        later = part * (1 + self.reheats * again) - 1
+        again = 1 - start
+        later = part * (1 + reheats * again) - 1
         # Rounding must not add a reheating at the end.
         done = np.maximum(np.ceil(later / again - 1e-9), 1) - 1
-        return np.where(later <= 0, 1 + later, self.reheat_from + later - done * again)
+        return np.where(later <= 0, 1 + later, start + later - done * again)
 
     def _at(self, places: np.ndarray) -> Float32[np.ndarray, "*S"]:
-        places = places // self.every * self.every
-        part = self.position((places + 1) / self.chain_length)
-        if isinstance(self.schedule, tuple):
-            steps = np.rint(part * self.chain_length).astype(np.int64) - 1
-            values = np.asarray(self.schedule)[np.maximum(steps, 0) * len(self.schedule) // self.chain_length]
-        elif self.schedule == "constant":
-            values = np.full(part.shape, self.initial)
-        elif self.schedule == "linear":
-            values = self.initial + (self.final - self.initial) * part
+        given, length = self.settings, len(self)
+        schedule, initial, final = given.t_schedule, given.init_temperature, given.final_temperature
+        part = self.position((places // given.anneal_every * given.anneal_every + 1) / length)
+        if isinstance(schedule, tuple):
+            steps = np.rint(part * length).astype(np.int64) - 1
+            values = np.asarray(schedule)[np.maximum(steps, 0) * len(schedule) // length]
+        elif schedule == "constant":
+            values = np.full(part.shape, initial)
+        elif schedule == "linear":
+            values = initial + (final - initial) * part
         else:
-            values = np.maximum(self.initial * self.decay_rate**part, self.final)
+            values = np.maximum(initial * given.decay_rate**part, final)
         return np.asarray(values, np.float32)
 
 
@@ -174,7 +135,7 @@ class Settings:
       anneal_every: number of consecutive steps with the same temperature; 1 is DISCS's schedule.
       reheats: how often `linear` or `exp_decay` goes back and cools again, all within chain_length; 0: DISCS's.
       reheat_from: position in the schedule to which it goes back, from 0 (its start) to below 1 (its end).
-      resample_every: steps between two resamplings of an instance's chains, see `experiment.population`; a multiple
+      resample_every: steps between two resamplings of an instance's chains, see `experiment.chains`; a multiple
         of log_every_steps, or 0 for independent chains.
       resample_strength: exponent of a resampling's weights; 1 is population annealing, more is greedier.
       log_every_steps: steps between logged ones.
@@ -246,22 +207,35 @@ class Settings:
         if self.engine not in ENGINES:
             raise InputError(f"config.experiment.engine is {self.engine!r}; known: {', '.join(ENGINES)}")
         parse_layout(self.mesh)
-        self.temperatures()
+        self._check_annealing()
         if self.t_schedule == "constant":
             object.__setattr__(self, "final_temperature", self.init_temperature)
 
+    def _check_annealing(self) -> None:
+        if isinstance(self.t_schedule, tuple):
+            try:
+                table = np.asarray(self.t_schedule, np.float64)
+            except (TypeError, ValueError):  # not of numbers
+                table = np.empty(0)
+            if not (table.ndim == 1 and len(table) and (np.isfinite(table) & (table > 0)).all()):
+                raise InputError(
+                    "config.experiment.t_schedule: a tuple of temperatures holds what is not a number above 0, or "
+                    "nothing"
+                )
+        elif self.t_schedule not in SCHEDULES:
+            raise InputError(f"config.experiment.t_schedule is {self.t_schedule!r}; known: {', '.join(SCHEDULES)}")
+        for name in ("init_temperature", "final_temperature"):
+            # Energies are divided by it, in single precision.
+            _check(1e-30 <= getattr(self, name) <= 1e30, name, getattr(self, name), "a number from 1e-30 to 1e30")
+        _check(0 < self.decay_rate <= 1, "decay_rate", self.decay_rate, "a number in (0, 1]")
+        _check(0 <= self.reheats < self.chain_length, "reheats", self.reheats, "0 to below chain_length")
+        if self.reheats and self.t_schedule not in ("linear", "exp_decay"):
+            raise InputError("config.experiment.reheats is only for t_schedule linear and exp_decay; set it to 0")
+        _check(0 <= self.reheat_from < 1, "reheat_from", self.reheat_from, "a number in [0, 1)")
+
     def temperatures(self) -> Temperatures:
         """The temperatures of steps 1..T."""
-        return Temperatures(
-            self.t_schedule,
-            self.chain_length,
-            self.init_temperature,
-            self.final_temperature,
-            self.decay_rate,
-            self.anneal_every,
-            self.reheats,
-            self.reheat_from,
-        )
+        return Temperatures(self)
 
 
 def experiment_config(**fields: Any) -> config_dict.ConfigDict:

@@ -106,7 +106,7 @@ class TimedTemperatures(Temperatures):
         if self.plans:
             earlier = self.plans[-_RECENT:][0]
             behind, pace = float(self._behind(done)), max(earlier.left - left, 1e-9) / (done - earlier.done)
-        fitting = min(max(left / pace, 1.0), max(self.chain_length - done, 1))
+        fitting = min(max(left / pace, 1.0), max(len(self) - done, 1))
         self.plans.append(Plan(done, left, behind, (1 - behind) / fitting))
         return left <= 0
 
@@ -119,7 +119,7 @@ class TimedTemperatures(Temperatures):
         return np.minimum(behind[place] + (steps - done[place]) * rate[place], 1.0)
 
     def position(self, part: np.ndarray | np.floating) -> np.ndarray | np.floating:
-        return self._behind(part * self.chain_length)
+        return self._behind(part * len(self))
 
 
 class Watcher:

@@ -405,8 +405,7 @@ class Search:
         temperatures = self.settings.temperatures()
         timed = None
         if left is not None and annealer.timed and annealer.pace is not None:
-            schedule = {field.name: getattr(temperatures, field.name) for field in dataclasses.fields(temperatures)}
-            temperatures = timed = TimedTemperatures(**schedule, left=left, pace=annealer.pace)
+            temperatures = timed = TimedTemperatures(self.settings, left=left, pace=annealer.pace)
             timed.plan(0)
 
         def watch(done: int, best: Best) -> bool:

@@ -16,7 +16,7 @@ import pytest
 from sl_discs.errors import InputError
 from sl_discs.experiment.batches import Layout, best_layout, padded_size, parse_layout, plan
 from sl_discs.experiment.run import run_sampler
-from sl_discs.experiment.settings import Settings, Temperatures, settings_from
+from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import build_method
@@ -268,34 +268,41 @@ def test_the_posterior_mean_of_a_level_does_not_depend_on_where_it_is_cut():
         np.testing.assert_array_equal(one.solution, other.solution)
 
 
+def cooled(schedule, length, **fields):
+    """Temperatures that fall from 1 to 0.2, or by a factor of 0.01."""
+    fields = {"final_temperature": 0.2 if schedule == "linear" else 1e-4, "decay_rate": 0.01} | fields
+    return Settings(t_schedule=schedule, chain_length=length, log_every_steps=1, **fields).temperatures()
+
+
 def test_temperatures():
-    np.testing.assert_allclose(Temperatures("constant", 4, 0.5, 0.1, 0.1), [0.5] * 4)
-    np.testing.assert_allclose(Temperatures("linear", 4, 1.0, 0.2, 0.1), [0.8, 0.6, 0.4, 0.2])
-    np.testing.assert_allclose(Temperatures("exp_decay", 2, 1.0, 1e-4, 0.01), [0.1, 0.01])
-    np.testing.assert_allclose(Temperatures("linear", 4, 1.0, 0.2, 0.1, every=3), [0.8, 0.8, 0.8, 0.2])
-    np.testing.assert_allclose(Temperatures("exp_decay", 2, 1.0, 0.05, 0.01), [0.1, 0.05])
-    long, whole = Temperatures("exp_decay", 10**12, 2.0, 1e-4, 0.01), Temperatures("linear", 200_001, 2.0, 0.1, 1.0)
-    assert len(long) == 10**12 and long[-1] == np.float32(0.02) and long[10**6 : 10**6 + 3].shape == (3,)
+    np.testing.assert_allclose(cooled("constant", 4, init_temperature=0.5), [0.5] * 4)
+    np.testing.assert_allclose(cooled("linear", 4), [0.8, 0.6, 0.4, 0.2])
+    np.testing.assert_allclose(cooled("exp_decay", 2), [0.1, 0.01])
+    np.testing.assert_allclose(cooled("linear", 4, anneal_every=3), [0.8, 0.8, 0.8, 0.2])
+    np.testing.assert_allclose(cooled("exp_decay", 2, final_temperature=0.05), [0.1, 0.05])
+    long, whole = (
+        cooled("exp_decay", 2 * 10**9, init_temperature=2.0),
+        cooled("linear", 200_001, init_temperature=2.0),
+    )
+    assert len(long) == 2 * 10**9 and long[-1] == np.float32(0.02) and long[10**6 : 10**6 + 3].shape == (3,)
     np.testing.assert_array_equal(np.asarray(whole)[65_530:140_000:7], whole[65_530:140_000:7])
     np.testing.assert_array_equal(whole[np.array([0, 200_000])], [whole[0], whole[-1]])
-    again = Temperatures("linear", 8, 1.0, 0.2, 0.1, reheats=2, reheat_from=0.5)
+    again = cooled("linear", 8, reheats=2)
     np.testing.assert_allclose(again, [0.8, 0.6, 0.4, 0.2, 0.4, 0.2, 0.4, 0.2], rtol=1e-6)
-    whole = Temperatures("exp_decay", 4, 1.0, 1e-4, 0.01, reheats=1, reheat_from=0.0)
-    np.testing.assert_allclose(whole, [0.1, 0.01, 0.1, 0.01], rtol=1e-6)
-    long = np.asarray(Temperatures("exp_decay", 9_999, 1.0, 1e-4, 0.01, reheats=6, reheat_from=0.3))
+    np.testing.assert_allclose(cooled("exp_decay", 4, reheats=1, reheat_from=0.0), [0.1, 0.01, 0.1, 0.01], rtol=1e-6)
+    long = np.asarray(cooled("exp_decay", 9_999, reheats=6, reheat_from=0.3))
     assert long[-1] == np.float32(0.01) and (np.diff(long) > 0).sum() == 6
     assert long[1:][np.diff(long) > 0].max() <= 0.01**0.3
     for bad in (
-        ("linear", 4, 1, 1, 0.5, 1, 4),
-        ("linear", 4, 1, 1, 0.5, 1, 1, 1.0),
-        ("constant", 4, 1, 1, 0.5, 1, 1),
-        ("cosine", 4, 1, 1, 0.5),
-        ("linear", 0, 1, 1, 0.5),
-        ("linear", 4, 0, 1, 0.5),
-        ("exp_decay", 4, 1, 1, 2),
+        {"schedule": "linear", "reheats": 4},
+        {"schedule": "linear", "reheats": 1, "reheat_from": 1.0},
+        {"schedule": "constant", "reheats": 1},
+        {"schedule": "cosine"},
+        {"schedule": "linear", "init_temperature": 0.0},
+        {"schedule": "exp_decay", "decay_rate": 2.0},
     ):
         with pytest.raises(InputError, match=r"config\.experiment"):
-            Temperatures(*bad)
+            cooled(length=4, **bad)
 
 
 def test_padding_and_batches():

@@ -13,6 +13,7 @@ from enumerated import optimum
 
 import sl_discs
 from sl_discs import InputError
+from sl_discs.experiment.settings import Settings
 from sl_discs.models.terms import Coefficients
 from sl_discs.solving.annealing import given_annealing, objective_of, temperature_range
 from sl_discs.solving.options import check_options
@@ -194,9 +195,8 @@ def test_one_round_of_fixed_length_fills_the_time_where_the_rate_is_known(pace):
 def test_temperatures_follow_the_time(pace):
     """Chains are cold when the time is over, whatever rate was expected, though it falls to a third on the way."""
     now, limit = 0.0, 10.0
-    temperatures = TimedTemperatures(
-        "exp_decay", int(2 * limit / pace), 1.0, 0.01, 0.01, 5, left=lambda: limit - now, pace=pace
-    )
+    settings = Settings(chain_length=int(2 * limit / pace), final_temperature=0.01, decay_rate=0.01, anneal_every=5)
+    temperatures = TimedTemperatures(settings, left=lambda: limit - now, pace=pace)
     done, over = 0, temperatures.plan(0)
     while not over and done < len(temperatures):
         steps = min(503, len(temperatures) - done)
