@@ -7,7 +7,6 @@ machine that sees the run's folder. A part keeps its checkpoints, and its record
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +17,9 @@ import numpy as np
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import DIVISION
 from sl_discs.experiment.record import ARRAYS, InstanceRecord, SamplerRecord
-from sl_discs.files import Damaged, differences, read_json, read_npz, save_npz, write_atomically, write_json
+from sl_discs.files import differences, read_document, write_document
+
+_RECORDS, _FORMAT = "records.npz", "sl_discs records 1"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,31 +80,13 @@ class Part:
 
 def keep_records(folder: Path, kind: dict[str, Any], samplers: dict[str, SamplerRecord]) -> None:
     """Saves the records of a part that is done, with the identity of its run (`kind_of_run`)."""
-    write_json(folder / "done.json", kind)
     arrays: dict[str, Any] = {}
     values = {name: dataclasses.asdict(sampler) for name, sampler in samplers.items()}
     for number, fields in enumerate(values.values()):
         arrays |= {f"{number}/{name}": fields.pop(name) for name in ARRAYS}
         solutions = [instance.pop("solution") for instance in fields["instances"]]
-        arrays[f"{number}/solutions"] = np.concatenate(solutions)
-        for instance, solution in zip(fields["instances"], solutions, strict=True):
-            instance["size"] = len(solution)
-    text = json.dumps(values, default=lambda value: value.item())
-    arrays["plain"] = np.frombuffer(text.encode(), np.uint8)
-    write_atomically(folder / "records.npz", lambda file: save_npz(file, arrays))
-
-
-def _kept_records(path: Path) -> dict[str, SamplerRecord]:
-    arrays = read_npz(path)
-    samplers = {}
-    for number, (name, fields) in enumerate(json.loads(arrays["plain"].tobytes()).items()):
-        ends = np.cumsum([instance.pop("size") for instance in fields["instances"]])
-        solutions = np.split(arrays[f"{number}/solutions"], ends[:-1])
-        instances = zip(fields["instances"], solutions, strict=True)
-        fields |= {field: arrays[f"{number}/{field}"] for field in ARRAYS}
-        fields["instances"] = [InstanceRecord(**one, solution=solution) for one, solution in instances]
-        samplers[name] = SamplerRecord(**fields)
-    return samplers
+        arrays |= {f"{number}/solutions": np.concatenate(solutions), f"{number}/sizes": list(map(len, solutions))}
+    write_document(folder / _RECORDS, _FORMAT, arrays, {"kind": kind, "samplers": values})
 
 
 def records_in(folder: Path, kind: dict[str, Any], *, whole: bool = True) -> dict[str, SamplerRecord] | None:
@@ -111,18 +94,25 @@ def records_in(folder: Path, kind: dict[str, Any], *, whole: bool = True) -> dic
 
     `kind` identifies a part of the run: unless `whole`, another one, which has other instances.
     """
-    if not (folder / "records.npz").exists():
+    if not (folder / _RECORDS).exists():
         return None
     try:
-        found = read_json(folder / "done.json") or {}
-    except Damaged:
-        found = {}
-    differs = differences(_identity(kind, whole), _identity(found, whole))
+        arrays, values = read_document(folder / _RECORDS, _FORMAT)
+    except ValueError as error:
+        raise InputError(f"{folder}: the records of this part cannot be read ({error}); remove the folder") from None
+    differs = differences(_identity(kind, whole), _identity(values["kind"], whole))
     if differs:
         raise InputError(
             f"{folder}: a part of another run: {'; '.join(differs)}; give another save_root, or remove the folder"
         )
-    return _kept_records(folder / "records.npz")
+    samplers = {}
+    for number, (name, fields) in enumerate(values["samplers"].items()):
+        solutions = np.split(arrays[f"{number}/solutions"], np.cumsum(arrays[f"{number}/sizes"])[:-1])
+        instances = zip(fields["instances"], solutions, strict=True)
+        fields |= {field: arrays[f"{number}/{field}"] for field in ARRAYS}
+        fields["instances"] = [InstanceRecord(**one, solution=solution) for one, solution in instances]
+        samplers[name] = SamplerRecord(**fields)
+    return samplers
 
 
 def _identity(kind: dict[str, Any], whole: bool) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from test_checkpoint import digests
 from test_run import SETTINGS, assert_equal, method, play, random_dataset
@@ -79,9 +80,10 @@ def test_only_parts_of_the_same_run_are_joined(tmp_path):
         Part(2, 2).others(tmp_path, kind(seed=1, index=(2,)))
     with pytest.raises(InputError, match=r"graphs.index \[0, 1\] there, \[0, 2\] here"):
         records_in(folder, kind(index=(0, 2)))
-    (folder / "done.json").write_text("{")
-    with pytest.raises(InputError, match="a part of another run"):
-        records_in(folder, kind())
+    for damage in (lambda path: path.write_bytes(b"PK"), lambda path: np.savez(path, x=np.ones(2))):
+        damage(folder / "records.npz")
+        with pytest.raises(InputError, match=r"the records of this part cannot be read .*; remove the folder"):
+            records_in(folder, kind())
 
 
 def test_another_number_of_parts_is_refused(tmp_path):
