@@ -23,7 +23,7 @@ from sl_discs.commands.problem_file import read_with_progress
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import write_archive, write_forms
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.instances.formats import READERS
+from sl_discs.instances.formats import READERS, SUFFIXES
 from sl_discs.instances.graph import Graph, complement
 from sl_discs.instances.graph_files import write_dimacs, write_rudy
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
@@ -43,15 +43,7 @@ define.string(
 )
 define.boolean("complement", False, "Write the complement graph.")
 
-_SUFFIXES = {
-    ".npz": "npz",
-    ".clq": "dimacs",
-    ".col": "dimacs",
-    ".dimacs": "dimacs",
-    ".rudy": "rudy",
-    ".mc": "rudy",
-    ".txt": "rudy",
-}
+_SUFFIXES = SUFFIXES | {".npz": "npz", ".txt": "rudy"}
 _WRITERS = {"rudy": write_rudy, "dimacs": write_dimacs}
 
 
@@ -87,7 +79,7 @@ def _target_format(target: str) -> str:
     if to is None:
         raise InputError(f"{target}: no format is known for {suffix or 'a name without suffix'!r}; give --to=FORMAT")
     if to not in ("npz", *_WRITERS):
-        raise InputError(f"--to={to}: cannot be written; choose one of {', '.join(('npz', *_WRITERS))}")
+        raise InputError(f"{target}: {to} cannot be written; give --to={' or --to='.join(('npz', *_WRITERS))}")
     return to
 
 

@@ -72,7 +72,7 @@ READERS: dict[str, Callable[[Source, str | None], Sequence[tuple[Any, Sequence[H
 }
 # By the word after `p` in a first line without comments, and by suffix.
 _TAGS = {b"cnf": "cnf", b"qubo": "qbsolv"} | dict.fromkeys([b"edge", b"edges", b"col", b"clq"], "dimacs")
-_SUFFIXES = {
+SUFFIXES = {
     suffix: format
     for format, suffixes in {
         "rudy": ".rudy .mc",
@@ -162,7 +162,7 @@ def recognise(source: Source, problem: str | None) -> str:
     A zip archive is `npz`; `%%MatrixMarket` starts `matrix_market`; a line `p cnf`, `p qubo`, `p edge`, `p edges`,
     `p col` or `p clq` identifies `cnf`, `qbsolv` or `dimacs`; a comment `# vartype=` identifies `coo`; a brace starts
     `node_link`, and `graph [` starts `gml`, after comments and lines about the file. Without such a
-    tag the suffix of the file's name counts, if it is one of `_SUFFIXES`; otherwise a first line of one whole number
+    tag the suffix of the file's name counts, if it is one of `SUFFIXES`; otherwise a first line of one whole number
     is `bqp`, and these remain, where comments (`#`, `%`) are no lines:
 
     - `rudy`, if the first line is a header `n m` or `n m 0` and m lines of edges follow;
@@ -188,8 +188,8 @@ def recognise(source: Source, problem: str | None) -> str:
         return "node_link"
     if _GML.match(source.head):
         return "gml"
-    if source.suffix in _SUFFIXES:
-        return _SUFFIXES[source.suffix]
+    if source.suffix in SUFFIXES:
+        return SUFFIXES[source.suffix]
     rows = [words for words in map(bytes.split, source.head.split(b"\n")) if words and words[0][0] not in b"#%"]
     if not rows:
         raise InputError(f"{source.path}: only comments at its start; is it one of the formats? Say with --format")
