@@ -37,9 +37,9 @@ from sl_discs.localization.method import Method
 # The identity of a run: everything that its results depend on, with which checkpoints and results must agree.
 
 # Fields of `Settings` that affect neither the results of a run nor its division into parts.
-_FREE = ("save_root", "threads", "checkpoint_every_s", "events", "memory_gib")
+FREE = ("save_root", "threads", "checkpoint_every_s", "events", "memory_gib")
 # Those of a run on graphs, which measures no effective sample sizes.
-_FREE_ON_GRAPHS = (*_FREE, "ess_ratio")
+FREE_ON_GRAPHS = (*FREE, "ess_ratio")
 # Fields that affect only the division.
 DIVISION = ("instances_per_batch", "use_devices", "mesh")
 
@@ -51,7 +51,7 @@ def kind_of_run(
     engines = {method.name: choose_engine(settings.engine, method.sampler)[0].name for method in methods}
     kind = {
         "experiment": {
-            name: value for name, value in dataclasses.asdict(settings).items() if name not in _FREE_ON_GRAPHS
+            name: value for name, value in dataclasses.asdict(settings).items() if name not in FREE_ON_GRAPHS
         },
         "model": dict(config["model"]),
         "samplers": dict(config["samplers"]),
@@ -95,7 +95,7 @@ def check_finished(folder: Path, config: Mapping[str, Any], dataset: str) -> Non
 
 def _numbers(config: dict[str, Any]) -> dict[str, Any]:
     """A config without the fields of the experiment that do not affect results."""
-    free = (*(_FREE if config["model"]["name"] == "ising" else _FREE_ON_GRAPHS), *DIVISION)
+    free = (*(FREE if config["model"]["name"] == "ising" else FREE_ON_GRAPHS), *DIVISION)
     return config | {"experiment": {name: value for name, value in config["experiment"].items() if name not in free}}
 
 

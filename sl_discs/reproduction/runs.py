@@ -16,6 +16,7 @@ import jax
 import numpy as np
 
 from sl_discs.engines.registry import choose_engine
+from sl_discs.experiment.checkpoint import DIVISION, FREE_ON_GRAPHS
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import commit
@@ -32,11 +33,8 @@ from sl_discs.version import __version__
 # A cell with other settings, graphs, seeds, engine or package version has another name, so cells are never confused,
 # and the same cell is found again whichever table needs it.
 
-# Fields of `Settings` that only affect speed, memory, or the location of results.
-_WITHOUT_EFFECT = {
-    "save_root", "seed", "num_instances", "first_instance", "instance_stride", "instances_per_batch", "use_devices",
-    "mesh", "threads", "checkpoint_every_s", "events", "memory_gib", "ess_ratio",
-}  # fmt: skip
+# Fields of `Settings` that do not affect a cell's numbers, or that are among them in another form.
+_LEFT_OUT = {*FREE_ON_GRAPHS, *DIVISION, "seed", "num_instances", "first_instance", "instance_stride"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,9 +78,7 @@ def _references(dataset: Dataset) -> np.ndarray:
 
 def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
     """Everything that a cell's numbers depend on, as plain values."""
-    settings = {
-        name: value for name, value in dataclasses.asdict(cell.settings).items() if name not in _WITHOUT_EFFECT
-    }
+    settings = {name: value for name, value in dataclasses.asdict(cell.settings).items() if name not in _LEFT_OUT}
     if not cell.settings.reheats:
         # As in cells that ran before there was reheating.
         del settings["reheats"], settings["reheat_from"]
