@@ -140,11 +140,7 @@ def read_problems(
     read_s = time.perf_counter() - begin
     if time_limit is not None and read_s > time_limit >= expected_s:
         warn(f"reading took {read_s:.1f} s, which --time_limit={time_limit:g} does not count")
-    return [_read(one, kind, penalty, colors, weights) for one in instances], read_s
-
-
-def _read(one: Instance, kind: str | None, penalty: float | None, colors: int | None, weights: bool) -> Read:
-    return Read(problem_of(one, kind, penalty, colors, weights), _given(one, weights))
+    return [Read(problem_of(one, kind, penalty, colors, weights), _given(one, weights)) for one in instances], read_s
 
 
 def _given(instance: Instance, of_nodes: bool) -> tuple[tuple[str, str], ...]:

@@ -36,12 +36,6 @@ def define_flags(own: flags.FlagValues) -> None:
     )
 
 
-def split_arguments(argv: list[str]) -> tuple[list[str], list[str]]:
-    """A command's own arguments, and those after `--`, which are for the runs that it starts."""
-    place = argv.index("--") if "--" in argv else len(argv)
-    return argv[:place], argv[place + 1 :]
-
-
 def add_working_directory() -> None:
     """Makes `discs` importable if the working directory is a checkout of it."""
     if Path("discs").is_dir() and "" not in sys.path:

@@ -221,11 +221,7 @@ class Generator:
 
     def draw(self, data_seed: int, index: int) -> Graph:
         """Graph number `index` of this dataset under `data_seed` (both non-negative)."""
-        return self.sample(_numbers(self.stream, data_seed, index), self.name_of(index))
-
-    def name_of(self, index: int) -> str:
-        """The name of graph number `index` in results."""
-        return f"{self.stream}/{index}"
+        return self.sample(_numbers(self.stream, data_seed, index), f"{self.stream}/{index}")
 
 
 def _numbers(stream: str, data_seed: int, index: int) -> np.random.Generator:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import re
 import runpy
@@ -19,7 +18,7 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.record import Spread, best_values, half_width
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings, settings_from
-from sl_discs.files import parse_json, write_atomically
+from sl_discs.files import parse_json, write_json
 from sl_discs.instances.dataset import Dataset, find_family, load_dataset
 from sl_discs.localization.method import build_method
 from sl_discs.sweeps.sweep_file import find_config
@@ -188,8 +187,7 @@ def folder_of(root: str | os.PathLike, dataset: Dataset) -> Path:
 def write_tuned(path: str | os.PathLike, candidate: Candidate, search: dict[str, Any]) -> Path:
     """Writes settings with the record of their search."""
     record = {"sampler": candidate.sampler, "experiment": candidate.experiment, "search": search}
-    text = json.dumps(record, indent=1) + "\n"
-    return write_atomically(Path(path), lambda file: file.write(text.encode()))
+    return write_json(Path(path), record)
 
 
 def read_tuned(path: str | os.PathLike, settings: Settings | None = None) -> Candidate:
