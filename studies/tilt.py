@@ -73,10 +73,7 @@ class _Watch:
         self.reached = np.full(len(references), np.inf)
         self._references = references
 
-    def recall(self, every, trace) -> None:
-        raise NotImplementedError("this study has no checkpoints")
-
-    def add(self, every, trace, chains, seconds) -> None:
+    def __call__(self, every, trace, chains, seconds) -> None:
         best = np.asarray(chains.states.best.value).max(axis=1)
         self.reached[(best >= self._references) & np.isinf(self.reached)] = chains.done
         found = contractions(chains, (slice(None), slice(None)))

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -289,15 +289,9 @@ class Chains:
         self.run_s += time.perf_counter() - begin - compile_s
 
 
-@runtime_checkable
-class Recorder(Protocol):
-    """Receives the records of the calls of `anneal`; see `monitor.Curves`."""
-
-    def recall(self, every: int, trace: Trace) -> None:
-        """Receives the record of a call from before the run was interrupted."""
-
-    def add(self, every: int, trace: Trace, chains: Chains, seconds: float) -> None:
-        """Receives the record of the latest call, whose intervals had `every` steps, and which took `seconds`."""
+# Receives the record of a call of `anneal`, whose intervals had so many steps, the chains after it, and its seconds;
+# None for a call from before the run was interrupted, when the chains have gone on since.
+Recorder = Callable[[int, Trace, Chains, float | None], None]
 
 
 def devices_for(engine: Engine, sampler: Sampler, settings: Settings) -> tuple[int, Layout | None]:
@@ -390,7 +384,7 @@ def anneal(
         if first < chains.done:
             traces.append((every, earlier[len(traces)]))
             if recorder is not None:
-                recorder.recall(*traces[-1])
+                recorder(*traces[-1], chains, None)
             continue
         if checkpoints is not None:
             checkpoints.offer(part, first, chains.states, [trace for _, trace in traces], chains.run_s - run_before)
@@ -400,7 +394,7 @@ def anneal(
         traces.append((every, trace._replace(states=None)))
         progress(stop - first)
         if recorder is not None:
-            recorder.add(every, trace, chains, chains.run_s - begin_s)
+            recorder(every, trace, chains, chains.run_s - begin_s)
         if watch is not None and watch(stop, chains.states.best):
             break
         if population.is_due(stop):

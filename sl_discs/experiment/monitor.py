@@ -94,17 +94,14 @@ class Curves:
         """[L, G] best value over the chains at each logged step."""
         return np.asarray(trace.value)[:, : self._members, : self._settings.batch_size].max(axis=2)
 
-    def recall(self, every: int, trace: Trace) -> None:
-        """Accounts for a call whose curves were written before the run was interrupted."""
-        if every == self._settings.log_every_steps:
-            self._best = np.maximum(self._best, self._value(trace).max(axis=0))
-
-    def add(self, every: int, trace: Trace, chains: Chains, seconds: float) -> None:
+    def __call__(self, every: int, trace: Trace, chains: Chains, seconds: float | None) -> None:
         """Writes the curves of a call; steps after the last logged one have none."""
         if every != self._settings.log_every_steps or self._failed:
             return
         best = np.maximum.accumulate(np.maximum(self._value(trace), self._best), axis=0)
         self._best = best[-1]
+        if seconds is None:  # the curves were written before the run was interrupted
+            return
         chosen = slice(self._members), slice(self._settings.batch_size)
         acceptance, hops = (np.asarray(leaf)[(slice(None), *chosen)] for leaf in (trace.acceptance, trace.hops))
         rows: list[tuple[int, Mapping[str, float]]] = []

@@ -221,16 +221,12 @@ class _Distances:
         self.trace: Int32[np.ndarray, "T B"] = np.zeros((settings.chain_length, settings.batch_size), np.int32)
         self.seconds, self.evaluations = 0.0, 0
 
-    def recall(self, every: int, trace: Trace) -> None:
-        """Not supported, as the states of earlier calls are lost."""
-        raise NotImplementedError("a run that takes distances has no checkpoints")
-
-    def add(self, every: int, trace: Trace, chains: Chains, seconds: float) -> None:
+    def __call__(self, every: int, trace: Trace, chains: Chains, seconds: float | None) -> None:
         stop = chains.done
         first = stop - len(trace.value) * every
         states = np.asarray(trace.states)[:, 0, : self.trace.shape[1], : len(self._reference)]
         self.trace[first:stop] = distances(states, self._reference)
-        self.seconds += seconds * max(0, stop - max(first, self._burn_in)) / (stop - first)
+        self.seconds += (seconds or 0.0) * max(0, stop - max(first, self._burn_in)) / (stop - first)
         state = chains.states.chain.state
         counted = state.get("num_ll_calls") if isinstance(state, dict) else getattr(state, "num_ll_calls", None)
         self.evaluations = 0 if counted is None else int(np.asarray(counted)[0, 0])

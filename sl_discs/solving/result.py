@@ -84,10 +84,7 @@ class ContractionRecorder:
         self._times = np.empty(0) if localization is None else localization.times(num_steps)
         self._rows: list[tuple[float, float, float, float]] = []
 
-    def recall(self, every: int, trace) -> None:
-        """Does nothing: records from before an interruption are not used."""
-
-    def add(self, every, trace, chains, seconds) -> None:
+    def __call__(self, every, trace, chains, seconds) -> None:
         found, stop = contractions(chains, self._chosen), chains.done
         if found:
             at = min(stop, len(self._times) - 1)
