@@ -49,7 +49,7 @@ from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.monitor import check_tensorboardx
 from sl_discs.experiment.parts import Part, join_records, keep_records
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.experiment.record import experiment_record
+from sl_discs.experiment.record import ExperimentRecord, device_in_words, versions
 from sl_discs.experiment.results import write_results
 from sl_discs.experiment.run import check_methods, run_sampler, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
@@ -342,7 +342,7 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
                 say(f"{part.label}: done; missing: {', '.join(missing)}")
                 return
             samplers = join_records([records for records in found if records is not None])
-        record = experiment_record(dataset, config, settings, samplers, part.count)
+        record = ExperimentRecord(dataset, settings, config, samplers, device_in_words(part.count), versions())
         try:
             paths = write_results(record, folder)
         except InputError:

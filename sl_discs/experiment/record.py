@@ -11,7 +11,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
-from jaxtyping import Float64, Int8
+from jaxtyping import Float64, Int8, Int64
 from scipy import special
 
 from sl_discs.engines.registry import num_cores
@@ -19,6 +19,7 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.own_code import imported
+from sl_discs.problems.graph_kind import GraphKind, graph_kind
 from sl_discs.version import __version__
 
 # Fields of `SamplerRecord` that are arrays [L, G].
@@ -57,19 +58,35 @@ class SamplerRecord:
 class ExperimentRecord:
     """One command's result: several samplers on the same instances with the same seed."""
 
-    dataset: str  # its name, such as `mis/er_density/r-0.10`
-    problem: str  # its name, such as `mis`
-    source: str  # source of the instances: `discs files`, `archive` or `generated`
-    source_detail: str  # the path, or the generator with its seed
+    dataset: Dataset
+    settings: Settings
     config: dict  # the full configuration as nested plain dicts
-    seed: int
-    num_chains: int  # chains per instance
-    logged_steps: np.ndarray  # [L] step numbers (1-based) of the traces
-    temperature: np.ndarray  # [L] temperature at those steps
-    versions: dict[str, str]  # package name to version
-    device: str  # what it ran on, in words
-    engine: str  # the engine used, or that of each sampler if they differ
     samplers: dict[str, SamplerRecord]  # name to record, in the order given
+    device: str  # what it ran on, in words
+    versions: dict[str, str]  # package name to version
+
+    @property
+    def kind(self) -> GraphKind:
+        """The problem."""
+        return graph_kind(self.dataset.problem)
+
+    @property
+    def logged_steps(self) -> Int64[np.ndarray, "L"]:
+        """Step numbers of the traces, from 1 on."""
+        every = self.settings.log_every_steps
+        return np.arange(every, self.settings.chain_length + 1, every)
+
+    @property
+    def temperature(self) -> Float64[np.ndarray, "L"]:
+        """The temperature at those steps."""
+        return self.settings.temperatures()[self.logged_steps - 1].astype(np.float64)
+
+    @property
+    def engine(self) -> str:
+        """The engine used, or that of each sampler if they differ."""
+        engines = {name: sampler.engine for name, sampler in self.samplers.items()}
+        same = len(set(engines.values())) == 1
+        return next(iter(engines.values())) if same else "; ".join(map(" ".join, engines.items()))
 
 
 def versions() -> dict[str, str]:
@@ -101,31 +118,6 @@ def device_in_words(num_parts: int = 1) -> str:
     count = min(len(devices), num_cores()) if devices[0].platform == "cpu" else len(devices)
     parts = f", {num_parts} parts" if num_parts > 1 else ""
     return f"{count} x {devices[0].device_kind} ({platform.machine()}{parts})"
-
-
-def experiment_record(
-    dataset: Dataset, config: dict, settings: Settings, samplers: dict[str, SamplerRecord], num_parts: int = 1
-) -> ExperimentRecord:
-    """The record of an experiment, with its settings, joined from so many parts."""
-    every = settings.log_every_steps
-    engines = {name: sampler.engine for name, sampler in samplers.items()}
-    same = len(set(engines.values())) == 1
-    logged = np.arange(every, settings.chain_length + 1, every)
-    return ExperimentRecord(
-        dataset=dataset.name,
-        problem=dataset.problem,
-        source=dataset.source,
-        source_detail=dataset.detail,
-        config=config,
-        seed=settings.seed,
-        num_chains=settings.batch_size,
-        logged_steps=logged,
-        temperature=settings.temperatures()[logged - 1].astype(np.float64),
-        versions=versions(),
-        device=device_in_words(num_parts),
-        engine=next(iter(engines.values())) if same else "; ".join(map(" ".join, engines.items())),
-        samplers=samplers,
-    )
 
 
 # What a record says of its samplers, over its instances.
@@ -183,7 +175,7 @@ def sl_pairs(record: ExperimentRecord) -> list[tuple[str, str]]:
         ours, theirs = ([i.name for i in record.samplers[key].instances] for key in (sl_name, name))
         if ours != theirs:
             raise InputError(
-                f"{record.dataset}: {sl_name} and {name} have different instances; "
+                f"{record.dataset.name}: {sl_name} and {name} have different instances; "
                 "run both on the same ones, in the same order"
             )
     return pairs

@@ -36,7 +36,7 @@ from sl_discs.experiment.record import (
     references,
 )
 from sl_discs.files import write_atomically
-from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.problems.graph_kind import GraphKind
 
 
 def write_results(record: ExperimentRecord, folder: str | os.PathLike) -> dict[str, Path]:
@@ -51,7 +51,7 @@ def write_results(record: ExperimentRecord, folder: str | os.PathLike) -> dict[s
     files: dict[str, Callable[[BinaryIO], object]] = {}
     for name, sampler in record.samplers.items():
         relative = "results.pkl" if len(record.samplers) == 1 else f"{name}/results.pkl"
-        files[relative] = functools.partial(pickle.dump, discs_results(record.problem, sampler), protocol=4)
+        files[relative] = functools.partial(pickle.dump, discs_results(record.kind, sampler), protocol=4)
     files["trajectory.npz"] = lambda file: np.savez_compressed(file, **trajectories)
     files["solutions.npz"] = lambda file: np.savez_compressed(file, **solutions)
     files["config.yaml"] = lambda file: file.write(config.encode())
@@ -65,12 +65,21 @@ def _summary(record: ExperimentRecord) -> dict[str, Any]:
     `mean` and `std` (divisor n) are of `best` over instances; `acceptance` and `hops` are means over steps
     and instances; a pair's `se` is None for a single instance.
     """
-    same = "dataset", "source", "source_detail", "config", "seed", "versions", "device", "engine", "num_chains"
-    content: dict[str, Any] = {name: getattr(record, name) for name in same}
-    content["samplers"] = {name: _sampler_summary(sampler) for name, sampler in record.samplers.items()}
-    content["paired"] = {
-        pair: {"mean": spread.mean, "se": spread.se, "n": spread.n}
-        for pair, spread in paired_differences(record).items()
+    content = {
+        "dataset": record.dataset.name,
+        "source": record.dataset.source,
+        "source_detail": record.dataset.detail,
+        "config": record.config,
+        "seed": record.settings.seed,
+        "versions": record.versions,
+        "device": record.device,
+        "engine": record.engine,
+        "num_chains": record.settings.batch_size,
+        "samplers": {name: _sampler_summary(sampler) for name, sampler in record.samplers.items()},
+        "paired": {
+            pair: {"mean": spread.mean, "se": spread.se, "n": spread.n}
+            for pair, spread in paired_differences(record).items()
+        },
     }
     return plain(content)
 
@@ -91,7 +100,7 @@ def _sampler_summary(sampler: SamplerRecord) -> dict[str, Any]:
     }
 
 
-def discs_results(problem: str, sampler: SamplerRecord) -> dict[str, Any]:
+def discs_results(kind: GraphKind, sampler: SamplerRecord) -> dict[str, Any]:
     """The content of `results.pkl`: DISCS's keys, numpy arrays and builtin types only.
 
     `trajectory` [L, G] and its last row `best_ratio` are objective minus penalty over the reference; the
@@ -99,7 +108,7 @@ def discs_results(problem: str, sampler: SamplerRecord) -> dict[str, Any]:
     half of the run: DISCS times only the second half of a chain and its plotting scripts double the value.
     `best_samples` [G, N] are the verified solutions, zero-padded to the largest instance.
     """
-    divisors = references(sampler) if graph_kind(problem).in_percent else None
+    divisors = references(sampler) if kind.in_percent else None
     trajectory = np.asarray(sampler.trajectory, dtype=np.float64) / (1.0 if divisors is None else divisors)
     width = max(len(instance.solution) for instance in sampler.instances)
     samples = np.zeros((len(sampler.instances), width), dtype=np.int8)
@@ -115,7 +124,7 @@ def discs_results(problem: str, sampler: SamplerRecord) -> dict[str, Any]:
 
 
 def _trajectories(record: ExperimentRecord) -> dict[str, Any]:
-    arrays = {"logged_steps": np.asarray(record.logged_steps), "temperature": np.asarray(record.temperature)}
+    arrays = {"logged_steps": record.logged_steps, "temperature": record.temperature}
     for name, sampler in record.samplers.items():
         arrays |= {f"{name}/{field}": np.asarray(getattr(sampler, field)) for field in ARRAYS}
     return arrays

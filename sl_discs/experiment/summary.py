@@ -22,7 +22,6 @@ from sl_discs.experiment.record import (
     sl_pairs,
 )
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
-from sl_discs.problems.graph_kind import graph_kind
 
 # Columns of the summary, except for file paths, and of the names of samplers.
 WIDTH, _NAME_WIDTH = 100, 22
@@ -47,11 +46,11 @@ def format_summary(record: ExperimentRecord, paths: Mapping[str, Path] | None = 
 
 def _header(record: ExperimentRecord) -> list[str]:
     count = len(next(iter(record.samplers.values())).instances)
-    problem = graph_kind(record.problem).problem
-    chains = f"{record.num_chains:,} an instance, {_chain_length(record):,} steps each, seed {record.seed}"
+    dataset, settings = record.dataset, record.settings
+    chains = f"{settings.batch_size:,} an instance, {settings.chain_length:,} steps each, seed {settings.seed}"
     return [
-        f"{record.dataset}: {problem}, {count} instance{'s' if count > 1 else ''}",
-        *wrapped("instances", f"{record.source} ({record.source_detail})"),
+        f"{dataset.name}: {record.kind.problem}, {count} instance{'s' if count > 1 else ''}",
+        *wrapped("instances", f"{dataset.source} ({dataset.detail})"),
         *wrapped("chains", chains),
         *wrapped("ran on", f"{record.device}, engine {record.engine}"),
     ]
@@ -61,7 +60,7 @@ def _quality(record: ExperimentRecord) -> list[str]:
     rows = [["sampler", "mean +- std", "se", "at log steps", "% of reference", "published"]]
     rows += [_quality_row(record, name, sampler) for name, sampler in record.samplers.items()]
     title = (
-        f"Best {graph_kind(record.problem).unit} of each instance, verified: mean +- standard deviation over "
+        f"Best {record.kind.unit} of each instance, verified: mean +- standard deviation over "
         "instances (divisor n), se the mean's standard error. 'at log steps': only states at logged steps "
         "count, as in DISCS."
     )
@@ -71,7 +70,7 @@ def _quality(record: ExperimentRecord) -> list[str]:
 def _quality_row(record: ExperimentRecord, name: str, sampler: SamplerRecord) -> list[str]:
     spread = Spread.of(best_values(sampler))
     percent = percent_of_reference(sampler)
-    published = published_row(record.dataset, name)
+    published = published_row(record.dataset.name, name)
     return [
         _short(name),
         _plus_minus(spread.mean, spread.std),
@@ -104,9 +103,9 @@ def _pairs(record: ExperimentRecord) -> list[str]:
     differences, points = paired_differences(record), paired_differences(record, percent_of_reference)
     if not differences:
         return []
-    rows = [["pair", f"{graph_kind(record.problem).unit} +- se", "n", "% points +- se", "published"]]
+    rows = [["pair", f"{record.kind.unit} +- se", "n", "% points +- se", "published"]]
     for (sl_name, name), (pair, spread) in zip(sl_pairs(record), differences.items(), strict=True):
-        localized, base = (published_row(record.dataset, key) for key in (sl_name, name))
+        localized, base = (published_row(record.dataset.name, key) for key in (sl_name, name))
         rows.append(
             [
                 f"{_short(sl_name)} - {_short(name)}",
@@ -127,22 +126,22 @@ def _notes(record: ExperimentRecord) -> list[str]:
 
 
 def _published_notes(record: ExperimentRecord) -> list[str]:
-    if not any(published_row(record.dataset, name) for name in record.samplers):
+    if not any(published_row(record.dataset.name, name) for name in record.samplers):
         return []
     notes = [
-        f"published: ICML 2025 paper, {graph_kind(record.problem).compared_unit}, mean +- standard deviation over "
+        f"published: ICML 2025 paper, {record.kind.compared_unit}, mean +- standard deviation over "
         "instances; a published difference is that of the means, the paper gives no error for it."
     ]
-    if record.source == "generated":
+    if record.dataset.source == "generated":
         notes.append(
             "These instances were generated; the published numbers were measured on other graphs of the same family."
         )
-    in_percent = graph_kind(record.problem).in_percent
+    in_percent = record.kind.in_percent
     if in_percent and any(percent_of_reference(one) is None for one in record.samplers.values()):
         notes.append("Not every instance has a reference: the published percentages have no counterpart.")
-    if _chain_length(record) != CHAIN_LENGTH:
+    if record.settings.chain_length != CHAIN_LENGTH:
         notes.append(
-            f"This run took {_chain_length(record):,} steps a chain, the published ones {CHAIN_LENGTH:,}: "
+            f"This run took {record.settings.chain_length:,} steps a chain, the published ones {CHAIN_LENGTH:,}: "
             "the two are not the same experiment."
         )
     return notes
@@ -156,11 +155,6 @@ def saved(paths: Mapping[str, Path]) -> list[str]:
     names = [str(Path(path).relative_to(folder)) for path in paths.values()]
     lines = textwrap.wrap(", ".join(names), WIDTH, initial_indent="  ", subsequent_indent="  ")
     return [f"saved in {folder}:", *lines]
-
-
-def _chain_length(record: ExperimentRecord) -> int:
-    configured = record.config.get("experiment", {}).get("chain_length")
-    return int(record.logged_steps[-1]) if configured is None else int(configured)
 
 
 def wrapped(label: str, text: str) -> list[str]:
@@ -214,7 +208,7 @@ def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
     Problems that are compared in per cent of the reference are drawn in per cent if every instance has a reference.
     The PNG file is written atomically; InputError without matplotlib.
     """
-    kind, samplers = graph_kind(record.problem), record.samplers
+    kind, samplers = record.kind, record.samplers
     in_percent = kind.in_percent and all(references(sampler) is not None for sampler in samplers.values())
     unit = kind.compared_unit if in_percent else kind.unit
     # A base sampler and its SL variant share a colour; the base is dashed.
@@ -227,7 +221,7 @@ def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
         best = figure.add_subplot(grid[0, 0])
         temperature = figure.add_subplot(grid[1, 0], sharex=best)
         final = figure.add_subplot(grid[:, 1])
-        title = f"{record.dataset}: mean ± standard error over {count} instance{'s' if count > 1 else ''}"
+        title = f"{record.dataset.name}: mean ± standard error over {count} instance{'s' if count > 1 else ''}"
         figure.suptitle(title, x=0.01, ha="left", fontsize=10)
         _draw_best(best, record, colours, in_percent)
         best.set_ylabel(f"running best ({unit})")
@@ -241,7 +235,7 @@ def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
 
 
 def _draw_best(axes, record: ExperimentRecord, colours: Mapping[str, str], in_percent: bool) -> None:
-    kind = graph_kind(record.problem)
+    kind = record.kind
     means, top = [], -np.inf  # times the sign, so that the best is at the top
     for name, sampler in record.samplers.items():
         divisors = references(sampler)
@@ -266,7 +260,7 @@ def _draw_best(axes, record: ExperimentRecord, colours: Mapping[str, str], in_pe
 def _draw_final(
     axes, record: ExperimentRecord, colours: Mapping[str, str], in_percent: bool, comparable: bool
 ) -> None:
-    published = {name: published_row(record.dataset, name) if comparable else None for name in record.samplers}
+    published = {name: published_row(record.dataset.name, name) if comparable else None for name in record.samplers}
     for row, (name, sampler) in enumerate(record.samplers.items()):
         percent = percent_of_reference(sampler)
         spread = Spread.of(percent if in_percent and percent is not None else best_values(sampler))
@@ -275,7 +269,7 @@ def _draw_final(
             axes.plot(theirs.mean, row, "|", color="black", markersize=13, markeredgewidth=1.3)
     axes.plot([], [], "o", color="0.35", markersize=4.5, label="this run")
     if any(published.values()):
-        label = "published, other graphs" if record.source == "generated" else "published"
+        label = "published, other graphs" if record.dataset.source == "generated" else "published"
         axes.plot([], [], "|", color="black", markersize=10, markeredgewidth=1.3, label=label)
     axes.set_yticks(range(len(record.samplers)), list(record.samplers))
     axes.set_ylim(len(record.samplers) - 0.5, -0.5)

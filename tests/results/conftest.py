@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from sl_discs.experiment.record import ExperimentRecord, InstanceRecord, SamplerRecord
+from sl_discs.experiment.settings import Settings
+from sl_discs.instances.dataset import Dataset
 
 
 def build_sampler(seed, num_instances=4, num_logged=5, references=None, level=60.0):
@@ -30,25 +32,20 @@ def build_sampler(seed, num_instances=4, num_logged=5, references=None, level=60
 def build_record(
     names=("gwg", "sl_gwg"), dataset="mis/er_density/r-0.10", source="generated", chain_length=500, **sampler
 ):
-    num_logged = sampler.get("num_logged", 5)
-    steps = np.arange(1, num_logged + 1) * (chain_length // num_logged)
+    settings = Settings(
+        chain_length=chain_length, log_every_steps=chain_length // sampler.get("num_logged", 5), seed=3
+    )
+    detail = "erdos_renyi(n=700..800, p=0.10), seed 3"
     return ExperimentRecord(
-        dataset=dataset,
-        problem=dataset.split("/")[0],
-        source=source,
-        source_detail="erdos_renyi(n=700..800, p=0.10), seed 3",
+        dataset=Dataset(dataset, dataset.split("/")[0], source, detail, [], [], 0),
+        settings=settings,
         config={
             "experiment": {"chain_length": chain_length},
             "sampler": {"radius": np.float32(0.5), "sizes": (1, 2)},
         },
-        seed=3,
-        num_chains=32,
-        logged_steps=steps,
-        temperature=0.05 ** (steps / chain_length),
-        versions={"jax": "0.10.2"},
-        device="cpu, 2 cores",
-        engine="reference",
         samplers={name: build_sampler(seed, **sampler) for seed, name in enumerate(names)},
+        device="cpu, 2 cores",
+        versions={"jax": "0.10.2"},
     )
 
 
