@@ -46,7 +46,7 @@ class Instance:
     path: Path
 
 
-def _read_npz(source: Source, problem: str | None = None) -> list[tuple[Any, range]]:
+def _read_npz(source: Source) -> list[tuple[Any, range]]:
     """The graphs or models of one of our archives (see `archive`), labelled from 0 on.
 
     An archive with an array `couplings` holds models.
@@ -56,7 +56,7 @@ def _read_npz(source: Source, problem: str | None = None) -> list[tuple[Any, ran
     return [(graph, range(graph.num_nodes)) for graph in read_archive(source.path)]
 
 
-READERS: dict[str, Callable[[Source, str | None], Sequence[tuple[Any, Sequence[Hashable]]]]] = {
+READERS: dict[str, Callable[[Source], Sequence[tuple[Any, Sequence[Hashable]]]]] = {
     "rudy": read_rudy,
     "dimacs": read_dimacs,
     "metis": read_metis,
@@ -119,13 +119,13 @@ def read_instances(
         raise InputError(f"unknown problem {problem!r}; choose one of {', '.join(known)}")
     if format not in (None, *READERS):
         raise InputError(f"unknown format {format!r}; choose one of {', '.join(READERS)}")
-    source = Source(path, progress)
+    source = Source(path, problem, progress)
     if format is not None and source.is_zip != (format == "npz"):
         kind = "a zip archive" if source.is_zip else "not a zip archive"
         raise InputError(f"{path}: {kind}, so its format is not {format}; leave out the format")
-    format = format or recognise(source, problem)
+    format = format or recognise(source)
     try:
-        contents = READERS[format](source, problem)
+        contents = READERS[format](source)
     except InputError as error:
         message = str(error)  # of the graph or model as a whole, without the file
         raise InputError(message if message.startswith(str(source.path)) else f"{path}: {message}") from None
@@ -156,7 +156,7 @@ _GML = re.compile(rb"(?:\s*(?:#.*|(?:creator|version|comment)\s.*)\n)*\s*graph\s
 _TAG = re.compile(rb"(?:[^\S\n]*(?:c.*)?\n)*[^\S\n]*p[^\S\n]+(\S+)")
 
 
-def recognise(source: Source, problem: str | None) -> str:
+def recognise(source: Source) -> str:
     """Name of the format of a file.
 
     A zip archive is `npz`; `%%MatrixMarket` starts `matrix_market`; a line `p cnf`, `p qubo`, `p edge`, `p edges`,
@@ -201,28 +201,26 @@ def recognise(source: Source, problem: str | None) -> str:
         graph = ("edge_list",) if first[0] != first[1] else ()  # which has no edge from a node to itself
         numbers = all(map(bytes.isdigit, first[:2])) and all(map(is_real, first[2:]))
         model = ("coo",) if len(first) == 3 and numbers else ()
-        fits = model or graph if problem in FORM_PROBLEMS else graph if problem else (*graph, *model)
+        fits = model or graph if source.problem in FORM_PROBLEMS else graph if source.problem else (*graph, *model)
     if 2 <= len(first) <= 4 and all(map(is_whole, first)) and int(first[0]):
-        fits = _by_header(source, [int(word) for word in first], rows[1:], fits, problem)
+        fits = _by_header(source, [int(word) for word in first], rows[1:], fits)
     if len(fits) > 1:
         by_problem = " or --problem" if {"edge_list", "coo"} <= set(fits) else ""
         raise InputError(
             f"{source.path}: the file reads as {' and as '.join(fits)}; say which it is with "
             f"--format={' or --format='.join(fits)}{by_problem} (--from in convert), or by its suffix"
         )
-    return fits[0] if fits else "coo" if problem in FORM_PROBLEMS and len(first) == 3 else "edge_list"
+    return fits[0] if fits else "coo" if source.problem in FORM_PROBLEMS and len(first) == 3 else "edge_list"
 
 
-def _by_header(
-    source: Source, first: list[int], rows: list[list[bytes]], lists: tuple[str, ...], problem: str | None
-) -> tuple[str, ...]:
+def _by_header(source: Source, first: list[int], rows: list[list[bytes]], lists: tuple[str, ...]) -> tuple[str, ...]:
     """The formats that fit if the first line is two to four whole numbers."""
     n, m, *rest = first
     weighted = bool(rows) and not rest and all(len(words) == 3 for words in rows)
-    if weighted and problem in FORM_PROBLEMS:
+    if weighted and source.problem in FORM_PROBLEMS:
         raise InputError(
-            f"{source.path}: rudy holds a graph, but {problem} needs a quadratic model; if these lines are its "
-            "coefficients, remove the header (coo, minimise) or write a line '1' above it (bqp, maximise x'Qx)"
+            f"{source.path}: rudy holds a graph, but {source.problem} needs a quadratic model; if these lines are "
+            "its coefficients, remove the header (coo, minimise) or write a line '1' above it (bqp, maximise x'Qx)"
         )
     if weighted and 3 * n != 2 * m:  # otherwise all nodes of a METIS file may have three neighbours
         return ("rudy",)

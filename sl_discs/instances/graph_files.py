@@ -1,6 +1,6 @@
 """Text formats of graphs: rudy, DIMACS, METIS, edge lists, and SAT formulas in DIMACS CNF.
 
-A reader takes a `Source` and the problem to be posed, and returns pairs of a graph and the labels of its nodes.
+A reader takes a `Source` and returns pairs of a graph and the labels of its nodes.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def number_labels(u: np.ndarray, v: np.ndarray) -> tuple[Sequence[int], tuple[np
 _RUDY_HEADER = "the numbers of nodes and edges, 'n m' or 'n m 0'"
 
 
-def read_rudy(source: Source, problem: str | None = None) -> Labelled:
+def read_rudy(source: Source) -> Labelled:
     """The graph of a file, its labels 1 to n."""
     lines = Lines(source, (b"#", b"%"))
     number, words = lines.one(_RUDY_HEADER)
@@ -123,7 +123,7 @@ def _shortest(weight: float) -> str:
 _DIMACS_HEADER = "'p edge NODES EDGES'"
 
 
-def read_dimacs(source: Source, problem: str | None = None) -> Labelled:
+def read_dimacs(source: Source) -> Labelled:
     """The graph of a file, its labels 1 to n."""
     lines = Lines(source, (b"c",))
     number, words = lines.one(f"the header {_DIMACS_HEADER}")
@@ -200,7 +200,7 @@ def _dimacs_edges(path: Path, blocks: Iterable[Block], of_nodes: list[Block]) ->
 _EDGE_LINE = "an edge, 'u v' or 'u v w', with a weight everywhere or nowhere"
 
 
-def read_edge_list(source: Source, problem: str | None = None) -> Labelled:
+def read_edge_list(source: Source) -> Labelled:
     """The graph of a file."""
     lines = Lines(source, (b"#", b"%"))
     number, first = lines.peek(_EDGE_LINE)
@@ -258,7 +258,7 @@ _METIS_HEADER = "'NODES EDGES', 'NODES EDGES FMT' or 'NODES EDGES FMT NCON'"
 METIS_FMTS = ("0", "1", "10", "11", "100", "101", "110", "111")
 
 
-def read_metis(source: Source, problem: str | None = None) -> Labelled:
+def read_metis(source: Source) -> Labelled:
     """The graph of a file, its edges ordered by their smaller node, its labels 1 to n."""
     path, lines = source.path, Lines(source, (b"%",), keep_blank=True)
     number, words = lines.one(f"the header {_METIS_HEADER}")
@@ -370,7 +370,7 @@ def read_cnf(path: str | os.PathLike) -> list[Clause]:
     return _read_clauses(Source(path))
 
 
-def read_formula(source: Source, problem: str | None = None) -> Labelled:
+def read_formula(source: Source) -> Labelled:
     """The conflict graph of a file."""
     clauses = _read_clauses(source)
     occurrences = collections.Counter(literal for clause in clauses for literal in clause)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PARSING = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
 
 
-def read_gml(source: Source, problem: str | None = None) -> list[tuple[Graph, Sequence[Hashable]]]:
+def read_gml(source: Source) -> list[tuple[Graph, Sequence[Hashable]]]:
     """The graph of a GML file."""
     import networkx as nx
 
@@ -37,7 +37,7 @@ def read_gml(source: Source, problem: str | None = None) -> list[tuple[Graph, Se
     return [(_graph_of(source, graph, labels), _as_range(labels))]
 
 
-def read_node_link(source: Source, problem: str | None = None) -> list[tuple[Graph, Sequence[Hashable]]]:
+def read_node_link(source: Source) -> list[tuple[Graph, Sequence[Hashable]]]:
     """The graph of a JSON file, with its edges under `edges`, or `links` as older versions of networkx have it."""
     import networkx as nx
 

@@ -1,7 +1,6 @@
 """Text formats of quadratic models: OR-Library's bqp, qbsolv, dimod's lists of coefficients, and MatrixMarket.
 
-A reader takes a `Source` and the problem to be posed, and returns pairs of a model, or for MatrixMarket a graph, and
-the labels of its variables.
+A reader takes a `Source` and returns pairs of a model, or for MatrixMarket a graph, and the labels of its variables.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def _repeats(codes: np.ndarray) -> np.ndarray:
 _BQP_HEADER = "the numbers of variables and coefficients, 'n k'"
 
 
-def read_bqp(source: Source, problem: str | None = None) -> Labelled:
+def read_bqp(source: Source) -> Labelled:
     """The models of a file, to be maximised; their name is the file's, with a number from 1 if there are several."""
     path, lines = source.path, Lines(source)
     number, words = lines.one("the number of problems")
@@ -110,7 +109,7 @@ def read_bqp(source: Source, problem: str | None = None) -> Labelled:
 _QBSOLV_HEADER = "'p qubo 0 MAX_NODES NODES COUPLERS'"
 
 
-def read_qbsolv(source: Source, problem: str | None = None) -> Labelled:
+def read_qbsolv(source: Source) -> Labelled:
     """The model of a file, to be minimised, its labels 0 to maxNodes - 1."""
     path, lines = source.path, Lines(source, (b"c",))
     number, words = lines.one(f"the header {_QBSOLV_HEADER}")
@@ -137,12 +136,12 @@ def read_qbsolv(source: Source, problem: str | None = None) -> Labelled:
 VARTYPE = re.compile(rb"^[ \t]*#.*?vartype[:=][ \t]*([-_.a-zA-Z0-9]+)", re.MULTILINE)
 
 
-def read_coo(source: Source, problem: str | None = None) -> Labelled:
+def read_coo(source: Source) -> Labelled:
     """The model of a file, to be minimised."""
     types = sorted(set(VARTYPE.findall(source.head)))
     if len(types) > 1 or not set(types) <= {b"BINARY", b"SPIN"}:
         raise InputError(f"{source.path}: vartype {show(b' and '.join(types))}; write BINARY or SPIN, and once")
-    spins = types == [b"SPIN"] if types else FORM_PROBLEMS.get(problem or "", False)
+    spins = types == [b"SPIN"] if types else FORM_PROBLEMS.get(source.problem or "", False)
     rows = read_rows(source.path, Lines(source, (b"#",)).blocks(), ("iif",), "a coefficient, 'i j v'")
     if not len(rows):
         raise InputError(f"{source.path}: no coefficients; write lines 'i j v'")
@@ -171,7 +170,7 @@ def read_coo(source: Source, problem: str | None = None) -> Labelled:
 _BANNER = "'%%MatrixMarket matrix coordinate|array real|integer|pattern general|symmetric'"
 
 
-def read_matrix_market(source: Source, problem: str | None = None) -> Labelled:
+def read_matrix_market(source: Source) -> Labelled:
     """The graph of a file, or its model if the problem is qubo or ising; labels 1 to n."""
     path = source.path
     banner = source.head.split(b"\n", 1)[0].lower().split()
@@ -207,8 +206,8 @@ def read_matrix_market(source: Source, problem: str | None = None) -> Labelled:
     again = _repeats(i * np.int64(n) + j if symmetry == "general" else edge_codes(i, j, n))
     rows.refuse(again, "entry {0} {1} was given before; give it once")
     content: QuadraticForm | Graph
-    if problem in FORM_PROBLEMS:
-        content = _matrix_form(source.name, n, (i, j), values, rows, symmetry, FORM_PROBLEMS[problem])
+    if source.problem in FORM_PROBLEMS:
+        content = _matrix_form(source.name, n, (i, j), values, rows, symmetry, FORM_PROBLEMS[source.problem])
     else:
         content = _matrix_graph(source.name, n, (i, j), values, rows, weighted=field != "pattern")
     return [(content, range(1, n + 1))]

@@ -47,14 +47,15 @@ class Source:
 
     Attributes:
       path: the file.
+      problem: that it shall pose, which decides what some files mean; None: any.
       name, suffix: its name without suffixes, and the suffix in lower case, both without that of a compression.
       is_zip: whether it is a zip archive, as NumPy's `.npz` files are.
       head: its first block of lines, unpacked; empty if it is a zip archive.
     """
 
-    def __init__(self, path: str | os.PathLike, progress: Progress | None = None):
+    def __init__(self, path: str | os.PathLike, problem: str | None = None, progress: Progress | None = None):
         """Reads the start of the file; `progress` is called with the bytes that each later block took of it."""
-        self.path, self._progress = Path(path), progress
+        self.path, self.problem, self._progress = Path(path), problem, progress
         with open_regular(self.path) as file:
             magic = file.read(6)
         if not magic:
