@@ -78,13 +78,6 @@ def assert_equal(ours, theirs):
 NAMES = ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis", "exchange"]
 
 
-@on_both_engines(["sl_path_auxiliary"], ["sl_path_auxiliary"])
-def test_same_seed_same_result(name, settings):
-    dataset = random_dataset(8)  # for which the next test compiles too
-    first, second = (play(dataset, method(name, **small(name)), settings) for _ in range(2))
-    assert_equal(first, second)
-
-
 def test_one_or_three_threads():
     dataset, native = random_dataset(2), dataclasses.replace(SETTINGS, engine="cpu")
     one, three = (play(dataset, method("gwg"), dataclasses.replace(native, threads=n)) for n in (1, 3))
@@ -341,11 +334,7 @@ def test_settings_name_what_is_wrong():
     assert settings_from({"chain_length": 500, "run_parallel": True, "init_temperature": 2}).init_temperature == 2.0
     for fields, message in (
         ({"chain_lenght": 5}, "no field 'chain_lenght'; known: batch_size"),
-        ({"chain_length": "long"}, "chain_length is 'long'; expected int"),
-        ({"batch_size": 0}, "batch_size is 0"),
         ({"chain_length": 10, "log_every_steps": 100}, "log more often"),
-        ({"seed": True}, "seed is True"),
-        ({"num_instances": -1}, "num_instances is -1"),
     ):
         with pytest.raises(InputError, match=message):
             settings_from(fields)
