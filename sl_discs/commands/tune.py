@@ -50,6 +50,7 @@ from sl_discs.tuning.evaluation import (
     parse_dataset,
     read_tuned,
     split_instances,
+    words_of,
     write_tuned,
 )
 from sl_discs.tuning.space import Candidate, annealing_of, point_of
@@ -193,7 +194,7 @@ def _kind(search, split: Split, settings: Settings, sampler: str, name: str) -> 
         "null": search.null,
         "space": [dataclasses.asdict(one) for one in search.space],
         "start": dataclasses.asdict(search.start),
-        "train": split.train_words,
+        "train": words_of(split.train),
         "graphs_sha256": dataset_digest(split.train),
         "rungs": search.rungs,
         "chains": settings.batch_size,
@@ -230,7 +231,7 @@ def _run(command: str, notice: Notice) -> int:
     keep_programs()
     if importlib.util.find_spec("optuna") is None:
         raise InputError("the search needs Optuna, which is not installed: pip install -e '.[tune]' in the clone")
-    from sl_discs.tuning.search import Search, best_of_curve, open_study, play_trials, quiet_optuna, rungs_of
+    from sl_discs.tuning.search import Search, best_of_curve, open_study, play_trials, quiet_optuna
 
     data_root = default_data_root() if FLAGS.data_root is None else FLAGS.data_root
     check_data_root(data_root)
@@ -251,7 +252,7 @@ def _run(command: str, notice: Notice) -> int:
     for dataset in split.train, split.test:
         settings, _ = fit_to_memory(dataset, FLAGS.penalty, [base], settings)
     stage = dataclasses.replace(stage, settings=settings)
-    search = Search(dimensions, start, FLAGS.null, split.train, rungs_of(len(split.train.graphs)), FLAGS.seed)
+    search = Search(dimensions, start, FLAGS.null, split.train, FLAGS.seed)
     folder = check_writable(folder_of(FLAGS.output, split.train))
     _tuned_base(sampler, folder / f"{base_name(sampler)}.json", settings)  # if it does not fit, no trial is run
 
@@ -264,7 +265,7 @@ def _run(command: str, notice: Notice) -> int:
         [space.restricted(dimensions, point) for point in firsts],
         maximise=graph_kind(names.problem).maximise,
     )
-    say(f"study {study.study_name!r} in {FLAGS.storage}: trained on graphs {split.train_words}")
+    say(f"study {study.study_name!r} in {FLAGS.storage}: trained on graphs {words_of(split.train)}")
     steps = total_chain_steps(split.train, settings)
     with progress_bar(steps * FLAGS.trials) as progress:
 
@@ -302,8 +303,8 @@ def _report(
         "complete": len(complete),
         "chain_length": settings.chain_length,
         "chains": settings.batch_size,
-        "train": f"graphs {split.train_words}; run seeds {FIRST_TRIAL_SEED} + trial",
-        "test": f"graphs {split.test_words}; run seeds 0 to {FLAGS.test_seeds - 1}",
+        "train": f"graphs {words_of(split.train)}; run seeds {FIRST_TRIAL_SEED} + trial",
+        "test": f"graphs {words_of(split.test)}; run seeds 0 to {FLAGS.test_seeds - 1}",
         "best_of_curve": curve,
         **found,
         "command": command,
@@ -313,7 +314,7 @@ def _report(
     lines = [
         f"best of {len(counted)} trials ({len(complete)} complete): trial {curve[-1][0]}, {curve[-1][1]:.4f} in "
         "training",
-        f"tested on graphs {split.test_words}",
+        f"tested on graphs {words_of(split.test)}",
         f"{sampler} as found: {found['test_mean']:.4f}; {base} with its defaults: {found['default_test_mean']:.4f}; "
         f"difference {in_words(found['paired'])}",
     ]

@@ -131,15 +131,14 @@ def experiment_fields(path: Path) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-    """Instances on which settings are chosen and those on which results are reported, and descriptions of both."""
+    """Instances on which settings are chosen and those on which results are reported."""
 
     train: Dataset
     test: Dataset
-    train_words: str
-    test_words: str
 
 
-def _words(dataset: Dataset) -> str:
+def words_of(dataset: Dataset) -> str:
+    """The instances in words."""
     # The path of given files is omitted, as other workers may have them elsewhere.
     origin = dataset.detail if dataset.source == "generated" else f"{dataset.total} given ({dataset.source})"
     return f"{dataset.index[0]} to {dataset.index[-1]} of {dataset.name}: {origin}"
@@ -168,7 +167,7 @@ def split_instances(
     else:
         train = load_dataset(*names, None, num_instances=num_train, data_seed=train_seed)
         test = load_dataset(*names, data_root, num_instances=num_test)
-    return Split(train, test, _words(train), _words(test))
+    return Split(train, test)
 
 
 def part_of(dataset: Dataset, first: int, stop: int) -> Dataset:

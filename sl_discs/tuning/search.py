@@ -119,11 +119,6 @@ def best_of_curve(study: optuna.Study) -> list[list[float]]:
 FIRST_TRIAL_SEED = 1_000
 
 
-def rungs_of(num_instances: int) -> tuple[int, ...]:
-    """Numbers of instances after which a trial may be pruned: a quarter, a half, all."""
-    return tuple(sorted({max(1, num_instances // 4), max(1, num_instances // 2), num_instances}))
-
-
 @dataclasses.dataclass(frozen=True)
 class Search:
     """The definition of a trial.
@@ -131,7 +126,6 @@ class Search:
     Attributes:
       start: settings for everything that the space omits.
       null: whether the tilt is switched off.
-      rungs: numbers of training instances after which a trial may be pruned; the last one is all of them.
       seed: seed of the choices.
     """
 
@@ -139,8 +133,13 @@ class Search:
     start: Candidate
     null: bool
     train: Dataset
-    rungs: tuple[int, ...]
     seed: int
+
+    @property
+    def rungs(self) -> tuple[int, ...]:
+        """Numbers of training instances after which a trial may be pruned: a quarter, a half, all."""
+        count = len(self.train.graphs)
+        return tuple(sorted({max(1, count // 4), max(1, count // 2), count}))
 
     def candidate(self, point) -> Candidate:
         """The settings that a point represents."""

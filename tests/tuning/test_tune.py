@@ -23,6 +23,7 @@ from sl_discs.tuning.evaluation import (
     parse_dataset,
     read_tuned,
     split_instances,
+    words_of,
     write_tuned,
 )
 from sl_discs.tuning.space import Candidate, annealing_of
@@ -175,6 +176,6 @@ def test_training_and_test_instances_share_none(tmp_path):
     write_archive(tmp_path / "mis_satlib.npz", drawn.train.graphs)
     given = split_instances(parse_dataset("mis/satlib"), tmp_path, 1, None, 1)
     assert given.train.index == [3] and given.test.index == [0, 1, 2]
-    assert str(tmp_path) not in given.train_words
+    assert str(tmp_path) not in words_of(given.train)
     with pytest.raises(InputError, match="too few to train on 2 and to test on 3"):
         split_instances(parse_dataset("mis/satlib"), tmp_path, 2, 3, 1)

@@ -40,7 +40,7 @@ class QuickStage:
 def make_search():
     graphs = Dataset("mis/small", "mis", "generated", "small", [None] * 8, list(range(8)), 8)
     start = Candidate(method_fields("gwg"), annealing_of(Settings()))
-    return search.Search(space.space_of("gwg", "all", 100), start, False, graphs, search.rungs_of(8), 0)
+    return search.Search(space.space_of("gwg", "all", 100), start, False, graphs, 0)
 
 
 def open_study(where, kind=KIND, points=()):
