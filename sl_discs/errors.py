@@ -46,6 +46,17 @@ def fields_are_keywords() -> Iterator[None]:
         raise
 
 
+@contextlib.contextmanager
+def errors_of(where: object) -> Iterator[None]:
+    """Errors of the block begin with `where` they are, such as the path of a file, unless they do already."""
+    try:
+        yield
+    except InputError as error:
+        if not str(error).startswith(str(where)):
+            error.reword(f"{where}: {error}")
+        raise
+
+
 # Numbers in double precision that are the numbers that were given.
 
 

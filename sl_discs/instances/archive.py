@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, errors_of
 from sl_discs.files import read_npz, save_npz, write_atomically
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
@@ -203,8 +203,6 @@ def _made(what: str, numbers: Iterable[int], make: Callable[[int], _One]) -> lis
     """The instances of some numbers, whose errors say which they are of."""
     found = []
     for k in numbers:
-        try:
+        with errors_of(f"{what} {k}"):
             found.append(make(k))
-        except InputError as error:
-            raise InputError(f"{what} {k}: {error}") from None
     return found

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 import networkx as nx
 import numpy as np
 
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, errors_of
 from sl_discs.files import write_atomically
 from sl_discs.instances.graph import Graph, PickledGraph, graph_from_networkx
 from sl_discs.instances.graph_files import conflict_graph, read_cnf
@@ -59,12 +59,8 @@ class DiscsFiles:
         for path in files:
             for load in self.read(path):
                 if total >= first and (stop is None or total < stop):
-                    try:
+                    with errors_of(path):
                         graphs.append(load())
-                    except InputError as error:
-                        message = str(error)
-                        message = message if message.startswith(str(path)) else f"{path}: {message}"
-                        raise InputError(message) from None
                 total += 1
         return graphs, total
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, errors_of
 from sl_discs.files import read_npz
 from sl_discs.instances.archive import read_archive, read_forms
 from sl_discs.instances.form import QuadraticForm
@@ -124,11 +124,8 @@ def read_instances(
         kind = "a zip archive" if source.is_zip else "not a zip archive"
         raise InputError(f"{path}: {kind}, so its format is not {format}; leave out the format")
     format = format or recognise(source)
-    try:
+    with errors_of(source.path):
         contents = READERS[format](source)
-    except InputError as error:
-        message = str(error)  # of the graph or model as a whole, without the file
-        raise InputError(message if message.startswith(str(source.path)) else f"{path}: {message}") from None
     found = [Instance(content, labels, format, source.path) for content, labels in contents]
     for instance in found:
         _check_problem(instance, problem)

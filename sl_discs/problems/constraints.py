@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Int8
 from scipy import sparse
 
-from sl_discs.errors import InputError, boolean, check_label, real, real_array, whole
+from sl_discs.errors import InputError, boolean, check_label, errors_of, real, real_array, whole
 from sl_discs.instances.form import ConstrainedForm, QuadraticForm, check_sum
 from sl_discs.models.terms import Coefficients, form_coefficients
 from sl_discs.problems.kind import PENALTY, FormKind
@@ -330,11 +330,8 @@ def _constraint(name: str, word: Hashable, one: Any, spins: set[Hashable]) -> Li
     numbers = {label: 2 * value if label in spins else value for label, value in numbers.items()}
     denominator = math.lcm(bound.denominator, *(value.denominator for value in numbers.values()))
     scaled = {label: int(value * denominator) for label, value in numbers.items()}
-    try:
+    with errors_of(where):
         return Linear(scaled, one.sense.value, int(bound * denominator), str(word))
-    except InputError as error:
-        error.reword(f"{where}: {error}")
-        raise
 
 
 def _rational(where: str, value: float) -> Fraction:

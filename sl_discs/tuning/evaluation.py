@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from sl_discs.command import error_of_file
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, errors_of
 from sl_discs.experiment.record import Spread, best_values, half_width
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings, settings_from
@@ -201,12 +201,10 @@ def read_tuned(path: str | os.PathLike, settings: Settings | None = None) -> Can
     odd = sorted(candidate.experiment.keys() ^ set(ANNEALING_FIELDS))
     if odd:
         raise InputError(f"{path}: experiment needs the fields {', '.join(ANNEALING_FIELDS)} alone; see {odd[0]!r}")
-    try:
+    with errors_of(path):
         # Resampling need only fit the logged steps of the run at hand.
         settings_from(candidate.experiment | {"log_every_steps": 1})
         build_method(candidate.sampler, 1)
         if settings is not None:
             candidate.settings(settings)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
     return candidate
