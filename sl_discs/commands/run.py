@@ -40,8 +40,6 @@ from sl_discs.experiment.checkpoint import (
     RESUME_ME,
     Checkpoints,
     Interrupted,
-    check_finished,
-    kind_of_run,
     notice_of_end,
 )
 from sl_discs.experiment.figures import can_draw, or_warn
@@ -49,7 +47,7 @@ from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.monitor import check_tensorboardx
 from sl_discs.experiment.parts import Part, join_records, keep_records
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.experiment.record import ExperimentRecord, device_in_words, versions
+from sl_discs.experiment.record import ExperimentRecord, check_finished, device_in_words, kind_of_run, versions
 from sl_discs.experiment.results import write_results
 from sl_discs.experiment.run import check_methods, run_sampler, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from

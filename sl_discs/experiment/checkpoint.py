@@ -13,91 +13,20 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import re
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment.record import versions
-from sl_discs.experiment.settings import Settings
 from sl_discs.files import Damaged, differences, read_json, read_npz, write_atomically, write_json
-from sl_discs.instances.dataset import Dataset, dataset_digest
-from sl_discs.localization.method import Method
-
-# The identity of a run: everything that its results depend on, with which checkpoints and results must agree.
-
-# Fields of `Settings` that affect neither the results of a run nor its division into parts.
-FREE = ("save_root", "threads", "checkpoint_every_s", "events", "memory_gib")
-# Those of a run on graphs, which measures no effective sample sizes.
-FREE_ON_GRAPHS = (*FREE, "ess_ratio")
-# Fields that affect only the division.
-DIVISION = ("instances_per_batch", "use_devices", "mesh")
-
-
-def kind_of_run(
-    config: Mapping[str, Any], methods: list[Method], settings: Settings, dataset: Dataset
-) -> dict[str, Any]:
-    """The identity of a run as nested dicts of plain values; `config` has those of the model and the samplers."""
-    engines = {method.name: choose_engine(settings.engine, method.sampler)[0].name for method in methods}
-    kind = {
-        "experiment": {
-            name: value for name, value in dataclasses.asdict(settings).items() if name not in FREE_ON_GRAPHS
-        },
-        "model": dict(config["model"]),
-        "samplers": dict(config["samplers"]),
-        "graphs": {"name": dataset.name, "index": list(dataset.index), "sha256": dataset_digest(dataset)},
-        "engines": engines,
-        # How native loops share the cores does not affect results.
-        "devices": 1 if set(engines.values()) == {"cpu"} else len(jax.local_devices()),
-        "versions": versions(),
-    }
-    return json.loads(json.dumps(kind))
-
-
-def check_finished(folder: Path, config: Mapping[str, Any], dataset: str) -> None:
-    """Refuses a folder that holds the results of another run; results of the same run may be overwritten.
-
-    Args:
-      folder: folder of the results.
-      config: config of the experiment, the model and the samplers, as it will be saved there.
-      dataset: name of the dataset.
-
-    Raises:
-      InputError: the results are of another run; the message says what differs and what to do.
-    """
-    path = folder / "results.json"
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        theirs = _numbers(found["config"] | {"dataset": found["dataset"]})
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        differs = ["they cannot be read"]
-    else:
-        ours = json.loads(json.dumps({**config, "dataset": dataset}, default=str))
-        differs = differences(_numbers(ours), theirs)
-    if differs:
-        raise InputError(
-            f"{path}: results of another run: {'; '.join(differs)}; give another config.experiment.save_root, or "
-            "--overwrite to replace them"
-        )
-
-
-def _numbers(config: dict[str, Any]) -> dict[str, Any]:
-    """A config without the fields of the experiment that do not affect results."""
-    free = (*(FREE if config["model"]["name"] == "ising" else FREE_ON_GRAPHS), *DIVISION)
-    return config | {"experiment": {name: value for name, value in config["experiment"].items() if name not in free}}
-
 
 # Signals that announce the end of a job: a cluster's preemption notice, or a job's time limit.
 

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.checkpoint import DIVISION
-from sl_discs.experiment.record import ARRAYS, InstanceRecord, SamplerRecord
+from sl_discs.experiment.record import ARRAYS, DIVISION, InstanceRecord, SamplerRecord
 from sl_discs.files import differences, read_document, write_document
 
 _RECORDS, _FORMAT = "records.npz", "sl_discs records 1"

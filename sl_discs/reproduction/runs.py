@@ -16,10 +16,9 @@ import jax
 import numpy as np
 
 from sl_discs.engines.registry import choose_engine
-from sl_discs.experiment.checkpoint import DIVISION, FREE_ON_GRAPHS
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.experiment.record import commit
+from sl_discs.experiment.record import DIVISION, FREE_ON_GRAPHS, commit
 from sl_discs.experiment.run import run_sampler, total_chain_steps
 from sl_discs.files import Damaged, digest, read_json, write_json
 from sl_discs.instances.dataset import Dataset, dataset_digest

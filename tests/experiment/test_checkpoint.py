@@ -25,10 +25,9 @@ from sl_discs.experiment.checkpoint import (
     Checkpoints,
     Interrupted,
     Notice,
-    check_finished,
-    kind_of_run,
     notice_of_end,
 )
+from sl_discs.experiment.record import check_finished, kind_of_run
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.files import only_run_in
