@@ -78,12 +78,12 @@ def combinations(sweep: Sequence[Mapping[str, Sequence[Any]]]) -> list[dict[str,
     return runs
 
 
-def _config(path: Path) -> dict[str, Any]:
-    """The fields of a sweep file."""
+def read_config(path: Path, example: str) -> dict[str, Any]:
+    """The fields of a config file, a program with `get_config()`; InputError, with an example, if it is not one."""
     try:
         get_config = runpy.run_path(str(path)).get("get_config")
         if get_config is None:
-            raise InputError(f"{path}: no get_config(); give a file such as those in discs/run_configs")
+            raise InputError(f"{path}: no get_config(); give a file such as {example}")
         given = get_config()
     except InputError:
         raise
@@ -91,7 +91,12 @@ def _config(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: cannot be run ({error_of_file(error)})") from error
     if not isinstance(given, ConfigDict):
         raise InputError(f"{path}: get_config() returns a {type(given).__name__}; expected a ConfigDict")
-    config = given.to_dict()
+    return given.to_dict()
+
+
+def _config(path: Path) -> dict[str, Any]:
+    """The fields of a sweep file."""
+    config = read_config(path, "those in discs/run_configs")
     missing = sorted({"model", "sampler", "sweep"} - set(config))
     if missing:
         raise InputError(f"{path}: no field {missing[0]!r}; a sweep has model, sampler and sweep")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.command import error_of_file
 from sl_discs.errors import InputError, errors_of
 from sl_discs.experiment.record import Spread, best_values, half_width
 from sl_discs.experiment.run import run_sampler
@@ -21,7 +19,7 @@ from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.files import parse_json, write_json
 from sl_discs.instances.dataset import Dataset, find_family, load_dataset
 from sl_discs.localization.method import build_method
-from sl_discs.sweeps.sweep_file import find_config
+from sl_discs.sweeps.sweep_file import find_config, read_config
 from sl_discs.tuning.space import ANNEALING_FIELDS, Candidate
 
 # Evaluates candidates on instances.
@@ -122,11 +120,11 @@ def experiment_settings(names: Names, file: str | None) -> Settings:
 
 
 def experiment_fields(path: Path) -> dict[str, Any]:
-    """The fields of an experiment config, which is a Python file with `get_config()`."""
-    try:
-        return dict(runpy.run_path(str(path))["get_config"]().to_dict()["experiment"])
-    except Exception as error:  # of the file, which is a program
-        raise InputError(f"{path}: no experiment config ({error_of_file(error)})") from error
+    """The fields of an experiment config."""
+    fields = read_config(path, "configs/experiment/mis/er_density.py").get("experiment")
+    if not isinstance(fields, dict):
+        raise InputError(f"{path}: its field experiment is {fields!r}; expected a ConfigDict of fields")
+    return fields
 
 
 @dataclasses.dataclass(frozen=True)

@@ -158,7 +158,7 @@ def test_files_and_names_that_are_wrong(tmp_path):
             lambda: experiment_settings(parse_dataset("mis/satlib"), "none.py"),
             "there is no experiment config none.py",
         ),
-        (lambda: experiment_settings(parse_dataset("mis/satlib"), str(odd)), "no experiment config"),
+        (lambda: experiment_settings(parse_dataset("mis/satlib"), str(odd)), r"odd.json: no get_config\(\)"),
     ):
         with pytest.raises(InputError, match=message):
             call()
