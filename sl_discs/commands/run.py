@@ -315,18 +315,17 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
         notice = stack.enter_context(notice_of_end())
         kind = kind_of_run(config, methods, settings, dataset)
         checkpoints = Checkpoints(own / "checkpoint", kind, settings.checkpoint_every_s, notice)
+        events = folder / "events" if settings.events else None
         # Of all parts, so that a part that does not belong to the others is refused before it runs.
         samplers = part.others(folder, kind)[part.index - 1]
         if samplers is None:
             samplers = {}
             with progress_bar(total_chain_steps(dataset, settings), label=part.label) as progress:
                 for method in methods:
-                    advance, events = functools.partial(progress, method.name), None
-                    if settings.events:
-                        names = method.name.replace("/", "-"), part.label.replace(" ", "-")
-                        events = folder.joinpath("events", *names)
+                    advance = functools.partial(progress, method.name)
+                    curves = events and events / method.name.replace("/", "-") / part.label.replace(" ", "-")
                     samplers[method.name] = run_sampler(
-                        dataset, penalty, method, settings, advance, checkpoints, events
+                        dataset, penalty, method, settings, advance, checkpoints, curves
                     )
         if part.count > 1:
             keep_records(own, kind, samplers)
