@@ -216,10 +216,13 @@ def warn(message: Any, *_: Any, **__: Any) -> None:
 def say(line: str) -> None:
     """Prints a line on standard output and flushes it.
 
-    Once nobody reads it any more, as after `| head`, nothing is printed, and the command still saves its files.
+    Once nobody reads it any more, as after `| head`, or its disk is full, nothing is printed, and the command still
+    saves its files.
     """
     try:
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            sys.stderr.write(f"warning: the output cannot be written ({error.strerror}); the command continues\n")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -60,7 +60,7 @@ def check_writable(folder: str | os.PathLike) -> Path:
         raise InputError(f"{folder}: cannot create it ({error.strerror}); choose another folder") from error
     probe = folder / f".probe.{uuid.uuid4().hex}.tmp"
     try:
-        probe.write_bytes(b"")
+        probe.write_bytes(b"\n")  # on a full disk, an empty file is no error
     except OSError as error:
         raise InputError(f"{folder}: cannot write there ({error.strerror}); choose another folder") from error
     finally:

@@ -43,6 +43,18 @@ def test_a_reader_that_has_left_costs_no_answers(tmp_path, monkeypatch, capfd):
     assert not capfd.readouterr().err
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_an_output_on_a_full_disk_costs_no_answers(tmp_path, monkeypatch, capfd):
+    (tmp_path / "g.edges").write_text("0 1\n1 2\n2 0\n")
+    saved = tmp_path / "answers.json"
+    with Path("/dev/full").open("w") as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", full)
+        assert main(["sl-discs", "solve", str(tmp_path / "g.edges"), "--problem=maxcut", f"--save={saved}"]) == 0
+    assert main(["sl-discs", "check", str(tmp_path / "g.edges"), str(saved)]) == 0
+    said = "warning: the output cannot be written (No space left on device); the command continues\n"
+    assert capfd.readouterr().err == said
+
+
 def test_help_of_a_group_lists_its_commands(capsys):
     assert main(["sl-discs", "discs", "--help"]) == 0
     out, err = capsys.readouterr()

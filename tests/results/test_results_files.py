@@ -154,6 +154,19 @@ def test_a_folder_is_created_and_left_empty_or_refused(tmp_path):
             check_writable(folder)
 
 
+def test_a_folder_that_takes_no_bytes_is_refused(tmp_path):
+    """As on a full disk, which still makes empty files."""
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with pytest.raises(InputError, match="cannot write there"):
+            check_writable(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a system folder that refuses even root")
 @pytest.mark.parametrize(("folder", "said"), [("self", "cannot write there"), ("self/results", "choose another")])
 def test_a_folder_that_the_system_refuses_is_refused(folder, said):
