@@ -142,8 +142,9 @@ class Candidate:
         return build_method(self.sampler, num_chains)
 
     def settings(self, settings: Settings) -> Settings:
-        """The given settings with this candidate's annealing."""
-        return dataclasses.replace(settings, **self.experiment)
+        """The given settings with this candidate's annealing; a constant temperature is not reheated."""
+        reheats = 0 if self.experiment["t_schedule"] == "constant" else settings.reheats
+        return dataclasses.replace(settings, **self.experiment, reheats=reheats)
 
 
 def annealing_of(settings: Settings) -> dict[str, Any]:
