@@ -231,7 +231,11 @@ def _load(settings: Settings, model: dict, part: Part) -> Dataset:
     load = functools.partial(load_dataset, *family, stride=stride, data_seed=settings.data_seed)
     if part.count == 1:
         return load(first=first, num_instances=count)
-    share = part.share(-(-(load(first=first, num_instances=1).total - first) // stride) if count is None else count)
+    if count is None:
+        count = -(-(load(first=first, num_instances=1).total - first) // stride)
+    else:
+        load(first=first + (count - 1) * stride, num_instances=1)  # every part is refused if there are not so many
+    share = part.share(count)
     return load(first=first + share.start * stride, num_instances=len(share))
 
 

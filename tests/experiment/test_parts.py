@@ -18,6 +18,7 @@ from test_run import SETTINGS, assert_equal, method, play, random_dataset
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import RESUME_ME
 from sl_discs.experiment.parts import Part, join_records, keep_records, records_in
+from sl_discs.instances.archive import write_archive
 
 ROOT = Path(__file__).parents[2]
 
@@ -157,6 +158,14 @@ def test_a_part_of_another_run_is_refused_before_it_runs(tmp_path, command):
     assert code == 2 and "seed 0 there, 1 here" in err
     # It leaves nothing that keeps the right part from running.
     assert command("run", *run("2/2", *SHORT))[0] == 0
+
+
+def test_a_part_of_more_instances_than_there_are_is_refused(tmp_path, command):
+    """The first one too, which would find its own share, but could never be joined with the others."""
+    write_archive(tmp_path / "maxcut_ba_ba-4-n-16-20.npz", random_dataset(3).graphs)
+    more = *SHORT, f"--model_config.data_root={tmp_path}", "--config.experiment.num_instances=6"
+    code, _, err = command("run", *arguments_of(tmp_path / "run", "1/2", *more))
+    assert code == 2 and "there are 3" in err
 
 
 LONG = (
