@@ -14,12 +14,13 @@ folder of such runs, `<sampler>/results.pkl`, as DISCS's plotting scripts expect
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import math
 import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -42,6 +43,8 @@ from sl_discs.problems.graph_kind import GraphKind
 def write_results(record: ExperimentRecord, folder: str | os.PathLike) -> dict[str, Path]:
     """Writes every file of the experiment, each atomically, and returns file name -> path.
 
+    The `results.pkl` of other samplers of the results that are replaced are removed.
+
     Raises:
       InputError: the folder cannot be written, or paired samplers have different instances.
     """
@@ -49,14 +52,33 @@ def write_results(record: ExperimentRecord, folder: str | os.PathLike) -> dict[s
     config = yaml.safe_dump(plain(record.config), sort_keys=False)
     trajectories, solutions = _trajectories(record), _solutions(record)
     files: dict[str, Callable[[BinaryIO], object]] = {}
-    for name, sampler in record.samplers.items():
-        relative = "results.pkl" if len(record.samplers) == 1 else f"{name}/results.pkl"
+    folder = Path(folder)
+    replaced = _pickles_there(folder)
+    for sampler, relative in zip(record.samplers.values(), _pickles(record.samplers), strict=True):
         files[relative] = functools.partial(pickle.dump, discs_results(record.kind, sampler), protocol=4)
     files["trajectory.npz"] = lambda file: np.savez_compressed(file, **trajectories)
     files["solutions.npz"] = lambda file: np.savez_compressed(file, **solutions)
     files["config.yaml"] = lambda file: file.write(config.encode())
     files["results.json"] = lambda file: file.write(summary.encode())
-    return {name: write_atomically(Path(folder) / name, write) for name, write in files.items()}
+    paths = {name: write_atomically(folder / name, write) for name, write in files.items()}
+    for name in replaced - files.keys():
+        with contextlib.suppress(OSError):  # a folder may hold more
+            (folder / name).unlink()
+            (folder / name).parent.rmdir()
+    return paths
+
+
+def _pickles(samplers: Collection[str]) -> list[str]:
+    """The `results.pkl` of each sampler, below the folder of the results."""
+    return ["results.pkl"] if len(samplers) == 1 else [f"{name}/results.pkl" for name in samplers]
+
+
+def _pickles_there(folder: Path) -> set[str]:
+    """Those of the results that are in the folder."""
+    try:
+        return set(_pickles(json.loads((folder / "results.json").read_text(encoding="utf-8"))["samplers"]))
+    except (OSError, ValueError, KeyError, TypeError):  # there are none
+        return set()
 
 
 def _summary(record: ExperimentRecord) -> dict[str, Any]:

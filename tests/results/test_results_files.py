@@ -70,6 +70,15 @@ def test_one_sampler_lies_where_discs_puts_it_and_several_in_folders(make_record
     assert files_in(two) == sorted([*common, "gwg/results.pkl", "sl_gwg/results.pkl"])
 
 
+def test_no_pickles_of_replaced_results_stay(make_record, tmp_path):
+    several = make_record(("gwg", "sl_gwg", "dmala"))
+    (tmp_path / "sl_gwg").mkdir()
+    (tmp_path / "sl_gwg" / "notes.txt").write_text("mine")
+    for record in (several, make_record(("gwg",)), several, make_record(("gwg", "dmala"))):
+        paths = write_results(record, tmp_path)
+        assert files_in(tmp_path) == sorted([*paths, "sl_gwg/notes.txt"])
+
+
 def test_the_pickle_names_numpy_only_and_loads_without_this_package(make_record, tmp_path):
     path = write_results(make_record(("gwg",)), tmp_path)["results.pkl"]
     operations = list(pickletools.genops(path.read_bytes()))
