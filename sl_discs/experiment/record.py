@@ -76,6 +76,11 @@ class ExperimentRecord:
         return graph_kind(self.dataset.problem)
 
     @property
+    def weighted(self) -> bool:
+        """Whether weights of nodes count, which the published instances lack."""
+        return any(self.kind.counted(graph).node_weights is not None for graph in self.dataset.graphs)
+
+    @property
     def logged_steps(self) -> Int64[np.ndarray, "L"]:
         """Step numbers of the traces, from 1 on."""
         every = self.settings.log_every_steps

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from sl_discs.experiment.figures import COLOURS, save_figure
-from sl_discs.experiment.published import CHAIN_LENGTH, published_row
+from sl_discs.experiment.published import CHAIN_LENGTH, PublishedRow, published_row
 from sl_discs.experiment.record import (
     ExperimentRecord,
     SamplerRecord,
@@ -70,7 +70,7 @@ def _quality(record: ExperimentRecord) -> list[str]:
 def _quality_row(record: ExperimentRecord, name: str, sampler: SamplerRecord) -> list[str]:
     spread = Spread.of(best_values(sampler))
     percent = percent_of_reference(sampler)
-    published = published_row(record.dataset.name, name)
+    published = _published(record, name)
     return [
         _short(name),
         _plus_minus(spread.mean, spread.std),
@@ -105,7 +105,7 @@ def _pairs(record: ExperimentRecord) -> list[str]:
         return []
     rows = [["pair", f"{record.kind.unit} +- se", "n", "% points +- se", "published"]]
     for (sl_name, name), (pair, spread) in zip(sl_pairs(record), differences.items(), strict=True):
-        localized, base = (published_row(record.dataset.name, key) for key in (sl_name, name))
+        localized, base = (_published(record, key) for key in (sl_name, name))
         rows.append(
             [
                 f"{_short(sl_name)} - {_short(name)}",
@@ -125,8 +125,13 @@ def _notes(record: ExperimentRecord) -> list[str]:
     return [line for note in notes for line in textwrap.wrap(note, WIDTH)]
 
 
+def _published(record: ExperimentRecord, name: str) -> PublishedRow | None:
+    """The paper's result of a sampler on this dataset, whose graphs have no weights of nodes; None without one."""
+    return None if record.weighted else published_row(record.dataset.name, name)
+
+
 def _published_notes(record: ExperimentRecord) -> list[str]:
-    if not any(published_row(record.dataset.name, name) for name in record.samplers):
+    if not any(_published(record, name) for name in record.samplers):
         return []
     notes = [
         f"published: ICML 2025 paper, {record.kind.compared_unit}, mean +- standard deviation over "
@@ -260,7 +265,7 @@ def _draw_best(axes, record: ExperimentRecord, colours: Mapping[str, str], in_pe
 def _draw_final(
     axes, record: ExperimentRecord, colours: Mapping[str, str], in_percent: bool, comparable: bool
 ) -> None:
-    published = {name: published_row(record.dataset.name, name) if comparable else None for name in record.samplers}
+    published = {name: _published(record, name) if comparable else None for name in record.samplers}
     for row, (name, sampler) in enumerate(record.samplers.items()):
         percent = percent_of_reference(sampler)
         spread = Spread.of(percent if in_percent and percent is not None else best_values(sampler))

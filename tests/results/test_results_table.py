@@ -4,6 +4,7 @@ import dataclasses
 
 from sl_discs.experiment.results import write_results
 from sl_discs.experiment.summary import format_summary
+from sl_discs.instances.graph import Graph
 
 LONG = ("path_auxiliary", "sl_path_auxiliary", "a_sampler_of_a_long_name", "sl_a_sampler_of_a_long_name")
 
@@ -43,6 +44,16 @@ def test_samplers_that_do_not_localize_are_named_once(make_record):
 
 def test_a_dataset_of_ones_own_mentions_no_published_numbers(make_record):
     assert "published" not in format_summary(make_record(dataset="mis/mine"))
+
+
+def test_weighted_sets_are_not_compared_with_the_published_sizes(make_record):
+    """Weights of nodes that are all 1, or of a cut, are not counted."""
+    published = {"mis": "mis/er_density/r-0.10", "maxcut": "maxcut/ba/r-ba-4-n-256-300"}
+    for problem, weights, counted in (("mis", [2, 1], True), ("mis", [1, 1], False), ("maxcut", [2, 1], False)):
+        graph = Graph.from_arrays("g", 2, [(0, 1)], node_weights=weights)
+        record = make_record(dataset=published[problem])
+        record = dataclasses.replace(record, dataset=dataclasses.replace(record.dataset, graphs=[graph]))
+        assert ("published" in format_summary(record)) is not counted
 
 
 def test_percentages_appear_when_every_instance_has_a_reference(make_record):
