@@ -115,7 +115,7 @@ _LEAST: dict[str, tuple[int, str]] = {
     **dict.fromkeys(("seed", "data_seed", "first_instance", "use_devices", "threads"), (0, "")),
     "checkpoint_every_s": (0, " seconds"),
     "memory_gib": (0, " GiB"),
-    "num_instances": (1, ", or None"),
+    "num_instances": (1, ", or None in a config file"),
 }
 
 
@@ -144,7 +144,7 @@ class Settings:
       save_root: folder of the results; empty: results/<dataset>/<samplers>-seed<seed>.
       seed: of the chains.
       data_seed: of generated instances.
-      num_instances: number of instances of the dataset to run; None: all of them.
+      num_instances: number of instances of the dataset to run; None, which only a config file can hold: all of them.
       instance_stride: distance in the dataset between instances to run; 1: consecutive ones.
       first_instance: position of the first instance to run in the dataset.
       instances_per_batch: largest number of instances that run in parallel; affects speed and memory, not results.
