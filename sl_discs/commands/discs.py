@@ -233,6 +233,11 @@ def _split(name: str) -> tuple[str, str]:
 
 def _process_keys(original: Callable, settings: dict[str, Any]) -> dict[str, Any]:
     """DISCS's short name, preceded by the prefix and followed by the swept fields of localization."""
+    if "name" not in settings:
+        raise InputError(
+            "DISCS's plotting scripts take everything in the folder for runs with name=SAMPLER in their names; move "
+            f"away what is not, such as collect.csv{f', or a run with {settings}' if settings else ''}"
+        )
     prefix, settings["name"] = _split(settings["name"])
     swept = [f"{field}={settings.pop(field)}" for field in _FIELDS if field in settings and prefix]
     settings = original(settings)

@@ -9,7 +9,7 @@
 | `results.json` | numbers for programs, strict JSON; written last, so its presence means a complete folder |
 
 A run of one sampler has its `results.pkl` in the folder itself, like a run of DISCS. A run of several samplers is a
-folder of such runs, `<sampler>/results.pkl`, as DISCS's plotting scripts expect.
+folder of such runs, `<sampler>/results.pkl`.
 """
 
 from __future__ import annotations

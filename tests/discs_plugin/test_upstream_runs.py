@@ -145,6 +145,10 @@ def test_results_open_in_the_plotting_scripts(discs, tmp_path, monkeypatch):
     rows = next((tmp_path / "co_csv").rglob("*.csv")).read_text().splitlines()
     assert [row.partition(",")[0] for row in rows[1:]] == ["gwg", "sl_gwg", "sl_pas"]
 
+    (sweep / "collect.csv").touch()
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2 and "move away what is not, such as collect.csv\n" in done.stderr
+
 
 @pytest.mark.parametrize("model", ["mis", "ising"])
 def test_chains_and_graphs_on_several_devices(discs, tmp_path, model):
