@@ -120,6 +120,8 @@ class Checkpoints:
                 f"{self.folder}: its kind.json cannot be read; remove the folder to begin anew"
             ) from None
         if found is None:
+            for path in self.folder.glob("*.npz"):  # of a run that was killed while it removed them
+                path.unlink()
             return
         differs = differences(self._kind, found)
         if differs:

@@ -125,6 +125,17 @@ def test_checkpoints_of_another_run_are_refused(tmp_path):
         Checkpoints(tmp_path, {"seed": 1}, 0.0, Notice())
 
 
+def test_what_an_ended_run_has_failed_to_remove_does_not_count(tmp_path):
+    """A run that is killed while it removes its checkpoints, `kind.json` first."""
+    settings = dataclasses.replace(SHORT_CALLS, engine="cpu")
+    play(settings, Checkpoints(tmp_path, KIND, 0.0, Notice()))
+    (tmp_path / "kind.json").unlink()
+    other = dataclasses.replace(settings, seed=1)
+    found = play(other, Checkpoints(tmp_path, {"seed": 1}, 0.0, Notice()))
+    for name, record in play(other).items():
+        assert_equal(record, found[name])
+
+
 def test_finished_results_of_another_run_are_refused(tmp_path):
     def config(**changed):
         return {"experiment": vars(Settings(chain_length=500, **changed)), "model": {"name": "mis"}, "samplers": {}}
