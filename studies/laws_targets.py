@@ -42,14 +42,13 @@ def spin_glass(
 
 
 def enumerated(problem: Problem, temperature: float, direction: Int8[np.ndarray, "N"]) -> Truth:
-    """The truth of a problem with up to 22 variables; InputError for more."""
-    law = enumerate_law(problem.terms(), temperature)
-    agreeing = (direction > 0) == all_states(problem.num_variables).astype(bool)
-    counts = np.bincount(agreeing[:, direction != 0].sum(axis=1), law.probabilities)
+    """The truth of a problem with up to 20 variables; InputError for more."""
+    law, states = enumerate_law(problem.terms(), temperature), all_states(problem.num_variables)
+    counts = np.bincount(agreeing(states, direction), law.probabilities)
+    marginals = law.probabilities @ states
     return Truth(
-        problem, temperature, law.log_z, law.mean_value, law.marginals.copy(), weight_of_mode(counts), counts,
-        direction,
-    )  # fmt: skip
+        problem, temperature, law.log_z, law.mean_value, marginals, weight_of_mode(counts), counts, direction
+    )
 
 
 def by_tree(problem: Problem, temperature: float) -> Truth:

@@ -17,7 +17,7 @@ from scipy.special import expit
 
 from sl_discs.errors import InputError, check_memory
 from sl_discs.models.elimination import Elimination, narrow_elimination
-from sl_discs.models.enumeration import enumerate_law, enumerate_values
+from sl_discs.models.enumeration import enumerate_law
 from sl_discs.models.terms import Coefficients, Terms
 from sl_discs.sampling.draws import Budget, Drawn, Known, Options, Store
 
@@ -44,19 +44,15 @@ class ExactLaw(NamedTuple):
     sample: Callable[[np.random.Generator, int], Int8[np.ndarray, "draws N"]]
 
 
-def exact(terms: Coefficients, temperature: float) -> ExactLaw:
-    """The law by enumeration of up to 20 variables, by elimination of more; InputError for a large treewidth."""
-    if terms.num_sites > _ENUMERATED:
-        return eliminated(terms, temperature)
+def exact(terms: Terms, temperature: float) -> ExactLaw:
+    """The law by enumeration of up to 2^20 states, or by elimination of more than 20 variables of a quadratic model.
+
+    InputError for a large treewidth, or too many states.
+    """
+    if terms.quadratic is not None and terms.num_sites > _ENUMERATED:
+        return eliminated(terms.quadratic, temperature)
     law = enumerate_law(terms, temperature)
-    one = law.moments
-    marginals = np.diagonal(one)
-    row, column = np.broadcast_arrays(marginals[:, None], marginals)
-    zeros = 1 - row - column + one
-    np.fill_diagonal(zeros, 1 - marginals)
-    up, down = row - one, column - one
-    moments = np.stack([np.stack([zeros, down], axis=-1), np.stack([up, one], axis=-1)], axis=1)  # [N, K, N, K]
-    return ExactLaw(law.log_z, Known.of(moments, law.mean_value), None, law.sample)
+    return ExactLaw(law.log_z, Known.of(law.moments(), law.mean_value), None, law.sample)
 
 
 def is_narrow(terms: Coefficients) -> bool:
@@ -183,22 +179,16 @@ _PIECE = 2**24
 def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
     """The requested number of exact draws; 10,000 if there is a time limit."""
     each, most = options.draws_each or -(-_DRAWS_IN_TIME // options.groups), max(terms.num_values)
-    if terms.quadratic is None:
-        values = enumerate_values(terms, temperature)
-        known = Known.of(values.moments(), values.mean_value)
-        log_z, sample, how = values.log_z, values.sample, {"states": math.prod(terms.num_values)}
-    else:
-        law = exact(terms.quadratic, temperature)
-        log_z, known, sample = law.log_z, law.known, law.sample
-        how = {"states": 2**terms.num_sites} if law.width is None else {"width": law.width}
+    law = exact(terms, temperature)
+    how = {"states": math.prod(terms.num_values)} if law.width is None else {"width": law.width}
     store, rng = Store(options.groups, terms.num_sites, most, each), np.random.default_rng(options.seed)
     piece = max(1, _PIECE // (options.groups * terms.num_sites))
     while len(store) < each:
         count = min(piece, each - len(store))
-        store.add(sample(rng, count * options.groups).reshape(count, options.groups, -1))
+        store.add(law.sample(rng, count * options.groups).reshape(count, options.groups, -1))
         budget.say(count * options.groups)
         if not budget.timed and budget.is_over():
             break
     return Drawn(
-        store.bits(), "none", how, log_z=(log_z, 0.0), exact=True, known=known, interrupted=budget.interrupted
+        store.bits(), "none", how, log_z=(law.log_z, 0.0), exact=True, known=law.known, interrupted=budget.interrupted
     )
