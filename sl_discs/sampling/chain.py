@@ -10,16 +10,17 @@ in any diagnostic.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int8
+from jaxtyping import Float, Float64, Int8, Shaped
 
 from sl_discs.models.terms import Terms
 from sl_discs.samplers.registry import sampler_fields
-from sl_discs.samplers.single_site import RANDOM
+from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 from sl_discs.sampling.diagnostics import Agreement, diagnose
-from sl_discs.sampling.draws import Averages, Budget, Drawn, Options, Store, averaged, magnetisations
-from sl_discs.sampling.recorded import RecordedChains
+from sl_discs.sampling.draws import Averages, Budget, Drawn, Options, Store, magnetisations
+from sl_discs.sampling.recorded import Recorded, RecordedChains
 
 # Rounds of the warm-up in sweeps; adaptation ends with the first one.
 FIRST_ROUND, LAST_ROUND = 64, 2_048
@@ -37,9 +38,7 @@ ORDERED = ("gibbs",)
 
 def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
     """Draws of every chain."""
-    store = Store(options.groups, terms.num_sites, max(terms.num_values), options.draws_each, options.store)
-    fields = frozen_after(FIRST_ROUND, options, terms.num_sites)
-    chains = RecordedChains(terms, options.sampler, fields, options.groups, engine=options.engine, seed=options.seed)
+    collector, chains = Collector(terms, options, budget), chains_of(terms, options, options.groups)
     chains.restart(dispersed(terms, temperature, options).current())
     warm_up, length = 0, FIRST_ROUND
     while True:
@@ -52,41 +51,21 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     thinning = sweeps_a_draw(recorded.values, recorded.states)
     looks = min(_LOOKS, thinning)
     sweeps = -(-thinning // looks)
-    values, spins = [], []
-    offset, before, agreement = 0, 0, Agreement()
-    with budget.keeping(store):
-        for recorded in chains.play(temperature, (options.draws_each or 2**31 // looks) * looks, sweeps):
-            kept = np.arange(offset, offset + len(recorded.states)) % looks == looks - 1
-            store.add(recorded.states[kept])
-            offset += len(kept)
-            values.append(recorded.values)
-            spins.append(magnetisations(terms, recorded.states))
-            budget.say((len(store) - before) * options.groups, agreement.add(recorded.values.T))
-            before = len(store)
-            if budget.is_over() and len(store):
-                break
-    looked = np.concatenate(values)
-    averages = Averages(*(averaged(one, looks).T for one in (looked, np.concatenate(spins))))
+    collector.play(chains, temperature, looks, sweeps)
     how = {
         "sampler": options.sampler, "engine": chains.engine.name, "chains": options.groups,
         "warm-up sweeps": warm_up, "sweeps a draw": looks * sweeps, "steps": chains.steps,
     }  # fmt: skip
-    return Drawn(
-        store.bits(), "serial", how, averages=averages, recorded=looked[looks - 1 :: looks].T,
-        interrupted=budget.interrupted,
-    )  # fmt: skip
+    return collector.drawn(how)
 
 
 def dispersed(
     terms: Terms, temperature: float, options: Options, is_over: Callable[[], bool] = lambda: False
 ) -> RecordedChains:
     """Chains, one of each group, that have reached their states from different starts, or until `is_over`."""
-    fields = frozen_after(FIRST_ROUND, options, terms.num_sites)
     if options.sampler in ORDERED:
-        fields["scan"] = RANDOM
-    chains = RecordedChains(
-        terms, options.sampler, fields, options.groups, engine=options.engine, seed=options.seed, stream=DISPERSING
-    )
+        options = options._replace(fields={**options.fields, "scan": RANDOM})
+    chains = chains_of(terms, options, options.groups, stream=DISPERSING)
     counts, states = np.array(terms.num_values), chains.current()
     chain = np.arange(len(states))
     shift = chain % counts.max()
@@ -95,14 +74,82 @@ def dispersed(
     return chains
 
 
-def frozen_after(sweeps: int, options: Options, size: int) -> dict:
-    """Fields of the base sampler's config that end its adaptation after so many sweeps."""
+def chains_of(
+    terms: Terms, options: Options, num_chains: int, *, adapting: int = FIRST_ROUND, stream: int = 0, **more: Any
+) -> RecordedChains:
+    """So many chains of the options' sampler, whose adaptation ends after `adapting` sweeps."""
     fields = dict(options.fields)
     if options.sampler in ORDERED:
-        fields.setdefault("scan", "sequential")
+        fields.setdefault("scan", SEQUENTIAL)
     if "adapt_until" in sampler_fields(options.sampler):
-        fields.setdefault("adapt_until", max(1, sweeps * size // 10))
-    return fields
+        fields.setdefault("adapt_until", max(1, adapting * terms.num_sites // 10))
+    return RecordedChains(
+        terms, options.sampler, fields, num_chains, engine=options.engine, seed=options.seed, stream=stream, **more
+    )
+
+
+class Collector:
+    """Makes draws of chains, or of the first rungs of ladders, of which `each` in a row are a group.
+
+    Space for the draws is allocated at once.
+    """
+
+    def __init__(self, terms: Terms, options: Options, budget: Budget, each: int = 1):
+        self._terms, self._draws_each, self._budget, self._each = terms, options.draws_each, budget, each
+        self._groups = options.groups // each
+        wanted = None if options.draws_each is None else options.draws_each * each
+        self._store = Store(self._groups, terms.num_sites, max(terms.num_values), wanted, options.store)
+
+    def play(
+        self, chains: RecordedChains, temperatures: Float64[np.ndarray, "B"] | float, every: int, sweeps: int = 1
+    ) -> Recorded:
+        """Continues the chains until there are all draws, one of so many records, or the budget is over.
+
+        Returns all records, without their states.
+        """
+        parts, spins, agreement = [], [], Agreement()
+        done = before = 0
+        with self._budget.keeping(self._store):
+            for recorded in chains.play(temperatures, (self._draws_each or 2**31 // every) * every, sweeps):
+                kept = np.arange(done, done + len(recorded.states)) % every == every - 1
+                self._store.add(by_group(recorded.states[kept], self._each))
+                done += len(kept)
+                parts.append(recorded._replace(states=recorded.states[:0]))
+                spins.append(magnetisations(self._terms, recorded.states))
+                said = agreement.add(recorded.values[:, :: chains.rungs].T)
+                self._budget.say((len(self._store) - before) * self._groups, said)
+                before = len(self._store)
+                if self._budget.is_over() and before:
+                    break
+        found = Recorded.joined(parts)
+        values = found.values[:, :: chains.rungs]
+        looks = values, np.concatenate(spins)
+        self._averages = Averages(*(by_group(averaged(one, every), self._each).T for one in looks))
+        self._recorded = by_group(values[every - 1 :: every], self._each).T
+        return found
+
+    def drawn(self, how: dict[str, Any], **more: Any) -> Drawn:
+        """The draws, with what the method knows of them."""
+        return Drawn(
+            self._store.bits(), "serial", how, averages=self._averages, recorded=self._recorded,
+            interrupted=self._budget.interrupted, **more,
+        )  # fmt: skip
+
+
+def by_group(records: Shaped[np.ndarray, "D C *shape"], each: int) -> Shaped[np.ndarray, "E G *shape"]:
+    """The records of C chains as those of groups of so many, one chain of a group after the other.
+
+    This is a chain like any other, whose autocorrelation includes the correlation of the chains of a group.
+    """
+    moments, chains, *shape = records.shape
+    apart = records.reshape(moments, chains // each, each, *shape)
+    return np.swapaxes(apart, 1, 2).reshape(moments * each, chains // each, *shape)
+
+
+def averaged(looks: Float[np.ndarray, "L C"], every: int) -> Float64[np.ndarray, "D C"]:
+    """Means of so many looks at a time, of which those after the last draw are left out."""
+    count = len(looks) // every
+    return looks[: count * every].reshape(count, every, -1).mean(axis=1, dtype=np.float64)
 
 
 def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L C N"]) -> int:

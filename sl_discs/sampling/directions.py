@@ -23,7 +23,7 @@ from scipy.special import expit
 
 from sl_discs.errors import InputError
 from sl_discs.models.terms import Coefficients, Terms
-from sl_discs.sampling.chain import FIRST_ROUND, frozen_after
+from sl_discs.sampling.chain import chains_of
 from sl_discs.sampling.draws import Options
 from sl_discs.sampling.recorded import RecordedChains
 
@@ -303,12 +303,7 @@ class CoupledRest:
 
     def chains(self, num_chains: int, stream: int) -> RecordedChains:
         """Chains whose z is not set yet."""
-        options = self._options
-        fields = frozen_after(FIRST_ROUND, options, len(self._field))
-        chains = RecordedChains(
-            self.terms, options.sampler, fields, num_chains, engine=options.engine, seed=options.seed, stream=stream,
-            tilted=True,
-        )  # fmt: skip
+        chains = chains_of(self.terms, self._options, num_chains, stream=stream, tilted=True)
         self.engine = chains.engine.name
         return chains
 

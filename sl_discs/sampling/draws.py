@@ -159,12 +159,6 @@ class Averages(NamedTuple):
     magnetisation: Float64[np.ndarray, "C D"]
 
 
-def averaged(looks: Float[np.ndarray, "L C"], every: int) -> Float64[np.ndarray, "D C"]:
-    """Means of so many looks at a time, of which those after the last draw are left out."""
-    count = len(looks) // every
-    return looks[: count * every].reshape(count, every, -1).mean(axis=1, dtype=np.float64)
-
-
 class Drawn(NamedTuple):
     """Draws of C independent groups, D of each, packed, with fields of `Samples` of the same names.
 

@@ -30,10 +30,9 @@ from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import SIGN_OF_Y, Method, build_method
 from sl_discs.models.terms import Terms
 from sl_discs.samplers.registry import counts_sweeps, localized_name, sampler_fields
-from sl_discs.sampling.chain import FIRST_ROUND, ORDERED, frozen_after
+from sl_discs.sampling.chain import ORDERED, chains_of
 from sl_discs.sampling.diagnostics import FALSE_ALARM, LEAST_ESS
 from sl_discs.sampling.draws import Budget, Drawn, Events, Options, magnetisations, packed
-from sl_discs.sampling.recorded import RecordedChains
 
 # Settings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
 LOCALIZES = {"sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "mc_ratio": 0.5}
@@ -127,10 +126,7 @@ def _what_chains_say(
     direction, states = states[0], states[1:]
     number = min(len(states), _BATCHES_THAT_GO_ON * _TOGETHER * options.groups)
     fields = {name: value for name, value in options.fields.items() if name in sampler_fields(options.sampler)}
-    fields = frozen_after(FIRST_ROUND, options._replace(fields=fields), terms.num_sites)
-    chains = RecordedChains(
-        terms, options.sampler, fields, number, engine=options.engine, seed=options.seed, stream=_STREAM
-    )
+    chains = chains_of(terms, options._replace(fields=fields), number, stream=_STREAM)
     chains.restart(states[:number])
     chains.record(temperature, 1, -(-sweeps // 2))
     looks = min(int(np.clip(_RECORDED // (number * terms.num_sites), _LOOKS, _MOST_LOOKS)), max(_LOOKS, sweeps // 2))

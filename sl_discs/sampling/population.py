@@ -14,9 +14,8 @@ from scipy.special import logsumexp
 
 from sl_discs.experiment.chains import places_after
 from sl_discs.models.terms import Terms
-from sl_discs.sampling.chain import frozen_after
+from sl_discs.sampling.chain import chains_of
 from sl_discs.sampling.draws import Budget, Drawn, Options, log_num_states, packed
-from sl_discs.sampling.recorded import RecordedChains
 
 # Members of the run that chooses the steps, and the effective part of them after a step.
 _PILOT, _KEPT = 256, 0.9
@@ -60,11 +59,7 @@ class _Cooling:
 
     def __init__(self, terms: Terms, options: Options, groups: int, members: int, stream: int):
         self.groups, self.members = groups, members
-        fields = frozen_after(_SWEEPS, options, terms.num_sites)
-        self.chains = RecordedChains(
-            terms, options.sampler, fields, groups * members, engine=options.engine, seed=options.seed, stream=stream,
-            keeps_states=False,
-        )  # fmt: skip
+        self.chains = chains_of(terms, options, groups * members, adapting=_SWEEPS, stream=stream, keeps_states=False)
         self.inverse = 0.0
         self.log_z = np.full(groups, log_num_states(terms))
         self.family = np.tile(np.arange(members), (groups, 1))

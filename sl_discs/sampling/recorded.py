@@ -67,6 +67,13 @@ class Recorded(NamedTuple):
     states: Int8[np.ndarray, "_L C N"]
     exchanged: Bool[np.ndarray, "L B"] | None
 
+    @classmethod
+    def joined(cls, parts: list[Recorded]) -> Recorded:
+        """The records of consecutive calls."""
+        values, states, exchanged = zip(*parts, strict=True)
+        swaps = None if exchanged[0] is None else np.concatenate(exchanged)
+        return cls(np.concatenate(values), np.concatenate(states), swaps)
+
 
 class RecordedChains(Chains):
     """B chains of a base sampler on one problem of N variables, whose records are kept.
@@ -201,6 +208,4 @@ class RecordedChains(Chains):
             parts.append(part)
             if is_over():
                 break
-        values, states, exchanged = zip(*parts, strict=True)
-        joined = None if exchanged[0] is None else np.concatenate(exchanged)
-        return Recorded(np.concatenate(values), np.concatenate(states), joined)
+        return Recorded.joined(parts)

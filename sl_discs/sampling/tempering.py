@@ -20,25 +20,15 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, Int, Shaped
+from jaxtyping import Bool, Float, Float64, Int
 from scipy import optimize
 from scipy.special import chdtri, expit
 
 from sl_discs.models.terms import Terms
-from sl_discs.sampling.chain import MOST_SWEEPS_A_DRAW, dispersed, frozen_after, sweeps_a_draw
-from sl_discs.sampling.diagnostics import FALSE_ALARM, Agreement
-from sl_discs.sampling.draws import (
-    Averages,
-    Budget,
-    Drawn,
-    Ladder,
-    Options,
-    Store,
-    averaged,
-    log_num_states,
-    magnetisations,
-)
-from sl_discs.sampling.recorded import Recorded, RecordedChains
+from sl_discs.sampling.chain import MOST_SWEEPS_A_DRAW, Collector, by_group, chains_of, dispersed, sweeps_a_draw
+from sl_discs.sampling.diagnostics import FALSE_ALARM
+from sl_discs.sampling.draws import Budget, Drawn, Ladder, Options, log_num_states
+from sl_discs.sampling.recorded import Recorded
 
 # A ladder of temperatures for tempering: the placement of its rungs, and its round trips (Syed et al. 2022).
 #
@@ -198,25 +188,13 @@ def exchanges_clusters(terms: Terms, ladders: int) -> bool:
     return terms.max_degree() <= min(_MOST_NEIGHBOURS, terms.num_sites / _SITES_A_NEIGHBOUR)
 
 
-def by_group(records: Shaped[np.ndarray, "D C *shape"], each: int) -> Shaped[np.ndarray, "E G *shape"]:
-    """The records of C ladders as those of groups of so many ladders, one ladder of a group after the other.
-
-    This is a chain like any other, whose autocorrelation includes the correlation of the ladders.
-    """
-    moments, ladders, *shape = records.shape
-    apart = records.reshape(moments, ladders // each, each, *shape)
-    return np.swapaxes(apart, 1, 2).reshape(moments * each, ladders // each, *shape)
-
-
 class _Tempering:
     """Ladders of R rungs each, the coldest first."""
 
     def __init__(self, terms: Terms, options: Options, inverse: np.ndarray, stream: int):
         self.rungs, self.ladders = len(inverse), options.groups
-        fields = frozen_after(_FIRST_ROUND, options, terms.num_sites)
-        self.chains = RecordedChains(
-            terms, options.sampler, fields, self.ladders * self.rungs,
-            rungs=self.rungs, engine=options.engine, seed=options.seed, stream=stream,
+        self.chains = chains_of(
+            terms, options, self.ladders * self.rungs, adapting=_FIRST_ROUND, stream=stream, rungs=self.rungs,
             clusters=math.ceil(_CLUSTERED * self.rungs) if exchanges_clusters(terms, self.ladders) else 0,
         )  # fmt: skip
         self.inverse = inverse
@@ -264,8 +242,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     tempering = _Tempering(terms, options, 1 / temperature * np.linspace(0, 1, _FIRST_RUNGS) ** 2, _STREAM)
     # Ladders of a group.
     each = 2 if tempering.chains.clusters else 1
-    groups, draws_each = options.groups // each, options.draws_each and options.draws_each * each
-    store = Store(groups, terms.num_sites, max(terms.num_values), draws_each, options.store)
+    collector = Collector(terms, options, budget, each)
     is_over = budget.after(_SEARCH_PART)
     searched = tempering.start(terms, temperature, options, is_over)
     for number in range(_ROUNDS):
@@ -283,27 +260,11 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     warm = tempering.chains.record(tempering.temperatures, _LAST_ROUND, is_over=budget.after(_WARM_UP_PART))
     thinning = _sweeps_a_draw(tempering, warm) if len(warm.states) == _LAST_ROUND else 1
 
-    parts, exchanged, spins = [], [], []
-    wanted = (options.draws_each or 2**31 // thinning) * thinning
-    offset = counted = 0
-    agreement = Agreement()
-    with budget.keeping(store):
-        for recorded in tempering.chains.play(tempering.temperatures, wanted):
-            kept = np.arange(len(recorded.states))
-            store.add(by_group(recorded.states[(kept + offset) % thinning == thinning - 1], each))
-            offset += len(kept)
-            parts.append(tempering.by_rung(recorded))
-            spins.append(magnetisations(terms, recorded.states))
-            assert recorded.exchanged is not None
-            exchanged.append(recorded.exchanged.reshape(-1, tempering.ladders, tempering.rungs))
-            budget.say((len(store) - counted) * groups, agreement.add(parts[-1][:, :, -1].T))
-            counted = len(store)
-            if budget.is_over() and len(store):
-                break
-    values, of_ladders = np.concatenate(parts), round_trips(np.concatenate(exchanged))
+    recorded = collector.play(tempering.chains, tempering.temperatures, thinning)
+    assert recorded.exchanged is not None
+    values = tempering.by_rung(recorded)
+    of_ladders = round_trips(recorded.exchanged.reshape(-1, tempering.ladders, tempering.rungs))
     trips = of_ladders.reshape(-1, each).sum(axis=1)
-    looks = values[:, :, -1], np.concatenate(spins)
-    averages = Averages(*(by_group(averaged(one, thinning), each).T for one in looks))
     every = -(-len(values) // _MOST_MOMENTS_FOR_LOG_Z)
     some = np.swapaxes(by_group(values[::every], each), 0, 1)
     swaps, means = 1 - rejection_rates(tempering.inverse, values), values.mean(axis=(0, 1), dtype=float)
@@ -312,11 +273,9 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
         "rungs": tempering.rungs, "rungs with cluster moves": tempering.chains.clusters, "sweeps a draw": thinning,
         "round trips": int(trips.sum()), "steps": searched + tempering.chains.steps,
     }  # fmt: skip
-    return Drawn(
-        store.bits(), "serial", how, _reasons(of_ladders), ladder=Ladder(tempering.inverse, swaps, trips, means),
-        log_z=log_z_of_ladder(log_num_states(terms), tempering.inverse, some),
-        interrupted=budget.interrupted, most_effective=_effective(trips), averages=averages,
-        recorded=by_group(looks[0][thinning - 1 :: thinning], each).T,
+    return collector.drawn(
+        how, reasons=_reasons(of_ladders), ladder=Ladder(tempering.inverse, swaps, trips, means),
+        log_z=log_z_of_ladder(log_num_states(terms), tempering.inverse, some), most_effective=_effective(trips),
     )  # fmt: skip
 
 

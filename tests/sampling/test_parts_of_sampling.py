@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import sl_discs
 from sl_discs.sampling import population, tempering
+from sl_discs.sampling.chain import by_group
 from sl_discs.sampling.diagnostics import diagnose, r_hat_limit, worst_events
 from sl_discs.sampling.draws import Batches, Events, Store, column, num_bytes, overlaps, packed, pieces, unpacked
 from sl_discs.sampling.recorded import RecordedChains
@@ -251,9 +252,9 @@ def test_r_hat_and_effective_sizes_are_those_of_arviz(values):
 
 def test_records_by_group_are_those_of_its_ladders_in_turn():
     records = np.arange(3 * 4 * 2).reshape(3, 4, 2)
-    found = tempering.by_group(records, 2)
+    found = by_group(records, 2)
     np.testing.assert_array_equal(found[:, 1], records[:, 2:].reshape(6, 2))
-    np.testing.assert_array_equal(tempering.by_group(records, 1), records)
+    np.testing.assert_array_equal(by_group(records, 1), records)
 
 
 def test_where_ladders_exchange_clusters():
