@@ -7,15 +7,13 @@ With seeds fixed and limits of 5 standard errors of 16 groups a right method fai
 import networkx as nx
 import numpy as np
 import pytest
+from estimates import LIMIT, check, check_calibrated, truth_of
 
 import sl_discs
 from sl_discs.errors import InputError
 from sl_discs.sampling.directions import find_directions, spin_terms
-from sl_discs.sampling.exact import exact
 from sl_discs.sampling.low_rank import DensityTable, GradientFit, even_axes
 from sl_discs.testing import truths
-
-LIMIT = 5.0
 
 
 def planted(size, noise, strengths, *, field=0.5, seed=0):
@@ -30,15 +28,6 @@ def planted(size, noise, strengths, *, field=0.5, seed=0):
     return sl_discs.ising(-field / size * first, -couplings), first
 
 
-def agrees(samples, law, size):
-    found = [*samples.marginals.values(), samples.mean()]
-    known = [*law.known.marginals[:, 1], law.known.mean_value]
-    apart = [(one.mean - truth) / one.error for one, truth in zip(found, known, strict=True)]
-    assert np.abs(apart[:size]).max() < LIMIT, apart
-    assert abs(samples.mean().mean + law.known.mean_value) < LIMIT * samples.mean().error  # minimised
-    assert abs(samples.log_z.mean - law.log_z) < LIMIT * samples.log_z.error + 1e-9
-
-
 @pytest.mark.parametrize(
     ("strengths", "noise", "engine"),
     [
@@ -50,16 +39,15 @@ def agrees(samples, law, size):
 )
 def test_the_law_by_enumeration(strengths, noise, engine):
     problem, _ = planted(12, noise, strengths)
-    law = exact(problem.terms(), 1.0)
     samples = sl_discs.sample(problem, 1.0, 2000, "low_rank", seed=1, engine=engine, directions=len(strengths))
     assert samples.how["directions"] == len(strengths) and samples.reliable, samples.verdict
-    agrees(samples, law, 12)
+    check(samples, truth_of(problem, 1.0))
 
 
 @pytest.mark.parametrize("sampler", ["metropolis", pytest.param("gwg", marks=pytest.mark.slow)])
 def test_other_base_samplers(sampler):
     problem, _ = planted(10, 0.15, (1.6,))
-    agrees(sl_discs.sample(problem, 1.0, 1000, "low_rank", sampler=sampler), exact(problem.terms(), 1.0), 10)
+    check(sl_discs.sample(problem, 1.0, 1000, "low_rank", sampler=sampler), truth_of(problem, 1.0))
 
 
 def test_offsets_labels_and_temperatures():
@@ -67,10 +55,7 @@ def test_offsets_labels_and_temperatures():
     rng = np.random.default_rng(3)
     matrix = 0.2 * rng.normal(size=(9, 9)) + 2.0 - 18.0 * np.eye(9)
     problem = sl_discs.qubo(matrix, offset=-3.5, maximise=True)
-    law = exact(problem.terms(), 5.0)
-    samples = sl_discs.sample(problem, 5.0, 2000, "low_rank", seed=2)
-    assert abs(samples.log_z.mean - law.log_z) < LIMIT * samples.log_z.error
-    assert abs(samples.mean().mean - law.known.mean_value) < LIMIT * samples.mean().error
+    check(sl_discs.sample(problem, 5.0, 2000, "low_rank", seed=2), truth_of(problem, 5.0))
 
 
 @pytest.mark.parametrize("size", [50, pytest.param(1000, marks=pytest.mark.slow)])
@@ -87,9 +72,7 @@ def test_two_patterns_of_unequal_weight_are_in_closed_form():
     problem, _ = planted(16, 0.0, (1.5, 1.2))
     samples = sl_discs.sample(problem, 1.0, 2000, "low_rank")
     assert samples.how["means"] == "in closed form" and samples.how["directions"] == 2
-    law = exact(problem.terms(), 1.0)
-    assert samples.log_z.mean == pytest.approx(law.log_z, abs=1e-6)
-    agrees(samples, law, 16)
+    check(samples, truth_of(problem, 1.0))
 
 
 def test_a_glassy_rest_is_called_unreliable():
@@ -215,16 +198,5 @@ def test_a_table_of_normal_densities():
 
 @pytest.mark.slow
 def test_standard_errors_are_calibrated():
-    """Over 200 repetitions the truth lies within two errors in 90 to 99 % of cases."""
     problem, _ = planted(12, 0.2, (1.6,))
-    law = exact(problem.terms(), 1.0)
-    known = [*law.known.marginals[:, 1], -law.known.mean_value, law.log_z]
-    inside = []
-    for seed in range(200):
-        samples = sl_discs.sample(problem, 1.0, 1000, "low_rank", seed=seed)
-        found = [*samples.marginals.values(), samples.mean(), samples.log_z]
-        inside.append([abs(one.mean - truth) <= 2 * one.error for one, truth in zip(found, known, strict=True)])
-    shares = np.mean(inside, axis=0)
-    # A share of 200 has a standard deviation of 1.5 %.
-    assert (shares[12:] >= 0.9).all() and (shares[12:] <= 0.99).all(), shares
-    assert 0.9 <= shares[:12].mean() <= 0.99, shares
+    check_calibrated(lambda seed: sl_discs.sample(problem, 1.0, 1000, "low_rank", seed=seed), truth_of(problem, 1.0))

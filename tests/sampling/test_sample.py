@@ -1,7 +1,6 @@
 """`sl_discs.sample` through its public interface: every method against known truths, and evidence that bites.
 
-All estimates of one run are compared with what is known in units of their own standard errors. With seeds fixed and
-limits of 5 errors a right method fails a comparison with probability below 1e-5, batch means of 16 groups included.
+All estimates of one run are compared with what is known in units of their own standard errors (`estimates.py`).
 """
 
 import dataclasses
@@ -13,10 +12,12 @@ import dimod
 import networkx as nx
 import numpy as np
 import pytest
+from estimates import LIMIT, check, check_calibrated, errors, truth_of
 from marks import slow_except
 
 import sl_discs
 from sl_discs.errors import InputError
+from sl_discs.models.enumeration import enumerate_law
 from sl_discs.sampling import report, tempering
 from sl_discs.sampling.directions import _influences, mixes_fast, spin_terms
 from sl_discs.sampling.recorded import RecordedChains
@@ -24,7 +25,6 @@ from sl_discs.sampling.samples import _bins
 from sl_discs.testing import truths
 
 METHODS = ("exact", "chain", "tempering", "population", "localization")
-LIMIT = 5.0
 
 
 def problems():
@@ -42,34 +42,6 @@ def problems():
     yield "maxcut", sl_discs.maxcut(nx.relabel_nodes(graph, {k: f"node {k}" for k in graph})), 1.3
 
 
-def enumerated(problem, temperature):
-    """Everything, by listing all states."""
-    size = problem.num_variables
-    states = (np.arange(2**size)[:, None] >> np.arange(size) & 1).astype(np.int8)
-    f = problem.terms().evaluator()(states)
-    weights = np.exp((f - f.max()) / temperature)
-    log_z = f.max() / temperature + np.log(weights.sum())
-    law = weights / weights.sum()
-    sign = 1 if problem.maximise else -1
-    return log_z, sign * law @ f, law @ states, (states.T * law) @ states
-
-
-def errors(one, known):
-    """How many errors an estimate is off; rounding counts as one where it is exact."""
-    return (one.mean - known) / max(one.error, 1e-9 * max(1.0, abs(known)))
-
-
-def check(samples, log_z, mean, marginals):
-    apart = [errors(one, known) for one, known in zip(samples.marginals.values(), marginals, strict=True)]
-    apart.append(errors(samples.mean(), mean))
-    if samples.log_z is not None:
-        apart.append(errors(samples.log_z, log_z))
-    assert np.abs(apart).max() < LIMIT, apart
-    if samples.known is not None:  # the draws themselves
-        check(dataclasses.replace(samples, known=None), log_z, mean, marginals)
-    return apart
-
-
 SLOW = pytest.mark.slow
 
 
@@ -84,15 +56,16 @@ SLOW = pytest.mark.slow
 )
 def test_every_method_has_the_law_of_small_problems(method, name):
     [(problem, temperature)] = [(one, tau) for known, one, tau in problems() if known == name]
-    log_z, mean, marginals, pairs = enumerated(problem, temperature)
+    truth = truth_of(problem, temperature)
     samples = sl_discs.sample(problem, temperature, 2000, method, seed=3)
     assert samples.method == method and len(samples) >= 2000 and not samples.interrupted
-    check(samples, log_z, mean, marginals)
+    check(samples, truth)
     first, second = list(problem.labels)[1:3]
-    assert abs(errors(samples.pair_marginal(first, second), pairs[1, 2])) < LIMIT
+    both = enumerate_law(problem.terms(), temperature).moments()[1, 1, 2, 1]
+    assert abs(errors(samples.pair_marginal(first, second), both)) < LIMIT
     low = -1 if problem.spins else 0
     one, other = samples.pair_marginal(second, first, (low, 1)), samples.pair_marginal(first, second, (1, low))
-    assert one == other and abs(errors(other, samples.marginal(first).mean - pairs[1, 2])) < 2 * LIMIT
+    assert one == other and abs(errors(other, samples.marginal(first).mean - both)) < 2 * LIMIT
     # Values are those of the states, in the problem's sense and offset.
     f = problem.terms().evaluator()((samples.states > 0).astype(np.int8))
     np.testing.assert_allclose(samples.values, f if problem.maximise else -f, atol=1e-9)
@@ -103,9 +76,8 @@ def test_every_method_has_the_law_of_small_problems(method, name):
 def test_other_base_samplers(method, sampler):
     """With whole couplings, for which other tests need the same compiled loops."""
     [(problem, temperature)] = [(one, tau) for name, one, tau in problems() if name == "mis"]
-    log_z, mean, marginals, _ = enumerated(problem, temperature)
     samples = sl_discs.sample(problem, temperature, 1000, method, sampler=sampler, seed=1)
-    check(samples, log_z, mean, marginals)
+    check(samples, truth_of(problem, temperature))
 
 
 @SLOW
@@ -113,10 +85,9 @@ def test_other_base_samplers(method, sampler):
 def test_the_reference_engine(method):
     """Its single steps are compared with the oracle in tests/testing, and its chains in test_log_density."""
     problem = next(problems())[1]
-    log_z, mean, marginals, _ = enumerated(problem, 1.7)
     samples = sl_discs.sample(problem, 1.7, 1000, method, engine="reference")
     assert samples.how["engine"] == "reference"
-    check(samples, log_z, mean, marginals)
+    check(samples, truth_of(problem, 1.7))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +97,7 @@ def test_a_grid_in_random_fields(method):
     """12 x 12, against a transfer matrix."""
     truth = truths.random_field_grid(12, 1.5)
     samples = sl_discs.sample(truth.problem, truth.temperature, 2000, method, seed=3)
-    check(samples, truth.log_z, truth.mean_value, truth.marginals)
+    check(samples, truth)
     assert samples.reliable, samples.verdict
 
 
@@ -268,7 +239,7 @@ def test_localized_draws_with_wrong_weights_of_modes_are_not_called_reliable():
     easy = truths.random_field_grid(6, 4.0)
     samples = sl_discs.sample(easy.problem, 4.0, 1000, "localization", K=64)
     assert samples.reliable, samples.verdict
-    check(samples, easy.log_z, easy.mean_value, easy.marginals)
+    check(samples, easy)
 
 
 def test_auto_enumerates_and_takes_chains_where_they_do():
@@ -587,19 +558,5 @@ def test_the_example_of_the_guide(tmp_path, monkeypatch, capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["chain", "tempering", "population", "localization"])
 def test_standard_errors_are_calibrated(method):
-    """Over 200 repetitions the truth lies within two errors in 90 to 99 % of cases (99.9 for all marginals)."""
     problem = next(problems())[1]
-    log_z, mean, marginals, _ = enumerated(problem, 1.7)
-    inside = []
-    for seed in range(200):
-        samples = sl_discs.sample(problem, 1.7, 1000, method, seed=seed)
-        found = [*samples.marginals.values(), samples.mean()]
-        known = [*marginals, mean]
-        if samples.log_z is not None:
-            found.append(samples.log_z)
-            known.append(log_z)
-        inside.append([abs(one.mean - truth) <= 2 * one.error for one, truth in zip(found, known, strict=True)])
-    shares = np.mean(inside, axis=0)
-    # A share of 200 has a standard deviation of 1.5 %.
-    assert (shares[len(marginals) :] >= 0.9).all() and (shares[len(marginals) :] <= 0.99).all(), shares
-    assert 0.9 <= shares[: len(marginals)].mean() <= 0.99, shares
+    check_calibrated(lambda seed: sl_discs.sample(problem, 1.7, 1000, method, seed=seed), truth_of(problem, 1.7))
