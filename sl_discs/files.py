@@ -49,6 +49,11 @@ def write_atomically(path: str | os.PathLike, write: Callable[[BinaryIO], object
     return path
 
 
+def write_text(path: str | os.PathLike, text: str) -> Path:
+    """Writes a file of text atomically; InputError where that is impossible."""
+    return write_atomically(path, lambda file: file.write(text.encode()))
+
+
 def check_writable(folder: str | os.PathLike) -> Path:
     """Creates the folder where needed and tries a file in it, before a long run ends with nowhere to save."""
     folder = Path(folder)
@@ -293,8 +298,7 @@ def differences(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "") 
 
 def write_json(path: Path, content: dict[str, Any], *, indent: int | None = 1, allow_nan: bool = True) -> Path:
     """Writes a file atomically; InputError where that is impossible, ValueError at NaN if not allowed."""
-    text = json.dumps(content, indent=indent, allow_nan=allow_nan).encode() + b"\n"
-    return write_atomically(path, lambda file: file.write(text))
+    return write_text(path, json.dumps(content, indent=indent, allow_nan=allow_nan) + "\n")
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

@@ -23,7 +23,7 @@ from scipy import special
 import small_runs
 from sl_discs.command import Command, own_flags, say
 from sl_discs.experiment.figures import COLOURS, can_draw, save_figure
-from sl_discs.files import check_writable, finished, write_atomically
+from sl_discs.files import check_writable, finished, write_text
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.quadratic import SpinForm
 from sl_discs.reproduction.markdown import table
@@ -176,8 +176,7 @@ def run(folder: Path, size: Size = FULL) -> dict[str, list[dict[str, Any]]]:
     rows("sites", [(t, w, levels, size.work // levels, draws // 4, "log_snr") for t in large for w in kinds])
     kinds = ("exact", "mean", "rao-blackwell", "four chains", "tap", "last state", "chain")
     rows("ways", [(t, w, levels, size.work // levels, draws, "log_snr") for t in small for w in kinds])
-    text = page(found).encode()
-    write_atomically(folder / "convergence.md", lambda file: file.write(text))
+    write_text(folder / "convergence.md", page(found))
     if can_draw():
         draw(found, folder / "convergence.png")
     return found

@@ -29,7 +29,7 @@ from sl_discs.command import Command, own_flags, say
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import can_draw, save_figure
 from sl_discs.experiment.record import half_width
-from sl_discs.files import check_writable, finished, write_atomically
+from sl_discs.files import check_writable, finished, write_text
 from sl_discs.localization.algorithm import Localized, init_localized
 from sl_discs.localization.method import Method, build_method
 from sl_discs.models import functions
@@ -235,7 +235,7 @@ def run(folder: Path, size: Size = FULL) -> list[Arm]:
             for localized in (False, True):
                 arms.append(_arm(folder / "cells", energy, updates, localized, seed, size))
                 say(f"{energy.name}, {arms[-1].method}, seed {seed}: {arms[-1].likelihood:.2f}")
-    write_atomically(folder / "energy.md", lambda file: file.write(page(arms).encode()))
+    write_text(folder / "energy.md", page(arms))
     if can_draw():
         draw(folder / "energy.png", arms)
     return arms

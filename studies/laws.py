@@ -38,7 +38,7 @@ from sl_discs.engines.registry import describe_machine
 from sl_discs.errors import InputError, real
 from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.files import check_writable, finished, write_atomically, write_json
+from sl_discs.files import check_writable, finished, write_json, write_text
 
 
 class Profile(NamedTuple):
@@ -147,7 +147,7 @@ def run(profile: Profile, folder: Path) -> None:
     say(tables + "\n")
     saved: list[Path | None] = [
         write_json(folder / "laws.json", {"machine": describe_machine(), "targets": [*map(as_json, all_found)]}),
-        write_atomically(folder / "laws.md", lambda file: file.write(words.encode())),
+        write_text(folder / "laws.md", words),
     ]
     if draws:
         saved.append(or_warn(lambda: draw_errors(others or plane, folder / "errors.png")))

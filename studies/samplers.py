@@ -24,7 +24,7 @@ from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.compiled import compile_cpu_seconds
 from sl_discs.experiment.record import half_width
 from sl_discs.experiment.run import run_sampler
-from sl_discs.files import check_writable, finished, write_atomically
+from sl_discs.files import check_writable, finished, write_text
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import build_method
 from sl_discs.problems.kind import PENALTY
@@ -93,7 +93,7 @@ def run(folder: Path, samplers: Sequence[str], size: Size = FULL) -> str:
         rate = np.mean([min(one["effective"]) / one["cpu_s"] for one in drawn[sampler]])
         say(f"{LATTICE}, {sampler}: {rate:.3g} effective draws per CPU-second")
     text = page(cells, drawn, size)
-    write_atomically(folder / "samplers.md", lambda file: file.write(text.encode()))
+    write_text(folder / "samplers.md", text)
     return text
 
 

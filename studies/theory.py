@@ -27,7 +27,7 @@ from sl_discs.experiment.batches import shape_of_one
 from sl_discs.experiment.chains import Chains, program_of
 from sl_discs.experiment.figures import can_draw
 from sl_discs.experiment.settings import Settings
-from sl_discs.files import check_writable, finished, write_atomically, write_json
+from sl_discs.files import check_writable, finished, write_json, write_text
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization, log_snr, parse_alpha, time_grid
@@ -224,8 +224,7 @@ def run(folder: Path, size: Size = FULL) -> dict[str, Any]:
         say(f"real runs: {name}")
     found = {"scan": scan, "verdicts": gaps.verdicts(scan), "runs": runs, "means": means, "real": real}
     write_json(folder / "theory.json", found, allow_nan=False)
-    text = page(found).encode()
-    write_atomically(folder / "theory.md", lambda file: file.write(text))
+    write_text(folder / "theory.md", page(found))
     if can_draw():
         draw_gaps(scan, folder / "gaps.png")
         draw_runs(runs, means, folder / "runs.png")

@@ -28,7 +28,7 @@ from sl_discs.experiment.batches import plan
 from sl_discs.experiment.chains import Chains, anneal, devices_for
 from sl_discs.experiment.monitor import contractions
 from sl_discs.experiment.settings import Settings, settings_from
-from sl_discs.files import check_writable, write_atomically, write_json
+from sl_discs.files import check_writable, write_json, write_text
 from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graph_kind import graph_kind
@@ -251,7 +251,7 @@ def _main(_) -> int:
         "intervals.\n\n" + "\n".join(sections)
     )
     say(text)
-    write_atomically(folder / "tilt.md", lambda file: file.write(text.encode()))
+    write_text(folder / "tilt.md", text)
     shown = {name: getattr(FLAGS, name) for name in ("graphs", "seeds", "steps")}
     write_json(folder / "tilt.json", shown | {"cases": cases})
     say(f"saved: {folder / 'tilt.md'}")

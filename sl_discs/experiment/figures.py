@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sl_discs.errors import InputError
-from sl_discs.files import write_atomically
+from sl_discs.files import write_atomically, write_text
 from sl_discs.version import __version__
 
 # Okabe and Ito's palette, which can also be distinguished by colour-blind readers and in grey.
@@ -151,7 +151,7 @@ the run is.</p>
 </body>
 </html>
 """
-    return write_atomically(path, lambda file: file.write(page.encode()))
+    return write_text(path, page)
 
 
 def table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:

@@ -19,7 +19,7 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.record import commit
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
-from sl_discs.files import parse_json, write_atomically
+from sl_discs.files import parse_json, write_text
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import build_method, method_fields
@@ -163,7 +163,7 @@ def save_references(references: ReferenceSet, folder: Path = FOLDER) -> Path:
     head = {"dataset": references.dataset, "data_seed": references.data_seed, "runs": list(references.runs)}
     text = json.dumps(head, indent=1).removesuffix("\n}") + ',\n "graphs": {\n' + ",\n".join(lines) + "\n }\n}\n"
     path = path_of(references.dataset, references.data_seed, folder)
-    return write_atomically(path, lambda file: file.write(text.encode()))
+    return write_text(path, text)
 
 
 def _fields(one: Reference) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.published import published_ablation, published_row
-from sl_discs.files import Damaged, read_json, write_atomically, write_json
+from sl_discs.files import Damaged, read_json, write_json, write_text
 from sl_discs.reproduction import figures, markdown
 from sl_discs.reproduction.cells import DEFAULTS, HELD_OUT
 from sl_discs.reproduction.comparisons import (
@@ -56,9 +56,8 @@ def write_report(folder: Path, sections: dict[str, Section], made_by: dict[str, 
         blocks.append(f"{content['text']}{figures}\n\n`{content['made_by']['command']}`: {how}.")
         report |= content["data"]
         report["made_by"][name] = content["made_by"]
-    text = "\n\n".join(blocks).encode() + b"\n"
     return (
-        write_atomically(folder / "report.md", lambda file: file.write(text)),
+        write_text(folder / "report.md", "\n\n".join(blocks) + "\n"),
         write_json(folder / "report.json", report, allow_nan=False),
     )
 

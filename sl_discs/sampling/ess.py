@@ -31,7 +31,7 @@ from sl_discs.experiment.results import plain
 from sl_discs.experiment.run import check_methods
 from sl_discs.experiment.settings import Settings
 from sl_discs.experiment.summary import WIDTH, aligned, saved, wrapped
-from sl_discs.files import write_atomically, write_json
+from sl_discs.files import write_json, write_text
 from sl_discs.instances.generators import IsingLattice
 from sl_discs.localization.method import Method
 from sl_discs.models.terms import Coefficients
@@ -296,15 +296,11 @@ def write_ess(experiment: EssExperiment, folder: Path) -> dict[str, Path]:
     paths = {}
     for name, record in experiment.samplers.items():
         relative = "results.csv" if len(experiment.samplers) == 1 else f"{name}/results.csv"
-        paths[relative] = _write_text(folder / relative, _csv_of(experiment, name, record))
+        paths[relative] = write_text(folder / relative, _csv_of(experiment, name, record))
     config = yaml.safe_dump(plain(experiment.config), sort_keys=False)
-    paths["config.yaml"] = _write_text(folder / "config.yaml", config)
+    paths["config.yaml"] = write_text(folder / "config.yaml", config)
     paths["results.json"] = write_json(folder / "results.json", ess_dict(experiment), indent=2, allow_nan=False)
     return paths
-
-
-def _write_text(path: Path, text: str) -> Path:
-    return write_atomically(path, lambda file: file.write(text.encode()))
 
 
 def ess_dict(experiment: EssExperiment) -> dict[str, Any]:

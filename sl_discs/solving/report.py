@@ -16,7 +16,7 @@ import numpy as np
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import COLOURS, side_by_side, table, write_page
-from sl_discs.files import parse_json, write_atomically
+from sl_discs.files import parse_json, write_text
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS
@@ -298,8 +298,7 @@ def write_answers(path: Path, answers: Answers) -> Path:
         "weights": answers.weights,
         "answers": [dataclasses.asdict(one) for one in answers.answers],
     }
-    text = json.dumps(content, allow_nan=False)
-    return write_atomically(path, lambda file: file.write(text.encode()))
+    return write_text(path, json.dumps(content, allow_nan=False))
 
 
 def read_answers(path: Path) -> Answers:

@@ -38,8 +38,8 @@ from sl_discs.files import (
     holder_of,
     only_run_in,
     read_json,
-    write_atomically,
     write_json,
+    write_text,
 )
 from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, short
 
@@ -355,7 +355,7 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
     writer.writeheader()
     writer.writerows(rows)
     paths = [
-        write_atomically(folder / "collect.csv", lambda file: file.write(text.getvalue().encode())),
+        write_text(folder / "collect.csv", text.getvalue()),
         write_json(folder / "collect.json", {"sweep": sweep.name, "rows": rows}, indent=2),
     ]
     table = aligned([titles, *([_word(row.get(title)) for title in titles] for row in rows)])
