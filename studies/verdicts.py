@@ -24,7 +24,7 @@ import numpy as np
 from laws_targets import TARGETS as LAWS
 from laws_targets import by_tree
 from sl_discs.command import Command, check_choice, own_flags, say
-from sl_discs.files import check_writable, finished, write_atomically, write_json
+from sl_discs.files import check_writable, finished, write_json, write_text
 from sl_discs.problems.categorical import potts
 from sl_discs.problems.density import LogDensity, from_log_density
 from sl_discs.problems.problem import Problem
@@ -276,15 +276,17 @@ def run(folder: Path, seeds: int, targets: list[str], methods: list[str]) -> str
     ]
     write_json(folder / "verdicts.json", {"draws": DRAWS, "limit": LIMIT, "cells": rows})
     text = page(cells)
-    write_atomically(folder / "verdicts.md", lambda file: file.write(text.encode()))
+    write_text(folder / "verdicts.md", text)
     return text
 
 
 def page(cells: dict[tuple[str, str], list[dict[str, Any]]]) -> str:
     """A table for each kind of target: a row for each target, a column for each method."""
     parts = []
-    for kind in (EASY, MODES, HIDDEN):
+    for kind in KINDS:
         names = [name for name in TARGETS if TARGETS[name].kind == kind and any(name == one for one, _ in cells)]
+        if not names:
+            continue
         methods = [one for one in METHODS if any(cells.get((name, one)) for name in names)]
         rows = [[name, *(_words(cells.get((name, one), [])) for one in methods)] for name in names]
         sums = [[run for name in names for run in cells.get((name, one), [])] for one in methods]
