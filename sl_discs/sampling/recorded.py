@@ -43,19 +43,6 @@ _TILTED = Levels(
 )
 
 
-class Temperatures:
-    """The current temperatures of the chains, `now`, in the form of a program: [T, B], where all rows are equal."""
-
-    def __init__(self, num_chains: int):
-        self.now = np.ones(num_chains, np.float32)
-
-    def __len__(self) -> int:
-        return _MOST_STEPS
-
-    def __getitem__(self, steps: slice) -> Float32[np.ndarray, "T B"]:
-        return np.broadcast_to(self.now, (steps.stop - (steps.start or 0), len(self.now)))
-
-
 class Recorded(NamedTuple):
     """The records of a call at L moments.
 
@@ -116,11 +103,11 @@ class RecordedChains(Chains):
         self.size, self.num_chains, self.rungs, self.steps = terms.num_sites, num_chains, rungs, 0
         few_sites = counts_sweeps(sampler)
         self.sweep = self.size if few_sites else -(-self.size // _SITES_A_STEP)
-        self._temperatures = Temperatures(num_chains)
+        # The current temperatures, of which all rows of the program are views.
+        self._temperatures = np.ones(num_chains, np.float32)
         self.clusters = clusters if clusters and chosen.has_clusters(self.sampler, self.batch) else 0
-        self._program = Program(
-            self._temperatures, _TILTED if tilted else None, rungs, keeps_states, clusters=self.clusters
-        )
+        rows = np.broadcast_to(self._temperatures, (_MOST_STEPS, num_chains))
+        self._program = Program(rows, _TILTED if tilted else None, rungs, keeps_states, clusters=self.clusters)
         row = shape.num_sites if shape.degree is None else shape.degree
         self._step_s = num_chains * ((_FEW_SITES_S if few_sites else _STEP_S) + row * _COUPLING_S)
 
@@ -167,7 +154,7 @@ class RecordedChains(Chains):
         """
         if not hasattr(self, "states"):
             self.restart()
-        self._temperatures.now[:] = temperatures
+        self._temperatures[:] = temperatures
         steps = sweeps * self.sweep
         most = self._worth_a_call(moments, steps)
         while moments > 0:
