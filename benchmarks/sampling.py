@@ -310,7 +310,7 @@ def _sweeps(terms, target: Target, chains: int, draws: int, engine: str, *, rate
     return draw
 
 
-def compare(target: str, names: list[str], chains: int, draws: int, repeats: int, say, progress) -> list[Row]:
+def compare(target: str, names: list[str], chains: int, draws: int, repeats: int, progress) -> list[Row]:
     """Alternating repetitions of all contenders on a target, after a first one of each for compilation."""
     chosen = TARGETS[target]
     terms = chosen.problem().terms()
@@ -410,7 +410,7 @@ def run(_) -> int:
     total = len(FLAGS.targets) * len(names) * (FLAGS.repeats + 1)
     with progress_bar(total, " repetitions") as progress:
         for target in FLAGS.targets:
-            found = compare(target, names, FLAGS.chains, FLAGS.draws, FLAGS.repeats, say, progress)
+            found = compare(target, names, FLAGS.chains, FLAGS.draws, FLAGS.repeats, progress)
             if found:
                 say("\n" + format_rows(found))
             rows += found

@@ -77,11 +77,15 @@ def dispersed(
 def chains_of(
     terms: Terms, options: Options, num_chains: int, *, adapting: int = FIRST_ROUND, stream: int = 0, **more: Any
 ) -> RecordedChains:
-    """So many chains of the options' sampler, whose adaptation ends after `adapting` sweeps."""
-    fields = dict(options.fields)
+    """So many chains of the options' sampler, whose adaptation ends after `adapting` sweeps.
+
+    Fields that are those of a method are left out.
+    """
+    known = sampler_fields(options.sampler)
+    fields = {name: value for name, value in options.fields.items() if name in known}
     if options.sampler in ORDERED:
         fields.setdefault("scan", SEQUENTIAL)
-    if "adapt_until" in sampler_fields(options.sampler):
+    if "adapt_until" in known:
         fields.setdefault("adapt_until", max(1, adapting * terms.num_sites // 10))
     return RecordedChains(
         terms, options.sampler, fields, num_chains, engine=options.engine, seed=options.seed, stream=stream, **more

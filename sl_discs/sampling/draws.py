@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Int8, Num, UInt8
+from scipy.special import softmax
 
 from sl_discs.errors import InputError
 from sl_discs.files import allocate
@@ -426,10 +427,7 @@ class Batches:
         self._inflation = np.sqrt(num_groups * num_draws / self._effective) if dependence == "none" else 1.0
         self._starts = np.arange(count) * num_draws // count
         self._lengths = np.diff(np.append(self._starts, num_draws)) / num_draws
-        weights = np.ones(num_groups)
-        if log_weights is not None:
-            weights = np.exp(log_weights - np.max(log_weights))
-        self._groups = weights / weights.sum()
+        self._groups = softmax(np.zeros(num_groups) if log_weights is None else log_weights)
         self._weights = (self._groups[:, None] * self._lengths).ravel()
 
     def estimate(self, values: Float[np.ndarray, "C D *shape"]) -> Estimates:

@@ -29,7 +29,7 @@ from sl_discs.experiment.chains import Chains, anneal
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import SIGN_OF_Y, Method, build_method
 from sl_discs.models.terms import Terms
-from sl_discs.samplers.registry import counts_sweeps, localized_name, sampler_fields
+from sl_discs.samplers.registry import counts_sweeps, localized_name
 from sl_discs.sampling.chain import ORDERED, chains_of
 from sl_discs.sampling.diagnostics import FALSE_ALARM, LEAST_ESS
 from sl_discs.sampling.draws import Budget, Drawn, Events, Options, magnetisations, packed
@@ -125,8 +125,7 @@ def _what_chains_say(
     # A draw, which is left out of the others, is a direction along which modes may differ more than in any variable.
     direction, states = states[0], states[1:]
     number = min(len(states), _BATCHES_THAT_GO_ON * _TOGETHER * options.groups)
-    fields = {name: value for name, value in options.fields.items() if name in sampler_fields(options.sampler)}
-    chains = chains_of(terms, options._replace(fields=fields), number, stream=_STREAM)
+    chains = chains_of(terms, options, number, stream=_STREAM)
     chains.restart(states[:number])
     chains.record(temperature, 1, -(-sweeps // 2))
     looks = min(int(np.clip(_RECORDED // (number * terms.num_sites), _LOOKS, _MOST_LOOKS)), max(_LOOKS, sweeps // 2))

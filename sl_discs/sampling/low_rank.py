@@ -243,7 +243,6 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
             f"method low_rank: at temperature {temperature:g} the grid over the directions has too many points; use "
             "method='tempering'"
         )
-    options = options._replace(fields={name: value for name, value in options.fields.items() if name != FIELD})
     if is_free(spin, directions):
         return _in_closed_form(spin, directions, options, budget)
     return _by_chains(spin, directions, options, budget)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8, Num, UInt8
+from scipy.special import softmax
 
 from sl_discs.errors import InputError, check_label
 from sl_discs.experiment.figures import COLOURS, new_figure, save_figure
@@ -189,9 +190,8 @@ class Samples:
     @property
     def weights(self) -> Float64[np.ndarray, "S"]:
         """The weights of all draws, with sum 1; equal except for populations."""
-        logs = np.zeros(len(self.bits)) if self.log_weights is None else self.log_weights
-        groups = np.exp(logs - logs.max())
-        return np.repeat(groups / groups.sum(), self.bits.shape[1]) / self.bits.shape[1]
+        groups = softmax(np.zeros(len(self.bits)) if self.log_weights is None else self.log_weights)
+        return np.repeat(groups, self.bits.shape[1]) / self.bits.shape[1]
 
     @property
     def _batches(self) -> Batches:
