@@ -3,7 +3,6 @@
 import importlib.util
 import itertools
 import json
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -13,8 +12,7 @@ from contenders import NotPlayed
 from sampling import TARGETS, Played, Row, Target, as_spins, contender, effective_rates, format_rows, play
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.problems.problem import Problem
-from sl_discs.sampling import draws as packed_draws
-from sl_discs.sampling.draws import observed, overlaps
+from sl_discs.sampling.draws import observed
 
 CHAINS, DRAWS = 8, 200
 MODULES = {"thrml": "thrml", "dwave-samplers": "dwave"}
@@ -133,34 +131,6 @@ def test_a_repetition_and_the_table():
     assert effective_rates(rows[0]) == [(10.0, 0.0), (20.0, 0.0), (30.0, 0.0)] and effective_rates(rows[1]) is None
     text = format_rows(rows)
     assert "2.00x (0.00)" in text and "1.50*" in text
-
-
-def test_draws_are_judged_in_little_memory():
-    """All states of these draws would take a quarter of a gigabyte as doubles, and a copy of their bits 16 MB."""
-    terms = small_problem().terms()
-    terms = terms._replace(linear=np.zeros(4_000))
-    bits = np.random.default_rng(0).integers(0, 256, (4, 8_000, 500), np.uint8)
-
-    def peak_of(function, *arguments):
-        tracemalloc.start()
-        try:
-            function(*arguments)
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-
-    assert peak_of(observed, terms, bits[:, :2_000]) < 50e6
-    assert peak_of(overlaps, bits, 4_000) < 10e6
-
-
-@pytest.mark.parametrize("groups", [1, 3])
-def test_overlaps_are_with_the_next_group_or_half_a_group_away(groups, monkeypatch):
-    monkeypatch.setattr(packed_draws, "_PIECE", 7)
-    states = np.random.default_rng(1).integers(0, 2, (groups, 5, 13)).astype(np.int8)
-    spins = 2.0 * states - 1
-    other = np.roll(spins, -1, axis=0) if groups > 1 else np.roll(spins, 2, axis=1)
-    found = overlaps(packed_draws.packed(states), 13)
-    np.testing.assert_allclose(found, (spins * other).mean(axis=2), atol=1e-12)
 
 
 def test_the_script(tmp_path, script):

@@ -1,5 +1,8 @@
 """The parts of sampling, each against what is known: ladders, log Z, batch means, R-hat's limit, packed draws."""
 
+import tracemalloc
+from unittest import mock
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -10,7 +13,18 @@ import sl_discs
 from sl_discs.sampling import population, tempering
 from sl_discs.sampling.chain import by_group
 from sl_discs.sampling.diagnostics import diagnose, r_hat_limit, worst_events
-from sl_discs.sampling.draws import Batches, Events, Store, column, num_bytes, overlaps, packed, pieces, unpacked
+from sl_discs.sampling.draws import (
+    Batches,
+    Events,
+    Store,
+    column,
+    num_bytes,
+    observed,
+    overlaps,
+    packed,
+    pieces,
+    unpacked,
+)
 from sl_discs.sampling.recorded import RecordedChains
 from sl_discs.sampling.samples import overlap_bins
 from sl_discs.sampling.tempering import log_z_of_ladder
@@ -172,24 +186,42 @@ def test_the_value_that_differs_is_the_worst():
 SEEDS, MOST = st.integers(0, 2**32 - 1), st.sampled_from([2, 3, 8, 127])
 
 
-@given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 6), MOST, SEEDS)
-def test_packed_draws(size, groups, draws, most, seed):
+@given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 6), MOST, st.sampled_from([7, 2**20]), SEEDS)
+def test_packed_draws(size, groups, draws, most, piece, seed):
     rng = np.random.default_rng(seed)
     counts = rng.integers(2, most, size, endpoint=True)
     states = rng.integers(0, counts, (groups, draws, size)).astype(np.int8)
     bits = packed(states, most)
     assert bits.shape[2] == num_bytes(size, most)
     np.testing.assert_array_equal(unpacked(bits, size), states)
-    np.testing.assert_array_equal(np.concatenate([one for _, one in pieces(bits, size)], axis=1), states)
     np.testing.assert_array_equal(column(bits, size, size - 1), states[:, :, -1])
     first = size // 2 // 8 * 8
     np.testing.assert_array_equal(unpacked(bits, size, first, size), states[:, :, first:])
     other = np.roll(states, -1, axis=0) if groups > 1 else np.roll(states, draws // 2, axis=1)
     expected = ((counts * (states == other) - 1) / (counts - 1)).mean(axis=2)
-    np.testing.assert_allclose(overlaps(bits, size, counts.tolist()), expected, atol=1e-12)
-    if most == 2:
-        spins, others = 2 * states - 1, 2 * other - 1
-        np.testing.assert_allclose(overlaps(bits, size), (spins * others).mean(axis=2))
+    with mock.patch("sl_discs.sampling.draws._PIECE", piece):
+        np.testing.assert_array_equal(np.concatenate([one for _, one in pieces(bits, size)], axis=1), states)
+        np.testing.assert_allclose(overlaps(bits, size, counts.tolist()), expected, atol=1e-12)
+        if most == 2:
+            spins, others = 2 * states - 1, 2 * other - 1
+            np.testing.assert_allclose(overlaps(bits, size), (spins * others).mean(axis=2))
+
+
+def test_draws_are_judged_in_little_memory():
+    """All states of these draws would take a quarter of a gigabyte as doubles, and a copy of their bits 16 MB."""
+    terms = sl_discs.ising(np.zeros(4_000), {(0, 1): 1.0}).terms()
+    bits = np.random.default_rng(0).integers(0, 256, (4, 8_000, 500), np.uint8)
+
+    def peak_of(function, *arguments):
+        tracemalloc.start()
+        try:
+            function(*arguments)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak_of(observed, terms, bits[:, :2_000]) < 50e6
+    assert peak_of(overlaps, bits, 4_000) < 10e6
 
 
 @pytest.mark.parametrize(("size", "most"), [(3, 2), (30, 3), (40, 2), (1000, 2), (777, 5)])
