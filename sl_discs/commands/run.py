@@ -42,6 +42,7 @@ from sl_discs.experiment.checkpoint import (
     Interrupted,
     notice_of_end,
 )
+from sl_discs.experiment.ess import ess_settings, format_ess, lattice_from, run_ess, write_ess
 from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.monitor import check_tensorboardx
@@ -61,7 +62,6 @@ from sl_discs.problem_names import GRAPH_PROBLEMS, in_words
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers import known_samplers
 from sl_discs.samplers.registry import is_localized, sampler_fields
-from sl_discs.sampling.ess import ess_settings, format_ess, lattice_from, run_ess, write_ess
 
 _MODEL_FIELDS = {
     "name": f"{in_words(GRAPH_PROBLEMS)}; or ising, which measures effective sample sizes.",

@@ -35,10 +35,10 @@ import networkx as nx
 from absl import logging
 
 from sl_discs.errors import InputError
+from sl_discs.experiment.ess import effective_sample_size
 from sl_discs.instances.discs_files import load_next
 from sl_discs.instances.graph import PickledGraph
 from sl_discs.instances.graph_files import read_cnf
-from sl_discs.sampling.ess import effective_sample_size
 
 _PACKAGE = "discs"
 

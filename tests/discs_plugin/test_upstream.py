@@ -16,6 +16,7 @@ from sl_discs.discs_plugin import borrowed, upstream
 from sl_discs.discs_plugin.base_sampler import BaseSampler, States
 from sl_discs.discs_plugin.fixes import chosen_fixes
 from sl_discs.discs_plugin.localized_sampler import LocalizedSampler
+from sl_discs.experiment.ess import play_chains
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
@@ -24,7 +25,6 @@ from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Localization
 from sl_discs.problems.kind import KINDS
 from sl_discs.samplers.registry import build_sampler, sampler_fields
-from sl_discs.sampling.ess import play_chains
 from sl_discs.testing import ConformanceError, all_states, check_case, standard_cases, total_variation
 from sl_discs.testing.cases import Law
 

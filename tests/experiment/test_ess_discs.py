@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
-from sl_discs.sampling.ess import discs_ess, distances, effective_sample_size
+from sl_discs.experiment.ess import discs_ess, distances, effective_sample_size
 
 # Traces have one of two shapes, for each of which a program is compiled.
 LENGTH, CHAINS = 1_000, 2_000

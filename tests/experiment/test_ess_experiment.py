@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
+from sl_discs.experiment import ess
+from sl_discs.experiment.ess import ess_settings, lattice_from, run_ess
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.generators import IsingLattice
 from sl_discs.localization.method import build_method
-from sl_discs.sampling import ess
-from sl_discs.sampling.ess import ess_settings, lattice_from, run_ess
 
 SETTINGS = Settings(batch_size=64, chain_length=2_000, t_schedule="constant", log_every_steps=1)
 
