@@ -171,21 +171,16 @@ def needle(size: int, weight: float) -> Known:
     return Known(problem, 1.0, log_z, weight * height, marginals[None], mode=mode, mode_weight=weight)
 
 
-def _made(make: Callable[[], Any]) -> Known:
-    return _of(make())
-
-
 def _sides(kind: str, left: int, right: int, temperature: float, gain: float, penalty: float) -> dict[str, Target]:
     """Two sides, of which the left one, which fewer states lead to, has weight .1 or .9."""
-    made = {
-        weight: functools.partial(two_sides, left, right, temperature, gain=gain, penalty=penalty, weight=weight)
-        for weight in (0.1, 0.9)
-    }
-    shape = "plateau" if gain == 0 else "sides"
-    return {
-        f"{shape} {left}/{right} penalty {penalty:g} weight {weight:g}": Target(functools.partial(_made, make), kind)
-        for weight, make in made.items()
-    }
+
+    def target(weight: float) -> Target:
+        return Target(
+            lambda: _of(two_sides(left, right, temperature, gain=gain, penalty=penalty, weight=weight)), kind
+        )
+
+    name = f"{'plateau' if gain == 0 else 'sides'} {left}/{right} penalty {penalty:g}"
+    return {f"{name} weight {weight:g}": target(weight) for weight in (0.1, 0.9)}
 
 
 TARGETS: dict[str, Target] = {

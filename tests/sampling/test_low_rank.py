@@ -116,8 +116,6 @@ def test_a_time_limit_gives_draws():
     [
         ({"directions": 3}, "directions is 3"),
         ({"directions": 0}, "directions is 0"),
-        ({"num_flips": 3}, "has no field 'num_flips'"),
-        ({"store": "x.npy"}, "store: needs the method"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):

@@ -195,8 +195,6 @@ def test_colours_of_nodes():
         ({"engine": "cpu"}, "engine 'cpu' runs quadratic problems only; use 'reference' for variables of several"),
         ({"sampler": "exchange"}, "sampler is 'exchange', which is for variables of two values"),
         ({"sampler": "block_gibbs", "method": "tempering"}, "sampler is 'block_gibbs', which is for"),
-        ({"method": "localization", "sigma": 10.0}, r"sign\(Y\) is mostly noise"),
-        ({"store": "d.npy", "method": "exact"}, "store: needs the method"),
     ],
 )
 def test_what_does_not_apply_is_refused(options, message):

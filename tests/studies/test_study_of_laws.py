@@ -69,13 +69,6 @@ def test_long_tempering_agrees_with_enumeration():
     assert abs(found.log_z - truth.log_z) < 6 * evidence["log_z_error"] < 0.5
 
 
-def test_tree_decomposition_knows_what_enumeration_knows():
-    problem = hopfield(8, [1.0], 1.0).problem
-    tree, direction = laws_targets.by_tree(problem, 0.7), np.ones(8, np.int8)
-    other = laws_targets.enumerated(problem, 0.7, direction)
-    np.testing.assert_allclose([tree.log_z, tree.mean_value], [other.log_z, other.mean_value])
-
-
 def test_a_coin_has_everything_but_the_mode():
     truth = planted_strip(3, 8, 2.0, 0.1, field=0.03)
     null = coin(truth)
