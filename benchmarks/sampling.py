@@ -290,7 +290,7 @@ def contender(name: str, terms: Coefficients, target: Target, chains: int, draws
 
     def draw(seed: int) -> Drawn:
         options = Options(each, chains, "gibbs", {}, engine, seed)
-        return METHODS[method](terms, target.temperature, options, Budget(None, None, lambda name, count: None))
+        return METHODS[method](terms, target.temperature, options, Budget())
 
     return draw
 

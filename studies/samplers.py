@@ -148,7 +148,7 @@ def _drawn(folder: Path, sampler: str, size: Size) -> list[dict[str, Any]]:
 
     def draw(seed: int):
         options = Options(size.draws, size.chains, sampler, {}, "auto", seed)
-        return METHODS["chain"](terms, _TEMPERATURE, options, Budget(None, None, lambda name, count: None))
+        return METHODS["chain"](terms, _TEMPERATURE, options, Budget())
 
     def compute(seed: int) -> dict[str, Any]:
         played = play(draw, seed, terms)

@@ -99,24 +99,29 @@ def _has_bars() -> bool:
 
 
 @contextlib.contextmanager
-def progress_bar(total: int | None, unit: str = " chain-steps", label: str = "") -> Iterator[Advance]:
+def progress_bar(
+    total: int | None, unit: str = " chain-steps", label: str = "", *, shown: bool = True
+) -> Iterator[Advance]:
     """A function that shows one progress bar per sampler on the error stream, or lines if that is not a terminal.
 
     Args:
       total: number of units of each sampler; None: unknown.
       unit: name of the units.
       label: text after the sampler's name, such as that of a part of the run.
+      shown: whether to show anything.
     """
-    kind = _Bar if _has_bars() else _Log
-    shown: dict[str, _Bar | _Log] = {}
+    kind = _Bar if shown and _has_bars() else _Log
+    bars: dict[str, _Bar | _Log] = {}
 
     def advance(name: str, done: int, words: str = "") -> None:
-        if name not in shown:  # what is done by then, as before a resume, tells nothing of the rate
-            shown[name], done = kind(f"{name}, {label}" if label else name, total, unit, done), 0
-        shown[name].update(done, words)
+        if not shown:
+            return
+        if name not in bars:  # what is done by then, as before a resume, tells nothing of the rate
+            bars[name], done = kind(f"{name}, {label}" if label else name, total, unit, done), 0
+        bars[name].update(done, words)
 
     try:
         yield advance
     finally:
-        for one in shown.values():
+        for one in bars.values():
             one.close()

@@ -208,19 +208,18 @@ class Ladder(NamedTuple):
 class Budget:
     """The time limit of a method in seconds from now, None for no limit, and its callbacks.
 
-    A true result of `interrupt` ends the run; `say` is called with a number of new draws, and text on all of them.
+    A true result of `interrupt` ends the run; `say` is called with a number of new draws, and maybe text on all.
     """
 
     def __init__(
-        self, seconds: float | None, interrupt: Callable[[], object] | None, say: Callable[[int, str], None]
+        self,
+        seconds: float | None = None,
+        interrupt: Callable[[], object] | None = None,
+        say: Callable[..., None] = lambda count, words="": None,
     ):
         self._end = math.inf if seconds is None else time.perf_counter() + seconds
-        self._interrupt, self._say = interrupt, say
+        self._interrupt, self.say = interrupt, say
         self.interrupted = False
-
-    def say(self, count: int, words: str = "") -> None:
-        """Reports new draws."""
-        self._say(count, words)
 
     @property
     def timed(self) -> bool:

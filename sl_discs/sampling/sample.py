@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
+import functools
 import inspect
 import time
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from scipy.special import softmax
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.registry import check_threads, choose_engine
 from sl_discs.errors import InputError, fields_are_keywords, keywords, real, whole
-from sl_discs.experiment.progress import progress_bar
+from sl_discs.experiment.progress import Advance, progress_bar
 from sl_discs.files import check_file
 from sl_discs.localization.method import method_fields
 from sl_discs.models.terms import Terms
@@ -145,9 +145,7 @@ def sample(
         options = _on_reference(terms, options, method)
     goes_on = draws is None and time_limit is None and store is None
     total = None if goes_on or options.draws_each is None else options.draws_each * options.groups
-    with (
-        progress_bar(total, " draws") if progress else contextlib.nullcontext(lambda name, count, words: None) as bar
-    ):
+    with progress_bar(total, " draws", shown=progress) as bar:
         run = _Run(problem, terms, temperature, options, groups, interrupt, bar, begin, goes_on)
         if method == AUTO:
             return _choose(run, time_limit)
@@ -233,7 +231,7 @@ class _Run:
     options: Options
     groups: int | None
     interrupt: Callable[[], object] | None
-    bar: Callable[[str, int, str], None]
+    bar: Advance
     begin: float
     goes_on: bool
 
@@ -268,7 +266,7 @@ class _Run:
         problem, terms, size = self.problem, self.terms, len(self.problem.labels)
         begin, compiled = time.perf_counter(), compile_seconds()
         left = None if seconds is None else seconds - self.elapsed()
-        budget = Budget(left, self.interrupt, lambda count, words: self.bar(method, count, words))
+        budget = Budget(left, self.interrupt, functools.partial(self.bar, method))
         drawn = METHODS[method](terms, self.temperature, options, budget)
         drew = time.perf_counter()
         num_values = terms.num_values if terms.several_values else None

@@ -9,7 +9,6 @@ what it would find has its trial alone.
 from __future__ import annotations
 
 import abc
-import contextlib
 import dataclasses
 import functools
 import itertools
@@ -293,7 +292,7 @@ class Search:
         self._visit_found()
         winner = annealers[0]
         total = None if limit is not None else winner.first * options.num_chains
-        with progress_bar(total) if options.progress else contextlib.nullcontext(self._bar) as self._bar:
+        with progress_bar(total, shown=options.progress) as self._bar:
             assert winner.chains
             build_s = self._clock()
             if limit is not None and build_s >= limit and not warned:
