@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import yaml
-from jaxtyping import Array, Float, Int, Int8, Int32
+from jaxtyping import Array, Float, Int, Int8, Int32, Num
 
 from sl_discs.engines.base import Trace
 from sl_discs.engines.registry import choose_engine
@@ -61,7 +61,7 @@ def distances(states: Int8[np.ndarray, "T B N"], reference: Int8[np.ndarray, "N"
 
 
 def discs_ess(
-    trace: Float[np.ndarray, "T B"], seconds: float, evaluations: float, *, ess_ratio: float = 0.5
+    trace: Num[np.ndarray, "T B"], seconds: float, evaluations: float, *, ess_ratio: float = 0.5
 ) -> DiscsEss:
     """The four figures of DISCS's `ess_eval`.
 
