@@ -18,7 +18,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Int8
 from scipy import stats
 
 from sl_discs.batching import over_chains
@@ -76,16 +76,19 @@ def _for_batches(sampler, chains: int):
     return sampler, built
 
 
-def _check_kernel(sampler: Sampler, case: Case) -> None:
-    """That a `Sampler` can be a static argument, and that its kernel returns what the next step takes."""
+# Chains whose field is looked at after a step, some of which accept and some of which reject.
+_LOOKED_AT = 256
+
+
+def _check_kernel(sampler: Sampler, case: Case, starts: Int8[np.ndarray, "B N"]) -> None:
+    """That a `Sampler` can be a static argument, and that from starts its kernel returns what the next step takes."""
     who, root = type(sampler).__name__, jnp.zeros(2, jnp.uint32)
     if dataclasses.is_dataclass(sampler) and not sampler.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise ConformanceError(f"{who} is not frozen; decorate it with @dataclasses.dataclass(frozen=True)")
-    x, target = jnp.asarray(case.start, jnp.int8), case.target.masked(jnp.asarray(case.mask))
-    one = Chain(x, target.init(x), sampler.init_state(len(x)))
-    given = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], one)
+    x, target = jnp.asarray(starts, jnp.int8), case.target.masked(jnp.asarray(case.mask))
+    given = jax.vmap(lambda x: Chain(x, target.init(x), sampler.init_state(len(x))))(x)
     step = over_chains(lambda number, chain: sampler.kernel(sampler.step_key(root, number), target, chain))
-    found = jax.eval_shape(step, jnp.arange(1), given)
+    found = jax.eval_shape(step, jnp.arange(len(x)), given)
     if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], Chain)):
         raise ConformanceError(f"{who}.kernel returns a {type(found).__name__}; return the pair (Chain, Info)")
     for part, before, after in zip(Chain._fields, given, found[0], strict=True):
@@ -94,6 +97,13 @@ def _check_kernel(sampler: Sampler, case: Case) -> None:
                 f"{who}.kernel returns a chain whose {part} is {_in_words(after)}; "
                 f"expected {_in_words(before)}, as given"
             )
+    after, _ = jax.jit(step)(jnp.arange(len(x)), given)
+    fields = zip(jax.tree.leaves(after.field), jax.tree.leaves(jax.vmap(target.init)(after.x)), strict=True)
+    if not all(np.allclose(field, right, rtol=1e-3, atol=1e-3, equal_nan=True) for field, right in fields):
+        raise ConformanceError(
+            f"{case.name}: {who}.kernel returns a field that is not that of the state it returns; "
+            "choose both by the same test, as accept_or_keep does"
+        )
 
 
 def _in_words(part: Any) -> str:
@@ -140,7 +150,7 @@ def check_case(
     batches: int = 2**16,
     chains: int = 4,
     steps: int = 8,
-    warm_up: int = 0,
+    warm_up: int = 1,
     seed: int = 0,
     false_alarm: float = FALSE_ALARM,
 ) -> None:
@@ -155,19 +165,20 @@ def check_case(
       chains: in a batch; more than one, so that coupling between chains shows. A sampler with another `num_chains` is
         rebuilt for so many if it is a dataclass and a `Sampler`; any other keeps its own number.
       steps: between exact draw and test.
-      warm_up: steps before, for a sampler that adapts; its adaptation must have ended by then.
+      warm_up: steps before, from another state, so that a sampler's state which remembers x shows; more for a sampler
+        that adapts, whose adaptation must have ended by then.
       seed: of all random numbers.
       false_alarm: probability with which a correct sampler fails any one of the tests.
 
     Raises:
       ConformanceError: the sampler is incorrect.
     """
+    law, rng = enumerate_law(case.target, case.start), np.random.default_rng(seed)
+    starts = law.sample(rng, batches * chains)
     if isinstance(sampler, Sampler):
-        _check_kernel(sampler, case)
+        _check_kernel(sampler, case, starts[:_LOOKED_AT])
     sampler, chains = _for_batches(sampler, chains)
-    law = enumerate_law(case.target, case.start)
-    rng = np.random.default_rng(seed)
-    starts = law.sample(rng, batches * chains).reshape(batches, chains, -1)
+    starts = starts.reshape(batches, chains, -1)
     visited = _simulate(sampler, case, starts, steps, seed, warm_up)
     if (visited[..., ~case.mask] != case.start[~case.mask]).any():
         raise ConformanceError(f"{case.name}: a site outside the mask was flipped")

@@ -14,9 +14,10 @@ import pytest
 from sl_discs import keys
 from sl_discs.models.base import TargetModel
 from sl_discs.models.quadratic import QuadraticModel
+from sl_discs.models.sites import apply_flips
 from sl_discs.samplers import exchange as exchange_module
 from sl_discs.samplers import path as path_module
-from sl_discs.samplers.base import Chain, Sampler
+from sl_discs.samplers.base import Chain, Info, Sampler, accept_or_keep
 from sl_discs.samplers.block import BipartiteGibbs, BlockGibbs
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.hams import DHAMS, PDHAMS
@@ -142,6 +143,34 @@ class CountsInHalves(Metropolis):
         return chain._replace(state=chain.state._replace(steps=chain.state.steps + 0.5)), info
 
 
+@dataclasses.dataclass(frozen=True)
+class ForgetsTheField(Metropolis):
+    """Returns the field that it was given, which DISCS's calling convention computes anew."""
+
+    def kernel(self, key, target, chain):
+        after, info = super().kernel(key, target, chain)
+        return after._replace(field=chain.field), info
+
+
+@dataclasses.dataclass(frozen=True)
+class RemembersTheValue(Metropolis):
+    """The log-density is in its own state, so it is wrong as soon as something else moves the chain or the target."""
+
+    def init_state(self, num_sites):
+        return super().init_state(num_sites), jnp.float32(0)
+
+    def kernel(self, key, target, chain):
+        x, field, (counters, value) = chain
+        value = jnp.where(counters.steps == 0, target.value(x, field), value)
+        y = apply_flips(x, jnp.arange(len(x)) == self.site(keys.fold(key, 0), counters, target.mask))
+        field_y = target.update(x, field, y)
+        value_y = target.value(y, field_y)
+        acceptance = jnp.exp(jnp.minimum(value_y - value, 0.0))
+        accepted = keys.uniforms(keys.fold(key, 1)) < acceptance
+        x, (field, value) = accept_or_keep(accepted, (y, (field_y, value_y)), (x, (field, value)))
+        return Chain(x, field, (counters.next(2), value)), Info(acceptance, accepted.astype(jnp.float32))
+
+
 @dataclasses.dataclass
 class Thawed(Sampler):
     """It cannot be hashed, so no run can compile it."""
@@ -165,13 +194,25 @@ TILTED, MASKED = standard_cases()[1], standard_cases()[2]
         (WrongSign(CHAINS), TILTED, "not invariant"),
         (IgnoresMask(CHAINS), MASKED, "outside the mask"),
         (NeverMoves(CHAINS), TILTED, "no chain ever moved"),
+        (ForgetsTheField(CHAINS), TILTED, "ForgetsTheField.kernel returns a field that is not that of the state"),
+        (RemembersTheValue(CHAINS), TILTED, "not invariant"),
         (DMALA(adjusted=False, num_chains=CHAINS), TILTED, "not invariant"),
         pytest.param(RLSA(adjusted=False, num_chains=CHAINS), TILTED, "not invariant", marks=pytest.mark.slow),
         pytest.param(
             PathAuxiliary(adaptive=True, num_chains=CHAINS), TILTED, "not invariant", marks=pytest.mark.slow
         ),
     ],
-    ids=["missing tilt", "wrong sign", "ignored mask", "never moves", "DULA", "RLSA without test", "adapts for ever"],
+    ids=[
+        "missing tilt",
+        "wrong sign",
+        "ignored mask",
+        "never moves",
+        "forgotten field",
+        "remembered value",
+        "DULA",
+        "RLSA without test",
+        "adapts for ever",
+    ],
 )
 def test_broken_samplers_fail(sampler, case, message):
     with pytest.raises(ConformanceError, match=message):
