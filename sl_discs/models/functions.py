@@ -104,6 +104,13 @@ class ValueModel(Model):
 _BLOCK = 256
 
 
+def checked(values: Float[np.ndarray, "*B"]) -> Float[np.ndarray, "*B"]:
+    """The values of a log-density at some states; InputError if one is +inf."""
+    if np.isposinf(values).any():
+        raise InputError("fn is inf at some states, which no log-density is; it may be -inf there", "fn")
+    return values
+
+
 class Density(NamedTuple):
     """In the place of `Coefficients`, for models that are not quadratic.
 
@@ -164,12 +171,12 @@ class Density(NamedTuple):
         raise NotImplementedError("a log-density is not annealed")
 
     def values(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
-        """The function at many states, a block at a time."""
+        """The function at many states, a block at a time; InputError if it is +inf somewhere."""
         found = [
             np.asarray(_values(self.model(self.num_sites, gains=False), self.params, _filled(states[k : k + _BLOCK])))
             for k in range(0, len(states), _BLOCK)
         ]
-        return np.concatenate(found)[: len(states)].astype(np.float64)
+        return checked(np.concatenate(found)[: len(states)].astype(np.float64))
 
     def model(self, num_sites: int, *, gains: bool = True) -> Model:
         """The model on a padded number of sites, equal for equal functions; without gains it needs no gradient."""

@@ -17,6 +17,7 @@ from sl_discs.experiment.batches import shape_of_one
 from sl_discs.experiment.chains import Chains, copied
 from sl_discs.experiment.memory import batch_bytes
 from sl_discs.localization.schedule import Levels
+from sl_discs.models.functions import checked
 from sl_discs.models.terms import Terms
 from sl_discs.samplers.registry import build_sampler, counts_sweeps, sampler_fields
 
@@ -170,7 +171,7 @@ class RecordedChains(Chains):
             states = np.zeros((0, self.num_chains // self.rungs, self.size), np.int8)
             if trace.states is not None:
                 states = np.asarray(trace.states)[:, 0, :, : self.size]
-            yield Recorded(np.asarray(trace.value)[:, 0], states, exchanged)
+            yield Recorded(checked(np.asarray(trace.value)[:, 0]), states, exchanged)
 
     def _worth_a_call(self, moments: int, steps: int) -> int:
         """The number of moments per call; if each number needs its own compiled code, one or two numbers for all."""

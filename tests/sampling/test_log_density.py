@@ -88,6 +88,14 @@ def some_forbidden(params, x):
     return jnp.where(jnp.any(x[:4] != jnp.array([0, 0, 1, 0])), x @ params, -jnp.inf)
 
 
+@pytest.mark.parametrize("method", ["exact", "chain", "population"])
+def test_a_value_of_plus_infinity_is_refused(method):
+    """Where no check of starts sees it; a chain never leaves such a state."""
+    problem = sl_discs.from_log_density(lambda params, x: -some_forbidden(params, x), jnp.zeros(10), 10)
+    with pytest.raises(InputError, match="fn is inf at some states"):
+        sl_discs.sample(problem, draws=100, method=method, sampler="metropolis", seed=2)
+
+
 @pytest.mark.parametrize("method", ["exact", "tempering", "population"])
 def test_states_of_probability_0_count_at_infinite_temperature_alone(method):
     """Without them log Z would be log(16/15) = .065 off, 12 standard errors."""
