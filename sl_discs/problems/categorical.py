@@ -87,7 +87,8 @@ def potts(
 
     Args:
       J: a dict {(i, j): number} with any labels; or a matrix [N, N], dense or SciPy's sparse.
-      num_values: q, the number of values of all variables or [N] of each, in the order of the labels; 2 to 127.
+      num_values: q, the number of values of all variables or [N] of each; 2 to 127. The labels of dicts are in
+        increasing order if all are integers, and otherwise in that of h, followed by further ones of J.
       h: a dict {i: q_i numbers} with the labels of J and perhaps more; numbers [N, q]; or None.
       maximise: whether the best value is the largest.
       name: used in results.
