@@ -213,7 +213,8 @@ class SLSampler(_Sampler, dimod.Initialized):
           steps: of each chain, instead of num_sweeps.
           time_limit: seconds, as for `sl_discs.solve`.
           states: `best`: the lowest state that each chain visited at any step; `final`: its final state, as needed
-            for samples at a fixed temperature. `info["states"]` says which; for an `sl_` sampler that does not
+            for samples at a fixed temperature, where a sampler that adapts, such as `path_auxiliary`, needs
+            `adapt_until` among sampler_fields. `info["states"]` says which; for an `sl_` sampler that does not
             localize they are the chains' last states, and a warning says so.
           engine: as for `sl_discs.solve`.
           sampler_fields: of the sampler's config, such as {"K": 128, "sigma": 4.0} for localized ones.
