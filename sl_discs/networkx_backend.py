@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import numbers
 import time
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -93,8 +94,9 @@ def min_weighted_vertex_cover(
     The directions of edges do not count, and nodes of negative weight are always in it.
     """
     weights = dict(G.nodes(data=weight, default=1))
+    negative = {node for node, value in weights.items() if isinstance(value, numbers.Real) and value < 0}
     # They leave the graph, and so do the edges that they cover.
-    cover = {node for node, value in weights.items() if value < 0} | {u for u, v in G.edges() if u == v}
+    cover = negative | {u for u, v in G.edges() if u == v}
     rest = G.subgraph([node for node in G if node not in cover])
     return cover | _best_set("vertex_cover", rest, time_limit, seed, weights)[0]
 

@@ -158,6 +158,9 @@ def test_what_networkx_refuses_is_refused():
         nx.greedy_color(graph, "best", backend=NAME)
     with pytest.raises(nx.NetworkXPointlessConcept):
         nx.greedy_color(graph, "DSATUR", interchange=True, backend=NAME)
+    nx.set_node_attributes(graph, "2", "text")
+    with pytest.raises(InputError, match="'2' where a real number is expected"):
+        APPROX.min_weighted_vertex_cover(graph, "text", backend=NAME)
     with pytest.raises(InputError, match="weight of edge"):
         APPROX.one_exchange(nx.Graph([(0, 1, {"weight": np.nan})]), weight="weight", backend=NAME)
 

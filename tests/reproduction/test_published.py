@@ -1,4 +1,4 @@
-"""The paper's numbers: the level of each base method, differences of MaxCut methods, and which method is above which.
+"""The paper's numbers: the level of each method, differences of MaxCut methods, and which method is above which.
 
 A level or a difference passes within 2.5 combined standard errors: a method equal to the paper's fails a comparison
 with probability 1.2 %, an order as its own test states. All seeds are fixed, so a comparison
@@ -146,7 +146,7 @@ def test_level_of_a_few_graphs(play, dataset, count):
 @pytest.mark.parametrize(
     ("dataset", "name"),
     cases(
-        *itertools.product(WITH_LEVEL, AS_PUBLISHED),
+        *itertools.product(WITH_LEVEL, [*AS_PUBLISHED, "sl_gwg", "sl_path_auxiliary"]),
         *itertools.product(["mis/er_density/r-0.05", "mis/er_density/r-0.10"], [ONE_FLIP]),
     ),
 )
@@ -155,10 +155,11 @@ def test_level(play, dataset, name):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["dmala", "sl_dmala"])
 @pytest.mark.parametrize("dataset", WITH_LEVEL)
-def test_dmala_with_a_step_for_each_chain_is_not_below_the_level(play, dataset):
+def test_dmala_with_a_step_for_each_chain_is_not_below_the_level(play, dataset, name):
     """A method equal to the paper's fails with probability 0.6 %."""
-    check_level(play(dataset, "dmala"), "dmala", better_allowed=True)
+    check_level(play(dataset, name), name, better_allowed=True)
 
 
 @pytest.mark.slow
