@@ -25,7 +25,7 @@ _MARK = re.compile(r"(<!-- table: ([\w-]+) -->\n\n)(?:\|.*\n)*\n*")
 _NAMES = {"path_auxiliary": "PAS", "gwg": "GWG", "dmala": "DMALA", "gwg_one_flip": "GWG, one flip"}
 _SETS = {
     "mis/er_density/r-0.10": "ER-0.10", "mis/er_density/r-0.20": "ER-0.20",
-    "maxcut/er/r-er-0.15-n-256-300": "ER-256 cuts, %", "maxcut/optsicom/r-b": "Optsicom",
+    "maxcut/er/r-er-0.15-n-256-300": "ER-256 cuts, %", "maxcut/optsicom/r-b": "Optsicom", "maxclique/rb": "RB, %",
 }  # fmt: skip
 
 
