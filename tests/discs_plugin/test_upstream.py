@@ -118,7 +118,7 @@ def test_with_fixes_the_target_is_invariant(discs, name, fields, case):
 @pytest.mark.parametrize(
     ("name", "case", "law"),
     [
-        ("dmala", 4, "not invariant"),
+        ("dmala", 4, "detailed balance"),
         ("hammingball", 1, "not invariant"),
         ("locallybalanced", 0, "not invariant"),
         ("dmala", 2, "outside the mask"),
