@@ -118,7 +118,7 @@ class Collector:
                 kept = np.arange(done, done + len(recorded.states)) % every == every - 1
                 self._store.add(by_group(recorded.states[kept], self._each))
                 done += len(kept)
-                parts.append(recorded._replace(states=recorded.states[:0]))
+                parts.append(recorded._replace(states=recorded.states[:0].copy()))  # a view would keep all states
                 spins.append(magnetisations(self._terms, recorded.states))
                 said = agreement.add(recorded.values[:, :: chains.rungs].T)
                 self._budget.say((len(self._store) - before) * self._groups, said)

@@ -6,6 +6,7 @@ All estimates of one run are compared with what is known in units of their own s
 import dataclasses
 import os
 import re
+import weakref
 from pathlib import Path
 
 import dimod
@@ -363,6 +364,25 @@ def test_every_phase_looks_at_the_clock(monkeypatch):
     assert sum(calls) < 40
     sl_discs.sample(problem, 2.0, method="population", time_limit=1e-6)
     assert sum(calls) < 60
+
+
+@pytest.mark.parametrize("method", ["chain", "tempering"])
+def test_only_packed_draws_are_kept_in_memory(monkeypatch, method):
+    """The states of a call are gone when the one after the next returns, also as what a view is of."""
+    play, alive = RecordedChains.play, []
+
+    def watched(self, *arguments, **keywords):
+        states, counts = [], []
+        alive.append(counts)
+        for one in play(self, *arguments, **keywords):
+            counts.append(sum(ref() is not None for ref in states))
+            states.append(weakref.ref(one.states if one.states.base is None else one.states.base))
+            yield one
+
+    monkeypatch.setattr(RecordedChains, "play", watched)
+    monkeypatch.setattr(RecordedChains, "_worth_a_call", lambda self, moments, steps: 4)
+    sl_discs.sample(truths.random_field_grid(5, 2.0).problem, 2.0, 400, method)
+    assert len(alive[-1]) > 5 and max(alive[-1]) <= 1
 
 
 def test_draws_stream_to_a_file(tmp_path):
