@@ -338,7 +338,7 @@ try:
 except ImportError:  # not a Unix system
     fcntl = None  # type: ignore[assignment]  # stands for a module
 
-_LOCK = ".run.lock"
+LOCK = ".run.lock"
 _LOOK_S = 0.1
 
 
@@ -351,7 +351,7 @@ class FolderInUse(InputError):
 
 
 @contextlib.contextmanager
-def only_run_in(folder: Path, name: str = _LOCK, patience_s: float = 0.0) -> Iterator[None]:
+def only_run_in(folder: Path, name: str = LOCK, patience_s: float = 0.0) -> Iterator[None]:
     """Locks the folder during the block; the system releases the lock when the process ends, however it ends.
 
     For `patience_s` it waits for another run; then FolderInUse. InputError if the folder cannot be written.
@@ -386,7 +386,7 @@ def only_run_in(folder: Path, name: str = _LOCK, patience_s: float = 0.0) -> Ite
         yield
 
 
-def holder_of(folder: Path, name: str = _LOCK) -> str:
+def holder_of(folder: Path, name: str = LOCK) -> str:
     """Who holds the lock of a folder; empty if nobody does. Looking holds the lock for a moment."""
     if fcntl is None:
         return ""

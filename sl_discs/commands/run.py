@@ -22,7 +22,6 @@ import dataclasses
 import functools
 import math
 import re
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,7 +45,7 @@ from sl_discs.experiment.ess import ess_settings, format_ess, lattice_from, run_
 from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.monitor import check_tensorboardx
-from sl_discs.experiment.parts import Part, join_records, keep_records
+from sl_discs.experiment.parts import Part, join_records, keep_records, remove_unfinished
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import ExperimentRecord, check_finished, device_in_words, kind_of_run, versions
 from sl_discs.experiment.results import write_results
@@ -334,10 +333,10 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
         if part.count > 1:
             keep_records(own, kind, samplers)
             stack.enter_context(only_run_in(folder, patience_s=_JOIN_S))
-            if not own.exists():
+            found = part.others(folder, kind)
+            if found[part.index - 1] is None:
                 say(f"{part.label}: done; another part has joined the results in {folder}")
                 return
-            found = part.others(folder, kind)
             missing = [str(k) for k, records in enumerate(found, 1) if records is None]
             if missing:
                 say(f"{part.label}: done; missing: {', '.join(missing)}")
@@ -349,8 +348,7 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
         except InputError:
             say(format_summary(record, resumed=checkpoints.resumed()))
             raise
-        for name in ("checkpoint", "parts"):
-            shutil.rmtree(folder / name, ignore_errors=True)
+        remove_unfinished(folder, part.count)
         say(format_summary(record, paths, checkpoints.resumed()))
         # Inside the block: a signal that comes now must not end a finished run as if it had failed.
         figure = or_warn(lambda: draw_trajectories(record, folder / "trajectory.png")) if draws else None

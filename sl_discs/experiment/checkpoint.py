@@ -3,7 +3,8 @@
 A run is a list of parts, each a method on a batch of instances. The folder holds `kind.json`, everything that the
 results depend on; `part-<name>.npz`, the outcome of a finished part; and the last two `state-<n>.npz`, chains in the
 middle of a part. Each file is written atomically. If a file cannot be read, the run falls back to the previous state,
-or to the beginning of the part, and repeats the steps since then.
+or to the beginning of the part, and repeats the steps since then. A folder with files but no `kind.json` is not ours
+and is refused; files of other names are never removed.
 
 Keys are functions of (seed, instance, chain, step) and calls end at the same steps, so a resumed run gives bit for
 bit the same results as an uninterrupted one.
@@ -82,6 +83,8 @@ def notice_of_end(*more: int, said: str = "") -> Iterator[Notice]:
 
 
 _KEPT_STATES = 2
+_STATE, _PART = re.compile(r"state-[0-9]+\.npz"), re.compile(r"part-[A-Za-z0-9._+-]+\.npz")
+_TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")  # of `write_atomically`, when it was killed
 
 
 class Middle(NamedTuple):
@@ -103,7 +106,7 @@ class Checkpoints:
       notice: notice of an interruption.
 
     Raises:
-      InputError: the checkpoints there belong to another run.
+      InputError: the checkpoints there belong to another run, or the files there are no checkpoints.
     """
 
     def __init__(self, folder: Path, kind: dict[str, Any], every_s: float, notice: Notice):
@@ -120,8 +123,12 @@ class Checkpoints:
                 f"{self.folder}: its kind.json cannot be read; remove the folder to begin anew"
             ) from None
         if found is None:
-            for path in self.folder.glob("*.npz"):  # of a run that was killed while it removed them
-                path.unlink()
+            foreign = [path.name for path in _entries(self.folder) if not _TEMPORARY.fullmatch(path.name)]
+            if foreign:
+                raise InputError(
+                    f"{self.folder}: holds {foreign[0]!r} and no kind.json, so it is not the checkpoints of a run; "
+                    "give another save_root, or move the folder"
+                )
             return
         differs = differences(self._kind, found)
         if differs:
@@ -132,7 +139,7 @@ class Checkpoints:
         self._number = max((_number_of(path) for path in self._states()), default=0)
 
     def _states(self) -> list[Path]:
-        return sorted(self.folder.glob("state-*.npz"), key=_number_of)
+        return sorted((path for path in _entries(self.folder) if _STATE.fullmatch(path.name)), key=_number_of)
 
     def finished(self, part: str) -> dict[str, np.ndarray] | None:
         """The outcome of a finished part; None if the part has to be run."""
@@ -195,13 +202,29 @@ class Checkpoints:
             self._failed = True
 
 
+def remove_checkpoints(folder: Path) -> None:
+    """Removes the checkpoints in `folder`, `kind.json` last, and the folder unless it holds other files."""
+    kind = folder / "kind.json"
+    if not kind.exists():
+        return
+    with contextlib.suppress(OSError):
+        for path in _entries(folder):
+            if any(name.fullmatch(path.name) for name in (_STATE, _PART, _TEMPORARY)):
+                path.unlink()
+        kind.unlink()
+        folder.rmdir()
+
+
+def _entries(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
 def _file_of(part: str) -> str:
     return f"part-{re.sub(r'[^A-Za-z0-9._+-]+', '-', part)}.npz"
 
 
 def _number_of(path: Path) -> int:
-    number = path.stem.rpartition("-")[2]
-    return int(number) if number.isdecimal() else 0
+    return int(path.stem.rpartition("-")[2])
 
 
 def _read(path: Path) -> dict[str, np.ndarray] | None:

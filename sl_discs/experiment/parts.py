@@ -6,6 +6,7 @@ machine that sees the run's folder. A part keeps its checkpoints, and its record
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 from collections.abc import Sequence
@@ -15,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from sl_discs.errors import InputError
+from sl_discs.experiment.checkpoint import remove_checkpoints
 from sl_discs.experiment.record import ARRAYS, DIVISION, InstanceRecord, SamplerRecord
-from sl_discs.files import differences, read_document, write_document
+from sl_discs.files import LOCK, differences, read_document, write_document
 
 _RECORDS, _FORMAT = "records.npz", "sl_discs records 1"
 
@@ -61,7 +63,8 @@ class Part:
         Raises:
           InputError: an interrupted run with another number of parts is there.
         """
-        counts = {int(path.name.rpartition("-")[2]) for path in (run / "parts").glob("*-of-*")}
+        found = (re.fullmatch(r"[0-9]+-of-([0-9]+)", path.name) for path in (run / "parts").glob("*-of-*"))
+        counts = {int(match[1]) for match in found if match}
         counts |= {1} if (run / "checkpoint" / "kind.json").exists() else set()
         if counts - {self.count}:
             there = ", ".join(map(str, sorted(counts - {self.count})))
@@ -69,12 +72,29 @@ class Part:
                 f"{run}: an interrupted run of {there} part(s), but this one has {self.count}; give as many to "
                 "resume it, give another save_root, or remove `checkpoint` and `parts` to begin anew"
             )
+        return self._folder(run)
+
+    def _folder(self, run: Path) -> Path:
         return run if self.count == 1 else run / "parts" / f"{self.index}-of-{self.count}"
 
     def others(self, run: Path, kind: dict[str, Any]) -> list[dict[str, SamplerRecord] | None]:
         """The records of every part in order, None for those that are not done; `kind` as in `records_in`."""
         parts = [Part(k, self.count) for k in range(1, self.count + 1)]
         return [records_in(part.folder(run), kind, whole=part == self) for part in parts]
+
+
+def remove_unfinished(run: Path, count: int) -> None:
+    """Removes the checkpoints of a finished run and of its `count` parts; a folder that holds other files stays."""
+    for part in (Part(k, count) for k in range(1, count + 1)):
+        folder = part._folder(run)
+        remove_checkpoints(folder / "checkpoint")
+        if count > 1:
+            with contextlib.suppress(OSError):
+                for name in (_RECORDS, LOCK):
+                    (folder / name).unlink(missing_ok=True)
+                folder.rmdir()
+    with contextlib.suppress(OSError):
+        (run / "parts").rmdir()
 
 
 def keep_records(folder: Path, kind: dict[str, Any], samplers: dict[str, SamplerRecord]) -> None:

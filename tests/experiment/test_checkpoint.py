@@ -26,6 +26,7 @@ from sl_discs.experiment.checkpoint import (
     Interrupted,
     Notice,
     notice_of_end,
+    remove_checkpoints,
 )
 from sl_discs.experiment.record import check_finished, kind_of_run
 from sl_discs.experiment.run import run_sampler
@@ -125,15 +126,33 @@ def test_checkpoints_of_another_run_are_refused(tmp_path):
         Checkpoints(tmp_path, {"seed": 1}, 0.0, Notice())
 
 
-def test_what_an_ended_run_has_failed_to_remove_does_not_count(tmp_path):
-    """A run that is killed while it removes its checkpoints, `kind.json` first."""
-    settings = dataclasses.replace(SHORT_CALLS, engine="cpu")
-    play(settings, Checkpoints(tmp_path, KIND, 0.0, Notice()))
-    (tmp_path / "kind.json").unlink()
-    other = dataclasses.replace(settings, seed=1)
-    found = play(other, Checkpoints(tmp_path, {"seed": 1}, 0.0, Notice()))
-    for name, record in play(other).items():
-        assert_equal(record, found[name])
+@pytest.mark.parametrize("name", ["weights.npz", "state-1.npz", "notes/page.txt"])
+def test_a_folder_that_is_not_ours_is_refused(tmp_path, name):
+    theirs = tmp_path / "checkpoint" / name
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("theirs")
+    with pytest.raises(InputError, match=r"checkpoint: holds .* and no kind\.json, .* another save_root"):
+        Checkpoints(tmp_path / "checkpoint", KIND, 0.0, Notice())
+    remove_checkpoints(tmp_path / "checkpoint")
+    assert theirs.read_text() == "theirs"
+
+
+def test_what_a_killed_command_left_half_written_is_no_obstacle(tmp_path):
+    (tmp_path / f".{'0' * 32}.tmp").touch()
+    Checkpoints(tmp_path, KIND, 0.0, Notice())
+
+
+def test_checkpoints_are_removed_but_files_of_others_stay(tmp_path):
+    folder = tmp_path / "checkpoint"
+    for stays in (False, True):
+        play(dataclasses.replace(SHORT_CALLS, engine="cpu"), Checkpoints(folder, KIND, 0.0, Notice()))
+        (folder / f".{'0' * 32}.tmp").touch()
+        for name in ("state-best.npz", "notes.txt"):
+            if stays:
+                (folder / name).touch()
+        remove_checkpoints(folder)
+        assert folder.exists() is stays
+    assert sorted(path.name for path in folder.iterdir()) == ["notes.txt", "state-best.npz"]
 
 
 def test_finished_results_of_another_run_are_refused(tmp_path):

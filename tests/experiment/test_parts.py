@@ -150,6 +150,24 @@ def test_a_whole_run_and_two_parts(tmp_path, command, monkeypatch):
     assert digests(tmp_path / "1") == digests(tmp_path / "2") and not (tmp_path / "2" / "parts").exists()
 
 
+def test_a_run_leaves_files_of_others_in_its_folders(tmp_path, command):
+    """A folder `checkpoint` of somebody else is refused, and none is removed with files that are not the run's."""
+    theirs = [tmp_path / name for name in ("parts/notes.txt", "parts/a-of-b/x.npz", "parts/1-of-2/records.txt")]
+    for path in theirs:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    for part in ("1/2", "2/2"):
+        code, out, err = command("run", *arguments_of(tmp_path, part, *SHORT))
+        assert code == 0, err
+    assert "5 instances" in out and all(path.exists() for path in theirs)
+    assert sorted(path for path in (tmp_path / "parts").rglob("*") if path.is_file()) == sorted(theirs)
+    weights = tmp_path / "whole" / "checkpoint" / "weights.npz"
+    weights.parent.mkdir(parents=True)
+    weights.touch()
+    code, _, err = command("run", *arguments_of(tmp_path / "whole", None, *SHORT))
+    assert code == 2 and "holds 'weights.npz' and no kind.json" in err and weights.exists()
+
+
 def test_a_part_of_another_run_is_refused_before_it_runs(tmp_path, command):
     run = functools.partial(arguments_of, tmp_path / "run")
     code, _, err = command("run", *run("1/2", *SHORT))
