@@ -14,10 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.reproduction.claim import NULL, SEARCHED, published_gain
 from sl_discs.reproduction.markdown import table
 from sl_discs.reproduction.rows import FAR, level_rows
-from sl_discs.reproduction.statistics import expected_best
 
 DOCS = Path(__file__).parent
 MEASURED = DOCS / "measured"
@@ -274,15 +272,14 @@ def pooled(found: Mapping[str, Any]) -> str:
 
 def choice(found: Mapping[str, Any]) -> str:
     """The best of n trials that are chosen on test graphs, over the mean of those with the tilt off."""
-    rows = []
+    rows, counts = [], ("2", "5", "10", "100")
     for row in found["claim"]["chosen"]:
-        published = published_gain(row["dataset"], row["sampler"])
-        base = np.mean(row["gains"][NULL])
-        for arm, what in (NULL, "tilt off"), (SEARCHED, "localized"):
-            best = (f"{expected_best(row['gains'][arm], n) - base:+.3f}" for n in (2, 5, 10, 100))
-            pair = [_SETS[row["dataset"]], _NAMES[row["sampler"]], f"{published:+.3f}"] if arm == NULL else [""] * 3
-            rows.append([*pair, what, *best])
-    return table(["set", "sampler", "published", "trials", *(f"best of {n}" for n in (2, 5, 10, 100))], rows)
+        base = np.mean(row["gains"]["null"])
+        for arm, what in ("null", "tilt off"), ("searched", "localized"):
+            best = (f"{row['expected_best'][arm][n] - base:+.3f}" for n in counts)
+            pair = [_SETS[row["dataset"]], _NAMES[row["sampler"]], f"{row['published']:+.3f}"]
+            rows.append([*(pair if arm == "null" else [""] * 3), what, *best])
+    return table(["set", "sampler", "published", "trials", *(f"best of {n}" for n in counts)], rows)
 
 
 def levels(found: Mapping[str, Any]) -> str:
@@ -305,7 +302,7 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
 }  # fmt: skip
 
 # Where the numbers of a table are, if not in a file of its name.
-_CLAIM = DOCS / "reproduction/claim/report.json"
+_CLAIM = DOCS.parent / "studies/claim/report.json"
 _ELSEWHERE = {"pooled": _CLAIM, "choice": _CLAIM, "levels": _CLAIM, "tilts": MEASURED / "tilt.json"}
 
 

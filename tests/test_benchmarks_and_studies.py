@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 SCRIPTS = {
     path.stem: path.relative_to(ROOT).as_posix()
     for folder in ("benchmarks", "studies")
-    for path in sorted((ROOT / folder).glob("*.py"))
+    for path in sorted((ROOT / folder).rglob("*.py"))
     if "__main__" in path.read_text()
 }
 
@@ -30,7 +30,7 @@ def run(capsys, monkeypatch):
     return run
 
 
-def test_there_are_six_benchmarks_and_seven_studies_and_their_readmes_name_them():
+def test_there_are_six_benchmarks_and_eight_studies_and_their_readmes_name_them():
     assert list(SCRIPTS) == [
         "covers",
         "localization",
@@ -38,16 +38,17 @@ def test_there_are_six_benchmarks_and_seven_studies_and_their_readmes_name_them(
         "rates",
         "sampling",
         "updates",
+        "claim",
+        "tilt",
         "convergence",
         "energy",
         "laws",
         "samplers",
         "theory",
-        "tilt",
         "verdicts",
     ]
     for path in SCRIPTS.values():
-        assert f"python {path}" in (ROOT / Path(path).parent / "README.md").read_text()
+        assert f"python {path}" in (ROOT / Path(path).parts[0] / "README.md").read_text()
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

@@ -90,7 +90,6 @@ def test_another_name_is_one_line_and_exit_code_2(arguments, said, capsys):
     ("arguments", "said"),
     [
         (["sweep", "list", "--retry"], "--retry has no effect in `sweep list`"),
-        (["reproduce", "runtime", "--arms=null"], "--arms has no effect in `reproduce runtime`"),
         (["tune", "more"], "unexpected argument 'more'"),
     ],
 )

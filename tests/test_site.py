@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 import tables
 
+from claim_plan import NARROW, PLANTED
 from sl_discs.experiment.published import published_cells
 from sl_discs.instances.formats import READERS
-from sl_discs.reproduction.claim import NARROW, PLANTED
 from sl_discs.reproduction.rows import level_rows
 from sl_discs.samplers import registry
 from sl_discs.testing import conformance

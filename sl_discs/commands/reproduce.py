@@ -9,7 +9,6 @@ sl-discs reproduce main --profile=cpu --data_root=FOLDER --output=results/reprod
   ablation      alpha, K and sigma of the sl_ methods, against the published table
   allocation    a bar chart of budgets and grids of the sl_ methods
   trajectories  a plot of the best value so far against steps, from the cells of main
-  claim         whether localization helps to optimise, arm by arm, on test graphs that no search has seen
   field         the default `solve` beside published results of others on the sets that they share
 
 Each finished cell (a method on a dataset with all its settings) is kept in OUTPUT/cells: a stopped command continues
@@ -28,7 +27,7 @@ from pathlib import Path
 
 import jax
 
-from sl_discs.command import Command, Given, check_choice, choice_before_flags, own_flags, refuse_flags, say
+from sl_discs.command import Command, Given, choice_before_flags, own_flags, refuse_flags, say
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
@@ -56,8 +55,6 @@ from sl_discs.reproduction.cells import (
     main_cells,
     varied_cells,
 )
-from sl_discs.reproduction.claim import ARMS, SAMPLERS, SIZES, Study, plan
-from sl_discs.reproduction.claim_report import Found, claim_section, finished, write_settings
 from sl_discs.reproduction.field import chosen_cells, field_section
 from sl_discs.reproduction.markdown import COMMANDS_TITLE
 from sl_discs.reproduction.report import ORDER, Composer, Section, write_report
@@ -86,7 +83,6 @@ define.boolean(
 )
 define.integer("seeds", 1, "Runs of each cell, with seeds 0, 1, ..., which are averaged.", 1, upper_bound=1_000)
 define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
-define.list("arms", list(ARMS), "In claim, how settings are chosen.")
 define.integer("instances", None, "Graphs per dataset instead of the profile's.", 1)
 define.integer("steps", None, "Steps per chain instead of the profile's.", 1)
 define.integer("chains", None, "Chains per graph instead of the profile's.", 1)
@@ -136,10 +132,6 @@ def _run(what: str, command: str) -> int:
     """Runs the cells of a table and writes the report."""
     if what != "main":
         refuse_flags(FLAGS, ["held_out"], f"in `reproduce {what}`")
-    if what == "claim":
-        refuse_flags(FLAGS, ["seeds", "instances"], "in `reproduce claim`")
-        return _claim(command)
-    refuse_flags(FLAGS, ["arms"], f"in `reproduce {what}`")
     if what == "field":
         refuse_flags(FLAGS, ["methods", "seeds", "steps", "chains", "engine"], "in `reproduce field`")
         return _field(command)
@@ -236,55 +228,6 @@ def _made_by(command: str) -> dict[str, str]:
         "commit": commit(),
         "device": f"{len(jax.devices())} x {jax.devices()[0].device_kind}",
     }
-
-
-_REPORT_EVERY_S = 600
-
-
-def _claim(command: str) -> int:
-    """Runs what is left of the plan, with a report of all that is finished every ten minutes."""
-    methods = FLAGS.methods if FLAGS["methods"].present else list(SAMPLERS)
-    check_choice("methods", methods, SAMPLERS)
-    check_choice("arms", FLAGS.arms, ARMS)
-    check_data_root(FLAGS.data_root)
-    size, made_by = SIZES[FLAGS.profile], _made_by(command)
-    choice = Choice(FLAGS.steps or size.steps, FLAGS.chains or size.chains, FLAGS.engine, (0,))
-    folder = check_writable(FLAGS.output or f"results/reproduce-{FLAGS.profile}")
-    runner = Runner(folder / "cells", lambda line: None, total=0)
-    reading = Study(size, choice, FLAGS.data_root, functools.partial(finished, folder / "cells"))
-    running = dataclasses.replace(reading, play=lambda cell, graphs: runner.run(cell, graphs).result)
-    items = [item for item in plan(size) if item.dataset.absent(FLAGS.data_root) is None]
-    wanted = [item for item in items if item.arm in FLAGS.arms and item.sampler in methods]
-    if FLAGS.datasets is not None:
-        names = {one.name for one in chosen_sets(FLAGS.datasets)}
-        wanted = [item for item in wanted if item.dataset.name in names]
-    if not wanted:
-        raise InputError("no step of the plan is left; choose other --datasets, --methods or --arms")
-    begin = reported_at = time.perf_counter()
-    found = Found()
-    found.read(items, reading)
-    say(f"{len(found.rounds)} of {len(items)} steps are finished already")
-    try:
-        for number, item in enumerate(wanted, 1):
-            if found.is_settled(item):
-                continue
-            since = time.perf_counter()
-            found.add(item, running)
-            say(f"[{number}/{len(wanted)}] {found.words(item)}, {time.perf_counter() - since:.0f} s")
-            if time.perf_counter() - reported_at > _REPORT_EVERY_S:
-                write_report(folder, {"claim": claim_section(found, running, folder, final=False)}, made_by)
-                reported_at = time.perf_counter()
-    finally:
-        section = claim_section(found, running, folder, final=True)
-        paths = write_report(folder, {"claim": section}, made_by)
-        settings = write_settings(running, folder / "tuned", made_by)
-    say(f"\n{_summary('claim', {'claim': section})}\n")
-    say(f"{runner.ran} cells run in {time.perf_counter() - begin:.0f} s; the others were already finished")
-    saved = [*paths, *(folder / name for name in section.figures)]
-    if settings:
-        saved.append(folder / "tuned")
-    say("\n".join(["saved:", *(f"  {path}" for path in saved)]))
-    return 0
 
 
 def _summary(what: str, sections: dict) -> str:

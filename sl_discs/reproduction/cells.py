@@ -141,7 +141,7 @@ class Cell:
     """The definition of a cell.
 
     Attributes:
-      protocol: `defaults`, `held out`, or a step of the comparison of `reproduce claim`.
+      protocol: `defaults`, `held out`, or one of a study.
       setting: the varied setting in a table of settings, such as `sigma=5`; empty otherwise.
       settings: chains, steps and annealing; the seed is that of the first run.
       sampler: all fields of the sampler config, including `name`.

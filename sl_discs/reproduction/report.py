@@ -23,7 +23,7 @@ from sl_discs.reproduction.runs import Done
 
 # The report in a folder: each subcommand writes its section, and report.md and report.json contain all of them.
 
-ORDER = ("main", "runtime", "ablation", "allocation", "trajectories", "claim", "field")
+ORDER = ("main", "runtime", "ablation", "allocation", "trajectories", "field")
 
 
 class Section(NamedTuple):

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import tilt
+from claim_statistics import interval
 from sl_discs.experiment.settings import settings_from
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import method_fields
 from sl_discs.reproduction.cells import PUBLISHED
-from sl_discs.reproduction.statistics import interval
 
 SET = PUBLISHED["maxcut/optsicom/r-b"]
 SETTINGS = settings_from(

@@ -1,4 +1,4 @@
-"""Does localization help to optimise? The runs of `sl-discs reproduce claim`, after docs/does_localization_help.md.
+"""Does localization help to optimise? The runs of `claim.py`, after docs/does_localization_help.md.
 
 A *pair* is a set and a base sampler, and an *arm* says how the settings of the localized sampler and of its base are
 chosen. Everything is made of cells, which are kept: a function here asks for the cells that it needs, in the same way
@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
+from claim_statistics import interval
 from sl_discs.experiment.published import published_row
 from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.localization.method import method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import PUBLISHED, Cell, Choice, PublishedSet
 from sl_discs.reproduction.runs import Result
-from sl_discs.reproduction.statistics import interval
 from sl_discs.tuning.evaluation import part_of
 from sl_discs.tuning.space import (
     Candidate,

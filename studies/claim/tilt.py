@@ -1,6 +1,6 @@
 """Asks what a tilt does to an annealed chain, and how many steps of the base sampler its loss is worth.
 
-    python studies/tilt.py [--datasets=...] [--samplers=path_auxiliary,gwg,dmala] [--output=results/tilt]
+    python studies/claim/tilt.py [--datasets=...] [--samplers=path_auxiliary,gwg,dmala] [--output=results/tilt]
 
 Base samplers on sets of the paper, with DISCS's annealing and 10,000 steps, and localized samplers from weak to
 strong tilts (sigma from 20 to 1, all else at its defaults). For each, the page has the mean and the spread of the
@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
+from claim_plan import SAMPLERS, Variant
+from claim_statistics import Interval, interval
 from sl_discs.command import Command, own_flags, say
 from sl_discs.engines.registry import choose_engine
 from sl_discs.experiment.batches import plan
@@ -34,9 +36,7 @@ from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.cells import chosen_sets
-from sl_discs.reproduction.claim import SAMPLERS, Variant
 from sl_discs.reproduction.markdown import table
-from sl_discs.reproduction.statistics import Interval, interval
 
 SIGMAS = 20.0, 8.0, 6.0, 4.0, 3.0, 2.0, 1.0
 # Graphs that neither searches nor tests of the comparison have seen.

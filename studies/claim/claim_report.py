@@ -1,4 +1,4 @@
-"""The report of `sl-discs reproduce claim`: what is finished, its statistics, tables and a forest plot."""
+"""The report of `claim.py`: what is finished, its statistics, tables and a forest plot."""
 
 from __future__ import annotations
 
@@ -9,14 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.experiment.figures import COLOURS, can_draw, or_warn, save_figure
-from sl_discs.experiment.published import published_row
-from sl_discs.experiment.record import Spread
-from sl_discs.instances.dataset import Dataset
-from sl_discs.localization.method import method_fields
-from sl_discs.problems.graph_kind import graph_kind
-from sl_discs.reproduction.cells import PUBLISHED, Cell, Choice
-from sl_discs.reproduction.claim import (
+from claim_plan import (
     ARMS,
     BOTH,
     CHOSEN,
@@ -35,11 +28,18 @@ from sl_discs.reproduction.claim import (
     is_precise,
     published_gain,
 )
+from claim_statistics import detection, expected_best, holm, interval, random_effects
+from sl_discs.experiment.figures import COLOURS, can_draw, or_warn, save_figure
+from sl_discs.experiment.published import published_row
+from sl_discs.experiment.record import Spread
+from sl_discs.files import write_json, write_text
+from sl_discs.instances.dataset import Dataset
+from sl_discs.localization.method import method_fields
+from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.reproduction.cells import PUBLISHED, Cell, Choice
 from sl_discs.reproduction.markdown import bounds, levels_table, listed, number, table
-from sl_discs.reproduction.report import Section
 from sl_discs.reproduction.rows import z_score
 from sl_discs.reproduction.runs import Result, identity, load_result
-from sl_discs.reproduction.statistics import detection, expected_best, holm, interval, random_effects
 from sl_discs.tuning.evaluation import write_tuned
 from sl_discs.tuning.space import Candidate
 
@@ -216,6 +216,18 @@ def _by_sigma(tried: list[tuple[Candidate, float]]) -> dict[str, float]:
     return {f"{sigma:g}": float(np.mean(means)) for sigma, means in sorted(found.items())}
 
 
+def chosen_rows(found: Found) -> list[dict[str, Any]]:
+    """Gains of trials that are chosen on test graphs, by arm, with the expected best of n of them."""
+    rows = []
+    for row in found.choices.values():
+        best = {
+            arm: {str(n): expected_best(gains, n) for n in _BEST_OF if n <= len(gains)}
+            for arm, gains in row["gains"].items()
+        }
+        rows.append(row | {"published": published_gain(row["dataset"], row["sampler"]), "expected_best": best})
+    return rows
+
+
 def claim_levels(found: Found, choice: Choice) -> list[dict[str, Any]]:
     """Each method at its defaults beside the published mean.
 
@@ -265,24 +277,26 @@ Graphs are drawn anew from the paper's distribution, or given: a random choice o
 stands beside the published GWG. The references of generated cuts are not at hand: ours is in edges and has no z."""
 
 
-def claim_section(found: Found, study: Study, folder: Path, *, final: bool) -> Section:
-    """Everything that is finished; the figure is only drawn if this is the final call."""
+def write_report(found: Found, study: Study, folder: Path, made_by: dict[str, str], *, final: bool) -> Path:
+    """Writes report.md and report.json of everything that is finished, and, if `final`, the figure."""
     rows = gain_rows(found)
     data = {
         "gains": rows, "pooled": pooled_rows(rows), "power": power_rows(found),
-        "searches": search_rows(study.searches), "chosen": list(found.choices.values()),
+        "searches": search_rows(study.searches), "chosen": chosen_rows(found),
         "levels": claim_levels(found, study.choice),
     }  # fmt: skip
     shown = [row for row in rows if row["arm"] in _LETTERS]
-    blocks = ["## Does localization help to optimise?", _NOTE]
+    blocks = ["# Does localization help to optimise?", _NOTE]
     if shown:
         blocks += ["\n".join(_in_short(rows)), _gain_table(shown), _pooled_table(data["pooled"])]
     blocks += _others(data)
-    names = []
-    if final and shown and can_draw():
-        name = "claim.png"
-        names = [name] if or_warn(lambda: draw_forest(shown, folder / name)) is not None else []
-    return Section("\n\n".join(filter(None, blocks)), {"claim": data}, names)
+    name = "claim.png"
+    if final and shown and can_draw() and or_warn(lambda: draw_forest(shown, folder / name)) is not None:
+        blocks.append(f"![{name}]({name})")
+    how = ", ".join(f"{key} {value}" for key, value in made_by.items() if key != "command")
+    blocks.append(f"`{made_by['command']}`: {how}.")
+    write_json(folder / "report.json", {"made_by": {"claim": made_by}, "claim": data}, allow_nan=False)
+    return write_text(folder / "report.md", "\n\n".join(filter(None, blocks)) + "\n")
 
 
 def _in_short(rows: list[dict]) -> list[str]:
@@ -367,13 +381,12 @@ def _others(data: dict[str, Any]) -> list[str]:
         titles = ["set", "sampler", *(f"sigma = {sigma}" for sigma in sigmas)]
         blocks.append(f"### The size of the tilt\n\n{note}\n\n{table(titles, lines)}")
     if data["chosen"]:
-        counts = [n for n in _BEST_OF if n <= len(data["chosen"][0]["gains"][SEARCHED])]
+        counts = list(data["chosen"][0]["expected_best"][SEARCHED])
         titles = ["set", "sampler", "graphs", "trials", *(f"best of {n}" for n in counts), "published"]
         lines = (
             [row["dataset"], row["sampler"], str(row["graphs"]), "localized" if arm == SEARCHED else "tilt off",
-             *(number(expected_best(gains, n), 3, "+") for n in counts),
-             number(published_gain(row["dataset"], row["sampler"]), 3, "+")]
-            for row in data["chosen"] for arm, gains in row["gains"].items()
+             *(number(best[n], 3, "+") for n in counts), number(row["published"], 3, "+")]
+            for row in data["chosen"] for arm, best in row["expected_best"].items()
         )  # fmt: skip
         note = """\
 Gain over one run of the base of the best of n trials, chosen on the graphs on which they are judged: the mean over

@@ -11,13 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sl_discs.__main__ import main
-from sl_discs.instances.archive import write_archive
-from sl_discs.instances.dataset import Dataset
-from sl_discs.instances.graph import Graph
-from sl_discs.reproduction import claim
-from sl_discs.reproduction.cells import PUBLISHED, Choice
-from sl_discs.reproduction.claim import (
+import claim
+import claim_plan as planned
+from claim_plan import (
     ARMS,
     BOTH,
     CHOSEN,
@@ -31,9 +27,13 @@ from sl_discs.reproduction.claim import (
     Pair,
     Study,
 )
-from sl_discs.reproduction.claim_report import Found, claim_levels, gain_rows, pooled_rows, write_settings
+from claim_report import Found, claim_levels, gain_rows, pooled_rows, write_settings
+from claim_statistics import detection, expected_best, holm, interval, random_effects
+from sl_discs.instances.archive import write_archive
+from sl_discs.instances.dataset import Dataset
+from sl_discs.instances.graph import Graph
+from sl_discs.reproduction.cells import PUBLISHED, Choice
 from sl_discs.reproduction.runs import Runner
-from sl_discs.reproduction.statistics import detection, expected_best, holm, interval, random_effects
 from sl_discs.tuning.evaluation import read_tuned
 
 DENSITY = PUBLISHED["mis/er_density/r-0.10"]
@@ -136,11 +136,11 @@ def test_a_search_sees_no_test_graph(name, arm, satlib):
 
 
 def test_rounds_have_other_graphs_and_then_other_seeds(satlib):
-    rounds = [claim.test_graphs(SATLIB, SMOKE, number, satlib) for number in range(7)]
+    rounds = [planned.test_graphs(SATLIB, SMOKE, number, satlib) for number in range(7)]
     indices = [set(graphs.index) for graphs, _ in rounds]
     assert len(set.union(*indices[:6])) == 24 and not any(k % 5 == 4 for k in set.union(*indices))
     assert [seed for _, seed in rounds] == [0] * 6 + [1] and indices[6] == indices[0]
-    first, second = (claim.test_graphs(DENSITY, SMOKE, number, None)[0] for number in range(2))
+    first, second = (planned.test_graphs(DENSITY, SMOKE, number, None)[0] for number in range(2))
     assert not {content(graph) for graph in first.graphs} & {content(graph) for graph in second.graphs}
 
 
@@ -191,8 +191,8 @@ def test_localization_at_its_defaults_takes_the_annealing_that_the_base_found():
 
 
 def test_both_arms_search_the_same_temperatures_and_the_null_has_no_tilt():
-    base = claim.search_space(BOTH, 10_000, localized=False)
-    assert claim.search_space(BOTH, 10_000, localized=True)[: len(base)] == base
+    base = planned.search_space(BOTH, 10_000, localized=False)
+    assert planned.search_space(BOTH, 10_000, localized=True)[: len(base)] == base
     assert [one.name for one in base] == ["t_schedule", "init_temperature", "cooling"]
     study = Study(SMOKE, CHOICE, None, fake(lambda cell, graph: 0.0, []))
     for trial in range(3):
@@ -216,10 +216,10 @@ def test_differences_are_nodes_or_per_cent_of_the_cut_at_defaults():
 
 def test_the_plan_begins_with_defaults_on_all_primary_sets():
     size = SIZES["cpu"]
-    steps = claim.plan(size)
-    primary = len(size.sets) * len(claim.SAMPLERS)
+    steps = planned.plan(size)
+    primary = len(size.sets) * len(planned.SAMPLERS)
     assert {(item.arm, item.round) for item in steps[:primary]} == {(DEFAULTS, 0)}
-    assert {item.dataset.name for item in steps[:primary]} == set(claim.PRIMARY) and len(set(steps)) == len(steps)
+    assert {item.dataset.name for item in steps[:primary]} == set(planned.PRIMARY) and len(set(steps)) == len(steps)
     assert {item.sampler for item in steps if item.arm in PLANTED} == {"path_auxiliary"}
     assert {item.dataset.name for item in steps} == set(PUBLISHED)
 
@@ -227,17 +227,17 @@ def test_the_plan_begins_with_defaults_on_all_primary_sets():
 def test_stopping_sees_the_width_alone():
     values = np.random.default_rng(3).normal(0, 0.5, 4_000)
     for data, precise in ((values, True), (values[:50], False)):
-        assert [claim.is_precise(DENSITY.name, "gwg", shift + sign * data) for shift, sign in ((0, 1), (5, -1))] == (
-            [precise] * 2
-        )
-    assert not claim.is_precise("maxcut/optsicom/r-b", "gwg", np.zeros(10))  # nothing is published to aim at
+        assert [
+            planned.is_precise(DENSITY.name, "gwg", shift + sign * data) for shift, sign in ((0, 1), (5, -1))
+        ] == ([precise] * 2)
+    assert not planned.is_precise("maxcut/optsicom/r-b", "gwg", np.zeros(10))  # nothing is published to aim at
 
 
 def test_a_graph_with_two_seeds_counts_once(satlib):
     found, study = Found(), Study(SMOKE, CHOICE, satlib, fake(lambda cell, graph: float(cell.seeds[0]), []))
     for number in range(7):
         found.rounds[Item(DEFAULTS, SATLIB, "gwg", number)] = dict.fromkeys(
-            claim.test_graphs(SATLIB, SMOKE, number, satlib)[0].index, Pair(3.0 + (number == 6), 3.0, 100.0)
+            planned.test_graphs(SATLIB, SMOKE, number, satlib)[0].index, Pair(3.0 + (number == 6), 3.0, 100.0)
         )
     values = found.differences(DEFAULTS, SATLIB.name, "gwg")
     assert len(values) == 24 and sorted(set(values)) == [0.0, 0.5]
@@ -250,7 +250,7 @@ def test_the_share_of_the_published_gain_is_pooled_over_sets_with_one():
     found = Found()
     rng = np.random.default_rng(4)
     for name in (DENSITY.name, CUTS.name, "mis/satlib"):
-        gain = claim.published_gain(name, "dmala")
+        gain = planned.published_gain(name, "dmala")
         noise = rng.standard_normal(100) * abs(gain)
         values = 100 + gain / 2 + noise - noise.mean()
         found.rounds[Item(DEFAULTS, PUBLISHED[name], "dmala", 0)] = {
@@ -266,8 +266,8 @@ def test_the_share_of_the_published_gain_is_pooled_over_sets_with_one():
 
 def test_points_are_one_list_that_covers_the_space():
     for chain_length in (600, 10_000):
-        space = claim.search_space(SEARCHED, chain_length, localized=True)
-        points = [claim.point_of_trial(trial, space) for trial in range(1, 17)]
+        space = planned.search_space(SEARCHED, chain_length, localized=True)
+        points = [planned.point_of_trial(trial, space) for trial in range(1, 17)]
         for block in (points[:8], points[8:]):
             assert sorted(point["sigma"] for point in block) == [1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 15.0, 20.0]
             # An eighth of the range each, from 1e-4 to 1e-1 on a logarithmic scale.
@@ -301,8 +301,8 @@ UNTUNED = tuple(arm for arm in ARMS if arm not in (BOTH, SAME_ANNEALING))
 
 def reproduce(folder, *more):
     arms = ",".join(UNTUNED)
-    sets = [f"--datasets={DENSITY.name}", "--methods=path_auxiliary", f"--arms={arms}", *more]
-    return main(["sl-discs", "reproduce", "claim", f"--output={folder}", *sets])
+    sets = [f"--datasets={DENSITY.name}", "--samplers=path_auxiliary", f"--arms={arms}", *more]
+    return claim.main(["studies/claim/claim.py", f"--output={folder}", *sets])
 
 
 @pytest.mark.slow
@@ -314,7 +314,7 @@ def test_the_command_resumes_from_its_cells_and_finds_the_same(tmp_path, capsys,
     said = capsys.readouterr().out
     assert {row["arm"] for row in report["gains"]} == {*UNTUNED} - {CHOSEN}
     assert len(report["chosen"]) == 1 and {row["gain"] for row in report["power"]} == {*PLANTED, "published"}
-    assert "(b) searched: 1 pairs" in (tmp_path / "report.md").read_text() and "claim.png" in said
+    assert "(b) searched: 1 pairs" in (tmp_path / "report.md").read_text() and "report.md" in said
     cells = {path: path.read_bytes() for path in (tmp_path / "cells").rglob("*.json")}
     for path in list(cells)[::2]:
         path.unlink()
@@ -330,8 +330,7 @@ def test_the_command_resumes_from_its_cells_and_finds_the_same(tmp_path, capsys,
 def test_flags_that_do_not_fit_are_refused(tmp_path, capsys):
     for more, message in (
         (["--arms=x"], "--arms: 'x' is not available"),
-        (["--methods=sl_gwg"], "--methods: 'sl_gwg' is not available"),
-        (["--seeds=2"], "--seeds has no effect"),
+        (["--samplers=sl_gwg"], "--samplers: 'sl_gwg' is not available"),
     ):
         assert reproduce(tmp_path, *more) == 2
         assert message in capsys.readouterr().err
