@@ -20,7 +20,7 @@ from scipy import special
 from sl_discs.engines.registry import choose_engine, num_cores
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
-from sl_discs.files import differences
+from sl_discs.files import differences, parse_json
 from sl_discs.instances.dataset import Dataset, dataset_digest
 from sl_discs.localization.method import Method
 from sl_discs.own_code import imported
@@ -173,7 +173,7 @@ def check_finished(folder: Path, config: Mapping[str, Any], dataset: str) -> Non
     """
     path = folder / "results.json"
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse_json(path.read_text(encoding="utf-8"))
         theirs = _numbers(found["config"] | {"dataset": found["dataset"]})
     except FileNotFoundError:
         return

@@ -36,14 +36,15 @@ from sl_discs.experiment.record import (
     paired_differences,
     references,
 )
-from sl_discs.files import write_atomically
+from sl_discs.files import parse_json, write_atomically
 from sl_discs.problems.graph_kind import GraphKind
+from sl_discs.samplers.registry import known_samplers
 
 
 def write_results(record: ExperimentRecord, folder: str | os.PathLike) -> dict[str, Path]:
     """Writes every file of the experiment, each atomically, and returns file name -> path.
 
-    The `results.pkl` of other samplers of the results that are replaced are removed.
+    The `results.pkl` of other samplers of the results that are replaced are removed, if this process knows them.
 
     Raises:
       InputError: the folder cannot be written, or paired samplers have different instances.
@@ -61,10 +62,11 @@ def write_results(record: ExperimentRecord, folder: str | os.PathLike) -> dict[s
     files["config.yaml"] = lambda file: file.write(config.encode())
     files["results.json"] = lambda file: file.write(summary.encode())
     paths = {name: write_atomically(folder / name, write) for name, write in files.items()}
-    for name in replaced - files.keys():
+    for path in (folder / name for name in replaced - files.keys()):
         with contextlib.suppress(OSError):  # a folder may hold more
-            (folder / name).unlink()
-            (folder / name).parent.rmdir()
+            if path.parent == folder or not path.parent.is_symlink():
+                path.unlink()
+                path.parent.rmdir()
     return paths
 
 
@@ -74,11 +76,12 @@ def _pickles(samplers: Collection[str]) -> list[str]:
 
 
 def _pickles_there(folder: Path) -> set[str]:
-    """Those of the results that are in the folder."""
+    """Those of the results that are in the folder, of samplers that are known: other names may lead anywhere."""
     try:
-        return set(_pickles(json.loads((folder / "results.json").read_text(encoding="utf-8"))["samplers"]))
+        there = _pickles(parse_json((folder / "results.json").read_text(encoding="utf-8"))["samplers"])
     except (OSError, ValueError, KeyError, TypeError):  # there are none
         return set()
+    return {"results.pkl", *(f"{name}/results.pkl" for name in known_samplers())}.intersection(there)
 
 
 def _summary(record: ExperimentRecord) -> dict[str, Any]:

@@ -79,6 +79,21 @@ def test_no_pickles_of_replaced_results_stay(make_record, tmp_path):
         assert files_in(tmp_path) == sorted([*paths, "sl_gwg/notes.txt"])
 
 
+@pytest.mark.parametrize("name", ["../victim", "{victim}", "linked", "gwg/../../victim"])
+def test_names_in_replaced_results_lead_nowhere_else(make_record, tmp_path, name):
+    victim, folder = tmp_path / "victim", tmp_path / "out"
+    victim.mkdir()
+    (victim / "results.pkl").touch()
+    write_results(make_record(("gwg", "sl_gwg")), folder)
+    if name == "linked":  # a known sampler, whose folder is somewhere else
+        name = "dmala"
+        (folder / name).symlink_to(victim)
+    named = {name.format(victim=victim): {}, "gwg": {}}
+    (folder / "results.json").write_text(json.dumps({"samplers": named}))
+    write_results(make_record(("gwg",)), folder)
+    assert (victim / "results.pkl").exists() and not (folder / "gwg").exists()
+
+
 def test_the_pickle_names_numpy_only_and_loads_without_this_package(make_record, tmp_path):
     path = write_results(make_record(("gwg",)), tmp_path)["results.pkl"]
     operations = list(pickletools.genops(path.read_bytes()))
