@@ -30,7 +30,7 @@ def run(capsys, monkeypatch):
     return run
 
 
-def test_there_are_six_benchmarks_and_eight_studies_and_their_readmes_name_them():
+def test_there_are_six_benchmarks_and_ten_studies_and_their_readmes_name_them():
     assert list(SCRIPTS) == [
         "covers",
         "localization",
@@ -42,6 +42,8 @@ def test_there_are_six_benchmarks_and_eight_studies_and_their_readmes_name_them(
         "tilt",
         "convergence",
         "energy",
+        "best_known",
+        "field",
         "laws",
         "samplers",
         "theory",

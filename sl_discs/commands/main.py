@@ -23,7 +23,6 @@ GROUPS = {
         "sweep": ("sweep.main", "perform the runs of a sweep file, here or on a Slurm cluster"),
         "tune": ("tune.main", "tune a sampler's settings on training instances"),
         "reproduce": ("reproduce.main", "compare the paper's published numbers with our own"),
-        "references": ("reproduce.references", "search reference cuts of the generated MaxCut sets"),
     },
     "a checkout of DISCS": {
         "discs main": ("discs.main", "run DISCS's own main program with this package's samplers"),

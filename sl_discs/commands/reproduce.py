@@ -9,7 +9,6 @@ sl-discs reproduce main --profile=cpu --data_root=FOLDER --output=results/reprod
   ablation      alpha, K and sigma of the sl_ methods, against the published table
   allocation    a bar chart of budgets and grids of the sl_ methods
   trajectories  a plot of the best value so far against steps, from the cells of main
-  field         the default `solve` beside published results of others on the sets that they share
 
 Each finished cell (a method on a dataset with all its settings) is kept in OUTPUT/cells: a stopped command continues
 where it left off, and a command with other settings runs its cells anew. All commands with the same OUTPUT share one
@@ -19,11 +18,8 @@ message.
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import sys
 import time
-from pathlib import Path
 
 import jax
 
@@ -31,14 +27,11 @@ from sl_discs.command import Command, Given, choice_before_flags, own_flags, ref
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.published import has_ablation
 from sl_discs.experiment.record import commit
 from sl_discs.experiment.settings import ENGINES
-from sl_discs.files import check_writable, only_run_in
-from sl_discs.instances.dataset import check_data_root, load_dataset
-from sl_discs.reproduction import field
-from sl_discs.reproduction.best_known import DATA_SEED, FOLDER, PLANS, describe, path_of, search_set, with_references
+from sl_discs.files import check_writable
+from sl_discs.instances.dataset import check_data_root
 from sl_discs.reproduction.cells import (
     ABLATION,
     ALLOCATION,
@@ -55,9 +48,8 @@ from sl_discs.reproduction.cells import (
     main_cells,
     varied_cells,
 )
-from sl_discs.reproduction.field import chosen_cells, field_section
 from sl_discs.reproduction.markdown import COMMANDS_TITLE
-from sl_discs.reproduction.report import ORDER, Composer, Section, write_report
+from sl_discs.reproduction.report import ORDER, Composer, write_report
 from sl_discs.reproduction.runs import Runner
 from sl_discs.version import __version__
 
@@ -132,9 +124,6 @@ def _run(what: str, command: str) -> int:
     """Runs the cells of a table and writes the report."""
     if what != "main":
         refuse_flags(FLAGS, ["held_out"], f"in `reproduce {what}`")
-    if what == "field":
-        refuse_flags(FLAGS, ["methods", "seeds", "steps", "chains", "engine"], "in `reproduce field`")
-        return _field(command)
     _check_flags()
     profile = PROFILES[FLAGS.profile]
     choice = Choice(
@@ -164,9 +153,7 @@ def _run(what: str, command: str) -> int:
     runner, composer, done = Runner(folder / "cells", say, total), Composer(folder, FLAGS.data_root), []
     for dataset, cells in work:
         count = FLAGS.instances or profile.count(dataset.name, what in ("ablation", "allocation"))
-        graphs = with_references(dataset.load(FLAGS.data_root, count))
-        if (said := describe(graphs)) is not None:
-            say(f"{graphs.name}: {said}")
+        graphs = dataset.load(FLAGS.data_root, count)
         unseen = dataset.held_out(graphs)
         done += [runner.run(cell, unseen if cell.protocol == HELD_OUT else graphs) for cell in cells]
         write_report(folder, composer.compose(what, done, left_out, final=False), made_by)
@@ -179,44 +166,6 @@ def _run(what: str, command: str) -> int:
         "compiling; the others were already finished"
     )
     say("\n".join(["saved:", *(f"  {path}" for path in (text, numbers, *drawn, folder / "cells"))]))
-    return 0
-
-
-def _field(command: str) -> int:
-    """Solves what is left of the sets, and reports after each of them."""
-    check_data_root(FLAGS.data_root)
-    size = field.SIZES[FLAGS.profile]
-    chosen = chosen_cells(FLAGS.datasets, size)
-    folder = check_writable(FLAGS.output or f"results/reproduce-{FLAGS.profile}")
-    made_by, begin = _made_by(command), time.perf_counter()
-    left_out: list[str] = []
-    paths: tuple[Path, Path] | None = None
-
-    def section() -> Section:
-        """Of all cells in the folder, whichever command has run them."""
-        cells = [cell for _, _, cells in chosen_cells(None, size) for cell in cells]
-        return field_section([(cell, cell.read(folder / "field")) for cell in cells], left_out)
-
-    for dataset, count, cells in chosen:
-        if (reason := dataset.absent(FLAGS.data_root)) is not None:
-            say(f"{dataset.name}: left out: {reason}")
-            left_out.append(f"{dataset.name} is left out: {reason}.")
-            continue
-        graphs = dataset.load(FLAGS.data_root, FLAGS.instances or count)
-        for cell in cells:
-            with progress_bar(len(graphs.graphs), " graphs") as progress:
-                rows = field.play(cell, graphs, folder / "field", functools.partial(progress, dataset.name, 1))
-            found = field.summary(cell, rows)
-            say(
-                f"{dataset.name}, {cell.seconds:g} CPU s: mean {found['mean']:,.2f} of {found['n']} graphs, "
-                f"{found['optimal']} proved optimal, {found['cpu_s']:.2f} CPU s a graph"
-            )
-            paths = write_report(folder, {"field": section()}, made_by)
-    if paths is None:
-        raise InputError("no set is left to solve; give --data_root, or choose other --datasets")
-    say(f"\n{_summary('field', {'field': section()})}\n")
-    say(f"{time.perf_counter() - begin:.0f} s; rows that were finished before were not run again")
-    say("\n".join(["saved:", *(f"  {path}" for path in (*paths, folder / "field"))]))
     return 0
 
 
@@ -237,59 +186,3 @@ def _summary(what: str, sections: dict) -> str:
 
 
 main = Command("|".join(ORDER), __doc__, FLAGS, _reproduce)
-
-REFERENCES_FLAGS, define = own_flags()
-define.list("datasets", list(PLANS), "Generated MaxCut sets, as the published tables name them.")
-define.integer("instances", 128, "Number of graphs of each set, from the first on.", 1)
-define.integer("data_seed", DATA_SEED, "Seed of the generated graphs.", 0)
-define.integer("steps", None, "Steps per chain, each a proposal of one node; default: the set's.", 10)
-define.integer("chains", None, "Chains per start; default: the set's.", 1)
-define.integer("starts", None, "Starts per graph; default: the set's.", 1)
-define.integer("first_seed", 0, "Seed of the first start; the others follow it.", 0)
-define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
-define.integer("threads", 0, "Threads of the CPU engine; 0: as many as cores.", 0)
-define.string("folder", str(FOLDER), "Folder of the files; default: the package's own.")
-
-
-def _references(given: Given) -> int:
-    """Searches reference cuts of the generated MaxCut sets, which percentages of a reproduction refer to.
-
-    sl-discs references --datasets=maxcut/ba/r-ba-4-n-512-600 --instances=128 --threads=1
-
-    Each graph is annealed from several starts with different seeds. Cuts and partitions are saved after each graph,
-    in one file per set, and a stopped command continues where it left off. A command with other steps, chains or
-    seeds, such as --first_seed=100, adds its starts and keeps the larger cut. Bad input ends the command with exit
-    code 2 and a one-line message.
-    """
-    own = REFERENCES_FLAGS
-    if not own.datasets:
-        raise InputError("--datasets names no dataset; give --datasets=NAME,NAME")
-    sets = chosen_sets(own.datasets)
-    for one in sets:
-        if one.name not in PLANS:
-            raise InputError(f"--datasets: {one.name} is not searched for references; known: {', '.join(PLANS)}")
-    folder = check_writable(own.folder)
-    changed = {name: own[name].value for name in ("steps", "chains", "starts", "first_seed")}
-    changed = {name: value for name, value in changed.items() if value is not None}
-    for one in sets:
-        begin = time.perf_counter()
-        search = dataclasses.replace(PLANS[one.name], **changed)
-        graphs = load_dataset(*one.flags, num_instances=own.instances, data_seed=own.data_seed)
-        settings = search.settings(own.engine, own.threads)
-        total = search.steps * search.chains * search.starts * len(graphs.graphs)
-        lock = f".{path_of(one.name, own.data_seed).stem}.lock"
-        with only_run_in(folder, lock), progress_bar(total) as progress:
-            advance = functools.partial(progress, one.name)
-            tally = search_set(graphs, own.data_seed, settings, given.typed, folder, advance)
-        known = [tally.references.graphs[index] for index in graphs.index]
-        agreed = sum(graph.agrees() for graph in known)
-        say(
-            f"{one.name}: {len(known)} graphs, {tally.played} of them run now, {tally.improved} improved; "
-            f"mean cut {sum(graph.cut for graph in known) / len(known):.3f}; at least two starts at the best known "
-            f"on {agreed} ({100 * agreed / len(known):.0f}%); {time.perf_counter() - begin:.0f} s"
-        )
-        say(f"  {path_of(one.name, own.data_seed, folder)}")
-    return 0
-
-
-references = Command("", _references.__doc__, REFERENCES_FLAGS, _references)

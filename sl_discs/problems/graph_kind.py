@@ -106,7 +106,6 @@ class GraphKind(Kind):
       weighted: whether the weights of edges count.
       heaviest: the heading of a report on a graph with weights of nodes; empty: these do not count.
       in_percent: whether results are compared as percentages of each graph's reference, instead of directly.
-      searched_references: whether generated graphs have no references, so that the reproduction searches for them.
       discs_family: graph_type and cfg_str of the default dataset for DISCS; None: DISCS does not have this problem.
       task: its description in one sentence, for the documentation of the constructor of `register_problem`.
     """
@@ -126,7 +125,6 @@ class GraphKind(Kind):
     weighted: bool = False
     heaviest: str = ""
     in_percent: bool = False
-    searched_references: bool = False
     discs_family: tuple[str, str] | None = None
     task: str = ""
 

@@ -121,7 +121,6 @@ MAXCUT = GraphKind(
     penalty=None,
     weighted=True,
     in_percent=True,
-    searched_references=True,
     discs_family=("ba", "r-ba-4-n-512-600"),
 ).register()
 

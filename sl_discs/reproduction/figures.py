@@ -57,8 +57,7 @@ def draw_main(cells: list[dict], path: Path) -> Path:
     def panel(axes, rows):
         comparable = rows[0]["ours"]["mean"] is not None
         for row_number, row in enumerate(rows):
-            # Percentages of references other than the paper's (which have no z) are shown without the paper's.
-            if comparable and not row["reference_is_ours"]:
+            if comparable:
                 _point(axes, row["published"], row_number - 0.15, "0.6", "s")
             _point(axes, row["ours"] if comparable else row["ours_absolute"], row_number + 0.15, "black", "o")
         names = [row["method"] for row in rows] if axes.get_subplotspec().is_first_col() else []

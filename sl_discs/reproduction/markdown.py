@@ -201,8 +201,7 @@ satlib and rb, 196 for twitter, 1,000 for each MaxCut er and ba set, 10 for opts
 too small. Generated graphs belong to the same family as the paper's, but are not the same graphs. A subset of a given
 set is spread over the whole set; otherwise there is no z. Per cent is relative to each graph's reference; if a graph
 has none, only the absolute mean is given. The reference of a generated rb graph is the number of its parts, as in the
-published percentages. That of a generated MaxCut graph is this project's, not the paper's, so there is no z: see the
-differences of methods below.
+published percentages. A generated MaxCut graph has none.
 Protocol `defaults`: this project's default settings with DISCS's annealing, chosen without a search; `held out`:
 settings that were tuned on training graphs."""
 

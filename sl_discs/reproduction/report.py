@@ -12,18 +12,12 @@ from sl_discs.experiment.published import published_ablation, published_row
 from sl_discs.files import Damaged, read_json, write_json, write_text
 from sl_discs.reproduction import figures, markdown
 from sl_discs.reproduction.cells import DEFAULTS, HELD_OUT
-from sl_discs.reproduction.comparisons import (
-    difference_rows,
-    differences_text,
-    marks_rows,
-    marks_text,
-)
 from sl_discs.reproduction.rows import cell_row, level_rows, overhead_rows, pair_rows
 from sl_discs.reproduction.runs import Done
 
 # The report in a folder: each subcommand writes its section, and report.md and report.json contain all of them.
 
-ORDER = ("main", "runtime", "ablation", "allocation", "trajectories", "field")
+ORDER = ("main", "runtime", "ablation", "allocation", "trajectories")
 
 
 class Section(NamedTuple):
@@ -111,18 +105,15 @@ class Composer:
 
     def _main(self, done: list[Done], left_out: list[str]) -> Section:
         cells = [cell_row(one, self.data_root, published_row(one.dataset.name, one.cell.method)) for one in done]
-        pairs, marks, differences = pair_rows(done), marks_rows(cells), difference_rows(done)
+        pairs = pair_rows(done)
         blocks = [
             "## In short\n\n" + markdown.in_short(cells, pairs),
             markdown.main_text(cells, [row for row in pairs if row["protocol"] in (DEFAULTS, HELD_OUT)], left_out),
-            differences_text(differences, done),
-            marks_text(marks),
             markdown.commands_text(cells),
         ]
         levels = level_rows([row for row in cells if row["protocol"] == DEFAULTS])
         data = {
-            "cells": cells, "levels": levels, "pairs": pairs, "differences": differences, "marks": marks,
-            "left_out": left_out,
+            "cells": cells, "levels": levels, "pairs": pairs, "left_out": left_out,
         }  # fmt: skip
         return Section("\n\n".join(filter(None, blocks)), data, [])
 

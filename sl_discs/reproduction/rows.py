@@ -15,7 +15,6 @@ from sl_discs.experiment.published import CHAIN_LENGTH, PublishedRow, published_
 from sl_discs.experiment.record import Spread
 from sl_discs.instances.dataset import Dataset
 from sl_discs.problems.graph_kind import graph_kind
-from sl_discs.reproduction.best_known import takes_references
 from sl_discs.reproduction.cells import DEFAULTS, HELD_OUT
 from sl_discs.reproduction.runs import Done
 from sl_discs.tuning.evaluation import paired
@@ -58,9 +57,8 @@ def cell_row(done: Done, data_root: str | None, published: PublishedRow | None) 
     values = in_published_unit(done)
     ours = None if values is None else Spread.of(values)
     n = len(dataset.graphs)
-    ours_alone = takes_references(dataset)
-    # Percentages of other references than the paper's cannot be compared with its own, nor one part with the whole.
-    comparable = not ours_alone and (cell.dataset.is_random() or _is_spread(dataset))
+    # A part of a set cannot be compared with the whole.
+    comparable = cell.dataset.is_random() or _is_spread(dataset)
     return {
         "dataset": dataset.name,
         "method": cell.method,
@@ -72,7 +70,6 @@ def cell_row(done: Done, data_root: str | None, published: PublishedRow | None) 
             "n": cell.dataset.published_n if published else None,
         },
         "unit": kind.compared_unit,
-        "reference_is_ours": ours_alone,
         "ours": _UNKNOWN | {"n": n} if ours is None else dataclasses.asdict(ours),
         "ours_absolute": dataclasses.asdict(absolute) | {"unit": kind.unit},
         "z": z_score(ours, published, cell.dataset.published_n) if comparable else None,

@@ -238,7 +238,7 @@ def claim_levels(found: Found, choice: Choice) -> list[dict[str, Any]]:
         values, one = found.values(DEFAULTS, dataset, sampler), PUBLISHED[dataset]
         if len(values) < 2:
             continue
-        absolute = graph_kind(one.problem).searched_references and one.is_random()
+        absolute = one.problem == "maxcut" and one.is_random()
         shown = values[:, :2] if absolute else 100 * values[:, :2] / values[:, 2:]
         for prefix, column in ("sl_", shown[:, 0]), ("", shown[:, 1]):
             ours, published = Spread.of(column), published_row(dataset, prefix + SAMPLERS[sampler].base)

@@ -4,36 +4,30 @@ import dataclasses
 import itertools
 import json
 import re
-import tomllib
-from pathlib import Path
 from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
 import pytest
 
-from sl_discs.errors import InputError
-from sl_discs.experiment.record import InstanceRecord
-from sl_discs.files import only_run_in
-from sl_discs.instances.dataset import Dataset, load_dataset
-from sl_discs.instances.graph import Graph
-from sl_discs.reproduction.best_known import (
+import best_known
+from best_known import (
     PLANS,
     ReferenceSet,
     Search,
     cut_of,
-    describe,
     digest,
     load_references,
     path_of,
     save_references,
     search_set,
-    takes_references,
-    with_references,
 )
-from sl_discs.reproduction.cells import PUBLISHED
+from sl_discs.errors import InputError
+from sl_discs.experiment.record import InstanceRecord
+from sl_discs.files import only_run_in
+from sl_discs.instances.dataset import Dataset, load_dataset
+from sl_discs.instances.graph import Graph
 
-ROOT = Path(__file__).parents[2]
 NAME = "maxcut/er/r-er-0.15-n-256-300"
 RUN = {"sampler": {"name": "metropolis"}, "annealing": {}, "chain_length": 1, "batch_size": 1, "seeds": [0]}
 RUN |= {"engine": "reference", "command": "c"}
@@ -78,9 +72,7 @@ def test_references_of_small_graphs_are_the_enumerated_optima(tmp_path):
     tally = search_set(small_dataset(graphs), 0, settings, "c", tmp_path, lambda steps: None)
     optima = [max(value for value, _ in all_cuts(graph)) for graph in graphs]
     assert [tally.references.graphs[k].cut for k in range(6)] == optima
-    assert [graph.reference for graph in with_references(small_dataset(graphs), tmp_path).graphs] == optima
     assert all(len(one.starts[0]) == 2 for one in tally.references.graphs.values()) and tally.played == 6
-    assert "on 6 of 6 graphs" in describe(with_references(small_dataset(graphs), tmp_path), tmp_path)
 
 
 def test_a_reference_only_improves(graph, empty):
@@ -121,7 +113,7 @@ def test_the_file_holds_all_and_a_false_cut_is_refused(tmp_path, graph, empty):
         json.dumps(content | {"runs": []}),
     ):
         path.write_text(damaged)
-        with pytest.raises(InputError, match=r"not a file of references of .* sl-discs references writes them"):
+        with pytest.raises(InputError, match=r"not a file of references of .* best_known.py writes them"):
             load_references(NAME, 0, tmp_path)
 
 
@@ -137,32 +129,11 @@ def test_a_digest_is_of_the_graph_and_of_nothing_else(graph):
     assert len({same[0], *others}) == 4
 
 
-def test_a_stale_reference_is_not_used_and_this_is_said(tmp_path, empty):
-    drawn, other = [small_graph(0), small_graph(1)], [small_graph(0), small_graph(2)]
-    references = empty
-    for index, one in enumerate(drawn):
-        references = with_cut(references, index, one, 0, 9)
-    save_references(references, tmp_path)
-    fresh, stale = (with_references(small_dataset(graphs), tmp_path) for graphs in (drawn, other))
-    assert [graph.reference for graph in fresh.graphs] == [9, 9]
-    assert [graph.reference for graph in stale.graphs] == [9, None]
-    said = describe(stale, tmp_path)
-    assert "1 of 2 graphs have no reference" in said and "are of other graphs, as that of graph 1" in said
-    assert f"--datasets={NAME} --instances=2" in said
-    more = with_references(small_dataset([*drawn, small_graph(3)]), tmp_path)
-    assert "1 of 3 graphs have no reference (2 are kept)" in describe(more, tmp_path)
-    # A new search on the other graph drops what was known, even where that was larger.
-    again = with_cut(references, 1, other[1], 0, 6)
-    assert again.graphs[1].cut == 6 and again.find(1, drawn[1]) is None
-
-
-def test_only_generated_cuts_take_references(tmp_path, graph, empty):
-    save_references(with_cut(empty, 0, graph, 0, 9), tmp_path)
-    dataset = small_dataset([dataclasses.replace(graph, reference=4.0)])
-    for changes in ({"source": "discs files"}, {"problem": "mis"}):
-        given = dataclasses.replace(dataset, **changes)
-        assert not takes_references(given) and with_references(given, tmp_path) is given
-        assert describe(given, tmp_path) is None
+def test_a_reference_of_another_graph_is_dropped(graph, empty):
+    references = with_cut(empty, 1, small_graph(1), 0, 9)
+    assert references.find(1, small_graph(2)) is None
+    again = with_cut(references, 1, small_graph(2), 0, 6)
+    assert again.graphs[1].cut == 6 and again.find(1, small_graph(1)) is None
 
 
 def play_at_random(dataset, penalty, method, settings, progress):
@@ -175,7 +146,7 @@ def play_at_random(dataset, penalty, method, settings, progress):
 
 
 def test_a_search_goes_on_where_it_was_and_another_one_adds_to_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("sl_discs.reproduction.best_known.run_sampler", play_at_random)
+    monkeypatch.setattr(best_known, "run_sampler", play_at_random)
     graphs = [small_graph(seed) for seed in range(5)]
     search = Search(40, 2, 2, initial=2.0, final=0.3)
 
@@ -201,52 +172,47 @@ def test_a_search_goes_on_where_it_was_and_another_one_adds_to_it(tmp_path, monk
     assert all(tally.references.graphs[k].cut >= before.graphs[k].cut for k in range(5))
 
 
-def test_a_second_search_of_a_set_is_refused_while_the_first_one_runs(tmp_path, command):
+SCRIPT = "studies/field/best_known.py"
+
+
+def test_a_second_search_of_a_set_is_refused_while_the_first_one_runs(tmp_path, capsys):
     """Each would overwrite what the other one has found since both began."""
     searched = ["--datasets=maxcut/ba/r-ba-4-n-256-300", "--instances=1", "--steps=10", "--chains=1", "--starts=1"]
+    arguments = [SCRIPT, *searched, f"--folder={tmp_path}"]
     with only_run_in(tmp_path, ".maxcut_ba_r-ba-4-n-256-300_seed0.lock"):
-        code, _, err = command("references", *searched, f"--folder={tmp_path}")
-    assert code == 2 and "another run" in err and not list(tmp_path.glob("*.json"))
-    assert command("references", *searched, f"--folder={tmp_path}")[0] == 0 and list(tmp_path.glob("*.json"))
+        assert best_known.main(arguments) == 2
+    assert "another run" in capsys.readouterr().err and not list(tmp_path.glob("*.json"))
+    assert best_known.main(arguments) == 0 and list(tmp_path.glob("*.json"))
 
 
 @pytest.mark.parametrize("name", list(PLANS))
-def test_the_package_has_references_of_the_graphs_that_are_drawn(name):
-    published = PUBLISHED[name]
+def test_the_files_have_references_of_the_graphs_that_are_drawn(name):
     kept = load_references(name, 0)
-    assert set(kept.graphs) >= set(range(32)) and kept.runs  # what the profile `cpu` plays
-    dataset = load_dataset(*published.flags, num_instances=2)
-    for graph, found in zip(dataset.graphs, with_references(dataset).graphs, strict=True):
-        assert found.reference == kept.graphs[dataset.graphs.index(graph)].cut > graph.num_edges / 2
+    assert set(kept.graphs) >= set(range(32)) and kept.runs
+    for index, graph in enumerate(load_dataset(*name.split("/"), num_instances=2).graphs):
+        assert kept.find(index, graph).cut > graph.num_edges / 2
     text = path_of(name, 0).read_text()
     assert not re.search(r"/(home|tmp|root|work)/", text)  # of no one's machine
 
 
-def test_the_files_are_in_an_installed_package():
-    """The patterns of pyproject.toml take them in; setuptools matches these as a glob from the package's folder."""
-    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["sl_discs"]
-    taken = {file.resolve() for pattern in patterns for file in (ROOT / "sl_discs").glob(pattern)}
-    assert {path_of(name, 0).resolve() for name in PLANS} <= taken
-
-
-def test_the_command(tmp_path, command):
+def test_the_script(tmp_path, capsys):
     size = "--instances=2", "--steps=200", "--chains=2"
-    code, out, err = command("references", f"--datasets={NAME}", *size, f"--folder={tmp_path}")
-    assert code == 0, err
-    assert f"{NAME}: 2 graphs, 2 of them run now, 0 improved" in out
+    assert best_known.main([SCRIPT, f"--datasets={NAME}", *size, f"--folder={tmp_path}"]) == 0
+    assert f"{NAME}: 2 graphs, 2 of them run now, 0 improved" in capsys.readouterr().out
     kept = load_references(NAME, 0, tmp_path)
     assert kept.runs[0]["chain_length"] == 200 and kept.runs[0]["seeds"] == [0, 1]
-    assert kept.runs[0]["command"].startswith("sl-discs references --datasets=")
+    assert kept.runs[0]["command"].startswith(f"python {SCRIPT} --datasets=")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--datasets=mis/satlib"], "mis/satlib is not searched for references; known: maxcut/er"),
+        (["--datasets=mis/satlib"], "'mis/satlib' is not available; there are maxcut/er"),
         (["--datasets="], "--datasets names no dataset"),
         (["--starts=0"], "starts"),
         (["more"], "unexpected argument 'more'"),
     ],
 )
-def test_bad_flags_are_one_line_and_exit_code_2(tmp_path, refusal, arguments, message):
-    assert message in refusal("references", f"--folder={tmp_path}", *arguments)
+def test_bad_flags_are_one_line_and_exit_code_2(tmp_path, capsys, arguments, message):
+    assert best_known.main([SCRIPT, f"--folder={tmp_path}", *arguments]) == 2
+    assert message in capsys.readouterr().err

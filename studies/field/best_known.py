@@ -1,12 +1,22 @@
-"""The best known cuts of generated MaxCut graphs, which are their references: search, store and use."""
+"""Searches the best known cuts of the generated MaxCut sets of the paper.
+
+    python studies/field/best_known.py --datasets=maxcut/ba/r-ba-4-n-512-600 --instances=128 --threads=1
+
+Each graph is annealed from several starts with different seeds. Cuts and partitions are saved after each graph, one
+file a set, and a stopped command continues where it left off. A command with other steps, chains or seeds, such as
+--first_seed=100, adds its starts and keeps the larger cut.
+"""
 
 from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 import hashlib
 import itertools
 import json
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,17 +24,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int8
 
+from sl_discs.command import Command, Given, check_choice, own_flags, say
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
+from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import commit
 from sl_discs.experiment.run import run_sampler
-from sl_discs.experiment.settings import Settings
-from sl_discs.files import parse_json, write_text
-from sl_discs.instances.dataset import Dataset
+from sl_discs.experiment.settings import ENGINES, Settings
+from sl_discs.files import check_writable, only_run_in, parse_json, write_text
+from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import build_method, method_fields
-from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.graphs import MAXCUT
+from sl_discs.tuning.evaluation import parse_dataset
 from sl_discs.version import __version__
 
 # The file of a set's references: its content, how it is extended, and when a reference is valid.
@@ -89,7 +101,7 @@ class ReferenceSet:
         if known.solution.size < graph.num_nodes or cut_of(graph, known.solution[: graph.num_nodes]) != known.cut:
             raise InputError(
                 f"references of {self.dataset}: graph {index}: the partition does not have the cut {known.cut:g} "
-                "that is claimed; get the file anew, or remove it and run sl-discs references"
+                "that is claimed; get the file anew, or remove it and run best_known.py"
             )
         return dataclasses.replace(known, solution=known.solution[: graph.num_nodes])
 
@@ -153,7 +165,7 @@ def _parse(path: Path, text: str, dataset: str, data_seed: int) -> ReferenceSet:
         if not known or (content["dataset"], content["data_seed"]) != (dataset, data_seed):
             raise ValueError
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"{path}: not a file of references of {dataset}; sl-discs references writes them") from None
+        raise InputError(f"{path}: not a file of references of {dataset}; best_known.py writes them") from None
     return ReferenceSet(dataset, data_seed, runs, graphs)
 
 
@@ -185,7 +197,7 @@ def _reference(fields: dict[str, Any]) -> Reference:
 # The search for strong cuts: a long annealing from several starts on each graph that has not been searched yet.
 #
 # Only metropolis is used: in one and in three seconds of one core per graph, on four graphs of each of the largest
-# sets, it found larger cuts on average than path_auxiliary and gwg; see docs/references.md.
+# sets, it found larger cuts on average than path_auxiliary and gwg; see README.md.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -282,51 +294,50 @@ PLANS = {
     "maxcut/ba/r-ba-4-n-1024-1100": Search(8_000_000, 16, 2, initial=1.4, final=0.25),
 }
 
-
-# Adds the kept references to the graphs of a generated MaxCut set, and describes them in words.
-
-# The data seed of the reproduction's graphs.
-DATA_SEED = 0
-
-
-def takes_references(dataset: Dataset) -> bool:
-    """Whether a dataset uses this project's references, as generated MaxCut graphs have none of their own."""
-    return graph_kind(dataset.problem).searched_references and dataset.source == "generated"
-
-
-def with_references(dataset: Dataset, folder: Path = FOLDER) -> Dataset:
-    """The dataset with kept references on its graphs; other kinds of datasets are returned unchanged.
-
-    A graph gets no reference if the kept one was found on another graph, which `describe` reports.
-    """
-    if not takes_references(dataset):
-        return dataset
-    kept = load_references(dataset.name, DATA_SEED, folder)
-    graphs = []
-    for index, graph in zip(dataset.index, dataset.graphs, strict=True):
-        known = kept.find(index, graph)
-        graphs.append(graph if known is None else dataclasses.replace(graph, reference=known.cut))
-    return dataclasses.replace(dataset, graphs=graphs)
+DATA_SEED = 0  # of the files beside this script
+FLAGS, define = own_flags()
+define.list("datasets", list(PLANS), "Generated MaxCut sets, as the published tables name them.")
+define.integer("instances", 128, "Number of graphs of each set, from the first on.", 1)
+define.integer("data_seed", DATA_SEED, "Seed of the generated graphs.", 0)
+define.integer("steps", None, "Steps per chain, each a proposal of one node; default: the set's.", 10)
+define.integer("chains", None, "Chains per start; default: the set's.", 1)
+define.integer("starts", None, "Starts per graph; default: the set's.", 1)
+define.integer("first_seed", 0, "Seed of the first start; the others follow it.", 0)
+define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
+define.integer("threads", 0, "Threads of the CPU engine; 0: as many as cores.", 0)
+define.string("folder", str(FOLDER), "Folder of the files; default: that beside this script.")
 
 
-def describe(dataset: Dataset, folder: Path = FOLDER) -> str | None:
-    """How strong a dataset's references are, or why it has no percentages; None if it does not use them."""
-    if not takes_references(dataset):
-        return None
-    kept = load_references(dataset.name, DATA_SEED, folder)
-    places = [index for index, graph in zip(dataset.index, dataset.graphs, strict=True) if graph.reference is None]
-    if not places:
-        agreed = sum(kept.graphs[index].agrees() for index in dataset.index)
-        return (
-            "references of this project; at least two independent starts ended at the best known cut on "
-            f"{agreed} of {len(dataset.index)} graphs"
+def _main(given: Given) -> int:
+    if not FLAGS.datasets:
+        raise InputError("--datasets names no dataset; give --datasets=NAME,NAME")
+    check_choice("datasets", FLAGS.datasets, PLANS)
+    folder = check_writable(FLAGS.folder)
+    changed = {name: FLAGS[name].value for name in ("steps", "chains", "starts", "first_seed")}
+    changed = {name: value for name, value in changed.items() if value is not None}
+    for name in FLAGS.datasets:
+        begin = time.perf_counter()
+        search = dataclasses.replace(PLANS[name], **changed)
+        graphs = load_dataset(*parse_dataset(name), num_instances=FLAGS.instances, data_seed=FLAGS.data_seed)
+        settings = search.settings(FLAGS.engine, FLAGS.threads)
+        total = search.steps * search.chains * search.starts * len(graphs.graphs)
+        lock = f".{path_of(name, FLAGS.data_seed).stem}.lock"
+        with only_run_in(folder, lock), progress_bar(total) as progress:
+            advance = functools.partial(progress, name)
+            tally = search_set(graphs, FLAGS.data_seed, settings, given.typed, folder, advance)
+        known = [tally.references.graphs[index] for index in graphs.index]
+        agreed = sum(graph.agrees() for graph in known)
+        say(
+            f"{name}: {len(known)} graphs, {tally.played} of them run now, {tally.improved} improved; "
+            f"mean cut {sum(graph.cut for graph in known) / len(known):.3f}; at least two starts at the best known "
+            f"on {agreed} ({100 * agreed / len(known):.0f}%); {time.perf_counter() - begin:.0f} s"
         )
-    reason = f"{len(kept.graphs)} are kept"
-    if stale := [index for index in places if index in kept.graphs]:
-        reason = (
-            f"those kept for {len(stale)} of them are of other graphs, as that of graph {stale[0]}, and so not used"
-        )
-    return (
-        f"no percentages: {len(places)} of {len(dataset.index)} graphs have no reference ({reason}); "
-        f"sl-discs references --datasets={dataset.name} --instances={max(dataset.index) + 1} finds them"
-    )
+        say(f"  {path_of(name, FLAGS.data_seed, folder)}")
+    return 0
+
+
+main = Command("", __doc__, FLAGS, _main, program="python")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

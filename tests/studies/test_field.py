@@ -7,12 +7,12 @@ import networkx as nx
 import numpy as np
 import pytest
 
+import field
 from sl_discs.engines.registry import num_cores
 from sl_discs.errors import InputError
 from sl_discs.files import read_json
 from sl_discs.instances.dataset import Dataset, find_family, load_dataset
 from sl_discs.instances.graph import Graph
-from sl_discs.reproduction import field
 
 
 def test_published_results_have_sources_and_sets():
@@ -74,20 +74,19 @@ def test_only_given_graphs_are_the_published_ones(tmp_path, source, kind):
     dataset = Dataset("mis/ertest/r-800", "mis", source, "small", graphs, [0, 1], 2)
     cell = field.Cell(dataset.name, 0.1)
     rows = field.play(cell, dataset, tmp_path, lambda: None)
-    assert f"2 of 128 graphs, {kind}." in field.field_section([(cell, rows)], []).text
+    assert f"2 of 128 graphs, {kind}." in field.report([(cell, rows)])[0]
     other = dataclasses.replace(dataset, graphs=[dataclasses.replace(graphs[0], name="other")], index=[0])
     with pytest.raises(InputError, match=r"has other graphs than small; choose another --output"):
         field.play(cell, other, tmp_path, lambda: None)
 
 
-def test_the_command(tmp_path, command, refusal):
-    arguments = "reproduce", "field", f"--output={tmp_path}"
-    code, out, err = command(*arguments, "--datasets=mis/rb/r-200,mis/satlib", "--instances=1")
-    assert code == 0, err
-    assert "mis/satlib: left out: it is not random" in out and "**`solve`, 0.5 s**" in out
+def test_the_script(tmp_path, capsys):
+    arguments = "studies/field/field.py", f"--output={tmp_path}"
+    assert field.main([*arguments, "--datasets=mis/rb/r-200,mis/satlib", "--instances=1"]) == 0
+    assert "mis/satlib: left out: it is not random" in capsys.readouterr().out
     report = json.loads((tmp_path / "report.json").read_text())
     assert [row["dataset"] for row in report["field"]] == ["mis/rb/r-200"] and report["field"][0]["n"] == 1
     text = (tmp_path / "report.md").read_text()
-    assert "1 of 500 graphs, drawn anew" in text and "| KaMIS | 20.10 |" in text
-    wrong = refusal(*arguments, "--datasets=mis/none")
-    assert "mis/none is not in the field's table; known: mis/ertest/r-800" in wrong
+    assert "1 of 500 graphs, drawn anew" in text and "| KaMIS | 20.10 |" in text and "**`solve`, 0.5 s**" in text
+    assert field.main([*arguments, "--datasets=mis/none"]) == 2
+    assert "'mis/none' is not available; there are mis/ertest/r-800" in capsys.readouterr().err

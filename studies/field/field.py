@@ -1,12 +1,16 @@
-"""Results of others on the sets that papers on combinatorial optimisation share, and those of `solve` beside them.
+"""Puts the default `solve` beside published results of others on the sets that they share.
 
-`sl-discs reproduce field` gives the default `solve` a budget of CPU seconds for each graph. A set and a budget are a
-cell: a file of rows, one a graph, which is kept and continued.
+    python studies/field/field.py --profile=cpu --instances=50 --data_root=FOLDER --output=results/field
+
+`solve` has a budget of CPU seconds for each graph. A set and a budget are a cell: a file of rows, one a graph, in
+OUTPUT/rows, so that a stopped command continues after the last one. docs/field.md has what came of it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,16 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.engines.compiled import compile_seconds
-from sl_discs.engines.registry import num_cores
+from sl_discs.command import Command, Given, check_choice, own_flags, say
+from sl_discs.engines.compiled import compile_seconds, keep_programs
+from sl_discs.engines.registry import num_cores, one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.record import half_width
-from sl_discs.files import Damaged, read_json, write_json
-from sl_discs.instances.dataset import Dataset
+from sl_discs.experiment.progress import progress_bar
+from sl_discs.experiment.record import commit, half_width
+from sl_discs.files import Damaged, check_writable, read_json, write_json, write_text
+from sl_discs.instances.dataset import Dataset, check_data_root
 from sl_discs.problems import Problem
 from sl_discs.reproduction.cells import PublishedSet
 from sl_discs.reproduction.markdown import number, table
-from sl_discs.reproduction.report import Section
 from sl_discs.solving.solve import solve
 from sl_discs.version import __version__
 
@@ -135,11 +140,11 @@ so that means differ by the interval, and by that of the published mean. Publish
 many of a GPU that plays many graphs at a time."""
 
 
-def field_section(cells: list[tuple[Cell, list[dict[str, Any]]]], left_out: list[str]) -> Section:
-    """The report's section: of each set our rows and those of others, from the best mean down."""
+def report(cells: list[tuple[Cell, list[dict[str, Any]]]]) -> tuple[str, list[dict[str, Any]]]:
+    """The text, of each set our rows and those of others, from the best mean down; and our means."""
     published = read_json(PUBLISHED)
     assert published is not None
-    summaries, blocks = [], ["## The field's table", _NOTE]
+    summaries, blocks = [], ["# The field's table", _NOTE]
     for name in dict.fromkeys(cell.dataset for cell, _ in cells):
         ours = [summary(cell, rows) for cell, rows in cells if cell.dataset == name and rows]
         if not ours:
@@ -174,22 +179,55 @@ def field_section(cells: list[tuple[Cell, list[dict[str, Any]]]], left_out: list
         drawn = any(row.get("source") == "generated" for cell, rows in cells if cell.dataset == name for row in rows)
         kind = "the published ones" if SETS[name][1] and not drawn else "drawn anew"
         titles = ["method", "mean", "seconds a graph", "proved", "source"]
-        blocks.append(f"### {name}\n\n{graphs}, {kind}.\n\n" + table(titles, [cells for _, cells in lines]))
-    blocks += left_out
-    return Section("\n\n".join(blocks), {"field": summaries}, [])
+        blocks.append(f"## {name}\n\n{graphs}, {kind}.\n\n" + table(titles, [cells for _, cells in lines]))
+    return "\n\n".join(blocks), summaries
 
 
-def chosen_cells(names: list[str] | None, size: Size) -> list[tuple[PublishedSet, int, list[Cell]]]:
-    """Sets, their numbers of graphs and cells; InputError for an unknown set."""
-    unknown = [name for name in names or [] if name not in SETS]
-    if unknown:
-        raise InputError(f"--datasets: {unknown[0]} is not in the field's table; known: {', '.join(SETS)}")
-    return [
-        (
-            PublishedSet(name, count),
-            min(count, size.given if same else size.drawn),
-            [Cell(name, seconds) for seconds in size.seconds],
-        )
-        for name, (count, same) in SETS.items()
-        if names is None or name in names
-    ]
+FLAGS, define = own_flags()
+define.enum("profile", "smoke", list(SIZES), "Size: smoke, a minute or two; cpu, 1 and 4 CPU seconds a graph; full.")
+define.list("datasets", list(SETS), "Datasets, such as mis/ertest/r-800.")
+define.string("data_root", None, "Folder of given instances. Default: none; sets that are not random are left out.")
+define.integer("instances", None, "Graphs per dataset instead of the profile's.", 1)
+define.string("output", "results/field", "Folder of rows and report.")
+
+
+def _main(given: Given) -> int:
+    """Solves what is left of the sets, and reports after each of them on all rows in the folder."""
+    one_device_per_core()
+    keep_programs()
+    check_choice("datasets", FLAGS.datasets, SETS)
+    check_data_root(FLAGS.data_root)
+    size, folder = SIZES[FLAGS.profile], check_writable(FLAGS.output)
+    made_by = {"command": given.typed, "version": __version__, "commit": commit(), "cores": num_cores()}
+    cells = {name: [Cell(name, seconds) for seconds in size.seconds] for name in SETS}
+    path = None
+    for name in FLAGS.datasets:
+        count, same = SETS[name]
+        dataset = PublishedSet(name, count)
+        if (reason := dataset.absent(FLAGS.data_root)) is not None:
+            say(f"{name}: left out: {reason}")
+            continue
+        graphs = dataset.load(FLAGS.data_root, FLAGS.instances or min(count, size.given if same else size.drawn))
+        for cell in cells[name]:
+            with progress_bar(len(graphs.graphs), " graphs") as progress:
+                rows = play(cell, graphs, folder / "rows", functools.partial(progress, name, 1))
+            found = summary(cell, rows)
+            say(
+                f"{name}, {cell.seconds:g} CPU s: mean {found['mean']:,.2f} of {found['n']} graphs, "
+                f"{found['optimal']} proved optimal, {found['cpu_s']:.2f} CPU s a graph"
+            )
+            text, means = report([(one, one.read(folder / "rows")) for each in cells.values() for one in each])
+            how = ", ".join(f"{key} {value}" for key, value in made_by.items() if key != "command")
+            path = write_text(folder / "report.md", f"{text}\n\n`{given.typed}`: {how}.\n")
+            write_json(folder / "report.json", {"made_by": made_by, "field": means}, allow_nan=False)
+    if path is None:
+        raise InputError("no set is left to solve; give --data_root, or choose other --datasets")
+    say(f"saved: {path}")
+    return 0
+
+
+main = Command("", __doc__, FLAGS, _main, program="python")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))
