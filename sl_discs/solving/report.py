@@ -168,8 +168,8 @@ def _section(number: int, run: Run) -> str:
     return f"""<section>
 <h1>{KINDS[problem.kind].title_of(problem.source)}: {html.escape(problem.name)}</h1>
 <p class="answer">{said} <strong>{KINDS[problem.kind].value_in_words(result.best_value)}</strong>{several}<br>
-<span class="{"good" if good else "bad"}">{"✓" if good else "✗"} {words}</span><br>
-{proof(result)}</p>
+<span class="{"good" if good else "bad"}">{"✓" if good else "✗"} {html.escape(words)}</span><br>
+{html.escape(proof(result))}</p>
 {_plots(number, run)}
 <h2>The problem</h2>
 {table([*run.given, variables, sense])}

@@ -1,5 +1,6 @@
 """The page of a run: self-contained, with what it claims, and readable where it is looked at."""
 
+import dataclasses
 import re
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 import sl_discs
 from sl_discs.sampling import report as draws
+from sl_discs.solving import report
 from sl_discs.solving.report import Run, verification, write_report
 
 pytest.importorskip("matplotlib", reason="a report has plots")
@@ -57,6 +59,13 @@ def run():
 def page(run, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "run.html"
     return write_report(path, [run, run], "sl-discs solve 'a b.clq' --problem=mis")
+
+
+def test_words_of_a_verdict_are_escaped(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "verification", lambda problem, result: (False, "violates <script>"))
+    named = run._replace(result=dataclasses.replace(run.result, bound=12.0, bound_by="<script>"))
+    text = write_report(tmp_path / "run.html", [named], "").read_text(encoding="utf-8")
+    assert text.count("&lt;script&gt;") == 2 and "<script" not in text
 
 
 @pytest.fixture(scope="module")
