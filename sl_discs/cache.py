@@ -12,13 +12,13 @@ import hashlib
 import io
 import os
 import stat
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
 from sl_discs.errors import InputError
 from sl_discs.files import write_atomically
+from sl_discs.terminal import tell
 
 _DIGEST_SIZE = hashlib.sha256().digest_size
 
@@ -139,4 +139,4 @@ def _is_own_group(group: int) -> bool:
 @functools.cache
 def _warn(line: str) -> None:
     """Says a line once."""
-    sys.stderr.write(f"warning: {line}\n")
+    tell(f"warning: {line}")

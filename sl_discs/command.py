@@ -10,10 +10,8 @@ import dataclasses
 import functools
 import inspect
 import logging
-import os
 import shlex
 import signal
-import sys
 import traceback
 import types
 import warnings
@@ -24,6 +22,7 @@ from absl import flags
 
 from sl_discs.errors import InputError
 from sl_discs.own_code import import_code
+from sl_discs.terminal import open_closed_streams, say, tell
 
 _HELP = ("--help", "-help", "-h", "-?", "--helpshort", "--helpfull")
 _IMPORT = "import"
@@ -89,6 +88,7 @@ class Command:
 
     def __call__(self, argv: Sequence[str]) -> int:
         """Runs the command; see the class."""
+        open_closed_streams()
         if self.prepare is not None:
             self.prepare()
         program, own = f"{self.program} {argv[0]}", self.flags
@@ -110,16 +110,16 @@ class Command:
                 return self.body(Given(arguments, more, typed))
         except (InputError, flags.Error) as error:
             words = f"{error}; see {program} --help" if isinstance(error, flags.Error) else _in_flags(error, own)
-            sys.stderr.write(f"error: {' '.join(words.split())}\n")
+            tell(f"error: {' '.join(words.split())}")
             return 2
         except OSError as error:
             if error.filename is None:
                 raise
             # What is not asked for by name somewhere else: a name that is too long, a folder that cannot be searched.
-            sys.stderr.write(f"error: {error.filename}: {error.strerror}; give another path\n")
+            tell(f"error: {error.filename}: {error.strerror}; give another path")
             return 2
         except KeyboardInterrupt:
-            sys.stderr.write("\nstopped; nothing more was saved\n")
+            tell("\nstopped; nothing more was saved")
             return 128 + signal.SIGINT
         finally:
             own.unparse_flags()
@@ -210,19 +210,4 @@ def check_choice(
 
 def warn(message: Any, *_: Any, **__: Any) -> None:
     """Prints a warning as one line, without its place in the code; a replacement of `warnings.showwarning`."""
-    sys.stderr.write(f"warning: {message}\n")
-
-
-def say(line: str) -> None:
-    """Prints a line on standard output and flushes it.
-
-    Once nobody reads it any more, as after `| head`, or its disk is full, nothing is printed, and the command still
-    saves its files.
-    """
-    try:
-        sys.stdout.write(line + "\n")
-        sys.stdout.flush()
-    except OSError as error:
-        if not isinstance(error, BrokenPipeError):
-            sys.stderr.write(f"warning: the output cannot be written ({error.strerror}); the command continues\n")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    tell(f"warning: {' '.join(str(message).split())}")

@@ -53,7 +53,8 @@ def write_atomically(path: str | os.PathLike, write: Callable[[BinaryIO], object
 
 def write_text(path: str | os.PathLike, text: str) -> Path:
     """Writes a file of text atomically; InputError where that is impossible."""
-    return write_atomically(path, lambda file: file.write(text.encode()))
+    # A path that is not UTF-8 has surrogates, which UTF-8 lacks.
+    return write_atomically(path, lambda file: file.write(text.encode(errors="backslashreplace")))
 
 
 def check_writable(folder: str | os.PathLike) -> Path:

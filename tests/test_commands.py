@@ -1,5 +1,7 @@
 """`sl-discs`: its list of commands, the name that it does not know, and what starting it imports."""
 
+import io
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +13,8 @@ import pytest
 import sl_discs
 from sl_discs import own_code
 from sl_discs.commands.main import COMMANDS, GROUPS, command_of, main
+from sl_discs.experiment.progress import progress_bar
+from sl_discs.terminal import tell
 
 ROOT = Path(__file__).parents[1]
 
@@ -53,6 +57,59 @@ def test_an_output_on_a_full_disk_costs_no_answers(tmp_path, monkeypatch, capfd)
     assert main(["sl-discs", "check", str(tmp_path / "g.edges"), str(saved)]) == 0
     said = "warning: the output cannot be written (No space left on device); the command continues\n"
     assert capfd.readouterr().err == said
+
+
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&- <&-"])
+def test_closed_streams_cost_no_answers(tmp_path, closed):
+    """A daemon's; what is written to a file must not be what was meant for the terminal."""
+    (tmp_path / "g.edges").write_text("0 1\n1 2\n2 0\n")
+    command = f"{sys.executable} -m sl_discs solve g.edges --problem=maxcut --save=answers.json {closed}"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0 and not done.stderr
+    [answer] = json.loads((tmp_path / "answers.json").read_text())["answers"]
+    assert answer["value"] == 2
+
+
+def test_lines_to_a_closed_error_stream_are_left_out(monkeypatch):
+    for stream in (None, io.StringIO()):
+        if stream is not None:
+            stream.close()
+        monkeypatch.setattr(sys, "stderr", stream)
+        tell("compiling")
+        with progress_bar(3) as advance:
+            advance("gwg", 3)
+
+
+def test_names_outside_of_an_encoding_are_escaped(tmp_path):
+    for name, shown in (("café", r"caf\xe9"), (os.fsdecode(b"caf\xe9"), r"caf\udce9")):
+        (tmp_path / f"{name}.edges").write_text("0 1\n1 2\n2 0\n")
+        arguments = "solve", f"{name}.edges", "--problem=maxcut", "--save=answers.json", "--report=page.html"
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
+        command = [sys.executable, "-m", "sl_discs", *arguments]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert f"{shown}: maxcut of {shown}.edges" in done.stdout and "report: page.html" in done.stdout
+        assert (shown if "u" in shown else name) in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_what_a_terminal_would_obey_is_escaped(tmp_path, capsys):
+    """Of names, labels and messages: a file must not clear the screen, or add a line `verified`."""
+    path = tmp_path / "a\x1b[2J\nverified.gml"
+    labels = ["a\x1b[2Jb", "\x9b2J", "b\u202ec"]
+    nodes = "".join(f'node [ id {k} label "{label}" ] ' for k, label in enumerate(labels))
+    path.write_text(f"graph [ {nodes} edge [ source 0 target 1 ] ]", encoding="utf-8")
+    said = []
+    for arguments in (["solve"], ["sample", "--temperature=1"]):
+        assert main(["sl-discs", *arguments, str(path), "--problem=mis"]) in (0, 1)
+        said.append(capsys.readouterr().out)
+    assert r"a\x1b[2Jb" in said[1] and r"\x9b2J" in said[1] and r"b\u202ec" in said[1]
+    path.write_text('graph [ node [ id 0 label "\x1b[2J" ] node ]')
+    assert main(["sl-discs", "solve", str(path), "--problem=mis"]) == 2
+    said.append(capsys.readouterr().err)
+    for text in said:
+        assert r"a\x1b[2J" in text and text.replace("\n", "").isprintable()
+        assert not any(line.startswith("verified") for line in text.splitlines())
 
 
 def test_help_of_a_group_lists_its_commands(capsys):

@@ -31,6 +31,7 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.own_code import imported
 from sl_discs.samplers.registry import PREFIX, is_localized
 from sl_discs.sweeps.sweep_file import discs_arguments, read_sweep
+from sl_discs.terminal import tell
 
 MAIN_FLAGS, _ = own_flags()
 launch.define_flags(MAIN_FLAGS)
@@ -75,9 +76,9 @@ def _summarize(folder: Path, start: float, sampler: str) -> int:
     written = sorted(path for path in folder.glob("*.*") if path.is_file() and path.stat().st_mtime >= start - 1)
     results = [path for path in written if path.suffix in (".pkl", ".csv")]
     if not results:
-        sys.stderr.write(
+        tell(
             f"error: DISCS wrote no result to {folder}; it hides errors while it reads graphs, so check "
-            "model_config.data_root, graph_type and cfg_str\n"
+            "model_config.data_root, graph_type and cfg_str"
         )
         return 1
     say(f"took {time.time() - start:.1f} s")
@@ -164,9 +165,7 @@ def _sweep(given: Given) -> int:
         if not own.list and subprocess.run(command, check=False).returncode:
             failed.append(number)
     if failed:
-        sys.stderr.write(
-            f"error: {len(failed)} of the runs failed; --only={','.join(map(str, failed))} repeats them\n"
-        )
+        tell(f"error: {len(failed)} of the runs failed; --only={','.join(map(str, failed))} repeats them")
         return 1
     if not own.list:
         say(f"saved in {root}")

@@ -6,8 +6,9 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from sl_discs.command import Command, asks_for_help, say
+from sl_discs.command import Command, asks_for_help
 from sl_discs.problem_names import in_words
+from sl_discs.terminal import open_closed_streams, say, tell
 from sl_discs.version import __version__
 
 # In groups: name -> where its `Command` is in this folder, as `file.attribute`, and a description.
@@ -45,6 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
       the command's exit code; 0 after the help or the version, 2 after a one-line message about an unknown command.
     """
+    open_closed_streams()
     arguments = list(sys.argv if argv is None else argv)[1:]
     if arguments == ["--version"]:
         say(f"sl-discs {__version__}")
@@ -61,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     program = f"sl-discs {before}".strip()
     wrong = f"unknown command {before + named[0]!r}" if named else f"no command after {program}"
     expected = in_words(dict.fromkeys(name.split()[0] for name in _names_after(before)))
-    sys.stderr.write(f"error: {wrong}; expected {expected}, and see {program} --help\n")
+    tell(f"error: {wrong}; expected {expected}, and see {program} --help")
     return 2
 
 

@@ -24,6 +24,7 @@ from sl_discs.problem_names import FORM_PROBLEMS, ON_GRAPHS
 from sl_discs.problems import Problem
 from sl_discs.problems.from_file import check_colors, is_constrained, problem_of, read_constrained
 from sl_discs.problems.kind import PENALTY
+from sl_discs.terminal import printable
 
 # Reading a problem's file for a command: with a progress bar, if it is large enough to wait for.
 
@@ -50,7 +51,7 @@ class Read(NamedTuple):
     given: tuple[tuple[str, str], ...]
 
     def __str__(self) -> str:
-        return f"{self.problem.name}: {self.problem.kind} of {', '.join(words for _, words in self.given)}"
+        return printable(f"{self.problem.name}: {self.problem.kind} of {', '.join(words for _, words in self.given)}")
 
 
 def define_flags(define: Any) -> None:

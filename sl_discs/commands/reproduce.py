@@ -18,7 +18,6 @@ message.
 
 from __future__ import annotations
 
-import sys
 import time
 
 import jax
@@ -51,6 +50,7 @@ from sl_discs.reproduction.cells import (
 from sl_discs.reproduction.markdown import COMMANDS_TITLE
 from sl_discs.reproduction.report import ORDER, Composer, write_report
 from sl_discs.reproduction.runs import Runner
+from sl_discs.terminal import tell
 from sl_discs.version import __version__
 
 FLAGS, define = own_flags()
@@ -116,7 +116,7 @@ def _reproduce(given: Given) -> int:
     try:
         return _run(choice_before_flags(given.arguments, ORDER), given.typed)
     except KeyboardInterrupt:
-        sys.stderr.write("\nstopped; the same command continues after the last finished cell\n")
+        tell("\nstopped; the same command continues after the last finished cell")
         return 130
 
 

@@ -22,7 +22,6 @@ import dataclasses
 import functools
 import math
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -61,6 +60,7 @@ from sl_discs.problem_names import GRAPH_PROBLEMS, in_words
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers import known_samplers
 from sl_discs.samplers.registry import is_localized, sampler_fields
+from sl_discs.terminal import tell
 
 _MODEL_FIELDS = {
     "name": f"{in_words(GRAPH_PROBLEMS)}; or ising, which measures effective sample sizes.",
@@ -260,7 +260,7 @@ def _run(_) -> int:
     try:
         run_model(settings, model, part)
     except Interrupted as interruption:
-        sys.stderr.write(f"{interruption}\n")
+        tell(str(interruption))
         return RESUME_ME
     return 0
 
@@ -312,7 +312,7 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
         penalty = float(model["penalty"])
         settings, note = fit_to_memory(dataset, penalty, methods, settings)
         if note:
-            sys.stderr.write(f"{note}\n")
+            tell(note)
         config["experiment"] = vars(settings)
         draws = can_draw()
         notice = stack.enter_context(notice_of_end())

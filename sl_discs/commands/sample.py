@@ -36,6 +36,7 @@ from sl_discs.sampling import report
 from sl_discs.sampling.report import Run, seconds, write_report
 from sl_discs.sampling.sample import AUTO, ENGINES, METHODS, check_arguments, choose_sampler, sample
 from sl_discs.sampling.samples import Samples
+from sl_discs.terminal import printable
 
 FLAGS, define = own_flags()
 
@@ -119,7 +120,7 @@ def _sample(given: Given) -> int:
         if FLAGS.report and (page := or_warn(lambda: write_report(Path(FLAGS.report), runs, given.typed, note))):
             say(f"report: {page}")
     for run in runs:
-        say(f"{run.samples.name}: {run.samples.verdict}")
+        say(printable(f"{run.samples.name}: {run.samples.verdict}"))
     if interrupted:
         return 128 + notice.signal
     return 0 if all(run.samples.reliable for run in runs) else 1
@@ -132,7 +133,7 @@ def _numbered(path: str | None, number: int, count: int) -> str | None:
 
 def _summary(run: Run, top: int) -> str:
     samples: Samples = run.samples
-    lines = [*(f"  {line}" for line in (report.played(samples), *samples.notes)), ""]
+    lines = [*(f"  {printable(line)}" for line in (report.played(samples), *samples.notes)), ""]
     lines += aligned([report.ESTIMATES, *report.estimates(samples)])
     if top:
         rows, which = report.marginals(samples, top)

@@ -54,6 +54,7 @@ from sl_discs.solving.report import (
 )
 from sl_discs.solving.result import Result
 from sl_discs.solving.solve import solve
+from sl_discs.terminal import printable
 
 FLAGS, define = own_flags()
 
@@ -201,7 +202,8 @@ def _check(given: Given) -> int:
         value, feasible = recount(problem, answer)
         held = feasible and value == answer.value
         why = "" if held else ", which violates constraints" if not feasible else ", not the claimed value"
-        say(f"{problem.name}: {answer.value:.12g} claimed, {value:.12g} counted{why}: {'good' if held else 'WRONG'}")
+        counted = f"{answer.value:.12g} claimed, {value:.12g} counted{why}: {'good' if held else 'WRONG'}"
+        say(f"{printable(problem.name)}: {counted}")
         good &= held
     return 0 if good else 1
 

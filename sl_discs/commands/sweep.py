@@ -37,6 +37,7 @@ from sl_discs.sweeps.sweep_file import (
     run_arguments,
 )
 from sl_discs.sweeps.sweep_runs import FAILED, INTERRUPTED, MISSING, Run, Task, state_of
+from sl_discs.terminal import tell
 
 _COMMANDS = ("list", "run", "status", "collect")
 
@@ -97,7 +98,7 @@ def _sweep(given: Given) -> int:
     else:
         check_runnable(sweep, [one.number for one in runs], [one.arguments for one in runs])
         if left_out(sweep):
-            sys.stderr.write(f"ignored fields, which only DISCS uses: {', '.join(left_out(sweep))}\n")
+            tell(f"ignored fields, which only DISCS uses: {', '.join(left_out(sweep))}")
         if what == "run":
             return _perform(sweep, runs, root)
         count = len(sweep.runs)

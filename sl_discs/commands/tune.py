@@ -17,7 +17,6 @@ import dataclasses
 import functools
 import importlib.util
 import math
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,7 @@ from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers.registry import Dimension, base_name, code_of, is_localized, sampler_fields
+from sl_discs.terminal import tell
 from sl_discs.tuning import space
 from sl_discs.tuning.evaluation import (
     Split,
@@ -221,7 +221,7 @@ def _tune(given: Given) -> int:
         with notice_of_end() as notice:
             return _run(given.typed, notice)
     except Interrupted as interruption:
-        sys.stderr.write(f"{interruption}\n")
+        tell(str(interruption))
         return RESUME_ME
 
 

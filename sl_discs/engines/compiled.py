@@ -8,7 +8,6 @@ from __future__ import annotations
 import collections
 import functools
 import hashlib
-import sys
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -19,6 +18,7 @@ import jax.numpy as jnp
 from jax._src import compilation_cache  # JAX only has an option for the folder
 
 from sl_discs.cache import Cache
+from sl_discs.terminal import tell
 
 Value = TypeVar("Value")
 
@@ -44,10 +44,8 @@ _LONG_S = 1.0
 
 @functools.cache
 def _say_compiling() -> None:
-    """Says once a process why nothing seems to happen; a progress bar on the same line of a terminal is cleared."""
-    clear = "\r\033[K" if sys.stderr.isatty() else ""
-    sys.stderr.write(f"{clear}compiling once for this machine; later runs find the compiled code\n")
-    sys.stderr.flush()
+    """Says once a process why nothing seems to happen."""
+    tell("compiling once for this machine; later runs find the compiled code")
 
 
 class Stopwatch:

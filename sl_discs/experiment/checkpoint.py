@@ -17,7 +17,6 @@ import dataclasses
 import os
 import re
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +27,7 @@ import numpy as np
 
 from sl_discs.errors import InputError
 from sl_discs.files import Damaged, differences, read_json, read_npz, write_atomically, write_json
+from sl_discs.terminal import tell
 
 # Signals that announce the end of a job: a cluster's preemption notice, or a job's time limit.
 
@@ -157,7 +157,7 @@ class Checkpoints:
                 steps = self._kind.get("experiment", {}).get("chain_length")
                 of_steps = "" if steps is None else f" of {steps:,}"
                 self._resumed.append(f"{part} from step {middle.step:,}{of_steps}")
-                sys.stderr.write(f"continued: {self._resumed[-1]}\n")
+                tell(f"continued: {self._resumed[-1]}")
                 return middle
         return None
 
@@ -198,7 +198,7 @@ class Checkpoints:
             if self.notice.given:
                 raise
             if not self._failed:
-                sys.stderr.write(f"warning: no checkpoint: {error}; the run continues without\n")
+                tell(f"warning: no checkpoint: {error}; the run continues without")
             self._failed = True
 
 
@@ -234,7 +234,7 @@ def _read(path: Path) -> dict[str, np.ndarray] | None:
     try:
         return read_npz(path)
     except InputError as error:
-        sys.stderr.write(f"warning: {error}; falling back to the previous checkpoint\n")
+        tell(f"warning: {error}; falling back to the previous checkpoint")
         return None
 
 

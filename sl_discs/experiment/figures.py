@@ -5,13 +5,13 @@ from __future__ import annotations
 import html
 import io
 import re
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from sl_discs.errors import InputError
 from sl_discs.files import write_atomically, write_text
+from sl_discs.terminal import tell
 from sl_discs.version import __version__
 
 # Okabe and Ito's palette, which can also be distinguished by colour-blind readers and in grey.
@@ -50,7 +50,7 @@ def can_draw() -> bool:
     try:
         check_matplotlib()
     except InputError as error:
-        sys.stderr.write(f"warning: {error}\n")
+        tell(f"warning: {error}")
         return False
     return True
 
@@ -88,7 +88,7 @@ def or_warn(draw: Callable[[], Path]) -> Path | None:
     try:
         return draw()
     except Exception as error:
-        sys.stderr.write(f"warning: {' '.join(str(error).split())}; results are not affected\n")
+        tell(f"warning: {' '.join(str(error).split())}; results are not affected")
         return None
 
 

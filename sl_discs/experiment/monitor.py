@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import socket
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +20,7 @@ from sl_discs.engines.base import Trace
 from sl_discs.errors import InputError
 from sl_discs.experiment.chains import Chains
 from sl_discs.experiment.settings import Settings
+from sl_discs.terminal import tell
 
 # Event files of scalars for TensorBoard, written with tensorboardX and without TensorFlow.
 #
@@ -125,7 +125,7 @@ class Curves:
                 self._file = EventsFile(self._folder, first + 1)
             self._file.add(rows)
         except OSError as error:
-            sys.stderr.write(f"warning: no events: {self._folder}: {error.strerror}; the run continues without\n")
+            tell(f"warning: no events: {self._folder}: {error.strerror}; the run continues without")
             self._failed = True
 
 

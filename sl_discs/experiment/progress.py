@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterator
 from typing import Protocol
 
+from sl_discs.terminal import on_terminal, printable, tell
+
 # Seconds between two lines of a log, and until the first line of a run that will take longer than that.
 _EVERY_S, _EARLY_S = 60.0, 5.0
 
@@ -74,8 +76,7 @@ class _Log:
         self._last, self._shown, self._wait, self._compiled = now, self._done, _EVERY_S, _compiled()
         part = f" of {self._total:,} ({self._done / self._total:.0%})" if self._total else ""
         rest = f", about {_in_words(left)} left" if 0 < left < math.inf else ""
-        sys.stderr.write(f"{self._title}: {self._done:,}{part}{self._unit}{rest}{words and f', {words}'}\n")
-        sys.stderr.flush()
+        tell(f"{self._title}: {self._done:,}{part}{self._unit}{rest}{words and f', {words}'}")
 
     def close(self) -> None:
         pass  # the summary follows
@@ -89,7 +90,7 @@ def _in_words(seconds: float) -> str:
 
 
 def _has_bars() -> bool:
-    if not sys.stderr.isatty():
+    if not on_terminal():
         return False
     try:
         import tqdm  # noqa: F401
@@ -117,7 +118,8 @@ def progress_bar(
         if not shown:
             return
         if name not in bars:  # what is done by then, as before a resume, tells nothing of the rate
-            bars[name], done = kind(f"{name}, {label}" if label else name, total, unit, done), 0
+            title = printable(f"{name}, {label}" if label else name)
+            bars[name], done = kind(title, total, unit, done), 0
         bars[name].update(done, words)
 
     try:

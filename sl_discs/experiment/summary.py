@@ -22,6 +22,7 @@ from sl_discs.experiment.record import (
     sl_pairs,
 )
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
+from sl_discs.terminal import printable
 
 # Columns of the summary, except for file paths, and of the names of samplers.
 WIDTH, _NAME_WIDTH = 100, 22
@@ -174,6 +175,7 @@ def _without_empty_columns(rows: Sequence[Sequence[str]]) -> list[list[str]]:
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows of one table as lines: the first column to the left, the others to the right."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:

@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import math
 import re
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +24,7 @@ from sl_discs.instances.dataset import Dataset, dataset_digest
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.cells import Cell
 from sl_discs.samplers.registry import code_of
+from sl_discs.terminal import tell
 from sl_discs.version import __version__
 
 # Finished cells on disk, each a small JSON file named by a digest of everything that its numbers depend on.
@@ -112,7 +112,7 @@ def load_result(folder: Path, content: dict[str, Any]) -> Result | None:
         if saved.pop("sha256", "") != digest(saved) or saved["identity"] != content:
             raise Damaged
     except Damaged:
-        sys.stderr.write(f"warning: {path} is not used: its content does not match its digest; the cell runs again\n")
+        tell(f"warning: {path} is not used: its content does not match its digest; the cell runs again")
         return None
     arrays = ("best", "references", "logged_steps", "trajectory", "trajectory_se")
     return Result(**saved | {name: np.array(saved[name], dtype=np.float64) for name in arrays})
