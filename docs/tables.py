@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.reproduction.markdown import table
+from sl_discs.reproduction.report import table
 from sl_discs.reproduction.rows import FAR, level_rows
 
 DOCS = Path(__file__).parent

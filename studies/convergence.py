@@ -26,7 +26,7 @@ from sl_discs.experiment.figures import COLOURS, can_draw, save_figure
 from sl_discs.files import check_writable, finished, write_text
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.quadratic import SpinForm
-from sl_discs.reproduction.markdown import table
+from sl_discs.reproduction.report import table
 
 # alpha^2/(sigma^2 t) goes from 1/4,000 to 25, where sign(Y) is a draw.
 SCHEDULE = Localization(sigma=2.0, eps=1e-3, eps_end=1e-2, grid="log_snr")

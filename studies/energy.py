@@ -36,7 +36,7 @@ from sl_discs.models import functions
 from sl_discs.models.base import Params
 from sl_discs.models.functions import DifferentiableModel
 from sl_discs.problems.density import from_log_density
-from sl_discs.reproduction.markdown import table
+from sl_discs.reproduction.report import table
 from sl_discs.samplers.base import Chain
 from sl_discs.sampling.sample import sample
 from truths import digit_images

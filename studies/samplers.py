@@ -28,7 +28,7 @@ from sl_discs.files import check_writable, finished, write_text
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import build_method
 from sl_discs.problems.kind import PENALTY
-from sl_discs.reproduction.markdown import table
+from sl_discs.reproduction.report import table
 from sl_discs.samplers.registry import is_localized, known_samplers
 from sl_discs.sampling.draws import Budget, Options
 from sl_discs.sampling.sample import METHODS

@@ -9,7 +9,7 @@ import numpy as np
 
 from gaps import KERNELS, STEP_SIZE, bound
 from sl_discs.experiment.figures import COLOURS, save_figure
-from sl_discs.reproduction.markdown import table
+from sl_discs.reproduction.report import table
 
 BOUNDS = {
     "glauber": "1 - h/(e^(3h/4) + e^(-3h/4))",

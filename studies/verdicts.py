@@ -28,7 +28,7 @@ from sl_discs.files import check_writable, finished, write_json, write_text
 from sl_discs.problems.categorical import potts
 from sl_discs.problems.density import LogDensity, from_log_density
 from sl_discs.problems.problem import Problem
-from sl_discs.reproduction.markdown import table
+from sl_discs.reproduction.report import table
 from sl_discs.sampling.sample import sample
 from sl_discs.sampling.samples import Samples
 from sl_discs.testing.truths import (

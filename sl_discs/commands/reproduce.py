@@ -2,23 +2,20 @@ r"""Compares the paper's published numbers with our own.
 
 sl-discs reproduce main --profile=cpu --data_root=FOLDER --output=results/reproduce-cpu
 
-  main          every dataset and method against the published table, paired differences of SL and its base, run
-  times;
-                at default settings, and with settings that were tuned on training graphs (held out)
-  runtime       only the run-time table, from the same cells
-  ablation      alpha, K and sigma of the sl_ methods, against the published table
-  allocation    a bar chart of budgets and grids of the sl_ methods
-  trajectories  a plot of the best value so far against steps, from the cells of main
+  main      every dataset and method against the published table: levels, differences of SL and its base in pairs, run
+            times and trajectories; at default settings, and at settings tuned on training graphs (held out)
+  ablation  alpha, K, sigma, budget and grid of the sl_ methods, against the published table
 
 Each finished cell (a method on a dataset with all its settings) is kept in OUTPUT/cells: a stopped command continues
-where it left off, and a command with other settings runs its cells anew. All commands with the same OUTPUT share one
-report: OUTPUT/report.md, OUTPUT/report.json and figures. Bad input ends the command with exit code 2 and a one-line
-message.
+where it left off, and a command with other settings runs its cells anew. The report is OUTPUT/main.md or
+OUTPUT/ablation.md, with its rows in a JSON file of the same name and its figures beside it. Bad input ends the
+command with exit code 2 and a one-line message.
 """
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import jax
 
@@ -26,30 +23,28 @@ from sl_discs.command import Command, Given, choice_before_flags, own_flags, ref
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
+from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.published import has_ablation
 from sl_discs.experiment.record import commit
 from sl_discs.experiment.settings import ENGINES
 from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root
+from sl_discs.reproduction import figures
 from sl_discs.reproduction.cells import (
-    ABLATION,
-    ALLOCATION,
-    DENSITIES,
     HELD_OUT,
     METHODS,
     PROFILES,
     Cell,
     Choice,
-    Profile,
     PublishedSet,
+    ablation_cells,
     check_methods,
     chosen_sets,
     main_cells,
-    varied_cells,
 )
-from sl_discs.reproduction.markdown import COMMANDS_TITLE
-from sl_discs.reproduction.report import ORDER, Composer, write_report
-from sl_discs.reproduction.runs import Runner
+from sl_discs.reproduction.report import main_table, summary, write_report
+from sl_discs.reproduction.rows import rows_of
+from sl_discs.reproduction.runs import Done, Runner
 from sl_discs.terminal import tell
 from sl_discs.version import __version__
 
@@ -63,7 +58,7 @@ define.enum(
     "of the graphs; full, all graphs, for a GPU.",
 )
 define.list("datasets", None, "Datasets, such as mis/er_density/r-0.10; default: those of the profile.")
-define.list("methods", list(METHODS), "Methods; ablation and allocation only use the sl_ ones.")
+define.list("methods", list(METHODS), "Methods; ablation only uses the sl_ ones.")
 define.string(
     "data_root",
     None,
@@ -80,51 +75,44 @@ define.integer("steps", None, "Steps per chain instead of the profile's.", 1)
 define.integer("chains", None, "Chains per graph instead of the profile's.", 1)
 
 
-def _sets(what: str, profile: Profile) -> list[PublishedSet]:
-    """The requested datasets, or those of the profile that the table contains."""
-    if FLAGS.datasets is not None:
-        if not FLAGS.datasets:
-            raise InputError("--datasets names no dataset; give --datasets=NAME,NAME")
-        return chosen_sets(FLAGS.datasets)
-    names = list(profile.instances)
-    if what == "ablation":
-        names = [name for name in names if has_ablation(name)]
-    elif what == "allocation":
-        names = [name for name in names if name in DENSITIES]
-    return chosen_sets(names)
-
-
-def _cells(what: str, choice: Choice, dataset: PublishedSet, left_out: list[str]) -> list[Cell]:
-    if what not in ("ablation", "allocation"):
-        return main_cells(choice, dataset, FLAGS.methods, what == "main" and FLAGS.held_out)
-    settings = ABLATION if what == "ablation" else ALLOCATION
-    cells, reasons = varied_cells(choice, dataset, FLAGS.methods, settings)
-    left_out += reasons
-    return cells
-
-
-def _check_flags() -> None:
-    check_methods(FLAGS.methods, METHODS)
-    if not FLAGS.methods:
-        raise InputError("--methods names no method; give --methods=NAME,NAME")
-    check_data_root(FLAGS.data_root)
-
-
 def _reproduce(given: Given) -> int:
     one_device_per_core()
     keep_programs()
     try:
-        return _run(choice_before_flags(given.arguments, ORDER), given.typed)
+        return _run(choice_before_flags(given.arguments, ("main", "ablation")), given.typed)
     except KeyboardInterrupt:
         tell("\nstopped; the same command continues after the last finished cell")
         return 130
 
 
+def _plan(what: str, choice: Choice) -> tuple[list[tuple[PublishedSet, list[Cell]]], list[str]]:
+    """The cells of each requested dataset, or of those of the profile that the table contains; why some have none."""
+    names = FLAGS.datasets
+    if names is None:
+        names = [name for name in PROFILES[FLAGS.profile].instances if what == "main" or has_ablation(name)]
+    work: list[tuple[PublishedSet, list[Cell]]] = []
+    left_out: list[str] = []
+    for dataset in chosen_sets(names):
+        if (reason := dataset.absent(FLAGS.data_root)) is not None:
+            left_out.append(f"{dataset.name}: {reason}")
+        elif what == "main":
+            work.append((dataset, main_cells(choice, dataset, FLAGS.methods, FLAGS.held_out)))
+        else:
+            cells, reasons = ablation_cells(choice, dataset, FLAGS.methods)
+            work.append((dataset, cells))
+            left_out += reasons
+    return work, left_out
+
+
 def _run(what: str, command: str) -> int:
-    """Runs the cells of a table and writes the report."""
-    if what != "main":
-        refuse_flags(FLAGS, ["held_out"], f"in `reproduce {what}`")
-    _check_flags()
+    """Runs the cells of a table, and writes the report after each dataset."""
+    if what == "ablation":
+        refuse_flags(FLAGS, ["held_out"], "in `reproduce ablation`")
+    for name in ("datasets", "methods"):
+        if FLAGS[name].value == []:
+            raise InputError(f"--{name} names none; give --{name}=NAME,NAME")
+    check_methods(FLAGS.methods)
+    check_data_root(FLAGS.data_root)
     profile = PROFILES[FLAGS.profile]
     choice = Choice(
         FLAGS.steps or profile.chain_length,
@@ -132,57 +120,48 @@ def _run(what: str, command: str) -> int:
         FLAGS.engine,
         tuple(range(FLAGS.seeds)),
     )
-    folder = check_writable(FLAGS.output or f"results/reproduce-{profile.name}")
-    left_out: list[str] = []
-    work: list[tuple[PublishedSet, list[Cell]]] = []
-    for dataset in _sets(what, profile):
-        reason = dataset.absent(FLAGS.data_root)
-        if reason is None:
-            work.append((dataset, _cells(what, choice, dataset, left_out)))
-        else:
-            left_out.append(f"{dataset.name}: left out: {reason}")
+    folder = check_writable(FLAGS.output or f"results/reproduce-{FLAGS.profile}")
+    work, left_out = _plan(what, choice)
     for reason in left_out:
-        say(reason)
+        say(f"left out: {reason}")
     total = sum(len(cells) for _, cells in work)
     if not total:
         raise InputError("no cell is left to run; choose other --datasets or --methods")
-    made_by = _made_by(command)
-    say(", ".join(f"{key} {value}" for key, value in made_by.items() if key != "command") + f": {total} cells")
-
-    begin = time.perf_counter()
-    runner, composer, done = Runner(folder / "cells", say, total), Composer(folder, FLAGS.data_root), []
-    for dataset, cells in work:
-        count = FLAGS.instances or profile.count(dataset.name, what in ("ablation", "allocation"))
-        graphs = dataset.load(FLAGS.data_root, count)
-        unseen = dataset.held_out(graphs)
-        done += [runner.run(cell, unseen if cell.protocol == HELD_OUT else graphs) for cell in cells]
-        write_report(folder, composer.compose(what, done, left_out, final=False), made_by)
-    sections = composer.compose(what, done, left_out, final=True)
-    text, numbers = write_report(folder, sections, made_by)
-    drawn = [str(folder / name) for section in sections.values() for name in section.figures]
-    say(f"\n{_summary(what, sections)}\n")
-    say(
-        f"{runner.ran} of {total} cells run in {time.perf_counter() - begin:.0f} s, {runner.compile_s:.0f} s of it "
-        "compiling; the others were already finished"
-    )
-    say("\n".join(["saved:", *(f"  {path}" for path in (text, numbers, *drawn, folder / "cells"))]))
-    return 0
-
-
-def _made_by(command: str) -> dict[str, str]:
-    return {
+    made_by = {
         "command": command,
         "profile": FLAGS.profile,
         "version": __version__,
         "commit": commit(),
         "device": f"{len(jax.devices())} x {jax.devices()[0].device_kind}",
     }
+    begin = time.perf_counter()
+    runner, done, rows = Runner(folder / "cells", say, total), [], []
+    for dataset, cells in work:
+        graphs = dataset.load(FLAGS.data_root, FLAGS.instances or profile.count(dataset.name, what == "ablation"))
+        unseen = dataset.held_out(graphs)
+        done += [runner.run(cell, unseen if cell.protocol == HELD_OUT else graphs) for cell in cells]
+        rows = rows_of(done, FLAGS.data_root)
+        paths = write_report(folder, what, rows, left_out, [], made_by)
+    drawn = _figures(folder, rows, done) if what == "main" else []
+    paths = write_report(folder, what, rows, left_out, drawn, made_by)
+    say("\n" + "\n\n".join(filter(None, [*summary(rows), main_table(rows)])) + "\n")
+    say(
+        f"{runner.ran} of {total} cells run in {time.perf_counter() - begin:.0f} s, {runner.compile_s:.0f} s of it "
+        "compiling; the others were already finished"
+    )
+    say("\n".join(["saved:", *(f"  {path}" for path in (*paths, *(folder / name for name in drawn)))]))
+    return 0
 
 
-def _summary(what: str, sections: dict) -> str:
-    """The section for a terminal: its tables, without the list of commands and the notes."""
-    lines = sections[what].text.partition(COMMANDS_TITLE)[0].splitlines()
-    return "\n".join(line for line in lines if line.startswith(("|", "#", "- ")))
+def _figures(folder: Path, rows: list[dict], done: list[Done]) -> list[str]:
+    """Draws both figures, and returns the names of those that could be drawn."""
+    if not can_draw():
+        return []
+    drawn = [
+        or_warn(lambda: figures.draw_levels(rows, folder / "main.png")),
+        or_warn(lambda: figures.draw_trajectories(done, folder / "trajectories.png")),
+    ]
+    return [path.name for path in drawn if path is not None]
 
 
-main = Command("|".join(ORDER), __doc__, FLAGS, _reproduce)
+main = Command("main|ablation", __doc__, FLAGS, _reproduce)

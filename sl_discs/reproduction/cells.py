@@ -245,19 +245,20 @@ class Choice:
         return cell
 
 
-def check_methods(names: list[str], known: tuple[str, ...]) -> None:
-    """InputError if a method is named twice, or is neither one of `known` nor the user's own."""
+METHODS = ("gwg", "sl_gwg", "path_auxiliary", "sl_path_auxiliary", "dmala", "sl_dmala")
+
+
+def check_methods(names: list[str]) -> None:
+    """Raises InputError if a method is named twice, or is neither in the paper's tables nor the user's own."""
     own = set(known_samplers()) - BUILT_IN
     for name in names:
-        if name not in known and name not in own:
-            raise InputError(f"--methods: {name!r} is not in the paper's tables; known: {', '.join(known)}")
+        if name not in METHODS and name not in own:
+            raise InputError(f"--methods: {name!r} is not in the paper's tables; known: {', '.join(METHODS)}")
         if names.count(name) > 1:
             raise InputError(f"--methods: {name!r} is named twice; name each once")
 
 
 # Sizes of the reproduction: a few graphs for a test, an hour or two on two cores, or everything on a GPU.
-
-DENSITIES = tuple(name for name in PUBLISHED if name.startswith("mis/er_density"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -267,10 +268,9 @@ class Profile:
     Attributes:
       instances: number of graphs of each dataset that it runs by default; None: all of them.
       chain_length, batch_size: steps per chain and chains per graph; None: as in the dataset's config, as published.
-      table_instances: largest number of graphs in `ablation` and `allocation`, which have many cells per dataset.
+      table_instances: largest number of graphs in `ablation`, which has many cells per dataset.
     """
 
-    name: str
     instances: Mapping[str, int | None]
     chain_length: int | None = None
     batch_size: int | None = None
@@ -290,23 +290,14 @@ _CPU = dict.fromkeys(PUBLISHED, 32) | {
 }  # fmt: skip
 
 PROFILES = {
-    profile.name: profile
-    for profile in (
-        Profile(
-            "smoke",
-            {
-                "mis/er_density/r-0.10": 4,
-                "maxclique/rb": 2,
-                "maxcut/ba/r-ba-4-n-256-300": 4,
-                "maxcut/optsicom/r-b": 4,
-            },
-            chain_length=1_100,
-            batch_size=8,
-            table_instances=2,
-        ),
-        Profile("cpu", _CPU, table_instances=8),
-        Profile("full", dict.fromkeys(PUBLISHED)),
-    )
+    "smoke": Profile(
+        {"mis/er_density/r-0.10": 4, "maxclique/rb": 2, "maxcut/ba/r-ba-4-n-256-300": 4, "maxcut/optsicom/r-b": 4},
+        chain_length=1_100,
+        batch_size=8,
+        table_instances=2,
+    ),
+    "cpu": Profile(_CPU, table_instances=8),
+    "full": Profile(dict.fromkeys(PUBLISHED)),
 }
 
 
@@ -321,18 +312,17 @@ def load_tuned(dataset: str, method: str) -> Candidate | None:
 
 # The cells that each table needs.
 
-METHODS = ("gwg", "sl_gwg", "path_auxiliary", "sl_path_auxiliary", "dmala", "sl_dmala")
-
-# The paper's names of the settings that its ablation varies one at a time, the others at their defaults.
-ABLATION = {
+# The paper's names of the settings that its ablation varies one at a time, the others at their defaults; and the
+# allocation of steps to levels and of levels to time, of which it gives figures alone.
+ABLATION: dict[str, dict[str, Any]] = {
     **{alpha.upper(): {"alpha": alpha} for alpha in ("classic", "geom(1,1)", "geom(2,1)")},
     **{f"K={K}": {"K": K} for K in (256, 512, 1024)},
     **{f"sigma={sigma:g}": {"sigma": sigma} for sigma in (1.0, 5.0, 10.0)},
-}
-ALLOCATION = {
-    f"{budget}, {grid}": {"budget": budget, "grid": grid}
-    for budget in ("exp_decay", "identical")
-    for grid in ("uniform", "log_snr")
+    **{
+        f"{budget}, {grid}": {"budget": budget, "grid": grid}
+        for budget in ("exp_decay", "identical")
+        for grid in ("uniform", "log_snr")
+    },
 }
 
 
@@ -346,12 +336,10 @@ def main_cells(choice: Choice, dataset: PublishedSet, methods: list[str], held_o
     return cells
 
 
-def varied_cells(
-    choice: Choice, dataset: PublishedSet, methods: list[str], settings: Mapping[str, Any]
-) -> tuple[list[Cell], list[str]]:
-    """The `sl_` methods under each setting, and why some of them cannot be run."""
+def ablation_cells(choice: Choice, dataset: PublishedSet, methods: list[str]) -> tuple[list[Cell], list[str]]:
+    """Returns the `sl_` methods under each setting of the ablation, and why some of them cannot be run."""
     cells, left_out = [], []
-    for setting, changes in settings.items():
+    for setting, changes in ABLATION.items():
         try:
             cells += [
                 choice.cell(dataset, method, changes=changes, setting=setting)
@@ -359,5 +347,5 @@ def varied_cells(
                 if method.startswith("sl_")
             ]
         except InputError as error:
-            left_out.append(f"{dataset.name} {setting}: left out: {error}")
+            left_out.append(f"{dataset.name} {setting}: {error}")
     return cells, left_out

@@ -36,7 +36,7 @@ from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.cells import chosen_sets
-from sl_discs.reproduction.markdown import table
+from sl_discs.reproduction.report import table
 
 SIGMAS = 20.0, 8.0, 6.0, 4.0, 3.0, 2.0, 1.0
 # Graphs that neither searches nor tests of the comparison have seen.

@@ -28,7 +28,7 @@ from sl_discs.files import Damaged, check_writable, read_json, write_json, write
 from sl_discs.instances.dataset import Dataset, check_data_root
 from sl_discs.problems import Problem
 from sl_discs.reproduction.cells import PublishedSet
-from sl_discs.reproduction.markdown import number, table
+from sl_discs.reproduction.report import number, table
 from sl_discs.solving.solve import solve
 from sl_discs.version import __version__
 

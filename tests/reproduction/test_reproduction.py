@@ -19,26 +19,26 @@ from scipy import stats
 from sl_discs.errors import InputError
 from sl_discs.experiment.published import PublishedRow, published_ablation, published_row
 from sl_discs.experiment.record import Spread
+from sl_discs.instances.archive import write_archive
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.reproduction import cells as cells_module
+from sl_discs.reproduction import figures
 from sl_discs.reproduction.cells import (
     ABLATION,
-    ALLOCATION,
     DEFAULTS,
     HELD_OUT,
     METHODS,
     PROFILES,
     PUBLISHED,
     Choice,
+    ablation_cells,
     check_methods,
     chosen_sets,
     main_cells,
-    varied_cells,
 )
-from sl_discs.reproduction.markdown import in_short, main_text, settings_text
-from sl_discs.reproduction.report import Section, write_report
-from sl_discs.reproduction.rows import cell_row, level_rows, overhead_rows, pair_rows, percent, z_score
+from sl_discs.reproduction.report import levels_table, main_table, summary, write_report
+from sl_discs.reproduction.rows import in_published_unit, level_rows, rows_of, z_score
 from sl_discs.reproduction.runs import Result, Runner, identity, load_result, path_of, save_result
 from sl_discs.tuning.evaluation import paired
 
@@ -63,16 +63,15 @@ def test_every_published_cell_can_be_planned():
     gwg, _, pas, sl_pas, *_ = main_cells(full, MIS, methods, held_out=False)
     assert gwg.build().sampler.adaptive and pas.build().sampler.adaptive  # as the paper has them
     assert sl_pas.sampler["K"] == 256
-    ablation, left_out = varied_cells(full, MIS, methods, ABLATION)
-    assert len(ablation) == 27 and not left_out
-    assert all(published_ablation(MIS.name, cell.setting, cell.method) for cell in ablation)
-    allocation, left_out = varied_cells(full, MIS, methods, ALLOCATION)
-    assert len(allocation) == 12 and not left_out
+    ablation, left_out = ablation_cells(full, MIS, methods)
+    assert len(ablation) == 39 and not left_out
+    published = [cell for cell in ablation if published_ablation(MIS.name, cell.setting, cell.method)]
+    assert len(published) == 27 and {cell.setting for cell in ablation} == set(ABLATION)
 
 
 def test_what_does_not_fit_a_short_chain_is_left_out_with_its_reason():
     short = Choice(500, 4, "reference", (0,))
-    cells, left_out = varied_cells(short, MIS, ["gwg", "sl_gwg"], ABLATION)
+    cells, left_out = ablation_cells(short, MIS, ["gwg", "sl_gwg"])
     assert [cell.setting for cell in cells] == [name for name in ABLATION if not name.startswith("K=")]
     assert len(left_out) == 3 and "sampler_config.n_min = 1024 * 4" in left_out[-1]
     assert cells[0].sampler["K"] == 125
@@ -109,32 +108,41 @@ def test_z_and_interval_are_those_of_a_direct_computation():
     low, high = stats.t.interval(0.95, 3, loc=values.mean(), scale=stats.sem(values))
     assert paired(values) == {"mean": values.mean(), "ci95": pytest.approx([low, high]), "n": 4}
     assert paired(values[:1]) == {"mean": 60.0, "ci95": None, "n": 1}
-    assert percent(np.array([5.0, 5.0]), np.array([10.0, np.nan])) is None
+    assert in_published_unit(made_up("gwg", [5.0, 5.0], [10.0, None], published=CUT)) is None
 
 
-def test_pairs_are_taken_on_the_same_graphs_and_seeds():
+def rows(*done):
+    return rows_of(list(done), None)
+
+
+def test_gains_are_of_pairs_on_the_same_graphs_and_seeds():
     base, localized = [[60, 62, 61], [61, 62, 60]], [[62, 62, 61], [62, 63, 60]]
-    (row,) = pair_rows([made_up("gwg", base), made_up("sl_gwg", localized), made_up("dmala", base)])
+    alone, row, other = rows(made_up("gwg", base), made_up("sl_gwg", localized), made_up("dmala", base))
     differences = (np.array(localized) - np.array(base)).mean(axis=0)
     low, high = stats.t.interval(0.95, 2, loc=differences.mean(), scale=stats.sem(differences))
-    assert row["mean"] == pytest.approx(differences.mean()) and row["ci95"] == pytest.approx([low, high])
-    assert row["n"] == 3 and row["base"] == "gwg" and row["protocol"] == DEFAULTS
-    assert row["published"] == pytest.approx(61.938 - 61.75) and row["unit"] == "set size"
+    gain = row["gain"]
+    assert gain["mean"] == pytest.approx(differences.mean()) and gain["ci95"] == pytest.approx([low, high])
+    assert gain["n"] == 3 and gain["published"] == pytest.approx(61.938 - 61.75) and gain["unit"] == "set size"
+    assert alone["gain"] is None and other["gain"] is None
 
 
-def test_cuts_without_a_reference_have_no_percentage_but_pairs():
-    base, localized = (made_up(*cell, published=CUT) for cell in (("gwg", [90, 200, 99]), ("sl_gwg", [100, 190, 99])))
-    row = cell_row(base, None, published_row(CUT.name, "gwg"))
-    assert row["ours"] == {"mean": None, "std": None, "n": 3, "se": None} and row["z"] is None
+def test_tuned_settings_are_beside_a_base_that_was_tuned_likewise():
+    done = [made_up("gwg", [10, 11, 12]), made_up("sl_gwg", [13, 13, 14])]
+    done += [made_up("gwg", [11, 12, 14], protocol=HELD_OUT), made_up("sl_gwg", [14, 14, 15], protocol=HELD_OUT)]
+    means = {row["protocol"]: row["gain"]["mean"] for row in rows(*done) if row["gain"]}
+    assert means == pytest.approx({DEFAULTS: 7 / 3, HELD_OUT: 2})
+
+
+def test_cuts_without_a_reference_have_no_percentage_but_gains():
+    cells = ("gwg", [90, 200, 99]), ("sl_gwg", [100, 190, 99])
+    row, localized = rows(*(made_up(*cell, published=CUT) for cell in cells))
+    assert row["ours"] == {"mean": None, "std": None, "se": None} and row["z"] is None
     assert row["ours_absolute"]["mean"] == pytest.approx(389 / 3)
-    (pair,) = pair_rows([base, localized])
-    assert pair["mean"] == pytest.approx(np.mean([10.0, -5.0, 0.0])) and pair["unit"] == "% of best in this report"
-    known = [100, 200, 90]
-    base, localized = (
-        made_up(m, v.result.best, known, published=CUT) for m, v in (("gwg", base), ("sl_gwg", localized))
-    )
-    assert cell_row(base, None, None)["ours"]["mean"] == pytest.approx(np.mean([90.0, 100.0, 110.0]))
-    assert pair_rows([base, localized])[0]["unit"] == "% of reference"
+    gain = localized["gain"]
+    assert gain["mean"] == pytest.approx(np.mean([10.0, -5.0, 0.0])) and gain["unit"] == "% of the better one"
+    row, localized = rows(*(made_up(*cell, [100, 200, 90], published=CUT) for cell in cells))
+    assert row["ours"]["mean"] == pytest.approx(np.mean([90.0, 100.0, 110.0])) and row["z"] is not None
+    assert localized["gain"]["unit"] == "% of reference"
 
 
 def test_levels_are_pooled_by_method():
@@ -143,32 +151,31 @@ def test_levels_are_pooled_by_method():
     assert level_rows(cells) == [
         {"method": "gwg", "sets": 3, "within": 2, "far": {"b": -3.0}, "pooled_z": pytest.approx(-2 / 2**0.5)}
     ]
-    assert level_rows([cells[0] | {"chain_length": 100}]) == []
+    assert level_rows([cells[0] | {"chain_length": 100}]) == [] and levels_table([]) == ""
 
 
 def test_what_stands_out_is_named():
     base = made_up("gwg", [[55, 56, 54]], chain_length=10_000)
     localized = made_up("sl_gwg", [[61, 62, 61]], chain_length=10_000)
-    cells = [cell_row(one, None, published_row(MIS.name, one.cell.method)) for one in (base, localized)]
-    text = in_short(cells, pair_rows([base, localized]))
+    text = "\n".join(summary(rows(base, localized)))
     assert text.startswith("2 of the 84 published cells are compared") and "on 1 of the paper's sets. 0 of " in text
     assert f"| gwg | 0 of 1 | -11.3 | {MIS.name} (-11.3) |" in text and "| sl_gwg | 1 of 1 | -" in text
-    assert f"above zero in 1 of 1 pairs: {MIS.name} gwg (defaults)" in text and "below zero in 0 of 1 pairs" in text
-    short = cell_row(made_up("gwg", [[55, 56, 54]]), None, published_row(MIS.name, "gwg"))
-    assert "0 of the 84" in in_short([short], []) and "z compares runs of unequal length" in main_text(
-        [short], [], []
-    )
-    same = [made_up("gwg", [[60, 61, 60]]), made_up("sl_gwg", [[61, 62, 61]])]  # no spread, so no interval to trust
-    assert "above zero in 0 of 0 pairs" in in_short(cells, pair_rows(same))
-    unclear = [made_up("gwg", [[55, 56, 55]]), made_up("sl_gwg", [[61, 55, 61]])]
-    assert "above zero in 0 of 1 pairs" in in_short(cells, pair_rows(unclear))
+    assert f"above zero in 1 of 1 pairs: {MIS.name} sl_gwg (defaults)" in text
+    assert "below zero in 0 of 1 pairs" in text
+    short = rows(made_up("gwg", [[55, 56, 54]]))
+    assert "0 of the 84" in summary(short)[0] and "60 (published: 10,000)" in main_table(short)
+    # No spread, so no interval to trust.
+    same = rows(made_up("gwg", [[60, 61, 60]]), made_up("sl_gwg", [[61, 62, 61]]))
+    assert summary(same)[-1] == ""
+    unclear = rows(made_up("gwg", [[55, 56, 55]]), made_up("sl_gwg", [[61, 55, 61]]))
+    assert "above zero in 0 of 1 pairs" in summary(unclear)[-1]
 
 
 def test_overhead_is_of_seconds_a_chain_step():
-    rows = overhead_rows([made_up("gwg", [[60, 61, 60]], rate=2e6), made_up("sl_gwg", [[60, 61, 60]], rate=1.6e6)])
-    assert rows[0]["sl_over_base"] is None and rows[0]["published_s"] == 37.743
-    assert rows[1]["sl_over_base"] == pytest.approx(1.25)
-    assert rows[1]["published_sl_over_base"] == pytest.approx(40.556 / 37.743)
+    base, localized = rows(made_up("gwg", [[60, 61]], rate=2e6), made_up("sl_gwg", [[60, 61]], rate=1.6e6))
+    assert base["sl_over_base"] is base["published_sl_over_base"] is None and base["published_s"] == 37.743
+    assert localized["sl_over_base"] == pytest.approx(1.25)
+    assert localized["published_sl_over_base"] == pytest.approx(40.556 / 37.743)
 
 
 def test_a_cell_is_kept_and_another_setting_runs_again(tmp_path):
@@ -255,34 +262,38 @@ def test_tuned_settings_make_the_second_protocol(tmp_path, monkeypatch):
         cells_module.load_tuned(MIS.name, "sl_gwg")
 
 
-def test_sections_of_one_folder_make_one_report(tmp_path):
-    made_by = {"command": "c", "commit": "1"}
-    write_report(tmp_path, {"main": Section("## M", {"cells": [1], "pairs": []}, ["main.png"])}, made_by)
-    text, numbers = write_report(tmp_path, {"ablation": Section("## A", {"ablation": [2]}, [])}, made_by)
-    report = json.loads(numbers.read_text())
-    assert report["cells"] == [1] and report["ablation"] == [2] and set(report["made_by"]) == {"main", "ablation"}
-    assert text.read_text().index("## M") < text.read_text().index("![main.png]") < text.read_text().index("## A")
+def test_graphs_that_settings_are_trained_on_are_not_tested_on(tmp_path):
+    graphs = [Graph.from_arrays(f"g{k}", 3, [[0, 1]]) for k in range(20)]
+    write_archive(tmp_path / "mis_satlib.npz", graphs)
+    satlib = PUBLISHED["mis/satlib"]
+    whole = satlib.load(str(tmp_path), None)
+    assert whole.index == list(range(20))
+    assert satlib.held_out(whole).index == list(range(20 - cells_module.LEFT_TO_TRAINING))
+    assert satlib.load(str(tmp_path), 5).index == [0, 4, 8, 12, 16]  # spread over the set
+    assert satlib.held_out(satlib.load(str(tmp_path), 5)).index == [0]
+    twenty = Dataset(MIS.name, "mis", "generated", "small", graphs, list(range(20)), 20)
+    assert MIS.held_out(twenty) is twenty  # trained on draws of another seed
 
 
-def test_a_table_of_settings():
+def test_a_report_of_settings(tmp_path):
     done = [made_up("sl_gwg", [[60, 61, 62]], setting="K=256"), made_up("sl_dmala", [[50, 51, 52]], setting="K=512")]
-    rows = [cell_row(one, None, published_ablation(MIS.name, one.cell.setting, one.cell.method)) for one in done]
-    text = settings_text("Ablation", "note", rows, ["why not"])
-    assert "| K=256 | 61.000 ± 0.577 | 61.410 ± 0.82 |" in text and "| - | - | - |" in text and "- why not" in text
+    made_by = {"command": "c", "commit": "1"}
+    text, numbers = write_report(tmp_path, "ablation", rows(*done), ["why not"], ["x.png"], made_by)
+    assert (text.name, numbers.name) == ("ablation.md", "ablation.json")
+    shown = text.read_text()
+    assert f"| {MIS.name} | sl_gwg | K=256 | 3 | " in shown and "| 61.410 ± 0.82 | 61.000 ± 0.82 |" in shown
+    assert "- left out: why not" in shown and "![x.png](x.png)" in shown and "`c`: commit 1." in shown
+    report = json.loads(numbers.read_text())
+    assert len(report["cells"]) == 2 and report["levels"] == [] and report["made_by"] == made_by
 
 
 @pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="matplotlib is not installed")
 def test_figures_have_content(tmp_path):
-    from sl_discs.reproduction import figures
-
     done = [made_up("gwg", [[60, 61, 62]]), made_up("sl_gwg", [[60, 62, 62]])]
     done += [made_up(m, [60, 61, 62], published=CUT) for m in ("gwg", "sl_gwg")]
-    rows = [cell_row(one, None, published_row(one.dataset.name, one.cell.method)) for one in done]
-    bars = [made_up("sl_gwg", [[60, 61, 62]], setting=setting) for setting in ALLOCATION]
     for drawn in (
-        figures.draw_main(rows, tmp_path / "main.png"),
+        figures.draw_levels(rows(*done), tmp_path / "main.png"),
         figures.draw_trajectories(done, tmp_path / "trajectories.png"),
-        figures.draw_allocation(bars, tmp_path / "allocation.png"),
     ):
         assert drawn.stat().st_size > 5_000
 
@@ -293,7 +304,7 @@ def test_unknown_names_are_refused():
     with pytest.raises(InputError, match="named twice"):
         chosen_sets([MIS.name, MIS.name])
     with pytest.raises(InputError, match="'gibbs' is not in the paper's tables"):
-        check_methods(["gibbs"], METHODS)
+        check_methods(["gibbs"])
     assert "it is not random" in PUBLISHED["mis/satlib"].absent(None)
     assert "does not have it" in PUBLISHED["mis/satlib"].absent(str(ROOT))
     assert cells_module.OTHERS["mis/ertest/r-800"].absent(None) is None
@@ -311,14 +322,13 @@ def test_the_command_and_the_command_that_it_prints(tmp_path):
     what = ("--datasets=maxcut/optsicom/r-b,maxclique/twitter", "--methods=gwg,sl_gwg")
     done = reproduce(tmp_path, "main", *size, *what)
     assert done.returncode == 0, done.stderr
-    assert "maxclique/twitter: left out: it is not random" in done.stdout and "2 of 2 cells run" in done.stdout
-    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert "left out: maxclique/twitter: it is not random" in done.stdout and "2 of 2 cells run" in done.stdout
+    report = json.loads((tmp_path / "out" / "main.json").read_text())
     row, other = report["cells"]
     assert {"dataset", "method", "published", "ours", "z", "run_s", "command"} <= set(row)
-    assert set(row["published"]) >= {"mean", "std"} and set(row["ours"]) == {"mean", "std", "n", "se"}
-    (pair,) = report["pairs"]
-    assert {"dataset", "base", "protocol", "mean", "ci95", "n", "published"} <= set(pair)
-    assert len(report["runtime"]) == 2 and other["command"] in (tmp_path / "out" / "report.md").read_text()
+    assert {"mean", "ci95", "n", "published"} <= set(other["gain"]) and row["gain"] is None
+    assert "| maxcut/optsicom/r-b | sl_gwg | defaults | 2 |" in (tmp_path / "out" / "main.md").read_text()
+    assert (tmp_path / "out" / "main.png").exists() and (tmp_path / "out" / "trajectories.png").exists()
 
     program, *arguments = shlex.split(other["command"])
     assert program == "sl-discs"
@@ -340,7 +350,9 @@ def test_the_command_and_the_command_that_it_prints(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "expected one of main, runtime, ablation, allocation, trajectories"),
+        ([], "expected one of main, ablation"),
+        (["ablation", "--noheld_out"], "--held_out has no effect"),
+        (["main", "--datasets="], "--datasets names none"),
         (["main", "--profile=huge"], "profile"),
         (["main", "--seeds=0"], "seeds"),
         (["main", "--seeds=1000000000"], "seeds"),
