@@ -181,7 +181,7 @@ class Multipliers:
         self.changed = self._given - changes
         total = np.abs(self._given).sum() + np.abs(amounts).sum()
         rounding = 4 * (int(self._uses.max(initial=0)) + 2) * float(np.finfo(np.float64).eps) * float(total)
-        return self.changed, float(self._values @ self._constants), rounding
+        return self.changed, float((self._values * self._constants).sum()), rounding
 
 
 @entered

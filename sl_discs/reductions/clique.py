@@ -28,8 +28,8 @@ from sl_discs.reductions.presolve import Presolved, part_of, unreduced
 
 # Cliques in small graphs, with sets of nodes as the bits of Python's integers.
 
-# Passes over all nodes, of which the first few find most.
-_MOST_PASSES = 10
+# Passes over all nodes, of which the first few find most, and seconds for each edge that one looks at.
+_MOST_PASSES, _LOOK_S = 10, 5e-7
 TRIANGLES, COLOURS = "triangles", "colours"
 
 
@@ -63,17 +63,22 @@ def grow(near: list[int], node: int, weights: Sequence[float]) -> list[int]:
     return clique
 
 
-def in_larger(near: list[int], weights: Sequence[float], size: float) -> tuple[int, collections.Counter[str], bool]:
+def in_larger(
+    near: list[int], weights: Sequence[float], size: float, seconds: float
+) -> tuple[int, collections.Counter[str], bool]:
     """The nodes that may be in a clique larger than `size`, how many others each rule removed, and whether it ended.
 
-    `near` loses the edges that are in none. Weights do not rise from node to node.
+    `near` loses the edges that are in none. Weights do not rise from node to node. Work is for about `seconds`.
     """
-    left, removed = (1 << len(near)) - 1, collections.Counter[str]()
+    left, removed, looks = (1 << len(near)) - 1, collections.Counter[str](), 0
     heaviest = weights[0]
     for _ in range(_MOST_PASSES):
         before = list(near)
         for node in members(left):
             near[node] &= left
+            looks += near[node].bit_count()
+            if looks * _LOOK_S > seconds:
+                return left, removed, False
             for other in members(near[node]):
                 if (near[node] & near[other]).bit_count() * heaviest + weights[node] + weights[other] <= size:
                     near[node] ^= 1 << other
@@ -134,12 +139,12 @@ def _peel(starts, others, masses, weights, queue, size):
 
 # From how many nodes a clique is grown, those with most neighbours first.
 _STARTS = 50
-# Above these, rules other than the core would take over a second.
-_MOST_NODES, _MOST_EDGES = 5_000, 200_000
+# Above these, rules other than the core would take over a second; seconds for each edge to prepare them.
+_MOST_NODES, _MOST_EDGES, _EDGE_S = 5_000, 200_000, 1.5e-6
 
 
 def reduce_maxclique(problem: Problem[Graph], seconds: float) -> Presolved:
-    """Reduces a problem `maxclique`; larger graphs only to their core, which takes little time."""
+    """Reduces a problem `maxclique`; only to its core, which takes little time, where more would take too long."""
     graph = problem.source
     size = graph.num_nodes
     weights = np.ones(size) if graph.node_weights is None else graph.node_weights
@@ -148,7 +153,8 @@ def reduce_maxclique(problem: Problem[Graph], seconds: float) -> Presolved:
     kept = np.flatnonzero(core(adjacency, weights, _weight(weights, clique)))
     removed = {"core": size - len(kept)}
     edges = _inside(size, graph.edges, kept)
-    complete = len(kept) <= _MOST_NODES and len(edges) <= _MOST_EDGES
+    seconds -= len(edges) * _EDGE_S
+    complete = len(kept) <= _MOST_NODES and len(edges) <= _MOST_EDGES and seconds > 0
     if complete and len(kept):
         order = np.argsort(-weights[kept], kind="stable")
         place = np.argsort(order)
@@ -158,7 +164,7 @@ def reduce_maxclique(problem: Problem[Graph], seconds: float) -> Presolved:
         starts = sorted(range(len(kept)), key=lambda node: -(near[node].bit_count() + 1) * heavy[node])[:_STARTS]
         grown = [ordered[grow(near, node, heavy)] for node in starts]
         clique = max([clique, *grown], key=lambda one: _weight(weights, one))
-        left, others, complete = in_larger(near, heavy, _weight(weights, clique))
+        left, others, complete = in_larger(near, heavy, _weight(weights, clique), seconds)
         removed |= others
         kept = np.sort(ordered[list(members(left))])
         edges = _inside(size, graph.edges, kept)

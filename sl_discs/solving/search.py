@@ -54,8 +54,9 @@ _TRIAL = 0.1
 # Part of the time that provers have beside the annealings where one expects to end with a proof. Otherwise they have
 # this part of the time limit, once as much of it has passed and there are good answers.
 _PROOFS, _BOUNDS = 0.75, 0.05
-# Part of the time limit that reductions may take.
-_PRESOLVE = 0.25
+# Part of the time limit that reductions may take, in nominal seconds, and the part that may have passed on the clock
+# when a prover begins a turn before the first sweep. That begins within a quarter of the limit on a loaded machine.
+_PRESOLVE, _FIRST_TURNS = 0.1, 0.15
 # Nominal seconds of proofs before and after a search without a time limit.
 _BEFORE_S, _AFTER_S = 0.25, 5.0
 # For the watcher, where no chain has moved.
@@ -97,7 +98,7 @@ def annealed(problem: Problem, options: Options) -> Result:
         # Without a good answer, provers cannot tell how long they will take.
         short = options.bound_seconds if options.time_limit is not None or not options.presolve else _BEFORE_S
         limit = math.inf if options.time_limit is None else options.time_limit
-        proofs.advance(short, math.inf, lambda: clock() >= limit or options.is_interrupted())
+        proofs.advance(short, math.inf, lambda: clock() >= _FIRST_TURNS * limit or options.is_interrupted())
         if options.presolve and proofs.closed:
             return _without_chains(presolved, proofs.states, proofs.by, proofs.by, options.seed, clock)
     return Search(presolved, options, proofs, clock).run(annealers, searches, warned=too_large)

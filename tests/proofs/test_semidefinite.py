@@ -1,6 +1,7 @@
 """The semidefinite bound holds on every problem, whatever its scale, and its certificate is checked in fractions."""
 
 import itertools
+import time
 from fractions import Fraction
 
 import networkx as nx
@@ -94,6 +95,30 @@ def test_what_is_hardly_infeasible_is_refused():
         assert not semidefinite._is_feasible(sparse.csr_array(matrix), dual)
     assert not semidefinite._is_feasible(sparse.csr_array(matrix), np.full(size, float(size - 1)))
     assert semidefinite._is_feasible(sparse.csr_array(matrix), np.full(size, (size - 1) * (1 + 1e-9)))
+
+
+def test_it_uses_one_core():
+    """Threads of a library that wait for each other take many times as long where other work has the cores."""
+    problem = sl_discs.maxcut(nx.random_regular_graph(3, 400, seed=1))
+    bound_of(problem)  # compiles
+    process, thread = time.process_time(), time.thread_time()
+    bound_of(problem)
+    process, thread = time.process_time() - process, time.thread_time() - thread
+    assert process <= 1.2 * thread + 0.05
+
+
+@pytest.mark.parametrize("size", [32, 96, 544, 608])
+def test_a_factorization_is_lapacks(size):
+    """Of one block, and of more blocks and columns than are taken together."""
+    rng = np.random.default_rng(size)
+    root = rng.normal(size=(size, size))
+    matrix = root @ root.T + size * np.eye(size)
+    found = matrix.copy()
+    assert semidefinite.factorized(found)
+    assert np.allclose(np.triu(found), np.linalg.cholesky(matrix).T, rtol=1e-12, atol=1e-12 * size)
+    vector = rng.normal(size=size)
+    matrix -= 1.01 * np.outer(vector, vector) / (vector @ np.linalg.solve(matrix, vector))
+    assert not semidefinite.factorized(matrix)
 
 
 def test_known_values():

@@ -291,3 +291,5 @@ def test_reductions_of_little_time_are_exact_and_do_less():
     values = [sl_discs.solve(part.problem, "metropolis", steps=60_000, chains=8) for part in parts]
     lifted = [part.lift(found.states) for part, found in zip(parts, values, strict=True)]
     assert len({problem.evaluate(states).values.max() for states in lifted}) == 1
+    dense = sl_discs.maxclique(nx.gnp_random_graph(120, 0.9, seed=1))
+    assert [presolve(dense, seconds).complete for seconds in (1e-6, 0.0101, 1.0)] == [False, False, True]

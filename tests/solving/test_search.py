@@ -8,6 +8,7 @@ import pytest
 
 import sl_discs
 from sl_discs import InputError
+from sl_discs.proofs.semidefinite import Semidefinite
 from sl_discs.reductions.presolve import unreduced
 from sl_discs.solving import search
 from sl_discs.solving.options import check_options
@@ -61,6 +62,32 @@ def test_a_local_search_has_the_rest_where_its_trial_tells(monkeypatch, claimed,
     searching = Search(unreduced(sl_discs.mis([(0, 1)])), check_options(time_limit=10.0, chains=2), None, Clock())
     winner = searching._share([Claimed("metropolis", 5.0)], [Claimed("covers", claimed, telling)])
     assert winner.sampler == "metropolis" and filled == [("metropolis", 1.0), ("covers", 1.0), *rest]
+
+
+def test_provers_leave_three_quarters_of_the_time_to_chains_on_a_slow_machine(monkeypatch):
+    """Each of their turns takes a second there, twenty times what it is on an idle one."""
+    now = [0.0]
+
+    class SlowClock(Clock):
+        def __call__(self):
+            return now[0]
+
+    class FirstSweep(Exception):
+        pass
+
+    def turn(self, work, best):
+        now[0] += 1.0
+        return True
+
+    def begin(self, *arguments):
+        raise FirstSweep
+
+    monkeypatch.setattr(search, "Clock", SlowClock)
+    monkeypatch.setattr(Semidefinite, "advance", turn)
+    monkeypatch.setattr(Search, "_round", begin)
+    with pytest.raises(FirstSweep):
+        sl_discs.solve(sl_discs.maxcut(nx.gnp_random_graph(60, 0.5, seed=1)), time_limit=10.0)
+    assert 1.0 <= now[0] <= 0.25 * 10.0
 
 
 def test_both_samplers_run_on_sets_and_one_on_cuts():
