@@ -82,7 +82,10 @@ def from_rng(rng: Array) -> Key:
 
 def fold(key: Key, data: int | Int[Array, ""]) -> Key:
     """The key folded from another key and a number."""
-    return jnp.stack(threefry(key, jnp.asarray(data).astype(jnp.uint32), jnp.uint32(_FOLD)))
+    words = threefry(key, jnp.asarray(data).astype(jnp.uint32), jnp.uint32(_FOLD))
+    # Without the barrier XLA fuses the rounds of a folded key into those of every key and number drawn from it, once
+    # for each use, so that the code doubles with each round; from JAX 0.11 on, compiling a step then never ends.
+    return jnp.stack(jax.lax.optimization_barrier(words))
 
 
 def draw_words(key: Key, counter: UInt32[Array, "*s"]) -> tuple[UInt32[Array, "*s"], UInt32[Array, "*s"]]:
