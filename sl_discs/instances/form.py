@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable
+from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8, Int32, Int64
@@ -62,6 +63,11 @@ def expansion(values: Iterable[float]) -> list[float]:
     return found
 
 
+def fraction(values: Iterable[float]) -> Fraction:
+    """Returns the sum of numbers, not rounded at all."""
+    return sum(map(Fraction, expansion(values)), Fraction(0))
+
+
 def exact_sum(values: Float64[np.ndarray, "M"]) -> float:
     """The correctly rounded sum."""
     if np.abs(values).sum() < 2**53 and np.array_equal(values, np.rint(values)):
@@ -109,9 +115,15 @@ class QuadraticForm:
         """Number of variables N."""
         return len(self.linear)
 
-    def magnitude(self) -> float:
-        """The sum of all absolute terms as a function of zeros and ones."""
-        return float(sum(np.abs(terms).sum() for terms in (4 * self.couplings, 2 * self.linear, self.offsets)))
+    def magnitude(self, *, offset: bool = True) -> float:
+        """The sum of all absolute terms as a function of zeros and ones, with or without the constants."""
+        constants = np.abs(self.offsets).sum() if offset else 0.0
+        return float(4 * np.abs(self.couplings).sum() + 2 * np.abs(self.linear).sum() + constants)
+
+    @property
+    def numbers(self) -> Float64[np.ndarray, "K"]:
+        """All coefficients, without the constants."""
+        return np.concatenate([self.linear, self.couplings])
 
     @classmethod
     def from_arrays(
@@ -249,15 +261,21 @@ class FormValues:
     def __call__(self, states: Int[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
         """`QuadraticForm.value` at each state of zeros and ones; sums are rounded once."""
         blocks = (states[begin : begin + _TOGETHER] for begin in range(0, len(states), _TOGETHER))
-        return np.array([value for block in blocks for value in self._of_block(block)])
+        return np.array([math.fsum(terms) for block in blocks for terms in self._terms(block)])
 
-    def _of_block(self, states: np.ndarray) -> list[float]:
+    def exactly(self, states: Int[np.ndarray, "B N"]) -> list[Fraction]:
+        """Returns the same values, not rounded at all."""
+        blocks = (states[begin : begin + _TOGETHER] for begin in range(0, len(states), _TOGETHER))
+        return [fraction(terms) for block in blocks for terms in self._terms(block)]
+
+    def _terms(self, states: np.ndarray) -> list[list[float]]:
+        """Returns for each state a few numbers whose sum is its value."""
         v = np.ones((states.shape[1] + 1, len(states)))
         v[:-1] = 2.0 * states.T - 1.0 if self._spins else states.T
         first, second, rest = self._rest
         terms = [(v * (part @ v)).sum(axis=0)[None] for part in self._parts]
         terms.append(rest[:, None] * v[first] * v[second])
-        return [math.fsum(column) for column in np.concatenate(terms).T.tolist()]
+        return np.concatenate(terms).T.tolist()
 
 
 # Functions of variables with several values, with a number for each pair of equal ones and for each value.

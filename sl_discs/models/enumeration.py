@@ -79,7 +79,7 @@ class Largest(NamedTuple):
 
     Attributes:
       states: [K, N] those with the largest value, up to rounding.
-      value: the largest value, rounded.
+      value: the largest value without the constant, rounded.
       error: no computed value is farther from the exact one.
       complete: whether no other state may have the largest value; otherwise there are too many to be listed.
     """
@@ -93,24 +93,27 @@ class Largest(NamedTuple):
 def largest_states(
     terms: Terms,
     magnitude: float,
+    num_given: int,
     allowed: Callable[[Int8[np.ndarray, "B N"]], Bool[np.ndarray, "B"]] | None = None,
 ) -> Largest | None:
-    """The states of up to 2^20 at which a function is largest.
+    """The states of up to 2^20 at which a function is largest; its constant is left out.
 
     Args:
       terms: of the function.
-      magnitude: sum of its absolute terms, as they were given.
+      magnitude: sum of its absolute terms, as they were given, without a constant.
+      num_given: how many these are.
       allowed: which states count; None: all.
 
     Returns:
       them; None where no state is allowed.
     """
+    terms = terms.quadratic._replace(constant=0.0) if terms.quadratic is not None else terms
     num_values, values = terms.num_values, _all_values(terms)
     if allowed is not None:
         for block in _blocks(len(values)):
             values[block[~allowed(_numbered(block, num_values))]] = -np.inf
     # A bound on the errors of sums in any order, of the terms and of what they were summed from.
-    error = 4 * (terms.num_summands + 2) * float(np.finfo(np.float64).eps) * magnitude
+    error = 4 * (terms.num_summands + num_given + 2) * float(np.finfo(np.float64).eps) * magnitude
     largest = float(values.max())
     if largest == -np.inf:
         return None

@@ -54,7 +54,7 @@ class PottsKind(Kind):
         of_pairs = np.maximum(terms.scale * source.couplings, 0)
         return terms.scale * math.fsum([*of_pairs.tolist(), *of_values.tolist()])
 
-    def magnitude(self, source: PottsForm, penalty: float) -> float:
+    def magnitude(self, source: PottsForm, penalty: float, *, offset: bool = True) -> float:
         return float(np.abs(source.couplings).sum() + np.abs(source.fields).sum())
 
     def whole_values(self, source: PottsForm) -> bool:

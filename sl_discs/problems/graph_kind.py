@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8
 
 from sl_discs.errors import InputError
-from sl_discs.instances.form import QuadraticForm, exact_sum
+from sl_discs.instances.form import QuadraticForm, exact_sum, fraction
 from sl_discs.instances.graph import Graph
 from sl_discs.models.terms import Coefficients, are_whole
 from sl_discs.problems.kind import PENALTY, Evaluated, Kind
@@ -33,6 +34,7 @@ class Edges(NamedTuple):
       v: [E] second ends.
       weights: [E], or None.
       node_weights: [N], or None.
+      add: sums weights, by default exactly and rounded once.
     """
 
     ends: Int[np.ndarray, "E 2"]
@@ -40,12 +42,13 @@ class Edges(NamedTuple):
     v: Int[np.ndarray, "E"]
     weights: Float64[np.ndarray, "E"] | None
     node_weights: Float64[np.ndarray, "N"] | None = None
+    add: Callable[[np.ndarray], Any] = exact_sum
 
     @classmethod
-    def of(cls, graph: Graph) -> Edges:
+    def of(cls, graph: Graph, add: Callable[[np.ndarray], Any] = exact_sum) -> Edges:
         """The edges of a graph."""
         u, v = (graph.edges[:, end].astype(np.intp) for end in (0, 1))
-        return cls(graph.edges, u, v, graph.weights, graph.node_weights)
+        return cls(graph.edges, u, v, graph.weights, graph.node_weights, add)
 
     def inside(self, chosen: Bool[np.ndarray, "N"]) -> Bool[np.ndarray, "E"]:
         """Whether each edge joins two chosen nodes."""
@@ -74,7 +77,7 @@ class Edges(NamedTuple):
 
     def weight(self, which: Bool[np.ndarray, "E"]) -> float:
         """The exact total weight of some edges, each 1 in a graph without weights."""
-        return float(np.count_nonzero(which)) if self.weights is None else exact_sum(self.weights[which])
+        return float(np.count_nonzero(which)) if self.weights is None else self.add(self.weights[which])
 
 
 Chosen = Bool[np.ndarray, "N"]
@@ -82,7 +85,7 @@ Chosen = Bool[np.ndarray, "N"]
 
 def set_size(edges: Edges, chosen: Chosen) -> float:
     """The number of chosen nodes, or their exact weight in a graph with weights of nodes."""
-    return float(np.count_nonzero(chosen)) if edges.node_weights is None else exact_sum(edges.node_weights[chosen])
+    return float(np.count_nonzero(chosen)) if edges.node_weights is None else edges.add(edges.node_weights[chosen])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -118,7 +121,7 @@ class GraphKind(Kind):
     repair: Callable[[Edges, Chosen], Chosen] = lambda edges, chosen: chosen
     conflict: Callable[[Edges, Chosen, Chosen], tuple[int, int] | None] = lambda edges, chosen, left_out: None
     improve: Callable[[Graph], Callable[[Chosen], Chosen] | None] | None = None
-    bound: Callable[[Graph, float], float | None] | None = None
+    bound: Callable[[Graph, float], Fraction | float | None] | None = None
     whole: Callable[[Graph], bool] | None = None
     maximise: bool = True
     penalty: float | None = PENALTY
@@ -160,7 +163,7 @@ class GraphKind(Kind):
         improved = self.improve(source) if self.improve else None
         return improved and (lambda state: improved(state.astype(bool)).astype(np.int8))
 
-    def bound_of(self, source: Graph, seconds: float) -> float | None:
+    def bound_of(self, source: Graph, seconds: float) -> Fraction | float | None:
         return self.bound(source, seconds) if self.bound else None
 
     def whole_values(self, source: Graph) -> bool:
@@ -210,6 +213,10 @@ class GraphKind(Kind):
     def num_terms(self, source: Graph) -> int:
         return source.num_edges
 
+    def numbers(self, source: Graph) -> Float64[np.ndarray, "K"] | None:
+        weights = [one for one in (source.weights, source.node_weights) if one is not None]
+        return np.concatenate([np.ones(1), *weights])
+
     def evaluator(self, source: Graph) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
         """What repairs and evaluates states of a graph, zeros and ones of any dtype.
 
@@ -229,6 +236,10 @@ class GraphKind(Kind):
             return Evaluated(values, feasible, repaired.astype(np.int8))
 
         return evaluate
+
+    def exact_values(self, source: Graph, states: Int8[np.ndarray, "B N"]) -> list[Fraction]:
+        edges = Edges.of(source, fraction)
+        return [Fraction(self.count(edges, row)) for row in states.astype(bool)]
 
 
 # The kinds on graphs by name.

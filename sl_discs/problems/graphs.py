@@ -6,6 +6,7 @@ import dataclasses
 import math
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from jaxtyping import Float64
 from scipy import sparse
 
 from sl_discs.errors import InputError, real
+from sl_discs.instances.form import fraction
 from sl_discs.instances.graph import Graph, checked_node_weights, graph_from_networkx, is_networkx
 from sl_discs.models.terms import Coefficients, are_whole
 from sl_discs.problems.conflicts import TwoImprovement, drop_conflicts
@@ -95,9 +97,9 @@ def _maxcut_model(graph: Graph, penalty: float) -> Coefficients:
     return Coefficients(linear, graph.edges, weights, -2.0)
 
 
-def _maxcut_bound(graph: Graph, seconds: float) -> float:
+def _maxcut_bound(graph: Graph, seconds: float) -> Fraction | float:
     """All positive weights."""
-    return float(graph.num_edges) if graph.weights is None else math.fsum(np.maximum(graph.weights, 0))
+    return float(graph.num_edges) if graph.weights is None else fraction(np.maximum(graph.weights, 0))
 
 
 MAXCUT = GraphKind(

@@ -6,13 +6,14 @@ import abc
 import dataclasses
 import math
 from collections.abc import Callable, Hashable, Sequence
+from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int8
 
 from sl_discs.errors import InputError
-from sl_discs.instances.form import FormValues, QuadraticForm
+from sl_discs.instances.form import FormValues, QuadraticForm, fraction
 from sl_discs.models.terms import Coefficients, Terms, form_coefficients, has_whole_values
 
 # The paper's lambda; above 1 every maximiser is feasible, and close to 1 conflicts are easy to pass through.
@@ -116,7 +117,7 @@ class Kind(abc.ABC):
         """What makes a feasible state at least as good by an exact local search; None where there is none."""
         return None
 
-    def bound_of(self, source: Any, seconds: float) -> float | None:
+    def bound_of(self, source: Any, seconds: float) -> Fraction | float | None:
         """A value that no answer is better than, found in about so many seconds; None: not known."""
         return None
 
@@ -124,9 +125,9 @@ class Kind(abc.ABC):
         """Whether every value is surely a whole number, below 2^33, so that bounds can be rounded."""
         return False
 
-    def rounded_bound(self, source: Any, bound: float) -> float:
+    def rounded_bound(self, source: Any, bound: Fraction | float) -> Fraction | float:
         """A bound, up to errors of rounding, made as tight as whole numbers allow."""
-        if not (np.isfinite(bound) and self.whole_values(source)):
+        if not (math.isfinite(bound) and self.whole_values(source)):
             return bound
         return float(np.floor(bound + _ROUNDED) if self.maximises(source) else np.ceil(bound - _ROUNDED))
 
@@ -146,9 +147,16 @@ class Kind(abc.ABC):
         """What is maximised, which at feasible states is the value, or its negative if it is minimised."""
         return self.terms(source, penalty)
 
-    def magnitude(self, source: Any, penalty: float) -> float:
-        """The sum of all absolute terms that the objective is the sum of, in units of which it is rounded."""
+    def magnitude(self, source: Any, penalty: float, *, offset: bool = True) -> float:
+        """The sum of all absolute terms that the objective is the sum of, in units of which it is rounded.
+
+        Without `offset`, constants that all values have in common are left out.
+        """
         return self.objective(source, penalty).magnitude()
+
+    def numbers(self, source: Any) -> Float64[np.ndarray, "K"] | None:
+        """The numbers given, of which values are sums or differences but for a constant; None: not known."""
+        return None
 
     def allowed(self, source: Any, states: Int8[np.ndarray, "B N"]) -> Bool[np.ndarray, "B"]:
         """Which states satisfy the constraints that `terms` have no penalties for."""
@@ -192,6 +200,13 @@ class Kind(abc.ABC):
     def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
         """A function that repairs and evaluates states exactly; what depends only on the source is prepared once."""
 
+    def exact_values(self, source: Any, states: Int8[np.ndarray, "B N"]) -> list[Fraction]:
+        """Returns the values of feasible states before they are rounded, by which claims of optimality are decided.
+
+        By default those of `evaluator`, for kinds whose values double precision holds.
+        """
+        return list(map(Fraction, self.evaluator(source)(states).values.tolist()))
+
 
 # Every kind by its name.
 KINDS: dict[str, Kind] = {}
@@ -224,14 +239,17 @@ class FormKind(Kind):
     def terms(self, source: Any, penalty: float = PENALTY) -> Coefficients:
         return form_coefficients(self.form(source))
 
-    def bound_of(self, source: Any, seconds: float) -> float:
+    def bound_of(self, source: Any, seconds: float) -> Fraction:
         return form_bound(self.form(source))
 
     def whole_values(self, source: Any) -> bool:
         return has_whole_values(self.form(source))
 
-    def magnitude(self, source: Any, penalty: float) -> float:
-        return self.form(source).magnitude()
+    def magnitude(self, source: Any, penalty: float, *, offset: bool = True) -> float:
+        return self.form(source).magnitude(offset=offset)
+
+    def numbers(self, source: Any) -> Float64[np.ndarray, "K"]:
+        return self.form(source).numbers
 
     def fixed(self, source, penalty, state, free):
         return self.name, self.form(source).fixed(state, free)
@@ -243,12 +261,14 @@ class FormKind(Kind):
         values = FormValues(self.form(source))
         return lambda states: Evaluated(values(states), self.allowed(source, states), states)
 
+    def exact_values(self, source: Any, states: Int8[np.ndarray, "B N"]) -> list[Fraction]:
+        return FormValues(self.form(source)).exactly(states)
 
-def form_bound(form: QuadraticForm) -> float:
-    """A value that no answer to a form is better than.
 
-    It has the best sign of each term of spins, and leaves out terms of zeros and ones that make it worse. Both sums,
-    of the bound and of a value, are exact and rounded once, so that they can be compared.
+def form_bound(form: QuadraticForm) -> Fraction:
+    """Returns a value that no answer to a form is better than, not rounded.
+
+    It has the best sign of each term of spins, and leaves out terms of zeros and ones that make it worse.
     """
     terms = np.concatenate([form.linear, form.couplings])
     own = form.pairs[:, 0] == form.pairs[:, 1]
@@ -258,4 +278,4 @@ def form_bound(form: QuadraticForm) -> float:
         best[len(form.linear) :][own] = form.couplings[own]
     else:
         best = np.maximum(terms, 0) if form.maximise else np.minimum(terms, 0)
-    return math.fsum([*form.offsets, *best.tolist()])
+    return fraction([*form.offsets, *best.tolist()])

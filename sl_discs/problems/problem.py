@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -92,9 +94,13 @@ class Problem(Generic[Source]):
         """What is maximised, as `Kind.objective`."""
         return self._kind.objective(self.source, self.penalty)
 
-    def magnitude(self) -> float:
+    def magnitude(self, *, offset: bool = True) -> float:
         """Of the objective's terms, as `Kind.magnitude`."""
-        return self._kind.magnitude(self.source, self.penalty)
+        return self._kind.magnitude(self.source, self.penalty, offset=offset)
+
+    def numbers(self) -> np.ndarray | None:
+        """The numbers given, as `Kind.numbers`."""
+        return self._kind.numbers(self.source)
 
     def allowed(self, states: Int8[np.ndarray, "B N"]) -> Bool[np.ndarray, "B"]:
         """Which states satisfy the constraints that the objective has no penalties for."""
@@ -115,14 +121,48 @@ class Problem(Generic[Source]):
         """Number of edges or quadratic terms."""
         return self._kind.num_terms(self.source)
 
-    def bound(self, seconds: float) -> float | None:
+    def bound(self, seconds: float) -> Fraction | float | None:
         """A value, in the problem's sense, that no answer is better than; None: not known after so many seconds."""
         found = self._kind.bound_of(self.source, seconds)
         return None if found is None else self.rounded_bound(found)
 
-    def rounded_bound(self, bound: float) -> float:
+    def rounded_bound(self, bound: Fraction | float) -> Fraction | float:
         """A bound made as tight as whole numbers allow, where all values are whole."""
         return self._kind.rounded_bound(self.source, bound)
+
+    def exact_values(self, states: Int8[np.ndarray, "B N"]) -> list[Fraction]:
+        """Returns the values of feasible states of zeros and ones before they are rounded."""
+        return self._kind.exact_values(self.source, states)
+
+    def best_row(self, found: Evaluated) -> int:
+        """Returns the row of the best state; of equal values in double precision, exact ones decide."""
+        sign = 1 if self.maximise else -1
+        values = sign * found.values
+        equal = np.flatnonzero(values == values.max())
+        if len(equal) == 1 or self.whole_values or (found.states[equal] == found.states[equal[0]]).all():
+            return int(equal[0])
+        exact = [sign * value for value in self.exact_values(found.states[equal])]
+        return int(equal[exact.index(max(exact))])
+
+    def reported_bound(self, bound: Fraction | float, best: Int8[np.ndarray, "N"]) -> float:
+        """Returns a bound as a double: the value of the best answer if and only if that reaches the bound exactly.
+
+        Otherwise it is rounded away from the answers.
+        """
+        sign, value = (1 if self.maximise else -1), float(self.evaluate(best[None]).values[0])
+        if self.reaches(bound, best):
+            return value
+        reported = float(bound)
+        while not sign * Fraction(reported) >= sign * Fraction(bound) or reported == value:
+            reported = math.nextafter(reported, sign * math.inf)
+        return reported
+
+    def reaches(self, bound: Fraction | float, state: Int8[np.ndarray, "N"]) -> bool:
+        """Returns whether a feasible state is exactly as good as a bound, or better."""
+        sign, value = (1 if self.maximise else -1), float(self.evaluate(state[None]).values[0])
+        if not math.isfinite(bound) or sign * value < sign * float(bound):
+            return False
+        return self.whole_values or sign * self.exact_values(state[None])[0] >= sign * Fraction(bound)
 
     def improve(self, states: Int8[np.ndarray, "B N"]) -> Int8[np.ndarray, "B N"]:
         """Feasible states, made at least as good by an exact local search where there is one for this problem.

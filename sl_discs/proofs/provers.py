@@ -10,11 +10,12 @@ import abc
 import collections
 import pkgutil
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Int8
 
-from sl_discs.problems.kind import KINDS
+from sl_discs.problems.kind import KINDS, Evaluated
 from sl_discs.reductions.presolve import Presolved, none_found
 
 # Nominal seconds of a turn, after which another prover, the chains or Ctrl-C have theirs.
@@ -38,7 +39,7 @@ class Prover(abc.ABC):
 
     def __init__(self, presolved: Presolved):
         self.presolved = presolved
-        self.bound: float | None = None
+        self.bound: Fraction | float | None = None
         self.states: Int8[np.ndarray, "K N"] = none_found(presolved.original.num_variables)
         self.expected: float | None = None
 
@@ -58,7 +59,7 @@ class Proofs:
     Attributes:
       bound: a value that no answer to the original problem is better than; None: not known.
       states: [K, N] an answer that a prover found, better than any that was known then; K is 0 without one.
-      best: its value, or the best value known; infinitely bad without one.
+      best: its value, or the best value known, rounded; infinitely bad without one.
       refused: which provers could not be used, and why, in words.
     """
 
@@ -66,10 +67,14 @@ class Proofs:
         """The bound of the problem's kind may take so many seconds; provers, or those named, begin with `advance`."""
         problem, reduced = presolved.original, presolved.left
         own = KINDS[problem.kind].bounded_by
-        self.bound, self._by = problem.bound(seconds), own
+        self.bound: Fraction | float | None = problem.bound(seconds)
+        self._by = own
         self.refused: list[str] = []
         self._presolved, self._sign = presolved, 1.0 if problem.maximise else -1.0
         self.states, self.best = none_found(problem.num_variables), -self._sign * np.inf
+        # The best answer, and whether it reaches the bound; None: not compared yet.
+        self._known: Evaluated | None = None
+        self._closed: bool | None = None
         self._compare(presolved.found)
         self._waiting: collections.deque[str | Prover] = collections.deque(
             KINDS[problem.kind].provers if provers is None else provers
@@ -98,12 +103,22 @@ class Proofs:
 
     @property
     def closed(self) -> bool:
-        """Whether the best value is proved to be that."""
-        return self.bound is not None and self._sign * (self.best - self.bound) >= 0
+        """Whether the best answer known is proved to be that; its value is compared with the bound exactly."""
+        if self._closed is None:
+            self._closed = self.bound is not None and self._known is not None
+            self._closed = self._closed and self._presolved.original.reaches(self.bound, self._known.states[0])
+        return self._closed
 
-    def know(self, best: float) -> None:
-        """Takes the exact value of an answer into account."""
-        self.best = self._sign * max(self._sign * self.best, self._sign * best)
+    def know(self, found: Evaluated) -> bool:
+        """Takes feasible answers into account; returns whether one is better than the best that was known."""
+        if self._known is not None:
+            found = Evaluated(*map(np.concatenate, zip(self._known, found, strict=True)))
+        place = self._presolved.original.best_row(found)
+        if self._known is not None and place == 0:
+            return False
+        self._known, self._closed = Evaluated(*(part[place : place + 1] for part in found)), None
+        self.best = float(found.values[place])
+        return True
 
     def advance(self, work: float, later: float = 0.0, is_over: Callable[[], bool] = lambda: False) -> None:
         """Lets provers work for so many nominal seconds, until there is nothing left to prove, or it is over.
@@ -134,12 +149,9 @@ class Proofs:
             self._take_bound(prover.bound, prover.by)
 
     def _compare(self, states: Int8[np.ndarray, "K N"]) -> None:
-        if len(states):
-            values = self._sign * self._presolved.original.evaluate(states).values
-            place = int(np.argmax(values))
-            if values[place] > self._sign * self.best:
-                self.states, self.best = states[place : place + 1], float(self._sign * values[place])
+        if len(states) and self.know(self._presolved.original.evaluate(states)):
+            self.states = self._known.states
 
-    def _take_bound(self, found: float, by: str) -> None:
-        if self.bound is None or self._sign * (self.bound - found) > 0:
-            self.bound, self._by = found, by
+    def _take_bound(self, found: Fraction | float, by: str) -> None:
+        if self.bound is None or (found < self.bound if self._sign > 0 else found > self.bound):
+            self.bound, self._by, self._closed = found, by, None

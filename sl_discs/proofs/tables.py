@@ -38,13 +38,15 @@ class Exact(Prover):
     def __init__(self, presolved: Presolved):
         super().__init__(presolved)
         problem = presolved.left
-        self.terms = listed_terms(problem)
-        numbers = np.concatenate([self.terms.linear, self.terms.scale * self.terms.weights, [self.terms.constant]])
-        finest = numbers * _FINEST
-        self._exact = np.array_equal(finest, np.rint(finest)) and np.abs(numbers).sum() < _LARGEST_SUM
+        terms = listed_terms(problem)
+        # A constant would only make values less precise.
+        self.terms, self._constant = terms._replace(constant=0.0), terms.constant
+        numbers = np.concatenate([self.terms.linear, self.terms.scale * self.terms.weights])
+        # Also before they were merged, where sums may have been rounded to such multiples.
+        self._exact = all(map(_sums_are_exact, (numbers, problem.numbers())))
         # A value is a sum of all terms, and each of these a sum of at most as many numbers as were given.
         summands = len(numbers) + problem.num_terms + problem.num_variables + 2
-        self._error = 4 * summands * _EPS * problem.magnitude()
+        self._error = 4 * summands * _EPS * problem.magnitude(offset=False)
 
     @property
     def slack(self) -> float:
@@ -52,14 +54,28 @@ class Exact(Prover):
         return -1.0 if self._exact or self.presolved.original.whole_values else 2 * self._error
 
     def finish(self, value: float, states: Int8[np.ndarray, "K n"], complete: bool) -> None:
-        """Takes the largest value and states of the reduced problem; `complete` says whether no other may be best."""
+        """Takes the largest value, without the constant, and states of the reduced problem that have it.
+
+        `complete` says whether no other may be best.
+        """
         problem, view = self.presolved.original, self.presolved
         sign = 1.0 if problem.maximise else -1.0
         self.states = view.lift(states)
-        error = 0.0 if self._exact else self._error
-        self.bound = view.lifted_bound(sign * (value + error))
-        if complete and self.slack > 0:
-            self.bound = float(sign * (sign * problem.evaluate(self.states).values).max())
+        if not problem.whole_values and (self._exact or complete):
+            found = problem.evaluate(self.states)
+            best = problem.best_row(found)
+            [self.bound] = problem.exact_values(found.states[best : best + 1])
+            return
+        error = 0.0 if self._exact else self._error + 4 * _EPS * problem.magnitude()
+        self.bound = view.lifted_bound(sign * (value + self._constant + error))
+
+
+def _sums_are_exact(numbers: Float64[np.ndarray, "K"] | None) -> bool:
+    """Returns whether all sums of some of these numbers, in any order, are exact in double precision."""
+    if numbers is None:
+        return False
+    finest = numbers * _FINEST
+    return np.array_equal(finest, np.rint(finest)) and float(np.abs(numbers).sum()) < _LARGEST_SUM
 
 
 def listed_terms(problem: Problem) -> Coefficients:
@@ -254,7 +270,7 @@ class Elimination(Exact):
     def __init__(self, presolved: Presolved):
         super().__init__(presolved)
         self._order: list[int] | None = None
-        self._constant, self._work = self.terms.constant, 0.0
+        self._value, self._work = 0.0, 0.0
         # Of each eliminated variable its neighbours, and which values are best, two bits a state.
         self._choices: list[tuple[list[int], UInt8[np.ndarray, "B"]]] = []
 
@@ -294,7 +310,7 @@ class Elimination(Exact):
             self.expected = max((self.expected or 0.0) - cost, 0.0)
             self._eliminate(v, sorted(scope, key=self._place.__getitem__))
         states, complete = self._best_states()
-        self.finish(self._constant, states, complete)
+        self.finish(self._value, states, complete)
         return False
 
     def _eliminate(self, v: int, near: list[int]) -> None:
@@ -316,7 +332,7 @@ class Elimination(Exact):
         if near:
             self._tables[near[0]].append(Table(near, one))
         else:
-            self._constant += float(one[0])
+            self._value += float(one[0])
         self._choices.append((near, choices))
 
     def _best_states(self) -> tuple[Int8[np.ndarray, "K n"], bool]:

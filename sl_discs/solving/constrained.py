@@ -115,7 +115,8 @@ def penalties_raised(problem: Problem[ConstrainedForm], options: Options) -> Res
     clock, penalties, descent = Clock(), first_penalties(problem), Descent(source)
     played: list[Result] = []
     best: Result | None = None
-    best_possible = problem.bound(options.bound_seconds)
+    found = problem.bound(options.bound_seconds)
+    best_possible = None if found is None else float(found)
     raises, part = 0, _TRIAL
 
     def left() -> float:

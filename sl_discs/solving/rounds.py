@@ -6,6 +6,7 @@ import bisect
 import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -158,11 +159,11 @@ class Watcher:
         self._before += done
         return done
 
-    def reached(self, values: Float64[np.ndarray, "B"]) -> bool:
-        """Takes exact values into account; returns whether the run ends."""
-        self._best = self._sign * max(self._sign * self._best, float((self._sign * values).max()))
+    def reached(self, found: Evaluated) -> bool:
+        """Takes verified answers into account; returns whether the run ends."""
+        self._best = self._sign * max(self._sign * self._best, float((self._sign * found.values).max()))
         if self._proofs is not None:
-            self._proofs.know(self._best)
+            self._proofs.know(found)
             if self._proofs.closed:
                 self.reason = "bound"
         target = self._options.target
@@ -178,7 +179,7 @@ class Watcher:
         due = self._proofs is not None and self._due()
         if values[place] > self._highest and (due or self._is_used(float(values[place]))):
             self._highest = values[place]
-            self.reached(self._evaluate(np.asarray(best.x[0, place])[None]).values)
+            self.reached(self._evaluate(np.asarray(best.x[0, place])[None]))
         if self._proofs is not None and due and not self.reason:
             self._prove()
             self.reason = "bound" if self._proofs.closed else ""
@@ -197,7 +198,7 @@ class Watcher:
         bound = None if self._proofs is None else self._proofs.bound
         if bound is None:
             return False
-        return bool(value + self.constant >= self._sign * bound - _ABOUT * max(1.0, abs(bound)))
+        return bool(value + self.constant >= self._sign * float(bound) - _ABOUT * max(1.0, abs(float(bound))))
 
 
 # Collects the outcomes of rounds of chains into one result, with all values recomputed.
@@ -226,15 +227,20 @@ class Collector:
         self._hops: list[np.ndarray] = []
         self._steps = self._rounds = 0
 
-    def begin(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
-        """Adds states of the original problem that count as visited; returns their values."""
+    def begin(self, states: Int8[np.ndarray, "B N"]) -> Evaluated:
+        """Adds states of the original problem that count as visited; returns them with their values."""
         found = self._problem.evaluate(states)
         self._begun = found if self._begun is None else self._better(found, self._begun)
-        return found.values
+        return found
 
     def _better(self, one: Evaluated, other: Evaluated) -> Evaluated:
-        """The better ones of pairs of states."""
+        """The better ones of pairs of states, by exact values where rounded ones are equal."""
         better = self._sign * (one.values - other.values) >= 0
+        if not self._problem.whole_values:
+            for row in np.flatnonzero((one.values == other.values) & (one.states != other.states).any(axis=1)):
+                pair = zip(one, other, strict=True)
+                both = Evaluated(*(np.stack([first[row], second[row]]) for first, second in pair))
+                better[row] = self._problem.best_row(both) == 0
         pairs = zip(one, other, strict=True)
         return Evaluated(
             *(np.where(better if first.ndim == 1 else better[:, None], first, second) for first, second in pairs)
@@ -294,10 +300,23 @@ class Collector:
         best = self._problem.evaluate(states)
         return best, self._sign * (best.values - met.values)
 
-    def result(self, *, annealing: Mapping[str, Any], timing: Mapping[str, float], **how: Any) -> Result:
+    def result(
+        self,
+        *,
+        bound: Fraction | float | None,
+        annealing: Mapping[str, Any],
+        timing: Mapping[str, float],
+        **how: Any,
+    ) -> Result:
         """The result so far; `how` holds the remaining fields of `Result`, `timing` what the problem cannot know."""
         begin = time.perf_counter()
         problem, (best, improved) = self._problem, self._best()
+        # Where values are equal after rounding, the first chain stands for all.
+        place = problem.best_row(best)
+        equal = best.feasible & (best.values == best.values[place])
+        if not problem.whole_values:
+            best.states[equal] = best.states[place]
+        reported = None if bound is None else problem.reported_bound(bound, best.states[place])
         timing = {"construct_s": problem.construct_s, **timing, "verify_s": time.perf_counter() - begin}
         trajectory = joined(self._parts)
         so_far = self._sign * np.maximum.accumulate(self._sign * trajectory.best)
@@ -308,7 +327,7 @@ class Collector:
             feasible_chains=best.feasible, final_states=problem.as_values(final), final_is=self._final_is,
             presolved=self._presolved.summary() if self._presolved.removed else "",
             trajectory=trajectory._replace(best=so_far), acceptance=_mean(self._acceptance), hops=_mean(self._hops),
-            steps=self._steps, rounds=self._rounds, annealing=dict(annealing), timing=timing, **how,
+            steps=self._steps, rounds=self._rounds, annealing=dict(annealing), timing=timing, bound=reported, **how,
         )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ import math
 import pkgutil
 import warnings
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -311,7 +312,7 @@ class Search:
                         break
         run_s = self._clock() - build_s
         if limit is None and options.presolve and not self._watcher.reason and not self._proofs.over:
-            self._watcher.reached(self._exactly(met).values)
+            self._watcher.reached(self._exactly(met))
             # Without a time limit, results do not depend on the time that provers take.
             self._proofs.advance(_AFTER_S, 0.0, self._is_over)
         self._visit_found()
@@ -444,15 +445,18 @@ def by_enumeration(problem: Problem, seed: int, clock: Clock) -> Result | None:
     number = math.prod(problem.num_values or (2,) * problem.num_variables)
     if number > MOST_STATES:
         return None
-    found = largest_states(problem.objective(), problem.magnitude(), problem.allowed if problem.constrained else None)
+    objective, allowed = problem.objective(), problem.allowed if problem.constrained else None
+    found = largest_states(objective, problem.magnitude(offset=False), problem.num_terms, allowed)
     if found is None:
         return None
-    values = problem.evaluate(found.states).values
+    evaluated = problem.evaluate(found.states)
     sign = 1.0 if problem.maximise else -1.0
-    best = int(np.argmax(sign * values))
-    value = float(values[best])
-    surely = found.complete and abs(sign * value - found.value) <= found.error
-    if not surely and value != problem.rounded_bound(sign * (found.value + found.error)):
+    best = problem.best_row(evaluated)
+    value, largest = float(evaluated.values[best]), found.value + objective.constant
+    # With the constant, the value is rounded once more.
+    error = found.error + 2.0**-50 * problem.magnitude()
+    surely = found.complete and abs(sign * value - largest) <= error
+    if not surely and value != problem.rounded_bound(sign * (largest + error)):
         return None
     note = f"all {number:,} states were compared"
     state = found.states[best : best + 1]
@@ -486,15 +490,15 @@ def _without_chains(
     note: str,
     seed: int,
     clock: Clock,
-    bound: float | None = None,
+    bound: Fraction | float | None = None,
 ) -> Result:
     """The result of a state that is known to be the best, or otherwise to be so close to this bound."""
     collector = Collector(presolved)
-    [value] = collector.begin(state)
+    begun = collector.begin(state)
     return collector.result(
         contraction=no_contraction(),
         stopped="bound" if bound is None else "steps",
-        bound=float(value) if bound is None else bound,
+        bound=presolved.original.exact_values(begun.states)[0] if bound is None else bound,
         bound_by=by,
         timing={"build_s": clock(), "compile_s": clock.compiling(), "run_s": 0.0},
         engine="none",

@@ -195,7 +195,7 @@ def test_models_of_dimod_are_converted_exactly(data):
     assert [problem.value(x) for x in values] == [float(value) for value in values.values()]
     states = np.array(list(values), np.int8)
     assert problem.evaluate(states).values.tolist() == [float(value) for value in values.values()]
-    assert problem.bound(2.0) <= min(feasible)
+    assert float(problem.bound(2.0)) <= min(feasible)
     assert sl_discs.solve(problem).best_value == min(feasible)
     if problem.constrained:
         with_penalties = penalised(problem, np.array([4.0]))

@@ -125,7 +125,7 @@ def test_hopeless_problems_are_given_up():
     """Of 300 nodes and few edges: the part of the tree that was searched shows that it would take days."""
     problem = sl_discs.mis(nx.gnp_random_graph(300, 0.1, seed=1))
     proofs = Proofs(unreduced(problem), 0.0)
-    proofs.know(44.0)
+    proofs.best = 44.0
     proofs.advance(3.0, 10.0)
     assert proofs.over and proofs.refused == ["branch and bound with colourings would take too long"]
     assert cliques.of_sets(unreduced(sl_discs.mis(nx.path_graph(2_001)))).endswith("up to 2,000 nodes")
@@ -167,7 +167,7 @@ def test_provers_are_hopeful_only_while_one_expects_to_end():
     proofs.advance(0.06)
     assert not proofs.over and not proofs.hopeful
     proofs = Proofs(unreduced(sl_discs.mis(nx.gnp_random_graph(200, 0.1, seed=1))), 0.0)
-    proofs.know(40.0)
+    proofs.best = 40.0
     assert not proofs.hopeful
     proofs.advance(1.0, 30.0)
     assert not proofs.over and proofs.hopeful
