@@ -16,15 +16,24 @@ from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.instances.graph_files import (
     METIS_FMTS,
+    PACE,
+    is_heading,
     read_dimacs,
     read_edge_list,
     read_formula,
     read_metis,
+    read_qbsolv,
     read_rudy,
 )
-from sl_discs.instances.markup import read_gml, read_node_link
-from sl_discs.instances.model_files import VARTYPE, read_bqp, read_coo, read_matrix_market, read_qbsolv
-from sl_discs.instances.text import Lines, Progress, Source, is_real, is_whole
+from sl_discs.instances.library_files import (
+    VARTYPE,
+    read_coo,
+    read_gml,
+    read_graphml,
+    read_matrix_market,
+    read_node_link,
+)
+from sl_discs.instances.text import Lines, Progress, Source, is_real, is_whole, show
 from sl_discs.problem_names import FORM_PROBLEMS, ON_GRAPHS, form_problem, in_words
 
 
@@ -61,17 +70,17 @@ READERS: dict[str, Callable[[Source], Sequence[tuple[Any, Sequence[Hashable]]]]]
     "dimacs": read_dimacs,
     "metis": read_metis,
     "edge_list": read_edge_list,
-    "matrix_market": read_matrix_market,
     "cnf": read_formula,
-    "gml": read_gml,
-    "node_link": read_node_link,
-    "bqp": read_bqp,
     "qbsolv": read_qbsolv,
+    "matrix_market": read_matrix_market,
+    "gml": read_gml,
+    "graphml": read_graphml,
+    "node_link": read_node_link,
     "coo": read_coo,
     "npz": _read_npz,
 }
 # By the word after `p` in a first line without comments, and by suffix.
-_TAGS = {b"cnf": "cnf", b"qubo": "qbsolv"} | dict.fromkeys([b"edge", b"edges", b"col", b"clq"], "dimacs")
+_TAGS = {b"cnf": "cnf", b"qubo": "qbsolv"} | dict.fromkeys([b"edge", b"edges", b"col", b"clq", *PACE], "dimacs")
 SUFFIXES = {
     suffix: format
     for format, suffixes in {
@@ -82,8 +91,8 @@ SUFFIXES = {
         "matrix_market": ".mtx",
         "cnf": ".cnf",
         "gml": ".gml",
+        "graphml": ".graphml",
         "node_link": ".json",
-        "bqp": ".bqp",
         "qbsolv": ".qubo",
         "coo": ".coo",
     }.items()
@@ -98,7 +107,7 @@ def read_instances(
     format: str | None = None,
     progress: Progress | None = None,
 ) -> list[Instance]:
-    """The graphs or models of a file: one, except for OR-Library's files and archives.
+    """The graphs or models of a file: one, except for archives.
 
     The format is recognised by a file's header, else by its suffix; a file that fits two formats is refused (see
     `recognise`). Compression by gzip, bzip2 or xz is recognised as well.
@@ -119,7 +128,7 @@ def read_instances(
         raise InputError(f"unknown problem {problem!r}; choose one of {', '.join(known)}")
     if format not in (None, *READERS):
         raise InputError(f"unknown format {format!r}; choose one of {', '.join(READERS)}")
-    source = Source(path, problem, progress)
+    source = Source(path, problem, progress, named=format is not None)
     if format is not None and source.is_zip != (format == "npz"):
         kind = "a zip archive" if source.is_zip else "not a zip archive"
         raise InputError(f"{path}: {kind}, so its format is not {format}; leave out the format")
@@ -150,23 +159,23 @@ def _check_problem(instance: Instance, problem: str | None) -> None:
 
 # In GML, comments and what is said of the file may come before the graph.
 _GML = re.compile(rb"(?:\s*(?:#.*|(?:creator|version|comment)\s.*)\n)*\s*graph\s*\[", re.IGNORECASE)
-_TAG = re.compile(rb"(?:[^\S\n]*(?:c.*)?\n)*[^\S\n]*p[^\S\n]+(\S+)")
+_TAG = re.compile(rb"(?:[^\S\n]*(?:c.*)?\n)*[^\S\n]*p[^\S\n]+(\S+)[^\S\n]*(\d?)")
 
 
 def recognise(source: Source) -> str:
     """Name of the format of a file.
 
     A zip archive is `npz`; `%%MatrixMarket` starts `matrix_market`; a line `p cnf`, `p qubo`, `p edge`, `p edges`,
-    `p col` or `p clq` identifies `cnf`, `qbsolv` or `dimacs`; a comment `# vartype=` identifies `coo`; a brace starts
-    `node_link`, and `graph [` starts `gml`, after comments and lines about the file. Without such a
-    tag the suffix of the file's name counts, if it is one of `SUFFIXES`; otherwise a first line of one whole number
-    is `bqp`, and these remain, where comments (`#`, `%`) are no lines:
+    `p col`, `p clq` or, of the PACE challenges, `p td`, `p tw` and `p ds` identifies `cnf`, `qbsolv` or `dimacs`; a
+    comment `# vartype=` identifies `coo`; a brace starts `node_link`, `<` starts `graphml`, and `graph [` starts
+    `gml`, after comments and lines about the file. Without such a tag the suffix of the file's name counts, if it is
+    one of `SUFFIXES`; otherwise these remain, where comments (`#`, `%`) are no lines:
 
     - `rudy`, if the first line is a header `n m` or `n m 0` and m lines of edges follow;
     - `metis`, if it is a header `n m [fmt [ncon]]` and n lines follow;
-    - `edge_list`, if all lines have two or three words; with three they may also be `coo`, and for qubo and ising
-      they are. The first line cannot be of a list if m lines follow, nodes are 1 to n, and m is larger than n + 1: as
-      an edge it would lead to a node far beyond all others.
+    - `edge_list`, if all lines have two or three words, of which two are whole numbers, but for a heading; with three
+      they may also be `coo`, and for qubo and ising they are. The first line cannot be of a list if m lines follow,
+      nodes are 1 to n, and m is larger than n + 1: as an edge it would lead to a node far beyond all others.
 
     Raises:
       InputError: two formats fit, the first line is a header with a wrong number of lines, no format begins like this
@@ -179,10 +188,16 @@ def recognise(source: Source) -> str:
     tagged = _TAG.match(source.head)
     if tagged and tagged[1] in _TAGS:
         return _TAGS[tagged[1]]
+    if tagged and tagged[2]:
+        known = ", ".join(f"p {tag.decode()}" for tag in _TAGS)
+        raise InputError(f"{source.path}: files of {show(b'p ' + tagged[1])} are not read; those of {known} are")
     if VARTYPE.search(source.head):
         return "coo"
-    if source.head.lstrip().startswith(b"{"):
+    start = source.head.lstrip()
+    if start.startswith(b"{"):
         return "node_link"
+    if start.startswith(b"<") and b"<graphml" in start:
+        return "graphml"
     if _GML.match(source.head):
         return "gml"
     if source.suffix in SUFFIXES:
@@ -190,16 +205,17 @@ def recognise(source: Source) -> str:
     rows = [words for words in map(bytes.split, source.head.split(b"\n")) if words and words[0][0] not in b"#%"]
     if not rows:
         raise InputError(f"{source.path}: only comments at its start; is it one of the formats? Say with --format")
-    first = rows[0]
-    if len(first) == 1 and first[0].isdigit():
-        return "bqp"
+    number, first = Lines(source, (b"#", b"%"), quiet=True).peek("a graph or model")
+    if is_heading(first):
+        return "edge_list"
     fits: tuple[str, ...] = ()
+    if not (len(first) >= 2 and all(map(bytes.isdigit, first[:2]))):
+        raise _unknown(source, number, first)
     if len(first) in (2, 3) and all(len(words) == len(first) for words in rows):
         graph = ("edge_list",) if first[0] != first[1] else ()  # which has no edge from a node to itself
-        numbers = all(map(bytes.isdigit, first[:2])) and all(map(is_real, first[2:]))
-        model = ("coo",) if len(first) == 3 and numbers else ()
+        model = ("coo",) if len(first) == 3 and is_real(first[2]) else ()
         fits = model or graph if source.problem in FORM_PROBLEMS else graph if source.problem else (*graph, *model)
-    if 2 <= len(first) <= 4 and all(map(is_whole, first)) and int(first[0]):
+    if len(first) <= 4 and all(map(is_whole, first)) and int(first[0]):
         fits = _by_header(source, [int(word) for word in first], rows[1:], fits)
     if len(fits) > 1:
         by_problem = " or --problem" if {"edge_list", "coo"} <= set(fits) else ""
@@ -207,7 +223,21 @@ def recognise(source: Source) -> str:
             f"{source.path}: the file reads as {' and as '.join(fits)}; say which it is with "
             f"--format={' or --format='.join(fits)}{by_problem} (--from in convert), or by its suffix"
         )
+    if not fits and len(first) > 3:
+        raise _unknown(source, number, first)
     return fits[0] if fits else "coo" if source.problem in FORM_PROBLEMS and len(first) == 3 else "edge_list"
+
+
+def _unknown(source: Source, number: int, first: list[bytes]) -> InputError:
+    """Says that a file is in a format that is not read, which is no fault of the file."""
+    count = len(first)
+    like = {1: "OR-Library's bqp begins like this", 4: "lists with a time beside the weight look like this"}
+    hint = f" ({like[count]})" if count in like and all(map(is_real, first)) else ""
+    return InputError(
+        f"{source.path}:{number}: {show(b' '.join(first))} begins no format that is read{hint}; those are "
+        f"{', '.join(READERS)}, and of edge lists the lines are 'u v' or 'u v w' with nodes as whole numbers, or any "
+        "words with --format=edge_list"
+    )
 
 
 def _by_header(source: Source, first: list[int], rows: list[list[bytes]], lists: tuple[str, ...]) -> tuple[str, ...]:
@@ -217,7 +247,7 @@ def _by_header(source: Source, first: list[int], rows: list[list[bytes]], lists:
     if weighted and source.problem in FORM_PROBLEMS:
         raise InputError(
             f"{source.path}: rudy holds a graph, but {source.problem} needs a quadratic model; if these lines are "
-            "its coefficients, remove the header (coo, minimise) or write a line '1' above it (bqp, maximise x'Qx)"
+            "its coefficients, remove the header and say --format=coo"
         )
     if weighted and 3 * n != 2 * m:  # otherwise all nodes of a METIS file may have three neighbours
         return ("rudy",)
@@ -238,6 +268,8 @@ def _by_header(source: Source, first: list[int], rows: list[list[bytes]], lists:
             f"cut short? If that line is like the others, say --format={lists[0]}"
         )
     fits = (*metis, *rudy, *(() if rudy and certain else lists))
+    if not fits and len(first) == 4 and all(len(words) == 4 for words in rows):
+        return ()
     # A header with a wrong number of lines: its reader says so.
     return fits or (("metis",) if not edges else ("rudy",) if len(first) == 2 else ())
 

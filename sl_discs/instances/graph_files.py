@@ -1,6 +1,7 @@
-"""Text formats of graphs: rudy, DIMACS, METIS, edge lists, and SAT formulas in DIMACS CNF.
+"""Text formats with our own readers: rudy, DIMACS and its relatives `p td`, `p cnf` and `p qubo`, METIS, edge lists.
 
-A reader takes a `Source` and returns pairs of a graph and the labels of its nodes.
+A reader takes a `Source` and returns pairs of a graph or model, and the labels of its nodes or variables. Messages
+name the file and the line.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ import collections
 import dataclasses
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from sl_discs.errors import InputError
+from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph, checked_node_weights, edge_codes, first_rows, have_repeats
 from sl_discs.instances.text import (
     Block,
@@ -23,13 +26,14 @@ from sl_discs.instances.text import (
     Source,
     check_count,
     header_counts,
+    is_real,
     is_whole,
     read_rows,
     show,
     write_lines,
 )
 
-Labelled = list[tuple[Graph, Sequence[int | str]]]
+Labelled = list[tuple[Graph | QuadraticForm, Sequence[Hashable]]]
 
 
 def simple_graph(name: str, num_nodes: int, ends, weights, refuse, merge: bool) -> Graph:
@@ -116,11 +120,12 @@ def _shortest(weight: float) -> str:
 # An edge may be repeated in either direction, as in many colouring files; it still counts as one edge. m may be the
 # number of distinct edges, twice that, or the number of `e` lines, since files differ. `n i w` gives node i the
 # weight w; nodes without such a line have the weight 1 where others have one. Lines `d`, `v` and `x` (geometry) are
-# irrelevant to the problems solved here and are skipped.
+# irrelevant to the problems solved here and are skipped. The PACE challenges write `p td n m`, and then `i j`.
 #
-# Source: "Clique and Coloring Problems Graph Format", DIMACS Second Implementation Challenge, 1993.
+# Sources: "Clique and Coloring Problems Graph Format", DIMACS Second Implementation Challenge, 1993; pages of PACE.
 
 _DIMACS_HEADER = "'p edge NODES EDGES'"
+PACE = (b"td", b"tw", b"ds")
 
 
 def read_dimacs(source: Source) -> Labelled:
@@ -131,8 +136,11 @@ def read_dimacs(source: Source) -> Labelled:
         raise InputError(f"{source.path}:{number}: {show(b' '.join(words))} is not a header; write {_DIMACS_HEADER}")
     num_nodes, promised = header_counts(source.path, number, words[2:], (2,), _DIMACS_HEADER)
     of_nodes: list[Block] = []
-    edges = _dimacs_edges(source.path, lines.blocks(), of_nodes)
-    rows = read_rows(source.path, edges, ("-ii",), "an edge, 'e i j'")
+    if words[1] in PACE:
+        rows = read_rows(source.path, lines.blocks(), ("ii",), "an edge, 'i j'")
+    else:
+        edges = _dimacs_edges(source.path, lines.blocks(), of_nodes)
+        rows = read_rows(source.path, edges, ("-ii",), "an edge, 'e i j'")
     ends = rows.indices(1, num_nodes)
     graph = simple_graph(source.name, num_nodes, ends, None, rows.refuse, merge=True)
     if of_nodes:
@@ -189,23 +197,51 @@ def _dimacs_edges(path: Path, blocks: Iterable[Block], of_nodes: list[Block]) ->
             yield lines, numbers
 
 
-# Edge lists: one edge per line, `u v` or `u v w`; lines that start with `#` or `%` are comments.
+# Edge lists: one edge per line, `u v` or `u v w`; lines that start with `#` or `%` are comments, and a first line may
+# be a heading such as `source target weight`.
 #
-# Labels of nodes are either whole numbers from 0 on, and nodes are sorted by them, or words of UTF-8 text, and nodes
-# are in the order of their first appearance. The first line decides which. Nodes without an edge do not exist. An
-# edge may be repeated in either direction with the same weight, as in many collections; it still counts as one edge.
+# Labels of nodes are whole numbers from 0 on, and nodes are sorted by them. Almost any text would read as a list with
+# words as labels, so they may be words of UTF-8 text only where the user has named the format, and nodes are then in
+# the order of their first appearance. Nodes without an edge do not exist. An edge may be repeated in either direction
+# with the same weight, as in many collections; it still counts as one edge.
 #
 # `networkx.write_edgelist(graph, path, data=False)` and `write_weighted_edgelist` write this format.
 
 _EDGE_LINE = "an edge, 'u v' or 'u v w', with a weight everywhere or nowhere"
+_ENDS = {
+    "from",
+    "to",
+    "source",
+    "target",
+    "src",
+    "dst",
+    "u",
+    "v",
+    "i",
+    "j",
+    "node1",
+    "node2",
+    "fromnodeid",
+    "tonodeid",
+}
+_WEIGHTS = {"w", "weight", "value"}
+
+
+def is_heading(words: Sequence[bytes]) -> bool:
+    """Returns whether the first line of an edge list names its columns, perhaps in quotes."""
+    names = [word.decode("ascii", "replace").strip("\"'").lower() for word in words]
+    return len(names) in (2, 3) and _ENDS.issuperset(names[:2]) and _WEIGHTS.issuperset(names[2:])
 
 
 def read_edge_list(source: Source) -> Labelled:
     """The graph of a file."""
     lines = Lines(source, (b"#", b"%"))
     number, first = lines.peek(_EDGE_LINE)
+    if is_heading(first):
+        lines.one(_EDGE_LINE)
+        number, first = lines.peek(_EDGE_LINE)
     names: dict[bytes, int] = {}
-    numbered = all(word.isdigit() for word in first[:2])
+    numbered = not source.named or all(word.isdigit() for word in first[:2])
     blocks = lines.blocks() if numbered else _numbered(lines.blocks(), names)
     rows = read_rows(source.path, blocks, ("ii", "iif"), _EDGE_LINE)
     labels: Sequence[int | str]
@@ -350,6 +386,58 @@ def _mutual(name: str, n: int, u: np.ndarray, v: np.ndarray, weights: np.ndarray
         rows.refuse(differs, "the weight to neighbour {0} differs in the line of that node; make them equal")
         weights = doubles[order][forth]
     return Graph.from_arrays(name, n, np.stack([u, v], axis=1)[order][forth], weights)
+
+
+# QUBOs of qbsolv (.qubo), to be minimised: a header `p qubo 0 maxNodes nNodes nCouplers`.
+#
+# It is followed by nNodes lines `i i a` for a x_i and nCouplers lines `i j b` with i < j for b x_i x_j, with nodes
+# from 0 to maxNodes - 1. A node or coupler must not be repeated; `c` starts a comment. Nodes without a line are
+# variables without a linear term. A comment `c offset : 2.5`, which some programs write, is the constant.
+#
+# Source: README of qbsolv (D-Wave Systems), section "qbsolv QUBO Input File Format".
+
+_QBSOLV_HEADER = "'p qubo 0 MAX_NODES NODES COUPLERS'"
+_CONSTANT = re.compile(rb"(?im)^[ \t]*(?:c|#|%)[ \t]*(offset|constant|scale)[ \t]*[:=][ \t]*(\S+)")
+
+
+def offset_of(source: Source) -> float:
+    """Returns the constant that a comment of a model's file gives; 0 where none does.
+
+    InputError for two, for one that is no number, and for a scale other than 1, whose sense differs between programs.
+    """
+    found: dict[str, float] = {}
+    for block in source.blocks(quiet=True):
+        for word, number in _CONSTANT.findall(block):
+            name = "scale" if word.lower() == b"scale" else "offset"
+            if name in found or not is_real(number) or (name == "scale" and float(number) != 1):
+                raise InputError(
+                    f"{source.path}: a comment with the {name} {show(number)}; expected one offset, a number, and no "
+                    "scale other than 1"
+                )
+            found[name] = float(number)
+    return found.get("offset", 0.0)
+
+
+def read_qbsolv(source: Source) -> Labelled:
+    """The model of a file, to be minimised, its labels 0 to maxNodes - 1."""
+    path, lines = source.path, Lines(source, (b"c",))
+    number, words = lines.one(f"the header {_QBSOLV_HEADER}")
+    if words[:2] != [b"p", b"qubo"] or len(words) != 6 or words[2] not in (b"0", b"unconstrained"):
+        raise InputError(f"{path}:{number}: {show(b' '.join(words))} is not a header; write {_QBSOLV_HEADER}")
+    size, num_nodes, num_couplers = header_counts(path, number, words[3:], (3,), _QBSOLV_HEADER)
+    rows = read_rows(path, lines.blocks(), ("iif",), "a node or coupler, 'i j value'")
+    i, j = rows.indices(0, size - 1)
+    rows.refuse(i > j, "coupler {0} {1}; the smaller node comes first")
+    own, values, codes = i == j, rows.columns[2], edge_codes(i, j, size)
+    check_count(path, number, num_nodes, int(own.sum()), "nodes (lines 'i i a')")
+    check_count(path, number, num_couplers, int((~own).sum()), "couplers (lines 'i j b')")
+    again = first_rows(codes) != np.arange(len(codes))
+    rows.refuse(again, "the coefficient of {0} and {1} was given before; give each pair once")
+    linear = np.zeros(size)
+    linear[i[own]] = values[own]
+    pairs = np.stack([i[~own], j[~own]], axis=1)
+    form = QuadraticForm.from_arrays(source.name, linear, pairs, values[~own], offset_of(source))
+    return [(form, range(size))]
 
 
 # SAT formulas in DIMACS CNF, read as the conflict graph of the formula, as in SATLIB's independent set instances.

@@ -49,13 +49,20 @@ class Source:
       path: the file.
       problem: that it shall pose, which decides what some files mean; None: any.
       name, suffix: its name without suffixes, and the suffix in lower case, both without that of a compression.
+      named: whether the user has named its format.
       is_zip: whether it is a zip archive, as NumPy's `.npz` files are.
       head: its first block of lines, unpacked; empty if it is a zip archive.
     """
 
-    def __init__(self, path: str | os.PathLike, problem: str | None = None, progress: Progress | None = None):
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        problem: str | None = None,
+        progress: Progress | None = None,
+        named: bool = False,
+    ):
         """Reads the start of the file; `progress` is called with the bytes that each later block took of it."""
-        self.path, self.problem, self._progress = Path(path), problem, progress
+        self.path, self.problem, self._progress, self.named = Path(path), problem, progress, named
         with open_regular(self.path) as file:
             magic = file.read(6)
         if not magic:
@@ -67,6 +74,11 @@ class Source:
         self.head = b"" if self.is_zip else next(self.blocks(quiet=True), b"")
         if not (self.is_zip or self.head.strip()):
             raise InputError(f"{path}: the file holds nothing but blanks; was it cut short while it was copied?")
+        start = self.head[:256].lstrip().lower()
+        if start.startswith(b"version https://git-lfs"):
+            raise InputError(f"{path}: a Git LFS pointer, not the file itself; fetch that with: git lfs pull")
+        if start.startswith((b"<!doctype html", b"<html")):
+            raise InputError(f"{path}: a web page, perhaps of an error; download the file again")
 
     def blocks(self, quiet: bool = False) -> Iterator[bytes]:
         """Blocks of about a MiB that end where a line ends, from the start of the file to its end.

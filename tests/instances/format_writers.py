@@ -3,7 +3,6 @@
 A graph is (n, {(u, v): weight}) with u < v, nodes from 0 on; weights are multiples of 1/4, so that sums are exact.
 """
 
-import numpy as np
 from hypothesis import strategies as st
 
 WEIGHT = st.integers(-40, 40).map(lambda k: k / 4)
@@ -85,7 +84,7 @@ def coordinate(n, entries, rng, field, symmetry):
     rows = [(i + 1, j + 1, *([] if field == "pattern" else [v])) for (i, j), v in entries.items()]
     rng.shuffle(rows)
     banner = f"%%MatrixMarket matrix coordinate {field} {symmetry}\n"
-    return banner.encode() + lines([(n, n, len(rows)), *rows], rng, "%")
+    return f"{banner}% 7 7 7\n".encode() + lines([(n, n, len(rows)), *rows], rng)
 
 
 def array(matrix, symmetry):
@@ -94,16 +93,6 @@ def array(matrix, symmetry):
     return (
         f"%%MatrixMarket matrix array real {symmetry}\n{n} {n}\n{''.join(f'{v}{chr(10)}' for v in values)}".encode()
     )
-
-
-def bqp(matrices, rng):
-    """OR-Library: the upper triangles of symmetric matrices."""
-    rows = [(len(matrices),)]
-    for matrix in matrices:
-        entries = [(i + 1, j + 1, matrix[i, j]) for i, j in zip(*np.nonzero(np.triu(matrix)), strict=True)]
-        rng.shuffle(entries)
-        rows += [(len(matrix), len(entries)), *entries]
-    return lines(rows, rng)
 
 
 def qbsolv(n, matrix, rng):

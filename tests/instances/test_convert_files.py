@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from sl_discs.commands import convert
 from sl_discs.errors import InputError
 from sl_discs.instances import graph as complements
-from sl_discs.instances.archive import write_archive
+from sl_discs.instances.archive import write_archive, write_forms
+from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats import read_instances
 from sl_discs.instances.graph import Graph, complement
 
@@ -28,8 +29,8 @@ def edges_of(path):
 
 @pytest.mark.parametrize("name", ["out.rudy", "out.npz", "out.TXT"])
 def test_weights_survive(tmp_path, capsys, name):
-    (tmp_path / "in.txt").write_text("b a 0.1\nc a -2\n")
-    assert run(tmp_path / "in.txt", tmp_path / name) == 0
+    (tmp_path / "in.txt").write_text("2 1 0.1\n3 2 -2\n")
+    assert run(tmp_path / "in.txt", tmp_path / name, "--problem=maxcut") == 0
     out, err = capsys.readouterr()
     assert edges_of(tmp_path / name) == (3, {(0, 1): 0.1, (1, 2): -2.0})
     assert not err and out == (
@@ -67,15 +68,17 @@ def test_weights_of_1_are_none(tmp_path, capsys):
 
 
 def test_models_go_to_archives(tmp_path, capsys):
-    (tmp_path / "bqp").write_text("2\n2 2\n1 1 3\n1 2 5\n3 1\n2 3 -1\n")
-    assert run(tmp_path / "bqp", tmp_path / "out.npz") == 0
+    forms = [([3, 0], [(0, 1)], [10]), ([0, 0, 0], [(1, 2)], [-2])]
+    forms = [QuadraticForm.from_arrays("m", *arrays, maximise=True) for arrays in forms]
+    write_forms(tmp_path / "in.npz", forms)
+    assert run(tmp_path / "in.npz", tmp_path / "out.npz") == 0
     told = "2 models, 2 to 3 variables (zeros and ones), 1 pairs, couplings -2 to 10, maximise; saved in"
-    assert f"(bqp): {told}" in capsys.readouterr().out
+    assert f"(npz): {told}" in capsys.readouterr().out
     first, second = (instance.content for instance in read_instances(tmp_path / "out.npz", problem="qubo"))
     assert first.value(np.array([1, 1])) == 13 and second.value(np.array([1, 1, 1])) == -2
     (tmp_path / "m").write_text("%%MatrixMarket matrix coordinate integer symmetric\n2 2 1\n2 1 3\n")
     assert run(tmp_path / "m", tmp_path / "out.npz", "--problem=ising") == 0
-    assert "2 variables (spins), 1 pairs, couplings 6 to 6, minimise" in capsys.readouterr().out
+    assert "2 variables (spins), 2 pairs, couplings 3 to 3, minimise" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -91,11 +94,11 @@ def test_models_go_to_archives(tmp_path, capsys):
         ("2 1\n1 2 5\n", ["out.npz", "more"], "3 files were given"),
         ("2 1\n1 2 5\n", ["out.npz", "--colour=red"], "colour"),
         (
-            "1\n2 1\n1 2 5\n",
+            "p qubo 0 2 0 1\n0 1 5\n",
             ["out.rudy"],
-            "bqp holds a quadratic model, which cannot be written as rudy; write an .npz",
+            "qbsolv holds a quadratic model, which cannot be written as rudy; write an .npz",
         ),
-        ("1\n2 1\n1 2 5\n", ["out.npz", "--complement"], "a quadratic model, which has no complement"),
+        ("p qubo 0 2 0 1\n0 1 5\n", ["out.npz", "--complement"], "a quadratic model, which has no complement"),
         ("2 1\n1 3 5\n", ["out.npz"], "in:2: node 3"),
         ("2 1\n1 2 5\n", ["in/out.npz"], "cannot write"),
     ],

@@ -5,6 +5,7 @@ import gzip
 import itertools
 import json
 import lzma
+import sys
 from fractions import Fraction
 
 import format_writers as write
@@ -129,6 +130,9 @@ def test_what_networkx_writes(folder, graph, rng, weighted, of_nodes, data):
         content = "\n".join(nx.generate_gml(nx.relabel_nodes(written, dict(zip(names, texts, strict=True)))))
         instance = read(folder, ('# note\nCreator "a b"\nVersion 1\n' + content).encode())
         assert_graph(instance, "gml", named(edges, texts, weighted), texts, weighted and bool(edges), rng)
+        content = "\n".join(nx.generate_graphml(nx.relabel_nodes(written, dict(zip(names, texts, strict=True)))))
+        instance = read(folder, content.encode())
+        assert_graph(instance, "graphml", named(edges, texts, weighted), texts, weighted and bool(edges), rng)
 
 
 def test_gml_without_labels_has_the_numbers_of_its_nodes(folder):
@@ -218,20 +222,6 @@ def assert_values(form, spins, value):
 
 
 @EXAMPLES
-@given(problems=st.lists(matrices(symmetric=True), min_size=1, max_size=3), rng=RANDOM)
-def test_bqp(folder, problems, rng):
-    path = folder / "bqp5.txt"
-    path.write_bytes(write.bqp(problems, rng))
-    found = read_instances(path, problem="qubo")
-    names = ["bqp5"] if len(problems) == 1 else [f"bqp5-{k}" for k in range(1, len(problems) + 1)]
-    assert [instance.content.name for instance in found] == names
-    for instance, matrix in zip(found, problems, strict=True):
-        assert instance.format == "bqp" and list(instance.labels) == list(range(1, len(matrix) + 1))
-        assert instance.content.maximise
-        assert_values(instance.content, False, lambda v, matrix=matrix: v @ matrix @ v)
-
-
-@EXAMPLES
 @given(matrix=matrices(symmetric=False), rng=RANDOM)
 def test_qbsolv(folder, matrix, rng):
     n = len(matrix)
@@ -279,14 +269,38 @@ def test_matrix_market_model(folder, matrix, rng, symmetric, spins, dense):
     v=st.booleans(),
 )
 def test_sums_of_the_numbers_in_a_file_are_rounded_once(folder, numbers, spins, v):
-    """Linear terms that repeat, and the diagonal of a matrix, which is a constant where variables are spins."""
+    """The diagonal of a matrix, which is a constant where variables are spins."""
     problem, n, exact = "ising" if spins else "qubo", len(numbers), float(sum(map(Fraction, numbers)))
-    coo = read(folder, "".join(f"0 0 {one}\n" for one in numbers).encode(), problem=problem)
     diagonal = "".join(f"{k} {k} {one}\n" for k, one in enumerate(numbers, 1))
     matrix = f"%%MatrixMarket matrix coordinate real general\n{n} {n} {n}\n{diagonal}".encode()
     market = read(folder, matrix, problem=problem)
-    assert coo.content.value(np.array([v])) == (exact if v else -exact if spins else 0)
     assert market.content.value(np.full(n, v)) == (exact if v or spins else 0)
+
+
+def test_a_constant_in_a_comment_counts(folder):
+    qubo = b"c scale : 1.0\nc offset : 2.5\np qubo 0 7 2 0\nc linear terms\n2 2 1.5\n6 6 -0.5\n"
+    assert read(folder, qubo).content.offset == 2.5
+    assert sl_discs.solve(sl_discs.read(folder / "instance")).best_value == 2.0
+    assert read(folder, b"# vartype=SPIN\n# Constant = -1\n0 1 2\n").content.offset == -1
+    matrix = b"%%MatrixMarket matrix coordinate real symmetric\n% offset: 3\n2 2 1\n2 1 4\n"
+    assert read(folder, matrix, problem="qubo").content.offset == 3
+
+
+def test_a_heading_is_no_edge(folder):
+    instance = read(folder, b'"from" "to"\n1 2\n2 3\n1 3\n')
+    assert instance.labels == range(1, 4) and instance.content.num_edges == 3
+
+
+def test_graphs_of_pace(folder):
+    instance = read(folder, b"c vertex cover of PACE\np td 5 5\n1 2\n2 3\n3 4\n4 5\n1 5\n")
+    assert instance.labels == range(1, 6) and instance.content.num_edges == 5
+    assert sl_discs.solve(sl_discs.read(folder / "instance", "vertex_cover")).best_value == 3
+
+
+def test_a_list_of_coefficients_needs_dimod(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dimod.serialization", None)
+    with pytest.raises(InputError, match=r"instance: .* install the extra with: pip install 'sl_discs\[dimod\]'"):
+        read(folder, b"# vartype=SPIN\n0 1 2\n")
 
 
 # Of which all edges of a graph add up to less than 1e307.
@@ -358,12 +372,12 @@ def test_compressed_files_are_read_as_plain_ones(tmp_path, monkeypatch):
         ("0 1\n1 2\n0 2\n", None, "edge_list"),
         ("1 2\n1 3\n2 3\n", None, "edge_list"),
         ("1 2 5\n1 3 5\n", "maxcut", "edge_list"),
-        ("a b\nb c\n", None, "edge_list"),
-        ("c d\np q\n", None, "edge_list"),
+        ('"from" "to"\n1 2\n2 3\n1 3\n', "maxcut", "edge_list"),
+        ("# pairs\nSource Target Weight\n1 2 5\n2 3 4\n", None, "edge_list"),
+        ("c pairs\np td 3 2\n1 2\n2 3\n", "mis", "dimacs"),
         ("1 2 5\n1 3 5\n", "qubo", "coo"),
         ("1 1 5\n1 3 5\n", None, "coo"),
         ("# a vartype=SPIN\n0 1 1\n", None, "coo"),
-        ("1\n2 1\n1 2 5\n", None, "bqp"),
         ("\ufeff2 1\n1 2 5\n", None, "rudy"),
     ],
 )

@@ -10,6 +10,8 @@ import pytest
 
 from sl_discs import Samples
 from sl_discs.commands import sample
+from sl_discs.instances.archive import write_forms
+from sl_discs.instances.form import QuadraticForm
 
 
 def run(capsys, *arguments):
@@ -111,9 +113,15 @@ def test_what_colourings_do_not_allow_is_one_line(cycle, capsys, flags, message)
     assert code == 2 and err.startswith("error: ") and err.count("\n") == 1 and message in err
 
 
+def two_models(path):
+    """An archive of x1 + x2 - 2*3 x1 x2 and 5 x1, maximised."""
+    forms = [([1, 1], [(0, 1)], [-6]), ([5], [], [])]
+    write_forms(path, [QuadraticForm.from_arrays("m", *arrays, maximise=True) for arrays in forms])
+    return path
+
+
 def test_several_problems_have_files_of_their_own(tmp_path, capsys):
-    path = tmp_path / "bqp.txt"
-    path.write_text("2\n2 3\n1 1 1\n2 2 1\n1 2 -3\n1 1\n1 1 5\n")
+    path = two_models(tmp_path / "models.npz")
     code, out, err = run(capsys, path, "--temperature=1", "--draws=8", f"--save={tmp_path / 'd.npz'}")
     assert code == 0, err
     assert [len(Samples.load(tmp_path / f"d-{k}.npz").labels) for k in (1, 2)] == [2, 1]

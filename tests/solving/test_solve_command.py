@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from sl_discs.commands import solve
+from sl_discs.instances.archive import write_forms
+from sl_discs.instances.form import QuadraticForm
 from sl_discs.solving.report import read_answers
 
 ROOT = Path(__file__).parents[2]
@@ -142,10 +144,15 @@ def test_a_colouring_is_checked_with_its_number_of_colours(cycle, tmp_path, caps
     assert code == 1 and "best 1 conflict; not a proper colouring: 1 conflict, the first on edge " in out
 
 
+def two_models(path):
+    """An archive of x1 + x2 - 2*3 x1 x2 and 5 x1, maximised."""
+    forms = [([1, 1], [(0, 1)], [-6]), ([5], [], [])]
+    write_forms(path, [QuadraticForm.from_arrays("m", *arrays, maximise=True) for arrays in forms])
+    return path
+
+
 def test_several_models_in_a_file(tmp_path, capsys):
-    """OR-Library's form: x1 + x2 - 2*3 x1 x2 and 5 x1, maximised."""
-    path = tmp_path / "bqp.txt"
-    path.write_text("2\n2 3\n1 1 1\n2 2 1\n1 2 -3\n1 1\n1 1 5\n")
+    path = two_models(tmp_path / "models.npz")
     code, _, err = run(capsys, path, "--steps=200", "--chains=2", f"--save={tmp_path / 'a.json'}")
     assert code == 0, err
     assert [one.value for one in read_answers(tmp_path / "a.json").answers] == [1, 5]
@@ -162,8 +169,7 @@ def sent(request):
 
 def test_an_interrupted_run_keeps_the_best_so_far(tmp_path, capsys, monkeypatch, sent):
     """The problem at work ends with what it has; those after it have no answer."""
-    path = tmp_path / "bqp.txt"
-    path.write_text("2\n2 3\n1 1 1\n2 2 1\n1 2 -3\n1 1\n1 1 5\n")
+    path = two_models(tmp_path / "models.npz")
     real = solve.solve
 
     def interrupted(*arguments, **more):
