@@ -236,7 +236,7 @@ def test_names_that_are_too_long(tmp_path, refusal):
         ["convert", graph, f"{long}.npz"],
         ["check", f"{long}.txt", f"{long}.json"],
         ["solve", graph, "--problem=mis", f"--save={long}.json"],
-        ["solve", graph, "--problem=mis", f"--report={long}/a.html"],
+        ["solve", graph, "--problem=mis", f"--plot={long}/a.png"],
         ["sample", graph, "--problem=mis", "--temperature=1", "--method=chain", f"--store={long}.npy"],
         ["sweep", "list", f"--sweep={long}.py"],
     ):

@@ -97,6 +97,11 @@ def check_flags(own: flags.FlagValues, targets: dict[str, str], figures: Collect
         real("penalty", own["penalty"].value, least=1)
 
 
+def numbered(path: str | None, number: int, count: int) -> str | None:
+    """Returns the file of one of `count` problems; None for None."""
+    return path if path is None or count == 1 else str(Path(path).with_stem(f"{Path(path).stem}-{number}"))
+
+
 def fields_of(given: list[str], flags_of_their_own: Collection[str]) -> dict[str, Any]:
     """The sampler's fields from NAME=VALUE; InputError for another form, or a flag of the command."""
     fields = {}

@@ -1,7 +1,7 @@
 """Draws from the problem in a file at a temperature, with evidence.
 
 sl-discs sample FILE --temperature=TAU [--problem=PROBLEM] [--draws=N] [--method=auto]
-    [--time_limit=10] [--save=DRAWS.npz] [--report=RUN.html] [--plot=RUN.png]
+    [--time_limit=10] [--save=DRAWS.npz] [--plot=RUN.png]
 
 A state x is drawn with probability proportional to exp(f(x)/TAU), where f is the value that the problem maximises,
 or minus the value that it minimises; TAU is in units of that value. FILE is any file that `sl-discs solve` reads. If
@@ -13,27 +13,25 @@ The table shows means with their standard errors, R-hat and effective sample siz
 it. The last line says whether the draws are reliable, and if not, why.
 
 The exit code is 0 if all draws are reliable, 1 if some are not, and 2 after a one-line message about bad input.
-Ctrl-C, SIGTERM and SIGUSR1 end the sampling: the draws so far are printed, saved and reported, marked as interrupted,
-and the exit code is 128 plus the signal number, so 130 after Ctrl-C.
+Ctrl-C, SIGTERM and SIGUSR1 end the sampling: the draws so far are printed and saved, marked as interrupted, and the
+exit code is 128 plus the signal number, so 130 after Ctrl-C.
 """
 
 from __future__ import annotations
 
 import functools
 import signal
-from pathlib import Path
 from typing import Any
 
 from sl_discs.command import Command, Given, own_flags, refuse_flags, say
-from sl_discs.commands.problem_file import check_flags, define_flags, fields_of, read_problems, the_file
+from sl_discs.commands.problem_file import check_flags, define_flags, fields_of, numbered, read_problems, the_file
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError, whole
 from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.figures import or_warn
 from sl_discs.experiment.summary import aligned
-from sl_discs.sampling import report
-from sl_discs.sampling.report import Run, seconds, write_report
+from sl_discs.sampling.estimates import ESTIMATES, estimates, marginals, played
 from sl_discs.sampling.sample import AUTO, ENGINES, METHODS, check_arguments, choose_sampler, sample
 from sl_discs.sampling.samples import Samples
 from sl_discs.terminal import printable
@@ -67,14 +65,13 @@ define.integer("seed", 0, "Seed of all random numbers.")
 define.integer("top", 20, "Number of marginals to print, those nearest to 1/2 first.")
 define.string("save", None, "File to write the draws to, .npz; sl_discs.Samples.load reads it.")
 define.string("store", None, "File to write draws to as they are made, .npy, if they do not fit into memory.")
-define.string("report", None, "Report to write, .html: a self-contained page.")
 define.string("plot", None, "Figure to write, .png.")
 
 
 def _checked_arguments() -> dict[str, Any]:
     """The arguments of `sl_discs.sample`; all flags are checked before a file is read."""
-    targets = {"save": ".npz", "store": ".npy", "report": ".html", "plot": ".png"}
-    check_flags(FLAGS, targets, ["report", "plot"])
+    targets = {"save": ".npz", "store": ".npy", "plot": ".png"}
+    check_flags(FLAGS, targets, ["plot"])
     whole("top", FLAGS.top)
     if FLAGS.time_limit is not None:
         refuse_flags(FLAGS, ["draws"], "with --time_limit, which determines the number of draws")
@@ -97,48 +94,40 @@ def _sample(given: Given) -> int:
     found, read_s = read_problems(
         path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.colors, FLAGS.weights
     )
-    runs: list[Run] = []
-    note = ""
+    drawn: list[Samples] = []
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
         for number, one in enumerate(found, start=1):
             say(f"{one}; temperature {FLAGS.temperature:g}")
-            files = {name: _numbered(FLAGS[name].value, number, len(found)) for name in ("store", "save", "plot")}
+            files = {name: numbered(FLAGS[name].value, number, len(found)) for name in ("store", "save", "plot")}
             own = arguments | {"store": files["store"]}
             samples = sample(one.problem, **own, interrupt=lambda: notice.given, progress=True)
-            runs.append(Run(samples, one.given, read_s))
-            say(_summary(runs[-1], FLAGS.top))
+            drawn.append(samples)
+            say(_summary(samples, read_s, FLAGS.top))
             if files["save"]:
                 say(f"saved: {samples.save(files['save'])}")
             if files["plot"] and (plot := or_warn(functools.partial(samples.plot, files["plot"]))):
                 say(f"plot: {plot}")
             if notice.given:
                 break
-        interrupted = len(runs) < len(found) or runs[-1].samples.interrupted
-        if len(runs) < len(found):
-            note = f"Interrupted: {len(runs)} of {len(found)} problems have draws."
-            say(note)
-        if FLAGS.report and (page := or_warn(lambda: write_report(Path(FLAGS.report), runs, given.typed, note))):
-            say(f"report: {page}")
-    for run in runs:
-        say(printable(f"{run.samples.name}: {run.samples.verdict}"))
+        interrupted = len(drawn) < len(found) or drawn[-1].interrupted
+        if len(drawn) < len(found):
+            say(f"Interrupted: {len(drawn)} of {len(found)} problems have draws.")
+    for samples in drawn:
+        say(printable(f"{samples.name}: {samples.verdict}"))
     if interrupted:
         return 128 + notice.signal
-    return 0 if all(run.samples.reliable for run in runs) else 1
+    return 0 if all(samples.reliable for samples in drawn) else 1
 
 
-def _numbered(path: str | None, number: int, count: int) -> str | None:
-    """The file of one of several problems."""
-    return path if path is None or count == 1 else str(Path(path).with_stem(f"{Path(path).stem}-{number}"))
-
-
-def _summary(run: Run, top: int) -> str:
-    samples: Samples = run.samples
-    lines = [*(f"  {printable(line)}" for line in (report.played(samples), *samples.notes)), ""]
-    lines += aligned([report.ESTIMATES, *report.estimates(samples)])
+def _summary(samples: Samples, read_s: float, top: int) -> str:
+    lines = [*(f"  {printable(line)}" for line in (played(samples), *samples.notes)), ""]
+    lines += aligned([ESTIMATES, *estimates(samples)])
     if top:
-        rows, which = report.marginals(samples, top)
+        rows, which = marginals(samples, top)
         lines += ["", *aligned(rows), *([f"  ({which})"] if which != "all" else [])]
-    lines += ["", f"  seconds: {', '.join(f'{value:.2f} {words}' for words, value in seconds(run).items())}"]
+    parts = {"compiling": "compile_s", "drawing": "draw_s", "evidence": "evaluate_s"}
+    seconds = {"reading": read_s} | {words: samples.seconds[name] for words, name in parts.items()}
+    lines += ["", f"  seconds: {', '.join(f'{value:.2f} {words}' for words, value in seconds.items())}"]
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -1,23 +1,24 @@
 """Solves the problem in a file.
 
 sl-discs solve FILE [--problem=PROBLEM] [--sampler=auto] [--time_limit=10]
-    [--target=VALUE] [--save=ANSWERS.json] [--report=RUN.html]
+    [--target=VALUE] [--save=ANSWERS.json] [--plot=RUN.png]
 
 PROBLEM: mis, maxcut, maxclique, vertex_cover (these but maxcut also with --weights of nodes), coloring (with
 --colors=K), qubo or ising.
 FILE: rudy (Gset), DIMACS (.clq, .col), METIS, an edge list, MatrixMarket, GML, GraphML, node-link JSON, qbsolv, COO,
 a SAT formula (its conflict graph) or an .npz archive, plain or compressed (gzip, bzip2, xz), recognised
 by content; or a model with constraints, an LP file (.lp) or a CQM of dimod (.cqm). Problems in one file are solved
-one after the other. The value of every answer is recomputed in exact arithmetic from the file; `sl-discs check` does
-the same for the answers that --save wrote.
+one after the other, and their figures numbered: RUN-1.png, RUN-2.png. The value of every answer is recomputed in
+exact arithmetic from the file; `sl-discs check` does the same for the answers that --save wrote.
 
 The exit code is 0 for success, 1 if an answer does not have the value that it claims, and 2 after a one-line message
-about bad input. Ctrl-C, SIGTERM and SIGUSR1 end the sampling: the best answer so far is printed, saved and reported,
-marked as interrupted, and the exit code is 128 plus the signal number, so 130 after Ctrl-C.
+about bad input. Ctrl-C, SIGTERM and SIGUSR1 end the sampling: the best answer so far is printed and saved, marked as
+interrupted, and the exit code is 128 plus the signal number, so 130 after Ctrl-C.
 """
 
 from __future__ import annotations
 
+import functools
 import signal
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from sl_discs.commands.problem_file import (
     define_flags,
     define_format,
     fields_of,
+    numbered,
     read_problems,
     the_file,
 )
@@ -37,12 +39,11 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.figures import or_warn
 from sl_discs.experiment.settings import ENGINES
+from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS
-from sl_discs.solving.options import check_options
-from sl_discs.solving.report import (
+from sl_discs.solving.answers import (
     Answer,
     Answers,
-    Run,
     digest_of,
     proof,
     read_answers,
@@ -50,8 +51,8 @@ from sl_discs.solving.report import (
     seconds,
     verification,
     write_answers,
-    write_report,
 )
+from sl_discs.solving.options import check_options
 from sl_discs.solving.result import Result
 from sl_discs.solving.solve import solve
 from sl_discs.terminal import printable
@@ -81,7 +82,7 @@ define.boolean("presolve", None, "Reduce the problem by exact rules first; defau
 define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
 define.integer("seed", 0, "Seed of the chains.")
 define.string("save", None, "File to write the answers to, .json.")
-define.string("report", None, "Report to write, .html: a self-contained page.")
+define.string("plot", None, "Figure to write, .png: values and temperature against steps.")
 
 
 def _solve(given: Given) -> int:
@@ -92,33 +93,35 @@ def _solve(given: Given) -> int:
     found, read_s = read_problems(
         path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.colors, FLAGS.weights
     )
-    runs, good = [], True
+    done: list[tuple[Problem, Result]] = []
+    good = True
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
-        for one in found:
-            problem, about = one
+        for number, one in enumerate(found, start=1):
+            problem = one.problem
             say(str(one))
             result = solve(problem, **arguments, interrupt=lambda: notice.given, progress=True)
             held, words = verification(problem, result)
             good &= held
             say(_summary(result, read_s, words))
-            runs.append(Run(problem, result, about, read_s))
+            done.append((problem, result))
+            plot = numbered(FLAGS.plot, number, len(found))
+            if plot and not result.rounds:
+                say("no plot: nothing was sampled")
+            elif plot and or_warn(functools.partial(result.plot, plot)):
+                say(f"plot: {plot}")
             if notice.given:
                 break
-        interrupted = len(runs) < len(found) or runs[-1].result.stopped == "interrupt"
-        note = ""
-        if len(runs) < len(found):
-            note = f"Interrupted: {len(runs)} of {len(found)} problems have an answer."
-            say(note)
+        interrupted = len(done) < len(found) or done[-1][1].stopped == "interrupt"
+        if len(done) < len(found):
+            say(f"Interrupted: {len(done)} of {len(found)} problems have an answer.")
         if FLAGS.save:
-            answers = []
-            for run in runs:
-                best = run.result.best_sample
-                answers.append(Answer(run.problem.name, run.result.best_value, list(best), list(best.values())))
-            origin = runs[0].problem.kind, path.name, digest_of(path), given.typed
+            answers = [
+                Answer(problem.name, result.best_value, list(result.best_sample), list(result.best_sample.values()))
+                for problem, result in done
+            ]
+            origin = found[0].problem.kind, path.name, digest_of(path), given.typed
             saved = Answers(*origin, tuple(answers), interrupted, FLAGS.weights)
             say(f"saved: {write_answers(Path(FLAGS.save), saved)}")
-        if FLAGS.report and (page := or_warn(lambda: write_report(Path(FLAGS.report), runs, given.typed, note))):
-            say(f"report: {page}")
     if interrupted:
         return 128 + notice.signal
     return 0 if good else 1
@@ -126,7 +129,7 @@ def _solve(given: Given) -> int:
 
 def _checked_arguments() -> dict[str, Any]:
     """The arguments of `solve`; all flags are checked before a file is read."""
-    check_flags(FLAGS, {"save": ".json", "report": ".html"}, ["report"])
+    check_flags(FLAGS, {"save": ".json", "plot": ".png"}, ["plot"])
     names = "sampler", "steps", "time_limit", "target", "chains", "presolve", "engine", "seed"
     fields = fields_of(FLAGS.field, [*names, "annealing"])
     arguments: dict[str, Any] = {name: FLAGS[name].value for name in names} | {"annealing": _annealing()}

@@ -70,9 +70,7 @@ class PottsKind(Kind):
 
 POTTS = PottsKind(
     name="potts",
-    title="Potts model",
     recounted="all terms as given, summed in exact arithmetic",
-    answer="a value for each of {size:,} variables",
 ).register()
 
 
@@ -160,9 +158,7 @@ class ColoringKind(PottsKind):
 
 COLORING = ColoringKind(
     name="coloring",
-    title="Graph colouring",
     recounted="the edges between nodes of the same colour, counted from the graph as given",
-    answer="a colour for each of {size:,} nodes",
 ).register()
 
 

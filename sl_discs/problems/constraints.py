@@ -250,7 +250,7 @@ class ConstrainedKind(FormKind):
         return [source.names[c] for c in np.flatnonzero(~source.met(state[None])[0])]
 
 
-CONSTRAINED = ConstrainedKind(name="constrained", title="Quadratic binary optimisation with constraints").register()
+CONSTRAINED = ConstrainedKind(name="constrained").register()
 
 
 # dimod's constrained quadratic models of binary variables as problems; dimod itself is not needed.

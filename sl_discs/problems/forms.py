@@ -16,8 +16,8 @@ from sl_discs.problems.constraints import Linear, with_constraints
 from sl_discs.problems.kind import FormKind
 from sl_discs.problems.problem import Problem, in_order, timed
 
-QUBO = FormKind(name="qubo", title="Quadratic binary optimisation").register()
-ISING = FormKind(name="ising", title="Ising model", spins=True).register()
+QUBO = FormKind(name="qubo").register()
+ISING = FormKind(name="ising", spins=True).register()
 
 
 @timed

@@ -133,7 +133,7 @@ def problem_of(
             raise InputError(f"{instance.path}: a graph; choose a problem: {in_words(ON_GRAPHS)}")
         if penalty is not None and KINDS[kind].penalty is None:
             raise InputError(f"penalty has no effect in {kind}, which has no penalty; leave it out")
-        if weights and not (kind in GRAPH_KINDS and GRAPH_KINDS[kind].heaviest):
+        if weights and not (kind in GRAPH_KINDS and GRAPH_KINDS[kind].weights_of_nodes):
             raise InputError(f"weights has no effect in {kind}, where weights of nodes do not count; leave it out")
         if weights and content.node_weights is None:
             raise InputError(f"{instance.path}: the file has no weights of nodes; leave weights out")

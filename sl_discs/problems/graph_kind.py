@@ -107,7 +107,7 @@ class GraphKind(Kind):
       whole: whether all objectives on a graph are whole numbers; None: they are where they count nodes.
       maximise: whether the best objective is the largest.
       weighted: whether the weights of edges count.
-      heaviest: the heading of a report on a graph with weights of nodes; empty: these do not count.
+      weights_of_nodes: whether weights of nodes count.
       in_percent: whether results are compared as percentages of each graph's reference, instead of directly.
       discs_family: graph_type and cfg_str of the default dataset for DISCS; None: DISCS does not have this problem.
       task: its description in one sentence, for the documentation of the constructor of `register_problem`.
@@ -126,7 +126,7 @@ class GraphKind(Kind):
     maximise: bool = True
     penalty: float | None = PENALTY
     weighted: bool = False
-    heaviest: str = ""
+    weights_of_nodes: bool = False
     in_percent: bool = False
     discs_family: tuple[str, str] | None = None
     task: str = ""
@@ -174,11 +174,8 @@ class GraphKind(Kind):
     def counted(self, source: Graph) -> Graph:
         """The graph without weights of nodes where these do not count, or all are 1."""
         weights = source.node_weights
-        plain = weights is not None and not (self.heaviest and (weights != 1).any())
+        plain = weights is not None and not (self.weights_of_nodes and (weights != 1).any())
         return dataclasses.replace(source, node_weights=None) if plain else source
-
-    def title_of(self, source: Graph) -> str:
-        return self.title if source.node_weights is None else self.heaviest
 
     def recounted_of(self, source: Graph) -> str:
         exactly = "" if source.node_weights is None else "; weights of nodes as given, summed in exact arithmetic"

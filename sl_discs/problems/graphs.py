@@ -40,11 +40,9 @@ def _node_weights(graph: Graph) -> Float64[np.ndarray, "N"]:
 MIS = GraphKind(
     name="mis",
     problem="maximum independent set",
-    title="Largest independent set",
-    heaviest="Heaviest independent set",
+    weights_of_nodes=True,
     unit="set size",
     recounted="recounted from the edges as given, none of which lies inside the set",
-    answer="{ones:,} nodes in the set",
     model=lambda graph, penalty: Coefficients(_node_weights(graph), graph.edges, graph.lighter_ends(), -penalty),
     violations=Edges.num_inside,
     repair=lambda edges, chosen: drop_conflicts(chosen, edges.ends[edges.inside(chosen)], edges.node_weights),
@@ -105,10 +103,8 @@ def _maxcut_bound(graph: Graph, seconds: float) -> Fraction | float:
 MAXCUT = GraphKind(
     name="maxcut",
     problem="maximum cut",
-    title="Heaviest cut",
     unit="cut weight",
     recounted="the weights of the cut edges, summed in exact arithmetic from the graph as given",
-    answer="{ones:,} nodes on one side, {zeros:,} on the other",
     model=_maxcut_model,
     count=lambda edges, chosen: edges.weight(chosen[edges.u] != chosen[edges.v]),
     bound=_maxcut_bound,
@@ -185,11 +181,9 @@ def _maxclique_improve(graph: Graph) -> TwoImprovement | None:
 MAXCLIQUE = GraphKind(
     name="maxclique",
     problem="maximum clique",
-    title="Largest clique",
-    heaviest="Heaviest clique",
+    weights_of_nodes=True,
     unit="clique size",
     recounted="recounted from the edges as given, which join every pair of its nodes",
-    answer="{ones:,} nodes in the clique",
     model=_maxclique_model,
     violations=_maxclique_violations,
     repair=lambda edges, chosen: drop_conflicts(
@@ -245,11 +239,9 @@ def _vertex_cover_improve(graph: Graph):
 VERTEX_COVER = GraphKind(
     name="vertex_cover",
     problem="minimum vertex cover",
-    title="Smallest vertex cover",
-    heaviest="Lightest vertex cover",
+    weights_of_nodes=True,
     unit="cover size",
     recounted="recounted from the edges as given, each of which has an end in the cover",
-    answer="{ones:,} nodes in the cover",
     model=_vertex_cover_model,
     violations=lambda edges, chosen: edges.num_inside(~chosen),
     repair=lambda edges, chosen: ~drop_conflicts(~chosen, edges.ends[edges.inside(~chosen)], edges.node_weights),
@@ -314,7 +306,7 @@ def register_problem(kind: GraphKind) -> Callable[..., Problem]:
             penalty: float = kind.penalty or PENALTY,
             name: str = "",
         ) -> Problem:
-            if weight is not None and not kind.heaviest:
+            if weight is not None and not kind.weights_of_nodes:
                 raise InputError(f"{kind.name}: weights of nodes do not count here; leave out weight")
             return _problem(kind, graph, None, num_nodes, penalty, name, weight)
 

@@ -45,9 +45,7 @@ class Kind(abc.ABC):
 
     Attributes:
       name: its name in flags and results.
-      title: the heading of a report.
       recounted: a text on how an answer is verified.
-      answer: a text on an answer, with its `size` and the numbers of `ones` and `zeros`.
       spins: whether variables are -1 and 1 instead of 0 and 1.
       penalty: of a conflict, by default; None: there are no conflicts.
       exchange_penalty: the penalty with which `auto` also tries the sampler `exchange`; None: it does not.
@@ -66,9 +64,7 @@ class Kind(abc.ABC):
     counts_violations: ClassVar[bool] = False  # whether the value is their number, so that the best may have some
 
     name: str
-    title: str
     recounted: str
-    answer: str
     spins: bool = False
     penalty: float | None = None
     exchange_penalty: float | None = None
@@ -130,10 +126,6 @@ class Kind(abc.ABC):
         if not (math.isfinite(bound) and self.whole_values(source)):
             return bound
         return float(np.floor(bound + _ROUNDED) if self.maximises(source) else np.ceil(bound - _ROUNDED))
-
-    def title_of(self, source: Any) -> str:
-        """The heading of a report on a source."""
-        return self.title
 
     def recounted_of(self, source: Any) -> str:
         """A text on how an answer to a source is verified."""
@@ -217,7 +209,6 @@ class FormKind(Kind):
     """A problem on a quadratic form: any state is feasible, and the form says whether its value is maximised."""
 
     recounted: str = "all terms as given, summed in exact arithmetic"
-    answer: str = "{ones:,} of {size:,} variables are 1"
     reduction: str = "sl_discs.reductions.quadratic:reduce_form"
     bounded_by: str = "the signs of its terms"
     provers: tuple[str, ...] = (

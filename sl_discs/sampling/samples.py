@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
-import itertools
 import math
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -34,6 +33,7 @@ from sl_discs.sampling.draws import (
     pieces,
     unpacked,
 )
+from sl_discs.terminal import printable
 
 # `Samples` are one .npz file: arrays, and all else as JSON text in it. Nothing is pickled.
 _FORMAT = "sl_discs samples 3"
@@ -494,7 +494,7 @@ def paint_all(samples, figure) -> None:
         paints += [paint_swaps, paint_barrier, paint_round_trips]
     for paint, axes in zip(paints, figure.subplots(len(paints) // 3, 3, squeeze=False).flat, strict=True):
         paint(samples, axes)
-    figure.suptitle(f"{samples.name}: {samples.method}, temperature {samples.temperature:g}", fontsize=10)
+    figure.suptitle(printable(f"{samples.name}: {samples.method}, temperature {samples.temperature:g}"), fontsize=10)
 
 
 def paint_traces(samples, axes, observable: str = "value") -> None:
@@ -525,19 +525,6 @@ def overlap_bins(size: int, most: int) -> Float64[np.ndarray, "B"]:
     step = most / ((most - 1) * size)
     width = step * max(1, round(_OVERLAP_BIN / step))
     return 1 + step / 2 - width * np.arange(np.ceil((2 + step) / width), -1, -1)
-
-
-def paint_marginals(samples, axes) -> None:
-    """The marginals in increasing order, with two standard errors to both sides."""
-    each = samples.marginals.values()
-    found = np.array(sorted(each if samples.num_values is None else itertools.chain.from_iterable(each)))
-    found = found[:: -(-len(found) // _MOST_POINTS)]
-    number, (mean, error) = np.arange(len(found)), found.T
-    band = {"color": COLOURS[5], "alpha": 0.5, "linewidth": 0, "step": "mid"}
-    axes.fill_between(number, np.maximum(mean - 2 * error, 0), np.minimum(mean + 2 * error, 1), **band)
-    axes.plot(number, mean, color=COLOURS[0], drawstyle="steps-mid")
-    what = ("variable", "P(x = 1)") if samples.num_values is None else ("variable and value", "P(x = value)")
-    axes.set(xlabel=f"{what[0]}, in order of P", ylabel=what[1], ylim=(-0.02, 1.02))
 
 
 def paint_swaps(samples, axes) -> None:

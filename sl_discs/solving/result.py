@@ -15,11 +15,10 @@ from jaxtyping import Bool, Float64, Int, Int8, Int64
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import COLOURS, new_figure, save_figure
-from sl_discs.experiment.monitor import contractions
 from sl_discs.files import check_fields, read_document, write_atomically, write_document, write_json
-from sl_discs.localization.method import Method
 from sl_discs.problems.kind import KINDS
 from sl_discs.problems.problem import label_of, plain_label
+from sl_discs.terminal import printable
 
 
 class Trajectory(NamedTuple):
@@ -53,55 +52,11 @@ def joined(parts: Sequence[Trajectory]) -> Trajectory:
     return Trajectory(*map(np.concatenate, zip(empty, *parts, strict=True)))
 
 
-class Contraction(NamedTuple):
-    """Q records of how the observation localizes chains, averaged over variables and chains. Or none.
-
-    Attributes:
-      step: of the last round.
-      time: t of the current level.
-      mean: |U|, where U is the estimated posterior mean of the spins; NaN where a level has just begun. A mean over
-        few samples overestimates it.
-      field: |tanh h|, the mean of free spins in the field h of the observation.
-    """
-
-    step: Int64[np.ndarray, "Q"]
-    time: Float64[np.ndarray, "Q"]
-    mean: Float64[np.ndarray, "Q"]
-    field: Float64[np.ndarray, "Q"]
-
-
-def no_contraction() -> Contraction:
-    """Of chains that are not localized, or of no chains."""
-    return Contraction(np.empty(0, np.int64), *(np.empty(0) for _ in Contraction._fields[1:]))
-
-
-class ContractionRecorder:
-    """A recorder of `experiment.chains.anneal`."""
-
-    def __init__(self, method: Method, num_chains: int, num_steps: int):
-        self._chosen = slice(1), slice(num_chains)
-        localization = method.localization
-        self._times = np.empty(0) if localization is None else localization.times(num_steps)
-        self._rows: list[tuple[float, float, float, float]] = []
-
-    def __call__(self, every, trace, chains, seconds) -> None:
-        found, stop = contractions(chains, self._chosen), chains.done
-        if found:
-            at = min(stop, len(self._times) - 1)
-            mean = found.get("posterior_contraction", np.nan)
-            self._rows.append((stop, self._times[at], mean, found["tilt_contraction"]))
-
-    def contraction(self) -> Contraction:
-        """The records."""
-        columns = np.array(self._rows, np.float64).reshape(-1, 4).T
-        return Contraction(columns[0].astype(np.int64), *columns[1:])
-
-
 # Stores the fields of a `Result` in one .npz file: arrays, and everything else as JSON text. Nothing is pickled.
 
 # The largest value of a variable.
 _MOST_VALUE = 127
-_FORMAT = "sl_discs result 4"
+_FORMAT = "sl_discs result 5"
 _ARRAYS = ("values", "improved", "states", "feasible_chains", "final_states")
 _PLAIN = (
     "kind", "name", "maximise", "spins", "acceptance", "hops", "steps", "rounds", "stopped", "timing", "engine",
@@ -165,7 +120,6 @@ class Result:
       final_is: the kind of final state: `last state`; for an `sl_` sampler `sign(Y)`, the sign of the observation, or
         `last state (not localized)` if that sign is mostly noise, see `Localization.localizes`.
       trajectory: records of the logged steps.
-      contraction: how the observation localized the chains, for `sl_` samplers.
       acceptance: mean acceptance probability of a step.
       hops: mean number of variables that a step changed.
       steps: steps of each chain, over all rounds.
@@ -195,7 +149,6 @@ class Result:
     final_states: Int8[np.ndarray, "B N"]
     final_is: str
     trajectory: Trajectory
-    contraction: Contraction
     acceptance: float
     hops: float
     steps: int
@@ -307,7 +260,9 @@ class Result:
         axes = figure.subplots()
         axes.plot(self.trajectory.step, self.trajectory.mean, color=COLOURS[5], label="mean of chains")
         axes.plot(self.trajectory.step, self.trajectory.best, color=COLOURS[0], label="best so far")
-        axes.set(xlabel="step", ylabel="value", title=f"{self.name}: {self.sampler}, best {self.best_value:g}")
+        axes.set(
+            xlabel="step", ylabel="value", title=printable(f"{self.name}: {self.sampler}, best {self.best_value:g}")
+        )
         axes.legend(loc="best", frameon=False)
         other = axes.twinx()
         other.plot(self.trajectory.step, self.trajectory.temperature, color=COLOURS[1], linewidth=0.8)
@@ -340,7 +295,6 @@ class Result:
         text["labels"] = None if isinstance(self.labels, range) else [plain_label(path, one) for one in self.labels]
         arrays = {name: fields[name] for name in _ARRAYS}
         arrays |= {f"trajectory_{name}": leaf for name, leaf in self.trajectory._asdict().items()}
-        arrays |= {f"contraction_{name}": leaf for name, leaf in self.contraction._asdict().items()}
         return write_document(path, _FORMAT, arrays, text)
 
     @classmethod
@@ -356,7 +310,6 @@ class Result:
             fields = text | {
                 "labels": range(states.shape[-1]) if labels is None else tuple(map(label_of, labels)),
                 "trajectory": Trajectory(*(arrays.pop(f"trajectory_{name}") for name in Trajectory._fields)),
-                "contraction": Contraction(*(arrays.pop(f"contraction_{name}") for name in Contraction._fields)),
                 **arrays,
             }
             check_fields(cls, fields)

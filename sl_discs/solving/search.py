@@ -38,7 +38,7 @@ from sl_discs.reductions.presolve import presolve as reduced_exactly
 from sl_discs.samplers.registry import is_localized
 from sl_discs.solving.annealing import complete_annealing, objective_of
 from sl_discs.solving.options import MOST_STEPS, Options, as_states, check_fit, layout_seconds
-from sl_discs.solving.result import ContractionRecorder, Result, no_contraction
+from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock, Collector, TimedTemperatures, Watcher, round_lengths
 
 # Steps of the round that measures the rate, few enough for one call to the engine, so that large problems also end
@@ -46,8 +46,6 @@ from sl_discs.solving.rounds import Clock, Collector, TimedTemperatures, Watcher
 _FIRST_SWEEPS, _FIRST_STEPS = 3, 200
 # Target number of seconds between two checks of the clock on the CPU engine.
 _LOOK_S = 0.1
-# About how many times the contraction of a localized chain is recorded.
-_LOOKS = 50
 # Steps of a round of samplers that try one site per step: numbers of steps have 31 bits.
 _MOST_TRIES = 2**30
 # Part of the time that each of several samplers has to show what it can do.
@@ -232,7 +230,6 @@ class Search:
     """Rounds of annealing on one problem, from their first step to a result."""
 
     settings: Settings
-    _recorder: ContractionRecorder
 
     def __init__(self, presolved: Presolved, options: Options, proofs: Proofs, clock: Clock):
         self._presolved, self._options, self._proofs, self._clock = presolved, options, proofs, clock
@@ -317,7 +314,6 @@ class Search:
             self._proofs.advance(_AFTER_S, 0.0, self._is_over)
         self._visit_found()
         return self._collector.result(
-            contraction=self._recorder.contraction(),
             stopped=self._watcher.reason or ("steps" if limit is None else "time"),
             bound=self._proofs.bound,
             bound_by=self._proofs.by,
@@ -413,14 +409,11 @@ class Search:
             over = self._watcher(done, best)
             return (timed is not None and timed.plan(done)) or over
 
-        self._recorder = ContractionRecorder(method, options.num_chains, length)
         look = annealer.unit if one_shape else annealer.look
-        if method.localization is not None and not one_shape:
-            look = min(look or length, max(1, length // _LOOKS))
         self._watcher.constant = self._collector.constant + annealer.constant
         outcome = annealer.anneal(
             self._number, method, self.settings, self._states, watch=watch, steps_per_call=look,
-            recorder=self._recorder, progress=lambda steps: self._bar(options.sampler, steps * options.num_chains),
+            progress=lambda steps: self._bar(options.sampler, steps * options.num_chains),
             temperatures=temperatures,
         )  # fmt: skip
         played = self._watcher.next_round()
@@ -496,7 +489,6 @@ def _without_chains(
     collector = Collector(presolved)
     begun = collector.begin(state)
     return collector.result(
-        contraction=no_contraction(),
         stopped="bound" if bound is None else "steps",
         bound=presolved.original.exact_values(begun.states)[0] if bound is None else bound,
         bound_by=by,

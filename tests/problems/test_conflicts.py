@@ -12,7 +12,6 @@ import sl_discs
 from sl_discs.instances.graph import Graph
 from sl_discs.problems.conflicts import TwoImprovement
 from sl_discs.problems.graph_kind import graph_kind
-from sl_discs.solving.report import _settings
 
 
 @st.composite
@@ -83,14 +82,12 @@ def test_solve_says_how_much_was_improved():
     result = sl_discs.solve(problem, "metropolis", steps=2_000, chains=3, seed=0)
     assert (result.improved > 0).all() and (result.values == result.states.sum(axis=1)).all() and result.feasible
     assert (problem.improve(result.states) == result.states).all()
-    raised = "bettered the answers of 3 chains, the best of all by"
-    assert raised in dict(_settings(result))["local search"]
     assert result.trajectory.best[-1] <= (result.values - result.improved).max()
     cover = sl_discs.vertex_cover(nx.gnm_random_graph(600, 1_800, seed=0))
     result = sl_discs.solve(cover, "metropolis", steps=2_000, chains=3, seed=0)
     assert (result.improved > 0).all() and (result.values == result.states.sum(axis=1)).all() and result.feasible
     unchanged = sl_discs.solve(sl_discs.maxcut([(0, 1)]), steps=10, chains=2)
-    assert not unchanged.improved.any() and "local search" not in dict(_settings(unchanged))
+    assert not unchanged.improved.any()
 
 
 @pytest.mark.parametrize("seed", [0, 1])

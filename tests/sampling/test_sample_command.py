@@ -42,8 +42,8 @@ def cells(out):
 
 
 def test_the_table_and_the_verdict(chain, tmp_path, capsys):
-    saved, page, picture = (tmp_path / f"run.{suffix}" for suffix in ("npz", "html", "png"))
-    files = f"--save={saved}", f"--report={page}", f"--plot={picture}"
+    saved, picture = (tmp_path / f"run.{suffix}" for suffix in ("npz", "png"))
+    files = f"--save={saved}", f"--plot={picture}"
     code, out, err = run(capsys, chain, "--temperature=0.8", "--draws=2000", "--top=3", "--seed=4", *files)
     assert code == 0, err
     assert out.startswith("pairs: ising of pairs.coo (coo), 4 variables, 2 quadratic terms; temperature 0.8\n")
@@ -59,7 +59,7 @@ def test_the_table_and_the_verdict(chain, tmp_path, capsys):
     assert {"magnetisation", "overlap"} < set(found)
     assert len(loaded) == 2000 and list(loaded.labels) == [0, 1, 2, 3] and loaded.seed == 4
     assert out.splitlines()[-1] == "pairs: reliable"
-    assert picture.stat().st_size > 10_000 and "sl-discs sample" in page.read_text()
+    assert picture.stat().st_size > 10_000
 
 
 def test_too_few_draws_are_called_so(ring, capsys):
@@ -86,13 +86,13 @@ def cycle(tmp_path):
 
 def test_colourings_of_a_graph(cycle, tmp_path, capsys):
     """A cycle of odd length n has (k - 1)^n - (k - 1) proper colourings, and these alone count when it is cold."""
-    saved, page = tmp_path / "d.npz", tmp_path / "d.html"
-    flags = "--problem=coloring", "--colors=3", f"--save={saved}", f"--report={page}"
+    saved = tmp_path / "d.npz"
+    flags = "--problem=coloring", "--colors=3", f"--save={saved}"
     code, out, err = run(capsys, cycle, "--temperature=0.02", "--draws=64", *flags, "--top=4")
     assert code == 0, err
     assert out.startswith("cycle: coloring of cycle.rudy (rudy), 5 nodes, 5 edges; temperature 0.02\n")
     assert cells(out)["log Z"][0] == pytest.approx(np.log(2**5 - 2), abs=1e-6)
-    assert "(the 4 of 15 probabilities nearest to 1/2)" in out and "Graph colouring" in page.read_text()
+    assert "(the 4 of 15 probabilities nearest to 1/2)" in out
     loaded = Samples.load(saved)
     assert list(loaded.labels) == [1, 2, 3, 4, 5] and loaded.num_values == (3,) * 5 and not loaded.values.any()
 
@@ -146,11 +146,11 @@ def test_an_interrupted_run_keeps_its_draws(ring, tmp_path, capsys, monkeypatch,
 
     monkeypatch.setattr(sample, "sample", interrupted)
     before = signal.getsignal(sent)
-    saved, page = tmp_path / "d.npz", tmp_path / "d.html"
-    code, out, err = run(capsys, ring, "--temperature=1", "--draws=1000000000", f"--save={saved}", f"--report={page}")
+    saved = tmp_path / "d.npz"
+    code, out, err = run(capsys, ring, "--temperature=1", "--draws=1000000000", f"--save={saved}")
     assert code == 128 + sent, err
     assert signal.getsignal(sent) is before
-    assert "the run was interrupted" in out.splitlines()[-1] and "the run was interrupted" in page.read_text()
+    assert "the run was interrupted" in out.splitlines()[-1]
     loaded = Samples.load(saved)
     assert loaded.interrupted and 8 <= len(loaded) < 10**9
 
@@ -179,13 +179,13 @@ def test_an_interrupted_run_keeps_its_draws(ring, tmp_path, capsys, monkeypatch,
         (["--temperature=1", "--store=file/d.npy", "--method=chain"], "a file stands where this folder should go"),
         (["--temperature=1", "--save=d.txt"], "the name of this file must end in .npz"),
         (["--temperature=1", "--plot=d.pdf"], "the name of this file must end in .png"),
-        (["--temperature=1", "--report=folder.html"], "a folder stands where this file should go"),
+        (["--temperature=1", "--plot=folder.png"], "a folder stands where this file should go"),
         (["--temperature=1", "more.coo"], "2 files were given"),
     ],
 )
 def test_flags_are_checked_before_the_file_is_read(tmp_path, capsys, monkeypatch, flags, message):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder.html").mkdir()
+    (tmp_path / "folder.png").mkdir()
     (tmp_path / "file").write_text("")
     code, out, err = run(capsys, "missing.coo", *flags)
     assert code == 2 and not out and message in err and "missing.coo" not in err

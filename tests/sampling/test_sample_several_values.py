@@ -14,9 +14,8 @@ import pytest
 
 import sl_discs
 from sl_discs.errors import InputError
-from sl_discs.experiment.figures import check_matplotlib
-from sl_discs.sampling import report
 from sl_discs.sampling.draws import Batches
+from sl_discs.sampling.estimates import estimates, marginals
 from sl_discs.testing.cases import state_index, states_of
 from sl_discs.testing.conformance import chi_squared
 
@@ -143,10 +142,10 @@ def test_evidence_names_variables_and_values(drawn):
     others = zip(LABELS[1:], VALUES[1:], strict=True)
     expected = ["variable 'a' = 1", *(f"variable {label!r} = {v}" for label, q in others for v in range(q))]
     assert sorted(names[3:]) == sorted(expected)
-    rows, which = report.marginals(drawn, 5)
+    rows, which = marginals(drawn, 5)
     assert rows[0] == ("variable and value", "P", "error") and len(rows) == 6
     assert which == "the 5 of 11 probabilities nearest to 1/2"
-    assert any(title.startswith("P(variable ") and " = " in title for title, *_ in report.estimates(drawn))
+    assert any(title.startswith("P(variable ") and " = " in title for title, *_ in estimates(drawn))
 
 
 def test_magnetisation_and_overlap_are_their_definitions(drawn):
@@ -169,16 +168,10 @@ def test_draws_by_label_pairs_and_other_libraries(drawn):
     assert sampleset.vartype is dimod.DISCRETE and list(sampleset.variables) == list(LABELS)
 
 
-def test_saved_loaded_and_reported(drawn, tmp_path):
+def test_saved_and_loaded(drawn, tmp_path):
     loaded = sl_discs.Samples.load(drawn.save(tmp_path / "draws.npz"))
     assert loaded.num_values == VALUES and loaded.marginals == drawn.marginals and repr(loaded) == repr(drawn)
     np.testing.assert_array_equal(loaded.states, drawn.states)
-    try:
-        check_matplotlib()
-    except InputError:
-        pytest.skip("a report has plots")
-    page = report.write_report(tmp_path / "draws.html", [report.Run(drawn)], "sl-discs sample").read_text()
-    assert "from 0 to at most 3" in page and "variable and value" in page and "P(x = 1)" not in page
 
 
 def test_colours_of_nodes():

@@ -10,8 +10,8 @@ from scipy.optimize import linear_sum_assignment
 
 import sl_discs
 from sl_discs.reductions.penalised import first_penalties, penalised
+from sl_discs.solving.answers import verification
 from sl_discs.solving.constrained import Descent
-from sl_discs.solving.report import verification
 from sl_discs.testing.cases import all_states
 
 

@@ -36,7 +36,7 @@ def test_the_answer_in_words(cut):
 def assert_same(one, other):
     for field in dataclasses.fields(Result):
         ours, theirs = getattr(one, field.name), getattr(other, field.name)
-        if field.name in ("trajectory", "contraction"):
+        if field.name == "trajectory":
             for a, b in zip(ours, theirs, strict=True):
                 np.testing.assert_array_equal(a, b)
                 assert a.dtype == b.dtype
@@ -85,7 +85,6 @@ def test_files_that_are_not_results(cut, tmp_path):
         {"labels": lambda labels: [labels[1], *labels[1:]]},
         {"labels": lambda labels: [{}, *labels[1:]]},
         {"trajectory_best": lambda best: best[1:]},
-        {"contraction_step": lambda step: step.astype(float)},
         {"timing": {}},
         {"bound": "none"},
         {"seed": None},

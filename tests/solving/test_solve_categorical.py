@@ -17,7 +17,7 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.batches import build_batch, plan
 from sl_discs.models.terms import potts_terms
 from sl_discs.problems.categorical import COLORING
-from sl_discs.solving.report import proof, verification
+from sl_discs.solving.answers import proof, verification
 from sl_discs.testing.cases import states_of
 
 STEPS = {"steps": 300, "chains": 8}

@@ -1,5 +1,6 @@
 """The command, as a newcomer runs it: what it prints, saves and checks, and how it refuses."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -11,10 +12,11 @@ import networkx as nx
 import numpy as np
 import pytest
 
+import sl_discs
 from sl_discs.commands import solve
 from sl_discs.instances.archive import write_forms
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.solving.report import read_answers
+from sl_discs.solving.answers import read_answers, verification
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,24 +74,24 @@ def test_answers_keep_labels_that_are_tuples(tmp_path, capsys):
     [(5, "optimal, proved by enumeration"), (25, "optimal, proved by reductions")],
 )
 def test_problems_that_need_no_chains(tmp_path, capsys, size, said):
-    saved, page, ring = tmp_path / "answer.json", tmp_path / "page.html", tmp_path / "ring.rudy"
+    saved, figure, ring = tmp_path / "answer.json", tmp_path / "a.png", tmp_path / "ring.rudy"
     edges = "".join(f"{k + 1} {(k + 1) % size + 1} 1\n" for k in range(size))
     ring.write_text(f"{size} {size}\n{edges}")
-    code, out, err = run(capsys, ring, "--problem=mis", "--time_limit=5", f"--save={saved}", f"--report={page}")
+    code, out, err = run(capsys, ring, "--problem=mis", "--time_limit=5", f"--save={saved}", f"--plot={figure}")
     assert code == 0 and not err
-    assert f"best {size // 2}; verified: " in out and said in out and said in page.read_text()
+    assert f"best {size // 2}; verified: " in out and said in out
+    assert "no plot" in out and not figure.exists()
     reduced = "0 of 25 variables left"
-    assert (f"reductions: {reduced}: " in out) == (reduced in page.read_text()) == (size == 25)
+    assert (f"reductions: {reduced}: " in out) == (size == 25)
     assert " chains" not in out and recount(capsys, ring, saved)[0] == 0
 
 
 def test_weights_of_nodes_count_where_they_are_asked_for(tmp_path, capsys):
-    path, saved, page = (tmp_path / name for name in ("g.clq", "a.json", "a.html"))
+    path, saved = (tmp_path / name for name in ("g.clq", "a.json"))
     path.write_text("p edge 4 3\nn 2 7\nn 3 2.5\ne 1 2\ne 2 3\ne 3 4\n")
-    code, out, err = run(capsys, path, "--problem=mis", "--weights", f"--save={saved}", f"--report={page}")
+    code, out, err = run(capsys, path, "--problem=mis", "--weights", f"--save={saved}")
     assert code == 0, err
     assert "4 nodes with weights" in out and "best 8; verified" in out and "weights of nodes as given" in out
-    assert "Heaviest independent set: g" in page.read_text()
     code, out, _ = recount(capsys, path, saved)
     assert code == 0 and "8 claimed, 8 counted: good" in out
     code, out, _ = run(capsys, path, "--problem=mis")
@@ -178,29 +180,34 @@ def test_an_interrupted_run_keeps_the_best_so_far(tmp_path, capsys, monkeypatch,
 
     monkeypatch.setattr(solve, "solve", interrupted)
     before = signal.getsignal(sent)
-    files = tmp_path / "a.json", tmp_path / "a.html"
-    code, out, err = run(
-        capsys, path, "--time_limit=60", "--nopresolve", f"--save={files[0]}", f"--report={files[1]}"
-    )
+    files = tmp_path / "a.json", tmp_path / "a.png"
+    code, out, err = run(capsys, path, "--time_limit=60", "--nopresolve", f"--save={files[0]}", f"--plot={files[1]}")
     assert code == 128 + sent, err
     assert signal.getsignal(sent) is before
     assert "best so far 1" in out and "interrupted before its end" in out and "1 of 2 problems" in out
     answers = read_answers(files[0])
     assert answers.interrupted and [one.value for one in answers.answers] == [1]
-    page = files[1].read_text()
-    assert "until the run was interrupted" in page and "1 of 2 problems" in page
+    assert (tmp_path / "a-1.png").exists()
     code, out, _ = recount(capsys, path, files[0])
     assert code == 0 and "1 of 2 problems have an answer" in out and "1 counted: good" in out
 
 
-def test_a_report_is_refused_before_the_run_or_costs_nothing_but_itself(cycle, tmp_path, capsys, monkeypatch):
-    page, saved = tmp_path / "run.html", tmp_path / "a.json"
-    asked = cycle, "--problem=mis", "--steps=100", "--chains=2", f"--report={page}", f"--save={saved}"
+def test_an_answer_that_does_not_hold_is_called_so():
+    problem = sl_discs.mis(nx.cycle_graph(5))
+    result = sl_discs.solve(problem)
+    assert verification(problem, result)[0]
+    good, words = verification(problem, dataclasses.replace(result, values=result.values + 1))
+    assert not good and "recomputed" in words
+
+
+def test_a_figure_is_refused_before_the_run_or_costs_nothing_but_itself(cycle, tmp_path, capsys, monkeypatch):
+    figure, saved = tmp_path / "run.png", tmp_path / "a.json"
+    asked = cycle, "--problem=mis", "--steps=100", "--chains=2", "--nopresolve", f"--plot={figure}", f"--save={saved}"
 
     def fail(*arguments):
         raise OSError("disk full")
 
-    monkeypatch.setattr(solve, "write_report", fail)
+    monkeypatch.setattr(solve.Result, "plot", fail)
     code, out, err = run(capsys, *asked)
     assert code == 0 and "best 2" in out and saved.exists() and "warning: disk full" in err
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
@@ -222,7 +229,7 @@ def test_a_report_is_refused_before_the_run_or_costs_nothing_but_itself(cycle, t
         ("--field=steps=10", "use the flag --steps"),
         ("--format=jpeg", "format"),
         ("--save=folder.json", "a folder stands where this file should go"),
-        ("--report=file/run.html", "a file stands where this folder should go"),
+        ("--plot=file/run.png", "a file stands where this folder should go"),
     ],
 )
 def test_flags_are_checked_before_the_file_is_read(tmp_path, capsys, monkeypatch, flag, message):
@@ -248,7 +255,7 @@ def test_fields_target_and_annealing(cycle, capsys):
         ([], "a graph; choose a problem: mis, maxcut, maxclique, vertex_cover or coloring"),
         (["--problem=qubo"], "needs a quadratic model"),
         (["--problem=mis", "--save=a.txt"], "the name of this file must end in .json"),
-        (["--problem=mis", "--report=a.json"], "the name of this file must end in .html"),
+        (["--problem=mis", "--plot=a.json"], "the name of this file must end in .png"),
         (["--problem=mis", "--field=K"], "expected NAME=VALUE"),
         (["--problem=mis", "--field=K=3"], "K"),
         (["--problem=mis", "--sampler=sl_gwg", "--field=sigma=-1.0"], "error: --field=sigma is -1.0; expected"),

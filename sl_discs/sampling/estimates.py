@@ -1,0 +1,76 @@
+"""Estimates from draws as rows of text, for a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+
+import numpy as np
+
+from sl_discs.sampling.diagnostics import Diagnostic
+from sl_discs.sampling.draws import Estimate, Events, event_name
+from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples
+
+ESTIMATES = "", "mean", "error", "R-hat", "ESS bulk", "ESS tail"
+
+
+def estimates(samples: Samples) -> list[tuple[str, ...]]:
+    """Rows under `ESTIMATES`: means, the variables with the largest R-hat and the least ESS, and log Z."""
+    found = {one.name: one for one in samples.diagnostics}
+    rows: list[tuple[str, ...]] = []
+    for name in (VALUE, MAGNETISATION, OVERLAP):
+        rows.append((name, *_numbers(samples.mean(name)), *_evidence(found.pop(name))))
+    if found:
+        several = samples.num_values is not None
+        known = {event_name(*event, several=several): event for event in _events(samples)}
+        apart = max(found.values(), key=lambda one: -1.0 if math.isnan(one.r_hat) else one.r_hat)
+        least = min(found.values(), key=lambda one: min(one.ess_bulk, one.ess_tail))
+        for one in dict.fromkeys((apart, least)):
+            title = one.name if several else f"{one.name} = 1"
+            rows.append((f"P({title})", *_numbers(samples.marginal(*known[one.name])), *_evidence(one)))
+    if samples.log_z is not None:
+        rows.append(("log Z", *_numbers(samples.log_z), "", "", ""))
+    return rows
+
+
+def marginals(samples: Samples, top: int) -> tuple[list[tuple[str, ...]], str]:
+    """The titles and rows of a table of `top` marginals, those nearest to 1/2 first, and how many of how many."""
+    if samples.num_values is None:
+        titles, what = ("variable", "P(x = 1)", "error"), "variables"
+        found = [(str(label), one) for label, one in samples.marginals.items()]
+    else:
+        titles, what = ("variable and value", "P", "error"), "probabilities"
+        found = [(f"{label} = {value}", samples.marginals[label][value]) for label, value in _events(samples)]
+    found.sort(key=lambda row: abs(row[1].mean - 0.5))
+    rows: list[tuple[str, ...]] = [titles, *((title, *_numbers(one)) for title, one in found[:top])]
+    return rows, "all" if len(found) <= top else f"the {top} of {len(found):,} {what} nearest to 1/2"
+
+
+def _events(samples: Samples) -> list[tuple[Hashable, int]]:
+    """Labels and values whose probabilities determine all marginals."""
+    events = Events.of(samples.counts)
+    return [(samples.labels[place], events.values[k]) for place, k in np.argwhere(events.counted).tolist()]
+
+
+def played(samples: Samples) -> str:
+    """The number of draws, the method, and why it was chosen."""
+    chosen = f" ({samples.chosen})" if samples.chosen else ""
+    how = ", ".join(f"{name} {value}" for name, value in samples.how.items())
+    return f"{len(samples):,} draws by {samples.method}{chosen}: {how}"
+
+
+def _numbers(found: Estimate) -> tuple[str, str]:
+    """A mean to the digit of its error, and the error."""
+    if found.error == 0:
+        return f"{found.mean:.10g}", "exact"
+    if math.isnan(found.error):
+        return f"{found.mean:.10g}", "unknown: all draws agree"
+    if not math.isfinite(found.error):
+        return f"{found.mean:.6g}", "unknown"
+    digits = min(12, max(0, 1 - math.floor(math.log10(found.error))))
+    return f"{found.mean:,.{digits}f}", f"{found.error:,.{digits}f}"
+
+
+def _evidence(found: Diagnostic) -> tuple[str, str, str]:
+    r_hat = "" if math.isnan(found.r_hat) else f"{found.r_hat:.3f}"
+    return r_hat, f"{found.ess_bulk:,.0f}", f"{found.ess_tail:,.0f}"
