@@ -245,7 +245,8 @@ class SLSampler(_Sampler, dimod.Initialized):
         elif boolean("randomize_order", randomize_order):
             raise InputError(f"randomize_order is True; {name} has no order of variables, so leave it out")
         count = steps if num_sweeps is None else whole("num_sweeps", num_sweeps, 1)
-        betas = _betas(bqm, beta_range, num_sweeps, num_sweeps_per_beta, beta_schedule_type, beta_schedule)
+        problem = from_bqm(bqm) if bqm.num_variables else None
+        betas = _betas(problem, beta_range, num_sweeps, num_sweeps_per_beta, beta_schedule_type, beta_schedule)
         if num_reads is not None:
             _check_reads(bqm, num_reads)
         try:
@@ -259,7 +260,7 @@ class SLSampler(_Sampler, dimod.Initialized):
             "states": states,
             "seed": seed,
         }
-        if not bqm.num_variables:
+        if problem is None:
             empty: Any = np.empty((parsed.num_reads, 0), np.int8), []
             info |= {"engine": "none", "steps": 0, "timing": dict.fromkeys(_TIMES, 0)}
             return dimod.SampleSet.from_samples_bqm(empty, bqm, info=info)
@@ -271,7 +272,6 @@ class SLSampler(_Sampler, dimod.Initialized):
         if initial_states is not None:
             order = [parsed.initial_states.variables.index(label) for label in bqm.variables]
             begun = parsed.initial_states.record.sample[:, order]
-        problem = from_bqm(bqm)
         result = solve(
             problem,
             name,
@@ -280,6 +280,7 @@ class SLSampler(_Sampler, dimod.Initialized):
             chains=parsed.num_reads,
             annealing={"t_schedule": _temperatures(problem, betas)},
             initial_states=begun,
+            proofs=False,  # a SampleSet has no bound
             engine=engine,
             seed=seed,
             interrupt=interrupt_function,
@@ -321,7 +322,9 @@ def _sampler(sampler: str, criterion: str | None, engine: str) -> str:
     return choose_sampler(CRITERIA[criterion], engine, {})[0]
 
 
-def _betas(bqm, beta_range, num_sweeps, each: int, kind: str, schedule) -> Float64[np.ndarray, "B"]:
+def _betas(
+    problem: Problem | None, beta_range, num_sweeps, each: int, kind: str, schedule
+) -> Float64[np.ndarray, "B"]:
     """Inverse temperatures, each for `each` sweeps."""
     each = whole("num_sweeps_per_beta", each, 1)
     if kind not in SCHEDULES:
@@ -344,7 +347,7 @@ def _betas(bqm, beta_range, num_sweeps, each: int, kind: str, schedule) -> Float
     if left and num_sweeps is not None:
         raise InputError(f"num_sweeps is {num_sweeps}; expected a multiple of num_sweeps_per_beta = {each}")
     if ends is None:
-        hot, cold = temperature_range(objective_of(from_bqm(bqm))) if bqm.num_variables else (1.0, 1.0)
+        hot, cold = (1.0, 1.0) if problem is None else temperature_range(objective_of(problem))
         ends = np.array([1 / hot, 1 / cold])
     if kind == "geometric" and not (ends > 0).all():
         raise InputError(f"beta_range is {beta_range!r}; a geometric schedule needs numbers above 0")

@@ -9,14 +9,17 @@ Each function takes a networkx graph, with the arguments of networkx's own funct
   that does not depend on the clock.
 - seed: from 0 to 2^64 - 1, where networkx's function has none; equal seeds give equal answers without a time limit.
 
-Bad values of these, and weights that are not finite numbers, raise InputError. Self-loops and parallel edges are
-treated as in networkx: the first count only in a vertex cover, where they force their node, the second count once.
+Bad values of these, and weights that are no numbers, raise InputError; weights beyond double precision are left to
+networkx. Only `max_weight_clique` works on a proof, and warns without one. Self-loops and parallel edges are treated as
+in networkx: the first count only in a vertex cover, where they force their node, the second count once.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
+import math
 import numbers
 import time
 import warnings
@@ -79,7 +82,7 @@ def max_weight_clique(
             raise ValueError(f"the attribute {weight!r} of node {node!r} is {value!r}; expected an integer")
     # Others never help, and networkx leaves them out, too.
     helpful = [node for node, value in weights.items() if value > 0]
-    clique, proved = _best_set("maxclique", G.subgraph(helpful), time_limit, seed, weights)
+    clique, proved = _best_set("maxclique", G.subgraph(helpful), time_limit, seed, weights, True)
     if not proved:
         warnings.warn("the clique is not proved to be the heaviest; a longer time_limit may", RuntimeWarning, 3)
     return list(clique), sum(weights[node] for node in clique)
@@ -164,24 +167,29 @@ def greedy_color(
 
 
 def _best_set(
-    kind: str, G: nx.Graph, time_limit: float | None, seed: int, weights: Mapping[Hashable, Any] | None = None
+    kind: str,
+    G: nx.Graph,
+    time_limit: float | None,
+    seed: int,
+    weights: Mapping[Hashable, Any] | None = None,
+    proofs: bool = False,
 ) -> tuple[set[Hashable], bool]:
-    """The answer to a problem on a graph, whose nodes may have weights, and whether it is proved to be optimal."""
+    """Answers a problem on a graph, whose nodes may have weights, and says whether that is proved to be optimal."""
     if not len(G):
         return set(), True
     import sl_discs
 
     nodes, graph = _read(kind, G, node_weights=None if weights is None else [weights[node] for node in G])
-    return _solved(getattr(sl_discs, kind)(graph), nodes, time_limit, seed)
+    return _solved(getattr(sl_discs, kind)(graph), nodes, time_limit, seed, proofs)
 
 
 def _solved(
-    problem: Problem, nodes: list[Hashable], time_limit: float | None, seed: int
+    problem: Problem, nodes: list[Hashable], time_limit: float | None, seed: int, proofs: bool = False
 ) -> tuple[set[Hashable], bool]:
-    """The nodes of the best answer, and whether it is proved to be optimal."""
+    """Returns the nodes of the best answer, and whether it is proved to be optimal, for which `proofs` asks."""
     import sl_discs
 
-    found = sl_discs.solve(problem, time_limit=_limit(time_limit), seed=seed)
+    found = sl_discs.solve(problem, time_limit=_limit(time_limit), seed=seed, proofs=proofs)
     return set(itertools.compress(nodes, found.states[found.best_chain])), found.optimal
 
 
@@ -216,6 +224,11 @@ def _read(
     if weights is None:
         ends = np.unique(np.sort(ends, axis=1), axis=0)
     values = None if weights is None else [row[2] for row in rows]
+    # Booleans count as numbers in networkx.
+    values, node_weights = (
+        None if given is None else [int(one) if isinstance(one, bool | np.bool_) else one for one in given]
+        for given in (values, node_weights)
+    )
     return nodes, Graph.from_arrays(name, len(nodes), ends, values, node_weights=node_weights)
 
 
@@ -223,11 +236,29 @@ def _read(
 
 
 def can_run(name: str, args: tuple, kwargs: dict) -> bool | str:
-    """Whether a function takes these arguments, or why not."""
-    graph = args[0] if args else kwargs["G"]
+    """Says whether a function takes these arguments, or why not."""
+    given = inspect.signature(globals()[name]).bind(*args, **kwargs)
+    given.apply_defaults()
+    graph, weight = given.arguments["G"], given.arguments.get("weight")
     if name == "greedy_color" and graph.is_directed():
         return "a colouring of a directed graph looks at successors alone; convert it to an undirected graph"
+    if weight is not None:
+        view = graph.edges if name == "one_exchange" else graph.nodes
+        values = (row[-1] for row in view(data=weight, default=1))
+        if any(map(_is_beyond_doubles, values)):
+            return "a weight is infinite, or larger than 2^53 and not exact in double precision"
     return True
+
+
+def _is_beyond_doubles(value: Any) -> bool:
+    """Tells whether a weight is infinite, or a large number that rounding would change."""
+    try:
+        number = float(value)
+    except OverflowError:
+        return True
+    except (TypeError, ValueError):
+        return False  # not a number, which the function says
+    return math.isinf(number) or (abs(number) >= 2**53 and number != value)
 
 
 def convert_from_nx(graph: nx.Graph, *args: Any, **kwargs: Any) -> nx.Graph:
@@ -253,13 +284,13 @@ def get_info() -> dict[str, Any]:
     """What networkx shows in its documentation, and the defaults of `networkx.config.backends.sl_discs`."""
     limit = {"time_limit : float or None, optional (default: None)": "Seconds; None: a fixed number of steps."}
     seed = {"seed : int, optional (default: 0)": "Equal seeds give equal answers without a time limit."}
-    sets = "Reductions, annealing, local search and branch and bound; often proved to be "
+    sets = "Reductions, annealing and, with a time limit, local search."
     functions: dict[Callable, tuple[str, dict[str, str]]] = {
-        maximum_independent_set: (sets + "largest.", limit | seed),
-        max_clique: (sets + "largest.", limit | seed),
-        max_weight_clique: (sets + "heaviest, and otherwise with a warning.", limit | seed),
-        min_weighted_vertex_cover: (sets + "lightest.", limit | seed),
-        one_exchange: ("Annealing of the whole cut, which is often proved to be the heaviest.", limit),
+        maximum_independent_set: (sets, limit | seed),
+        max_clique: (sets, limit | seed),
+        max_weight_clique: (sets + " Branch and bound; warns without a proof.", limit | seed),
+        min_weighted_vertex_cover: (sets, limit | seed),
+        one_exchange: ("Annealing of the whole cut.", limit),
         greedy_color: ("Starts from networkx's answer and needs as many colours or fewer.", limit),
     }
     return {

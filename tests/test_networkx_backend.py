@@ -1,5 +1,6 @@
 """The backend of networkx: its answers obey the laws of networkx's functions, and are best on small graphs."""
 
+import fractions
 import importlib.metadata
 import inspect
 import itertools
@@ -17,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sl_discs
 from sl_discs import InputError, networkx_backend
 
 ROOT = Path(__file__).parents[1]
@@ -163,6 +165,55 @@ def test_what_networkx_refuses_is_refused():
         APPROX.min_weighted_vertex_cover(graph, "text", backend=NAME)
     with pytest.raises(InputError, match="weight of edge"):
         APPROX.one_exchange(nx.Graph([(0, 1, {"weight": np.nan})]), weight="weight", backend=NAME)
+
+
+@pytest.mark.parametrize(
+    "weight",
+    [2**53 + 1, 10**400, -(10**400), 10**5000, float("inf")],
+    ids=["inexact", "large", "negative", "larger", "infinite"],
+)
+def test_weights_beyond_double_precision_are_left_to_networkx(weight):
+    graph = nx.path_graph(4)
+    nx.set_node_attributes(graph, weight, "weight")
+    nx.set_edge_attributes(graph, weight, "weight")
+    calls = {"min_weighted_vertex_cover": {}, "one_exchange": {"seed": 1}}
+    if isinstance(weight, int):
+        calls["max_weight_clique"] = {}
+    for name, arguments in calls.items():
+        with pytest.raises(NotImplementedError, match="for the given arguments"):
+            SERVED[name](graph, weight="weight", backend=NAME, **arguments)
+        with nx.config(backend_priority=[NAME]):
+            found = SERVED[name](graph, weight="weight", **arguments)
+        assert found == SERVED[name](graph, weight="weight", backend="networkx", **arguments)
+    assert len(APPROX.min_weighted_vertex_cover(graph, backend=NAME)) == 2  # which does not look at them
+
+
+@pytest.mark.parametrize("one", [True, np.True_, 2**53, 1.5, np.float32(0.5), fractions.Fraction(1, 4)], ids=repr)
+def test_weights_are_numbers_of_any_type(one):
+    graph = nx.cycle_graph(5)
+    nx.set_node_attributes(graph, one, "weight")
+    nx.set_edge_attributes(graph, one, "weight")
+    assert APPROX.one_exchange(graph, weight="weight", backend=NAME)[0] == 4 * (1 if one == 1 else one)
+    assert len(APPROX.min_weighted_vertex_cover(graph, "weight", backend=NAME)) == 3
+    if isinstance(one, int):
+        assert nx.max_weight_clique(graph, backend=NAME)[1] == 2 * one
+
+
+def test_only_a_heaviest_clique_is_proved(monkeypatch):
+    """No other answer of networkx says whether it is the best."""
+    asked = []
+
+    def solve(problem, **options):
+        asked.append(options["proofs"])
+        return real(problem, **options)
+
+    real = sl_discs.solve
+    monkeypatch.setattr(sl_discs, "solve", solve)
+    graph = nx.gnp_random_graph(40, 0.3, seed=0)
+    for name in "maximum_independent_set", "max_clique", "min_weighted_vertex_cover", "one_exchange":
+        SERVED[name](graph, backend=NAME)
+    nx.max_weight_clique(graph, None, backend=NAME)
+    assert asked == [False] * 4 + [True]
 
 
 def test_colourings_of_directed_graphs_are_left_to_networkx():

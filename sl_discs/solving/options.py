@@ -55,6 +55,7 @@ class Options:
     annealing: Mapping[str, Any]
     initial_states: Any
     presolve: bool
+    proofs: bool
     engine: str
     seed: int
     callback: Callable[[int, float], object] | None
@@ -83,7 +84,9 @@ class Options:
 
     @property
     def bound_seconds(self) -> float:
-        """So many seconds a bound may take: a twentieth of a time limit, and at most two."""
+        """So many seconds a bound may take: a twentieth of a time limit, and at most two; none without proofs."""
+        if not self.proofs:
+            return 0.0
         return _MOST_BOUND_S if self.time_limit is None else min(_BOUND_PART * self.time_limit, _MOST_BOUND_S)
 
     def is_interrupted(self) -> bool:
@@ -160,6 +163,7 @@ def check_options(
     annealing: Any = None,
     initial_states: Any = None,
     presolve: Any = None,
+    proofs: Any = True,
     engine: str = AUTO,
     seed: Any = 0,
     callback: Any = None,
@@ -178,6 +182,7 @@ def check_options(
         real("target", target)
     if presolve is not None:
         boolean("presolve", presolve)
+    boolean("proofs", proofs)
     for name, function in ("callback", callback), ("interrupt", interrupt):
         if function is not None and not callable(function):
             raise InputError(f"{name} is {function!r}; expected a function")
@@ -193,7 +198,7 @@ def check_options(
         time_limit=time_limit, target=target, chains=chains, annealing=given_annealing(annealing),
         initial_states=initial_states,
         presolve=automatic and initial_states is None if presolve is None else presolve,
-        engine=engine, seed=seed, callback=callback, interrupt=interrupt, progress=progress,
+        proofs=proofs, engine=engine, seed=seed, callback=callback, interrupt=interrupt, progress=progress,
     )  # fmt: skip
     options.choose_engine()
     most = steps or MOST_STEPS

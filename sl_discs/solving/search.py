@@ -92,7 +92,7 @@ def annealed(problem: Problem, options: Options) -> Result:
     if not too_large:
         annealers += [Annealer(*rival) for rival in options.rivals(reduced)]
         searches = local_searches(reduced, options)
-    proofs = Proofs(presolved, 0.0 if too_large else options.bound_seconds)
+    proofs = Proofs(presolved, 0.0 if too_large else options.bound_seconds, None if options.proofs else ())
     if not too_large:
         # Without a good answer, provers cannot tell how long they will take.
         short = options.bound_seconds if options.time_limit is not None or not options.presolve else _BEFORE_S

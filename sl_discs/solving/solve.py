@@ -27,6 +27,7 @@ def solve(
     annealing: tuple[float, float] | Mapping[str, Any] | None = None,
     initial_states: Any = None,
     presolve: bool | None = None,
+    proofs: bool = True,
     engine: str = "auto",
     seed: int = 0,
     callback: Callable[[int, float], object] | None = None,
@@ -68,6 +69,8 @@ def solve(
       presolve: whether a problem of up to 2^20 states is enumerated instead, exact reductions remove variables of
         larger ones first (`sl_discs.reductions`), and the run ends as soon as an answer is proved to be optimal;
         None: for the sampler `auto`, without initial states.
+      proofs: whether provers bound the answers beside the search, and end it with a proof where `presolve` is on.
+        False saves their time, and leaves the bound to what is known without any work.
       engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise `reference`.
       seed: at least 0, less than 2^64.
       callback: called between calls to the engine with the steps done and the exact best value so far; a true result
@@ -93,7 +96,8 @@ def solve(
         )
     options = check_options(
         sampler, steps=steps, time_limit=time_limit, target=target, chains=chains, annealing=annealing,
-        initial_states=initial_states, presolve=presolve, engine=engine, seed=seed, callback=callback,
-        interrupt=interrupt, progress=progress, several_values=problem.num_values is not None, **sampler_fields,
+        initial_states=initial_states, presolve=presolve, proofs=proofs, engine=engine, seed=seed,
+        callback=callback, interrupt=interrupt, progress=progress, several_values=problem.num_values is not None,
+        **sampler_fields,
     )  # fmt: skip
     return (penalties_raised if problem.constrained else annealed)(problem, options)

@@ -55,6 +55,23 @@ def test_no_value_of_a_form_passes_its_bound(seed, size, spins, maximise):
     assert no_worse(problem, problem.bound(2.0)) and no_worse(problem, bound_of(problem))
 
 
+def test_without_proofs_no_prover_is_made(monkeypatch):
+    """Chains are the same, and a bound is one that needs no work."""
+    graph = nx.gnp_random_graph(60, 0.3, seed=1)
+    for kind in GRAPH_KINDS:
+        problem, how = getattr(sl_discs, kind)(graph), {"steps": 6_000, "chains": 4, "presolve": False}
+        proved = sl_discs.solve(problem, **how)
+        with monkeypatch.context() as patch:
+            patch.setattr(Proofs, "_take", lambda *arguments: pytest.fail("a prover had a turn"))
+            found = sl_discs.solve(problem, proofs=False, **how)
+            sl_discs.solve(problem, proofs=False, steps=6_000, chains=4)
+        assert (found.states == proved.states).all() and not found.optimal
+        assert found.bound is None or (found.bound - proved.bound) * (1 if problem.maximise else -1) >= 0
+    for proofs in None, "no":
+        with pytest.raises(sl_discs.InputError, match="proofs is"):
+            sl_discs.solve(problem, proofs=proofs)
+
+
 def test_a_tight_bound_ends_the_search():
     """Cliques in a row, of which a set takes one node each; reductions alone would solve it."""
     graph = nx.disjoint_union_all([nx.complete_graph(5)] * 8)
