@@ -93,6 +93,45 @@ def test_names_outside_of_an_encoding_are_escaped(tmp_path):
         assert (tmp_path / "figure.png").exists()
 
 
+_ON_A_SET = "--dataset=mis/er_density/r-0.10", "--sampler=gwg", "--trials=1", "--storage={0}/t", "--output={0}/o"
+_EXPERIMENT = (
+    "--config=configs/experiment/mis/er_density.py", "--model_config=configs/model/mis_config.py", "--samplers=gwg",
+    "--config.experiment.save_root={0}/r", "--config.experiment.num_instances=1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("JAX_PLATFORMS", "cuda", "JAX_PLATFORMS is 'cuda', and JAX finds no such device here"),
+        ("JAX_PLATFORMS", "tpu", "JAX_PLATFORMS is 'tpu', and JAX finds no such device here (Unable to initialize"),
+        ("NUMBA_DISABLE_JIT", "1", "NUMBA_DISABLE_JIT is set"),
+    ],
+)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("solve", "{0}/g.edges", "--problem=maxcut"),
+        ("sample", "{0}/g.edges", "--problem=maxcut", "--temperature=1"),
+        pytest.param(("run", *_EXPERIMENT), marks=pytest.mark.slow),
+        pytest.param(("tune", *_ON_A_SET), marks=pytest.mark.slow),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_machine_that_lacks_what_the_environment_asks_for_is_told_so_in_one_line(
+    tmp_path, variable, value, said, command
+):
+    (tmp_path / "g.edges").write_text("0 1\n1 2\n2 0\n")
+    arguments = [argument.format(tmp_path) for argument in command]
+    done = subprocess.run(
+        [sys.executable, "-m", "sl_discs", *arguments], cwd=ROOT, env=os.environ | {variable: value},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    if variable == "JAX_PLATFORMS" and done.returncode in (0, 1):
+        pytest.skip("this machine has such a device")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and said in done.stderr
+
+
 def test_what_a_terminal_would_obey_is_escaped(tmp_path, capsys):
     """Of names, labels and messages: a file must not clear the screen, or add a line `verified`."""
     path = tmp_path / "a\x1b[2J\nverified.gml"

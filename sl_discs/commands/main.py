@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from sl_discs.command import Command, asks_for_help
+from sl_discs.errors import InputError
 from sl_discs.problem_names import in_words
 from sl_discs.terminal import open_closed_streams, say, tell
 from sl_discs.version import __version__
@@ -54,7 +55,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     for length in (1, 2):
         name = " ".join(arguments[:length])
         if name in COMMANDS:
-            return command_of(name)([name, *arguments[length:]])
+            try:
+                command = command_of(name)
+            except InputError as error:  # of what its modules need
+                tell(f"error: {error}")
+                return 2
+            return command([name, *arguments[length:]])
     before = "".join(f"{word} " for word in arguments[:1] if _names_after(f"{word} "))
     named = arguments[1:] if before else arguments
     if asks_for_help(named[:1]):

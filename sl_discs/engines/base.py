@@ -244,6 +244,7 @@ def exchanges(
 
 def exchange(leaves: Tree, exchanged: Bool[Array, "G B"]) -> Tree:
     """Arrays [G, B, ...] of the chains, in which the entries of exchanging chains are swapped."""
-    origin = jnp.arange(exchanged.shape[1]) + exchanged - jnp.roll(exchanged, 1, axis=1)
+    step = exchanged.astype(jnp.int32)
+    origin = jnp.arange(step.shape[1], dtype=jnp.int32) + step - jnp.roll(step, 1, axis=1)
     take = jax.vmap(lambda leaf, origin: leaf[origin])
     return jax.tree.map(lambda leaf: take(leaf, origin), leaves)

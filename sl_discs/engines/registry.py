@@ -57,8 +57,9 @@ def choose_engine(wanted: str, sampler: Sampler, several_values: bool = False) -
       several_values: whether sites have more than two values.
 
     Raises:
-      InputError: there is no engine of this name, or it cannot run the sampler here.
+      InputError: there is no engine of this name, it cannot run the sampler here, or JAX finds no device.
     """
+    local_devices()  # before anything asks JAX where it runs
     engine, note = get_engine("cpu" if wanted == AUTO else wanted), "auto: the fastest on CPU cores"
     obstacle = engine.obstacle(sampler, several_values)
     if obstacle is not None and wanted == AUTO:
@@ -77,6 +78,19 @@ def choose_engine(wanted: str, sampler: Sampler, several_values: bool = False) -
 
 
 # The cores and devices of this machine.
+
+
+def local_devices() -> list[jax.Device]:
+    """Returns the devices of this process; InputError where JAX lacks those that JAX_PLATFORMS asks for."""
+    try:
+        return jax.local_devices()
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("(set JAX_PLATFORMS")[0].strip()
+        raise InputError(
+            f"JAX_PLATFORMS is {jax.config.jax_platforms!r}, and JAX finds no such device here"
+            f"{f' ({reason})' if reason else ''}; unset it, or set it to cpu"
+        ) from None
+
 
 _lost_threads = False
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 
-import jax
-
-from sl_discs.engines.registry import choose_engine
+from sl_discs.engines.registry import choose_engine, local_devices
 from sl_discs.errors import GIB, USABLE, InputError, check_memory, in_words, usable_memory
 from sl_discs.experiment.batches import Pack, Shape, plan
 from sl_discs.experiment.chains import devices_for
@@ -53,7 +51,7 @@ def memory_of_a_device(memory_gib: float) -> int | None:
     """
     if memory_gib:
         return int(min(memory_gib * GIB, sys.maxsize))  # which may be infinite
-    devices = jax.local_devices()
+    devices = local_devices()
     if devices[0].platform != "cpu":
         limit = (devices[0].memory_stats() or {}).get("bytes_limit")
         return limit and int(limit * USABLE)
@@ -74,7 +72,7 @@ def _largest(dataset: Dataset, penalty: float, methods: list[Method], settings: 
             terms = (kind.terms(graph, penalty) for graph in dataset.graphs)
             plans[key] = plan(terms, settings.instances_per_batch, settings.batch_size, *key)
         # Batches of the engine `cpu` are in one place and may use the memory of all CPU devices.
-        share = len(jax.local_devices()) if engine.on_host else 1
+        share = len(local_devices()) if engine.on_host else 1
         found += [(batch_bytes(pack.shape, num_logged, engine.name) // share, pack) for pack in plans[key]]
     return max(found, key=lambda pair: pair[0])
 

@@ -114,10 +114,11 @@ def observe(
     here = Levels(*(jnp.asarray(leaf)[state.level] for leaf in levels))
     left = here.last - state.step
     counts = (left >= 0) & (left < here.collected)
-    mean = state.mean + jnp.where(counts, spins / here.collected.astype(jnp.float32), 0.0)
+    mean = state.mean + jnp.where(counts, spins.astype(jnp.float32) / here.collected.astype(jnp.float32), 0.0)
     ends = left == 0
     y, mean = cond_for_batch(ends, _next_level, (state.y, mean), key, here.drift, here.noise)
-    return LocalizedState(base, jnp.minimum(state.level + ends, len(levels.last) - 1), state.step + 1, y, mean)
+    level = jnp.minimum(state.level + ends.astype(jnp.int32), len(levels.last) - 1)
+    return LocalizedState(base, level, state.step + 1, y, mean)
 
 
 def _next_level(observation, key: Key, drift, noise):

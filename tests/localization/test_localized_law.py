@@ -15,11 +15,15 @@ from localized import BASES, FINE, check_localized, check_localized_law, exact_l
 from scipy import stats
 from several_values import potts_case
 
+from sl_discs.engines.base import exchange
 from sl_discs.engines.cpu.engine import Cpu
 from sl_discs.engines.registry import get_engine
+from sl_discs.keys import StepKeys
+from sl_discs.localization.algorithm import Localized, init_localized
 from sl_discs.localization.schedule import Localization, parse_alpha
 from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.models.terms import Coefficients
+from sl_discs.samplers.base import Chain
 from sl_discs.samplers.single_site import Gibbs
 from sl_discs.testing import ConformanceError, enumerate_law, standard_cases, total_variation
 
@@ -45,6 +49,22 @@ def law_of(case):
 )
 def test_exact_posterior_mean_gives_the_law(plan):
     assert total_variation(exact_localization(MIS, plan, 30_000), law_of(MIS)) < 0.03
+
+
+@pytest.mark.parametrize("name", ["gibbs", "metropolis", "exchange", "gwg", "path_auxiliary", "dmala", "dlmc"])
+def test_types_are_promoted_explicitly(name):
+    """As a user's jax_numpy_dtype_promotion=strict asks of every library."""
+    arrays = FINE.levels(200), jnp.zeros(2, jnp.uint32), MIS.target.params, MIS.target.mask, MIS.start
+    sampler, size = BASES[name], MIS.model.num_sites
+
+    def step(levels, key, params, mask, start):
+        state = init_localized(key, sampler.init_state(size), MIS.model.sites.shape(size), jnp.float32(1))
+        target = MIS.model.target(params, mask)
+        return Localized(sampler, levels).kernel(StepKeys(key, key), target, Chain(start, target.init(start), state))
+
+    with jax.numpy_dtype_promotion("strict"):
+        jax.eval_shape(step, *arrays)
+        jax.eval_shape(exchange, jnp.zeros((2, 3)), jnp.zeros((2, 3), bool))
 
 
 def test_exact_posterior_mean_gives_the_law_of_several_values():

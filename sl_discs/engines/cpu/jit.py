@@ -25,6 +25,10 @@ from numba.extending import intrinsic, overload
 
 from sl_discs.cache import Cache
 from sl_discs.engines.compiled import Stopwatch
+from sl_discs.errors import InputError
+
+if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
+    raise InputError("NUMBA_DISABLE_JIT is set, and without a compiler there are no chains on CPUs; unset it")
 
 # Compilation of functions that only compiled loops call: it stops at LLVM's intermediate code.
 #
