@@ -2,6 +2,8 @@
 
 import ast
 import graphlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -175,3 +177,16 @@ def test_roads_stay_short(graph, first):
 
 def test_a_road_counts_what_is_imported_on_the_way():
     assert road({"a": {"b"}, "b": {"c", "a"}, "c": set(), "d": {"a"}}, "a") == {"a", "b", "c"}
+
+
+def test_a_problem_from_a_dict_loads_no_reader_of_files():
+    code = """
+import sys, pathlib, sl_discs
+sl_discs.qubo({(0, 1): 1.0})
+loaded = [module for name, module in sys.modules.items() if name.partition(".")[0] == "sl_discs"]
+lines = sum(len(pathlib.Path(module.__file__).read_text().splitlines()) for module in loaded)
+assert not any(module.__name__.endswith(("_files", "formats", "archive", "dataset")) for module in loaded)
+assert len(loaded) < 20 and lines < 4_000, (len(loaded), lines)
+assert not {"jax", "networkx", "scipy.io"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

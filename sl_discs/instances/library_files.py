@@ -214,8 +214,8 @@ def read_coo(source: Source) -> Labelled:
         from dimod.serialization import coo
     except ImportError:
         raise InputError(
-            f"{source.path}: a list of coefficients (coo), which dimod reads; install the extra with: "
-            "pip install 'sl_discs[dimod]'"
+            f"{source.path}: a list of coefficients (coo), which dimod reads, the extra `dimod`; install it with: "
+            "pip install dimod"
         ) from None
     for lines, numbers in Lines(source, (b"#",)).blocks():
         for line, number in zip(lines, numbers, strict=True):
@@ -225,7 +225,8 @@ def read_coo(source: Source) -> Labelled:
                     "exponent; correct the line"
                 )
     text = _text(source)
-    default = "SPIN" if FORM_PROBLEMS.get(source.problem or "", False) else "BINARY"
+    default: Any = "SPIN" if FORM_PROBLEMS.get(source.problem or "", False) else "BINARY"
+    model: Any
     try:
         model = coo.loads(text.decode("utf-8", "replace"), vartype=None if VARTYPE.search(text) else default)
     except _PARSING as error:

@@ -105,8 +105,10 @@ class Proofs:
     def closed(self) -> bool:
         """Whether the best answer known is proved to be that; its value is compared with the bound exactly."""
         if self._closed is None:
-            self._closed = self.bound is not None and self._known is not None
-            self._closed = self._closed and self._presolved.original.reaches(self.bound, self._known.states[0])
+            known, bound = self._known, self.bound
+            self._closed = bool(
+                known is not None and bound is not None and self._presolved.original.reaches(bound, known.states[0])
+            )
         return self._closed
 
     def know(self, found: Evaluated) -> bool:
@@ -150,6 +152,7 @@ class Proofs:
 
     def _compare(self, states: Int8[np.ndarray, "K N"]) -> None:
         if len(states) and self.know(self._presolved.original.evaluate(states)):
+            assert self._known is not None
             self.states = self._known.states
 
     def _take_bound(self, found: Fraction | float, by: str) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import math
 import pkgutil
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ class Presolved:
             states = self.problem.evaluate(states).states
         return self._lift(states)
 
-    def lifted_bound(self, bound: float) -> float:
+    def lifted_bound(self, bound: Fraction | float) -> Fraction | float:
         """A bound on the answers to the original problem from one on those of the reduced problem, in their sense."""
         problem = self.original
         if self.problem is not problem:

@@ -299,7 +299,7 @@ def test_graphs_of_pace(folder):
 
 def test_a_list_of_coefficients_needs_dimod(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "dimod.serialization", None)
-    with pytest.raises(InputError, match=r"instance: .* install the extra with: pip install 'sl_discs\[dimod\]'"):
+    with pytest.raises(InputError, match=r"instance: .* the extra `dimod`; install it with: pip install dimod"):
         read(folder, b"# vartype=SPIN\n0 1 2\n")
 
 
