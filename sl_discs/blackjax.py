@@ -5,7 +5,7 @@
     state, info = algorithm.step(rng_key, state)
 
 There is a function for each registered base sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`,
-`exchange`, `bipartite_gibbs` and those of your own. `algorithm(name, ...)` also takes names that are not Python's.
+`exchange`, `dlmc` and those of your own. `algorithm(name, ...)` also takes names that are not Python's.
 `localized` wraps a base sampler in Algorithm 1.
 """
 

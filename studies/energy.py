@@ -32,12 +32,14 @@ from sl_discs.experiment.record import half_width
 from sl_discs.files import check_writable, finished, write_text
 from sl_discs.localization.algorithm import Localized, init_localized
 from sl_discs.localization.method import Method, build_method
+from sl_discs.localization.schedule import Localization
 from sl_discs.models import functions
 from sl_discs.models.base import Params
 from sl_discs.models.functions import DifferentiableModel
+from sl_discs.models.sites import apply_flips
 from sl_discs.problems.density import from_log_density
 from sl_discs.reproduction.report import table
-from sl_discs.samplers.base import Chain
+from sl_discs.samplers.base import Chain, Counters, Info, Sampler
 from sl_discs.sampling.sample import sample
 from truths import digit_images
 
@@ -49,6 +51,29 @@ _TEST = 297
 _BATCH = 64
 
 
+@dataclasses.dataclass(frozen=True)
+class LayerGibbs(Sampler):
+    """Draws every pixel from its conditional distribution, and then every hidden unit.
+
+    This is exact, as no two units of a layer are coupled.
+    """
+
+    num_chains: int = 1
+
+    def init_state(self, num_sites):
+        return Counters.zero()
+
+    def kernel(self, key, target, chain):
+        x, field, state = chain
+        pixels = jnp.arange(x.shape[0]) < PIXELS
+        for number, layer in enumerate((pixels, ~pixels)):
+            chances = jax.nn.sigmoid(target.gains(x, field))
+            flips = layer & target.mask & (keys.uniforms(keys.fold(key, number), x.shape) < chances)
+            y = apply_flips(x, flips)
+            x, field = y, target.update(x, field, y)
+        return Chain(x, field, state.next(4)), Info(jnp.float32(1), jnp.sum(x != chain.x, dtype=jnp.float32))
+
+
 class Energy(NamedTuple):
     """A family of log-densities on images of 64 pixels."""
 
@@ -57,20 +82,20 @@ class Energy(NamedTuple):
     chain_density: Callable[..., Any]  # of (params, x [num_sites]), whose first 64 sites are v: what chains draw from
     num_sites: int  # of a chain
     init: Callable[[Any, Any], Params]  # parameters from a key and the mean of the data
-    sampler: dict[str, Any]  # fields of the base sampler's config
+    base: Method  # the base sampler
     steps: int  # of a chain in an update
     levels: int  # K of the localized variant
     rate: float  # of learning, at the beginning; it falls linearly to 0
 
 
 def boltzmann_machine(hidden: int) -> Energy:
-    """Chains of visible and hidden units, by bipartite_gibbs."""
+    """Chains of visible and hidden units, by `LayerGibbs`."""
 
     def init(key, mean):
         weights = 0.01 * jax.random.normal(key, (PIXELS, hidden))
         return functions.RBMParams(weights, jnp.log(mean / (1 - mean)), jnp.zeros(hidden))
 
-    sampler = {"name": "bipartite_gibbs", "split": PIXELS}
+    sampler = Method("layer_gibbs", LayerGibbs(), None)
     densities = functions.log_density, functions.joint_log_density
     return Energy("RBM", *densities, PIXELS + hidden, init, sampler, steps=10, levels=5, rate=1e-2)
 
@@ -105,7 +130,7 @@ def convolutional(channels: int) -> Energy:
         params["params"]["bias"] = jnp.log(mean / (1 - mean)).reshape(SIDE, SIDE)
         return params
 
-    sampler = {"name": "path_auxiliary"}
+    sampler = build_method({"name": "path_auxiliary"}, _BATCH)
     return Energy("convolutional", log_density, log_density, PIXELS, init, sampler, steps=20, levels=5, rate=2e-3)
 
 
@@ -118,10 +143,10 @@ def digits() -> tuple[Int8[np.ndarray, "S 64"], Int8[np.ndarray, "T 64"]]:
 
 def method_of(energy: Energy, localized: bool) -> Method:
     """The base sampler of an energy, or its localized variant."""
-    fields = dict(energy.sampler)
-    if localized:
-        fields |= {"name": f"sl_{fields['name']}", "K": energy.levels, "n_min": 2, "sigma": 2.0, "eps": 1e-3}
-    return build_method(fields, _BATCH)
+    if not localized:
+        return energy.base
+    levels = Localization(K=energy.levels, n_min=2, sigma=2.0, eps=1e-3)
+    return Method(f"sl_{energy.base.name}", energy.base.sampler, levels)
 
 
 class Trained(NamedTuple):
@@ -242,7 +267,7 @@ def run(folder: Path, size: Size = FULL) -> list[Arm]:
 
 
 def _arm(folder: Path, energy: Energy, updates: int, localized: bool, seed: int, size: Size) -> Arm:
-    method = ("sl_" if localized else "") + energy.sampler["name"]
+    method = method_of(energy, localized).name
     identity = {
         "kind": "energy", "energy": energy.name, "method": method, "updates": updates, "seed": seed,
         "hidden": size.hidden, "channels": size.channels, "populations": size.populations,

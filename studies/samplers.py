@@ -3,10 +3,8 @@
     python studies/samplers.py [--output=results/samplers] [--samplers=metropolis,gwg] [--cases=mis-er-0.05]
 
 The temperatures of each sampler are chosen on other graphs of the same family; its other settings are the defaults.
-acs, block_gibbs and pdhams are only played on the lattice, since their steps are too expensive on dense graphs.
-Finished cells are kept in OUTPUT/cells, so that a stopped command continues where it left off. All cells take about
-three hours of one core, most of them for samplers of the reference engine on the lattice. Times are CPU times of the
-whole process without compilation.
+Finished cells are kept in OUTPUT/cells, so that a stopped command continues where it left off. Times are CPU times of
+the whole process without compilation.
 """
 
 from __future__ import annotations
@@ -43,9 +41,6 @@ from sampling import play
 _GRID = ((0.2, 0.05), (0.2, 0.1), (0.4, 0.05), (0.4, 0.15), (1.0, 0.05), (1.0, 0.2))
 UNITS = {"mis": 1.0, "maxcut": 2.0}
 _SIDE, _TEMPERATURE = 32, 2.6
-# Too expensive on dense graphs: a step of these makes passes over all couplings, or (acs) flips many sites one
-# after the other.
-ONLY_ON_LATTICE = ("acs", "block_gibbs", "pdhams")
 LATTICE = f"Ising {_SIDE} x {_SIDE}"
 _BUDGETS = ("steps", "seconds")
 # The fewest steps of a chain, however slow they are.
@@ -83,7 +78,7 @@ def run(folder: Path, samplers: Sequence[str], size: Size = FULL) -> str:
     cells: dict[str, dict[str, Cell]] = {}
     for name in size.cases:
         cells[name] = {}
-        for sampler in (one for one in samplers if one not in ONLY_ON_LATTICE):
+        for sampler in samplers:
             cells[name][sampler] = cell = _cell(folder / "cells", CASES[name], sampler, size)
             means = ", ".join(f"{np.mean(cell.best[budget]):.2f} at equal {budget}" for budget in _BUDGETS)
             say(f"{name}, {sampler}: {means}")
@@ -200,13 +195,13 @@ def _interval(values: np.ndarray) -> str:
 
 FLAGS, define = own_flags()
 define.string("output", "results/samplers", "Folder of the page and the cells.")
-define.list("samplers", None, "Samplers; default: all base samplers but bipartite_gibbs, which graphs do not suit.")
+define.list("samplers", None, "Samplers; default: all base samplers.")
 define.list("cases", list(FULL.cases), "Families of graphs.")
 
 
 def _main(_) -> int:
     every = known_samplers()
-    chosen = FLAGS.samplers or [name for name in every if not is_localized(name) and name != "bipartite_gibbs"]
+    chosen = FLAGS.samplers or [name for name in every if not is_localized(name)]
     check_choice("samplers", chosen, every)
     check_choice("cases", FLAGS.cases, [name for name in CASES if CASES[name].problem in UNITS])
     folder = check_writable(FLAGS.output)

@@ -19,9 +19,8 @@ from sl_discs.models.base import Target, TargetModel
 from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.models.terms import Coefficients
 from sl_discs.samplers.base import Sampler
-from sl_discs.samplers.block import BipartiteGibbs, BlockGibbs
 from sl_discs.samplers.exchange import Exchange
-from sl_discs.samplers.langevin import ACS, DLMC, DMALA, RLSA
+from sl_discs.samplers.langevin import DLMC, DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis
 from sl_discs.testing.cases import Case, enumerate_law, states_of
@@ -32,14 +31,10 @@ BASES = {
     "gibbs": Gibbs(),
     "metropolis": Metropolis(),
     "exchange": Exchange(),
-    "bipartite_gibbs": BipartiteGibbs(),
-    "block_gibbs": BlockGibbs(),
     "gwg": GWG(),
     "path_auxiliary": PathAuxiliary(adaptive=True, adapt_until=100),
     "dmala": DMALA(expected_flips=1.5),
     "dlmc": DLMC(expected_flips=1.5),
-    "acs": ACS(),
-    "rlsa": RLSA(num_flips=2),
 }
 FINE = Localization(K=128, sigma=1.0, grid="log_snr", eps=1e-2, eps_end=1e-2, budget="identical", mc_ratio=0.75)
 _SHORT = dataclasses.replace(FINE, K=32, sigma=2.0)

@@ -24,10 +24,8 @@ from sl_discs.localization.schedule import Levels
 from sl_discs.models.base import Model, Params
 from sl_discs.models.quadratic import QuadraticModel, QuadraticParams, dense_coupling, field_dtype, sparse_coupling
 from sl_discs.samplers.base import Chain, Sampler
-from sl_discs.samplers.block import BlockGibbs
 from sl_discs.samplers.exchange import Exchange
-from sl_discs.samplers.hams import DHAMS, PDHAMS
-from sl_discs.samplers.langevin import ACS, DLMC, DMALA, RLSA
+from sl_discs.samplers.langevin import DLMC, DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis
 from sl_discs.testing.cases import all_states, state_index, states_of
@@ -287,8 +285,6 @@ SAMPLERS = {
     "gibbs, sequential": Gibbs(scan="sequential"),
     "metropolis, sequential": Metropolis(scan="sequential"),
     "exchange": Exchange(),
-    "block_gibbs": BlockGibbs(),
-    "block_gibbs, 1 round": BlockGibbs(rounds=1),
     "gwg": GWG(**_ADAPTING),
     "gwg, 2 flips": GWG(num_flips=2),
     "path_auxiliary": PathAuxiliary(**_ADAPTING),
@@ -301,11 +297,6 @@ SAMPLERS = {
     "dlmc": DLMC(**_ADAPTING),
     "dlmc, euler": DLMC(expected_flips=1.7, solver="euler_forward"),
     "dlmc, fixed": DLMC(scaling="fixed", step_size=1.0),
-    "acs": ACS(cycle=3),
-    "rlsa": RLSA(num_flips=2),
-    "rlsa, unadjusted": RLSA(num_flips=1, adjusted=False),
-    "dhams": DHAMS(step_size=0.7, correction=0.3, persistence=0.0, adaptive=False),
-    "pdhams": PDHAMS(persistence=0.0),
 }
 
 

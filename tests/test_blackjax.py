@@ -26,7 +26,7 @@ from blackjax.util import run_inference_algorithm
 import sl_discs.blackjax as sl_blackjax
 
 FALSE_ALARM = 1e-6
-NAMES = ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis", "exchange", "bipartite_gibbs"]
+NAMES = ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis", "exchange"]
 # Not multilinear, so that flip gains are only estimates.
 WEIGHTS = np.array([[0.4, 1.1, -0.7, 0.2], [0, -0.3, 0.9, 1.2], [0, 0, 0.5, -1.4], [0, 0, 0, 0.1]], np.float32)
 SHAPE = (2, 2)

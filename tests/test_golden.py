@@ -36,7 +36,7 @@ FEW = ("gibbs", "metropolis", "path_auxiliary", "dmala")
 
 
 def problem():
-    """A bipartite graph of 16 nodes, so that every sampler plays it."""
+    """A lattice of 16 nodes."""
     return sl_discs.mis(nx.convert_node_labels_to_integers(nx.grid_2d_graph(4, 4)), penalty=1.5)
 
 

@@ -15,8 +15,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int8, Num
 
 from sl_discs.batching import AnyArray
-from sl_discs.errors import InputError
-from sl_discs.keys import Key
 from sl_discs.models.sites import Sites, TwoValues
 
 Params = Any
@@ -64,15 +62,6 @@ class Model(abc.ABC):
     def coupled(self, params: Params, site: Int[Array, ""]) -> Bool[Array, "N"]:
         """The other sites whose gains may depend on this one, which may then depend on theirs; all, unless known."""
         return jnp.arange(self.num_sites) != site
-
-    def largest_neighbour(self, params: Params, values: Float[Array, "N"]) -> Float[Array, "N"]:
-        """The largest of the non-negative values at the sites coupled to each site; 0 if there are none."""
-        is_top = jnp.arange(self.num_sites) == jnp.argmax(values)
-        return jnp.where(is_top, jnp.max(jnp.where(is_top, 0.0, values)), jnp.max(values))
-
-    def draw_coupled(self, params: Params, key: Key) -> tuple[Float[Array, "N"], Float[Array, "N"]]:
-        """A draw of N(0, J + D) with the couplings J, and the diagonal D_ii = sum_j |J_ij|; quadratic models only."""
-        raise InputError("pdhams needs a quadratic model, whose couplings are known; use dhams")
 
     def target(self, params: Params, mask: Bool[AnyArray, "N"]) -> Target:
         """The distribution exp(f) over the sites of the mask."""
@@ -146,15 +135,6 @@ class Target:
     def coupled(self, site: Int[Array, ""]) -> Bool[Array, "N"]:
         """As `Model.coupled`."""
         return self.model.coupled(self.params, site)
-
-    def largest_neighbour(self, values: Float[Array, "N"]) -> Float[Array, "N"]:
-        """As `Model.largest_neighbour`."""
-        return self.model.largest_neighbour(self.params, values)
-
-    def draw_coupled(self, key: Key) -> tuple[Float[Array, "N"], Float[Array, "N"]]:
-        """As `Model.draw_coupled`, at the temperature."""
-        drawn, variances = self.model.draw_coupled(self.params, key)
-        return drawn / jnp.sqrt(self.temperature), variances / self.temperature
 
 
 class TargetModel:

@@ -248,7 +248,7 @@ def log_density(params: RBMParams, v: Float[AnyArray, "V"]) -> Float[Array, ""]:
 
 
 def joint_log_density(params: RBMParams, x: Float[AnyArray, "N"]) -> Float[Array, ""]:
-    """log p(v, h) up to the same constant, with x = (v, h), N = V + H: for `bipartite_gibbs` with split = V."""
+    """log p(v, h) up to the same constant, with x = (v, h), N = V + H."""
     v, h = jnp.split(x, [params.weights.shape[0]])
     return v @ jnp.asarray(params.weights) @ h + params.visible @ v + params.hidden @ h
 

@@ -12,7 +12,6 @@ from jaxtyping import Array, Bool, Float, Float64, Int, Int8, Num
 
 from sl_discs import keys
 from sl_discs.batching import AnyArray, batch_max
-from sl_discs.keys import Key
 from sl_discs.models.base import Model
 from sl_discs.models.functions import DifferentiableModel
 from sl_discs.models.terms import Coefficients
@@ -69,15 +68,6 @@ class Dense(NamedTuple):
         row = self.rows[jnp.minimum(site, self.rows.shape[0] - 1)]
         return field + delta.astype(field.dtype) * row.astype(field.dtype)
 
-    def largest_neighbour(self, values: Float[Array, "N"]) -> Float[Array, "N"]:
-        """The largest of the non-negative values at the neighbours of each site; 0 if there are none."""
-        return jnp.max(jnp.where(self.rows != 0, values, 0.0), axis=1)
-
-    def draw(self, key: Key, sign: Float[Array, ""]) -> tuple[Float[Array, "N"], Float[Array, "N"]]:
-        """A draw of N(0, sign K + D), and the diagonal D_ii = sum_j |K_ij|."""
-        sites = jnp.arange(self.rows.shape[0])
-        return _draw(key, sites[:, None], sites[None], sign * self.rows.astype(jnp.float32))
-
 
 class Sparse(NamedTuple):
     """K as lists: the neighbours of each site [N, D], padded with N, and their couplings."""
@@ -105,23 +95,6 @@ class Sparse(NamedTuple):
         return field.at[self.neighbours[site]].add(
             delta.astype(field.dtype) * self.weights[site].astype(field.dtype), mode="drop", unique_indices=False
         )
-
-    def largest_neighbour(self, values: Float[Array, "N"]) -> Float[Array, "N"]:
-        return jnp.max(jnp.where(self.weights != 0, jnp.append(values, 0.0)[self.neighbours], 0.0), axis=1)
-
-    def draw(self, key: Key, sign: Float[Array, ""]) -> tuple[Float[Array, "N"], Float[Array, "N"]]:
-        sites = jnp.arange(self.neighbours.shape[0])
-        return _draw(key, sites[:, None], jnp.asarray(self.neighbours), sign * self.weights.astype(jnp.float32))
-
-
-def _draw(key: Key, sites: Int[Array, "N 1"], others: Int[Array, "#N D"], weights: Float[Array, "N D"]):
-    """Adds the normal numbers of the pairs; both sites of a pair compute its number from their own numbers."""
-    first = sites < others
-    low, high = jnp.where(first, sites, others), jnp.where(first, others, sites)
-    normal, _ = keys.words_to_normals(*keys.threefry(key, low.astype(jnp.uint32), high.astype(jnp.uint32)))
-    signs = jnp.where(first, 1.0, jnp.sign(weights))
-    size = jnp.abs(weights)
-    return jnp.sum(signs * jnp.sqrt(size) * normal, axis=1), jnp.sum(size, axis=1)
 
 
 Coupling = Dense | Sparse
@@ -250,15 +223,6 @@ class QuadraticModel(Model):
 
     def coupled(self, params, site):
         return params.coupling.add_row(jnp.zeros(self.num_sites), site, jnp.float32(1)) != 0
-
-    def largest_neighbour(self, params, values):
-        return params.coupling.largest_neighbour(values)
-
-    def draw_coupled(self, params, key):
-        """The sum over all pairs of sqrt(|J_ij|) (e_i + sign(J_ij) e_j) times a normal number, e_i unit vectors."""
-        drawn, variances = params.coupling.draw(key, jnp.sign(params.scale))
-        strength = jnp.abs(params.scale)
-        return jnp.sqrt(strength) * drawn, strength * variances
 
 
 def add_rows(

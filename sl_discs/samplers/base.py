@@ -96,10 +96,9 @@ class Sampler(abc.ABC):
         return keys.fold(root, number)
 
     def make_init_state(self, rng: PRNGKeyArray, num_sites: int = 1) -> SamplerState:
-        """States of `num_chains` chains (DISCS's name; they are not random).
+        """Returns the states of `num_chains` chains (DISCS's name; they are not random).
 
-        DISCS does not give the number of sites, which only samplers with a momentum need: elsewhere it limits an
-        adaptive radius, which every step clips to its own N.
+        DISCS does not give the number of sites, which none of this project's samplers needs.
         """
         del rng
         state = self.init_state(num_sites)

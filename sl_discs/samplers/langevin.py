@@ -1,4 +1,4 @@
-"""Samplers that flip every site independently: discrete Langevin proposals (`dmala`), `dlmc`, `acs` and `rlsa`.
+"""Samplers that flip every site independently: discrete Langevin proposals (`dmala`), and `dlmc`.
 
 Discrete Langevin proposals (Zhang, Liu and Liu 2022): site i flips with probability sigmoid(a_i), a_i =
 log_tau + g_i with the balanced gain g_i. Two step sizes exist:
@@ -13,9 +13,8 @@ changes with probability sigmoid(a_i), where exp(g_i) is the sum of exp(g_iv), t
 
 from __future__ import annotations
 
-import abc
 import dataclasses
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,11 +22,10 @@ from jaxtyping import Array, Bool, Float, Int
 
 from sl_discs import keys
 from sl_discs.batching import chain_max, chain_mean
-from sl_discs.errors import InputError, whole
+from sl_discs.errors import InputError
 from sl_discs.samplers.base import (
     BALANCING,
     Chain,
-    Counters,
     Info,
     Sampler,
     accept_or_keep,
@@ -36,9 +34,6 @@ from sl_discs.samplers.base import (
     check_balancing,
 )
 from sl_discs.samplers.draws import LOWEST_LOGIT, floored_logits
-
-# Samplers that flip each site independently, with a probability given by all gains: the common part of the Langevin
-# samplers and of block_gibbs.
 
 
 def log_probability(logits: Float[Array, "N"], flips: Bool[Array, "N"]) -> Float[Array, ""]:
@@ -49,52 +44,6 @@ def log_probability(logits: Float[Array, "N"], flips: Bool[Array, "N"]) -> Float
 def bounded(logits: Float[Array, "N"], mask: Bool[Array, "N"]) -> Float[Array, "N"]:
     """Logits between -80 and 80, whose probabilities are normal numbers in float32; -inf outside the mask."""
     return jnp.where(mask, jnp.clip(logits, LOWEST_LOGIT, -LOWEST_LOGIT), -jnp.inf)
-
-
-class IndependentFlips(Sampler):
-    """Flips site i with probability sigmoid(logit_i), for all sites at once; a subclass gives the logits."""
-
-    @property
-    def adjusted(self) -> bool:
-        """Whether the Metropolis-Hastings test is applied, without which most of these samplers are not exact."""
-        return True
-
-    def balanced(self, gains: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
-        """Log-weights of the alternatives: the gains, unless a subclass balances them."""
-        return gains
-
-    @abc.abstractmethod
-    def logits(self, balanced: Float[Array, "N"], state: Any, mask: Bool[Array, "N"]) -> Float[Array, "N"]:
-        """The logits of the sites, given the log of the total weight of their alternatives; -inf outside the mask."""
-
-    def init_state(self, num_sites):
-        return Counters.zero()
-
-    def next_state(self, state: Any, acceptance: Float[Array, ""], mask: Bool[Array, "N"]) -> Any:
-        """The sampler's state after a step."""
-        return state.next(self.calls_a_step)
-
-    def kernel(self, key, target, chain):
-        """Flips each site independently, and applies the Metropolis-Hastings test with the reverse flips from y."""
-        (x, field, state), sites, mask = chain, target.sites, target.mask
-        weights = self.balanced(target.gains(x, field))
-        logits = self.logits(sites.total(x, weights), state, mask)
-        flips = keys.uniforms(keys.fold(key, 0), x.shape) < jax.nn.sigmoid(logits)
-        y = sites.choose(keys.fold(key, 2), x, weights, flips)
-        field_y = target.update(x, field, y)
-        if self.adjusted:
-            weights_y = self.balanced(target.gains(y, field_y))
-            logits_y = self.logits(sites.total(y, weights_y), state, mask)
-            log_back = log_probability(logits_y, flips) + sites.log_chance(y, x, weights_y)
-            log_there = log_probability(logits, flips) + sites.log_chance(x, y, weights)
-            log_ratio = target.change(x, field, y, field_y) + log_back - log_there
-            acceptance = jnp.exp(jnp.minimum(log_ratio, 0.0))
-        else:
-            acceptance = jnp.float32(1)
-        accepted = keys.uniforms(keys.fold(key, 1)) < acceptance
-        x, field = accept_or_keep(accepted, (y, field_y), (x, field))
-        hops = jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0)
-        return Chain(x, field, self.next_state(state, acceptance, mask)), Info(acceptance, hops)
 
 
 class DMALAState(NamedTuple):
@@ -112,7 +61,7 @@ def _log_chain_mean(value: Float[Array, ""]) -> Float[Array, ""]:
 
 
 @dataclasses.dataclass(frozen=True)
-class DMALA(IndependentFlips):
+class DMALA(Sampler):
     """Discrete Metropolis-adjusted Langevin; `adjusted=False` is DULA.
 
     Attributes:
@@ -164,17 +113,12 @@ class DMALA(IndependentFlips):
     def init_state(self, num_sites):
         return DMALAState(jnp.int32(0), jnp.int32(0), jnp.float32(self.expected_flips))
 
-    def balanced(self, gains):
+    def balanced(self, gains: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
+        """Log-weights of the alternatives."""
         return BALANCING[self.balancing_fn_type](gains)
 
-    def next_state(self, state, acceptance, mask):
-        return DMALAState(
-            state.steps + 1,
-            state.num_ll_calls + self.calls_a_step,
-            self._next_expected_flips(state, acceptance, mask),
-        )
-
-    def logits(self, balanced, state, mask):
+    def logits(self, balanced: Float[Array, "N"], state: DMALAState, mask: Bool[Array, "N"]) -> Float[Array, "N"]:
+        """The logits of the sites, given the log of the total weight of their alternatives; -inf outside the mask."""
         if self.scaling == "fixed":
             return bounded(balanced - 1 / (2 * self.step_size), mask)
         shape = floored_logits(balanced, mask)
@@ -183,6 +127,32 @@ class DMALA(IndependentFlips):
             top = jnp.max(jnp.where(mask, balanced, -jnp.inf))
             log_sum = _log_chain_mean(top + log_sum) - top
         return shape + (jnp.log(state.expected_flips) - log_sum)
+
+    def kernel(self, key, target, chain):
+        """Flips each site independently, and applies the Metropolis-Hastings test with the reverse flips from y."""
+        (x, field, state), sites, mask = chain, target.sites, target.mask
+        weights = self.balanced(target.gains(x, field))
+        logits = self.logits(sites.total(x, weights), state, mask)
+        flips = keys.uniforms(keys.fold(key, 0), x.shape) < jax.nn.sigmoid(logits)
+        y = sites.choose(keys.fold(key, 2), x, weights, flips)
+        field_y = target.update(x, field, y)
+        if self.adjusted:
+            weights_y = self.balanced(target.gains(y, field_y))
+            logits_y = self.logits(sites.total(y, weights_y), state, mask)
+            log_back = log_probability(logits_y, flips) + sites.log_chance(y, x, weights_y)
+            log_there = log_probability(logits, flips) + sites.log_chance(x, y, weights)
+            log_ratio = target.change(x, field, y, field_y) + log_back - log_there
+            acceptance = jnp.exp(jnp.minimum(log_ratio, 0.0))
+        else:
+            acceptance = jnp.float32(1)
+        accepted = keys.uniforms(keys.fold(key, 1)) < acceptance
+        x, field = accept_or_keep(accepted, (y, field_y), (x, field))
+        state = DMALAState(
+            state.steps + 1,
+            state.num_ll_calls + self.calls_a_step,
+            self._next_expected_flips(state, acceptance, mask),
+        )
+        return Chain(x, field, state), Info(acceptance, jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0))
 
     def _next_expected_flips(self, state, acceptance, mask):
         if not self.adaptive:
@@ -257,105 +227,3 @@ class DLMC(DMALA):
     def logits(self, balanced, state, mask):
         log_rates = super().logits(super().balanced(balanced), state, mask)
         return bounded(jump_logits(log_rates, balanced, self.solver), mask)
-
-
-# Langevin proposals whose step size and balance go through cycles (Pynadath, Bhattacharya, Hariharan and Zhang,
-# Gradient-based discrete sampling with automatic cyclical scheduling, NeurIPS 2024).
-#
-# In step k of a cycle of s steps, with w = (cos(pi k/s) + 1)/2 falling from 1 to 0, the step size is
-# alpha = largest_step w and the balance beta = 1/2 + (largest_balance - 1/2) w; where alpha would fall below
-# smallest_step, it is smallest_step and beta is 1/2. Site i flips with probability sigmoid(beta d_i - 1/(2 alpha)),
-# and a Metropolis-Hastings test follows. Large steps with beta near 1 find new modes, small ones with beta = 1/2
-# explore them. The paper also tunes the bounds of both schedules automatically; here they are fields.
-
-
-@dataclasses.dataclass(frozen=True)
-class ACS(IndependentFlips):
-    """Cyclical Langevin proposals. Every step leaves the target invariant, but a cycle is not reversible.
-
-    Attributes:
-      num_chains: chains per batch in DISCS's calling convention.
-      cycle: number s of steps in a cycle.
-      largest_step: step size at the start of a cycle.
-      smallest_step: lower bound of the step size.
-      largest_balance: beta at the start of a cycle, from 1/2 to 1.
-    """
-
-    calls_a_step: ClassVar[int] = 4
-
-    num_chains: int = 1
-    cycle: int = 20
-    largest_step: float = 1.0
-    smallest_step: float = 0.2
-    largest_balance: float = 0.8
-
-    def __post_init__(self):
-        whole("sampler_config.cycle", self.cycle, 1, bits=31)
-        if not 0 < self.smallest_step <= self.largest_step <= 1e30:
-            raise InputError(
-                f"sampler_config.smallest_step and largest_step are {self.smallest_step} and {self.largest_step}; "
-                "expected positive numbers in increasing order"
-            )
-        if not 0.5 <= self.largest_balance <= 1:
-            raise InputError(f"sampler_config.largest_balance is {self.largest_balance}; expected 0.5 to 1")
-
-    @property
-    def reversible(self):
-        return self.cycle == 1
-
-    def schedule(self, steps: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """Step size and balance of the step after so many steps."""
-        wave = (jnp.cos(jnp.pi * (steps % self.cycle) / self.cycle) + 1) / 2
-        step_size = self.largest_step * wave
-        small = step_size <= self.smallest_step
-        balance = jnp.where(small, 0.5, 0.5 + (self.largest_balance - 0.5) * wave)
-        return jnp.where(small, self.smallest_step, step_size), balance
-
-    def logits(self, balanced, state, mask):
-        step_size, balance = self.schedule(state.steps)
-        return bounded(balance * balanced - 1 / (2 * step_size), mask)
-
-
-# Regularized Langevin dynamics (Feng and Yang, Regularized Langevin dynamics for combinatorial optimization, ICML
-# 2025).
-#
-# Site i flips with probability sigmoid(g_i - g_(k)), where g_(k) is the k-th largest of the balanced gains g_i =
-# d_i/2: it takes the place of the Langevin proposal's step size, so that about k sites are likely to flip in every
-# state, also in a local optimum. This is the form of the k-th value in the authors' code. They apply no test; with
-# the Metropolis-Hastings test, which is the default here, the sampler is exact.
-
-
-@dataclasses.dataclass(frozen=True)
-class RLSA(IndependentFlips):
-    """Langevin proposals that are regularized to about k flips.
-
-    Attributes:
-      num_chains: chains per batch in DISCS's calling convention.
-      num_flips: k; if there are fewer sites, their number.
-      adjusted: whether to apply the Metropolis-Hastings test; without it, this is the paper's optimiser.
-      balancing_fn_type: SQRT, RATIO, MAX or MIN.
-    """
-
-    calls_a_step: ClassVar[int] = 4
-
-    num_chains: int = 1
-    num_flips: int = 3
-    adjusted: bool = True
-    balancing_fn_type: str = "SQRT"
-
-    def __post_init__(self):
-        whole("sampler_config.num_flips", self.num_flips, 1, bits=31)
-        check_balancing(self.balancing_fn_type)
-
-    @property
-    def exact(self):
-        return self.adjusted
-
-    def balanced(self, gains):
-        return BALANCING[self.balancing_fn_type](gains)
-
-    def logits(self, balanced, state, mask):
-        most = min(self.num_flips, balanced.shape[0])
-        largest, _ = jax.lax.top_k(jnp.where(mask, balanced, -jnp.inf), most)
-        threshold = largest[jnp.minimum(most, jnp.sum(mask)) - 1]
-        return bounded(balanced - threshold, mask)

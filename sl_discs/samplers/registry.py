@@ -10,10 +10,8 @@ from typing import Any
 from sl_discs.errors import InputError
 from sl_discs.own_code import imported
 from sl_discs.samplers.base import Sampler, StepSampler
-from sl_discs.samplers.block import BipartiteGibbs, BlockGibbs
 from sl_discs.samplers.exchange import Exchange
-from sl_discs.samplers.hams import DHAMS, PDHAMS
-from sl_discs.samplers.langevin import ACS, DLMC, DMALA, INTERPOLATE, RLSA, SOLVERS
+from sl_discs.samplers.langevin import DLMC, DMALA, INTERPOLATE, SOLVERS
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis
 
@@ -218,10 +216,7 @@ def _dlmc(
     return DLMC(**dataclasses.asdict(langevin), solver=solver)
 
 
-# Choices that several samplers share.
-_FLIPS = (1, 2, 3, 4, 6, 8)
 _TARGET = Dimension("target_acceptance_rate", low=0.274, high=0.874, step=0.05)
-_PERSISTENCE = Dimension("persistence", (0.0, 0.5, 0.8, 0.9))
 
 # Adaptive as in DISCS's configs: one flip misses the published means (tests/reproduction/test_published.py).
 register_sampler("gwg", GWG, search=(_TARGET,), adaptive=True)
@@ -230,22 +225,7 @@ register_sampler("dmala", _dmala, search=(Dimension("expected_flips", low=1.0, h
 register_sampler("gibbs", Gibbs)
 register_sampler("metropolis", Metropolis)
 register_sampler("exchange", Exchange, search=(Dimension("single", (0.1, 0.3, 0.5, 0.7, 0.9)),))
-register_sampler("bipartite_gibbs", BipartiteGibbs)
-register_sampler("block_gibbs", BlockGibbs, search=(Dimension("rounds", (1, 2, 3)),))
 register_sampler("dlmc", _dlmc, search=(Dimension("n", low=1.0, high=12.0, step=0.5), Dimension("solver", SOLVERS)))
-register_sampler(
-    "acs",
-    ACS,
-    search=(
-        Dimension("cycle", (5, 10, 20, 50, 100)),
-        Dimension("largest_step", (0.2, 0.3, 0.5, 1.0, 2.0, 4.0)),
-        Dimension("smallest_step", (0.05, 0.1, 0.2)),
-        Dimension("largest_balance", low=0.5, high=1.0, step=0.1),
-    ),
-)
-register_sampler("rlsa", RLSA, search=(Dimension("num_flips", _FLIPS), Dimension("adjusted", (True, False))))
-register_sampler("dhams", DHAMS, search=(_TARGET, _PERSISTENCE, Dimension("correction", (0.0, 0.15, 0.3))))
-register_sampler("pdhams", PDHAMS, search=(_PERSISTENCE,))
 
 # The names that every process knows; any other was registered by a user's code or taken from DISCS.
 BUILT_IN = frozenset(known_samplers())

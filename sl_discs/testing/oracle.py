@@ -22,10 +22,8 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from sl_discs.samplers.base import Sampler
-from sl_discs.samplers.block import BipartiteGibbs, BlockGibbs
 from sl_discs.samplers.exchange import Exchange
-from sl_discs.samplers.hams import DHAMS, PDHAMS
-from sl_discs.samplers.langevin import ACS, DLMC, DMALA, EULER, RLSA
+from sl_discs.samplers.langevin import DLMC, DMALA, EULER
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import SEQUENTIAL, Gibbs, Metropolis
 from sl_discs.testing.cases import all_states
@@ -138,54 +136,6 @@ def exchange(log_density: LogDensity, mask: Mask, coupled: Bool[np.ndarray, "N N
     return kernel_of_proposals(log_density, proposals)
 
 
-def bipartite_gibbs(log_density: LogDensity, mask: Mask, split: int) -> Kernel:
-    """Draws every site of one block from its conditional distribution, and tests that; then those of the other."""
-    sites, states = np.arange(len(mask)), all_states(len(mask))
-    chances = balanced_weights(log_density, mask, "RATIO")
-    first = sites < split if split else sites % 2 == 0
-
-    def moves(x, y, block):
-        return np.where(states[x] != states[y], chances[x], 1 - chances[x])[block].prod()
-
-    def half(block):
-        def proposals(x):
-            for y in range(len(states)):
-                if (states[x] == states[y])[~block].all():
-                    yield y, moves(x, y, block), moves(y, x, block)
-
-        return kernel_of_proposals(log_density, proposals)
-
-    one, other = half(first & mask), half(~first & mask)
-    acceptance = (one.acceptance + one.transitions @ other.acceptance) / 2
-    return Kernel(one.transitions @ other.transitions, acceptance)
-
-
-def block_gibbs(log_density: LogDensity, mask: Mask, coupled: Bool[np.ndarray, "N N"], rounds: int) -> Kernel:
-    """Resamples a random independent set of open sites, one site after the other, in the mean over its draws.
-
-    Sites have random priorities. In each round, those that are ahead of all their remaining neighbours join the set,
-    and they and their neighbours leave. Nothing is rejected.
-    """
-    states = np.arange(len(log_density))
-    orders = list(itertools.permutations(np.flatnonzero(mask)))
-    transitions = np.zeros((len(states), len(states)))
-    for order in orders:
-        left, block = list(order), []
-        for _ in range(rounds):
-            first = [i for k, i in enumerate(left) if not any(coupled[i, j] for j in left[:k])]
-            block += first
-            left = [i for i in left if i not in first and not any(coupled[i, j] for j in first)]
-        matrix = np.eye(len(states))
-        for site in block:
-            others = states ^ (1 << site)
-            flipped = 1 / (1 + np.exp(log_density - log_density[others]))
-            step = np.diag(1 - flipped)
-            step[states, others] = flipped
-            matrix = matrix @ step
-        transitions += matrix / len(orders)
-    return Kernel(transitions, np.ones(len(states)))
-
-
 def gwg(
     log_density: LogDensity, mask: Mask, num_flips: int, balancing: str = "SQRT", proposed: LogDensity | None = None
 ) -> Kernel:
@@ -256,72 +206,6 @@ def dlmc(odds: Float64[np.ndarray, "S N"], log_density: LogDensity, solver: str)
     return np.minimum(odds, other) if solver == EULER else other * (1 - np.exp(-odds / other))
 
 
-def acs(weights: Float64[np.ndarray, "S N"], sampler: ACS, done: int) -> Float64[np.ndarray, "S N"]:
-    """Chances in step `done` of the cycles, from the squared balanced weights exp(d)."""
-    wave = (np.cos(np.pi * (done % sampler.cycle) / sampler.cycle) + 1) / 2
-    step_size, balance = sampler.largest_step * wave, 0.5 + (sampler.largest_balance - 0.5) * wave
-    if step_size <= sampler.smallest_step:
-        step_size, balance = sampler.smallest_step, 0.5
-    return dmala(weights ** (2 * balance) * np.exp(-1 / (2 * step_size)))
-
-
-def rlsa(weights: Float64[np.ndarray, "S N"], num_flips: int) -> Float64[np.ndarray, "S N"]:
-    """Chances with odds relative to the num_flips-th largest weight, or to the smallest of an open site."""
-    most = min(num_flips, int((weights[0] > 0).sum()))
-    return dmala(weights / np.sort(weights, axis=1)[:, [-most]])
-
-
-def hamiltonian(log_density: LogDensity, mask: Mask, sampler: DHAMS | PDHAMS, nodes: int = 12) -> Kernel:
-    """A step with a momentum u that is drawn anew from N(0, I), in the mean over u (Gauss-Hermite quadrature).
-
-    With C = L L, the auxiliary variable is z = L s + u, and s* is proposed by Q(s*|z, s) = exp(<grad - W s, s*> +
-    <L z, s*> - <s*, D s*>/2) / normalization. The momentum becomes u* = -u + L (s* - s) + phi (grad* - grad). The
-    reverse step starts from s* and -u*, whose auxiliary variable is z* = z - phi (grad* - grad). The quadrature errs
-    by about 0.001.
-
-    Args:
-      log_density: quadratic for `PDHAMS`.
-      mask: sites that may flip.
-      sampler: whose fields are used.
-      nodes: of the quadrature for each site.
-    """
-    states, sites = all_states(len(mask)).astype(float), np.flatnonzero(mask)
-    number = np.arange(len(states))
-    gains = np.stack([log_density[number ^ (1 << site)] - log_density for site in range(len(mask))], axis=1)
-    gradients = (1 - 2 * states) * gains
-    if isinstance(sampler, PDHAMS):
-        couplings = np.stack([gradients[1 << site] - gradients[0] for site in range(len(mask))])
-        variances, phi = np.abs(couplings).sum(axis=1), 0.0
-    else:
-        couplings, variances = np.zeros((len(mask), len(mask))), np.full(len(mask), sampler.step_size**-2)
-        phi = sampler.correction * sampler.step_size
-    values, vectors = np.linalg.eigh((couplings + np.diag(variances))[np.ix_(sites, sites)])
-    root = vectors @ np.diag(np.sqrt(np.maximum(values, 0))) @ vectors.T
-    points, chances = np.polynomial.hermite_e.hermegauss(nodes)
-    u = np.array(list(itertools.product(points, repeat=len(sites))))
-    weights = np.prod(list(itertools.product(chances / chances.sum(), repeat=len(sites))), axis=1)
-    states, gradients = states[:, sites], gradients[:, sites]
-    forces = gradients - states @ couplings[np.ix_(sites, sites)] - variances[sites] / 2
-
-    def chance(force, y):
-        return np.exp(force @ states[y] - np.logaddexp(0, force).sum(axis=1))
-
-    kernel = Kernel(np.zeros((len(number), len(number))), np.zeros(len(number)))
-    for x in number:
-        z = states[x] @ root + u
-        for y in number[(number ^ x) & ~int((1 << sites).sum()) == 0]:
-            correction = phi * (gradients[y] - gradients[x])
-            after = -u + (states[y] - states[x]) @ root + correction
-            kinetic = ((u**2 - after**2) / 2).sum(axis=1)
-            forward, backward = chance(forces[x] + z @ root, y), chance(forces[y] + (z - correction) @ root, x)
-            ratio = np.exp(log_density[y] - log_density[x] + kinetic) * backward / forward
-            accepted = (weights * forward * np.minimum(1, ratio)).sum()
-            kernel.transitions[x, y] += accepted
-            kernel.acceptance[x] += accepted
-        kernel.transitions[x, x] += 1 - kernel.acceptance[x]
-    return kernel
-
-
 def numbers_of_flips(radius: float, most: int, frozen: bool) -> dict[int, float]:
     """The probability of each number of flips R at an adaptive radius, from 1 to `most`.
 
@@ -365,25 +249,13 @@ def kernel_of(
         if sampler.scan == SEQUENTIAL:
             sites, test = sites[[done % len(sites)]], metropolis_test_with_ties
         return single_site(log_density, sites, barker_test if type(sampler) is Gibbs else test)
-    coupled = ~np.eye(len(mask), dtype=bool) if coupled is None else coupled
     if type(sampler) is Exchange:
+        coupled = ~np.eye(len(mask), dtype=bool) if coupled is None else coupled
         return exchange(log_density, mask, coupled, sampler.single)
-    if type(sampler) is BipartiteGibbs:
-        return bipartite_gibbs(log_density, mask, sampler.split)
-    if type(sampler) is BlockGibbs:
-        return block_gibbs(log_density, mask, coupled, sampler.rounds)
-    if isinstance(sampler, DHAMS | PDHAMS):
-        if done and sampler.persistence:
-            raise ValueError("the law of a later step depends on the momentum that it finds")
-        return hamiltonian(log_density, mask, sampler)
     proposed = log_density if proposed is None else proposed
-    if type(sampler) is ACS:
-        return independent_flips(log_density, acs(balanced_weights(proposed, mask, "SQRT"), sampler, done))
     balancing = sampler.balancing_fn_type
-    if type(sampler) in (DMALA, DLMC, RLSA):
+    if type(sampler) in (DMALA, DLMC):
         weights, test = balanced_weights(proposed, mask, balancing), metropolis_test if sampler.adjusted else no_test
-        if type(sampler) is RLSA:
-            return independent_flips(log_density, rlsa(weights, sampler.num_flips), test)
         fixed = sampler.step_size if sampler.scaling == "fixed" else None
         odds = langevin_odds(weights, fixed, sampler.expected_flips if scale is None else scale)
         chances = dmala(odds) if type(sampler) is DMALA else dlmc(odds, proposed, sampler.solver)

@@ -90,17 +90,6 @@ def test_coupled_sites_are_those_whose_gains_change(sparse):
     np.testing.assert_array_equal(lattice.coupled(None, jnp.int32(2)), np.arange(6) != 2)
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_the_largest_neighbour_is_that_of_the_coupled_sites(sparse):
-    model, params = build("maxcut", random_graph(1, weighted=True), sparse, padded=8)
-    values = jnp.asarray(np.random.default_rng(0).permutation(8), jnp.float32)
-    for one, its in [(model, params), (ising_lattice(2, 4), None)]:
-        target = one.target(its, jnp.ones(8, bool))
-        coupled = np.asarray(jax.jit(jax.vmap(target.coupled))(jnp.arange(8)))
-        expected = np.where(coupled, values, 0).max(axis=1)
-        np.testing.assert_array_equal(jax.jit(target.largest_neighbour)(values), expected)
-
-
 @pytest.mark.parametrize("problem", ["mis", "maxcut", "maxclique"])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("seed", range(3))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import special
 
-import sl_discs
 from sl_discs import InputError
 from sl_discs.models import functions
 from sl_discs.testing.cases import all_states
@@ -30,14 +29,3 @@ def test_log_z_by_either_side():
     np.testing.assert_allclose((functions.log_z(PARAMS), functions.log_z(other)), exact, rtol=1e-6)
     with pytest.raises(InputError, match=r"^params have 21 units"):
         functions.log_z(functions.RBMParams(np.zeros((21, 22)), np.zeros(21), np.zeros(22)))
-
-
-@pytest.mark.slow
-def test_bipartite_gibbs_draws_both_layers_and_rejects_nothing():
-    """By 6 standard errors."""
-    problem = sl_discs.from_log_density(functions.joint_log_density, PARAMS, 8)
-    found = sl_discs.sample(problem, method="chain", sampler="bipartite_gibbs", split=5, draws=2000, seed=0)
-    law = special.softmax(values(functions.joint_log_density, 8))
-    for label in range(8):
-        mean, error = found.marginal(label)
-        assert abs(mean - law @ all_states(8)[:, label]) < 6 * error

@@ -13,15 +13,12 @@ import pytest
 
 from sl_discs import keys
 from sl_discs.models.base import TargetModel
-from sl_discs.models.quadratic import QuadraticModel
 from sl_discs.models.sites import apply_flips
 from sl_discs.samplers import exchange as exchange_module
 from sl_discs.samplers import path as path_module
 from sl_discs.samplers.base import Chain, Info, Sampler, accept_or_keep
-from sl_discs.samplers.block import BipartiteGibbs, BlockGibbs
 from sl_discs.samplers.exchange import Exchange
-from sl_discs.samplers.hams import DHAMS, PDHAMS
-from sl_discs.samplers.langevin import ACS, DLMC, DMALA, RLSA
+from sl_discs.samplers.langevin import DLMC, DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.registry import build_sampler, known_samplers, register_sampler
 from sl_discs.samplers.single_site import Gibbs, Metropolis
@@ -31,8 +28,6 @@ CHAINS = 4
 QUICK = {"batches": 2**14}
 ADAPTING = {"warm_up": 30}
 
-QUADRATIC = [case for case in standard_cases() if isinstance(case.model, QuadraticModel)]
-
 SAMPLERS = {
     "gibbs": (Gibbs(), {}),
     "metropolis": (Metropolis(), {}),
@@ -40,9 +35,6 @@ SAMPLERS = {
     "metropolis, sequential": (Metropolis(scan="sequential"), {}),
     "exchange": (Exchange(), {}),
     "exchange, mostly pairs": (Exchange(single=0.1), {}),
-    "bipartite_gibbs": (BipartiteGibbs(), {}),
-    "bipartite_gibbs, 2 sites and the others": (BipartiteGibbs(split=2), {}),
-    "block_gibbs": (BlockGibbs(), {}),
     "gwg": (GWG(), {}),
     "gwg, 3 flips": (GWG(num_flips=3), {}),
     "gwg, adapted": (GWG(adaptive=True, adapt_until=30), ADAPTING),
@@ -57,14 +49,6 @@ SAMPLERS = {
     "dlmc, adapted": (DLMC(adaptive=True, adapt_until=30), ADAPTING),
     "dlmc, euler": (DLMC(solver="euler_forward"), {}),
     "dlmc, fixed step": (DLMC(scaling="fixed", step_size=2.0), {}),
-    "acs": (ACS(cycle=5), {}),
-    "rlsa": (RLSA(), {}),
-    "rlsa, 1 flip": (RLSA(num_flips=1), {}),
-    "dhams": (DHAMS(adaptive=False), {}),
-    "dhams, corrected": (DHAMS(step_size=0.7, correction=0.5, persistence=0.9, adaptive=False), {}),
-    "dhams, adapted": (DHAMS(adapt_until=30), ADAPTING),
-    "pdhams": (PDHAMS(), {"cases": QUADRATIC}),
-    "pdhams, persistent": (PDHAMS(persistence=0.9), {"cases": QUADRATIC}),
 }
 
 
@@ -197,7 +181,6 @@ TILTED, MASKED = standard_cases()[1], standard_cases()[2]
         (ForgetsTheField(CHAINS), TILTED, "ForgetsTheField.kernel returns a field that is not that of the state"),
         (RemembersTheValue(CHAINS), TILTED, "not invariant"),
         (DMALA(adjusted=False, num_chains=CHAINS), TILTED, "not invariant"),
-        pytest.param(RLSA(adjusted=False, num_chains=CHAINS), TILTED, "not invariant", marks=pytest.mark.slow),
         pytest.param(
             PathAuxiliary(adaptive=True, num_chains=CHAINS), TILTED, "not invariant", marks=pytest.mark.slow
         ),
@@ -210,7 +193,6 @@ TILTED, MASKED = standard_cases()[1], standard_cases()[2]
         "forgotten field",
         "remembered value",
         "DULA",
-        "RLSA without test",
         "adapts for ever",
     ],
 )

@@ -187,7 +187,7 @@ def test_colours_of_nodes():
         ({"method": "low_rank"}, "method 'low_rank' needs the couplings of a quadratic problem"),
         ({"engine": "cpu"}, "engine 'cpu' runs quadratic problems only; use 'reference' for variables of several"),
         ({"sampler": "exchange"}, "sampler is 'exchange', which is for variables of two values"),
-        ({"sampler": "block_gibbs", "method": "tempering"}, "sampler is 'block_gibbs', which is for"),
+        ({"sampler": "dlmc", "method": "tempering"}, "sampler is 'dlmc', which is for"),
     ],
 )
 def test_what_does_not_apply_is_refused(options, message):

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from single_steps import small_targets
 
-from sl_discs.samplers.block import BlockGibbs
 from sl_discs.samplers.exchange import Exchange
-from sl_discs.samplers.langevin import ACS, DLMC, DMALA, RLSA
+from sl_discs.samplers.langevin import DLMC, DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis
 from sl_discs.testing.conformance import chi_squared
@@ -17,7 +16,7 @@ from sl_discs.testing.oracle import gwg, kernel_of, kernel_of_steps, numbers_of_
 BALANCED = [
     GWG(), GWG(num_flips=3), PathAuxiliary(num_flips=2), PathAuxiliary(num_flips=3), DMALA(expected_flips=1.7),
     DMALA(scaling="fixed", step_size=0.5), DLMC(expected_flips=1.7), DLMC(solver="euler_forward"),
-    DLMC(scaling="fixed", step_size=1.0), RLSA(num_flips=2), RLSA(num_flips=9),
+    DLMC(scaling="fixed", step_size=1.0),
 ]  # fmt: skip
 SAMPLERS = [
     Gibbs(),
@@ -26,10 +25,6 @@ SAMPLERS = [
     Metropolis(scan="sequential"),
     Exchange(),
     Exchange(single=0.1),
-    BlockGibbs(rounds=1),
-    BlockGibbs(),
-    ACS(cycle=1),
-    ACS(cycle=1, largest_balance=1.0, largest_step=9.0),
     *(dataclasses.replace(one, balancing_fn_type=g) for one in BALANCED for g in ("SQRT", "RATIO", "MAX", "MIN")),
 ]
 

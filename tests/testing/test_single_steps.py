@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from chains import FALSE_ALARM, known_to
 from marks import slow_except
-from single_steps import SAMPLERS, Disagreement, check_single_steps, check_steps, play_steps, small_targets
+from single_steps import SAMPLERS, check_single_steps, check_steps, play_steps, small_targets
 
 from sl_discs.engines.registry import get_engine
-from sl_discs.samplers.block import BipartiteGibbs
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.testing.oracle import kernel_of
@@ -37,34 +36,11 @@ def check(engine, sampler, **options):
     "name",
     slow_except(
         SAMPLERS,
-        ("gibbs", "exchange", "block_gibbs", "path_auxiliary", "dmala", "dlmc", "acs", "rlsa"),
+        ("gibbs", "exchange", "path_auxiliary", "dmala", "dlmc"),
     ),
 )
 def test_reference(name):
     check("reference", SAMPLERS[name], copies=1024, temperatures=(np.inf, 2.0, 0.5))
-
-
-@pytest.mark.parametrize("name", slow_except(["dhams", "pdhams"], ("pdhams",)))
-def test_reference_with_a_momentum(name):
-    """On three sites, as the oracle integrates over the momentum of each."""
-    check("reference", SAMPLERS[name], copies=1024, temperatures=(np.inf, 2.0, 0.5), num_sites=3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("split", [0, 1])
-def test_bipartite_gibbs(split):
-    """On targets with couplings in the blocks, where its test rejects, and on one without."""
-    check("reference", BipartiteGibbs(split=split), copies=1024, temperatures=(np.inf, 2.0, 0.5))
-
-
-def test_bipartite_gibbs_rejects_nothing_where_blocks_are_not_coupled_and_is_told_from_other_blocks():
-    path = small_targets(4)[3]
-    kernel = kernel_of(BipartiteGibbs(), path.log_density(1.0), path.mask)
-    np.testing.assert_allclose(kernel.acceptance, 1)
-    [steps] = play_steps(get_engine("reference"), BipartiteGibbs(), [path], 1.0, copies=2048)
-    check_steps(steps, [kernel], FALSE_ALARM)
-    with pytest.raises(Disagreement):
-        check_steps(steps, [kernel_of(BipartiteGibbs(split=1), path.log_density(1.0), path.mask)], FALSE_ALARM)
 
 
 @pytest.mark.slow

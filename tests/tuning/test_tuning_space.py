@@ -21,8 +21,6 @@ NOT_SEARCHED = {
     "path_auxiliary": {"num_flips"},  # the first radius
     "dmala": {"step_size", "target_acceptance_rate"},  # of the forms that DISCS does not use to optimise
     "dlmc": {"step_size", "target_acceptance_rate"},
-    "bipartite_gibbs": {"split"},  # given by the model
-    "dhams": {"step_size"},  # the first one
 }
 SEARCHES = [
     *((base, "all") for base in BASES),
