@@ -22,9 +22,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int8
+from scipy import special
 
 from sl_discs import keys
-from sl_discs.batching import over_chains
+from sl_discs.batching import AnyArray, over_chains
 from sl_discs.command import Command, own_flags, say
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import can_draw, save_figure
@@ -33,7 +34,6 @@ from sl_discs.files import check_writable, finished, write_text
 from sl_discs.localization.algorithm import Localized, init_localized
 from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization
-from sl_discs.models import functions
 from sl_discs.models.base import Params
 from sl_discs.models.functions import DifferentiableModel
 from sl_discs.models.sites import apply_flips
@@ -49,6 +49,40 @@ PIXELS = SIDE * SIDE
 _TEST = 297
 # Rows of data, and chains, in an update.
 _BATCH = 64
+
+
+# Restricted Boltzmann machines (Smolensky 1986): p(v, h) ~ exp(v'Wh + a.v + b.h) on {0,1}^V and {0,1}^H.
+
+
+class RBMParams(NamedTuple):
+    """Weights W and the biases a of visible and b of hidden units."""
+
+    weights: Float[AnyArray, "V H"]
+    visible: Float[AnyArray, "V"]
+    hidden: Float[AnyArray, "H"]
+
+
+def log_density(params: RBMParams, v: Float[AnyArray, "V"]) -> Float[Array, ""]:
+    """log p(v) up to a constant, the hidden units summed out; multilinear only in the joint density, not here."""
+    return jnp.asarray(params.visible) @ v + jnp.sum(jax.nn.softplus(params.hidden + v @ params.weights))
+
+
+def joint_log_density(params: RBMParams, x: Float[AnyArray, "N"]) -> Float[Array, ""]:
+    """log p(v, h) up to the same constant, with x = (v, h), N = V + H."""
+    v, h = jnp.split(x, [params.weights.shape[0]])
+    return v @ jnp.asarray(params.weights) @ h + params.visible @ v + params.hidden @ h
+
+
+def log_z(params: RBMParams) -> float:
+    """log of the sum over all states, by enumerating the hidden units, of which there are at most 20 or so."""
+    weights, visible, hidden = (np.asarray(leaf, np.float64) for leaf in params)
+    total = -np.inf
+    for start in range(0, 2 ** len(hidden), 2**12):
+        numbers = np.arange(start, min(start + 2**12, 2 ** len(hidden)))
+        states = (numbers[:, None] >> np.arange(len(hidden)) & 1).astype(np.float64)
+        logs = states @ hidden + np.logaddexp(0, visible + states @ weights.T).sum(axis=1)
+        total = np.logaddexp(total, special.logsumexp(logs))
+    return float(total)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,10 +127,10 @@ def boltzmann_machine(hidden: int) -> Energy:
 
     def init(key, mean):
         weights = 0.01 * jax.random.normal(key, (PIXELS, hidden))
-        return functions.RBMParams(weights, jnp.log(mean / (1 - mean)), jnp.zeros(hidden))
+        return RBMParams(weights, jnp.log(mean / (1 - mean)), jnp.zeros(hidden))
 
     sampler = Method("layer_gibbs", LayerGibbs(), None)
-    densities = functions.log_density, functions.joint_log_density
+    densities = log_density, joint_log_density
     return Energy("RBM", *densities, PIXELS + hidden, init, sampler, steps=10, levels=5, rate=1e-2)
 
 
@@ -289,7 +323,7 @@ def _measured(energy: Energy, updates: int, localized: bool, seed: int, populati
     log_density = jax.jit(jax.vmap(energy.log_density, (None, 0)))
     values = [float(log_density(trained.params, rows.astype(np.float32)).mean()) for rows in (data, test)]
     chosen = np.random.default_rng(seed).choice(len(drawn), _SHOWN, p=drawn.weights)
-    exact = functions.log_z(trained.params) if isinstance(trained.params, functions.RBMParams) else None
+    exact = log_z(trained.params) if isinstance(trained.params, RBMParams) else None
     return {
         "train": values[0], "test": values[1], "log_z": float(drawn.log_z[0]), "error": float(drawn.log_z[1]),
         "exact_log_z": exact, "cpu_s": seconds, "draws": drawn.states[chosen].tolist(),
