@@ -4,13 +4,6 @@ from .errors import InputError as InputError
 from .instances.graph import Graph as Graph
 from .problems.categorical import coloring as coloring
 from .problems.categorical import potts as potts
-from .problems.constraints import Linear as Linear
-from .problems.constraints import at_least as at_least
-from .problems.constraints import at_most as at_most
-from .problems.constraints import exactly as exactly
-from .problems.constraints import from_cqm as from_cqm
-from .problems.constraints import linear as linear
-from .problems.constraints import one_hot as one_hot
 from .problems.density import from_log_density as from_log_density
 from .problems.forms import from_bqm as from_bqm
 from .problems.forms import ising as ising

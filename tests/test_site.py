@@ -166,15 +166,6 @@ def test_the_table_of_extras_is_complete_and_what_is_installed_comes_from_the_cl
             assert extras >= set(re.findall(r"\.\[(\w+)\]", line)), f"{path}: {line}"
 
 
-@pytest.mark.slow
-def test_the_example_with_constraints_finds_the_optimum():
-    code = next(code for code in code_of("docs/own_problem.md") if "constraints=" in code)
-    names = {}
-    exec(code, names)
-    values = names["problem"].evaluate(np.array(list(itertools.product((0, 1), repeat=12))))
-    assert names["result"].feasible and names["result"].best_value == values.values[values.feasible].max()
-
-
 def test_the_examples_with_colours_are_proper_colourings(capsys):
     names = {}
     for code in code_of("docs/categorical.md"):

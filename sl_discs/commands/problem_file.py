@@ -17,12 +17,11 @@ from sl_discs.errors import InputError, real
 from sl_discs.experiment.figures import check_matplotlib
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.files import check_file
-from sl_discs.instances.form import ConstrainedForm
 from sl_discs.instances.formats import READERS, Instance, read_instances
 from sl_discs.instances.graph import Graph
 from sl_discs.problem_names import FORM_PROBLEMS, ON_GRAPHS
 from sl_discs.problems import Problem
-from sl_discs.problems.from_file import check_colors, is_constrained, problem_of, read_constrained
+from sl_discs.problems.from_file import check_colors, problem_of
 from sl_discs.problems.kind import PENALTY
 from sl_discs.terminal import printable
 
@@ -134,11 +133,6 @@ def read_problems(
     """
     check_colors(kind, colors)
     begin = time.perf_counter()
-    if is_constrained(path):
-        problem = read_constrained(path, kind, format, penalty, weights)
-        count = len(problem.source.names) if isinstance(problem.source, ConstrainedForm) else 0
-        size = f"{problem.num_variables:,} variables, {count:,} constraint{'' if count == 1 else 's'}"
-        return [Read(problem, (("file", path.name), ("size", size)))], time.perf_counter() - begin
     expected_s = path.stat().st_size / _READ_BYTES_PER_S if path.is_file() else 0.0
     if time_limit is not None and expected_s > time_limit:
         warn(f"reading will take about {expected_s:.0f} s, which --time_limit={time_limit:g} does not count")

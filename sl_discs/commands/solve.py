@@ -6,10 +6,10 @@ sl-discs solve FILE [--problem=PROBLEM] [--sampler=auto] [--time_limit=10]
 PROBLEM: mis, maxcut, maxclique, vertex_cover (these but maxcut also with --weights of nodes), coloring (with
 --colors=K), qubo or ising.
 FILE: rudy (Gset), DIMACS (.clq, .col), METIS, an edge list, MatrixMarket, GML, GraphML, node-link JSON, qbsolv, COO,
-a SAT formula (its conflict graph) or an .npz archive, plain or compressed (gzip, bzip2, xz), recognised
-by content; or a model with constraints, an LP file (.lp) or a CQM of dimod (.cqm). Problems in one file are solved
-one after the other, and their figures numbered: RUN-1.png, RUN-2.png. The value of every answer is recomputed in
-exact arithmetic from the file; `sl-discs check` does the same for the answers that --save wrote.
+a SAT formula (its conflict graph) or an .npz archive, plain or compressed (gzip, bzip2, xz), recognised by content.
+Problems in one file are solved one after the other, and their figures numbered: RUN-1.png, RUN-2.png. The value of
+every answer is recomputed in exact arithmetic from the file; `sl-discs check` does the same for the answers that
+--save wrote.
 
 The exit code is 0 for success, 1 if an answer does not have the value that it claims, and 2 after a one-line message
 about bad input. Ctrl-C, SIGTERM and SIGUSR1 end the sampling: the best answer so far is printed and saved, marked as

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int, Int8
+from jaxtyping import Float64, Int, Int8
 
 from sl_discs.errors import InputError
 from sl_discs.models.terms import Coefficients, Terms
@@ -90,36 +90,22 @@ class Largest(NamedTuple):
     complete: bool
 
 
-def largest_states(
-    terms: Terms,
-    magnitude: float,
-    num_given: int,
-    allowed: Callable[[Int8[np.ndarray, "B N"]], Bool[np.ndarray, "B"]] | None = None,
-) -> Largest | None:
-    """The states of up to 2^20 at which a function is largest; its constant is left out.
+def largest_states(terms: Terms, magnitude: float, num_given: int) -> Largest:
+    """Returns the states of up to 2^20 at which a function is largest; its constant is left out.
 
     Args:
       terms: of the function.
       magnitude: sum of its absolute terms, as they were given, without a constant.
       num_given: how many these are.
-      allowed: which states count; None: all.
-
-    Returns:
-      them; None where no state is allowed.
     """
     terms = terms.quadratic._replace(constant=0.0) if terms.quadratic is not None else terms
-    num_values, values = terms.num_values, _all_values(terms)
-    if allowed is not None:
-        for block in _blocks(len(values)):
-            values[block[~allowed(_numbered(block, num_values))]] = -np.inf
+    values = _all_values(terms)
     # A bound on the errors of sums in any order, of the terms and of what they were summed from.
     error = 4 * (terms.num_summands + num_given + 2) * float(np.finfo(np.float64).eps) * magnitude
     largest = float(values.max())
-    if largest == -np.inf:
-        return None
     places = np.flatnonzero(values >= largest - 2 * error)
     complete = len(places) <= _MOST_LARGEST
-    return Largest(_numbered(places[:_MOST_LARGEST], num_values), largest, error, complete)
+    return Largest(_numbered(places[:_MOST_LARGEST], terms.num_values), largest, error, complete)
 
 
 def _all_values(terms: Terms) -> Float64[np.ndarray, "S"]:

@@ -12,7 +12,6 @@ from jaxtyping import Float64, Int64
 from sl_discs.errors import InputError, check_number, real_array
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.problem_names import form_problem
-from sl_discs.problems.constraints import Linear, with_constraints
 from sl_discs.problems.kind import FormKind
 from sl_discs.problems.problem import Problem, in_order, timed
 
@@ -21,9 +20,7 @@ ISING = FormKind(name="ising", spins=True).register()
 
 
 @timed
-def qubo(
-    Q: Any, *, offset: float = 0.0, maximise: bool = False, constraints: Iterable[Linear] = (), name: str = "qubo"
-) -> Problem:
+def qubo(Q: Any, *, offset: float = 0.0, maximise: bool = False, name: str = "qubo") -> Problem:
     """offset + sum Q_ij x_i x_j over the entries of Q, with x in {0, 1}: x'Qx.
 
     Every entry counts: the matrix may be asymmetric, and the pair i, j has the coefficient Q_ij + Q_ji.
@@ -32,13 +29,10 @@ def qubo(
       Q: a dict {(i, j): number} with any labels, where (i, i) is linear; or a matrix [N, N], dense or SciPy's sparse.
       offset: a constant.
       maximise: whether the best value is the largest.
-      constraints: that answers must satisfy, made with `sl_discs.exactly`, `one_hot`, `at_most`, `at_least` and
-        `linear`.
       name: used in results.
 
     Raises:
-      InputError: no variables, a matrix that is not square, a number that is not finite, a key that is not a pair; a
-        constraint with an unknown label, one that no assignment meets, or two that contradict each other.
+      InputError: no variables, a matrix that is not square, a number that is not finite, a key that is not a pair.
     """
     labels, rows, columns, values = entries_by_label(name, "Q", Q)
     own = rows == columns
@@ -46,7 +40,7 @@ def qubo(
     linear[rows[own]] = values[own]
     pairs = np.stack([rows[~own], columns[~own]], axis=1, dtype=np.int32, casting="same_kind")
     form = QuadraticForm.from_arrays(name, linear, pairs, values[~own], offset, maximise=maximise)
-    return with_constraints(name, labels, form, constraints)
+    return Problem("qubo", name, labels, form)
 
 
 @timed

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import os
-import re
-from pathlib import Path
 
 from sl_discs.errors import InputError
 from sl_discs.instances.formats import Instance, read_instances
 from sl_discs.instances.graph import Graph
 from sl_discs.problem_names import COLORING, ON_GRAPHS, form_problem, in_words
 from sl_discs.problems.categorical import coloring
-from sl_discs.problems.constraints import from_cqm
 from sl_discs.problems.graph_kind import GRAPH_KINDS
 from sl_discs.problems.kind import KINDS, PENALTY
 from sl_discs.problems.problem import Problem, in_order, timed
@@ -33,8 +29,7 @@ def read(
     """The problem of a file of a graph, a QUBO or an Ising model, with the labels of the file.
 
     Args:
-      path: the file, in one of the formats of `sl_discs.instances.read_instances`, which recognises them; or a
-        quadratic model with linear constraints, an LP file (.lp) or one of dimod's CQMs (.cqm), by dimod.
+      path: the file, in one of the formats of `sl_discs.instances.read_instances`, which recognises them.
       problem: what to pose on a graph: `mis`, `maxcut`, `maxclique`, `vertex_cover` or `coloring`; a model is a
         `qubo` or `ising`, and a SAT formula `mis`, without being told.
       format: the name of the format, where a file fits two.
@@ -48,72 +43,12 @@ def read(
         without a problem, or an argument does not go with the problem.
     """
     check_colors(problem, colors)
-    if is_constrained(path):
-        if number:
-            raise InputError(f"{path}: number is {number}, but the file has a single model; leave number out")
-        return read_constrained(path, problem, format, penalty, weights)
     instances = read_instances(path, problem=problem, format=format)
     if number is None and len(instances) > 1:
         raise InputError(f"{path}: {len(instances)} graphs or models; choose one: number=0 to {len(instances) - 1}")
     if number is not None and not 0 <= number < len(instances):
         raise InputError(f"{path}: number is {number}; expected 0 to {len(instances) - 1}")
     return problem_of(instances[number or 0], problem, penalty, colors, weights)
-
-
-_CONSTRAINED = ".lp", ".cqm"
-
-
-def is_constrained(path: str | os.PathLike) -> bool:
-    """Whether a file, by its suffix, has a model with constraints."""
-    return Path(path).suffix.lower() in _CONSTRAINED
-
-
-def read_constrained(
-    path: str | os.PathLike, problem: str | None, format: str | None, penalty: float | None, weights: bool
-) -> Problem:
-    """The problem of a file with constraints: in the sense of an LP file, and minimised from a CQM; InputError as of
-    `read`, or without dimod.
-    """
-    path = Path(path)
-    if problem not in (None, "qubo", "constrained") or format is not None or penalty is not None or weights:
-        raise InputError(f"{path}: a model with constraints; leave out problem, format, penalty and weights")
-    try:
-        dimod = importlib.import_module("dimod")
-    except ImportError:
-        raise InputError(f"{path}: reading it needs dimod; install it with: pip install dimod") from None
-    maximise = False
-    try:
-        if path.suffix.lower() == ".lp":
-            maximise, model = _sense_and_rest(path, path.read_text("utf-8-sig"))
-            if "::" in model:  # dimod skips these
-                raise InputError(f"{path}: special ordered sets, which are not supported; write them as constraints")
-            # Of what a file maximises, dimod changes the sign.
-            cqm = dimod.lp.loads(f"Minimize\n {model}")
-        else:
-            cqm = dimod.ConstrainedQuadraticModel.from_file(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except InputError:
-        raise
-    except Exception as error:  # whatever its parsers meet
-        words = " ".join(str(error).split())[:200]
-        raise InputError(f"{path}: dimod cannot read it ({words}); correct the file") from None
-    return from_cqm(cqm, maximise=maximise, name=path.stem)
-
-
-# The words with which an LP file begins that dimod knows; it takes any other file for an empty model.
-_SENSES = {word: word.startswith("max") for word in ("min", "minimize", "minimum", "max", "maximize", "maximum")}
-
-
-def _sense_and_rest(path: Path, text: str) -> tuple[bool, str]:
-    """Whether an LP file maximises, and what follows that word, without comments; InputError if it is no LP file."""
-    first, rest = (*re.sub(r"\\.*", "", text).split(maxsplit=1), "", "")[:2]
-    if first.lower() not in _SENSES:
-        raise InputError(
-            f"{path}: not an LP file that dimod understands: its first word is {first[:40]!r}; "
-            "begin it with Minimize or Maximize"
-        )
-    return _SENSES[first.lower()], rest
 
 
 def check_colors(kind: str | None, colors: int | None) -> None:

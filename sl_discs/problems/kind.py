@@ -49,7 +49,6 @@ class Kind(abc.ABC):
       spins: whether variables are -1 and 1 instead of 0 and 1.
       penalty: of a conflict, by default; None: there are no conflicts.
       exchange_penalty: the penalty with which `auto` also tries the sampler `exchange`; None: it does not.
-      constrained: whether answers are checked against constraints that the model has no penalties for.
       reduction: "module:function" of the exact rules that remove variables, which make a `Presolved` of a `Problem`
         in about so many seconds;
         named, since they are built on models; empty: there are none.
@@ -68,7 +67,6 @@ class Kind(abc.ABC):
     spins: bool = False
     penalty: float | None = None
     exchange_penalty: float | None = None
-    constrained: bool = False
     reduction: str = ""
     bounded_by: str = "a bound of its kind"
     provers: tuple[str, ...] = ()
@@ -150,10 +148,6 @@ class Kind(abc.ABC):
         """The numbers given, of which values are sums or differences but for a constant; None: not known."""
         return None
 
-    def allowed(self, source: Any, states: Int8[np.ndarray, "B N"]) -> Bool[np.ndarray, "B"]:
-        """Which states satisfy the constraints that `terms` have no penalties for."""
-        return np.ones(len(states), bool)
-
     def num_terms(self, source: Any) -> int:
         """Number of edges or quadratic terms."""
         return len(source.couplings)
@@ -217,43 +211,39 @@ class FormKind(Kind):
         "sl_discs.proofs.semidefinite:of_form",
     )
 
-    def form(self, source: Any) -> QuadraticForm:
-        """The form of a source, which is the source itself."""
-        return source
-
     def accepts(self, source: Any) -> bool:
         return isinstance(source, QuadraticForm) and source.spins == self.spins
 
     def maximises(self, source: Any) -> bool:
-        return self.form(source).maximise
+        return source.maximise
 
     def terms(self, source: Any, penalty: float = PENALTY) -> Coefficients:
-        return form_coefficients(self.form(source))
+        return form_coefficients(source)
 
     def bound_of(self, source: Any, seconds: float) -> Fraction:
-        return form_bound(self.form(source))
+        return form_bound(source)
 
     def whole_values(self, source: Any) -> bool:
-        return has_whole_values(self.form(source))
+        return has_whole_values(source)
 
     def magnitude(self, source: Any, penalty: float, *, offset: bool = True) -> float:
-        return self.form(source).magnitude(offset=offset)
+        return source.magnitude(offset=offset)
 
     def numbers(self, source: Any) -> Float64[np.ndarray, "K"]:
-        return self.form(source).numbers
+        return source.numbers
 
     def fixed(self, source, penalty, state, free):
-        return self.name, self.form(source).fixed(state, free)
+        return self.name, source.fixed(state, free)
 
     def num_terms(self, source: Any) -> int:
-        return len(self.form(source).couplings)
+        return len(source.couplings)
 
     def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
-        values = FormValues(self.form(source))
-        return lambda states: Evaluated(values(states), self.allowed(source, states), states)
+        values = FormValues(source)
+        return lambda states: Evaluated(values(states), np.ones(len(states), bool), states)
 
     def exact_values(self, source: Any, states: Int8[np.ndarray, "B N"]) -> list[Fraction]:
-        return FormValues(self.form(source)).exactly(states)
+        return FormValues(source).exactly(states)
 
 
 def form_bound(form: QuadraticForm) -> Fraction:

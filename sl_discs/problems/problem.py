@@ -15,12 +15,12 @@ import numpy as np
 from jaxtyping import Bool, Int, Int8
 
 from sl_discs.errors import InputError, real
-from sl_discs.instances.form import ConstrainedForm, PottsForm, QuadraticForm
+from sl_discs.instances.form import PottsForm, QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.models.terms import Coefficients, Terms
 from sl_discs.problems.kind import KINDS, PENALTY, Evaluated, Kind
 
-Source = TypeVar("Source", Graph, QuadraticForm, ConstrainedForm, PottsForm)
+Source = TypeVar("Source", Graph, QuadraticForm, PottsForm)
 _Arguments = ParamSpec("_Arguments")
 # One answer: a value for each label, or values in the order of the labels.
 Sample = Mapping[Hashable, int] | Sequence[int] | np.ndarray
@@ -34,7 +34,7 @@ class Problem(Generic[Source]):
       kind: its name, such as `mis` or `qubo`.
       name: used in results.
       labels: N labels, a tuple or a range, in the order of the variables.
-      source: the graph, or the form with its sense and offset, perhaps with constraints, or the Potts form.
+      source: the graph, or the form with its sense and offset, or the Potts form.
       penalty: of a conflict, for problems with conflicts: at least 1.
       construct_s: seconds that its construction took.
     """
@@ -102,19 +102,10 @@ class Problem(Generic[Source]):
         """The numbers given, as `Kind.numbers`."""
         return self._kind.numbers(self.source)
 
-    def allowed(self, states: Int8[np.ndarray, "B N"]) -> Bool[np.ndarray, "B"]:
-        """Which states satisfy the constraints that the objective has no penalties for."""
-        return self._kind.allowed(self.source, states)
-
     @functools.cached_property
     def whole_values(self) -> bool:
         """Whether every value is surely a whole number."""
         return self._kind.whole_values(self.source)
-
-    @property
-    def constrained(self) -> bool:
-        """Whether answers are checked against constraints that the objective has no penalties for."""
-        return self._kind.constrained
 
     @property
     def num_terms(self) -> int:
@@ -181,8 +172,7 @@ class Problem(Generic[Source]):
     def value(self, sample: Sample) -> float:
         """The exact value of an answer, in the problem's own sense and offset.
 
-        A set or clique with conflicts is repaired first. The value of a form does not depend on whether its
-        constraints hold: `violated` tells.
+        A set or clique with conflicts is repaired first.
 
         Args:
           sample: a value for each label, or N values in the order of `labels`; 0 and 1, -1 and 1 for `ising`, or
@@ -194,9 +184,7 @@ class Problem(Generic[Source]):
         return float(self.evaluate(self.as_state(sample)[None]).values[0])
 
     def violated(self, sample: Sample) -> list[str]:
-        """The constraints of `qubo` or `from_cqm`, or edges of `coloring`, that an answer violates, in words;
-        InputError as `value`.
-        """
+        """The edges of `coloring` that an answer violates, in words; InputError as `value`."""
         return self._kind.violated(self.source, self.as_state(sample), self.labels)
 
     def fix(self, values: Mapping[Hashable, int]) -> Problem:
@@ -204,7 +192,7 @@ class Problem(Generic[Source]):
 
         Its values are those of the whole, so that `solve` completes a partial answer and `sample` draws from the
         distribution given these values. A problem on a graph becomes a `qubo` with penalties for conflicts, in which
-        nothing is repaired; the kind of other problems stays, and their constraints do. With weights of nodes, a
+        nothing is repaired; the kind of other problems stays. With weights of nodes, a
         conflict with a given node counts as much as its other end, so that it never pays. Couplings with the given
         values are added to linear coefficients, and rounded once.
 
@@ -212,8 +200,8 @@ class Problem(Generic[Source]):
           values: by label, 0 and 1, or -1 and 1 for `ising`.
 
         Raises:
-          InputError: an unknown label, another value, no variable is left, two of the values conflict, a constraint
-            cannot hold any more, or variables have several values.
+          InputError: an unknown label, another value, no variable is left, two of the values conflict,
+            or variables have several values.
         """
         known = set(self.labels)
         unknown = [label for label in values if label not in known]

@@ -380,7 +380,7 @@ def _choose(one, zero, slack, choices):
 
 
 def enumeration(presolved: Presolved) -> Prover | None:
-    """Of a problem on zeros and ones without constraints; None: it has too many variables."""
+    """Of a problem on zeros and ones; None: it has too many variables."""
     view = view_of(presolved)
     return Enumeration(view) if view.left.num_variables <= MOST_ENUMERATED else None
 

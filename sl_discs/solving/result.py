@@ -111,8 +111,7 @@ class Result:
       spins: whether variables are -1 and 1 instead of 0 and 1.
       values: [B] value of the best state that each chain visited at any step, or that was found beside the chains,
         after `Problem.improve`.
-      improved: [B] how much better this is than before; negative only where a local search under constraints had to
-        give up value to satisfy them.
+      improved: [B] how much better this is than before.
       states: [B, N] these states, in the problem's own values and the order of `labels`; sets are repaired.
       feasible_chains: [B] whether they satisfy the constraints.
       final_states: [B, N] the final state of each chain in the last complete round, as sampled and not repaired,

@@ -432,16 +432,14 @@ class Search:
 def by_enumeration(problem: Problem, seed: int, clock: Clock) -> Result | None:
     """The result of a problem of up to 2^20 states; None of larger ones, and where that proves no answer optimal.
 
-    That is so where no state satisfies the constraints, and where penalties are too small. Values in double precision
-    tell which states may be best, and of these the exact values.
+    That is so where penalties are too small. Values in double precision tell which states may be best, and of these
+    the exact values.
     """
     number = math.prod(problem.num_values or (2,) * problem.num_variables)
     if number > MOST_STATES:
         return None
-    objective, allowed = problem.objective(), problem.allowed if problem.constrained else None
-    found = largest_states(objective, problem.magnitude(offset=False), problem.num_terms, allowed)
-    if found is None:
-        return None
+    objective = problem.objective()
+    found = largest_states(objective, problem.magnitude(offset=False), problem.num_terms)
     evaluated = problem.evaluate(found.states)
     sign = 1.0 if problem.maximise else -1.0
     best = problem.best_row(evaluated)

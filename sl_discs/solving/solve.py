@@ -9,7 +9,6 @@ from sl_discs.engines.registry import check_threads
 from sl_discs.errors import InputError, fields_are_keywords
 from sl_discs.problem_names import CATEGORICAL, FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
-from sl_discs.solving.constrained import penalties_raised
 from sl_discs.solving.options import AUTO, check_options
 from sl_discs.solving.result import Result
 from sl_discs.solving.search import annealed
@@ -100,4 +99,4 @@ def solve(
         callback=callback, interrupt=interrupt, progress=progress, several_values=problem.num_values is not None,
         **sampler_fields,
     )  # fmt: skip
-    return (penalties_raised if problem.constrained else annealed)(problem, options)
+    return annealed(problem, options)

@@ -1,4 +1,4 @@
-"""Clamped variables leave the problem: values, constraints and conditional distributions are those of the whole."""
+"""Clamped variables leave the problem: values and conditional distributions are those of the whole."""
 
 import itertools
 
@@ -126,39 +126,6 @@ def test_draws_given_some_values_are_those_of_the_conditional_distribution():
     for label in (0, 2, 3, 5):
         found = samples.marginal(label)
         assert found.mean == pytest.approx(weights[up[:, label]].sum() / weights.sum(), abs=4 * found.error + 1e-9)
-
-
-def test_a_partial_answer_is_completed_under_its_constraints():
-    groups = [sl_discs.exactly(2, list("abcd")), sl_discs.at_most(1, list("cdef"))]
-    problem = sl_discs.qubo({(v, v): -k for k, v in enumerate("abcdef", 1)}, constraints=groups)
-    left = problem.fix({"d": 1})
-    found = sl_discs.solve(left)
-    whole = found.best_sample | {"d": 1}
-    assert found.optimal and not problem.violated(whole) and problem.value(whole) == found.best_value == -6
-    with pytest.raises(InputError, match=r"with these values .* cannot hold"):
-        problem.fix({"d": 1, "e": 1})
-
-
-def test_what_is_left_of_a_constraint_must_be_a_multiple():
-    """2 x + 2 y == 3 lies in its range, but has no solution."""
-    rows = {(v, v): 1 for v in "xyz"}
-    problem = sl_discs.qubo(rows, constraints=[sl_discs.linear({"x": 2, "y": 2, "z": 1}, "==", 3)])
-    with pytest.raises(InputError, match=r"with these values .* cannot hold"):
-        problem.fix({"z": 0})
-    assert sl_discs.solve(problem.fix({"z": 1})).best_value == 2
-
-
-def test_constraints_that_are_decided_leave_the_problem():
-    """Too many variables for enumeration; the best answer has all that the other constraint allows."""
-    groups = [sl_discs.exactly(1, [0, 1, 2]), sl_discs.at_most(3, range(3, 30))]
-    problem = sl_discs.qubo({(k, k): -(k % 5) - 1 for k in range(30)}, constraints=groups)
-    left = problem.fix({0: 1, 1: 0, 2: 0})
-    assert len(left.source.names) == 1 and left.constrained
-    found = sl_discs.solve(left, steps=3_000, chains=4)
-    assert found.feasible and found.best_value == -1 - 3 * 5
-    last = sl_discs.qubo({("a", "b"): 1.0, ("c", "c"): -1.0}, constraints=[sl_discs.exactly(1, ["a", "b"])])
-    open_one = last.fix({"a": 1, "b": 0})
-    assert not open_one.constrained and sl_discs.solve(open_one).best_value == -1
 
 
 @pytest.mark.parametrize(
