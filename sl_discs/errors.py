@@ -57,6 +57,15 @@ def errors_of(where: object) -> Iterator[None]:
         raise
 
 
+def unmasked(name: str, values: Any) -> Any:
+    """Returns values without NumPy's mask; InputError where it hides some, which `np.asarray` would uncover."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if np.ma.is_masked(values):
+        raise InputError(f"{name}: masked entries; fill them, or leave them out")
+    return values.data
+
+
 # Numbers in double precision that are the numbers that were given.
 
 
@@ -136,6 +145,7 @@ def real_array(name: str, values: Any) -> Float64[np.ndarray, "..."]:
 
     Booleans, complex numbers, strings, and whole numbers that are not exact in double precision are refused.
     """
+    values = unmasked(name, values)
     try:
         found = np.asarray(values)
     except ValueError:

@@ -10,8 +10,8 @@ Each function takes a networkx graph, with the arguments of networkx's own funct
 - seed: from 0 to 2^64 - 1, where networkx's function has none; equal seeds give equal answers without a time limit.
 
 Bad values of these, and weights that are no numbers, raise InputError; weights beyond double precision are left to
-networkx. Only `max_weight_clique` works on a proof, and warns without one. Self-loops and parallel edges are treated as
-in networkx: the first count only in a vertex cover, where they force their node, the second count once.
+networkx. Only `max_weight_clique` works on a proof, and warns without one. Self-loops and parallel edges are treated
+as in networkx: the first count only in a vertex cover, where they force their node, the second count once.
 """
 
 from __future__ import annotations

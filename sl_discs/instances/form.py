@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8, Int32
 from scipy import sparse
 
-from sl_discs.errors import InputError, boolean, real, real_array
+from sl_discs.errors import InputError, boolean, real, real_array, unmasked
 
 # Sums of many doubles that are rounded once, as `math.fsum`'s are, at the speed of arrays.
 
@@ -148,7 +148,7 @@ class QuadraticForm:
         linear = real_array(f"{name}: linear coefficients", linear)
         couplings = real_array(f"{name}: couplings", couplings)
         offset, maximise = real(f"{name}: offset", offset), boolean(f"{name}: maximise", maximise)
-        pairs = np.asarray(pairs)
+        pairs = np.asarray(unmasked(f"{name}: pairs", pairs))
         pairs = pairs.reshape(-1, 2) if pairs.size == 0 else pairs
         if linear.ndim != 1 or not len(linear):
             raise InputError(f"{name}: linear coefficients of shape {linear.shape}; expected [N], one a variable")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float64, Int32, Int64
 
-from sl_discs.errors import InputError, check_memory, check_number, real_array, whole
+from sl_discs.errors import InputError, check_memory, check_number, real_array, unmasked, whole
 from sl_discs.instances.form import check_sum
 
 # Bytes per node: the label, as an object in a tuple and a set, and a chain's state, field, best states and
@@ -60,7 +60,7 @@ class Graph:
         if whole(f"{name}: num_nodes", num_nodes) < 1:
             raise InputError(f"{name}: the graph is empty; give at least one node")
         check_size(name, num_nodes)
-        edges = np.asarray(edges)
+        edges = np.asarray(unmasked(f"{name}: edges", edges))
         edges = edges.reshape(-1, 2) if edges.size == 0 else edges
         if edges.ndim != 2 or edges.shape[1] != 2:
             raise InputError(f"{name}: edges have shape {edges.shape}; expected [E, 2]")

@@ -62,6 +62,8 @@ def ising(h: Any, J: Any, *, offset: float = 0.0, maximise: bool = False, name: 
     """
     h, J = ({} if one is None else one for one in (h, J))
     size = None
+    if isinstance(h, np.ma.MaskedArray):  # a masked entry is no field, and below no coupling
+        h = h.filled(0)
     if not isinstance(h, Mapping):
         numbers = real_array(f"{name}: h", h)
         if numbers.ndim != 1:
@@ -195,6 +197,8 @@ def square(name: str, what: str, matrix: Any):
     Raises:
       InputError: it is not a square matrix of numbers, or one of more than 2^31 - 1 rows.
     """
+    if isinstance(matrix, np.ma.MaskedArray):  # a masked entry is no coupling
+        matrix = matrix.filled(0)
     if not is_sparse(matrix):
         matrix = real_array(f"{name}: {what}", matrix)
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:

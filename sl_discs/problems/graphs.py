@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float64
 from scipy import sparse
 
-from sl_discs.errors import InputError, real
+from sl_discs.errors import InputError, real, unmasked
 from sl_discs.instances.form import fraction
 from sl_discs.instances.graph import Graph, checked_node_weights, graph_from_networkx, is_networkx
 from sl_discs.models.terms import Coefficients, are_whole
@@ -393,6 +393,9 @@ def _dense_as_sparse(name: str, given: Any) -> Any:
     """
     if not isinstance(given, np.ndarray) or given.ndim != 2 or given.shape[0] != given.shape[1]:
         return given
+    if np.ma.is_masked(given):  # a masked entry is no edge
+        return sparse.csr_array(given.filled(0))
+    given = unmasked(name, given)
     edges = len(given) == 2 and given.dtype.kind in "iu"
     if edges and (given.diagonal().any() or given[0, 1] != given[1, 0]):
         return given
@@ -402,6 +405,7 @@ def _dense_as_sparse(name: str, given: Any) -> Any:
 
 
 def _graph_of_edges(name: str, edges: Any, weights: Any, num_nodes: int | None) -> Graph:
+    edges = unmasked(f"{name}: edges", edges)
     try:
         edges = np.asarray(edges)
     except ValueError:

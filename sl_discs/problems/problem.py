@@ -14,7 +14,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 from jaxtyping import Bool, Int, Int8
 
-from sl_discs.errors import InputError, real
+from sl_discs.errors import InputError, real, unmasked
 from sl_discs.instances.form import PottsForm, QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.models.terms import Coefficients, Terms
@@ -231,7 +231,7 @@ class Problem(Generic[Source]):
         Raises:
           InputError: a state has another shape or other values.
         """
-        states = np.asarray(states)
+        states = np.asarray(unmasked(f"{self.name}: states", states))
         if states.ndim != 2 or states.shape[1] != self.num_variables:
             raise InputError(f"{self.name}: states have shape {states.shape}; expected [B, {self.num_variables}]")
         if self.num_values is None and not np.isin(states, (0, 1)).all():
@@ -259,6 +259,7 @@ class Problem(Generic[Source]):
                 unknown = next(label for label in sample if label not in known)
                 raise InputError(f"{self.name}: the sample has a value for {unknown!r}, which is not a label")
             sample = [sample[label] for label in self.labels]
+        sample = unmasked(f"{self.name}: the sample", sample)
         try:
             values = np.asarray(sample)
         except ValueError:

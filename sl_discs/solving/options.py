@@ -12,7 +12,7 @@ from jaxtyping import Int8
 
 from sl_discs.engines.base import Engine
 from sl_discs.engines.registry import choose_engine, num_cores
-from sl_discs.errors import InputError, boolean, check_memory, keywords, real, whole
+from sl_discs.errors import InputError, boolean, check_memory, keywords, real, unmasked, whole
 from sl_discs.experiment.batches import Layout, Shape, padded_size
 from sl_discs.experiment.memory import batch_bytes, program_bytes
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
@@ -235,6 +235,7 @@ def as_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R 
     if isinstance(given, Mapping):
         given = [given]
     if not (isinstance(given, list | tuple) and given and isinstance(given[0], Mapping)):
+        given = unmasked("initial_states", given)
         try:
             given = np.asarray(given)
         except ValueError:

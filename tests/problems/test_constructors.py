@@ -372,3 +372,36 @@ def test_rows_are_evaluated_in_their_order_and_equal_ones_alike():
         found.values.tolist() == [problem.value(state) for state in states] == (states @ 2.0 ** np.arange(9)).tolist()
     )
     assert (found.states == states).all()
+
+
+def hidden(values, mask):
+    return np.ma.masked_array(values, mask=mask)
+
+
+def test_a_masked_entry_of_a_matrix_is_no_edge_and_no_coupling():
+    path = hidden([[0.0, 1, 9], [1, 0, 1], [9, 1, 0]], [[0, 0, 1], [0, 0, 0], [1, 0, 0]])
+    for matrix in path, path.astype(int), path.astype(bool), np.ma.masked_equal(path.data, 9):
+        assert sl_discs.maxcut(matrix).source.edges.tolist() == [[0, 1], [1, 2]]
+        assert [sl_discs.solve(make(matrix)).best_value for make in (sl_discs.mis, sl_discs.maxcut)] == [2, 2]
+    model = sl_discs.qubo(hidden([[1.0, 5], [0, 1]], [[0, 1], [0, 0]]), maximise=True)
+    assert sl_discs.solve(model).best_value == 2
+    model = sl_discs.ising(hidden([1.0, 7.0], [0, 1]), np.ma.masked_invalid([[0, NAN], [2.0, 0]]))
+    assert model.value([1, 1]) == 3 and model.value([1, -1]) == -1
+    no_mask = np.ma.masked_array([[0, 1], [2, 3]])
+    assert sl_discs.maxcut(no_mask).source.edges.tolist() == [[0, 1], [2, 3]]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: sl_discs.maxcut(hidden([[0, 1], [1, 2], [0, 2]], [[0, 0], [0, 0], [0, 1]])),
+        lambda: sl_discs.maxcut([[0, 1], [1, 2]], hidden([1.0, 2.0], [0, 1])),
+        lambda: sl_discs.mis(nx.path_graph(2), weight=hidden([1.0, 2.0], [0, 1])),
+        lambda: sl_discs.mis(nx.path_graph(2)).value(hidden([1, 0], [0, 1])),
+        lambda: sl_discs.mis(nx.path_graph(2)).evaluate(hidden([[1, 0]], [[0, 1]])),
+        lambda: sl_discs.solve(sl_discs.mis(nx.path_graph(2)), initial_states=hidden([1, 0], [0, 1])),
+    ],
+)
+def test_masked_entries_elsewhere_are_refused(make):
+    with pytest.raises(InputError, match="masked entries; fill them"):
+        make()
