@@ -10,8 +10,9 @@ Each function takes a networkx graph, with the arguments of networkx's own funct
 - seed: from 0 to 2^64 - 1, where networkx's function has none; equal seeds give equal answers without a time limit.
 
 Bad values of these, and weights that are no numbers, raise InputError; weights beyond double precision are left to
-networkx. Only `max_weight_clique` works on a proof, and warns without one. Self-loops and parallel edges are treated
-as in networkx: the first count only in a vertex cover, where they force their node, the second count once.
+networkx. A proof, of which only `max_weight_clique` tells, may end a call before its time limit; other calls without
+a limit do not work on one. Self-loops and parallel edges are treated as in networkx: the first count only in a vertex
+cover, where they force their node, the second count once.
 """
 
 from __future__ import annotations
@@ -186,10 +187,14 @@ def _best_set(
 def _solved(
     problem: Problem, nodes: list[Hashable], time_limit: float | None, seed: int, proofs: bool = False
 ) -> tuple[set[Hashable], bool]:
-    """Returns the nodes of the best answer, and whether it is proved to be optimal, for which `proofs` asks."""
+    """Returns the nodes of the best answer, and whether it is proved to be optimal.
+
+    Without a time limit, only `proofs` asks for that.
+    """
     import sl_discs
 
-    found = sl_discs.solve(problem, time_limit=_limit(time_limit), seed=seed, proofs=proofs)
+    limit = _limit(time_limit)
+    found = sl_discs.solve(problem, time_limit=limit, seed=seed, proofs=proofs or limit is not None)
     return set(itertools.compress(nodes, found.states[found.best_chain])), found.optimal
 
 
