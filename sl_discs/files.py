@@ -328,7 +328,7 @@ def finished(folder: Path, identity: dict[str, Any], compute: Callable[[], dict[
         content = read_json(path)
     except Damaged:  # it is computed again
         content = None
-    if content is None or content.get("identity") != identity:
+    if content is None or content.get("identity") != identity or "found" not in content:
         content = {"identity": identity, "found": compute()}
         write_json(path, content, indent=None, allow_nan=False)
     return content["found"]

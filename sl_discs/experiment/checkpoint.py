@@ -2,9 +2,9 @@
 
 A run is a list of parts, each a method on a batch of instances. The folder holds `kind.json`, everything that the
 results depend on; `part-<name>.npz`, the outcome of a finished part; and the last two `state-<n>.npz`, chains in the
-middle of a part. Each file is written atomically. If a file cannot be read, the run falls back to the previous state,
-or to the beginning of the part, and repeats the steps since then. A folder with files but no `kind.json` is not ours
-and is refused; files of other names are never removed.
+middle of a part. Each file is written atomically, and holds the digest of `kind.json`. If a file is damaged or of
+another run, the run falls back to the previous state, or to the beginning of the part, and repeats the steps since
+then. A folder with files but no `kind.json` is not ours and is refused; files of other names are never removed.
 
 Keys are functions of (seed, instance, chain, step) and calls end at the same steps, so a resumed run gives bit for
 bit the same results as an uninterrupted one.
@@ -26,7 +26,7 @@ import jax
 import numpy as np
 
 from sl_discs.errors import InputError
-from sl_discs.files import Damaged, differences, read_json, read_npz, write_atomically, write_json
+from sl_discs.files import Damaged, differences, digest, read_json, read_npz, write_atomically, write_json
 from sl_discs.terminal import tell
 
 # Signals that announce the end of a job: a cluster's preemption notice, or a job's time limit.
@@ -83,6 +83,7 @@ def notice_of_end(*more: int, said: str = "") -> Iterator[Notice]:
 
 
 _KEPT_STATES = 2
+_KIND = "kind"  # in each file: digest of the run's identity
 _STATE, _PART = re.compile(r"state-[0-9]+\.npz"), re.compile(r"part-[A-Za-z0-9._+-]+\.npz")
 _TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")  # of `write_atomically`, when it was killed
 
@@ -111,7 +112,7 @@ class Checkpoints:
 
     def __init__(self, folder: Path, kind: dict[str, Any], every_s: float, notice: Notice):
         self.folder, self.every_s, self.notice = Path(folder), every_s, notice
-        self._kind = kind
+        self._kind, self._digest = kind, digest(kind)
         self._last = time.monotonic()
         self._number = 0
         self._failed = False
@@ -143,7 +144,7 @@ class Checkpoints:
 
     def finished(self, part: str) -> dict[str, np.ndarray] | None:
         """The outcome of a finished part; None if the part has to be run."""
-        found = _read(self.folder / _file_of(part))
+        found = self._read(self.folder / _file_of(part))
         if found is not None:
             self._resumed.append(f"{part} was finished")
         return found
@@ -151,7 +152,7 @@ class Checkpoints:
     def middle(self, part: str) -> Middle | None:
         """The state at which a part was interrupted; None if it has to be run from its beginning."""
         for path in reversed(self._states()):
-            arrays = _read(path)
+            arrays = self._read(path)
             if arrays is not None and str(arrays["part"]) == part:
                 middle = _as_middle(arrays)
                 steps = self._kind.get("experiment", {}).get("chain_length")
@@ -193,13 +194,27 @@ class Checkpoints:
         try:
             if not (self.folder / "kind.json").exists():
                 write_json(self.folder / "kind.json", self._kind)
-            write_atomically(self.folder / name, lambda file: np.savez(file, **arrays))
+            write_atomically(self.folder / name, lambda file: np.savez(file, **arrays, **{_KIND: self._digest}))
         except InputError as error:
             if self.notice.given:
                 raise
             if not self._failed:
                 tell(f"warning: no checkpoint: {error}; the run continues without")
             self._failed = True
+
+    def _read(self, path: Path) -> dict[str, np.ndarray] | None:
+        """The arrays of a file; None if it is missing, corrupt (each array has a checksum) or of another run."""
+        if not path.exists():
+            return None
+        try:
+            arrays = read_npz(path)
+            if str(arrays.pop(_KIND, "")) == self._digest:
+                return arrays
+            reason = f"{path}: of another run"
+        except InputError as error:
+            reason = str(error)
+        tell(f"warning: {reason}; falling back to the previous checkpoint")
+        return None
 
 
 def remove_checkpoints(folder: Path) -> None:
@@ -225,17 +240,6 @@ def _file_of(part: str) -> str:
 
 def _number_of(path: Path) -> int:
     return int(path.stem.rpartition("-")[2])
-
-
-def _read(path: Path) -> dict[str, np.ndarray] | None:
-    """All arrays of a file; None if it is missing or corrupt (each array has a checksum)."""
-    if not path.exists():
-        return None
-    try:
-        return read_npz(path)
-    except InputError as error:
-        tell(f"warning: {error}; falling back to the previous checkpoint")
-        return None
 
 
 def _as_arrays(part: str, middle: Middle) -> dict[str, Any]:

@@ -117,15 +117,21 @@ def records_in(folder: Path, kind: dict[str, Any], *, whole: bool = True) -> dic
         return None
     try:
         arrays, values = read_document(folder / _RECORDS, _FORMAT)
-    except ValueError as error:
-        raise InputError(f"{folder}: the records of this part cannot be read ({error}); remove the folder") from None
-    differs = differences(_identity(kind, whole), _identity(values["kind"], whole))
+        differs = differences(_identity(kind, whole), _identity(values["kind"], whole))
+        samplers = {} if differs else _records(arrays, values["samplers"])
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{folder}: the records of this part cannot be read ({reason}); remove the folder") from None
     if differs:
         raise InputError(
             f"{folder}: a part of another run: {'; '.join(differs)}; give another save_root, or remove the folder"
         )
+    return samplers
+
+
+def _records(arrays: dict[str, Any], values: dict[str, Any]) -> dict[str, SamplerRecord]:
     samplers = {}
-    for number, (name, fields) in enumerate(values["samplers"].items()):
+    for number, (name, fields) in enumerate(values.items()):
         solutions = np.split(arrays[f"{number}/solutions"], np.cumsum(arrays[f"{number}/sizes"])[:-1])
         instances = zip(fields["instances"], solutions, strict=True)
         fields |= {field: arrays[f"{number}/{field}"] for field in ARRAYS}

@@ -93,11 +93,12 @@ def state_of(run: Run) -> State:
 def _outcome_of(run: Run) -> State:
     """The state of a run, regardless of who performs it."""
     if run.results.exists():
-        noted, difference = _read(run.folder / "run.json"), "results of another command, without a readable run.json"
+        noted = _read(run.folder / "run.json", arguments=dict)
+        difference = "results of another command, without a readable run.json"
         if noted is not None:
             difference = "; ".join(differences(dict(run.arguments), noted["arguments"], "--"))
         return State(DIFFERS, difference) if difference else State(DONE)
-    failure = _read(run.folder / "failed.json")  # a damaged file does not count
+    failure = _read(run.folder / "failed.json", exit_code=int, message=str)
     if failure is not None:
         return State(FAILED, _in_words(failure["exit_code"], failure["message"]))
     begun = (run.folder / "checkpoint").is_dir()
@@ -107,15 +108,18 @@ def _outcome_of(run: Run) -> State:
 def _in_words(exit_code: int, message: str) -> str:
     """A failure in one line; a negative exit code is that of a signal."""
     if exit_code < 0:
-        return f"ended by {signal.strsignal(-exit_code)}" + (f"; it last said: {message}" if message else "")
+        known = -exit_code < signal.NSIG and signal.strsignal(-exit_code)
+        return f"ended by {known or f'signal {-exit_code}'}" + (f"; it last said: {message}" if message else "")
     return message or f"exit code {exit_code}, with nothing on stderr"
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _read(path: Path, **fields: type) -> dict[str, Any] | None:
+    """The content of a file with these fields; None if there is none, or it is damaged."""
     try:
-        return read_json(path)
+        content = read_json(path) or {}
     except Damaged:
         return None
+    return content if all(isinstance(content.get(name), kind) for name, kind in fields.items()) else None
 
 
 def check_folders(runs: Sequence[Run]) -> None:
@@ -365,7 +369,7 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
 
 
 def _results(run: Run, with_name: bool) -> list[dict[str, Any]]:
-    results = _read(run.results) or {}
+    results = _read(run.results, samplers=dict) or {}
     try:
         with_name |= len(results["samplers"]) > 1
         return [
@@ -374,7 +378,7 @@ def _results(run: Run, with_name: bool) -> list[dict[str, Any]]:
             | {"chain_steps_per_s": one["chain_steps_per_s"], "engine": results["engine"]}
             for name, one in results["samplers"].items()
         ]
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, AttributeError):
         raise InputError(f"{run.results}: damaged; remove it and run again") from None
 
 

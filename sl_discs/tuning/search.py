@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import json
 import logging
+import os
 import time
 import warnings
 from collections.abc import Callable
@@ -71,7 +72,7 @@ def open_study(
             return study
     except Exception as error:  # database drivers and journal readers raise errors of many kinds
         raise InputError(f"--storage={where}: cannot open it ({' '.join(str(error).split())[:200]})") from None
-    differs = "; ".join(differences(kind, found))
+    differs = "; ".join(differences(kind, found)) if isinstance(found, dict) else "it is of another program"
     if differs:
         raise InputError(f"study {name!r} is of another kind: {differs}; give another --study, or another --storage")
     return study
@@ -91,8 +92,42 @@ def _storage(where: str) -> optuna.storages.BaseStorage:
         return database()
     path = Path(where).absolute()
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = JournalFileOpenLock(str(path))
-    return optuna.storages.JournalStorage(JournalFileBackend(str(path), lock))
+    return optuna.storages.JournalStorage(JournalFileBackend(str(path), _JournalLock(path)))
+
+
+class _JournalLock(JournalFileOpenLock):
+    """The lock of a journal, under which the line within which a worker has died is removed.
+
+    What another worker appends would otherwise become a part of that line, which nobody could read any more.
+    """
+
+    _BEGIN = b'{"op_code":'
+
+    def __init__(self, path: Path):
+        super().__init__(str(path))
+        self._path = path
+
+    def acquire(self) -> bool:
+        super().acquire()
+        try:
+            self._remove_torn_line()
+        except BaseException:
+            self.release()
+            raise
+        return True
+
+    def _remove_torn_line(self) -> None:
+        """Cuts off a last line without its end; ValueError if that is not one of a journal."""
+        with self._path.open("r+b") as file:
+            if not file.seek(0, os.SEEK_END):
+                return
+            file.seek(-1, os.SEEK_END)
+            if file.read() != b"\n":
+                file.seek(0)
+                whole, _, torn = file.read().rpartition(b"\n")
+                if not torn.startswith(self._BEGIN) and not self._BEGIN.startswith(torn):
+                    raise ValueError("it is not a journal")
+                file.truncate(len(whole) + 1 if whole else 0)
 
 
 def counted_trials(study: optuna.Study) -> list[FrozenTrial]:

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -111,6 +112,26 @@ def test_torn_and_corrupt_checkpoints_are_passed_over(tmp_path, short_calls, cap
 
     times, resumed = play_with_interruptions(tmp_path, SHORT_CALLS, meddle=meddle)
     assert times >= 3 and "falling back to the previous checkpoint" in capsys.readouterr().err
+    for name, record in whole.items():
+        assert_equal(record, resumed[name])
+
+
+def test_foreign_files_in_the_place_of_checkpoints_are_passed_over(tmp_path, short_calls, capsys):
+    """Archives of somebody else, and checkpoints of another run, as the states and as a finished part."""
+    whole, theirs = play(), tmp_path / "theirs"
+    play(checkpoints=Checkpoints(theirs, {"seed": 1}, 0.0, Notice()))
+
+    def meddle(number):
+        newest = max((tmp_path / "ours").glob("state-*.npz"), key=lambda path: int(path.stem.split("-")[1]))
+        if number % 2:
+            np.savez(newest, x=np.ones(2))
+        else:
+            shutil.copy(max(theirs.glob("state-*.npz")), newest)
+        for part in (tmp_path / "ours").glob("part-*.npz"):
+            np.savez(part, part="gwg-0", x=np.ones(2))
+
+    times, resumed = play_with_interruptions(tmp_path / "ours", SHORT_CALLS, meddle=meddle)
+    assert times >= 3 and "of another run; falling back to the previous checkpoint" in capsys.readouterr().err
     for name, record in whole.items():
         assert_equal(record, resumed[name])
 

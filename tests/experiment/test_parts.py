@@ -18,6 +18,7 @@ from test_run import SETTINGS, assert_equal, method, play, random_dataset
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import RESUME_ME
 from sl_discs.experiment.parts import Part, join_records, keep_records, records_in
+from sl_discs.files import write_document
 from sl_discs.instances.archive import write_archive
 
 ROOT = Path(__file__).parents[2]
@@ -81,7 +82,14 @@ def test_only_parts_of_the_same_run_are_joined(tmp_path):
         Part(2, 2).others(tmp_path, kind(seed=1, index=(2,)))
     with pytest.raises(InputError, match=r"graphs.index \[0, 1\] there, \[0, 2\] here"):
         records_in(folder, kind(index=(0, 2)))
-    for damage in (lambda path: path.write_bytes(b"PK"), lambda path: np.savez(path, x=np.ones(2))):
+    for damage in (
+        lambda path: path.write_bytes(b"PK"),
+        lambda path: np.savez(path, x=np.ones(2)),
+        lambda path: np.savez(path, json='{"format": "sl_discs records 1"}'),
+        lambda path: np.savez(path, json='{"format": "sl_discs records 1", "kind": [], "samplers": []}'),
+        lambda path: write_document(path, "sl_discs records 1", {}, {"kind": kind(), "samplers": []}),
+        lambda path: write_document(path, "sl_discs records 1", {}, {"kind": kind(), "samplers": {"gwg": {}}}),
+    ):
         damage(folder / "records.npz")
         with pytest.raises(InputError, match=r"the records of this part cannot be read .*; remove the folder"):
             records_in(folder, kind())

@@ -16,6 +16,7 @@ import pytest
 from sl_discs.errors import InputError
 from sl_discs.files import only_run_in
 from sl_discs.sweeps import sweep_runs
+from sl_discs.sweeps.sweep_file import Sweep
 from sl_discs.sweeps.sweep_runs import Run, State, Task, perform_here, state_of
 
 # Leaves a line in LOG when it begins and when it ends. `catch` saves half a second after a signal and exits with 75.
@@ -166,6 +167,28 @@ def test_results_of_other_arguments_are_refused(tmp_path):
         damage()
         with pytest.raises(InputError, match="results of another command"):
             sweep_runs.check_folders(runs)
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", "[" * 100_000, '{"arguments": 3}', '{"arguments": [1]}', "\xff"])
+def test_damaged_records_are_no_tracebacks(tmp_path, content):
+    """`run.json` beside results, and `failed.json`, which then does not count."""
+    assert perform(tmp_path, "", "fail") == ["done", "failed"]
+    runs = runs_of(tmp_path, "", "")
+    (runs[0].folder / "run.json").write_text(content, encoding="latin-1")
+    (runs[1].folder / "failed.json").write_text(content, encoding="latin-1")
+    assert states(tmp_path, 2) == ["differs", "missing"]
+    (runs[1].folder / "failed.json").write_text('{"exit_code": -1000, "message": ""}')
+    assert state_of(runs[1]).detail == "ended by signal 1000"
+
+
+@pytest.mark.parametrize("samplers", [None, [], {"gwg": []}, {"gwg": {}}])
+def test_damaged_results_are_named_in_one_line(tmp_path, samplers):
+    assert perform(tmp_path, "") == ["done"]
+    [run] = runs_of(tmp_path, "")
+    run.results.write_text(json.dumps({"samplers": samplers}))
+    sweep = Sweep("a", "mis", "gwg", "er_density", ({},))
+    with pytest.raises(InputError, match=r"results\.json: damaged; remove it and run again"):
+        sweep_runs.collect(sweep, [run], tmp_path)
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):

@@ -112,6 +112,35 @@ def test_a_killed_worker_does_not_block_the_others(tmp_path, where):
     assert study.trials[0].state.name == ("FAIL" if where == "sqlite" else "RUNNING")
 
 
+@pytest.mark.parametrize("written", [1, 30, -1])
+def test_a_worker_that_died_within_a_line_of_the_journal_stops_nobody(tmp_path, written):
+    path = tmp_path / "a.journal"
+    first, second = open_study(path), open_study(path)
+    play(first, 2)
+    line = path.read_bytes().splitlines()[-1]
+    with path.open("ab") as journal:
+        journal.write(line[:written])
+    assert [one.number for one in play(second, 4)] == [2, 3]
+    assert [one.number for one in play(first, 5)] == [4] and len(open_study(path).trials) == 5
+
+
+@pytest.mark.parametrize("text", ["notes", "one line\nand notes", "[1, 2"])
+def test_a_file_that_is_no_journal_is_left_alone(tmp_path, text):
+    path = tmp_path / "notes.txt"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"notes\.txt: cannot open it"):
+        open_study(path)
+    assert path.read_text() == text
+
+
+def test_a_study_of_another_program_is_refused(tmp_path):
+    search.quiet_optuna()
+    study = optuna.create_study(storage=search._storage(str(tmp_path / "a.journal")), study_name="study")
+    study.set_user_attr("kind", "theirs")
+    with pytest.raises(InputError, match="of another program"):
+        open_study(tmp_path / "a.journal")
+
+
 def test_a_damaged_journal_is_named_in_one_line(tmp_path):
     path = tmp_path / "a.journal"
     play(open_study(path), 1)
