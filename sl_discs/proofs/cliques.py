@@ -1,6 +1,4 @@
-"""Largest cliques by branch and bound on sets of bits, and largest independent sets as cliques of the complement.
-
-With weights of nodes, the search is that of `weighted_cliques`.
+"""Largest or heaviest cliques by branch and bound on sets of bits, and independent sets as cliques of the complement.
 
 A node of the search tree has a clique and its candidates, which are joined to all of it. Candidates are coloured
 greedily, so that joined ones differ: no clique of them has more nodes than there are colours. Candidates of the first
@@ -9,10 +7,18 @@ candidates go without a colour of their own. Recolouring moves the one neighbour
 another class. And a candidate is infeasible with k classes if it cannot be in a clique with one node of each: they
 then have no more than k nodes of a clique together. Each class is used once for that.
 
+With weights, the candidates are covered by independent sets, each with a number: the numbers of the sets that a node
+is in add up to its weight. A clique has one node of each set at most, so it weighs no more than all numbers together.
+Sets are made one after another of nodes whose weight is not used up, each with the least weight that is left to one
+of its nodes. Candidates that are used up by the first sets, as long as the clique with them would not be heavier than
+the best one, need not be tried.
+
 Sources: Tomita, Sutani, Higashi, Takahashi and Wakatsuki 2010, "A simple and faster branch-and-bound algorithm for
 finding a maximum clique"; San Segundo, Rodriguez-Losada and Jimenez 2011, "An exact bit-parallel algorithm for the
 maximum clique problem"; San Segundo, Nikolaev and Batsyn 2015, "Infra-chromatic bound for exact maximum clique
-search"; Li and Quan 2010, "An efficient branch-and-bound algorithm based on MaxSAT for the maximum clique problem".
+search"; Li and Quan 2010, "An efficient branch-and-bound algorithm based on MaxSAT for the maximum clique problem";
+Babel 1994, "A fast algorithm for the maximum weight clique problem"; Tavares, Campelo Neto, Rodrigues and Michelon
+2015, "Um algoritmo de branch and bound para o problema da clique maxima ponderada".
 """
 
 from __future__ import annotations
@@ -20,19 +26,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Int, Int32, Int64, UInt64
+from jaxtyping import Bool, Float64, Int, Int32, Int64, UInt64
 
 from sl_discs.engines.cpu.jit import called, entered, in_long_vectors, inlined
 from sl_discs.instances.form import exact_sum
 from sl_discs.instances.graph import Graph
 from sl_discs.proofs.bits import ONE, add, bits_of, degeneracy_order, drop, lowest, ones
 from sl_discs.proofs.provers import Prover
-from sl_discs.proofs.weighted_cliques import WeightedSearch
 from sl_discs.reductions.presolve import ROUNDED, Presolved
 
-# Entries of `state`: the depth in the tree (-1: the search is over), the size of the best clique, words of bits that
-# were looked at, and the number of candidates at depth 0.
-_DEPTH, _BEST, _LOOKS, _LISTED = range(4)
+# Entries of `state`: the depth in the tree (-1: the search is over), how many nodes the best clique has that was
+# found, words of bits that were looked at, the number of candidates at depth 0, and whether nodes have weights.
+_DEPTH, _FOUND, _LOOKS, _LISTED, _WEIGHTED = range(5)
 # Added to numbers of nodes, of which there are far fewer.
 _BARRED = 1 << 40
 _NOT_COLOURED = -2
@@ -45,12 +50,15 @@ class Tree(NamedTuple):
 
     Attributes:
       adjacent: [n, W] the neighbours of each node.
+      weights: [n] of nodes, above 0; 1 where there are none.
       candidates: [D, W] of each depth.
       listed: [D, n] candidates to be tried, from the last to the first.
-      colours: [D, n] how many colours the candidates up to this one need.
+      bounds: [D, n] of cliques of the candidates up to this one: their colours, or the numbers of their sets.
       last: [D] the place of the next one to be tried; -1: there is none.
       chosen: [D] the clique.
-      best: [n] the best clique found.
+      totals: [D] its weight up to each depth.
+      found: [n] the best clique found.
+      best: [1] the largest weight known.
       sets: [3, W] working memory: nodes without a colour, those that fit the present class, and that class.
       classes: [W, n] working memory: the colour classes.
       fitting: [W, n] working memory: the nodes of each class that are joined to all that must be chosen.
@@ -58,16 +66,20 @@ class Tree(NamedTuple):
       barred: [n] working memory: added to these; large for classes that count for an infeasible candidate.
       settled: [n] working memory: likewise, also for classes with a single node that fits.
       forced: [2, n] working memory: classes with a single node that fits, and that node.
+      rest: [n] working memory: the weight that is not used up.
       state: as above.
     """
 
     adjacent: UInt64[np.ndarray, "n W"]
+    weights: Float64[np.ndarray, "n"]
     candidates: UInt64[np.ndarray, "D W"]
     listed: Int32[np.ndarray, "D n"]
-    colours: Int32[np.ndarray, "D n"]
+    bounds: Float64[np.ndarray, "D n"]
     last: Int32[np.ndarray, "D"]
     chosen: Int32[np.ndarray, "D"]
-    best: Int32[np.ndarray, "n"]
+    totals: Float64[np.ndarray, "D"]
+    found: Int32[np.ndarray, "n"]
+    best: Float64[np.ndarray, "1"]
     sets: UInt64[np.ndarray, "3 W"]
     classes: UInt64[np.ndarray, "W n"]
     fitting: UInt64[np.ndarray, "W n"]
@@ -75,22 +87,28 @@ class Tree(NamedTuple):
     barred: Int64[np.ndarray, "n"]
     settled: Int64[np.ndarray, "n"]
     forced: Int64[np.ndarray, "2 n"]
-    state: Int64[np.ndarray, "4"]
+    rest: Float64[np.ndarray, "n"]
+    state: Int64[np.ndarray, "5"]
 
 
-def make_tree(adjacency: Bool[np.ndarray, "n n"]) -> Tree:
-    """Of a graph whose nodes are in the order in which they are coloured, before the first step."""
+def make_tree(
+    adjacency: Bool[np.ndarray, "n n"], weights: Float64[np.ndarray, "n"], best: float, *, weighted: bool
+) -> Tree:
+    """Begins a search for cliques heavier than `best`, in a graph whose nodes are in the order of colouring."""
     size = len(adjacency)
     words = -(-size // 64)
-    depth = int(adjacency.sum(axis=1).max()) + 2
+    depth = int(adjacency.sum(axis=1).max(initial=0)) + 2
     tree = Tree(
         adjacent=bits_of(adjacency),
+        weights=weights,
         candidates=np.zeros((depth, words), np.uint64),
         listed=np.zeros((depth, size), np.int32),
-        colours=np.zeros((depth, size), np.int32),
+        bounds=np.zeros((depth, size)),
         last=np.zeros(depth, np.int32),
         chosen=np.zeros(depth, np.int32),
-        best=np.zeros(size, np.int32),
+        totals=np.zeros(depth),
+        found=np.zeros(size, np.int32),
+        best=np.array([best], np.float64),
         sets=np.zeros((3, words), np.uint64),
         classes=np.zeros((words, size), np.uint64),
         fitting=np.zeros((words, size), np.uint64),
@@ -98,7 +116,8 @@ def make_tree(adjacency: Bool[np.ndarray, "n n"]) -> Tree:
         barred=np.zeros(size, np.int64),
         settled=np.zeros(size, np.int64),
         forced=np.zeros((2, size), np.int64),
-        state=np.zeros(4, np.int64),
+        rest=np.zeros(size),
+        state=np.array([0, 0, 0, 0, weighted], np.int64),
     )
     tree.candidates[0] = bits_of(np.ones((1, size), np.bool_))[0]
     tree.last[0] = _NOT_COLOURED
@@ -239,9 +258,9 @@ def _bar(tree, near, k, number):
 
 @called
 def _colour(tree, depth):
-    """Lists the candidates that must be tried, with the numbers of colours."""
+    """Lists the candidates that must be tried, with the numbers of colours; returns how many there are."""
     left, fitting, present = tree.sets[0], tree.sets[1], tree.sets[2]
-    words, most = left.shape[0], tree.state[_BEST] - depth
+    words, most = left.shape[0], np.int64(tree.best[0] - tree.totals[depth])
     for k in range(words):
         left[k] = tree.candidates[depth, k]
     for k in range(min(most, tree.barred.shape[0])):
@@ -275,12 +294,51 @@ def _colour(tree, depth):
                 node = (k << 6) + np.int64(lowest(present[k]))
                 drop(present, node)
                 if most <= 0 or not (_recoloured(tree, node, most) or _infeasible(tree, node, most)):
-                    tree.listed[depth, count], tree.colours[depth, count] = node, colour + 1
+                    tree.listed[depth, count], tree.bounds[depth, count] = node, colour + 1
                     count += 1
         colour += count > before
-    tree.last[depth] = count - 1
-    if depth == 0:
-        tree.state[_LISTED] = count
+    return count
+
+
+@called
+def _cover(tree, depth):
+    """Lists the candidates that must be tried, with the bounds of sets by weight; returns how many there are."""
+    left, fitting, rest, members = tree.sets[0], tree.sets[1], tree.rest, tree.forced[0]
+    words, most = left.shape[0], tree.best[0] - tree.totals[depth]
+    for k in range(words):
+        word = left[k] = tree.candidates[depth, k]
+        while word:
+            node = (k << 6) + np.int64(lowest(word))
+            word &= word - ONE
+            rest[node] = tree.weights[node]
+    bound, count, begin = 0.0, 0, 0
+    while True:
+        while begin < words and not left[begin]:
+            begin += 1
+        if begin == words:
+            return count
+        for k in range(begin, words):
+            fitting[k] = left[k]
+        size, least = 0, np.inf
+        for k in range(begin, words):
+            while fitting[k]:
+                node = (k << 6) + np.int64(lowest(fitting[k]))
+                drop(fitting, node)
+                for j in range(k, words):
+                    fitting[j] &= ~tree.adjacent[node, j]
+                members[size] = node
+                size += 1
+                least = min(least, rest[node])
+                tree.state[_LOOKS] += words
+        bound += least
+        for place in range(size):
+            node = members[place]
+            rest[node] -= least
+            if rest[node] == 0:
+                drop(left, node)
+                if bound > most:
+                    tree.listed[depth, count], tree.bounds[depth, count] = node, bound
+                    count += 1
 
 
 @entered
@@ -293,15 +351,24 @@ def _search(tree, most_looks, deepest):
     while state[_DEPTH] >= 0 and state[_LOOKS] < most_looks:
         depth = state[_DEPTH]
         if tree.last[depth] == _NOT_COLOURED:
-            _colour(tree, depth)
+            count = _cover(tree, depth) if state[_WEIGHTED] else _colour(tree, depth)
+            tree.last[depth] = count - 1
+            if depth == 0:
+                state[_LISTED] = count
         place = tree.last[depth]
-        if place < 0 or depth + tree.colours[depth, place] <= state[_BEST]:
+        if place < 0 or tree.totals[depth] + tree.bounds[depth, place] <= tree.best[0]:
             state[_DEPTH] -= 1
             continue
         node = tree.listed[depth, place]
         tree.last[depth] -= 1
         tree.chosen[depth] = node
         drop(tree.candidates[depth], node)
+        total = tree.totals[depth + 1] = tree.totals[depth] + tree.weights[node]
+        if total > tree.best[0]:
+            tree.best[0] = total
+            state[_FOUND] = depth + 1
+            for k in range(depth + 1):
+                tree.found[k] = tree.chosen[k]
         some = False
         for k in range(words):
             tree.candidates[depth + 1, k] = tree.candidates[depth, k] & tree.adjacent[node, k]
@@ -312,10 +379,6 @@ def _search(tree, most_looks, deepest):
         if some:
             tree.last[depth + 1] = _NOT_COLOURED
             state[_DEPTH] += 1
-        elif depth + 1 > state[_BEST]:
-            state[_BEST] = depth + 1
-            for k in range(depth + 1):
-                tree.best[k] = tree.chosen[k]
     return False
 
 
@@ -332,42 +395,47 @@ class Level(NamedTuple):
         return max(0.0, 1 - left / number) if number else 0.0
 
 
-def make_level(adjacency: Bool[np.ndarray, "N N"], nodes: Int[np.ndarray, "n"], best: int) -> Level:
-    """For the cliques of some nodes of a graph, of which only those larger than `best` are looked for."""
-    inside = adjacency[nodes][:, nodes]
-    order = degeneracy_order(inside)
-    inside = inside[order][:, order]
-    level = Level(nodes[order], inside, make_tree(inside))
-    level.tree.state[_BEST] = best
-    return level
-
-
 # The orders of so many levels are those of the candidates there; fewer nodes are not worth one.
 _LEVELS, _WORTH = 2, 64
 
 
 class CliqueSearch:
-    """A largest clique of a graph by branch and bound, in slices.
+    """A largest, or heaviest, clique of a graph by branch and bound, in slices; up to rounding of weights.
 
     Attributes:
-      best: size of the largest clique known, which may have been told.
-      found: [best] its nodes, if it was found here.
-      over: whether no clique is larger.
+      best: size or weight of the best clique known, which may have been told.
+      found: [k] its nodes, if it was found here.
+      over: whether no clique is better.
     """
 
-    def __init__(self, adjacency: Bool[np.ndarray, "n n"]):
-        self._adjacency = adjacency
-        self.best, self.found, self.over = 0, np.empty(0, np.int64), False
+    def __init__(self, adjacency: Bool[np.ndarray, "n n"], weights: Float64[np.ndarray, "n"] | None = None):
+        self._adjacency, self._weighted = adjacency, weights is not None
+        self._weights = np.ones(len(adjacency)) if weights is None else weights
+        self.best, self.found, self.over = 0.0, np.empty(0, np.int64), False
         self._begin()
 
     def _begin(self) -> None:
-        self._levels = [make_level(self._adjacency, np.arange(len(self._adjacency)), self.best)]
+        # Nodes of weight 0 are of no use.
+        self._levels = [self._level(np.flatnonzero(self._weights > 0), self._adjacency, self._weights, self.best)]
+
+    def _level(
+        self,
+        nodes: Int[np.ndarray, "n"],
+        adjacency: Bool[np.ndarray, "N N"],
+        weights: Float64[np.ndarray, "N"],
+        best: float,
+    ) -> Level:
+        """Begins a search for the cliques of some nodes of a graph that are better than `best`."""
+        inside = adjacency[nodes][:, nodes]
+        order = degeneracy_order(inside)
+        inside, nodes = inside[order][:, order], nodes[order]
+        return Level(nodes, inside, make_tree(inside, weights[nodes], best, weighted=self._weighted))
 
     def know(self, size: float) -> None:
-        """Takes into account that there is a clique of so many nodes."""
+        """Takes into account that there is a clique of this size or weight."""
         if size > self.best and not self.over:
             # Fewer candidates have to be tried from the top on.
-            self.best = int(size)
+            self.best = float(size)
             self._begin()
 
     def advance(self, looks: int) -> None:
@@ -375,26 +443,27 @@ class CliqueSearch:
         while looks > 0 and self._levels:
             depth = len(self._levels) - 1
             _, adjacency, tree = self._levels[-1]
-            state = tree.state
             # A clique of this level has a node of each level above as well.
-            state[_BEST] = max(state[_BEST], self.best - depth)
-            before, best = state[_LOOKS], state[_BEST]
+            above = sum(float(level.tree.totals[1]) for level in self._levels[:-1])
+            tree.best[0] = max(tree.best[0], self.best - above)
+            before, best = tree.state[_LOOKS], tree.best[0]
             sorts = depth < _LEVELS and len(adjacency) > _WORTH
             further = _search(tree, before + looks, 1 if sorts else 0)
-            looks -= int(state[_LOOKS] - before)
-            if state[_BEST] > best:
-                self.best = int(state[_BEST]) + depth
-                self.found = self._named(tree.best[: state[_BEST]])
+            looks -= int(tree.state[_LOOKS] - before)
+            if tree.best[0] > best:
+                self.best = float(tree.best[0]) + above
+                self.found = self._named(tree.found[: tree.state[_FOUND]])
             if further:
                 looks -= len(adjacency) ** 2 // 8
                 candidates = np.unpackbits(tree.candidates[1].view(np.uint8), bitorder="little")
-                self._levels.append(make_level(adjacency, np.flatnonzero(candidates), max(int(state[_BEST]) - 1, 0)))
-            elif state[_DEPTH] < 0:
+                rest = max(float(tree.best[0] - tree.totals[1]), 0.0)
+                self._levels.append(self._level(np.flatnonzero(candidates), adjacency, tree.weights, rest))
+            elif tree.state[_DEPTH] < 0:
                 self._levels.pop()
         self.over = not self._levels
 
     def done(self) -> float:
-        """About which part of the tree was searched: of the candidates at the top, below the present one, etc."""
+        """Returns about which part of the tree was searched: of the candidates at the top, of those below, etc."""
         done, part = 0.0, 1.0
         for level in self._levels[: _LEVELS + 1]:
             done += part * level.done()
@@ -426,7 +495,7 @@ class Cliques(Prover):
     def __init__(self, presolved: Presolved, *, joined: bool):
         super().__init__(presolved)
         self._joined, self._work = joined, 0.0
-        self._search: CliqueSearch | WeightedSearch | None = None
+        self._search: CliqueSearch | None = None
         # The work, and the part that was searched, since when the best size is known.
         self._size, self._since = 0.0, (0.0, 0.0)
         graph = presolved.left.source
@@ -445,7 +514,7 @@ class Cliques(Prover):
                 return True
             adjacency, weights = _adjacency(problem.source, self._joined), problem.source.node_weights
             self._work = 0.0
-            self._search = CliqueSearch(adjacency) if weights is None else WeightedSearch(adjacency, weights)
+            self._search = CliqueSearch(adjacency, weights)
         search = self._search
         if np.isfinite(best):
             # The size is linear in the value, of slope 1 or -1.

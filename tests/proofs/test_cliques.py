@@ -13,7 +13,6 @@ from sl_discs.engines.base import Best
 from sl_discs.instances.graph import Graph
 from sl_discs.proofs import cliques, covers
 from sl_discs.proofs.provers import Proofs
-from sl_discs.proofs.weighted_cliques import WeightedSearch
 from sl_discs.reductions.presolve import unreduced
 from sl_discs.solving.options import check_options
 from sl_discs.solving.rounds import Watcher
@@ -64,7 +63,7 @@ def test_cliques_are_heaviest(seed, size, density, looks):
     graph, weights = nx.gnp_random_graph(size, density, seed=seed), np.random.default_rng(seed).integers(0, 20, size)
     heaviest = max(weights[clique].sum() for clique in nx.find_cliques(graph)) if size < 40 else None
     for known in (0.0, float(heaviest or 0)):
-        search = WeightedSearch(adjacency_of(graph), weights.astype(float))
+        search = cliques.CliqueSearch(adjacency_of(graph), weights.astype(float))
         search.know(known)
         while not search.over:
             assert 0 <= search.done() <= 1
