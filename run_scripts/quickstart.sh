@@ -31,5 +31,15 @@ step "3. Path auxiliary sampling with and without localization: 32 chains of 10,
   --samplers=path_auxiliary,sl_path_auxiliary \
   --sampler_config=configs/sampler/sl_path_auxiliary_config.py \
   --sampler_config.sigma=2 \
+  --config.experiment.save_root=results/quickstart \
   --overwrite \
   "$@"
+
+cat <<'END'
+
+== Next
+source .venv/bin/activate      makes sl-discs and Python with sl_discs available in this shell
+docs/own_problem.md            a graph, QUBO or Ising model of your own
+docs/experiments.md            the paper's experiments, with this project's runner
+docs/discs.md                  the samplers in a checkout of DISCS
+END

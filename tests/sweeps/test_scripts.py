@@ -12,6 +12,28 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "run_scripts").glob("*.sh"))
 
+
+def test_the_quickstart_leaves_the_default_folders_free_and_says_what_comes_next(tmp_path):
+    """A stand-in for Python notes its arguments; the first command of docs/experiments.md has another setting."""
+    (tmp_path / "run_scripts").mkdir()
+    for path in (*SCRIPTS, ROOT / "pyproject.toml"):
+        shutil.copy(path, tmp_path / path.relative_to(ROOT))
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\necho "$@" >>log\n')
+    python.chmod(0o755)
+    wanted = subprocess.run(["cksum"], stdin=(ROOT / "pyproject.toml").open(), capture_output=True, text=True)
+    (tmp_path / ".venv" / "installed-run").write_text(wanted.stdout)
+    done = subprocess.run(["bash", "run_scripts/quickstart.sh"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    [run] = [line for line in (tmp_path / "log").read_text().splitlines() if "sl_discs run" in line]
+    assert "--config.experiment.save_root=results/quickstart" in run.split()
+    after = done.stdout.partition("== Next\n")[2]
+    assert "source .venv/bin/activate" in after
+    pages = [word for word in after.split() if word.startswith("docs/")]
+    assert pages and all((ROOT / page).is_file() for page in pages)
+
+
 # Runs a copy of the script in a folder of its own, as Slurm does, once for each task. With `hit`, the batch script
 # gets SIGUSR1 and SIGTERM once the program has started; with `hit=early`, the program does not listen yet.
 SBATCH = """#!/usr/bin/env bash
