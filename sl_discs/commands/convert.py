@@ -8,11 +8,14 @@ coefficients, and MatrixMarket with --problem=qubo or ising) or an .npz archive 
 gzip, bzip2 or xz.
 Its format is recognised by a header, or else by the suffix of its name. Models can only be written to archives.
 
-Output files number nodes from 1 (archives from 0) in the order of the input. Weights are preserved exactly.
+Output files number nodes from 1 (archives from 0) in the order of the input. Where the labels of INPUT are not these
+numbers, the summary says which became which, or OUTPUT.labels lists them. Weights are preserved exactly.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ import numpy as np
 from sl_discs.command import Command, Given, own_flags, say
 from sl_discs.commands.problem_file import read_with_progress
 from sl_discs.errors import InputError
+from sl_discs.files import write_text
 from sl_discs.instances.archive import write_archive, write_forms
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats import READERS, SUFFIXES
@@ -69,8 +73,22 @@ def _convert(given: Given) -> int:
     told = _tell_models(contents) if models else _tell_graphs(contents)
     turned = ", complemented" if FLAGS.complement else ""
     found = instances[0].format if instances else "npz"
-    say(f"{source} ({found}{turned}): {told}; saved in {target} ({to})")
+    labels = _tell_labels(target, 0 if to == "npz" else 1, instances[0].labels) if len(instances) == 1 else ""
+    say(f"{source} ({found}{turned}): {told}; saved in {target} ({to}){labels}")
     return 0
+
+
+def _tell_labels(target: str, first: int, labels: Sequence[Hashable]) -> str:
+    """Says which numbers the labels have become, in the summary or in a file beside the target."""
+    last = first + len(labels) - 1
+    if list(labels) == list(range(first, last + 1)):
+        return ""
+    if isinstance(labels, range):
+        return f"; labels {labels[0]} to {labels[-1]} became {first} to {last}"
+    path = Path(f"{target}.labels")
+    words = (label if isinstance(label, int) else json.dumps(label, ensure_ascii=False) for label in labels)
+    write_text(path, "".join(f"{number} {word}\n" for number, word in enumerate(words, first)))
+    return f"; {path} has the label of each number"
 
 
 def _target_format(target: str) -> str:

@@ -21,7 +21,8 @@ from sl_discs.instances.formats import READERS, Instance, read_instances
 from sl_discs.instances.graph import Graph
 from sl_discs.problem_names import FORM_PROBLEMS, ON_GRAPHS
 from sl_discs.problems import Problem
-from sl_discs.problems.from_file import check_colors, problem_of
+from sl_discs.problems.from_file import check_colors, has_unused_weights, problem_of
+from sl_discs.problems.graph_kind import GRAPH_KINDS
 from sl_discs.problems.kind import PENALTY
 from sl_discs.terminal import printable
 
@@ -140,15 +141,26 @@ def read_problems(
     read_s = time.perf_counter() - begin
     if time_limit is not None and read_s > time_limit >= expected_s:
         warn(f"reading took {read_s:.1f} s, which --time_limit={time_limit:g} does not count")
-    return [Read(problem_of(one, kind, penalty, colors, weights), _given(one, weights)) for one in instances], read_s
+    found = []
+    for one in instances:
+        problem = problem_of(one, kind, penalty, colors, weights)
+        found.append(Read(problem, _given(one, problem.kind, weights)))
+    return found, read_s
 
 
-def _given(instance: Instance, of_nodes: bool) -> tuple[tuple[str, str], ...]:
+def _given(instance: Instance, kind: str, of_nodes: bool) -> tuple[tuple[str, str], ...]:
+    """What was read, and which weights of it do not count."""
     content = instance.content
     if isinstance(content, Graph):
-        weights = "" if content.weights is None or (content.weights == 1).all() else ", weighted"
         nodes = " with weights" if of_nodes else ""
-        size = f"{content.num_nodes:,} nodes{nodes}, {content.num_edges:,} edges{weights}"
+        if not of_nodes and content.node_weights is not None and (content.node_weights != 1).any():
+            where = "without --weights" if has_unused_weights(content, kind) else f"in {kind}"
+            nodes = f" (their weights do not count {where})"
+        edges = ""
+        if content.weights is not None and (content.weights != 1).any():
+            counts = kind in GRAPH_KINDS and GRAPH_KINDS[kind].weighted
+            edges = ", weighted" if counts else f" (their weights do not count in {kind})"
+        size = f"{content.num_nodes:,} nodes{nodes}, {content.num_edges:,} edges{edges}"
     else:
         size = f"{content.num_variables:,} variables, {len(content.couplings):,} quadratic terms"
     return ("file", f"{instance.path.name} ({instance.format})"), ("size", size)

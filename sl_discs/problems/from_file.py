@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 
 from sl_discs.errors import InputError
+from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats import Instance, read_instances
 from sl_discs.instances.graph import Graph
 from sl_discs.problem_names import COLORING, ON_GRAPHS, form_problem, in_words
@@ -24,7 +26,7 @@ def read(
     number: int | None = None,
     penalty: float | None = None,
     colors: int | None = None,
-    weights: bool = False,
+    weights: bool | None = None,
 ) -> Problem:
     """The problem of a file of a graph, a QUBO or an Ising model, with the labels of the file.
 
@@ -36,7 +38,7 @@ def read(
       number: which graph or model of a file with several, from 0 on.
       penalty: of a conflict, where there are conflicts; None: the default.
       colors: the number of colours of `coloring`.
-      weights: whether weights of nodes in the file count.
+      weights: whether weights of nodes in the file count; None: they do not, and a warning says so.
 
     Raises:
       InputError: the file cannot be read, has several graphs or models and no `number` is given, a graph comes
@@ -48,7 +50,21 @@ def read(
         raise InputError(f"{path}: {len(instances)} graphs or models; choose one: number=0 to {len(instances) - 1}")
     if number is not None and not 0 <= number < len(instances):
         raise InputError(f"{path}: number is {number}; expected 0 to {len(instances) - 1}")
-    return problem_of(instances[number or 0], problem, penalty, colors, weights)
+    instance = instances[number or 0]
+    if weights is None and problem is not None and has_unused_weights(instance.content, problem):
+        warnings.warn(
+            f"{path}: the weights of its nodes do not count without weights=True; weights=False says so without this "
+            "warning",
+            stacklevel=3,
+        )
+    return problem_of(instance, problem, penalty, colors, bool(weights))
+
+
+def has_unused_weights(content: Graph | QuadraticForm, kind: str) -> bool:
+    """Returns whether a graph has weights of nodes, not all 1, that a problem could use."""
+    weights = content.node_weights if isinstance(content, Graph) else None
+    usable = kind in GRAPH_KINDS and GRAPH_KINDS[kind].weights_of_nodes
+    return bool(usable and weights is not None and (weights != 1).any())
 
 
 def check_colors(kind: str | None, colors: int | None) -> None:

@@ -393,7 +393,7 @@ def _dense_as_sparse(name: str, given: Any) -> Any:
     """
     if not isinstance(given, np.ndarray) or given.ndim != 2 or given.shape[0] != given.shape[1]:
         return given
-    if np.ma.is_masked(given):  # a masked entry is no edge
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):  # a masked entry is no edge
         return sparse.csr_array(given.filled(0))
     given = unmasked(name, given)
     edges = len(given) == 2 and given.dtype.kind in "iu"

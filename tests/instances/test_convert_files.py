@@ -35,8 +35,24 @@ def test_weights_survive(tmp_path, capsys, name):
     assert edges_of(tmp_path / name) == (3, {(0, 1): 0.1, (1, 2): -2.0})
     assert not err and out == (
         f"{tmp_path / 'in.txt'} (edge_list): 3 nodes, 2 edges, weights -2 to 0.1; saved in {tmp_path / name} "
-        f"({'npz' if name == 'out.npz' else 'rudy'})\n"
+        f"({'npz); labels 1 to 3 became 0 to 2' if name == 'out.npz' else 'rudy)'}\n"
     )
+
+
+def test_new_numbers_of_nodes_are_told(tmp_path, capsys):
+    target = tmp_path / "out.clq"
+    (tmp_path / "in.edges").write_text("10 20\n20 30\n30 5\n")
+    assert run(tmp_path / "in.edges", target) == 0
+    assert capsys.readouterr().out.endswith(f"(dimacs); {target}.labels has the label of each number\n")
+    assert (tmp_path / "out.clq.labels").read_text() == "1 5\n2 10\n3 20\n4 30\n"
+    (tmp_path / "in.edges").write_text("0 1\n1 2\n")
+    assert run(tmp_path / "in.edges", target) == 0
+    assert capsys.readouterr().out.endswith("; labels 0 to 2 became 1 to 3\n")
+    assert run(tmp_path / "in.edges", tmp_path / "out.npz") == 0
+    assert capsys.readouterr().out.endswith("(npz)\n")
+    (tmp_path / "in.json").write_text('{"nodes": [{"id": "a\\nb"}, {"id": [1, "c"]}], "edges": []}')
+    assert run(tmp_path / "in.json", target) == 0
+    assert (tmp_path / "out.clq.labels").read_text() == '1 "a\\nb"\n2 [1, "c"]\n'
 
 
 def test_from_to_and_complement(tmp_path, capsys):

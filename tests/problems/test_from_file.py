@@ -1,5 +1,7 @@
 """`read` poses the same problem as the constructor from the same graph, and says what does not fit."""
 
+import warnings
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ def graph_file(tmp_path):
 @pytest.mark.parametrize("kind", ["mis", "maxcut", "maxclique", "vertex_cover"])
 def test_graphs_keep_the_labels_of_the_file(graph_file, kind):
     graph = nx.relabel_nodes(nx.petersen_graph(), lambda node: node + 1)
-    found, given = sl_discs.read(graph_file, kind), getattr(sl_discs, kind)(graph)
+    found, given = sl_discs.read(graph_file, kind, weights=False), getattr(sl_discs, kind)(graph)
     assert set(found.labels) == set(range(1, 11)) and found.kind == kind and found.construct_s > 0
     assert sl_discs.solve(found).best_value == sl_discs.solve(given).best_value
 
@@ -29,6 +31,12 @@ def test_graphs_keep_the_labels_of_the_file(graph_file, kind):
 def test_weights_penalties_and_colors_are_passed_on(graph_file):
     weighted = sl_discs.read(graph_file, "mis", weights=True, penalty=2.0)
     assert weighted.penalty == 2.0 and weighted.source.node_weights.tolist() == [3.0] + [1.0] * 9
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sl_discs.read(graph_file, "mis", weights=False).source.node_weights is None
+        assert sl_discs.read(graph_file, "maxcut").source.node_weights is None
+    with pytest.warns(UserWarning, match=r"the weights of its nodes do not count without weights=True"):
+        assert sl_discs.read(graph_file, "mis").source.node_weights is None
     colored = sl_discs.solve(sl_discs.read(graph_file, "coloring", colors=3))
     assert colored.best_value == 0 and set(colored.coloring) == set(range(1, 11))
 

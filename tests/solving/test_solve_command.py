@@ -95,7 +95,7 @@ def test_weights_of_nodes_count_where_they_are_asked_for(tmp_path, capsys):
     code, out, _ = recount(capsys, path, saved)
     assert code == 0 and "8 claimed, 8 counted: good" in out
     code, out, _ = run(capsys, path, "--problem=mis")
-    assert code == 0 and "best 2; verified" in out and "weights" not in out
+    assert code == 0 and "best 2; verified" in out and "(their weights do not count without --weights)" in out
     path.write_text("p edge 2 1\ne 1 2\n")
     for kind, message in (("maxcut", "weights of nodes do not count"), ("mis", "the file has no weights of nodes")):
         code, _, err = run(capsys, path, f"--problem={kind}", "--weights")
@@ -131,6 +131,17 @@ def test_weights_are_named_where_they_differ_from_one(tmp_path, capsys):
         path = write_rudy(tmp_path / "g.rudy", nx.path_graph(3))
         path.write_text(path.read_text().replace("2 3 1", f"2 3 {weight}"))
         assert words in run(capsys, path, "--problem=maxcut", "--steps=20", "--chains=1")[1]
+
+
+def test_weights_that_do_not_count_are_named(tmp_path, capsys):
+    """Two nodes of weights 5 and 7, and an edge of weight 3, in METIS's format."""
+    path = tmp_path / "both.metis"
+    path.write_text("2 1 11\n5 2 3\n7 1 3\n")
+    few = "--steps=20", "--chains=1"
+    nodes, edges = "2 nodes (their weights do not count {})", "1 edges (their weights do not count in mis)"
+    assert f"{nodes.format('without --weights')}, {edges}\n" in run(capsys, path, "--problem=mis", *few)[1]
+    assert f"2 nodes with weights, {edges}\n" in run(capsys, path, "--problem=mis", "--weights", *few)[1]
+    assert f"{nodes.format('in maxcut')}, 1 edges, weighted\n" in run(capsys, path, "--problem=maxcut", *few)[1]
 
 
 @pytest.mark.slow
