@@ -7,14 +7,28 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import pytest
 from jaxtyping import install_import_hook
 from llvmlite import binding
 
 from sl_discs.cache import Cache
+
+# Limits in tests are in steps or CPU-seconds, so that other work on the machine fails none. What still has seconds of
+# wall time, such as the time-outs of processes, is ten minutes, and only ends what would never end.
+hypothesis.settings.register_profile("sl_discs", deadline=None)
+hypothesis.settings.load_profile("sl_discs")
+
+
+@pytest.fixture
+def limits_in_cpu_time(monkeypatch):
+    """Counts time limits, and all that is measured for them, in CPU-seconds of the process."""
+    monkeypatch.setattr(time, "perf_counter", time.process_time)
+
 
 # A folder with more files of compiled code is begun anew; all tests need a tenth of them, in some 50 MB.
 _MOST_KEPT = 50_000
@@ -96,7 +110,7 @@ def script(tmp_path):
     def run(path, *arguments):
         command = [sys.executable, Path(__file__).parents[1] / path, *arguments]
         environment = os.environ | {"JAX_PLATFORMS": "cpu"}
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

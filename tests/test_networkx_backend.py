@@ -251,6 +251,7 @@ def test_equal_seeds_give_equal_answers():
     assert sets[0] == sets[1]
 
 
+@pytest.mark.usefixtures("limits_in_cpu_time")
 def test_time_limits_are_checked_and_may_be_configured():
     graph = nx.gnp_random_graph(30, 0.5, seed=0)
     for function in SERVED.values():

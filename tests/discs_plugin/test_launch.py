@@ -20,7 +20,7 @@ LOCALIZED = "--sampler_config=./discs/samplers/configs/sl_onesite_config.py"
 def run(cwd, *arguments, path=STANDIN):
     environment = os.environ | {"PYTHONPATH": f"{path}{os.pathsep}{ROOT}", "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, "-m", "sl_discs.discs_main", *arguments]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600)
 
 
 def test_a_run_from_anywhere(tmp_path):

@@ -97,7 +97,7 @@ def test_the_command(sweep_file, tmp_path):
 
     def run(*more):
         return subprocess.run(
-            [*command, *more], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+            [*command, *more], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
         )
 
     listed = run("--list")

@@ -139,14 +139,14 @@ def test_results_open_in_the_plotting_scripts(discs, tmp_path, monkeypatch):
             sys.executable, "-m", "sl_discs", "discs", "plot", script,
             "--gcs_results_path=./discs-mis-test", *options,
         ]  # fmt: skip
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "plots").rglob("*.png"))) == 2
     rows = next((tmp_path / "co_csv").rglob("*.csv")).read_text().splitlines()
     assert [row.partition(",")[0] for row in rows[1:]] == ["gwg", "sl_gwg", "sl_pas"]
 
     (sweep / "collect.csv").touch()
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 2 and "move away what is not, such as collect.csv\n" in done.stderr
 
 
@@ -170,7 +170,7 @@ def test_chains_and_graphs_on_several_devices(discs, tmp_path, model):
     ]  # fmt: skip
     devices = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
     environment = os.environ | devices | {"PYTHONPATH": f"{discs.parent}{os.pathsep}{ROOT}"}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert "saved out/results." in done.stdout
     headline = {"mis": r"best ratio \d+\.\d+, of", "ising": "its effective sample size has no meaning"}[model]

@@ -303,7 +303,7 @@ def end_in_spite_of(folder, environment, after, signals):
             process.wait(after())
         except subprocess.TimeoutExpired:
             process.send_signal(number)
-        _, error = process.communicate(timeout=300)
+        _, error = process.communicate(timeout=600)
         if process.returncode == 0:
             return met
         # Before its handler is there, SIGTERM ends Python as SIGKILL does.

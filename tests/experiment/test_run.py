@@ -147,7 +147,7 @@ def test_one_or_eight_devices(localized, meshes, tmp_path):
     environment = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=8")
     environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), environment.get("PYTHONPATH", "")])
     code = f"import test_run; test_run.save_on_eight_devices({localized!r}, {meshes!r}, {str(tmp_path / '8.npz')!r})"
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=300)
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=600)
     one = arrays_on(1, localized, meshes)
     with np.load(tmp_path / "8.npz") as eight:
         assert set(eight) == set(one)

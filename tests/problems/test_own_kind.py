@@ -44,6 +44,7 @@ def sparse_set():
 @pytest.mark.parametrize("part", [nx.star_graph(6), nx.complete_graph(7), nx.wheel_graph(7)])
 @pytest.mark.parametrize("keywords", [{}, {"time_limit": 60}, {"sampler": "metropolis", "steps": 30_000}])
 @pytest.mark.parametrize("copies", [1, 4])
+@pytest.mark.usefixtures("limits_in_cpu_time")
 def test_it_is_solved_without_claims(sparse_set, part, keywords, copies):
     optimum = max(
         sum(chosen) - sum(chosen[u] * chosen[v] for u, v in part.edges)

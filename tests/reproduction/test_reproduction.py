@@ -313,7 +313,7 @@ def test_unknown_names_are_refused():
 def reproduce(cwd, *arguments):
     command = [sys.executable, "-m", "sl_discs", "reproduce", *arguments]
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(cwd)}
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600)
 
 
 @pytest.mark.slow
@@ -340,7 +340,7 @@ def test_the_command_and_the_command_that_it_prints(tmp_path):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
     assert alone.returncode == 0, alone.stderr
     saved = json.loads((tmp_path / "alone" / "results.json").read_text())

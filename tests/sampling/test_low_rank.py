@@ -105,6 +105,7 @@ def test_the_same_arguments_give_the_same_draws():
     assert one.log_z == same.log_z and not np.array_equal(one.bits, other.bits)
 
 
+@pytest.mark.usefixtures("limits_in_cpu_time")
 def test_a_time_limit_gives_draws():
     problem, _ = planted(10, 0.15, (1.6,))
     samples = sl_discs.sample(problem, 1.0, method="low_rank", time_limit=0.5)

@@ -262,6 +262,7 @@ def test_the_same_arguments_give_the_same_draws_and_other_seeds_others():
         assert not np.array_equal(one.bits, other.bits)
 
 
+@pytest.mark.usefixtures("limits_in_cpu_time")
 def test_a_time_limit_is_filled_and_interruption_keeps_what_was_drawn():
     problem = truths.random_field_grid(8, 2.0).problem
     for method in ("chain", "tempering", "population", "localization"):
@@ -269,7 +270,7 @@ def test_a_time_limit_is_filled_and_interruption_keeps_what_was_drawn():
         samples = sl_discs.sample(problem, 2.0, method=method, time_limit=0.2)
         assert len(samples) > 64 and not samples.interrupted
         # A run of localization is looked at between batches of chains.
-        assert method == "localization" or samples.seconds["total_s"] < 15
+        assert method == "localization" or samples.seconds["total_s"] < 2
     stopped = sl_discs.sample(problem, 2.0, 10**6, "chain", interrupt=lambda: True)
     assert stopped.interrupted and 8 <= len(stopped) < 10**6 and "interrupted" in str(stopped.verdict)
 

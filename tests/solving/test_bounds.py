@@ -170,7 +170,7 @@ def test_an_interrupt_ends_provers_that_would_go_on():
     asked = []
     problem = sl_discs.mis(nx.gnp_random_graph(250, 0.1, seed=3))
     found = sl_discs.solve(problem, time_limit=60, chains=1, interrupt=lambda: asked.append(0) or len(asked) > 30)
-    assert found.stopped == "interrupt" and found.timing["build_s"] + found.timing["run_s"] < 20
+    assert found.stopped == "interrupt" and len(asked) <= 33
     assert found.bound >= found.best_value and not found.optimal
 
 

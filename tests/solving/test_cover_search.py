@@ -15,6 +15,7 @@ from sl_discs.solving.cover_search import CoverSearch, of_cliques, of_covers, of
 from sl_discs.solving.search import Search
 from sl_discs.testing.cases import all_states
 
+pytestmark = pytest.mark.usefixtures("limits_in_cpu_time")
 LIMIT_S = 0.5
 
 

@@ -253,6 +253,7 @@ def test_of_weighted_draws_the_heavy_ones_are_read_more_often():
     np.testing.assert_array_equal(sl_discs.dimod._systematic(np.full(7, 1 / 7), 7, 0.5), np.arange(7))
 
 
+@pytest.mark.usefixtures("limits_in_cpu_time")
 def test_time_and_interruption_keep_the_number_of_reads():
     bqm = random_bqm(4)
     stopped = BoltzmannSampler().sample(

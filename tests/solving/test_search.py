@@ -15,6 +15,8 @@ from sl_discs.solving.options import check_options
 from sl_discs.solving.rounds import Clock
 from sl_discs.solving.search import Search
 
+pytestmark = pytest.mark.usefixtures("limits_in_cpu_time")
+
 
 class Claimed(NamedTuple):
     """What stands for the annealings of a sampler: its name and the value that it claims to find."""

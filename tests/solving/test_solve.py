@@ -64,6 +64,7 @@ def test_the_optimum_of_every_kind(name):
     assert abs(best[-1]) <= abs(result.best_value) * (1 + 1e-5) + 1e-5 or not problem.maximise
 
 
+@pytest.mark.usefixtures("limits_in_cpu_time")
 def test_the_reference_engine_under_a_time_limit():
     """Rounds of any length are calls of one shape, for which nothing is compiled anew."""
     problem = PROBLEMS["maxcut"]
@@ -143,19 +144,20 @@ def test_a_callback_sees_exact_values_and_may_stop():
     assert seen[-1][1] == result.best_value
 
 
+@pytest.mark.usefixtures("limits_in_cpu_time")
 def test_a_time_limit_is_filled_and_kept():
     problem = sl_discs.maxcut(nx.random_regular_graph(3, 200, seed=1))
     sl_discs.solve(problem, steps=10)  # whatever must be compiled
     result = sl_discs.solve(problem, time_limit=0.8)
     assert result.stopped == "time" and result.rounds > 2
-    # The machine may be busy with other things.
-    assert 0.4 < result.timing["run_s"] < 6
+    assert 0.4 < result.timing["run_s"] < 1.6
     steps = np.bincount(result.trajectory.round)
     assert (steps > 0).all()
     fixed = sl_discs.solve(problem, steps=20_000, time_limit=0.3)
     assert fixed.rounds > 1 and (np.bincount(fixed.trajectory.round)[:-1] == 100).all()
 
 
+@pytest.mark.usefixtures("limits_in_cpu_time")
 def test_all_time_is_accounted_for_and_layout_counts_in_the_limit():
     """Of a dense problem of 700 variables, whose layout and exact values take part of the time."""
     Q = np.random.default_rng(0).normal(size=(700, 700))
@@ -360,7 +362,7 @@ with multiprocessing.get_context("fork").Pool(1) as pool:
 @pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="needs fork")
 def test_a_forked_worker_is_told_to_spawn():
     """After a fork JAX has lost its threads and would wait for ever; before it has any, a fork is fine."""
-    done = subprocess.run([sys.executable, "-c", FORKING], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", FORKING], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     first, second = done.stdout.splitlines()
     assert first == "-1.0" and "forked" in second and "spawn" in second

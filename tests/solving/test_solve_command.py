@@ -324,7 +324,7 @@ def test_help_names_every_flag(capsys):
 
 def test_in_a_process_of_its_own(cycle):
     command = [sys.executable, "-m", "sl_discs", "solve", str(cycle), "--problem=maxcut", "--steps=200", "--chains=2"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0 and "best 4" in done.stdout, done.stderr
     assert "Traceback" not in done.stderr
 

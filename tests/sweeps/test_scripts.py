@@ -115,7 +115,7 @@ def call(place, script, *arguments, **variables):
         "LOG": str(record), "SPOOL": str(place.parent / "spool"), "JAX_PLATFORMS": "cpu",
     }  # fmt: skip
     command = ["bash", place / "run_scripts" / script, *arguments]
-    done = subprocess.run(command, cwd=place.parent, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=place.parent, env=environment, capture_output=True, text=True, timeout=600)
     return done, record.read_text().splitlines() if record.exists() else []
 
 
@@ -183,7 +183,7 @@ def test_the_check_of_a_gpu(driver, code, told, tmp_path):
         program.chmod(0o755)
     environment = os.environ | {"PATH": f"{bin_folder}:{os.environ['PATH']}"}
     command = ["bash", str(scripts / "gpu_check.sh"), "--save=found.txt", "-k", "gibbs"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == code and told in done.stdout + done.stderr
     if code == 2:
         assert done.stdout == "" and done.stderr.count("\n") == 1

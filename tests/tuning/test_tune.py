@@ -96,7 +96,7 @@ def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
     search = start(tmp_path, *SMALL, "--sampler=metropolis", "--trials=100000")
     assert any("trial 0: " in line for line in search.stdout)
     search.send_signal(signal.SIGUSR1)
-    _, err = search.communicate(timeout=300)
+    _, err = search.communicate(timeout=600)
     assert search.returncode == 75 and "the same command, run again, continues from tuning.journal" in err
     study = optuna.load_study(study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all", storage=journal(tmp_path))
     states = [trial.state.name for trial in study.trials]

@@ -195,7 +195,7 @@ def test_two_processes_share_the_trials(tmp_path):
     workers = [context.Process(target=worker, args=(tmp_path / "a.journal", 20, ended)) for _ in range(2)]
     for one in workers:
         one.start()
-    numbers = [ended.get(timeout=120) for _ in workers]
+    numbers = [ended.get(timeout=600) for _ in workers]
     for one in workers:
         one.join()
     assert 20 <= len(numbers[0]) + len(numbers[1]) == len({*numbers[0], *numbers[1]}) <= 21
