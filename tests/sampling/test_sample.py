@@ -19,7 +19,8 @@ from marks import slow_except
 import sl_discs
 from sl_discs.errors import InputError
 from sl_discs.models.enumeration import enumerate_law
-from sl_discs.sampling import report, tempering
+from sl_discs.sampling import estimates as shown
+from sl_discs.sampling import tempering
 from sl_discs.sampling.directions import _influences, mixes_fast, spin_terms
 from sl_discs.sampling.recorded import RecordedChains
 from sl_discs.sampling.samples import _bins
@@ -314,7 +315,7 @@ def test_draws_that_all_agree_have_no_known_error():
     assert np.isnan(samples.mean().error) and np.isnan(samples.expectation(lambda states: states[:, 0]).error)
     event = samples.expectation(lambda states: states[:, 0] > 0)
     assert event == samples.marginal(0) and 0.5 / 80 < event.error < 2 / 80
-    assert {row[0]: row[2] for row in report.estimates(samples)}["value"] == "unknown: all draws agree"
+    assert {row[0]: row[2] for row in shown.estimates(samples)}["value"] == "unknown: all draws agree"
     # The histogram shows them, although an edge at a fixed distance is rounded to the value.
     edges = _bins(samples.values)
     assert edges[0] < samples.values[0] < edges[-1]
