@@ -45,7 +45,7 @@ def write_report(
         *(f"![{figure}]({figure})" for figure in figures),
         f"`{made_by['command']}`: {how}. The command of each cell is in `{what}.json`.",
     ]
-    content = {"made_by": made_by, "cells": rows, "levels": level_rows(at_defaults(rows)), "left_out": left_out}
+    content = {"made_by": made_by, "cells": rows, "levels": _levels(rows), "left_out": left_out}
     return (
         write_text(folder / f"{what}.md", "\n\n".join(filter(None, blocks)) + "\n"),
         write_json(folder / f"{what}.json", content, allow_nan=False),
@@ -60,12 +60,13 @@ def summary(rows: list[dict[str, Any]]) -> list[str]:
         sets = {row["dataset"]: row["machine"]["source"] for row in defaults if is_level(row)}
         others = [name for name in dict.fromkeys(row["dataset"] for row in defaults) if name not in sets]
         drawn = [name for name, source in sets.items() if source.startswith("generated")]
+        counts = sorted({row["n"] for row in defaults if is_level(row)})
+        graphs = f", {counts[0]} to {counts[-1]} graphs each" if counts else ""
         blocks += [
             f"{sum(is_level(row) for row in defaults)} of the {published_cells()} published cells are compared here: "
-            f"this project's defaults with DISCS's annealing, on {len(sets)} of the paper's sets"
+            f"this project's defaults with DISCS's annealing, on {len(sets)} of the paper's sets{graphs}"
             f"{listed(others, '; there is no z for ')}. {len(drawn)} of these sets are drawn anew from the paper's "
-            f"distribution{listed(drawn, ': ')}. Pooled z is the sum of z over the root of the number of sets, "
-            "without those where both means are equal without spread.",
+            f"distribution{listed(drawn, ': ')}.",
             levels_table(defaults),
         ]
     # Equal differences on all graphs have an interval of width zero, which means nothing.
@@ -83,14 +84,20 @@ def summary(rows: list[dict[str, Any]]) -> list[str]:
     return [*blocks, "\n".join(lines if gains else [])]
 
 
-def levels_table(rows: list[dict[str, Any]]) -> str:
-    """Returns `level_rows` as a table; empty if no row can be compared."""
+def _levels(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns `level_rows` without z pooled over sets, which takes the graphs of studies/claim to tell anything."""
+    return [{name: row[name] for name in row if name != "pooled_z"} for row in level_rows(at_defaults(rows))]
+
+
+def levels_table(rows: list[dict[str, Any]], *, pooled: bool = False) -> str:
+    """Returns `level_rows` as a table, perhaps with z pooled over sets; empty if no row can be compared."""
     lines = [
-        [row["method"], f"{row['within']} of {row['sets']}", number(row["pooled_z"], 1, "+"),
+        [row["method"], f"{row['within']} of {row['sets']}", *[number(row["pooled_z"], 1, "+")] * pooled,
          ", ".join(f"{name} ({z:+.1f})" for name, z in row["far"].items()) or "-"]
         for row in level_rows(rows)
     ]  # fmt: skip
-    return table(["method", f"sets within {FAR} standard errors", "pooled z", "not within"], lines) if lines else ""
+    titles = ["method", f"sets within {FAR} standard errors", *["pooled z"] * pooled, "not within"]
+    return table(titles, lines) if lines else ""
 
 
 def main_table(rows: list[dict[str, Any]]) -> str:

@@ -399,7 +399,12 @@ all choices of n trials. The best of 1 is their mean, and with the tilt off it s
              f"{row['n']} {row['graphs']}", number(row["published"]), number(row["z"], 2, "+")]
             for row in data["levels"]
         )  # fmt: skip
-        blocks += ["### Levels at default settings", _LEVELS_NOTE, levels_table(data["levels"]), table(titles, lines)]
+        blocks += [
+            "### Levels at default settings",
+            _LEVELS_NOTE,
+            levels_table(data["levels"], pooled=True),
+            table(titles, lines),
+        ]
     return blocks
 
 

@@ -152,14 +152,21 @@ def test_levels_are_pooled_by_method():
         {"method": "gwg", "sets": 3, "within": 2, "far": {"b": -3.0}, "pooled_z": pytest.approx(-2 / 2**0.5)}
     ]
     assert level_rows([cells[0] | {"chain_length": 100}]) == [] and levels_table([]) == ""
+    assert "| gwg | 2 of 3 | -1.4 | b (-3.0) |" in levels_table(cells, pooled=True)
+    assert "| gwg | 2 of 3 | b (-3.0) |" in levels_table(cells)  # of few graphs
 
 
 def test_what_stands_out_is_named():
     base = made_up("gwg", [[55, 56, 54]], chain_length=10_000)
     localized = made_up("sl_gwg", [[61, 62, 61]], chain_length=10_000)
     text = "\n".join(summary(rows(base, localized)))
-    assert text.startswith("2 of the 84 published cells are compared") and "on 1 of the paper's sets. 0 of " in text
-    assert f"| gwg | 0 of 1 | -11.3 | {MIS.name} (-11.3) |" in text and "| sl_gwg | 1 of 1 | -" in text
+    assert (
+        text.startswith("2 of the 84 published cells are compared")
+        and "on 1 of the paper's sets, 3 to 3 graphs each. 0 " in text
+    )
+    assert (
+        f"| gwg | 0 of 1 | {MIS.name} (-11.3) |" in text and "| sl_gwg | 1 of 1 | -" in text and "pooled" not in text
+    )
     assert f"above zero in 1 of 1 pairs: {MIS.name} sl_gwg (defaults)" in text
     assert "below zero in 0 of 1 pairs" in text
     short = rows(made_up("gwg", [[55, 56, 54]]))
