@@ -29,12 +29,16 @@ _HOPELESS = 100
 
 
 class Diagnostic(NamedTuple):
-    """Diagnostics of one observable; R-hat is nan if there is a single group, or too few draws."""
+    """Diagnostics of one observable; R-hat is nan if there is a single group, or too few draws, or they are exact.
+
+    `limit` is the largest R-hat that counts as agreement, see `r_hat_limit`; nan where R-hat is not judged.
+    """
 
     name: str
     r_hat: float
     ess_bulk: float
     ess_tail: float
+    limit: float = math.nan
 
 
 class Verdict(NamedTuple):
@@ -186,21 +190,18 @@ def r_hat_limit(num_groups: int, effective: float, tests: int = 1) -> float:
 def judge(
     scalars: list[Diagnostic],
     variables: list[Diagnostic],
-    num_groups: int,
-    num_events: int,
     reasons: list[str],
     remedy: str = "",
 ) -> Verdict:
-    """The verdict from diagnostics of the value, magnetisation and overlap, and of the worst of so many events.
+    """The verdict from diagnostics of the value, magnetisation and overlap, and of the worst events.
 
     `reasons` are the method's own ones against its draws, and `remedy` what helps where more of them do not.
     """
     reasons = list(reasons)
-    for found, tests in (scalars, len(scalars)), (variables, num_events):
+    for found in scalars, variables:
         for one in found:
-            limit = r_hat_limit(num_groups, one.ess_bulk, tests)
-            if one.r_hat > limit:
-                said = f"R-hat of {one.name} is {min(one.r_hat, 99):.3f}, above {limit:.3f}"
+            if one.r_hat > one.limit:
+                said = f"R-hat of {one.name} is {min(one.r_hat, 99):.3f}, above {one.limit:.3f}"
                 reasons.append(f"{said}: groups with different starts disagree")
                 break
     least = min(scalars + variables, key=lambda one: min(one.ess_bulk, one.ess_tail))

@@ -381,7 +381,7 @@ def event_name(label: Hashable, value: int, *, several: bool) -> str:
 DEPENDENCES = ("serial", "none", "group")
 # Batches of a chain, and the least number of draws per batch, dependent and effective ones.
 _BATCHES, _LEAST_EFFECTIVE = 10, 4
-# Values of draws that differ relatively by no more than this agree.
+# Values of draws that differ relatively by no more than this agree, and no error of their mean is smaller.
 _ROUNDING = 1e-12
 
 
@@ -433,8 +433,8 @@ class Batches:
         """Means over all draws and their errors, as in `Estimate`."""
         mean, error = self._by_batches(values)
         low, high = values.min(axis=(0, 1)), values.max(axis=(0, 1))
-        agree = high - low <= _ROUNDING * np.maximum(np.abs(low), np.abs(high))
-        return mean, np.where(agree, np.nan, error)
+        rounding = _ROUNDING * np.maximum(np.abs(low), np.abs(high))
+        return mean, np.where(high - low <= rounding, np.nan, np.maximum(error, rounding))
 
     def _by_batches(self, values: Float[np.ndarray, "C D *shape"]) -> Estimates:
         sums = np.add.reduceat(values, self._starts, axis=1, dtype=np.float64)

@@ -11,7 +11,7 @@ from sl_discs.sampling.diagnostics import Diagnostic
 from sl_discs.sampling.draws import Estimate, Events, event_name
 from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples
 
-ESTIMATES = "", "mean", "error", "R-hat", "ESS bulk", "ESS tail"
+ESTIMATES = "", "mean", "error", "R-hat", "limit", "ESS bulk", "ESS tail"
 
 
 def estimates(samples: Samples) -> list[tuple[str, ...]]:
@@ -29,7 +29,7 @@ def estimates(samples: Samples) -> list[tuple[str, ...]]:
             title = one.name if several else f"{one.name} = 1"
             rows.append((f"P({title})", *_numbers(samples.marginal(*known[one.name])), *_evidence(one)))
     if samples.log_z is not None:
-        rows.append(("log Z", *_numbers(samples.log_z), "", "", ""))
+        rows.append(("log Z", *_numbers(samples.log_z), "", "", "", ""))
     return rows
 
 
@@ -71,6 +71,8 @@ def _numbers(found: Estimate) -> tuple[str, str]:
     return f"{found.mean:,.{digits}f}", f"{found.error:,.{digits}f}"
 
 
-def _evidence(found: Diagnostic) -> tuple[str, str, str]:
-    r_hat = "" if math.isnan(found.r_hat) else f"{found.r_hat:.3f}"
-    return r_hat, f"{found.ess_bulk:,.0f}", f"{found.ess_tail:,.0f}"
+def _evidence(found: Diagnostic) -> tuple[str, ...]:
+    """R-hat and its limit, empty where it has no meaning, and effective sample sizes."""
+    known = not math.isnan(found.r_hat)
+    r_hat = [f"{one:.3f}" if known and not math.isnan(one) else "" for one in (found.r_hat, found.limit)]
+    return *r_hat, f"{found.ess_bulk:,.0f}", f"{found.ess_tail:,.0f}"

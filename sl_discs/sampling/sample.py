@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -25,7 +26,7 @@ from sl_discs.problems.density import LogDensity
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import base_name, build_sampler, is_localized, localized_name, sampler_fields
 from sl_discs.sampling import chain, exact, localized, low_rank, population, tempering
-from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, judge, worst_events
+from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, judge, r_hat_limit, worst_events
 from sl_discs.sampling.directions import mixes_fast
 from sl_discs.sampling.draws import (
     Budget,
@@ -67,6 +68,8 @@ _USUAL_DRAWS, _MOST_TIMES = 1_000, 16
 _LARGEST = 1e30
 # Coefficients over the temperature whose rounding in single precision is .01, which changes draws.
 _LARGEST_EXACT = 0.01 * 2**24
+# Values in the records of chains, in single precision, are off by up to so much of the sum of all terms: about 2^-22.
+_ROUNDED = 2.0**-19
 _UNCERTIFIED = (
     "nothing is known of how fast a local sampler mixes here: chains that agree may all have missed a mode; "
     "method='tempering' looks for others"
@@ -286,7 +289,10 @@ class _Run:
             log_z = Estimate(float(log_z[0] + offset), float(log_z[1]))
         sign, averages = 1.0 if problem.maximise else -1.0, drawn.averages
         if averages is not None:
-            averages = averages._replace(value=sign * (averages.value + lacking))
+            since = averages.value - drawn.recorded
+            if np.abs(since).max() <= _ROUNDED * max(terms.reach(), np.abs(drawn.recorded).max()):
+                since = np.zeros_like(since)  # nothing has happened but rounding, whose spread is no error
+            averages = averages._replace(value=sign * (values + since))
         compiled = compile_seconds() - compiled
         timing = {
             "compile_s": compiled,
@@ -323,14 +329,18 @@ class _Run:
         groups, draws = drawn.bits.shape[:2]
         effective = {"serial": None, "none": float(groups * draws), "group": drawn.families}[drawn.dependence]
 
-        def diagnosed(name: str, values: np.ndarray) -> Diagnostic:
-            return diagnose(name, values, effective, drawn.most_effective)
+        def diagnosed(name: str, values: np.ndarray, tests: int) -> Diagnostic:
+            found = diagnose(name, values, effective, drawn.most_effective)
+            if drawn.exact:  # there are no chains that could disagree
+                return found._replace(r_hat=math.nan)
+            return found._replace(limit=r_hat_limit(groups, found.ess_bulk, tests))
 
-        scalars = [diagnosed(name, values) for name, values in observables.items()]
+        scalars = [diagnosed(name, values, len(observables)) for name, values in observables.items()]
         variables = [
             diagnosed(
                 event_name(labels[place], value, several=self.terms.several_values),
                 (column(drawn.bits, len(labels), place) == value).astype(np.float64),
+                events.number,
             )
             for place, value in worst_events(drawn.bits, events)
         ]
@@ -339,7 +349,7 @@ class _Run:
             reasons.append(f"errors are those of {groups} groups, below {_LEAST_GROUPS}: give more")
         if drawn.exact:
             return (*scalars, *variables), Verdict(not reasons, tuple(reasons))
-        return (*scalars, *variables), judge(scalars, variables, groups, events.number, reasons, drawn.remedy)
+        return (*scalars, *variables), judge(scalars, variables, reasons, drawn.remedy)
 
 
 def _check_range(terms: Terms, temperature: float) -> None:

@@ -19,9 +19,9 @@ from marks import slow_except
 import sl_discs
 from sl_discs.errors import InputError
 from sl_discs.models.enumeration import enumerate_law
-from sl_discs.sampling import estimates as shown
 from sl_discs.sampling import tempering
 from sl_discs.sampling.directions import _influences, mixes_fast, spin_terms
+from sl_discs.sampling.estimates import estimates
 from sl_discs.sampling.recorded import RecordedChains
 from sl_discs.sampling.samples import _bins
 from sl_discs.testing import truths
@@ -315,7 +315,7 @@ def test_draws_that_all_agree_have_no_known_error():
     assert np.isnan(samples.mean().error) and np.isnan(samples.expectation(lambda states: states[:, 0]).error)
     event = samples.expectation(lambda states: states[:, 0] > 0)
     assert event == samples.marginal(0) and 0.5 / 80 < event.error < 2 / 80
-    assert {row[0]: row[2] for row in shown.estimates(samples)}["value"] == "unknown: all draws agree"
+    assert {row[0]: row[2] for row in estimates(samples)}["value"] == "unknown: all draws agree"
     # The histogram shows them, although an edge at a fixed distance is rounded to the value.
     edges = _bins(samples.values)
     assert edges[0] < samples.values[0] < edges[-1]
@@ -478,7 +478,7 @@ def test_saved_and_loaded_again(tmp_path):
     for method in ("tempering", "population", "exact"):
         samples = sl_discs.sample(problem, 1.7, 200, method)
         loaded = sl_discs.Samples.load(samples.save(tmp_path / f"{method}.npz"))
-        assert loaded.summary() == samples.summary() and loaded.marginals == samples.marginals
+        assert repr(loaded.summary()) == repr(samples.summary()) and loaded.marginals == samples.marginals
         assert repr(loaded) == repr(samples)
     (tmp_path / "other.npz").write_bytes(b"PK\x03\x04")
     with pytest.raises(InputError, match=r"not an \.npz archive, or cut short"):
@@ -582,3 +582,30 @@ def test_the_example_of_the_guide(tmp_path, monkeypatch, capsys):
 def test_standard_errors_are_calibrated(method):
     problem = next(problems())[1]
     check_calibrated(lambda seed: sl_discs.sample(problem, 1.7, 1000, method, seed=seed), truth_of(problem, 1.7))
+
+
+@pytest.mark.parametrize("method", ["tempering", "chain"])
+def test_rounding_of_records_is_no_error_of_the_mean(method):
+    """Eight frozen spins: all draws are the ground state, whose value differs in the last digits of its records."""
+    rng = np.random.default_rng(5)
+    couplings = {(i, j): float(rng.normal()) for i in range(8) for j in range(i)}
+    problem = sl_discs.ising({i: float(rng.normal()) for i in range(8)}, couplings)
+    ground = [1 if spin > 0 else -1 for spin in np.array(list(sl_discs.solve(problem).best_sample.values()))]
+    samples = sl_discs.sample(problem, 0.3 if method == "tempering" else 0.01, 800, method, seed=5)
+    mean = samples.mean()
+    if method == "tempering":
+        assert mean.mean == pytest.approx(problem.value(ground), rel=1e-12) and np.isnan(mean.error)
+    assert np.isnan(mean.error) or mean.error > 1e-6
+
+
+def test_the_limit_of_r_hat_is_shown_and_exact_draws_have_none(capsys):
+    problem = truths.random_field_grid(8, 2.0).problem
+    samples = sl_discs.sample(problem, 2.0, 800, "chain", seed=1)
+    assert all(one.limit >= 1.01 for one in samples.diagnostics)
+    apart = [one for one in samples.diagnostics if one.r_hat > one.limit]
+    assert bool(apart) <= (not samples.reliable)
+    rows = {row[0]: row for row in estimates(samples)}
+    assert rows["value"][3:5] == tuple(f"{one:.3f}" for one in samples.diagnostics[0][1::3])
+    exact = sl_discs.sample(sl_discs.ising({0: 1.0}, {}), 1.0, 100)
+    assert exact.method == "exact" and all(np.isnan(one.r_hat) for one in exact.diagnostics)
+    assert all(row[3:5] == ("", "") for row in estimates(exact))
