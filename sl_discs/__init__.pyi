@@ -2,8 +2,6 @@
 
 from .errors import InputError as InputError
 from .instances.graph import Graph as Graph
-from .problems.categorical import coloring as coloring
-from .problems.categorical import potts as potts
 from .problems.density import from_log_density as from_log_density
 from .problems.forms import from_bqm as from_bqm
 from .problems.forms import ising as ising

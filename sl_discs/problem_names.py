@@ -6,11 +6,6 @@ from collections.abc import Iterable
 GRAPH_PROBLEMS = ("mis", "maxcut", "maxclique", "vertex_cover")
 # Problems on a quadratic form, and whether its variables are spins.
 FORM_PROBLEMS = {"qubo": False, "ising": True}
-# Problems whose variables may have more than two values.
-CATEGORICAL = ("potts", "coloring")
-# Problems that the commands pose on a graph in a file; of colouring they need the number of colours.
-COLORING = "coloring"
-ON_GRAPHS = (*GRAPH_PROBLEMS, COLORING)
 
 
 def form_problem(spins: bool) -> str:

@@ -6,7 +6,7 @@ Each target's distribution is known. A run is *wrong* if some mean is too far fr
 of a mode, the mean value or log Z deviates by more than `LIMIT` times both its stated error and the error of as many
 independent draws as the run claims to be worth. What counts is how many wrong runs are called reliable; on easy
 targets also how many right ones are not. Finished runs are kept in OUTPUT/cells, so that a stopped command continues
-where it left off; 25 seeds of all targets take an hour of one core, half of it for Potts' model.
+where it left off; 25 seeds of all targets take half an hour of one core.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from laws_targets import TARGETS as LAWS
 from laws_targets import by_tree
 from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.files import check_writable, finished, write_json, write_text
-from sl_discs.problems.categorical import potts
 from sl_discs.problems.density import LogDensity, from_log_density
 from sl_discs.problems.problem import Problem
 from sl_discs.reproduction.report import table
@@ -86,41 +85,6 @@ def bipartite(left: int, right: int, temperature: float, penalty: float) -> Know
     """Independent sets of a complete bipartite graph; the mode is the left side."""
     truth = complete_bipartite(left, right, temperature, penalty=penalty)
     return _of(truth, lambda states: states[:, :left].sum(axis=1) > states[:, left:].sum(axis=1))
-
-
-def potts_on_all(size: int, colours: int, temperature: float, field: float) -> Known:
-    """Potts' model on the complete graph, f = 1/N sum_{i<j} [x_i = x_j] + field sum_i [x_i = 0].
-
-    Its transition is of first order for three colours and more. Z is N! times the coefficient of z^N in the product
-    of a colour's sums of exp(f of n equal variables) z^n/n!.
-    """
-    n = np.arange(size + 1)
-
-    def log_z(beta: complex, h: complex) -> complex:
-        def series(field):
-            return np.exp(beta * (n * (n - 1) / (2 * size) + field * n) - [math.lgamma(k + 1) for k in n])
-
-        parts = [series(h), *[series(0.0)] * (colours - 1)]
-        total = functools.reduce(lambda p, q: np.convolve(p, q)[: size + 1], parts)[size]
-        return np.log(total) + math.lgamma(size + 1)
-
-    beta, step = 1 / temperature, 1e-30
-    first = log_z(beta, field + 1j * step).imag / step / beta / size
-    marginals = np.repeat([first, *[(1 - first) / (colours - 1)] * (colours - 1)], size).reshape(colours, size)
-    J = np.triu(np.full((size, size), 1 / size), 1)
-    h = np.tile(np.eye(colours)[0] * field, (size, 1))
-    problem = potts(J, colours, h, maximise=True)
-    value = log_z(beta + 1j * step, field).imag / step
-    return Known(problem, temperature, log_z(beta, field).real, value, marginals, tuple(range(colours)))
-
-
-def potts_torus(side: int, colours: int) -> Known:
-    """Potts' model on a square lattice at its transition, of first order for more than four colours, by symmetry."""
-    site = np.arange(side * side).reshape(side, side)
-    pairs = np.concatenate([np.stack([site, np.roll(site, -1, k)], axis=-1).reshape(-1, 2) for k in (0, 1)])
-    problem = potts(dict.fromkeys(map(tuple, pairs.tolist()), 1.0), colours, maximise=True)
-    marginals = np.full((colours, side * side), 1 / colours)
-    return Known(problem, 1 / math.log(1 + math.sqrt(colours)), None, None, marginals, tuple(range(colours)))
 
 
 def machine() -> Known:
@@ -206,8 +170,6 @@ TARGETS: dict[str, Target] = {
     **_sides(CROSSED, 10, 40, 1.0, 0.0, 0.3),
     **_sides(BARRIER, 10, 40, 1.0, 0.0, 0.6),
     **_sides(BARRIER, 10, 40, 1.0, 0.0, 2.0),
-    "Potts on all pairs": Target(lambda: potts_on_all(40, 10, 0.13, 0.002), CROSSED, ("tempering",)),
-    "Potts torus": Target(lambda: potts_torus(6, 10), CROSSED, ("tempering",)),
     "golf hole": Target(lambda: _of(two_sides(20, 200, 1.0, gain=0.0, penalty=0.5, weight=0.9)), HIDDEN),
     "needle": Target(lambda: needle(24, 0.5), HIDDEN, ("tempering",)),
 }

@@ -7,20 +7,20 @@ log-density at all states, in the order of `states_of`. For sites of two values 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float64, Int8
+from jaxtyping import Array, Float, Float64, Int8
 
-from sl_discs.models.base import Target
-from sl_discs.models.potts import PottsModel, PottsParams
-from sl_discs.models.quadratic import dense_coupling, sparse_coupling
-from sl_discs.models.sites import Categories
+from sl_discs.models.base import Model, Target
+from sl_discs.models.quadratic import Coupling, add_rows, dense_coupling, sparse_coupling
+from sl_discs.models.sites import Categories, entries
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis
@@ -34,6 +34,65 @@ from sl_discs.testing.oracle import (
     metropolis_test,
     no_test,
 )
+
+
+class PottsParams(NamedTuple):
+    """h, K (symmetric, zero diagonal) and its scale; entries of h for values that do not exist have no effect."""
+
+    linear: Any  # [N, q]
+    coupling: Coupling
+    scale: Any
+
+
+class PottsField(NamedTuple):
+    """The data that a chain keeps up to date: for each value, the K of a site's neighbours that have it."""
+
+    neighbours: Float[Array, "q N"]
+
+
+@dataclasses.dataclass(frozen=True)
+class PottsModel(Model):
+    """f(x) = scale sum_{i<j} K_ij [x_i = x_j] + sum_i h_i(x_i), with exact gains."""
+
+    sites: Categories
+
+    @property
+    def num_sites(self) -> int:  # type: ignore[override]  # a field of other models
+        """N."""
+        return len(self.sites.values)
+
+    def init(self, params, x):
+        values = range(max(self.sites.values))
+        return PottsField(jnp.stack([params.coupling.matvec((x == value).astype(jnp.int8)) for value in values]))
+
+    def value(self, params, x, field):
+        """Half of the couplings to neighbours of the same value, which counts every pair once, and h."""
+        return jnp.sum(entries(params.linear, x)) + params.scale * _pairs(x, field)
+
+    def gains(self, params, x, field):
+        local = params.linear + params.scale * field.neighbours.T
+        return local - entries(local, x)[:, None]
+
+    def update(self, params, x, field, y):
+        """Moves a row of K from the old to the new value of each site that changes."""
+        values = jnp.arange(max(self.sites.values))[:, None]
+        delta = (values == y).astype(jnp.float32) - (values == x).astype(jnp.float32)
+        moved = jax.vmap(add_rows, (None, 0, None, 0))(params.coupling, field.neighbours, x != y, delta)
+        return PottsField(moved)
+
+    def change(self, params, x, before, y, after):
+        """Subtracts the exact parts first, so that nothing cancels."""
+        linear = jnp.sum(entries(params.linear, y) - entries(params.linear, x))
+        return linear + params.scale * (_pairs(y, after) - _pairs(x, before))
+
+    def coupled(self, params, site):
+        return params.coupling.add_row(jnp.zeros(self.num_sites), site, jnp.float32(1)) != 0
+
+
+def _pairs(x, field: PottsField) -> Float[Array, ""]:
+    """sum_{i<j} K_ij [x_i = x_j]."""
+    return jnp.sum(entries(field.neighbours.T, x)) / 2
+
 
 _EDGES = np.array([(0, 1), (1, 2), (0, 2), (2, 3)])
 

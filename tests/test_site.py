@@ -166,15 +166,6 @@ def test_the_table_of_extras_is_complete_and_what_is_installed_comes_from_the_cl
             assert extras >= set(re.findall(r"\.\[(\w+)\]", line)), f"{path}: {line}"
 
 
-def test_the_examples_with_colours_are_proper_colourings(capsys):
-    names = {}
-    for code in code_of("docs/categorical.md"):
-        exec(code, names)
-    for colours in (names["result"].coloring, names["colours"]):
-        assert all(colours[u] != colours[v] for u, v in names["graph"].edges) and max(colours.values()) <= 2
-    assert capsys.readouterr().out.endswith("reliable)\n120\n")
-
-
 @pytest.mark.slow
 def test_the_examples_with_blackjax_draw_from_the_log_density():
     """Mean numbers of ones, enumerated: 1.459. Standard errors: .016 and .035; localized draws also have a bias."""

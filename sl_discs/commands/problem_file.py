@@ -19,9 +19,9 @@ from sl_discs.experiment.progress import progress_bar
 from sl_discs.files import check_file
 from sl_discs.instances.formats import READERS, Instance, read_instances
 from sl_discs.instances.graph import Graph
-from sl_discs.problem_names import FORM_PROBLEMS, ON_GRAPHS
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS
 from sl_discs.problems import Problem
-from sl_discs.problems.from_file import check_colors, has_unused_weights, problem_of
+from sl_discs.problems.from_file import has_unused_weights, problem_of
 from sl_discs.problems.graph_kind import GRAPH_KINDS
 from sl_discs.problems.kind import PENALTY
 from sl_discs.terminal import printable
@@ -56,7 +56,7 @@ class Read(NamedTuple):
 
 def define_flags(define: Any) -> None:
     """Adds the flags that describe a file, and the fields of a sampler; `define` as of `own_flags`."""
-    problems = [*ON_GRAPHS, *FORM_PROBLEMS]
+    problems = [*GRAPH_PROBLEMS, *FORM_PROBLEMS]
     words = "Problem to solve. Required for a graph; known for a file of a model, and mis for a SAT formula."
     define.enum("problem", None, problems, words)
     define_format(define)
@@ -68,9 +68,8 @@ def define_flags(define: Any) -> None:
 
 
 def define_format(define: Any) -> None:
-    """Adds the flags for the format of a file, and for what it does not say."""
+    """Adds the flag for the format of a file."""
     define.enum("format", None, list(READERS), "Format of FILE; by default that of its header or suffix.")
-    define.integer("colors", None, "Number of colours, 2 to 127; required for coloring.")
 
 
 def the_file(paths: list[str]) -> Path:
@@ -124,15 +123,13 @@ def read_problems(
     format: str | None,
     penalty: float | None = None,
     time_limit: float | None = None,
-    colors: int | None = None,
     weights: bool = False,
 ) -> tuple[list[Read], float]:
     """The problems of a file, and the seconds that reading took; warns about these if there is a time limit.
 
-    InputError if the file cannot be read, a graph comes without a problem or its number of colours, or there are no
+    InputError if the file cannot be read, a graph comes without a problem, or there are no
     conflicts to penalise or weights of nodes to use.
     """
-    check_colors(kind, colors)
     begin = time.perf_counter()
     expected_s = path.stat().st_size / _READ_BYTES_PER_S if path.is_file() else 0.0
     if time_limit is not None and expected_s > time_limit:
@@ -143,7 +140,7 @@ def read_problems(
         warn(f"reading took {read_s:.1f} s, which --time_limit={time_limit:g} does not count")
     found = []
     for one in instances:
-        problem = problem_of(one, kind, penalty, colors, weights)
+        problem = problem_of(one, kind, penalty, weights)
         found.append(Read(problem, _given(one, problem.kind, weights)))
     return found, read_s
 

@@ -6,8 +6,6 @@ sl-discs sample FILE --temperature=TAU [--problem=PROBLEM] [--draws=N] [--method
 A state x is drawn with probability proportional to exp(f(x)/TAU), where f is the value that the problem maximises,
 or minus the value that it minimises; TAU is in units of that value. FILE is any file that `sl-discs solve` reads. If
 it holds several problems, each is sampled, and the files to write are numbered: DRAWS-1.npz, DRAWS-2.npz.
-With --problem=coloring --colors=K a draw is a colour 0 .. K - 1 for each node of a graph, and f is minus the number
-of edges between nodes of the same colour; the engine is then reference, and there is no method low_rank.
 
 The table shows means with their standard errors, R-hat and effective sample sizes, and log Z where the method gives
 it. The last line says whether the draws are reliable, and if not, why.
@@ -53,8 +51,7 @@ define.enum("method", AUTO, [AUTO, *METHODS], "auto chooses by what is known of 
 define.string(
     "sampler",
     AUTO,
-    "A base sampler, such as gibbs, metropolis, exchange, gwg, path_auxiliary or dmala; auto is gibbs, or dmala for "
-    "--problem=coloring.",
+    "A base sampler, such as gibbs, metropolis, exchange, gwg, path_auxiliary or dmala; auto is gibbs.",
 )
 define.integer(
     "groups", None, "Number of chains, ladders or populations; default: 8, or 16 for chain, population and low_rank."
@@ -80,7 +77,7 @@ def _checked_arguments() -> dict[str, Any]:
     if FLAGS.temperature is None:
         raise InputError("--temperature=TAU is missing: a number above 0, in units of the problem's value")
     arguments = {name: FLAGS[name].value for name in _ARGUMENTS}
-    arguments["sampler"] = choose_sampler(FLAGS.sampler, FLAGS.colors is not None)
+    arguments["sampler"] = choose_sampler(FLAGS.sampler)
     fields = fields_of(FLAGS.field, _ARGUMENTS)
     check_arguments(**arguments, fields=fields)
     return arguments | fields
@@ -91,9 +88,7 @@ def _sample(given: Given) -> int:
     one_device_per_core()
     keep_programs()
     arguments = _checked_arguments()
-    found, read_s = read_problems(
-        path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.colors, FLAGS.weights
-    )
+    found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.weights)
     drawn: list[Samples] = []
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
         for number, one in enumerate(found, start=1):

@@ -3,8 +3,7 @@
 sl-discs solve FILE [--problem=PROBLEM] [--sampler=auto] [--time_limit=10]
     [--target=VALUE] [--save=ANSWERS.json] [--plot=RUN.png]
 
-PROBLEM: mis, maxcut, maxclique, vertex_cover (these but maxcut also with --weights of nodes), coloring (with
---colors=K), qubo or ising.
+PROBLEM: mis, maxcut, maxclique, vertex_cover (these but maxcut also with --weights of nodes), qubo or ising.
 FILE: rudy (Gset), DIMACS (.clq, .col), METIS, an edge list, MatrixMarket, GML, GraphML, node-link JSON, qbsolv, COO,
 a SAT formula (its conflict graph) or an .npz archive, plain or compressed (gzip, bzip2, xz), recognised by content.
 Problems in one file are solved one after the other, and their figures numbered: RUN-1.png, RUN-2.png. The value of
@@ -40,7 +39,6 @@ from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.figures import or_warn
 from sl_discs.experiment.settings import ENGINES
 from sl_discs.problems import Problem
-from sl_discs.problems.kind import KINDS
 from sl_discs.solving.answers import (
     Answer,
     Answers,
@@ -90,9 +88,7 @@ def _solve(given: Given) -> int:
     one_device_per_core()
     keep_programs()
     arguments = _checked_arguments()
-    found, read_s = read_problems(
-        path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.colors, FLAGS.weights
-    )
+    found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.weights)
     done: list[tuple[Problem, Result]] = []
     good = True
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
@@ -154,8 +150,7 @@ def _summary(result: Result, read_s: float, verified: str) -> str:
         f", reached by {int((result.values == result.best_value).sum())} of {chains} chains" if chains > 1 else ""
     )
     proved = f"; {proof(result)}" if result.bound is not None else ""
-    best = KINDS[result.kind].value_in_words(result.best_value)
-    lines = [f"best{so_far} {best}{reached}; {verified}{proved}"]
+    lines = [f"best{so_far} {result.best_value:,.12g}{reached}; {verified}{proved}"]
     if result.presolved:
         lines.append(f"reductions: {result.presolved}")
     if result.rounds:
@@ -181,9 +176,9 @@ def _check(given: Given) -> int:
 
     sl-discs check FILE ANSWERS.json
 
-    The kind of problem, and whether weights of nodes count, is read from the answers; a colouring also needs
-    --colors, as it was given to solve. The exit code is 0 if every answer is feasible and has the value that it
-    claims, 1 if one does not, and 2 after a one-line message about bad input.
+    The kind of problem, and whether weights of nodes count, is read from the answers. The exit code is 0 if every
+    answer is feasible and has the value that it claims, 1 if one does not, and 2 after a one-line message about bad
+    input.
     """
     if len(given.arguments) != 2:
         raise InputError(f"{len(given.arguments)} files were given; give a FILE and its ANSWERS, see --help")
@@ -191,9 +186,7 @@ def _check(given: Given) -> int:
     answers = read_answers(saved)
     if digest_of(path) != answers.sha256:
         say(f"{path} differs from the file that was solved ({answers.source}); answers are checked all the same")
-    found, _ = read_problems(
-        path, answers.kind, CHECK_FLAGS.format, colors=CHECK_FLAGS.colors, weights=answers.weights
-    )
+    found, _ = read_problems(path, answers.kind, CHECK_FLAGS.format, weights=answers.weights)
     problems = [one.problem for one in found]
     if answers.interrupted and len(answers.answers) < len(problems):
         say(f"the run was interrupted: {len(answers.answers)} of {len(problems)} problems have an answer")

@@ -133,8 +133,8 @@ class Engine(abc.ABC):
     threads: int = 0
 
     @abc.abstractmethod
-    def obstacle(self, sampler: Sampler, several_values: bool = False) -> str | None:
-        """Why this engine cannot run a sampler here, on sites of two or of several values; None if it can."""
+    def obstacle(self, sampler: Sampler) -> str | None:
+        """Why this engine cannot run a sampler here; None if it can."""
 
     def steps_per_call(self, sampler: Sampler) -> int:
         """About how many steps of a chain one call should run; the chains cannot be inspected within a call."""

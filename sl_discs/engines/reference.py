@@ -18,7 +18,6 @@ from jax.sharding import Mesh, PartitionSpec
 from sl_discs.batching import DEVICE_CHAINS, DEVICE_INSTANCES, make_mesh, over_chains, over_instances
 from sl_discs.engines import compiled
 from sl_discs.engines.base import Batch, Best, ChainStates, Engine, Trace, check_ladder, exchange, exchanges
-from sl_discs.errors import InputError
 from sl_discs.keys import StepKeys, fold
 from sl_discs.localization.algorithm import Localized
 from sl_discs.localization.schedule import Levels
@@ -31,19 +30,15 @@ _LEVELS = 1_024
 
 @dataclasses.dataclass(frozen=True)
 class Reference(Engine):
-    """Runs every sampler on every model of sites with two values, and those that can on others."""
+    """Runs every sampler on every model."""
 
     name = "reference"
 
-    def obstacle(self, sampler, several_values=False):
-        if several_values and not sampler.several_values:
-            return "it only samples variables of two values"
+    def obstacle(self, sampler):
         return None
 
     def prepare(self, model, sampler, batch, program):
         """Compiles for each number of intervals and steps on first use."""
-        if obstacle := self.obstacle(sampler, model.sites.several):
-            raise InputError(f"{type(sampler).__name__}: {obstacle}")
         mesh = self.mesh or make_mesh()
         check_ladder(program, batch.keys.mcmc.shape[1], mesh.shape[DEVICE_CHAINS])
         levels = program.levels and _filled(program.levels)

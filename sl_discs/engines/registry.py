@@ -46,7 +46,7 @@ def _load(name: str) -> Engine:
     return getattr(importlib.import_module(module), kind)()
 
 
-def choose_engine(wanted: str, sampler: Sampler, several_values: bool = False) -> tuple[Engine, str]:
+def choose_engine(wanted: str, sampler: Sampler) -> tuple[Engine, str]:
     """The engine for a sampler, and why it was chosen (empty if it was requested by name).
 
     `auto` is `cpu` where it can run the sampler, otherwise the reference.
@@ -54,23 +54,19 @@ def choose_engine(wanted: str, sampler: Sampler, several_values: bool = False) -
     Args:
       wanted: its name, or `auto`.
       sampler: that it is to run.
-      several_values: whether sites have more than two values.
 
     Raises:
       InputError: there is no engine of this name, it cannot run the sampler here, or JAX finds no device.
     """
     local_devices()  # before anything asks JAX where it runs
     engine, note = get_engine("cpu" if wanted == AUTO else wanted), "auto: the fastest on CPU cores"
-    obstacle = engine.obstacle(sampler, several_values)
+    obstacle = engine.obstacle(sampler)
     if obstacle is not None and wanted == AUTO:
         note = f"not {engine.name}: {obstacle}"
-        engine = get_engine("reference")
-        obstacle = engine.obstacle(sampler, several_values)
+        engine, obstacle = get_engine("reference"), None
     if obstacle is None:
         return engine, note if wanted == AUTO else ""
     name = registered_name(type(sampler))
-    if engine.name == "reference":
-        raise InputError(f"sampler is {name!r}: {obstacle}", "sampler")
     raise InputError(
         f"engine is {wanted!r}, which cannot run {name}: {obstacle}; choose {AUTO!r} or 'reference'",
         "engine",

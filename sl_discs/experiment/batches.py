@@ -16,9 +16,8 @@ from sl_discs.errors import InputError
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.models.base import Model, Params
 from sl_discs.models.functions import Density, density_model, density_params
-from sl_discs.models.potts import potts_model, potts_params
 from sl_discs.models.quadratic import quadratic_model, quadratic_params, sparse_is_cheaper
-from sl_discs.models.terms import Coefficients, PottsTerms, Terms
+from sl_discs.models.terms import Coefficients, Terms
 from sl_discs.samplers.base import Sampler, asks_for_gains
 
 # How a batch of instances x chains is divided among devices.
@@ -109,7 +108,6 @@ class Shape:
       num_chains: chains of each instance, a multiple of the layout's chain parts; surplus chains are run and dropped.
       degree: length of neighbour lists; None: dense rows.
       layout: division of the batch among devices.
-      values: numbers of each site in a chain's vectors: 1, or the largest number of values if sites have several.
     """
 
     num_sites: int
@@ -117,7 +115,6 @@ class Shape:
     num_chains: int
     degree: int | None
     layout: Layout
-    values: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,11 +143,10 @@ def plan(
       layout: division among the devices; None: as even as possible.
     """
     groups: dict[int, list[int]] = {}
-    degrees, values = [], []
+    degrees = []
     for position, term in enumerate(terms):
         groups.setdefault(padded_size(term.num_sites), []).append(position)
         degrees.append(term.max_degree())
-        values.append(max(term.num_values) if term.several_values else 1)
     packs = []
     for num_sites, members in sorted(groups.items()):
         degree = max(degrees[k] for k in members)
@@ -162,7 +158,7 @@ def plan(
         if (size, chains) == chosen_layout:
             # XLA compiles a single chain to scalar code, whose exponentials differ in the last bits.
             size *= 2
-        shape = Shape(num_sites, size, chains, lists, chosen_layout, max(values[k] for k in members))
+        shape = Shape(num_sites, size, chains, lists, chosen_layout)
         for start in range(0, len(members), size):
             chosen = members[start : start + size]
             filled = chosen + [chosen[-1]] * (size - len(chosen))
@@ -179,7 +175,6 @@ def shape_of_one(terms: Terms, num_chains: int, num_devices: int = 1, layout: La
 # Of each class of terms: the arrays on the host, and the model.
 _MODELS: dict[type, tuple[Callable[..., Params], Callable[..., Model]]] = {
     Coefficients: (quadratic_params, quadratic_model),
-    PottsTerms: (potts_params, potts_model),
     Density: (density_params, density_model),
 }
 
@@ -190,8 +185,7 @@ def build_batch(
     """The arrays of a batch.
 
     Args:
-      terms: terms of the instance in each place of the shape, of one class; Potts models with the same numbers of
-        values, log-densities of one function.
+      terms: terms of the instance in each place of the shape, of one class; log-densities of one function.
       names: each instance's position in the whole dataset, from which its keys are folded.
       shape: shape of the batch.
       seed: seed of the chains.

@@ -36,7 +36,7 @@ def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
     couplings = size**2 * _DENSE if shape.degree is None else size * max(shape.degree, 1) * _LISTED
     if engine == "cpu":
         couplings += couplings
-    return instances * (couplings + chains * (size * shape.values * _CHAIN_SITE + num_logged * _LOGGED))
+    return instances * (couplings + chains * (size * _CHAIN_SITE + num_logged * _LOGGED))
 
 
 def program_bytes(num_steps: int, weighted: bool) -> int:

@@ -34,7 +34,7 @@ from sl_discs.instances.library_files import (
     read_node_link,
 )
 from sl_discs.instances.text import Lines, Progress, Source, is_real, is_whole, show
-from sl_discs.problem_names import FORM_PROBLEMS, ON_GRAPHS, form_problem, in_words
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, form_problem, in_words
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +114,7 @@ def read_instances(
 
     Args:
       path: the file.
-      problem: one of `ON_GRAPHS` (expects a graph), `qubo` or `ising` (expect a model, binary or of spins), or
+      problem: one of `GRAPH_PROBLEMS` (expects a graph), `qubo` or `ising` (expect a model, binary or of spins), or
         None for any content. It decides the meaning of a MatrixMarket file and of a bare list `i j v`.
       format: one of `READERS`, to read the file in that format.
       progress: called with the number of bytes of the file that each block took, about a MiB at a time.
@@ -123,7 +123,7 @@ def read_instances(
       InputError: the file cannot be read, is malformed, fits two formats, or does not hold what the problem needs;
         the message is one line that names the file, the line in it if there is one, and what to do.
     """
-    known = (*ON_GRAPHS, *FORM_PROBLEMS)
+    known = (*GRAPH_PROBLEMS, *FORM_PROBLEMS)
     if problem not in (None, *known):
         raise InputError(f"unknown problem {problem!r}; choose one of {', '.join(known)}")
     if format not in (None, *READERS):
@@ -144,7 +144,7 @@ def read_instances(
 def _check_problem(instance: Instance, problem: str | None) -> None:
     content, where = instance.content, f"{instance.path}: {instance.format}"
     if isinstance(content, QuadraticForm):
-        if problem in ON_GRAPHS:
+        if problem in GRAPH_PROBLEMS:
             raise InputError(
                 f"{where} holds a quadratic model, but {problem} needs a graph; use {in_words(FORM_PROBLEMS)}"
             )
@@ -152,7 +152,9 @@ def _check_problem(instance: Instance, problem: str | None) -> None:
             kind = "spins" if content.spins else "zeros and ones"
             raise InputError(f"{where} holds a model of {kind}; use problem={form_problem(content.spins)}")
     elif problem in FORM_PROBLEMS:
-        raise InputError(f"{where} holds a graph, but {problem} needs a quadratic model; use {in_words(ON_GRAPHS)}")
+        raise InputError(
+            f"{where} holds a graph, but {problem} needs a quadratic model; use {in_words(GRAPH_PROBLEMS)}"
+        )
 
 
 # Which format a file is in.

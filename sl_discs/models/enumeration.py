@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -19,47 +18,47 @@ _MOST_LARGEST = 2**12
 
 
 class EnumeratedLaw(NamedTuple):
-    """All probabilities, of variables with any numbers of values.
+    """All probabilities.
 
     Attributes:
       log_z: log sum_x exp(f(x)/temperature), the constant of f included.
-      probabilities: [S]; the first variable varies fastest.
-      num_values: [N] q_i.
+      probabilities: [2^N]; the first variable varies fastest.
+      num_sites: N.
       mean_value: of f.
     """
 
     log_z: float
     probabilities: Float64[np.ndarray, "S"]
-    num_values: tuple[int, ...]
+    num_sites: int
     mean_value: float
 
-    def moments(self) -> Float64[np.ndarray, "N K N K"]:
-        """P(x_i = k, x_j = l) of the values below the largest number of them, with P(x_i = k) where i is j.
+    def moments(self) -> Float64[np.ndarray, "N 2 N 2"]:
+        """P(x_i = k, x_j = l), with P(x_i = k) where i is j.
 
         The states of the first half of the variables and of the others are a table, so a few products of matrices
         give all moments.
         """
-        size, most = len(self.num_values), max(self.num_values)
+        half = self.num_sites // 2
         first, last = (
-            (_all_states(part)[:, :, None] == np.arange(most)).reshape(math.prod(part), -1).astype(np.float64)
-            for part in (self.num_values[: size // 2], self.num_values[size // 2 :])
+            (_all_states(size)[:, :, None] == np.arange(2)).reshape(2**size, -1).astype(np.float64)
+            for size in (half, self.num_sites - half)
         )
         table = self.probabilities.reshape(len(last), len(first))
         across = first.T @ table.T @ last
         within = (first.T * table.sum(axis=0)) @ first, (last.T * table.sum(axis=1)) @ last
-        return np.block([[within[0], across], [across.T, within[1]]]).reshape(size, most, size, most)
+        return np.block([[within[0], across], [across.T, within[1]]]).reshape(self.num_sites, 2, self.num_sites, 2)
 
     def sample(self, rng: np.random.Generator, draws: int) -> Int8[np.ndarray, "draws N"]:
         """Independent exact draws, by the inverse of the cumulative distribution."""
         cumulative = np.cumsum(self.probabilities)
         # Below the total, so a state of probability 0 is never drawn.
         numbers = np.searchsorted(cumulative, rng.random(draws) * cumulative[-1], side="right")
-        return _numbered(numbers, self.num_values)
+        return _numbered(numbers, self.num_sites)
 
 
 def enumerate_law(terms: Terms, temperature: float) -> EnumeratedLaw:
     """The law exp(f/temperature) of any function; InputError for more than 2^20 states."""
-    if math.prod(terms.num_values) > MOST_STATES:
+    if 2**terms.num_sites > MOST_STATES:
         raise InputError(
             f"method 'exact' enumerates up to {MOST_STATES:,} states where there are no couplings of zeros and ones, "
             f"and these {terms.num_sites} variables have more; use method='tempering'",
@@ -71,7 +70,7 @@ def enumerate_law(terms: Terms, temperature: float) -> EnumeratedLaw:
     total = law.sum()
     law /= total
     mean = law @ np.where(law > 0, values, 0.0)  # without 0 * -inf
-    return EnumeratedLaw(float(largest / temperature + np.log(total)), law, terms.num_values, float(mean))
+    return EnumeratedLaw(float(largest / temperature + np.log(total)), law, terms.num_sites, float(mean))
 
 
 class Largest(NamedTuple):
@@ -105,7 +104,7 @@ def largest_states(terms: Terms, magnitude: float, num_given: int) -> Largest:
     largest = float(values.max())
     places = np.flatnonzero(values >= largest - 2 * error)
     complete = len(places) <= _MOST_LARGEST
-    return Largest(_numbered(places[:_MOST_LARGEST], terms.num_values), largest, error, complete)
+    return Largest(_numbered(places[:_MOST_LARGEST], terms.num_sites), largest, error, complete)
 
 
 def _all_values(terms: Terms) -> Float64[np.ndarray, "S"]:
@@ -113,9 +112,7 @@ def _all_values(terms: Terms) -> Float64[np.ndarray, "S"]:
     if terms.quadratic is not None:
         return _quadratic_values(terms.quadratic)
     values = terms.evaluator()
-    return np.concatenate(
-        [values(_numbered(block, terms.num_values)) for block in _blocks(math.prod(terms.num_values))]
-    )
+    return np.concatenate([values(_numbered(block, terms.num_sites)) for block in _blocks(2**terms.num_sites)])
 
 
 def _quadratic_values(terms: Coefficients) -> Float64[np.ndarray, "S"]:
@@ -128,7 +125,7 @@ def _quadratic_values(terms: Coefficients) -> Float64[np.ndarray, "S"]:
     couplings = np.zeros((size, size))
     couplings[listed.edges[:, 0], listed.edges[:, 1]] = listed.scale * listed.weights
     half = size // 2
-    low, high = (_all_states(part).astype(np.float64) for part in (terms.num_values[:half], terms.num_values[half:]))
+    low, high = (_all_states(part).astype(np.float64) for part in (half, size - half))
     table = (high @ couplings[:half, half:].T) @ low.T
     table += _values(low, terms.linear[:half], couplings[:half, :half])
     table += _values(high, terms.linear[half:], couplings[half:, half:])[:, None] + terms.constant
@@ -143,12 +140,10 @@ def _blocks(number: int) -> Iterator[Int[np.ndarray, "B"]]:
     return (np.arange(start, min(start + _BLOCK, number)) for start in range(0, number, _BLOCK))
 
 
-def _all_states(num_values: tuple[int, ...]) -> Int8[np.ndarray, "S N"]:
-    return _numbered(np.arange(math.prod(num_values)), num_values)
+def _all_states(size: int) -> Int8[np.ndarray, "S N"]:
+    return _numbered(np.arange(2**size), size)
 
 
-def _numbered(numbers: Int[np.ndarray, "B"], num_values: tuple[int, ...]) -> Int8[np.ndarray, "B N"]:
+def _numbered(numbers: Int[np.ndarray, "B"], size: int) -> Int8[np.ndarray, "B N"]:
     """The states of these numbers."""
-    if not num_values:
-        return np.zeros((len(numbers), 0), np.int8)
-    return np.stack(np.unravel_index(numbers, num_values, order="F"), axis=1).astype(np.int8)
+    return (numbers[:, None] >> np.arange(size) & 1).astype(np.int8)

@@ -130,14 +130,6 @@ class Density(NamedTuple):
         return math.prod(self.shape)
 
     @property
-    def num_values(self) -> tuple[int, ...]:
-        return (2,) * self.num_sites
-
-    @property
-    def several_values(self) -> bool:
-        return False
-
-    @property
     def quadratic(self) -> None:
         return None
 
@@ -160,9 +152,6 @@ class Density(NamedTuple):
 
     def evaluator(self) -> Values:
         return self.values
-
-    def influences(self, temperature: float) -> None:
-        return None
 
     def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
         """No states are quenched, as that takes couplings."""

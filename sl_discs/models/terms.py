@@ -11,22 +11,21 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int8, Int32
+from jaxtyping import Float64, Int8, Int32
 from scipy import sparse
 
-from sl_discs.instances.form import PottsForm, QuadraticForm
+from sl_discs.instances.form import QuadraticForm
 
 Values = Callable[[Int8[np.ndarray, "B N"]], Float64[np.ndarray, "B"]]
 
 # Of quenches: rounds, in each of which half of the sites that gain move; quenched states have so many sites together.
 _ROUNDS = 50
 _MANY_SITES, _MOST_STATES = 1_000, 16
-_POTTS_STATES = 4
 
 
 @runtime_checkable
 class Terms(Protocol):
-    """A function f of N variables, which `Coefficients`, `PottsTerms` and `models.functions.Density` describe."""
+    """A function f of N zeros and ones, which `Coefficients` and `models.functions.Density` describe."""
 
     @property
     def constant(self) -> float:
@@ -35,14 +34,6 @@ class Terms(Protocol):
     @property
     def num_sites(self) -> int:
         """N."""
-
-    @property
-    def num_values(self) -> tuple[int, ...]:
-        """[N] the number of values of each variable, which are 0 .. q - 1."""
-
-    @property
-    def several_values(self) -> bool:
-        """Whether states are values of sites that may have more than two, also where all have two."""
 
     @property
     def quadratic(self) -> Coefficients | None:
@@ -66,9 +57,6 @@ class Terms(Protocol):
 
     def evaluator(self) -> Values:
         """f of many states as they are, in double precision; what depends on the terms alone is prepared once."""
-
-    def influences(self, temperature: float) -> sparse.csr_matrix | None:
-        """Dobrushin's influences [N, N] of values on the conditional laws of others, from above; None: not known."""
 
     def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
         """Absolute changes of f by all single moves, at states that hardly any single move improves."""
@@ -100,14 +88,6 @@ class Coefficients(NamedTuple):
     @property
     def num_sites(self) -> int:
         return len(self.linear)
-
-    @property
-    def num_values(self) -> tuple[int, ...]:
-        return (2,) * self.num_sites
-
-    @property
-    def several_values(self) -> bool:
-        return False
 
     @property
     def quadratic(self) -> Coefficients:
@@ -163,10 +143,6 @@ class Coefficients(NamedTuple):
             return self.constant + x @ self.linear + pairs + background
 
         return values
-
-    def influences(self, temperature: float) -> None:
-        """Not here: `sl_discs.sampling.directions` knows more of spins."""
-        return None
 
     def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
         """As `Terms.losses`, of all flips."""
@@ -255,104 +231,3 @@ def merged_pairs(
     upper.eliminate_zeros()
     rows = np.repeat(np.arange(size, dtype=np.int32), np.diff(upper.indptr))
     return np.stack([rows, upper.indices], axis=1), upper.data
-
-
-class PottsTerms(NamedTuple):
-    """In the place of `Coefficients`, for variables of several values.
-
-    Attributes:
-      num_values: [N] q_i, the number of values of each variable.
-      pairs: [M, 2] with u < v, each once.
-      couplings: [M] K, for pairs of equal values.
-      scale: of the couplings.
-      fields: [N, q] h; entries for values that do not exist have no effect.
-      constant: 0; a Potts form has none.
-    """
-
-    num_values: tuple[int, ...]
-    pairs: Int32[np.ndarray, "M 2"]
-    couplings: Float64[np.ndarray, "M"]
-    scale: float
-    fields: Float64[np.ndarray, "N q"]
-    constant: float = 0.0
-
-    @property
-    def num_sites(self) -> int:
-        return len(self.num_values)
-
-    @property
-    def several_values(self) -> bool:
-        return True
-
-    @property
-    def quadratic(self) -> None:
-        return None
-
-    @property
-    def num_summands(self) -> int:
-        return self.num_sites + len(self.couplings)
-
-    @property
-    def exists(self) -> Bool[np.ndarray, "N q"]:
-        """Which values each variable has."""
-        return np.arange(max(self.num_values)) < np.array(self.num_values)[:, None]
-
-    def max_degree(self) -> int:
-        return int(np.bincount(self.pairs.ravel(), minlength=1).max())
-
-    def largest(self) -> float:
-        return float(max(np.abs(self.fields).max(), abs(self.scale) * np.abs(self.couplings).max(initial=0)))
-
-    def magnitude(self) -> float:
-        return float(np.abs(self.fields).sum() + abs(self.scale) * np.abs(self.couplings).sum())
-
-    def reach(self) -> float:
-        with np.errstate(over="ignore"):
-            fields = np.abs(np.where(self.exists, self.fields, 0.0)).max(axis=1).sum()
-            return float(fields + np.abs(self.scale * self.couplings).sum())
-
-    def evaluator(self) -> Values:
-        upper, sites = self._upper(self.scale * self.couplings), np.arange(self.num_sites)
-
-        def values(states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
-            found = self.fields[sites, states].sum(axis=1)
-            for value in range(max(self.num_values)):
-                has = (states == value).astype(np.float64)
-                found += np.einsum("bn,bn->b", has, (upper.T @ has.T).T)
-            return found
-
-        return values
-
-    def influences(self, temperature: float) -> sparse.csr_matrix:
-        """As `Terms.influences`: the change of a neighbour adds K to one exponent and takes K from another."""
-        upper = self._upper(np.tanh(np.abs(self.scale * self.couplings) / (2 * temperature)))
-        return (upper + upper.T).tocsr()
-
-    def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
-        """As `Terms.losses`, of all alternatives of each site."""
-        return np.concatenate([self._quenched_losses(rng) for _ in range(_POTTS_STATES)])
-
-    def _quenched_losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
-        upper, exists = self._upper(self.scale * self.couplings), self.exists
-        coupling, sites = upper + upper.T, np.arange(self.num_sites)
-        x = rng.integers(0, self.num_values)
-        for _ in range(_ROUNDS):
-            local = self.fields + coupling @ np.eye(exists.shape[1])[x]
-            gains = np.where(exists, local - local[sites, x][:, None], -np.inf)
-            willing = gains.max(axis=1) > 0
-            if not willing.any():
-                break
-            x = np.where(willing & (rng.random(self.num_sites) < 0.5), gains.argmax(axis=1), x)
-        others = exists & (np.arange(exists.shape[1]) != x[:, None])
-        return np.abs(gains[others])
-
-    def _upper(self, values: Float64[np.ndarray, "M"]) -> sparse.csr_matrix:
-        """[N, N] numbers of the pairs u < v."""
-        return sparse.csr_matrix((values, tuple(self.pairs.T)), (self.num_sites, self.num_sites))
-
-
-def potts_terms(form: PottsForm) -> PottsTerms:
-    """The terms of a form as a function to maximise, negated if the form is minimised."""
-    sign = 1.0 if form.maximise else -1.0
-    pairs, couplings = merged_pairs(form.num_variables, form.pairs, form.couplings)
-    return PottsTerms(form.values, pairs, couplings, sign, sign * form.fields)

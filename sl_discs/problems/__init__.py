@@ -3,7 +3,7 @@
 A further kind of problem is a module here, which is imported below so that its kinds are known.
 """
 
-from sl_discs.problems import categorical, forms, graphs
+from sl_discs.problems import forms, graphs
 from sl_discs.problems.problem import Evaluated, Problem
 
-__all__ = ["Evaluated", "Problem", "categorical", "forms", "graphs"]
+__all__ = ["Evaluated", "Problem", "forms", "graphs"]

@@ -32,7 +32,6 @@ class LogDensity:
     name: str
 
     kind: ClassVar[str] = "log_density"
-    num_values: ClassVar[None] = None
     maximise: ClassVar[bool] = True
     spins: ClassVar[bool] = False
 
@@ -41,8 +40,8 @@ class LogDensity:
         """0 .. N-1: places in the flattened array."""
         return range(self.density.num_sites)
 
-    def sampled(self) -> Density:
-        """What is sampled, as `Problem.sampled`."""
+    def terms(self) -> Density:
+        """What is sampled, as `Problem.terms`."""
         return self.density
 
     def __repr__(self) -> str:

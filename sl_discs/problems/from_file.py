@@ -10,8 +10,7 @@ from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats import Instance, read_instances
 from sl_discs.instances.graph import Graph
-from sl_discs.problem_names import COLORING, ON_GRAPHS, form_problem, in_words
-from sl_discs.problems.categorical import coloring
+from sl_discs.problem_names import GRAPH_PROBLEMS, form_problem, in_words
 from sl_discs.problems.graph_kind import GRAPH_KINDS
 from sl_discs.problems.kind import KINDS, PENALTY
 from sl_discs.problems.problem import Problem, in_order, timed
@@ -25,26 +24,23 @@ def read(
     format: str | None = None,
     number: int | None = None,
     penalty: float | None = None,
-    colors: int | None = None,
     weights: bool | None = None,
 ) -> Problem:
     """The problem of a file of a graph, a QUBO or an Ising model, with the labels of the file.
 
     Args:
       path: the file, in one of the formats of `sl_discs.instances.read_instances`, which recognises them.
-      problem: what to pose on a graph: `mis`, `maxcut`, `maxclique`, `vertex_cover` or `coloring`; a model is a
+      problem: what to pose on a graph: `mis`, `maxcut`, `maxclique` or `vertex_cover`; a model is a
         `qubo` or `ising`, and a SAT formula `mis`, without being told.
       format: the name of the format, where a file fits two.
       number: which graph or model of a file with several, from 0 on.
       penalty: of a conflict, where there are conflicts; None: the default.
-      colors: the number of colours of `coloring`.
       weights: whether weights of nodes in the file count; None: they do not, and a warning says so.
 
     Raises:
       InputError: the file cannot be read, has several graphs or models and no `number` is given, a graph comes
         without a problem, or an argument does not go with the problem.
     """
-    check_colors(problem, colors)
     instances = read_instances(path, problem=problem, format=format)
     if number is None and len(instances) > 1:
         raise InputError(f"{path}: {len(instances)} graphs or models; choose one: number=0 to {len(instances) - 1}")
@@ -57,7 +53,7 @@ def read(
             "warning",
             stacklevel=3,
         )
-    return problem_of(instance, problem, penalty, colors, bool(weights))
+    return problem_of(instance, problem, penalty, bool(weights))
 
 
 def has_unused_weights(content: Graph | QuadraticForm, kind: str) -> bool:
@@ -67,29 +63,19 @@ def has_unused_weights(content: Graph | QuadraticForm, kind: str) -> bool:
     return bool(usable and weights is not None and (weights != 1).any())
 
 
-def check_colors(kind: str | None, colors: int | None) -> None:
-    """InputError for a number of colors without `coloring`, or the other way round; before a file is read."""
-    if (colors is not None) != (kind == COLORING):
-        raise InputError(f"a number of colors and the problem {COLORING} go together; give both or neither")
-
-
-def problem_of(
-    instance: Instance, kind: str | None, penalty: float | None, colors: int | None, weights: bool
-) -> Problem:
+def problem_of(instance: Instance, kind: str | None, penalty: float | None, weights: bool) -> Problem:
     """The problem of a graph or model from a file; arguments and errors as of `read`."""
     content = instance.content
     if isinstance(content, Graph):
         kind = kind or ("mis" if instance.format == "cnf" else None)
         if kind is None:
-            raise InputError(f"{instance.path}: a graph; choose a problem: {in_words(ON_GRAPHS)}")
+            raise InputError(f"{instance.path}: a graph; choose a problem: {in_words(GRAPH_PROBLEMS)}")
         if penalty is not None and KINDS[kind].penalty is None:
             raise InputError(f"penalty has no effect in {kind}, which has no penalty; leave it out")
         if weights and not (kind in GRAPH_KINDS and GRAPH_KINDS[kind].weights_of_nodes):
             raise InputError(f"weights has no effect in {kind}, where weights of nodes do not count; leave it out")
         if weights and content.node_weights is None:
             raise InputError(f"{instance.path}: the file has no weights of nodes; leave weights out")
-        if colors is not None:
-            return dataclasses.replace(coloring(content, colors), labels=in_order(instance.labels))
         source = GRAPH_KINDS[kind].counted(content if weights else dataclasses.replace(content, node_weights=None))
         return Problem(
             kind, content.name, in_order(instance.labels), source, penalty or KINDS[kind].penalty or PENALTY

@@ -5,16 +5,16 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int8
 
 from sl_discs.errors import InputError
 from sl_discs.instances.form import FormValues, QuadraticForm, fraction
-from sl_discs.models.terms import Coefficients, Terms, form_coefficients, has_whole_values
+from sl_discs.models.terms import Coefficients, form_coefficients, has_whole_values
 
 # The paper's lambda; above 1 every maximiser is feasible, and close to 1 conflicts are easy to pass through.
 PENALTY = 1.0001
@@ -59,9 +59,6 @@ class Kind(abc.ABC):
         seed and the seconds of its trial, or None, of those that `auto` also tries under a time limit.
     """
 
-    several_values: ClassVar[bool] = False  # whether variables may have more than two
-    counts_violations: ClassVar[bool] = False  # whether the value is their number, so that the best may have some
-
     name: str
     recounted: str
     spins: bool = False
@@ -90,10 +87,6 @@ class Kind(abc.ABC):
     def num_variables(self, source: Any) -> int:
         """Number of variables N."""
         return source.num_variables
-
-    def num_values(self, source: Any) -> tuple[int, ...] | None:
-        """The number of values of each variable, which are 0 .. q - 1; None: two, as `spins` says."""
-        return None
 
     def maximises(self, source: Any) -> bool:
         """Whether the best value is the largest."""
@@ -129,20 +122,12 @@ class Kind(abc.ABC):
         """A text on how an answer to a source is verified."""
         return self.recounted
 
-    def sampled(self, source: Any, penalty: float) -> Terms:
-        """The function of which exp(f/temperature) is sampled; InputError where this kind cannot be."""
-        return self.terms(source, penalty)
-
-    def objective(self, source: Any, penalty: float) -> Terms:
-        """What is maximised, which at feasible states is the value, or its negative if it is minimised."""
-        return self.terms(source, penalty)
-
     def magnitude(self, source: Any, penalty: float, *, offset: bool = True) -> float:
         """The sum of all absolute terms that the objective is the sum of, in units of which it is rounded.
 
         Without `offset`, constants that all values have in common are left out.
         """
-        return self.objective(source, penalty).magnitude()
+        return self.terms(source, penalty).magnitude()
 
     def numbers(self, source: Any) -> Float64[np.ndarray, "K"] | None:
         """The numbers given, of which values are sums or differences but for a constant; None: not known."""
@@ -160,27 +145,13 @@ class Kind(abc.ABC):
         Raises:
           InputError: there is no such problem.
         """
-        raise InputError(f"variables of a problem {self.name!r} cannot be fixed; those of two values can")
+        raise InputError(f"variables of a problem {self.name!r} cannot be fixed")
 
     def excluded(
         self, source: Any, state: Int8[np.ndarray, "N"], free: Bool[np.ndarray, "N"]
     ) -> tuple[int, int] | None:
         """Two variables that are not free and whose values no feasible state has both; None: none is known."""
         return None
-
-    def violated(self, source: Any, state: Int8[np.ndarray, "N"], labels: Sequence[Hashable]) -> list[str]:
-        """The constraints that do not hold at a state, in words; none where problems of this kind have none."""
-        return []
-
-    def violation(self, violated: list[str]) -> str:
-        """What is wrong with an answer that violates these constraints, in words."""
-        others = len(violated) - 1
-        more = f" and {others} more constraint{'s' if others > 1 else ''}" if others else ""
-        return f"not verified: the answer violates {violated[0]}{more}"
-
-    def value_in_words(self, value: float) -> str:
-        """A value, perhaps with what it counts."""
-        return f"{value:,.12g}"
 
     @abc.abstractmethod
     def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:

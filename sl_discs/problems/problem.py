@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
-from jaxtyping import Bool, Int, Int8
+from jaxtyping import Int, Int8
 
 from sl_discs.errors import InputError, real, unmasked
-from sl_discs.instances.form import PottsForm, QuadraticForm
+from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
-from sl_discs.models.terms import Coefficients, Terms
+from sl_discs.models.terms import Coefficients
 from sl_discs.problems.kind import KINDS, PENALTY, Evaluated, Kind
 
-Source = TypeVar("Source", Graph, QuadraticForm, PottsForm)
+Source = TypeVar("Source", Graph, QuadraticForm)
 _Arguments = ParamSpec("_Arguments")
 # One answer: a value for each label, or values in the order of the labels.
 Sample = Mapping[Hashable, int] | Sequence[int] | np.ndarray
@@ -34,7 +34,7 @@ class Problem(Generic[Source]):
       kind: its name, such as `mis` or `qubo`.
       name: used in results.
       labels: N labels, a tuple or a range, in the order of the variables.
-      source: the graph, or the form with its sense and offset, or the Potts form.
+      source: the graph, or the form with its sense and offset.
       penalty: of a conflict, for problems with conflicts: at least 1.
       construct_s: seconds that its construction took.
     """
@@ -73,11 +73,6 @@ class Problem(Generic[Source]):
         """Whether variables are -1 and 1 instead of 0 and 1."""
         return self._kind.spins
 
-    @property
-    def num_values(self) -> tuple[int, ...] | None:
-        """The number of values of each variable, which are 0 .. q - 1; None: two, as `spins` says."""
-        return self._kind.num_values(self.source)
-
     def terms(self) -> Coefficients:
         """The quadratic model that is maximised, as `Kind.terms`."""
         return self._kind.terms(self.source, self.penalty)
@@ -85,14 +80,6 @@ class Problem(Generic[Source]):
     @functools.cached_property
     def _evaluator(self) -> Callable[[np.ndarray], Evaluated]:
         return self._kind.evaluator(self.source)
-
-    def sampled(self) -> Terms:
-        """What is sampled, as `Kind.sampled`."""
-        return self._kind.sampled(self.source, self.penalty)
-
-    def objective(self) -> Terms:
-        """What is maximised, as `Kind.objective`."""
-        return self._kind.objective(self.source, self.penalty)
 
     def magnitude(self, *, offset: bool = True) -> float:
         """Of the objective's terms, as `Kind.magnitude`."""
@@ -175,17 +162,13 @@ class Problem(Generic[Source]):
         A set or clique with conflicts is repaired first.
 
         Args:
-          sample: a value for each label, or N values in the order of `labels`; 0 and 1, -1 and 1 for `ising`, or
-            those of `num_values`.
+          sample: a value for each label, or N values in the order of `labels`; 0 and 1, or -1 and 1 for
+            `ising`.
 
         Raises:
           InputError: labels are missing or unknown, or a value is not one of these.
         """
         return float(self.evaluate(self.as_state(sample)[None]).values[0])
-
-    def violated(self, sample: Sample) -> list[str]:
-        """The edges of `coloring` that an answer violates, in words; InputError as `value`."""
-        return self._kind.violated(self.source, self.as_state(sample), self.labels)
 
     def fix(self, values: Mapping[Hashable, int]) -> Problem:
         """The problem of the other variables where these have the given values, as in a conditional distribution.
@@ -200,8 +183,7 @@ class Problem(Generic[Source]):
           values: by label, 0 and 1, or -1 and 1 for `ising`.
 
         Raises:
-          InputError: an unknown label, another value, no variable is left, two of the values conflict,
-            or variables have several values.
+          InputError: an unknown label, another value, no variable is left, or two of the values conflict.
         """
         known = set(self.labels)
         unknown = [label for label in values if label not in known]
@@ -226,30 +208,20 @@ class Problem(Generic[Source]):
     def evaluate(self, states: np.ndarray) -> Evaluated:
         """Repairs and evaluates states [B, N] of zeros and ones (a one is spin 1), each distinct one once.
 
-        With `num_values`, states are the values.
-
         Raises:
           InputError: a state has another shape or other values.
         """
         states = np.asarray(unmasked(f"{self.name}: states", states))
         if states.ndim != 2 or states.shape[1] != self.num_variables:
             raise InputError(f"{self.name}: states have shape {states.shape}; expected [B, {self.num_variables}]")
-        if self.num_values is None and not np.isin(states, (0, 1)).all():
+        if not np.isin(states, (0, 1)).all():
             raise InputError(f"{self.name}: states hold values other than 0 and 1; round them first")
-        if self.num_values is not None:
-            wrong = np.argwhere(~_are_values(states, self.num_values))
-            if len(wrong):
-                row, place = wrong[0]
-                raise InputError(
-                    f"{self.name}: states hold {states[row, place]} at {self.labels[place]!r}; "
-                    f"expected whole numbers from 0 to {self.num_values[place] - 1}"
-                )
         distinct, place = _distinct(states.astype(np.int8))
         values, feasible, repaired = self._evaluator(distinct)
         return Evaluated(values[place], feasible[place], repaired[place].astype(np.int8))
 
     def as_state(self, sample: Sample) -> Int8[np.ndarray, "N"]:
-        """An answer as [N] zeros and ones, or values, in the order of `labels`; InputError as `value`."""
+        """An answer as [N] zeros and ones in the order of `labels`; InputError as `value`."""
         if isinstance(sample, Mapping):
             missing = [label for label in self.labels if label not in sample]
             if missing:
@@ -269,13 +241,12 @@ class Problem(Generic[Source]):
         if values.shape != (self.num_variables,):
             raise InputError(f"{self.name}: the sample has shape {values.shape}; expected [{self.num_variables}]")
         low = -1 if self.spins else 0
-        several = self.num_values
-        wrong = ~np.isin(values, (low, 1)) if several is None else ~_are_values(values, several)
+        wrong = ~np.isin(values, (low, 1))
         if wrong.any():
             place = int(np.argmax(wrong))
-            known = f"{low} or 1" if several is None else f"a whole number from 0 to {several[place] - 1}"
-            raise InputError(f"{self.name}: the value at {self.labels[place]!r} is {values[place]}; expected {known}")
-        return (values > 0 if several is None else values).astype(np.int8)
+            at = self.labels[place]
+            raise InputError(f"{self.name}: the value at {at!r} is {values[place]}; expected {low} or 1")
+        return (values > 0).astype(np.int8)
 
     def as_values(self, states: np.ndarray) -> Int8[np.ndarray, "*B N"]:
         """States of zeros and ones in the problem's own values: -1 and 1 for `ising`."""
@@ -294,13 +265,6 @@ def _distinct(states: Int8[np.ndarray, "B N"]) -> tuple[Int8[np.ndarray, "D N"],
     rows = np.ascontiguousarray(states).view(np.dtype((np.void, states.shape[1])))[:, 0]
     _, first, place = np.unique(rows, return_index=True, return_inverse=True)
     return states[first], place
-
-
-def _are_values(states: np.ndarray, num_values: tuple[int, ...]) -> Bool[np.ndarray, "*B N"]:
-    """Which entries are whole numbers from 0 to q - 1."""
-    if states.dtype.kind not in "iuf":
-        return np.zeros(states.shape, bool)
-    return (states >= 0) & (states < np.array(num_values)) & (states == np.floor(states))
 
 
 def timed(construct: Callable[_Arguments, Problem]) -> Callable[_Arguments, Problem]:

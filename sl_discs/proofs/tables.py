@@ -20,8 +20,6 @@ from jaxtyping import Float64, Int, Int8, UInt8
 from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined
 from sl_discs.models.elimination import Elimination as Order
 from sl_discs.models.elimination import narrow_elimination
-from sl_discs.models.terms import Coefficients
-from sl_discs.problems import Problem
 from sl_discs.proofs.provers import Prover
 from sl_discs.reductions.presolve import Presolved, unreduced
 
@@ -38,7 +36,7 @@ class Exact(Prover):
     def __init__(self, presolved: Presolved):
         super().__init__(presolved)
         problem = presolved.left
-        terms = listed_terms(problem)
+        terms = problem.terms().listed()
         # A constant would only make values less precise.
         self.terms, self._constant = terms._replace(constant=0.0), terms.constant
         numbers = np.concatenate([self.terms.linear, self.terms.scale * self.terms.weights])
@@ -76,13 +74,6 @@ def _sums_are_exact(numbers: Float64[np.ndarray, "K"] | None) -> bool:
         return False
     finest = numbers * _FINEST
     return np.array_equal(finest, np.rint(finest)) and float(np.abs(numbers).sum()) < _LARGEST_SUM
-
-
-def listed_terms(problem: Problem) -> Coefficients:
-    """What a problem on zeros and ones maximises, with all pairs listed."""
-    terms = problem.objective().quadratic
-    assert terms is not None
-    return terms.listed()
 
 
 def view_of(presolved: Presolved) -> Presolved:

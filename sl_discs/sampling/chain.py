@@ -1,10 +1,9 @@
 """Method `chain`: many chains of the base sampler at the temperature, from dispersed starts.
 
-Chains start in pairs of opposite states, or where variables have q values in q states that differ everywhere. They
-first visit sites in random order, because sweeps in the same order would lead many of them to the same mode. A
-warm-up of doubling rounds ends when the values of f of different chains agree; its last round also determines the
-number of sweeps between draws. Adaptation ends with the first round. A mode that no chain has visited does not show
-in any diagnostic.
+Chains start in pairs of opposite states. They first visit sites in random order, because sweeps in the same order
+would lead many of them to the same mode. A warm-up of doubling rounds ends when the values of f of different chains
+agree; its last round also determines the number of sweeps between draws. Adaptation ends with the first round. A mode
+that no chain has visited does not show in any diagnostic.
 """
 
 from __future__ import annotations
@@ -66,10 +65,9 @@ def dispersed(
     if options.sampler in ORDERED:
         options = options._replace(fields={**options.fields, "scan": RANDOM})
     chains = chains_of(terms, options, options.groups, stream=DISPERSING)
-    counts, states = np.array(terms.num_values), chains.current()
-    chain = np.arange(len(states))
-    shift = chain % counts.max()
-    chains.restart(((states[chain - shift] + shift[:, None]) % counts).astype(np.int8))
+    states, chain = chains.current(), np.arange(len(chains.current()))
+    second = chain % 2
+    chains.restart((states[chain - second] ^ second[:, None]).astype(np.int8))
     chains.record(temperature, FIRST_ROUND, is_over=is_over)
     return chains
 
@@ -102,7 +100,7 @@ class Collector:
         self._terms, self._draws_each, self._budget, self._each = terms, options.draws_each, budget, each
         self._groups = options.groups // each
         wanted = None if options.draws_each is None else options.draws_each * each
-        self._store = Store(self._groups, terms.num_sites, max(terms.num_values), wanted, options.store)
+        self._store = Store(self._groups, terms.num_sites, wanted, options.store)
 
     def play(
         self, chains: RecordedChains, temperatures: Float64[np.ndarray, "B"] | float, every: int, sweeps: int = 1
@@ -119,7 +117,7 @@ class Collector:
                 self._store.add(by_group(recorded.states[kept], self._each))
                 done += len(kept)
                 parts.append(recorded._replace(states=recorded.states[:0].copy()))  # a view would keep all states
-                spins.append(magnetisations(self._terms, recorded.states))
+                spins.append(magnetisations(recorded.states))
                 said = agreement.add(recorded.values[:, :: chains.rungs].T)
                 self._budget.say((len(self._store) - before) * self._groups, said)
                 before = len(self._store)
@@ -159,7 +157,7 @@ def averaged(looks: Float[np.ndarray, "L C"], every: int) -> Float64[np.ndarray,
 def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L C N"]) -> int:
     """The number of sweeps between nearly independent draws, from the values of f after each of L sweeps of C chains.
 
-    Of the states, their sum counts, which for two values is the magnetisation, and the sum with signs drawn once.
+    Of the states, their sum counts, which is the magnetisation, and the sum with signs drawn once.
     """
     signs = np.random.default_rng(0).choice((-1, 1), states.shape[2])
     both = np.stack([np.ones_like(signs), signs], axis=1).astype(np.float32)

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Float64, Num, UInt8
 from scipy.special import chdtri, ndtri
 
-from sl_discs.sampling.draws import Events, pieces
+from sl_discs.sampling.draws import pieces
 
 # Limits of a reliable run (Vehtari et al. 2021). Few draws pass an R-hat of 1.01 by chance, so the limit is never
 # below what independent draws of the same effective size pass with this probability.
@@ -82,21 +82,19 @@ def _r_hat(means: Float64[np.ndarray, "M ..."], within, count: int):
     return np.where(within > 0, found, np.where(between > 0, np.inf, 1.0))
 
 
-def worst_events(bits: UInt8[np.ndarray, "C D W"], events: Events) -> list[tuple[int, int]]:
-    """The events, as places of variables and values, for which halves of groups differ most relative to their
-    variance, the worst first.
+def worst_variables(bits: UInt8[np.ndarray, "C D W"], size: int) -> list[int]:
+    """Returns the places of the variables for which halves of groups differ most relative to their variance, the
+    worst first.
     """
     groups, draws = bits.shape[:2]
-    half, (size, kinds) = draws // 2, events.counted.shape
-    ones = np.zeros((2, groups, size, kinds))
+    half = draws // 2
+    ones = np.zeros((2, groups, size))
     for number, part in enumerate((bits[:, :half], bits[:, draws - half :])):
         for _, states in pieces(part, size):
-            for k, value in enumerate(events.values):
-                ones[number, ..., k] += (states == value).sum(axis=1, dtype=np.int64)
-    means = ones.reshape(-1, size, kinds) / max(half, 1)
+            ones[number] += states.sum(axis=1, dtype=np.int64)
+    means = ones.reshape(-1, size) / max(half, 1)
     spread = _r_hat(means, (means * (1 - means)).mean(axis=0) * half / max(half - 1, 1), max(half, 1))
-    order = np.argsort(-np.where(events.counted, spread, -np.inf), axis=None, kind="stable")
-    return [(place // kinds, events.values[place % kinds]) for place in order[: min(_WORST, events.number)].tolist()]
+    return np.argsort(-spread, kind="stable")[:_WORST].tolist()
 
 
 def diagnose(

@@ -134,8 +134,7 @@ def outer_eigenvalues(
 def mixes_fast(terms: Terms, temperature: float, is_over: Callable[[], bool] = lambda: False) -> bool:
     """Whether a local sampler is known to mix fast, by one of the certificates above."""
     if terms.quadratic is None:
-        influences = terms.influences(temperature)
-        return influences is not None and _radius(influences, np.zeros(terms.num_sites)) < 1
+        return False
     spin = spin_terms(terms.quadratic, temperature)
     if _radius(*_influences(spin)) < 1:
         return True

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import os
 import time
 import uuid
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,43 +43,30 @@ class Options(NamedTuple):
 
 def log_num_states(terms: Terms) -> float:
     """The logarithm of the number of states, which is log Z at infinite temperature."""
-    return float(np.log(terms.num_values).sum())
+    return terms.num_sites * math.log(2)
 
 
-# Draws as bits: eight variables a byte, for each binary digit of their values.
-#
-# The bytes of a draw are planes of N/8 bytes, rounded up: the first has the lowest digit of every variable. Variables
-# of two values have one plane.
+# Draws as bits: eight variables a byte.
 
 # Draws are unpacked in pieces of so many bytes; what is computed of them takes a few doubles for each, in cache.
 _PIECE = 2**20
 
 
-def num_bytes(size: int, most: int = 2) -> int:
-    """W of a draw of so many variables, of at most so many values."""
-    return (most - 1).bit_length() * -(-size // 8)
+def num_bytes(size: int) -> int:
+    """Returns W of a draw of `size` variables."""
+    return -(-size // 8)
 
 
-def packed(states: Int8[np.ndarray, "*B N"] | Bool[np.ndarray, "*B N"], most: int = 2) -> UInt8[np.ndarray, "*B W"]:
-    """States as bytes; their values are below `most`."""
-    planes = [np.packbits(states & (1 << digit), axis=-1) for digit in range((most - 1).bit_length())]
-    return planes[0] if len(planes) == 1 else np.concatenate(planes, axis=-1)
-
-
-def _planes(bits: UInt8[np.ndarray, "*B W"], size: int) -> list[UInt8[np.ndarray, "*B V"]]:
-    width = -(-size // 8)
-    return [bits[..., start : start + width] for start in range(0, bits.shape[-1], width)]
+def packed(states: Int8[np.ndarray, "*B N"] | Bool[np.ndarray, "*B N"]) -> UInt8[np.ndarray, "*B W"]:
+    """Returns states as bytes."""
+    return np.packbits(states, axis=-1)
 
 
 def unpacked(bits: UInt8[np.ndarray, "*B W"], size: int, first: int = 0, last: int | None = None):
-    """The states [..., n] of `packed`, or those of the variables from `first`, a multiple of 8, to before `last`."""
+    """Returns the states [..., n], or those of the variables from `first`, a multiple of 8, to before `last`."""
     last = size if last is None else last
-    here, count = slice(first // 8, -(-last // 8)), last - first
-    lowest, *others = (np.asarray(plane[..., here]) for plane in _planes(bits, size))
-    states = np.unpackbits(lowest, axis=-1, count=count).view(np.int8)
-    for digit, plane in enumerate(others, start=1):
-        states |= np.unpackbits(plane, axis=-1, count=count).view(np.int8) << digit
-    return states
+    here = slice(first // 8, -(-last // 8))
+    return np.unpackbits(np.asarray(bits[..., here]), axis=-1, count=last - first).view(np.int8)
 
 
 def pieces(bits: UInt8[np.ndarray, "C D W"], size: int):
@@ -97,28 +83,18 @@ def column(bits: UInt8[np.ndarray, "C D W"], size: int, place: int) -> Int8[np.n
     return unpacked(bits, size, first, min(first + 8, size))[:, :, place - first]
 
 
-def overlaps(
-    bits: UInt8[np.ndarray, "C D W"], size: int, num_values: Sequence[int] | None = None
-) -> Float[np.ndarray, "C D"]:
-    """The overlap of each draw with that of the same number in the next group; of a single group, with the draw half
-    the group away.
-
-    It is s.s'/N of spins, or the mean of (q_i [x_i = x'_i] - 1)/(q_i - 1) of variables of q_i values: 1 for equal
-    draws, and 0 on average for independent uniform ones.
-    """  # fmt: skip
+def overlaps(bits: UInt8[np.ndarray, "C D W"], size: int) -> Float[np.ndarray, "C D"]:
+    """The overlap s.s'/N of each draw with that of the same number in the next group; of a single group, with the
+    draw half the group away.
+    """
     groups, draws, width = bits.shape
-    counts = np.array(num_values) if num_values is not None else np.full(size, 2)
-    # What a difference costs, and where.
-    costs = [(count / (count - 1), packed(counts == count)) for count in np.unique(counts).tolist()]
     step = max(1, _PIECE // max(1, groups * width))
     found = np.empty((groups, draws))
     for start in range(0, draws, step):
         here = np.arange(start, min(start + step, draws))
         own = bits[:, here]
         other = np.roll(own, -1, axis=0) if groups > 1 else bits[:, (here - draws // 2) % draws]
-        apart = functools.reduce(np.bitwise_or, _planes(own ^ other, size))
-        lost = sum(cost * np.bitwise_count(apart & where).sum(axis=-1, dtype=np.int64) for cost, where in costs)
-        found[:, here] = 1 - lost / size
+        found[:, here] = 1 - 2 * np.bitwise_count(own ^ other).sum(axis=-1, dtype=np.int64) / size
     return found
 
 
@@ -126,22 +102,22 @@ def overlaps(
 
 
 class Known(NamedTuple):
-    """Exact probabilities of N variables with up to K values, and the mean of f.
+    """Exact probabilities of N variables, and the mean of f.
 
     Attributes:
-      marginals: [N, K] P(x_i = k).
+      marginals: [N, 2] P(x_i = k).
       pairs: [M, 2] pairs of variables: all after enumeration, those with a coupling after tree decomposition.
-      joint: [M, K, K] P(x_a = k, x_b = l) of each pair.
+      joint: [M, 2, 2] P(x_a = k, x_b = l) of each pair.
       mean_value: of f.
     """
 
-    marginals: Float64[np.ndarray, "N K"]
+    marginals: Float64[np.ndarray, "N 2"]
     pairs: Int[np.ndarray, "M 2"]
-    joint: Float64[np.ndarray, "M K K"]
+    joint: Float64[np.ndarray, "M 2 2"]
     mean_value: Float64[np.ndarray, ""]
 
     @classmethod
-    def of(cls, moments: Float64[np.ndarray, "N K N K"], mean_value: float) -> Known:
+    def of(cls, moments: Float64[np.ndarray, "N 2 N 2"], mean_value: float) -> Known:
         """From P(x_i = k, x_j = l) of all pairs, with P(x_i = k) where i is j and k is l."""
         first, second = np.triu_indices(len(moments), 1)
         marginals, pairs = np.einsum("ikik->ik", moments).copy(), np.stack([first, second], axis=1)
@@ -258,14 +234,14 @@ class Budget:
 
 
 class Store:
-    """Collects draws of C groups and N variables with at most `most` values.
+    """Collects draws of C groups and N variables.
 
     Under a time limit their number is not known in advance: `wanted` is None. Draws that do not fit into memory go
     to a .npy file; InputError if it cannot be written, or the disk has no space for all draws.
     """
 
-    def __init__(self, groups: int, size: int, most: int, wanted: int | None, path: str | None = None):
-        self._most, width = most, num_bytes(size, most)
+    def __init__(self, groups: int, size: int, wanted: int | None, path: str | None = None):
+        width = num_bytes(size)
         self._parts: list[np.ndarray] = []
         self._file = None
         if path is not None and wanted is not None:
@@ -277,7 +253,7 @@ class Store:
 
     def add(self, states) -> None:
         """Adds the states [L, C, N] of L records."""
-        bits = packed(np.swapaxes(states, 0, 1), self._most)
+        bits = packed(np.swapaxes(states, 0, 1))
         if self._file is None:
             self._parts.append(bits)
         else:
@@ -315,15 +291,9 @@ def _mapped(path: Path, shape: tuple[int, ...]) -> np.memmap:
         temporary.unlink(missing_ok=True)
 
 
-def magnetisations(terms: Terms, states: Int8[np.ndarray, "*B N"]) -> Float64[np.ndarray, "*B"]:
-    """The mean spin; of a Potts model (q m - 1)/(q - 1), where m is the largest share of the variables with one value
-    and q the largest number of values: 1 if all values are equal, 0 if all are equally frequent.
-    """
-    if not terms.several_values:
-        return 2 * states.mean(axis=-1) - 1
-    most = max(terms.num_values)
-    shares = np.max([(states == value).mean(axis=-1) for value in range(most)], axis=0)
-    return (most * shares - 1) / (most - 1)
+def magnetisations(states: Int8[np.ndarray, "*B N"]) -> Float64[np.ndarray, "*B"]:
+    """The mean spin of each state."""
+    return 2 * states.mean(axis=-1) - 1
 
 
 def observed(
@@ -334,45 +304,13 @@ def observed(
     values, means = [], []
     for _, states in pieces(bits, size):
         values.append(function(states.reshape(-1, size)).reshape(states.shape[:2]))
-        means.append(magnetisations(terms, states))
+        means.append(magnetisations(states))
     return np.concatenate(values, axis=1), np.concatenate(means, axis=1)
 
 
-# The events whose probabilities are the marginals: that a variable has a value.
-
-
-class Events(NamedTuple):
-    """Those that determine all marginals: a variable of two values is 1, any other has each of its values.
-
-    Attributes:
-      values: the K values that count.
-      counted: [N, K] which of them count for each variable.
-    """
-
-    values: range
-    counted: Bool[np.ndarray, "N K"]
-
-    @classmethod
-    def of(cls, counts: Int[np.ndarray, "N"]) -> Events:
-        """The events of variables with so many values each."""
-        most = int(counts.max())
-        values = range(1, 2) if most == 2 else range(most)
-        value, count = np.array(values), counts[:, None]
-        return cls(values, (value < count) & ((count > 2) | (value == 1)))
-
-    @property
-    def number(self) -> int:
-        return int(np.count_nonzero(self.counted))
-
-    def occur(self, states: Int8[np.ndarray, "B N"]) -> Bool[np.ndarray, "B E"]:
-        """Which of them occur in each state, value by value."""
-        of_values = [(states == value)[:, self.counted[:, k]] for k, value in enumerate(self.values)]
-        return np.concatenate(of_values, axis=1)
-
-
-def event_name(label: Hashable, value: int, *, several: bool) -> str:
-    """The name of an event in reports; of a variable of two values, its own."""
-    return f"variable {label!r} = {value}" if several else f"variable {label!r}"
+def variable_name(label: Hashable) -> str:
+    """The name of a variable in reports."""
+    return f"variable {label!r}"
 
 
 # Means of dependent draws with Monte Carlo standard errors, by batch means.

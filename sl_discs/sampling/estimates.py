@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
-
-import numpy as np
 
 from sl_discs.sampling.diagnostics import Diagnostic
-from sl_discs.sampling.draws import Estimate, Events, event_name
+from sl_discs.sampling.draws import Estimate, variable_name
 from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples
 
 ESTIMATES = "", "mean", "error", "R-hat", "limit", "ESS bulk", "ESS tail"
@@ -21,13 +18,11 @@ def estimates(samples: Samples) -> list[tuple[str, ...]]:
     for name in (VALUE, MAGNETISATION, OVERLAP):
         rows.append((name, *_numbers(samples.mean(name)), *_evidence(found.pop(name))))
     if found:
-        several = samples.num_values is not None
-        known = {event_name(*event, several=several): event for event in _events(samples)}
+        known = {variable_name(label): label for label in samples.labels}
         apart = max(found.values(), key=lambda one: -1.0 if math.isnan(one.r_hat) else one.r_hat)
         least = min(found.values(), key=lambda one: min(one.ess_bulk, one.ess_tail))
         for one in dict.fromkeys((apart, least)):
-            title = one.name if several else f"{one.name} = 1"
-            rows.append((f"P({title})", *_numbers(samples.marginal(*known[one.name])), *_evidence(one)))
+            rows.append((f"P({one.name} = 1)", *_numbers(samples.marginal(known[one.name])), *_evidence(one)))
     if samples.log_z is not None:
         rows.append(("log Z", *_numbers(samples.log_z), "", "", "", ""))
     return rows
@@ -35,21 +30,10 @@ def estimates(samples: Samples) -> list[tuple[str, ...]]:
 
 def marginals(samples: Samples, top: int) -> tuple[list[tuple[str, ...]], str]:
     """The titles and rows of a table of `top` marginals, those nearest to 1/2 first, and how many of how many."""
-    if samples.num_values is None:
-        titles, what = ("variable", "P(x = 1)", "error"), "variables"
-        found = [(str(label), one) for label, one in samples.marginals.items()]
-    else:
-        titles, what = ("variable and value", "P", "error"), "probabilities"
-        found = [(f"{label} = {value}", samples.marginals[label][value]) for label, value in _events(samples)]
-    found.sort(key=lambda row: abs(row[1].mean - 0.5))
-    rows: list[tuple[str, ...]] = [titles, *((title, *_numbers(one)) for title, one in found[:top])]
-    return rows, "all" if len(found) <= top else f"the {top} of {len(found):,} {what} nearest to 1/2"
-
-
-def _events(samples: Samples) -> list[tuple[Hashable, int]]:
-    """Labels and values whose probabilities determine all marginals."""
-    events = Events.of(samples.counts)
-    return [(samples.labels[place], events.values[k]) for place, k in np.argwhere(events.counted).tolist()]
+    found = sorted(samples.marginals.items(), key=lambda row: abs(row[1].mean - 0.5))
+    rows: list[tuple[str, ...]] = [("variable", "P(x = 1)", "error")]
+    rows += [(str(label), *_numbers(one)) for label, one in found[:top]]
+    return rows, "all" if len(found) <= top else f"the {top} of {len(found):,} variables nearest to 1/2"
 
 
 def played(samples: Samples) -> str:

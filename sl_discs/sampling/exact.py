@@ -7,7 +7,6 @@ tables are passed forward for log Z, and backward for draws and marginals (Decht
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -178,10 +177,10 @@ _PIECE = 2**24
 
 def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
     """The requested number of exact draws; 10,000 if there is a time limit."""
-    each, most = options.draws_each or -(-_DRAWS_IN_TIME // options.groups), max(terms.num_values)
+    each = options.draws_each or -(-_DRAWS_IN_TIME // options.groups)
     law = exact(terms, temperature)
-    how = {"states": math.prod(terms.num_values)} if law.width is None else {"width": law.width}
-    store, rng = Store(options.groups, terms.num_sites, most, each), np.random.default_rng(options.seed)
+    how = {"states": 2**terms.num_sites} if law.width is None else {"width": law.width}
+    store, rng = Store(options.groups, terms.num_sites, each), np.random.default_rng(options.seed)
     piece = max(1, _PIECE // (options.groups * terms.num_sites))
     while len(store) < each:
         count = min(piece, each - len(store))

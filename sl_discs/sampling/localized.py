@@ -1,7 +1,6 @@
 """Method `localization`: Algorithm 1 at the temperature, one independent draw per chain.
 
-sigma is small enough for sign(Y) to be a draw, see `Localization.localizes`; of variables with several values, the
-values whose vectors are closest to Y. The draws are as accurate as the
+sigma is small enough for sign(Y) to be a draw, see `Localization.localizes`. The draws are as accurate as the
 posterior means that the base sampler estimates at each level: if it cannot cross between modes early in the run, mode
 weights are wrong, and nothing in the independent draws shows it. Therefore chains of the base sampler, which leaves
 the target invariant, are continued from some of the draws for as many sweeps as a draw takes. The draws are reliable
@@ -32,7 +31,7 @@ from sl_discs.models.terms import Terms
 from sl_discs.samplers.registry import counts_sweeps, localized_name
 from sl_discs.sampling.chain import ORDERED, chains_of
 from sl_discs.sampling.diagnostics import FALSE_ALARM, LEAST_ESS
-from sl_discs.sampling.draws import Budget, Drawn, Events, Options, magnetisations, packed
+from sl_discs.sampling.draws import Budget, Drawn, Options, magnetisations, packed
 
 # Settings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
 LOCALIZES = {"sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "mc_ratio": 0.5}
@@ -109,7 +108,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
         f"chains continued from the draws confirm means to the precision of {worth:,.0f} independent draws"
     )
     each = states.reshape(-1, options.groups, states.shape[1]).swapaxes(0, 1)
-    bits = packed(each, max(terms.num_values))
+    bits = packed(each)
     return Drawn(
         bits, "none", how, reasons, (note,), interrupted=budget.interrupted, most_effective=worth,
         remedy=_MORE_LEVELS if worth < LEAST_ESS <= len(states) else "",
@@ -130,12 +129,12 @@ def _what_chains_say(
     chains.record(temperature, 1, -(-sweeps // 2))
     looks = min(int(np.clip(_RECORDED // (number * terms.num_sites), _LOOKS, _MOST_LOOKS)), max(_LOOKS, sweeps // 2))
     later = chains.record(temperature, looks, max(1, sweeps // (2 * looks)))
-    values, events = terms.evaluator(), Events.of(np.array(terms.num_values))
+    values = terms.evaluator()
 
     def observed(one: np.ndarray) -> np.ndarray:
-        """f, the magnetisation, the overlap with one draw and which value each variable has."""
+        """f, the magnetisation, the overlap with one draw and each variable."""
         overlap = (one == direction).mean(axis=1)
-        return np.column_stack([values(one), magnetisations(terms, one), overlap, events.occur(one)])
+        return np.column_stack([values(one), magnetisations(one), overlap, one])
 
     now, variance, total = _moments(
         observed(states[start : start + _COMPARED]) for start in range(0, len(states), _COMPARED)

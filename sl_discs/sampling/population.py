@@ -125,7 +125,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
         "members": members, "temperatures": len(steps), "effective families": round(families),
         "steps": searched + main.chains.steps,
     }  # fmt: skip
-    bits = packed(main.chains.current().reshape(options.groups, members, -1), max(terms.num_values))
+    bits = packed(main.chains.current().reshape(options.groups, members, -1))
     return Drawn(
         bits, "group", how, tuple(reasons), log_weights=main.log_z, log_z=(log_z, error), families=families,
         recorded=main.values.reshape(options.groups, members), interrupted=budget.interrupted,

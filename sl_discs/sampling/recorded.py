@@ -28,8 +28,8 @@ _MOST_RECORDED, _CALL_S = 2**26, 0.2
 # Approximate seconds of a step that tries one or two sites, of any other step, of each coupling of a site, and of a
 # chain's record. They are not measured, since calls must end at the same steps in every run for equal rounding.
 _FEW_SITES_S, _STEP_S, _COUPLING_S, _RECORD_S = 5e-9, 2e-6, 1e-10, 2e-6
-# The same of a step of the engine `reference` on a core, for each site and value.
-_VALUE_S = 1e-8
+# The same of a step of the engine `reference` on a core, for each site.
+_SITE_S = 1e-8
 # Step numbers have 31 bits; chains that run longer get new keys.
 _MOST_STEPS = 2**31 - 1
 # A run has fewer streams than this.
@@ -181,8 +181,8 @@ class RecordedChains(Chains):
             return max(1, min(most, int(_CALL_S / (self._step_s * steps + self.num_chains * _RECORD_S))))
         most = min(most, max(1, self.engine.steps_per_call(self.sampler) // steps))
         if jax.default_backend() == "cpu":
-            # All sites and values are evaluated in each step; a time limit is looked at between calls.
-            step_s = self.num_chains * self.shape.num_sites * self.shape.values * _VALUE_S
+            # All sites are evaluated in each step; a time limit is looked at between calls.
+            step_s = self.num_chains * self.shape.num_sites * _SITE_S
             most = max(1, min(most, int(_CALL_S / (step_s * steps))))
         calls = -(-moments // (1 << (most.bit_length() - 1)))
         return -(-moments // calls)

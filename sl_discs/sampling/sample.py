@@ -20,25 +20,23 @@ from sl_discs.experiment.progress import Advance, progress_bar
 from sl_discs.files import check_file
 from sl_discs.localization.method import method_fields
 from sl_discs.models.terms import Terms
-from sl_discs.problem_names import CATEGORICAL, FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
 from sl_discs.problems.density import LogDensity
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import base_name, build_sampler, is_localized, localized_name, sampler_fields
 from sl_discs.sampling import chain, exact, localized, low_rank, population, tempering
-from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, judge, r_hat_limit, worst_events
+from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, judge, r_hat_limit, worst_variables
 from sl_discs.sampling.directions import mixes_fast
 from sl_discs.sampling.draws import (
     Budget,
     Drawn,
     Estimate,
-    Events,
     Options,
     column,
-    event_name,
-    log_num_states,
     observed,
     overlaps,
+    variable_name,
 )
 from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples
 
@@ -53,8 +51,8 @@ METHODS: dict[str, Callable[[Any, float, Options, Budget], Drawn]] = {
 }
 AUTO = "auto"
 ENGINES = "auto", "cpu", "reference"
-# `auto` enumerates up to so many variables of two values, or as many states of others, and gives the search for
-# certificates and low-rank localization these parts of a time limit.
+# `auto` enumerates up to so many variables, and gives the search for certificates and low-rank localization these
+# parts of a time limit.
 _ENUMERATED, _SEARCH_PART, _LOW_RANK_PART = 16, 0.2, 0.6
 # Independent groups. Where the draws of a group depend on each other, more of them are needed; and so many chains are
 # played in step on the CPU engine, with two to three times the effective draws a second of 8 chains.
@@ -101,9 +99,7 @@ def sample(
 
     Args:
       problem: from `sl_discs.maxcut`, `sl_discs.ising`, `sl_discs.from_log_density` or another constructor. Sets
-        and covers may have conflicts, each of which costs the problem's `penalty`. Variables of several values, of
-        `potts` and `coloring`, have the engine `reference`, all methods except `low_rank`, and the samplers `gibbs`,
-        `metropolis`, `gwg`, `path_auxiliary` and `dmala`.
+        and covers may have conflicts, each of which costs the problem's `penalty`.
       temperature: tau > 0, in units of the problem's value.
       draws: minimum number of draws, rounded up to a multiple of the number of groups; None: 1,000 or, where these
         are worth less than 400 independent ones, up to 16 times as many. A population has at least 64 to 512 members,
@@ -114,7 +110,7 @@ def sample(
       seed: at least 0, less than 2^64.
       time_limit: seconds, including compilation, which then determine the number of draws.
       sampler: a base sampler, used by all methods except `exact`: `gibbs`, `metropolis`, `exchange`, `gwg`,
-        `path_auxiliary`, `dmala`, or one of your own; `auto` is `gibbs`, or `dmala` for variables of several values.
+        `path_auxiliary`, `dmala`, or one of your own; `auto` is `gibbs`.
       groups: number of independent chains, ladders or populations; None: 8, or 16 for chain, population and low_rank.
         Of ladders that exchange clusters, see `tempering.exchanges_clusters`, two are one group of the draws.
       engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise `reference`.
@@ -134,18 +130,18 @@ def sample(
     if not isinstance(problem, Problem | LogDensity):
         raise InputError(
             f"the problem is a {type(problem).__name__}; make one with "
-            f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, *CATEGORICAL, 'from_bqm', 'from_log_density'])}"
+            f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, 'from_bqm', 'from_log_density'])}"
         )
-    sampler = choose_sampler(sampler, problem.num_values is not None)
+    sampler = choose_sampler(sampler)
     options = check_arguments(
         temperature, draws, method, seed, time_limit, sampler, groups, engine, store, sampler_fields
     )
     temperature = float(temperature)
     if interrupt is not None and not callable(interrupt):
         raise InputError(f"interrupt is {interrupt!r}; expected a function")
-    terms = problem.sampled()
+    terms = problem.terms()
     if terms.quadratic is None:
-        options = _on_reference(terms, options, method)
+        options = _on_reference(options, method)
     goes_on = draws is None and time_limit is None and store is None
     total = None if goes_on or options.draws_each is None else options.draws_each * options.groups
     with progress_bar(total, " draws", shown=progress) as bar:
@@ -158,16 +154,12 @@ def sample(
         return dataclasses.replace(found, notes=(*found.notes, _UNCERTIFIED))
 
 
-def _on_reference(terms: Terms, options: Options, method: str) -> Options:
-    """Options for what the reference engine alone runs; InputError for what it does not have."""
-    several = terms.several_values
+def _on_reference(options: Options, method: str) -> Options:
+    """Options for a log-density, which the reference engine alone runs; InputError for what it does not have."""
     if method == "low_rank":
         raise InputError("method 'low_rank' needs the couplings of a quadratic problem; use another method", "method")
     if options.engine == "cpu":
-        what = "variables of several values" if several else "a log-density"
-        raise InputError(f"engine 'cpu' runs quadratic problems only; use 'reference' for {what}", "engine")
-    if several and not _kernel(options.sampler, options.fields, options.groups).several_values:
-        raise InputError(f"sampler is {options.sampler!r}, which is for variables of two values", "sampler")
+        raise InputError("engine 'cpu' runs quadratic problems only; use 'reference' for a log-density", "engine")
     return options._replace(engine="reference")
 
 
@@ -176,15 +168,9 @@ def _kernel(name: str, fields: Mapping[str, Any], num_chains: int) -> Sampler:
     return build_sampler(name, own, num_chains)
 
 
-def choose_sampler(sampler: str, several_values: bool) -> str:
-    """The sampler itself, or the one that `auto` means, also on variables of several values.
-
-    With several values that is `dmala`, which changes several variables at once: on the reference engine each step
-    reads the gains of all of them.
-    """
-    if sampler != AUTO:
-        return sampler
-    return "dmala" if several_values else "gibbs"
+def choose_sampler(sampler: str) -> str:
+    """Returns the sampler itself, or the one that `auto` means."""
+    return "gibbs" if sampler == AUTO else sampler
 
 
 def check_arguments(temperature, draws, method, seed, time_limit, sampler, groups, engine, store, fields) -> Options:
@@ -272,9 +258,8 @@ class _Run:
         budget = Budget(left, self.interrupt, functools.partial(self.bar, method))
         drawn = METHODS[method](terms, self.temperature, options, budget)
         drew = time.perf_counter()
-        num_values = terms.num_values if terms.several_values else None
         values, spins = observed(terms, drawn.bits)
-        overlap = overlaps(drawn.bits, size, num_values)
+        overlap = overlaps(drawn.bits, size)
         if not drawn.exact:
             drawn = drawn._replace(reasons=(*drawn.reasons, *self._limits(options)))
         diagnostics, verdict = self._evidence(drawn, {VALUE: values, MAGNETISATION: spins, OVERLAP: overlap})
@@ -302,7 +287,7 @@ class _Run:
         }
         return Samples(
             kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
-            spins=problem.spins, num_values=num_values, temperature=self.temperature, method=method, chosen=chosen,
+            spins=problem.spins, temperature=self.temperature, method=method, chosen=chosen,
             how=drawn.how, bits=drawn.bits, group_values=sign * values, group_overlaps=overlap,
             group_magnetisations=spins, dependence=drawn.dependence, log_weights=drawn.log_weights, log_z=log_z,
             ladder=drawn.ladder, known=drawn.known, averages=averages, diagnostics=diagnostics, verdict=verdict,
@@ -325,7 +310,7 @@ class _Run:
 
     def _evidence(self, drawn: Drawn, observables: dict[str, np.ndarray]) -> tuple[tuple[Diagnostic, ...], Verdict]:
         """Diagnostics of draws, and the verdict."""
-        labels, events = self.problem.labels, Events.of(np.array(self.terms.num_values))
+        labels, size = self.problem.labels, len(self.problem.labels)
         groups, draws = drawn.bits.shape[:2]
         effective = {"serial": None, "none": float(groups * draws), "group": drawn.families}[drawn.dependence]
 
@@ -337,12 +322,8 @@ class _Run:
 
         scalars = [diagnosed(name, values, len(observables)) for name, values in observables.items()]
         variables = [
-            diagnosed(
-                event_name(labels[place], value, several=self.terms.several_values),
-                (column(drawn.bits, len(labels), place) == value).astype(np.float64),
-                events.number,
-            )
-            for place, value in worst_events(drawn.bits, events)
+            diagnosed(variable_name(labels[place]), column(drawn.bits, size, place).astype(np.float64), size)
+            for place in worst_variables(drawn.bits, size)
         ]
         reasons = [*drawn.reasons, *(["the run was interrupted"] if drawn.interrupted else [])]
         if drawn.dependence == "group" and groups < _LEAST_GROUPS:
@@ -367,7 +348,7 @@ def _check_range(terms: Terms, temperature: float) -> None:
 def _choose(run: _Run, time_limit: float | None) -> Samples:
     """Method `auto`."""
     terms, temperature = run.terms, run.temperature
-    if log_num_states(terms) < (_ENUMERATED + 1e-9) * np.log(2):
+    if terms.num_sites <= _ENUMERATED:
         return run("exact", time_limit, f"auto: {terms.num_sites} variables are enumerated")
     if terms.quadratic is not None and exact.is_narrow(terms.quadratic):
         return run("exact", time_limit, "auto: the graph of couplings has a small treewidth")

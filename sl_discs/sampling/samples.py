@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int, Int8, Num, UInt8
+from jaxtyping import Bool, Float64, Int8, Num, UInt8
 from scipy.special import softmax
 
 from sl_discs.errors import InputError, check_label
@@ -36,7 +36,7 @@ from sl_discs.sampling.draws import (
 from sl_discs.terminal import printable
 
 # `Samples` are one .npz file: arrays, and all else as JSON text in it. Nothing is pickled.
-_FORMAT = "sl_discs samples 3"
+_FORMAT = "sl_discs samples 4"
 _ARRAYS = ("bits", "group_values", "group_overlaps", "group_magnetisations", "log_weights")
 # Fields that are arrays by name.
 _GROUPS: dict[str, Any] = {"ladder": Ladder, "known": Known, "averages": Averages}
@@ -44,29 +44,22 @@ _GROUPS: dict[str, Any] = {"ladder": Ladder, "known": Known, "averages": Average
 
 def _check_values(fields: dict[str, Any], size: int) -> None:
     """Checks what types and shapes of arrays do not say; ValueError if something contradicts something else."""
-    labels, bits, counts, ladder, known = (
-        fields[name] for name in ("labels", "bits", "num_values", "ladder", "known")
-    )
+    labels, bits, ladder, known = (fields[name] for name in ("labels", "bits", "ladder", "known"))
     if bits.shape[0] < 1 or bits.shape[1] < 1:
         raise ValueError("no draws")
     if len(labels) != size or (not isinstance(labels, range) and len(set(labels)) != size):
         raise ValueError(f"{len(labels)} labels for {size} variables, or equal ones")
-    if counts is not None and (len(counts) != size or not all(2 <= count <= 127 for count in counts)):
-        raise ValueError("num_values has not one number from 2 to 127 of each variable")
-    if bits.shape[2] != num_bytes(size, 2 if counts is None else max(counts)):
+    if bits.shape[2] != num_bytes(size):
         raise ValueError(f"{bits.shape[2]} bytes a draw do not fit {size} variables")
-    if counts is not None and any((states >= np.array(counts)).any() for _, states in pieces(bits, size)):
-        raise ValueError("bits has values that no variable has")
     if fields["dependence"] not in DEPENDENCES or not 0 < fields["temperature"] < math.inf:
         raise ValueError("a dependence or temperature that is none")
     if ladder is not None and (
         len(ladder.acceptance) != len(ladder.inverse) - 1 or ladder.round_trips.shape != bits.shape[:1]
     ):
         raise ValueError("a ladder of another length")
-    most = 2 if counts is None else max(counts)
     if known is not None and (
-        known.marginals.shape != (size, most)
-        or known.joint.shape != (len(known.pairs), most, most)
+        known.marginals.shape != (size, 2)
+        or known.joint.shape != (len(known.pairs), 2, 2)
         or not ((known.pairs >= 0) & (known.pairs < size)).all()
     ):
         raise ValueError("exact probabilities of other variables")
@@ -94,17 +87,14 @@ class Samples:
       labels: [N] labels of the variables.
       maximise: whether the problem's best value is the largest.
       spins: whether variables are -1 and 1 instead of 0 and 1.
-      num_values: [N] the number of values of each variable, which are 0 .. q - 1; None: two, as `spins` says.
       temperature: tau, in units of the problem's value.
       method: the method used: `chain`, `tempering`, `population`, `localization`, `low_rank` or `exact`.
       chosen: why this method; empty if it was requested.
       how: details of the run, by name.
       bits: [C, D, W] the draws of C groups with different starts, as in `sl_discs.sampling.draws`.
       group_values: [C, D] the value of each draw in the problem's sense and offset, without repair.
-      group_overlaps: [C, D] overlap of each draw with one of another group: s.s'/N of spins, or the mean of
-        (q_i [x_i = x'_i] - 1)/(q_i - 1) of variables with several values.
-      group_magnetisations: [C, D] the mean spin of each draw; of variables with several values (q m - 1)/(q - 1),
-        where m is the largest share of variables with one value.
+      group_overlaps: [C, D] overlap s.s'/N of each draw with one of another group.
+      group_magnetisations: [C, D] the mean spin of each draw.
       dependence: of the draws of a group, as in `estimates.Batches`.
       log_weights: [C] of the groups; None: equal weights.
       log_z: log sum_x exp(f(x)/temperature), the offset included; None where the method does not give it.
@@ -127,7 +117,6 @@ class Samples:
     labels: Sequence[Hashable]
     maximise: bool
     spins: bool
-    num_values: tuple[int, ...] | None
     temperature: float
     method: str
     chosen: str
@@ -158,11 +147,6 @@ class Samples:
         return self.verdict.reliable
 
     @property
-    def counts(self) -> Int[np.ndarray, "N"]:
-        """The number of values of each variable."""
-        return np.full(len(self.labels), 2) if self.num_values is None else np.array(self.num_values)
-
-    @property
     def states(self) -> Int8[np.ndarray, "S N"]:
         """All S = C D draws in the problem's own values, group by group."""
         return self._own(unpacked(np.asarray(self.bits), len(self.labels)).reshape(-1, len(self.labels)))
@@ -171,7 +155,7 @@ class Samples:
         return (2 * states - 1).astype(np.int8) if self.spins else states
 
     def draw(self, number: int) -> dict[Hashable, int]:
-        """One of the S draws by label, such as the colour of each node; numbers as of a list.
+        """One of the S draws by label; numbers as of a list.
 
         Raises:
           InputError: there are not so many.
@@ -200,34 +184,23 @@ class Samples:
         return Batches(groups, draws, self.dependence, self.log_weights, least)
 
     @functools.cached_property
-    def marginals(self) -> dict[Hashable, Any]:
-        """The probability that each variable is 1, as `Estimate`s with standard errors; of variables with several
-        values, a tuple of the probabilities of 0 .. q - 1.
-        """
-        if self.num_values is None:
-            means, errors = self._shares([1])
-            found = zip(self.labels, means[0].tolist(), errors[0].tolist(), strict=True)
-            return {label: Estimate(mean, error) for label, mean, error in found}
-        means, errors = self._shares(range(max(self.num_values)))
-        return {
-            label: tuple(map(Estimate, means[:count, place].tolist(), errors[:count, place].tolist()))
-            for place, (label, count) in enumerate(zip(self.labels, self.num_values, strict=True))
-        }
+    def marginals(self) -> dict[Hashable, Estimate]:
+        """The probability that each variable is 1, with its standard error."""
+        found = zip(self.labels, *(one.tolist() for one in self._shares()), strict=True)
+        return {label: Estimate(mean, error) for label, mean, error in found}
 
-    def _shares(self, values: Sequence[int]) -> tuple[Float64[np.ndarray, "K N"], Float64[np.ndarray, "K N"]]:
-        """The probability that each variable has each of these values, and the errors."""
+    def _shares(self) -> tuple[Float64[np.ndarray, "N"], Float64[np.ndarray, "N"]]:
+        """The probability that each variable is 1, and the errors."""
         if self.known is not None:
-            means = self.known.marginals.T[list(values)]
+            means = self.known.marginals[:, 1]
             return means, np.zeros_like(means)
         batches, size = self._batches, len(self.labels)
-        means, errors = np.empty((2, len(values), size))
+        means, errors = np.empty((2, size))
         # A few variables of all draws at a time.
         step = max(8, 2**26 // max(1, len(self)) // 8 * 8)
         for start in range(0, size, step):
             stop = min(start + step, size)
-            part = unpacked(self.bits, size, start, stop)
-            for k, value in enumerate(values):
-                means[k, start:stop], errors[k, start:stop] = batches.share(part == value)
+            means[start:stop], errors[start:stop] = batches.share(unpacked(self.bits, size, start, stop))
         return means, errors
 
     def marginal(self, label: Hashable, value: int = 1) -> Estimate:
@@ -276,9 +249,7 @@ class Samples:
         """
         values = self.observable(observable)
         if self.known is not None:
-            exact = self._known_mean(self.known, observable)
-            if exact is not None:
-                return Estimate(exact, 0.0)
+            return Estimate(self._known_mean(self.known, observable), 0.0)
         if self.averages is not None:
             values = {VALUE: self.averages.value, MAGNETISATION: self.averages.magnetisation}.get(observable, values)
         mean, error = self._batches.estimate(values)
@@ -287,14 +258,13 @@ class Samples:
             error = np.full_like(error, np.inf) if alone else np.sqrt(2) * error
         return _estimate((mean, error))
 
-    def _known_mean(self, known: Known, observable: str) -> float | None:
-        """The exact mean of an observable; None if the marginals do not tell."""
+    def _known_mean(self, known: Known, observable: str) -> float:
+        """The exact mean of an observable."""
         if observable == VALUE:
             return float(known.mean_value if self.maximise else -known.mean_value)
         if observable == OVERLAP:  # of independent draws
-            counts = self.counts
-            return float(((counts * (known.marginals**2).sum(axis=1) - 1) / (counts - 1)).mean())
-        return None if self.num_values is not None else float((2 * known.marginals[:, 1] - 1).mean())
+            return float((2 * (known.marginals**2).sum(axis=1) - 1).mean())
+        return float((2 * known.marginals[:, 1] - 1).mean())
 
     def observable(self, name: str) -> Float64[np.ndarray, "C D"]:
         """`value`, `magnetisation` or `overlap` of each draw; InputError for any other name."""
@@ -340,10 +310,9 @@ class Samples:
         place = self._places.get(label)
         if place is None:
             raise InputError(f"{self.name}: {label!r} is not a label")
-        known = [-1, 1] if self.spins else list(range(self.counts[place]))
+        known = [-1, 1] if self.spins else [0, 1]
         if value not in known:
-            joint = "or" if len(known) == 2 else "to"
-            raise InputError(f"{self.name}: {label!r} is never {value!r}; expected {known[0]} {joint} {known[-1]}")
+            raise InputError(f"{self.name}: {label!r} is never {value!r}; expected {known[0]} or 1")
         return place, known.index(value)
 
     def _has(self, place: int, number: int) -> Bool[np.ndarray, "C D"]:
@@ -365,14 +334,13 @@ class Samples:
         return frame
 
     def to_dimod(self):
-        """A dimod SampleSet, of vartype DISCRETE with `num_values`; energies are values, negated if the problem is
-        maximised.
+        """A dimod SampleSet; energies are values, negated if the problem is maximised.
 
         Raises:
           InputError: dimod is not installed.
         """
         dimod = _imported("dimod")
-        kind = dimod.SPIN if self.spins else dimod.BINARY if self.num_values is None else dimod.DISCRETE
+        kind = dimod.SPIN if self.spins else dimod.BINARY
         return dimod.SampleSet.from_samples(
             (self.states, list(self.labels)), kind, -self.values if self.maximise else self.values,
             info=self.summary(), sort_labels=False, weight=self.weights,
@@ -453,7 +421,6 @@ class Samples:
                 fields[group] = None if all(one is None for one in own.values()) else kind(**own)
             fields |= dict.fromkeys(_ARRAYS) | arrays | {
                 "labels": range(count) if labels is None else tuple(map(label_of, labels)),
-                "num_values": None if fields["num_values"] is None else tuple(fields["num_values"]),
                 "log_z": None if fields["log_z"] is None else Estimate(*fields["log_z"]),
                 "diagnostics": tuple(Diagnostic(*one) for one in fields["diagnostics"]),
                 "verdict": Verdict(fields["verdict"][0], tuple(fields["verdict"][1]), *fields["verdict"][2:]),
@@ -515,14 +482,14 @@ def paint_values(samples, axes) -> None:
 
 def paint_overlaps(samples, axes) -> None:
     """P(q): where it has several peaks, draws of one mode differ from those of another."""
-    overlaps, bins = samples.group_overlaps.ravel(), overlap_bins(len(samples.labels), int(samples.counts.max()))
+    overlaps, bins = samples.group_overlaps.ravel(), overlap_bins(len(samples.labels))
     axes.hist(overlaps, bins=bins, weights=samples.weights, color=COLOURS[2])
     axes.set(xlabel="overlap q", ylabel="P(q)", xlim=(bins[0], bins[-1]))
 
 
-def overlap_bins(size: int, most: int) -> Float64[np.ndarray, "B"]:
-    """Edges of bins of about .05 that all hold equally many of the overlaps that N variables of q values can have."""
-    step = most / ((most - 1) * size)
+def overlap_bins(size: int) -> Float64[np.ndarray, "B"]:
+    """Edges of bins of about .05 that all hold equally many of the overlaps that N variables can have."""
+    step = 2 / size
     width = step * max(1, round(_OVERLAP_BIN / step))
     return 1 + step / 2 - width * np.arange(np.ceil((2 + step) / width), -1, -1)
 

@@ -21,7 +21,7 @@ _LARGEST, _SMALLEST = 1e30, 1e-30
 
 def objective_of(problem: Problem) -> Terms:
     """The terms of what is maximised; InputError if they are beyond the range of the model's 32-bit numbers."""
-    terms = problem.objective()
+    terms = problem.terms()
     largest = terms.largest()
     if not (largest == 0 or _SMALLEST < largest < _LARGEST):
         raise InputError(

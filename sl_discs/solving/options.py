@@ -47,7 +47,6 @@ class Options:
     sampler: str
     fields: Mapping[str, Any]
     automatic: bool
-    several_values: bool
     steps: int | None
     time_limit: float | None
     target: float | None
@@ -109,7 +108,7 @@ class Options:
 
     def choose_engine(self) -> tuple[Engine, str]:
         """The engine for the sampler, and why it was chosen."""
-        return choose_engine(self.engine, self.method().sampler, self.several_values)
+        return choose_engine(self.engine, self.method().sampler)
 
     def for_size(self, num_sites: int, on_host: bool) -> Options:
         """With a number of chains: 32, or under a time limit fewer, so that each can cool slowly, but one per core.
@@ -169,7 +168,6 @@ def check_options(
     callback: Any = None,
     interrupt: Any = None,
     progress: bool = False,
-    several_values: bool = False,
     **fields: Any,
 ) -> Options:
     """The arguments of `sl_discs.solve`, checked before anything is done; InputError names a wrong one."""
@@ -189,12 +187,12 @@ def check_options(
     if presolve and initial_states is not None:
         raise InputError("presolve and initial_states are both given; what is left has other variables")
     automatic = sampler == AUTO
-    sampler, chosen = choose_sampler(sampler, engine, fields, several_values)
+    sampler, chosen = choose_sampler(sampler, engine, fields)
     known = [field for field in method_fields(sampler) if field != "name"]
-    arguments = [one for one in inspect.signature(check_options).parameters if one != "several_values"]
+    arguments = inspect.signature(check_options).parameters
     keywords(sorted(set(fields) - DISCS_ONLY), [*arguments, "problem"], sampler, known)
     options = Options(
-        sampler=sampler, fields=chosen, automatic=automatic, several_values=several_values, steps=steps,
+        sampler=sampler, fields=chosen, automatic=automatic, steps=steps,
         time_limit=time_limit, target=target, chains=chains, annealing=given_annealing(annealing),
         initial_states=initial_states,
         presolve=automatic and initial_states is None if presolve is None else presolve,
@@ -208,9 +206,7 @@ def check_options(
     return options
 
 
-def choose_sampler(
-    sampler: str, engine: str, fields: Mapping[str, Any], several_values: bool = False
-) -> tuple[str, Mapping[str, Any]]:
+def choose_sampler(sampler: str, engine: str, fields: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     """A known sampler's name, and the fields of its config; InputError if the sampler or the engine is unknown.
 
     `auto` is `metropolis` if the CPU engine can run it, else `path_auxiliary`. Metropolis then scans the sites in
@@ -219,7 +215,7 @@ def choose_sampler(
     if engine not in ENGINES:
         raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}", "engine")
     if sampler == AUTO:
-        if choose_engine(engine, Metropolis(), several_values)[0].name == "cpu":
+        if choose_engine(engine, Metropolis())[0].name == "cpu":
             return "metropolis", {"scan": SEQUENTIAL, **fields}
         return "path_auxiliary", fields
     if not isinstance(sampler, str):

@@ -16,7 +16,6 @@ from jaxtyping import Bool, Float64, Int, Int8, Int64
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import COLOURS, new_figure, save_figure
 from sl_discs.files import check_fields, read_document, write_atomically, write_document, write_json
-from sl_discs.problems.kind import KINDS
 from sl_discs.problems.problem import label_of, plain_label
 from sl_discs.terminal import printable
 
@@ -54,8 +53,6 @@ def joined(parts: Sequence[Trajectory]) -> Trajectory:
 
 # Stores the fields of a `Result` in one .npz file: arrays, and everything else as JSON text. Nothing is pickled.
 
-# The largest value of a variable.
-_MOST_VALUE = 127
 _FORMAT = "sl_discs result 5"
 _ARRAYS = ("values", "improved", "states", "feasible_chains", "final_states")
 _PLAIN = (
@@ -78,12 +75,10 @@ def _check_values(fields: Mapping[str, Any]) -> None:
         raise ValueError("no chains")
     if len(labels) != size or (not isinstance(labels, range) and len(set(labels)) != size):
         raise ValueError(f"{len(labels)} labels for {size} variables, or equal ones")
-    kind = KINDS.get(fields["kind"])
-    several = kind is not None and kind.several_values
-    least, most = (-1, 1) if fields["spins"] else (0, _MOST_VALUE if several else 1)
+    least = -1 if fields["spins"] else 0
     for name in "states", "final_states":
         found = fields[name]
-        if ((found < least) | (found > most)).any() or (fields["spins"] and not found.all()):
+        if ((found < least) | (found > 1)).any() or (fields["spins"] and not found.all()):
             raise ValueError(f"{name} has values that no variable has")
     if not {"construct_s", "build_s", "compile_s", "run_s", "verify_s"} <= set(timing):
         raise ValueError("timing lacks a part")
@@ -179,7 +174,7 @@ class Result:
 
     @property
     def best_sample(self) -> dict[Hashable, int]:
-        """The best answer by label: 0 and 1, -1 and 1, or one of several values."""
+        """The best answer by label: 0 and 1, or -1 and 1."""
         return dict(zip(self.labels, self.states[self.best_chain].tolist(), strict=True))
 
     @property
@@ -193,24 +188,14 @@ class Result:
         return self.best_set, {label for label, value in self.best_sample.items() if value != 1}
 
     @property
-    def coloring(self) -> dict[Hashable, int]:
-        """The colour of each node, 0 .. k - 1, in the best answer to `sl_discs.coloring`."""
-        return self.best_sample
-
-    @property
     def feasible(self) -> bool:
         """Whether the best answer satisfies the constraints; True where there are none."""
         return bool(self.feasible_chains[self.best_chain])
 
     @property
     def optimal(self) -> bool:
-        """Whether the best answer is proved to be optimal: its value is the bound, and it is feasible.
-
-        A colouring need not be: the fewest conflicts may be more than none.
-        """
-        kind = KINDS.get(self.kind)
-        allowed = self.feasible or (kind is not None and kind.counts_violations)
-        return allowed and self.best_value == self.bound
+        """Whether the best answer is proved to be optimal: its value is the bound, and it is feasible."""
+        return self.feasible and self.best_value == self.bound
 
     @property
     def gap(self) -> float | None:

@@ -435,10 +435,10 @@ def by_enumeration(problem: Problem, seed: int, clock: Clock) -> Result | None:
     That is so where penalties are too small. Values in double precision tell which states may be best, and of these
     the exact values.
     """
-    number = math.prod(problem.num_values or (2,) * problem.num_variables)
+    number = 2**problem.num_variables
     if number > MOST_STATES:
         return None
-    objective = problem.objective()
+    objective = problem.terms()
     found = largest_states(objective, problem.magnitude(offset=False), problem.num_terms)
     evaluated = problem.evaluate(found.states)
     sign = 1.0 if problem.maximise else -1.0

@@ -7,7 +7,7 @@ from typing import Any
 
 from sl_discs.engines.registry import check_threads
 from sl_discs.errors import InputError, fields_are_keywords
-from sl_discs.problem_names import CATEGORICAL, FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
 from sl_discs.solving.options import AUTO, check_options
 from sl_discs.solving.result import Result
@@ -39,12 +39,9 @@ def solve(
     The same problem, arguments and engine give bit-identical results, unless there is a time limit.
 
     Args:
-      problem: from `sl_discs.maxcut`, `sl_discs.qubo` or another constructor. Variables of several values, of `potts`
-        and `coloring`, have the engine `reference`, no reductions, and the samplers `gibbs`, `metropolis`, `gwg`,
-        `path_auxiliary` and `dmala`.
+      problem: from `sl_discs.maxcut`, `sl_discs.qubo` or another constructor.
       sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`, `exchange`, any of these localized (`sl_gwg`),
-        or `auto`: `metropolis` with scan="sequential" on the CPU engine, else `path_auxiliary`, also where variables
-        have several values.
+        or `auto`: `metropolis` with scan="sequential" on the CPU engine, else `path_auxiliary`.
       steps: of each chain; None: 1,000 per variable, but at most 10 million, for `metropolis`, `gibbs` and
         `exchange`, which try one or two variables per step; ten per variable, but 2,000 to 20,000, for the others.
       time_limit: seconds of wall time for building the arrays and sampling; compilation and the exact verification of
@@ -91,12 +88,12 @@ def solve(
     if not isinstance(problem, Problem):
         raise InputError(
             f"the problem is a {type(problem).__name__}; make one with "
-            f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, *CATEGORICAL, 'from_bqm'])}"
+            f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, 'from_bqm'])}"
         )
     options = check_options(
         sampler, steps=steps, time_limit=time_limit, target=target, chains=chains, annealing=annealing,
         initial_states=initial_states, presolve=presolve, proofs=proofs, engine=engine, seed=seed,
-        callback=callback, interrupt=interrupt, progress=progress, several_values=problem.num_values is not None,
+        callback=callback, interrupt=interrupt, progress=progress,
         **sampler_fields,
     )  # fmt: skip
     return annealed(problem, options)

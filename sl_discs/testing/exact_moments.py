@@ -124,13 +124,11 @@ def exact_moments(problem: Problem, temperature: float) -> ExactMoments:
     pairs. Variables are in the order of the problem's labels.
 
     Raises:
-      InputError: no problem of variables of two values, or one of too large a treewidth; or a bad temperature.
+      InputError: no quadratic problem, or one of too large a treewidth; or a bad temperature.
     """
-    terms = problem.sampled().quadratic if isinstance(problem, Problem) else None
-    if terms is None:
-        raise InputError(
-            "exact moments are for quadratic problems of variables of two values, such as sl_discs.ising"
-        )
+    if not isinstance(problem, Problem):
+        raise InputError("exact moments are for quadratic problems, such as sl_discs.ising")
+    terms = problem.terms()
     temperature = float(real("temperature", temperature, above=0))
     found, listed = exact(terms, temperature), terms.listed()
     known = found.known

@@ -139,8 +139,3 @@ def test_draws_given_some_values_are_those_of_the_conditional_distribution():
 def test_wrong_values_are_refused(values, message):
     with pytest.raises(InputError, match=message):
         sl_discs.qubo({("a", "b"): 1.0}).fix(values)
-
-
-def test_variables_of_several_values_are_refused():
-    with pytest.raises(InputError, match="'coloring' cannot be fixed; those of two values can"):
-        sl_discs.coloring(nx.path_graph(3), 3).fix({0: 1})

@@ -28,7 +28,7 @@ def test_graphs_keep_the_labels_of_the_file(graph_file, kind):
     assert sl_discs.solve(found).best_value == sl_discs.solve(given).best_value
 
 
-def test_weights_penalties_and_colors_are_passed_on(graph_file):
+def test_weights_and_penalties_are_passed_on(graph_file):
     weighted = sl_discs.read(graph_file, "mis", weights=True, penalty=2.0)
     assert weighted.penalty == 2.0 and weighted.source.node_weights.tolist() == [3.0] + [1.0] * 9
     with warnings.catch_warnings():
@@ -37,8 +37,6 @@ def test_weights_penalties_and_colors_are_passed_on(graph_file):
         assert sl_discs.read(graph_file, "maxcut").source.node_weights is None
     with pytest.warns(UserWarning, match=r"the weights of its nodes do not count without weights=True"):
         assert sl_discs.read(graph_file, "mis").source.node_weights is None
-    colored = sl_discs.solve(sl_discs.read(graph_file, "coloring", colors=3))
-    assert colored.best_value == 0 and set(colored.coloring) == set(range(1, 11))
 
 
 def test_models_are_recognised(tmp_path):
@@ -62,7 +60,6 @@ def test_one_of_several_is_chosen(tmp_path):
     ("arguments", "message"),
     [
         ({}, "a graph; choose a problem: mis, maxcut"),
-        ({"problem": "coloring"}, "a number of colors and the problem coloring go together"),
         ({"problem": "maxcut", "penalty": 2.0}, "penalty has no effect in maxcut"),
         ({"problem": "maxcut", "weights": True}, "weights has no effect in maxcut"),
         ({"problem": "cut"}, "unknown problem 'cut'"),

@@ -15,7 +15,6 @@ from single_steps import Disagreement, check_steps, play_from_every_state
 from sl_discs.engines.registry import get_engine
 from sl_discs.errors import InputError
 from sl_discs.models.sites import Categories, TwoValues
-from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis
@@ -126,11 +125,6 @@ def test_forgotten_chances_of_alternatives_are_found():
     case = case._replace(target=dataclasses.replace(case.target, model=model))
     with pytest.raises(ConformanceError, match="not invariant"):
         check_case(PathAuxiliary(num_flips=2), case, batches=2**13)
-
-
-def test_exchange_is_refused():
-    with pytest.raises(InputError, match="it only samples variables of two values"):
-        check_step(Exchange(), CASES["potts"])
 
 
 @pytest.mark.parametrize("values", [(3, 1), (2, 128), ()])

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 import sl_discs
 from sl_discs.sampling import population, tempering
 from sl_discs.sampling.chain import by_group
-from sl_discs.sampling.diagnostics import diagnose, r_hat_limit, worst_events
+from sl_discs.sampling.diagnostics import diagnose, r_hat_limit, worst_variables
 from sl_discs.sampling.draws import (
     Batches,
-    Events,
     Store,
     column,
     num_bytes,
@@ -170,41 +169,26 @@ def test_the_variable_that_differs_is_the_worst():
     rng = np.random.default_rng(5)
     states = (rng.random((4, 100, 30)) < 0.5).astype(np.int8)
     states[:, :, 17] = (np.arange(4) == 0)[:, None]
-    assert worst_events(packed(states), Events.of(np.full(30, 2)))[0] == (17, 1)
+    assert worst_variables(packed(states), 30)[0] == 17
 
 
-def test_the_value_that_differs_is_the_worst():
-    """Of variables with different numbers of values; one that does not exist, or says nothing new, is never named."""
-    rng, counts = np.random.default_rng(6), np.array([2, 3, 5, 2])
-    states = rng.integers(0, counts, (4, 200, 4)).astype(np.int8)
-    states[0, :, 2] = 4
-    found = worst_events(packed(states, 5), Events.of(counts))
-    assert found[0] == (2, 4)
-    assert sorted(found) == [(0, 1), (1, 0), (1, 1), (1, 2), *((2, value) for value in range(5)), (3, 1)]
+SEEDS = st.integers(0, 2**32 - 1)
 
 
-SEEDS, MOST = st.integers(0, 2**32 - 1), st.sampled_from([2, 3, 8, 127])
-
-
-@given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 6), MOST, st.sampled_from([7, 2**20]), SEEDS)
-def test_packed_draws(size, groups, draws, most, piece, seed):
-    rng = np.random.default_rng(seed)
-    counts = rng.integers(2, most, size, endpoint=True)
-    states = rng.integers(0, counts, (groups, draws, size)).astype(np.int8)
-    bits = packed(states, most)
-    assert bits.shape[2] == num_bytes(size, most)
+@given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 6), st.sampled_from([7, 2**20]), SEEDS)
+def test_packed_draws(size, groups, draws, piece, seed):
+    states = np.random.default_rng(seed).integers(0, 2, (groups, draws, size), np.int8)
+    bits = packed(states)
+    assert bits.shape[2] == num_bytes(size)
     np.testing.assert_array_equal(unpacked(bits, size), states)
     np.testing.assert_array_equal(column(bits, size, size - 1), states[:, :, -1])
     first = size // 2 // 8 * 8
     np.testing.assert_array_equal(unpacked(bits, size, first, size), states[:, :, first:])
     other = np.roll(states, -1, axis=0) if groups > 1 else np.roll(states, draws // 2, axis=1)
-    expected = ((counts * (states == other) - 1) / (counts - 1)).mean(axis=2)
     with mock.patch("sl_discs.sampling.draws._PIECE", piece):
         np.testing.assert_array_equal(np.concatenate([one for _, one in pieces(bits, size)], axis=1), states)
-        np.testing.assert_allclose(overlaps(bits, size, counts.tolist()), expected, atol=1e-12)
-        if most == 2:
-            spins, others = 2 * states - 1, 2 * other - 1
-            np.testing.assert_allclose(overlaps(bits, size), (spins * others).mean(axis=2))
+        expected = ((2 * states - 1) * (2 * other - 1)).mean(axis=2)
+        np.testing.assert_allclose(overlaps(bits, size), expected, atol=1e-12)
 
 
 def test_draws_are_judged_in_little_memory():
@@ -224,25 +208,24 @@ def test_draws_are_judged_in_little_memory():
     assert peak_of(overlaps, bits, 4_000) < 10e6
 
 
-@pytest.mark.parametrize(("size", "most"), [(3, 2), (30, 3), (40, 2), (1000, 2), (777, 5)])
-def test_bins_of_overlaps_hold_equally_many_of_them(size, most):
+@pytest.mark.parametrize("size", [3, 30, 40, 1000])
+def test_bins_of_overlaps_hold_equally_many_of_them(size):
     """So that their histogram has no peaks of its own."""
-    bins = overlap_bins(size, most)
-    lost = most / (most - 1) * np.arange(size + 1) / size
+    bins = overlap_bins(size)
+    lost = 2 * np.arange(size + 1) / size
     counts = np.histogram(1 - lost, bins)[0]
     # The lowest bin may not be full.
     assert counts.sum() == size + 1 and len(set(counts[counts > 0][1:].tolist())) == 1
 
 
-@pytest.mark.parametrize("most", [2, 5])
-def test_a_store_returns_what_it_was_given_from_memory_and_from_a_file(most, tmp_path):
-    states = np.random.default_rng(7).integers(0, most, (6, 3, 11)).astype(np.int8)
+def test_a_store_returns_what_it_was_given_from_memory_and_from_a_file(tmp_path):
+    states = np.random.default_rng(7).integers(0, 2, (6, 3, 11), np.int8)
     for path in (None, str(tmp_path / "draws.npy")):
-        store = Store(3, 11, most, 6, path)
+        store = Store(3, 11, 6, path)
         for part in (states[:4], states[4:]):
             store.add(part)
         np.testing.assert_array_equal(unpacked(np.asarray(store.bits()), 11), states.swapaxes(0, 1))
-    assert np.load(path).shape == (3, 6, num_bytes(11, most))
+    assert np.load(path).shape == (3, 6, num_bytes(11))
 
 
 def test_an_engine_that_compiles_each_call_length_compiles_two():

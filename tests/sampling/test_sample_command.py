@@ -84,35 +84,6 @@ def cycle(tmp_path):
     return path
 
 
-def test_colourings_of_a_graph(cycle, tmp_path, capsys):
-    """A cycle of odd length n has (k - 1)^n - (k - 1) proper colourings, and these alone count when it is cold."""
-    saved = tmp_path / "d.npz"
-    flags = "--problem=coloring", "--colors=3", f"--save={saved}"
-    code, out, err = run(capsys, cycle, "--temperature=0.02", "--draws=64", *flags, "--top=4")
-    assert code == 0, err
-    assert out.startswith("cycle: coloring of cycle.rudy (rudy), 5 nodes, 5 edges; temperature 0.02\n")
-    assert cells(out)["log Z"][0] == pytest.approx(np.log(2**5 - 2), abs=1e-6)
-    assert "(the 4 of 15 probabilities nearest to 1/2)" in out
-    loaded = Samples.load(saved)
-    assert list(loaded.labels) == [1, 2, 3, 4, 5] and loaded.num_values == (3,) * 5 and not loaded.values.any()
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--problem=coloring"], "a number of colors and the problem coloring go together"),
-        (["--problem=mis", "--colors=3"], "a number of colors and the problem coloring go together"),
-        (["--problem=coloring", "--colors=1"], "colors is 1; expected a whole number, at least 2"),
-        (["--problem=coloring", "--colors=3", "--penalty=2"], "penalty has no effect in coloring"),
-        (["--problem=coloring", "--colors=3", "--method=low_rank"], "method 'low_rank' needs the couplings"),
-        (["--problem=coloring", "--colors=3", "--engine=cpu"], "engine 'cpu' runs quadratic problems only"),
-    ],
-)
-def test_what_colourings_do_not_allow_is_one_line(cycle, capsys, flags, message):
-    code, _, err = run(capsys, cycle, "--temperature=1", *flags)
-    assert code == 2 and err.startswith("error: ") and err.count("\n") == 1 and message in err
-
-
 def two_models(path):
     """An archive of x1 + x2 - 2*3 x1 x2 and 5 x1, maximised."""
     forms = [([1, 1], [(0, 1)], [-6]), ([5], [], [])]

@@ -49,7 +49,7 @@ def test_half_of_the_ladders_start_cold():
     from sl_discs.sampling.tempering import _Tempering
 
     truth = truths.ising_torus(8, 0.5)
-    terms = truth.problem.sampled()
+    terms = truth.problem.terms()
     options = Options(100, 5, "gibbs", {}, "cpu", 0)
     ladders = _Tempering(terms, options, np.linspace(0, 2, 6), 16)
     assert ladders.start(terms, 0.5, options, lambda: False) > 0

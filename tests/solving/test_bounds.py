@@ -1,6 +1,5 @@
 """Bounds hold on every small problem, and prove optima where they are tight."""
 
-import itertools
 from fractions import Fraction
 
 import networkx as nx
@@ -153,16 +152,6 @@ def test_sets_of_twenty_nodes_are_enumerated(kind, penalty):
         result = sl_discs.solve(problem)
         assert result.optimal and result.rounds == 0 and "1,048,576 states" in result.engine_note
         assert result.best_value == sl_discs.solve(problem, "metropolis", steps=20_000, chains=8).best_value
-
-
-def test_categorical_problems_are_enumerated():
-    coloring = sl_discs.solve(sl_discs.coloring(nx.petersen_graph(), 3))
-    assert coloring.optimal and coloring.best_value == 0 and "59,049 states" in coloring.engine_note
-    rng = np.random.default_rng(0)
-    potts = sl_discs.potts({(0, 1): 1e17, (1, 2): 0.1, (0, 2): -1e17}, 3, rng.normal(size=(3, 3)))
-    values = potts.evaluate(np.array(list(itertools.product(range(3), repeat=3)), np.int8)).values
-    result = sl_discs.solve(potts)
-    assert result.optimal and result.best_value == values.min()
 
 
 def test_an_interrupt_ends_provers_that_would_go_on():

@@ -112,8 +112,6 @@ def test_what_reductions_solve_is_stored_too(tmp_path):
     result = sl_discs.solve(sl_discs.maxcut(nx.path_graph(5)))
     assert result.engine == "none"
     assert_same(result, Result.load(result.save(tmp_path / "path.npz")))
-    several = dataclasses.replace(result, kind="coloring", states=2 * result.states)
-    assert_same(several, Result.load(several.save(tmp_path / "colours.npz")))
 
 
 def test_labels_that_cannot_be_written(tmp_path):

@@ -144,19 +144,6 @@ def test_weights_that_do_not_count_are_named(tmp_path, capsys):
     assert f"{nodes.format('in maxcut')}, 1 edges, weighted\n" in run(capsys, path, "--problem=maxcut", *few)[1]
 
 
-@pytest.mark.slow
-def test_a_colouring_is_checked_with_its_number_of_colours(cycle, tmp_path, capsys):
-    saved = tmp_path / "colours.json"
-    flags = "--problem=coloring", "--colors=3", "--steps=300", "--chains=4"
-    code, out, err = run(capsys, cycle, *flags, f"--save={saved}")
-    assert code == 0 and "best 0" in out and "optimal" in out, err
-    assert recount(capsys, cycle, saved, "--colors=3")[0] == 0
-    code, _, err = recount(capsys, cycle, saved)
-    assert code == 2 and "a number of colors and the problem coloring go together" in err
-    code, out, _ = run(capsys, cycle, "--problem=coloring", "--colors=2", "--steps=300", "--chains=4")
-    assert code == 1 and "best 1 conflict; not a proper colouring: 1 conflict, the first on edge " in out
-
-
 def two_models(path):
     """An archive of x1 + x2 - 2*3 x1 x2 and 5 x1, maximised."""
     forms = [([1, 1], [(0, 1)], [-6]), ([5], [], [])]
@@ -263,7 +250,7 @@ def test_fields_target_and_annealing(cycle, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "a graph; choose a problem: mis, maxcut, maxclique, vertex_cover or coloring"),
+        ([], "a graph; choose a problem: mis, maxcut, maxclique or vertex_cover"),
         (["--problem=qubo"], "needs a quadratic model"),
         (["--problem=mis", "--save=a.txt"], "the name of this file must end in .json"),
         (["--problem=mis", "--plot=a.json"], "the name of this file must end in .png"),

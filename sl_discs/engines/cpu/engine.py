@@ -55,10 +55,8 @@ class Cpu(Engine):
     name = "cpu"
     on_host = True
 
-    def obstacle(self, sampler, several_values=False):
+    def obstacle(self, sampler):
         """A platform other than CPUs, or a sampler without an entry; a subclass of one with an entry may differ."""
-        if several_values:
-            return "it only supports variables of two values"
         if jax.default_backend() != "cpu":
             return f"it runs on CPU cores, and JAX on {jax.default_backend()}"
         if type(sampler) not in ENTRIES:
