@@ -18,6 +18,7 @@ import os
 import statistics
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -41,7 +42,9 @@ from sl_discs.sampling.diagnostics import LEAST_DRAWS, MOST_R_HAT, diagnose
 from sl_discs.sampling.draws import Budget, Drawn, Options, observed, overlaps, packed
 from sl_discs.sampling.recorded import RecordedChains
 from sl_discs.sampling.sample import METHODS
-from sl_discs.testing.truths import CRITICAL, ising_torus
+
+sys.path.append(str(Path(__file__).parents[1] / "studies"))
+from truths import CRITICAL, ising_torus
 
 _SIDE, _SPINS = 64, 200
 

@@ -15,8 +15,7 @@ from sl_discs.engines.compiled import compile_cpu_seconds
 from sl_discs.engines.registry import num_cores
 from sl_discs.files import digest, finished
 from sl_discs.sampling.sample import sample
-from sl_discs.testing.truths import Truth
-from truths import weight_of_mode
+from truths import Truth, weight_of_mode
 
 BASELINE, LOW_RANK, SEARCHED = "tempering", "low-rank", "localization-searched"
 

@@ -20,8 +20,17 @@ from sl_discs.sampling.exact import exact
 from sl_discs.sampling.sample import sample
 from sl_discs.sampling.samples import Samples
 from sl_discs.testing.cases import all_states
-from sl_discs.testing.truths import Truth, curie_weiss, random_field_grid
-from truths import communities, dense_spin_problem, digits_machine, hopfield, planted_strip, weight_of_mode
+from truths import (
+    Truth,
+    communities,
+    curie_weiss,
+    dense_spin_problem,
+    digits_machine,
+    hopfield,
+    planted_strip,
+    random_field_grid,
+    weight_of_mode,
+)
 
 
 def spin_glass(

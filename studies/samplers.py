@@ -30,7 +30,7 @@ from sl_discs.reproduction.report import table
 from sl_discs.samplers.registry import is_localized, known_samplers
 from sl_discs.sampling.draws import Budget, Options
 from sl_discs.sampling.sample import METHODS
-from sl_discs.testing.truths import ising_torus
+from truths import ising_torus
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 from cases import CASES, Case

@@ -30,15 +30,16 @@ from sl_discs.problems.problem import Problem
 from sl_discs.reproduction.report import table
 from sl_discs.sampling.sample import sample
 from sl_discs.sampling.samples import Samples
-from sl_discs.testing.truths import (
+from truths import (
     CRITICAL,
+    boltzmann_machine,
     complete_bipartite,
     curie_weiss,
     ising_torus,
     random_field_grid,
     spin_problem,
+    two_sides,
 )
-from truths import boltzmann_machine, two_sides
 
 # In standard errors: by chance a mean of 100 is beyond it in 6 of 100,000 runs.
 LIMIT = 5.0

@@ -9,7 +9,7 @@ from sl_discs.problems.problem import Problem
 from sl_discs.sampling.draws import Estimate
 from sl_discs.sampling.exact import exact
 from sl_discs.sampling.samples import Samples
-from sl_discs.testing.truths import Truth
+from truths import Truth
 
 # With seeds fixed, a right method fails a comparison with probability below 1e-5, batch means of 16 groups included.
 LIMIT = 5.0

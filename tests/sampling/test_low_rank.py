@@ -10,10 +10,10 @@ import pytest
 from estimates import LIMIT, check, check_calibrated, truth_of
 
 import sl_discs
+import truths
 from sl_discs.errors import InputError
 from sl_discs.sampling.directions import find_directions, spin_terms
 from sl_discs.sampling.low_rank import DensityTable, GradientFit, even_axes
-from sl_discs.testing import truths
 
 
 def planted(size, noise, strengths, *, field=0.5, seed=0):

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sl_discs
+import truths
 from sl_discs.sampling import population, tempering
 from sl_discs.sampling.chain import by_group
 from sl_discs.sampling.diagnostics import diagnose, r_hat_limit, worst_variables
@@ -27,7 +28,6 @@ from sl_discs.sampling.draws import (
 from sl_discs.sampling.recorded import RecordedChains
 from sl_discs.sampling.samples import overlap_bins
 from sl_discs.sampling.tempering import log_z_of_ladder
-from sl_discs.testing import truths
 
 
 @pytest.mark.parametrize("rungs", [2, 3, 6])

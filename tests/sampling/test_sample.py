@@ -17,6 +17,7 @@ from estimates import LIMIT, check, check_calibrated, errors, truth_of
 from marks import slow_except
 
 import sl_discs
+import truths
 from sl_discs.errors import InputError
 from sl_discs.models.enumeration import enumerate_law
 from sl_discs.sampling import tempering
@@ -24,7 +25,6 @@ from sl_discs.sampling.directions import _influences, mixes_fast, spin_terms
 from sl_discs.sampling.estimates import estimates
 from sl_discs.sampling.recorded import RecordedChains
 from sl_discs.sampling.samples import _bins
-from sl_discs.testing import truths
 
 METHODS = ("exact", "chain", "tempering", "population", "localization")
 

@@ -7,7 +7,7 @@ import pytest
 from marks import slow_except
 
 import sl_discs
-from sl_discs.testing import truths
+import truths
 from truths import two_sides
 
 # Of a mode's weight in standard errors: by chance beyond in 1 of 1.7 million runs.

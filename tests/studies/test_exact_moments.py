@@ -1,17 +1,16 @@
 """Exact moments are sums over all states, their files are complete, and draws are scored as they deserve."""
 
 import dataclasses
-import re
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
 
 import sl_discs
+from exact_moments import ExactMoments, check_draws, exact_moments
 from sl_discs.errors import InputError
 from sl_discs.files import write_document
-from sl_discs.testing import ExactMoments, all_states, check_draws, exact_moments
+from sl_discs.testing import all_states
 
 
 def grid(rows, columns, seed=0):
@@ -134,11 +133,3 @@ def test_files_that_contradict_themselves_are_refused(exact, changes, message, t
 def test_bad_arguments_are_named(exact, call, message):
     with pytest.raises(InputError, match=message):
         call(exact)
-
-
-def test_the_example_of_the_guide(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    text = (Path(__file__).parents[2] / "docs" / "sampling.md").read_text()
-    exec(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[1], {})
-    assert "DrawsCheck(4,000 draws, worth 4,000, agree with 'grid'" in capsys.readouterr().out
-    assert (tmp_path / "grid.npz").stat().st_size < 8_192

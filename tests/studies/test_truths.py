@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import special
 
+import truths
 from sl_discs.errors import InputError
-from sl_discs.testing import truths
 from sl_discs.testing.cases import all_states
 from truths import boltzmann_machine, communities, hopfield, planted_strip, two_sides
 

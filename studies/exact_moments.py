@@ -1,6 +1,6 @@
 """Targets with exact moments, also as files, and the score of anybody's draws from them.
 
-    from sl_discs.testing import check_draws, exact_moments
+    from exact_moments import check_draws, exact_moments  # with studies/ on Python's path
     exact = exact_moments(sl_discs.ising(h, J), temperature=1.5)
     exact.save("target.npz")
     print(check_draws("target.npz", states))  # [S, N], of any sampler
