@@ -214,6 +214,17 @@ def test_a_command_does_not_hide_the_function_of_its_name():
     assert not root & set(sl_discs.__all__)
 
 
+def test_a_config_that_is_not_there_is_one_plain_line(refusal):
+    """As outside of the clone, where there is no folder configs/."""
+    configs = {"config": "experiment/mis/er_density", "model_config": "model/mis_config"}
+    for name, path in configs.items():
+        others = [f"--{other}=configs/{configs[other]}.py" for other in configs if other != name]
+        said = refusal("run", f"--{name}=elsewhere/{path}.py", *others, "--samplers=gwg")
+        assert (
+            f"--{name}: there is no file elsewhere/{path}.py in {ROOT}; the folder configs/ is in the clone" in said
+        )
+
+
 @pytest.mark.parametrize("name", ["run", "sweep", "tune", "reproduce", "solve", "sample"])
 def test_every_command_imports_code_of_the_user(name, capsys):
     assert main(["sl-discs", *name.split(), "--import=none.py"]) == 2

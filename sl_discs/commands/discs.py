@@ -84,6 +84,11 @@ def _summarize(folder: Path, start: float, sampler: str) -> int:
     say(f"took {time.time() - start:.1f} s")
     for path in results:
         say(f"saved {path}{_headline(path, sampler)}")
+    if is_localized(sampler):
+        say(
+            f"{sampler} draws the random numbers of {sampler.removeprefix(PREFIX)}: equal results of both say that "
+            "the tilt changed no decision"
+        )
     return 0
 
 

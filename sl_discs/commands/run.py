@@ -162,7 +162,13 @@ def _fields(flag) -> dict | None:
     except InputError:
         raise
     except Exception as error:  # of the file, which is a program
-        raise InputError(f"--{flag.name}: {error_of_file(error)}") from error
+        missing = re.search(r"Attempted \[Relative path\]:\s+(\S+)\s+\[Errno 2\]", str(error))
+        if missing is None:
+            raise InputError(f"--{flag.name}: {error_of_file(error)}") from error
+        raise InputError(
+            f"--{flag.name}: there is no file {missing[1]} in {Path.cwd()}; the folder configs/ is in the clone of "
+            "sl_discs, so run the command there, or give the whole path"
+        ) from None
 
 
 def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:

@@ -3,8 +3,8 @@
     from sl_discs import discs_plugin
     discs_plugin.register(compat=True)
 
-After that, a config, a sweep or a launch script of DISCS can use `sl_gwg`, `sl_path_auxiliary` and so on for all of
-DISCS's samplers, and samplers and models of sl_discs as `sldiscs_gwg`, `sldiscs_mis`, ... (`modules.py` lists the
+After that, in the same process, a config or a sweep of DISCS can use `sl_gwg`, `sl_path_auxiliary` and so on for all
+of DISCS's samplers, and samplers and models of sl_discs as `sldiscs_gwg`, `sldiscs_mis`, ... (`modules.py` lists the
 names). DISCS's own files are not modified.
 """
 

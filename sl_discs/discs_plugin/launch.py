@@ -12,7 +12,9 @@ from pathlib import Path
 from absl import flags
 
 from sl_discs.discs_plugin import config_file, register
+from sl_discs.discs_plugin.modules import OWN, sampler_names
 from sl_discs.errors import InputError
+from sl_discs.samplers.registry import PREFIX
 
 _CONFIG_FLAGS = ("config", "model_config", "sampler_config")
 
@@ -93,9 +95,15 @@ def _resolve(flag: str, value: str) -> str:
     module = _plugin_module(path)
     if module is not None and not argument:
         return f"{config_file.__file__}:{module}"
+    name = re.search(rf"({PREFIX})?(\w+)_config\.py$", path)
+    own = f"{name[1] or ''}{OWN}{name[2]}" if name else ""
     raise InputError(
         f"--{flag}: there is no file {path}, here or in {checkout()}, and no config of sl_discs by that name; "
-        "configs of sl_discs are named as discs/samplers/configs/sl_gwg_config.py"
+        + (
+            f"in DISCS, {name[1] or ''}{name[2]} of sl_discs has the config discs/samplers/configs/{own}_config.py"
+            if name and own in sampler_names()
+            else "configs of sl_discs are named as discs/samplers/configs/sl_gwg_config.py"
+        )
     )
 
 

@@ -153,8 +153,8 @@ def check_case(
     warm_up: int = 1,
     seed: int = 0,
     false_alarm: float = FALSE_ALARM,
-) -> None:
-    """The kernel's types, invariance, reversibility, the mask, and that the chain moves, on one target.
+) -> float:
+    """Checks the kernel's types, invariance, reversibility, the mask, and that the chain moves, on one target.
 
     Args:
       sampler: with DISCS's calling convention.
@@ -169,6 +169,9 @@ def check_case(
         that adapts, whose adaptation must have ended by then.
       seed: of all random numbers.
       false_alarm: probability with which a correct sampler fails any one of the tests.
+
+    Returns:
+      the p-value of invariance.
 
     Raises:
       ConformanceError: the sampler is incorrect.
@@ -195,6 +198,7 @@ def check_case(
     if reversible if reversible is not None else getattr(sampler, "reversible", True):
         for number in {1, steps}:
             _check_detailed_balance(case, law, visited[0], visited[number], number, false_alarm)
+    return p_value
 
 
 def _check_detailed_balance(case: Case, law: Law, before, after, number: int, false_alarm: float) -> None:
@@ -233,19 +237,44 @@ def check_convergence(
     return distance
 
 
-def check_sampler(sampler, cases: list[Case] | None = None, **options) -> None:
-    """`check_case` on every standard target and `check_convergence` on the first.
+@dataclasses.dataclass(frozen=True)
+class Conformance:
+    """What `check_sampler` found, for a correct sampler; `print` shows it as a few lines.
+
+    Attributes:
+      sampler: the name of its class.
+      p_values: of invariance, by target.
+      distance: total variation from the first target after many steps from one state.
+    """
+
+    sampler: str
+    p_values: dict[str, float]
+    distance: float
+
+    def __str__(self) -> str:
+        width = max(map(len, self.p_values))
+        lines = [f"  {name:<{width}}  p = {p_value:.2g}" for name, p_value in self.p_values.items()]
+        return "\n".join([
+            f"{self.sampler} leaves {len(lines)} targets invariant, keeps to the mask, and moves:", *lines,
+            f"from one state, its total variation from {next(iter(self.p_values))} falls to {self.distance:.3f}",
+        ])  # fmt: skip
+
+
+def check_sampler(sampler, cases: list[Case] | None = None, **options) -> Conformance:
+    """Calls `check_case` on every standard target and `check_convergence` on the first, which takes about a minute.
 
     Args:
       sampler: as for `check_case`.
       cases: targets; the standard ones by default.
       **options: of `check_case`.
 
+    Returns:
+      a report.
+
     Raises:
       ConformanceError: the first violated property.
     """
     cases = standard_cases() if cases is None else cases
-    for case in cases:
-        check_case(sampler, case, **options)
+    p_values = {case.name: check_case(sampler, case, **options) for case in cases}
     shared = {name: options[name] for name in ("chains", "warm_up", "seed") if name in options}
-    check_convergence(sampler, cases[0], **shared)
+    return Conformance(type(sampler).__name__, p_values, check_convergence(sampler, cases[0], **shared))

@@ -29,12 +29,17 @@ def test_a_run_from_anywhere(tmp_path):
     path = tmp_path / "discs/results/pairs/results.pkl"
     assert f"saved {path.relative_to(tmp_path)}: best ratio" in done.stdout and "took" in done.stdout
     assert pickle.loads(path.read_bytes())["best_ratio"].shape == (1,)
+    assert "equal results of both say that the tilt changed no decision" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ((*PAIRS, "--sampler_config=discs/samplers/configs/sl_gw_config.py"), "there is no file discs/samplers"),
+        (
+            (*PAIRS, "--sampler_config=discs/samplers/configs/sl_exchange_config.py"),
+            "sl_exchange of sl_discs has the config discs/samplers/configs/sl_sldiscs_exchange_config.py",
+        ),
         ((*PAIRS, LOCALIZED, "--sampler_config.sigma=-1.0"), "sampler_config.sigma is -1.0"),
         ((*PAIRS, LOCALIZED), "exceed chain_length = 40; lower K or n_min"),
         ((*PAIRS, LOCALIZED, "--sampler_config.K=8", "--fixes=maks"), "unknown fix 'maks'"),

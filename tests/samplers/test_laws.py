@@ -59,6 +59,14 @@ def test_whole_conformance_suite(name):
     check_sampler(sampler, batches=2**15, **options)
 
 
+def test_a_correct_sampler_has_a_report():
+    report = check_sampler(Gibbs(), standard_cases()[:2], batches=2**10)
+    names = [case.name for case in standard_cases()[:2]]
+    assert list(report.p_values) == names and min(report.p_values.values()) > 1e-6 and report.distance < 0.03
+    lines = str(report).splitlines()
+    assert lines[0] == "Gibbs leaves 2 targets invariant, keeps to the mask, and moves:" and len(lines) == 4
+
+
 def test_every_registered_sampler_is_here():
     bases = {name for name in known_samplers() if not name.startswith("sl_")}
     assert {name.split(",")[0] for name in SAMPLERS} >= bases - {"step_only"}
