@@ -97,6 +97,10 @@ def check_file(path: str | os.PathLike) -> Path:
     return wanted
 
 
+# What stands in the place of a large file where Git LFS has not fetched it.
+_LFS = b"version https://git-lfs"
+
+
 def open_regular(path: str | os.PathLike) -> BinaryIO:
     """Opens a file for reading; InputError where it cannot. Of a pipe or a device, the end may never come."""
     try:
@@ -105,7 +109,11 @@ def open_regular(path: str | os.PathLike) -> BinaryIO:
             raise InputError(f"{path}: a folder; give a file")
         if path.exists() and not path.is_file():
             raise InputError(f"{path}: not a regular file; save it as one first")
-        return path.open("rb")
+        file = path.open("rb")
+        if file.peek(len(_LFS)).startswith(_LFS):
+            file.close()
+            raise InputError(f"{path}: a Git LFS pointer, not the file itself; fetch that with: git lfs pull")
+        return file
     except InputError:
         raise
     except FileNotFoundError:

@@ -3,7 +3,9 @@
 Most are pickles, which can run any code whose name their reader resolves. Here only the names of a short list
 resolve: networkx graphs of versions 1 to 3 and their cached views, NumPy arrays, scalars and types, and plain
 containers. Each resolves to a stand-in that accepts only data and cannot be altered; any other name is refused
-without importing it. A pickle of at most 1 GiB is read; what it holds can still take much memory and time.
+without importing it. NumPy's own types would not do: in NumPy 2.4 an array of objects reads beyond the end of a list
+that is too short, and a pickle can change the flags of a type. A pickle of at most 1 GiB is read; what it holds can
+still take much memory and time.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import networkx as nx
 import numpy as np
 
 from sl_discs.errors import InputError, errors_of
-from sl_discs.files import write_atomically
+from sl_discs.files import open_regular, write_atomically
 from sl_discs.instances.graph import Graph, PickledGraph, graph_from_networkx
 from sl_discs.instances.graph_files import conflict_graph, read_cnf
 
@@ -374,14 +376,13 @@ def iter_pickles(path: str | os.PathLike) -> Iterator[Any]:
     Raises:
       InputError: the file is missing, empty, cut short or damaged, or names something that is not allowed.
     """
-    try:
-        with Path(path).open("rb") as file:
-            if not file.peek(1):
-                raise InputError(f"{path}: an empty file, not a pickle; copy it again")
-            while file.peek(1):
-                yield load_next(path, file)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); give the path of a pickle") from error
+    with open_regular(path) as file:
+        size = file.seek(0, os.SEEK_END)
+        if not size:
+            raise InputError(f"{path}: an empty file, not a pickle; copy it again")
+        file.seek(0)
+        while file.tell() < size:
+            yield load_next(path, file)
 
 
 def load_pickle(path: str | os.PathLike) -> Any:

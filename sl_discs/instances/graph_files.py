@@ -241,7 +241,12 @@ def read_edge_list(source: Source) -> Labelled:
         lines.one(_EDGE_LINE)
         number, first = lines.peek(_EDGE_LINE)
     names: dict[bytes, int] = {}
-    numbered = not source.named or all(word.isdigit() for word in first[:2])
+    numbered = all(word.isdigit() for word in first[:2])
+    if not (numbered or source.named):
+        raise InputError(
+            f"{source.path}:{number}: {show(b' '.join(first))} is not an edge between nodes that are whole numbers; "
+            "if they have other names, say --format=edge_list"
+        )
     blocks = lines.blocks() if numbered else _numbered(lines.blocks(), names)
     rows = read_rows(source.path, blocks, ("ii", "iif"), _EDGE_LINE)
     labels: Sequence[int | str]

@@ -47,6 +47,7 @@ _LONG = re.compile(rb"(?<![\d.eE])\d{16,300}(?![\d.eE])")
 
 
 def _check_exact(source: Source, text: bytes) -> None:
+    """Checks the words of a text."""
     for word in _LONG.findall(text):
         if int(word) != int(float(word)):
             raise InputError(
@@ -130,6 +131,8 @@ def read_gml(source: Source) -> Labelled:
     # By `id`, since networkx would refuse a file in which some nodes have no label.
     graph = _parsed(source, "GML", lambda text: nx.parse_gml(text, label="id"))
     labels = [data["label"] for _, data in graph.nodes(data=True) if "label" in data]
+    # networkx makes lists and tuples of the texts "[]" and "()".
+    labels = [label if isinstance(label, str | int | float) else str(label) for label in labels]
     return _labelled(source, graph, labels if len(labels) == len(graph) else list(graph))
 
 
@@ -224,6 +227,7 @@ def read_coo(source: Source) -> Labelled:
                     f"{source.path}:{number}: {show(line.strip())} is not a coefficient 'i j v', where v has no "
                     "exponent; correct the line"
                 )
+            _check_exact(source, line.split()[2])
     text = _text(source)
     default: Any = "SPIN" if FORM_PROBLEMS.get(source.problem or "", False) else "BINARY"
     model: Any
@@ -231,7 +235,6 @@ def read_coo(source: Source) -> Labelled:
         model = coo.loads(text.decode("utf-8", "replace"), vartype=None if VARTYPE.search(text) else default)
     except _PARSING as error:
         raise _refusal(source, "a list of coefficients", error) from None
-    _check_exact(source, text)
     labels = sorted(model.variables)
     if not labels:
         raise InputError(f"{source.path}: no coefficients; write lines 'i j v'")

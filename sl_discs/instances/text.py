@@ -75,8 +75,6 @@ class Source:
         if not (self.is_zip or self.head.strip()):
             raise InputError(f"{path}: the file holds nothing but blanks; was it cut short while it was copied?")
         start = self.head[:256].lstrip().lower()
-        if start.startswith(b"version https://git-lfs"):
-            raise InputError(f"{path}: a Git LFS pointer, not the file itself; fetch that with: git lfs pull")
         if start.startswith((b"<!doctype html", b"<html")):
             raise InputError(f"{path}: a web page, perhaps of an error; download the file again")
 

@@ -273,7 +273,7 @@ class _Run:
             offset = np.average(lacking.mean(axis=1), weights=shares) / self.temperature
             log_z = Estimate(float(log_z[0] + offset), float(log_z[1]))
         sign, averages = 1.0 if problem.maximise else -1.0, drawn.averages
-        if averages is not None:
+        if averages is not None and drawn.recorded is not None:
             since = averages.value - drawn.recorded
             if np.abs(since).max() <= _ROUNDED * max(terms.reach(), np.abs(drawn.recorded).max()):
                 since = np.zeros_like(since)  # nothing has happened but rounding, whose spread is no error

@@ -18,7 +18,8 @@ from sl_discs import errors
 from sl_discs.commands import convert
 from sl_discs.errors import InputError
 from sl_discs.instances import text
-from sl_discs.instances.archive import write_archive
+from sl_discs.instances.archive import read_archive, write_archive
+from sl_discs.instances.discs_files import load_pickle
 from sl_discs.instances.formats import read_instances
 from sl_discs.instances.graph import Graph
 
@@ -178,7 +179,7 @@ GRAPHS = {
         "edge_list",
     ),
     "list: heading": ("# pairs\nbegin end\n1 2\n2 3\n", ":2: 'begin end' above numbers reads as", "edge_list"),
-    "list: two headings": ("u v\nu v\n1 2\n", ":2: 'u' is not a whole number"),
+    "list: two headings": ("u v\nu v\n1 2\n", ":2: 'u v' is not an edge between nodes that are whole numbers"),
     "list: 10^30": ("0 1\n1 " + "9" * 30 + "\n", ":2: '9{30}' is not a whole number"),
     # MatrixMarket, by SciPy
     "mm: banner": ("%%MatrixMarket matrix\n1 1 0\n", ": not a readable MatrixMarket file"),
@@ -397,6 +398,21 @@ def test_what_is_no_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr(type(path), "open", refuse)
     assert_refused(path, r": cannot be read \(Permission denied\)")
+
+
+def test_a_pointer_of_git_lfs_is_no_file_of_any_kind(tmp_path):
+    for name in "g.edges", "g.clq", "g.npz", "g.mtx":
+        (tmp_path / name).write_text(LFS)
+        assert_refused(tmp_path / name, ": a Git LFS pointer, not the file itself; fetch that with: git lfs pull")
+    for read in load_pickle, read_archive:
+        with pytest.raises(InputError, match=r"g\.npz: a Git LFS pointer"):
+            read(tmp_path / "g.npz")
+
+
+def test_an_edge_list_by_its_suffix_says_how_to_have_names(tmp_path):
+    (tmp_path / "g.edges").write_text("alice bob\nbob eve\n")
+    assert_refused(tmp_path / "g.edges", ":1: 'alice bob' is not an edge between .* say --format=edge_list")
+    assert read_instances(tmp_path / "g.edges", format="edge_list")[0].labels == ("alice", "bob", "eve")
 
 
 def test_unknown_names(tmp_path):
