@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -24,7 +25,7 @@ from sl_discs.instances.form import exact_sum
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
 from sl_discs.problems.graph_kind import graph_kind
-from sl_discs.reductions.presolve import Presolved, part_of, unreduced
+from sl_discs.reductions.presolve import Presolved, ends_at, part_of, unreduced
 
 # Cliques in small graphs, with sets of nodes as the bits of Python's integers.
 
@@ -70,6 +71,7 @@ def in_larger(
 
     `near` loses the edges that are in none. Weights do not rise from node to node. Work is for about `seconds`.
     """
+    end = ends_at(seconds)
     left, removed, looks = (1 << len(near)) - 1, collections.Counter[str](), 0
     heaviest = weights[0]
     for _ in range(_MOST_PASSES):
@@ -77,7 +79,7 @@ def in_larger(
         for node in members(left):
             near[node] &= left
             looks += near[node].bit_count()
-            if looks * _LOOK_S > seconds:
+            if looks * _LOOK_S > seconds or time.perf_counter() >= end:
                 return left, removed, False
             for other in members(near[node]):
                 if (near[node] & near[other]).bit_count() * heaviest + weights[node] + weights[other] <= size:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import pkgutil
+import time
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
@@ -19,6 +20,8 @@ from sl_discs.problems.kind import KINDS
 
 # How far the rounding of reductions moves values at most, in units of the sum of all absolute terms.
 ROUNDED = 2.0**-40
+# Times as long as on an idle machine that rules may take.
+_SLOWEST = 2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -105,10 +108,16 @@ def part_of(problem: Problem, kept: Int[np.ndarray, "n"], source: Any) -> Proble
     return dataclasses.replace(problem, labels=tuple(problem.labels[k] for k in kept), source=source)
 
 
+def ends_at(seconds: float) -> float:
+    """Returns when rules written in Python end at the latest, by `time.perf_counter`, that have nominal seconds."""
+    return time.perf_counter() + _SLOWEST * seconds
+
+
 def presolve(problem: Problem, seconds: float = math.inf) -> Presolved:
     """Removes variables by the exact rules of the problem's kind, with work that is bounded to a second or two.
 
-    With fewer `seconds`, about so much work is done: it is counted, so that results do not depend on the machine.
+    With fewer `seconds`, about so much work is done. It is counted, so that results only depend on the machine where
+    slow rules take twice as long, and are ended.
 
     `mis` and `vertex_cover`: nodes whose neighbours are a clique, or all but one of them, and unconfined ones
     (`independent_set`); solved where the nodes are covered by cliques that can all be met, and a search finds out

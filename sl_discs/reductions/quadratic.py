@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import math
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.models.terms import merged_pairs
 from sl_discs.problems import Problem
-from sl_discs.reductions.presolve import Presolved, none_found, part_of, unreduced
+from sl_discs.reductions.presolve import Presolved, ends_at, none_found, part_of, unreduced
 
 # Forms and cuts as functions of spins to be maximised, which is how they are reduced.
 
@@ -121,10 +122,11 @@ def reduce_terms(terms: SpinTerms, seconds: float = math.inf) -> Reduced:
     candidates = _candidates(terms)
     if not len(candidates):
         return not_reduced(terms)
+    end = ends_at(seconds)
     seconds -= len(terms.pairs) * _PAIR_S
     if len(terms.pairs) > _MOST_IN_RULES or seconds <= 0:
         return not_reduced(terms, complete=False)
-    return _SpinGraph(terms).reduced(candidates, min(_MOST_LOOKS, seconds / _LOOK_S))
+    return _SpinGraph(terms).reduced(candidates, min(_MOST_LOOKS, seconds / _LOOK_S), end)
 
 
 def _candidates(terms: SpinTerms) -> Int[np.ndarray, "C"]:
@@ -155,10 +157,10 @@ class _SpinGraph:
         self._decided: list[tuple[int, list[int], list[float]]] = []
         self._removed: collections.Counter[str] = collections.Counter()
 
-    def reduced(self, candidates: Int[np.ndarray, "C"], most_looks: float) -> Reduced:
+    def reduced(self, candidates: Int[np.ndarray, "C"], most_looks: float, end: float) -> Reduced:
         near, looks = self._near, 0
         queue = dict.fromkeys(candidates.tolist())  # in order, and each once
-        while queue and looks < most_looks:
+        while queue and looks < most_looks and time.perf_counter() < end:
             spin = next(iter(queue))
             del queue[spin]
             looks += len(near[spin])

@@ -2,6 +2,7 @@
 
 import collections
 import itertools
+import time
 
 import networkx as nx
 import numpy as np
@@ -282,14 +283,30 @@ def test_a_search_in_vain(monkeypatch):
     assert presolve(sl_discs.mis(nx.icosahedral_graph())).problem is not None
 
 
-def test_reductions_of_little_time_are_exact_and_do_less():
-    """So many nominal seconds are the same work on every machine."""
+def test_reductions_of_little_time_are_exact_and_do_less(monkeypatch):
+    """So many nominal seconds are the same work on every machine that is not too slow."""
     problem = sl_discs.maxcut(nx.random_regular_graph(3, 60, seed=4))
-    parts = [presolve(problem, seconds) for seconds in (1e-6, 6e-4, 1.0)]
+    dense = sl_discs.maxclique(nx.gnp_random_graph(120, 0.9, seed=1))
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "perf_counter", lambda: 0.0)
+        parts = [presolve(problem, seconds) for seconds in (1e-6, 6e-4, 1.0)]
+        assert [presolve(dense, seconds).complete for seconds in (1e-6, 0.0101, 1.0)] == [False, False, True]
     sizes = [len(part.kept) for part in parts]
     assert sizes[0] == 60 > sizes[1] > sizes[2] and [part.complete for part in parts] == [False, False, True]
     values = [sl_discs.solve(part.problem, "metropolis", steps=60_000, chains=8) for part in parts]
     lifted = [part.lift(found.states) for part, found in zip(parts, values, strict=True)]
     assert len({problem.evaluate(states).values.max() for states in lifted}) == 1
-    dense = sl_discs.maxclique(nx.gnp_random_graph(120, 0.9, seed=1))
-    assert [presolve(dense, seconds).complete for seconds in (1e-6, 0.0101, 1.0)] == [False, False, True]
+
+
+def test_reductions_end_in_time_on_a_slow_machine(monkeypatch):
+    """Each look takes a second there; without a limit, the clock does not count."""
+    for kind, graph in (
+        ("maxcut", nx.random_regular_graph(3, 60, seed=4)),
+        ("maxclique", nx.gnp_random_graph(60, 0.7, seed=1)),
+    ):
+        problem = getattr(sl_discs, kind)(graph)
+        clock = itertools.count()
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "perf_counter", lambda clock=clock: float(next(clock)))
+            limited, whole = presolve(problem, 4.0), presolve(problem)
+        assert next(clock) < 200 and not limited.complete and whole.complete
