@@ -43,7 +43,6 @@ from sl_discs.experiment.checkpoint import (
 from sl_discs.experiment.ess import ess_settings, format_ess, lattice_from, run_ess, write_ess
 from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.memory import fit_to_memory
-from sl_discs.experiment.monitor import check_tensorboardx
 from sl_discs.experiment.parts import Part, join_records, keep_records, remove_unfinished
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import ExperimentRecord, check_finished, device_in_words, kind_of_run, versions
@@ -114,12 +113,6 @@ define.string(
     None,
     "How instances and chains are divided among devices, such as instances:4,chains:2, or auto; short for "
     "--config.experiment.mesh.",
-)
-define.boolean(
-    "events",
-    None,
-    "Write TensorBoard files to events/, next to the results (needs tensorboardX); short for "
-    "--config.experiment.events.",
 )
 define.string(
     "part",
@@ -261,7 +254,7 @@ def _run(_) -> int:
     if not isinstance(fields, dict):
         raise InputError(f"--config: its field experiment is {fields!r}; expected a ConfigDict of fields")
     settings = settings_from(schedule | fields)
-    short: dict[str, Any] = {"engine": FLAGS.engine, "mesh": FLAGS.mesh, "events": FLAGS.events}
+    short: dict[str, Any] = {"engine": FLAGS.engine, "mesh": FLAGS.mesh}
     settings = dataclasses.replace(settings, **{name: value for name, value in short.items() if value is not None})
     try:
         run_model(settings, model, part)
@@ -294,8 +287,6 @@ def _sample(settings: Settings, model: dict, part: Part) -> None:
 
 def _optimise(settings: Settings, model: dict, part: Part) -> None:
     """The best states of a problem on graphs; of several parts, the last one writes and prints."""
-    if settings.events:
-        check_tensorboardx()
     model = _graph_model(model)
     methods, sampler_configs = _methods(settings.batch_size)
     check_methods(methods, settings)
@@ -324,7 +315,6 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
         notice = stack.enter_context(notice_of_end())
         kind = kind_of_run(config, methods, settings, dataset)
         checkpoints = Checkpoints(own / "checkpoint", kind, settings.checkpoint_every_s, notice)
-        events = folder / "events" if settings.events else None
         # Of all parts, so that a part that does not belong to the others is refused before it runs.
         samplers = part.others(folder, kind)[part.index - 1]
         if samplers is None:
@@ -332,10 +322,7 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
             with progress_bar(total_chain_steps(dataset, settings), label=part.label) as progress:
                 for method in methods:
                     advance = functools.partial(progress, method.name)
-                    curves = events and events / method.name.replace("/", "-") / part.label.replace(" ", "-")
-                    samplers[method.name] = run_sampler(
-                        dataset, penalty, method, settings, advance, checkpoints, curves
-                    )
+                    samplers[method.name] = run_sampler(dataset, penalty, method, settings, advance, checkpoints)
         if part.count > 1:
             keep_records(own, kind, samplers)
             stack.enter_context(only_run_in(folder, patience_s=_JOIN_S))

@@ -153,8 +153,6 @@ def ess_settings(settings: Settings, methods: list[Method]) -> Settings:
             f"config.experiment.num_instances is {settings.num_instances}; one lattice is run, number "
             "config.experiment.first_instance"
         )
-    if settings.events:
-        raise InputError("--events: effective sample sizes have no curves; leave it out")
     return dataclasses.replace(settings, log_every_steps=1)
 
 

@@ -133,7 +133,7 @@ def device_in_words(num_parts: int = 1) -> str:
 # The identity of a run: everything that its results depend on, with which checkpoints and results must agree.
 
 # Fields of `Settings` that affect neither the results of a run nor its division into parts.
-FREE = ("save_root", "threads", "checkpoint_every_s", "events", "memory_gib")
+FREE = ("save_root", "threads", "checkpoint_every_s", "memory_gib")
 # Those of a run on graphs, which measures no effective sample sizes.
 FREE_ON_GRAPHS = (*FREE, "ess_ratio")
 # Fields that affect only the division.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -14,7 +13,6 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.batches import Pack, plan
 from sl_discs.experiment.chains import Chains, Outcome, Progress, anneal, devices_for, program_of
 from sl_discs.experiment.checkpoint import Checkpoints
-from sl_discs.experiment.monitor import Curves
 from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
@@ -29,7 +27,6 @@ def run_sampler(
     settings: Settings,
     progress: Progress,
     checkpoints: Checkpoints | None = None,
-    events: Path | None = None,
 ) -> SamplerRecord:
     """Runs one method on all instances of a dataset.
 
@@ -40,7 +37,6 @@ def run_sampler(
       settings: chains, steps, annealing, seed.
       progress: called with the number of chain-steps done.
       checkpoints: checkpoints of the command, if it can be interrupted; Interrupted is raised when it is.
-      events: folder for the events during the run; of several batches, each has its own folder there.
 
     Returns:
       the record, with every solution verified on the host.
@@ -67,11 +63,7 @@ def run_sampler(
             progress(steps * settings.batch_size * len(pack.members))
 
         part = f"{method.name}-{number}"
-        curves = None
-        if events is not None:
-            batch = f"batch-{number}-of-{len(packs)}" if len(packs) > 1 else ""
-            curves = Curves(events / batch, kind.sign, constants[pack.members], settings)
-        outcome = anneal(chains, method, settings, report, checkpoints=checkpoints, part=part, recorder=curves)
+        outcome = anneal(chains, method, settings, report, checkpoints=checkpoints, part=part)
         compile_s, run_s = compile_s + chains.compile_s, run_s + chains.run_s
         _verify(kind, dataset, pack, outcome, records)
         for place, position in enumerate(pack.members):

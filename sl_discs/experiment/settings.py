@@ -152,7 +152,6 @@ class Settings:
       mesh: how instances and chains are divided among them, such as `instances:4,chains:2`; auto: as evenly as each
         batch allows. Only affects speed and memory.
       checkpoint_every_s: seconds between checkpoints, from which an interrupted command continues.
-      events: whether to write TensorBoard files while the chains run.
       memory_gib: GiB that batches may take on each device; 0: four fifths of the memory of the device or, for CPUs,
         of the machine or its job. Batches that do not fit are divided, which does not change results.
       threads: of the CPU engine; 0: the number of cores that this process may use. Only affects speed.
@@ -185,7 +184,6 @@ class Settings:
     mesh: str = AUTO
     threads: int = 0
     checkpoint_every_s: float = 300.0
-    events: bool = False
     memory_gib: float = 0.0
     engine: str = "auto"
 

@@ -28,7 +28,6 @@ from sl_discs.command import Command, own_flags, say
 from sl_discs.engines.registry import choose_engine
 from sl_discs.experiment.batches import plan
 from sl_discs.experiment.chains import Chains, anneal, devices_for
-from sl_discs.experiment.monitor import contractions
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.files import check_writable, write_json, write_text
 from sl_discs.instances.dataset import Dataset, load_dataset
@@ -76,9 +75,15 @@ class _Watch:
     def __call__(self, every, trace, chains, seconds) -> None:
         best = np.asarray(chains.states.best.value).max(axis=1)
         self.reached[(best >= self._references) & np.isinf(self.reached)] = chains.done
-        found = contractions(chains, (slice(None), slice(None)))
-        if found:
-            self.decided.append(found["tilt_contraction"])
+        if chains.program.levels is not None:
+            self.decided.append(_decided(chains))
+
+
+def _decided(chains: Chains) -> float:
+    """Returns |tanh h|, the mean of a free spin in the field h of the observation, over sites, chains and graphs."""
+    state, levels, mask = chains.states.chain.state, chains.program.levels, np.asarray(chains.batch.mask)
+    sizes = np.abs(np.tanh(levels.tilt_scale[levels.at(chains.done)] * np.asarray(state.y)))
+    return float((sizes.mean(axis=1, dtype=np.float64) * mask).sum() / mask.sum())
 
 
 def play(graphs: Dataset, settings: Settings, fields: dict[str, Any], seeds: int) -> Played:

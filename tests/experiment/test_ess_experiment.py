@@ -76,7 +76,6 @@ def test_calls_of_any_size_find_the_same(monkeypatch):
         ({"t_schedule": (1.0, 0.5)}, "gwg", "t_schedule is"),
         ({"resample_every": 100}, "gwg", "resample_every is 100"),
         ({"num_instances": 2}, "gwg", "num_instances is 2; one lattice"),
-        ({"events": True}, "gwg", "--events"),
         ({"chain_length": 2}, "gwg", "chain_length is 2, of which"),
         ({}, "sl_gwg", "'sl_gwg' has no effective sample size"),
     ],

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import importlib.util
 import os
 import signal
 import subprocess
@@ -142,10 +141,8 @@ def test_a_whole_run_and_two_parts(tmp_path, command, monkeypatch):
     """The same arrays, bit for bit; the part that ends last joins them."""
     monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path / "c"))
 
-    events = ["--events"] if importlib.util.find_spec("tensorboardX") else []
-
     def run(folder, part):
-        code, out, err = command("run", *arguments_of(tmp_path / folder, part, *SHORT, *events))
+        code, out, err = command("run", *arguments_of(tmp_path / folder, part, *SHORT))
         assert code == 0, err
         return out
 
@@ -153,8 +150,6 @@ def test_a_whole_run_and_two_parts(tmp_path, command, monkeypatch):
     assert run("2", "2/2") == "part 2 of 2: done; missing: 1\n" and not (tmp_path / "2" / "results.json").exists()
     first = run("2", "1/2")
     assert "5 instances" in first and "2 parts" in first
-    for curves in ("1/events/metropolis/batch-0-of-5", "2/events/metropolis/part-2-of-2/batch-0-of-3"):
-        assert (tmp_path / curves).is_dir() is bool(events)
     assert digests(tmp_path / "1") == digests(tmp_path / "2") and not (tmp_path / "2" / "parts").exists()
 
 
