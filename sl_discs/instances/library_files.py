@@ -130,7 +130,7 @@ def read_gml(source: Source) -> Labelled:
 
     # By `id`, since networkx would refuse a file in which some nodes have no label.
     graph = _parsed(source, "GML", lambda text: nx.parse_gml(text, label="id"))
-    labels = [data["label"] for _, data in graph.nodes(data=True) if "label" in data]
+    labels: list[Hashable] = [data["label"] for _, data in graph.nodes(data=True) if "label" in data]
     # networkx makes lists and tuples of the texts "[]" and "()".
     labels = [label if isinstance(label, str | int | float) else str(label) for label in labels]
     return _labelled(source, graph, labels if len(labels) == len(graph) else list(graph))
