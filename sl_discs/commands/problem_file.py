@@ -112,7 +112,7 @@ def fields_of(given: list[str], flags_of_their_own: Collection[str]) -> dict[str
             raise InputError(f"--field={name}=...: use the flag --{name} instead")
         try:
             fields[name] = yaml.safe_load(value)
-        except (yaml.YAMLError, RecursionError):
+        except (yaml.YAMLError, RecursionError, ValueError):  # the last of numbers and dates such as 0x_
             raise InputError(f"--field={one}: {value!r} is not a number, word or list") from None
     return fields
 

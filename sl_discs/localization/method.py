@@ -8,7 +8,7 @@ from typing import Any
 
 from ml_collections import config_dict
 
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, real
 from sl_discs.localization.schedule import LOCALIZED, Localization
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import base_name, build_sampler, is_localized, sampler_fields
@@ -66,7 +66,7 @@ def _checked(field: str, value: Any, default: Any) -> Any:
     if default is None:
         return value
     if type(default) is float and type(value) is int:
-        value = float(value)
+        value = real(f"sampler_config.{field}", value)
     if isinstance(value, bool) != isinstance(default, bool) or not isinstance(value, type(default)) or value != value:
         raise InputError(
             f"sampler_config.{field} is {value!r}; expected {type(default).__name__}, such as {default!r}"

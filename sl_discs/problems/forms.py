@@ -72,7 +72,7 @@ def ising(h: Any, J: Any, *, offset: float = 0.0, maximise: bool = False, name: 
     labels, rows, columns, couplings = entries_by_label(name, "J", J, size, h)
     [places] = _positions(name, labels, zip(h), 1)
     linear = np.zeros(len(labels))
-    linear[places] = real_array(f"{name}: h", list(h.values()))
+    linear[places] = _numbers(f"{name}: h", h)
     _check_finite(name, "h", labels, places, places, linear[places])
     pairs = np.stack([rows, columns], axis=1, dtype=np.int32, casting="same_kind")
     form = QuadraticForm.from_arrays(name, linear, pairs, couplings, offset, spins=True, maximise=maximise)
@@ -128,7 +128,7 @@ def entries_by_label(
             if not (isinstance(key, tuple) and len(key) == 2):
                 raise InputError(f"{name}: {what} has the key {key!r}; expected a pair of labels (i, j)")
         labels = _labels_of(name, terms, more) if size is None else range(size)
-        values = real_array(f"{name}: {what}", list(terms.values()))
+        values = _numbers(f"{name}: {what}", terms)
         rows, columns = _positions(name, labels, terms)
     else:
         found, rows, columns, values = square(name, what, terms)
@@ -138,6 +138,14 @@ def entries_by_label(
         _positions(name, labels, ((label,) for label in more), 1)
     _check_finite(name, what, labels, rows, columns, values)
     return labels, rows, columns, values
+
+
+def _numbers(where: str, terms: Mapping) -> Float64[np.ndarray, "M"]:
+    """Returns the numbers of a dict; InputError if one is not a number."""
+    found = real_array(where, list(terms.values()))
+    if found.ndim != 1:
+        raise InputError(f"{where}: {next(iter(terms.values()))!r} where a real number is expected")
+    return found
 
 
 def _labels_of(name: str, pairs: Iterable[tuple], first: Iterable[Hashable] = ()):

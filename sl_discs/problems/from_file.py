@@ -6,7 +6,7 @@ import dataclasses
 import os
 import warnings
 
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, whole
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats import Instance, read_instances
 from sl_discs.instances.graph import Graph
@@ -44,7 +44,7 @@ def read(
     instances = read_instances(path, problem=problem, format=format)
     if number is None and len(instances) > 1:
         raise InputError(f"{path}: {len(instances)} graphs or models; choose one: number=0 to {len(instances) - 1}")
-    if number is not None and not 0 <= number < len(instances):
+    if number is not None and whole("number", number) >= len(instances):
         raise InputError(f"{path}: number is {number}; expected 0 to {len(instances) - 1}")
     instance = instances[number or 0]
     if weights is None and problem is not None and has_unused_weights(instance.content, problem):
@@ -77,9 +77,8 @@ def problem_of(instance: Instance, kind: str | None, penalty: float | None, weig
         if weights and content.node_weights is None:
             raise InputError(f"{instance.path}: the file has no weights of nodes; leave weights out")
         source = GRAPH_KINDS[kind].counted(content if weights else dataclasses.replace(content, node_weights=None))
-        return Problem(
-            kind, content.name, in_order(instance.labels), source, penalty or KINDS[kind].penalty or PENALTY
-        )
+        penalty = KINDS[kind].penalty or PENALTY if penalty is None else penalty
+        return Problem(kind, content.name, in_order(instance.labels), source, penalty)
     if weights:
         raise InputError("weights has no effect in a quadratic model, which has no nodes; leave it out")
     if penalty is not None:

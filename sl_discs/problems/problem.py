@@ -52,7 +52,8 @@ class Problem(Generic[Source]):
         distinct = self.labels if isinstance(self.labels, range) else set(self.labels)
         if not len(self.labels) == len(distinct) == self.num_variables:
             raise InputError(f"{self.name}: expected {self.num_variables} distinct labels, one per variable")
-        real(f"{self.name}: penalty", self.penalty, least=1)
+        penalty = real(f"{self.name}: penalty", self.penalty, least=1)
+        object.__setattr__(self, "penalty", penalty)  # as a float, which arrays of numbers take
 
     @property
     def _kind(self) -> Kind:
@@ -185,6 +186,8 @@ class Problem(Generic[Source]):
         Raises:
           InputError: an unknown label, another value, no variable is left, or two of the values conflict.
         """
+        if not isinstance(values, Mapping):
+            raise InputError(f"{self.name}: values are {values!r}; expected a dict of a value by label")
         known = set(self.labels)
         unknown = [label for label in values if label not in known]
         if unknown:

@@ -170,13 +170,13 @@ def _kernel(name: str, fields: Mapping[str, Any], num_chains: int) -> Sampler:
 
 def choose_sampler(sampler: str) -> str:
     """Returns the sampler itself, or the one that `auto` means."""
-    return "gibbs" if sampler == AUTO else sampler
+    return "gibbs" if isinstance(sampler, str) and sampler == AUTO else sampler
 
 
 def check_arguments(temperature, draws, method, seed, time_limit, sampler, groups, engine, store, fields) -> Options:
     """The arguments of `sample`, with `fields` of the sampler's config, as `Options`; InputError if one is wrong."""
     real("temperature", temperature, above=0)
-    if method not in (AUTO, *METHODS):
+    if not isinstance(method, str) or method not in (AUTO, *METHODS):
         raise InputError(f"method is {method!r}; known: {', '.join((AUTO, *METHODS))}", "method")
     draws = whole("draws", _USUAL_DRAWS if draws is None else draws, 1, bits=31)
     seed = whole("seed", seed, bits=64)
@@ -189,7 +189,7 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
     exact = {*method_fields(name), *_OWN_FIELDS.get(method, ())} - {"name"}
     arguments = [one for one in inspect.signature(sample).parameters if one != "sampler_fields"]
     keywords(sorted(fields), arguments, name, sorted(exact))
-    if engine not in ENGINES:
+    if not isinstance(engine, str) or engine not in ENGINES:
         raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}", "engine")
     count = _GROUPS.get(method, _USUAL_GROUPS) if groups is None else whole("groups", groups, 2, bits=20)
     if store is not None and (time_limit is not None or method not in ("chain", "tempering")):

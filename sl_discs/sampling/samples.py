@@ -160,8 +160,8 @@ class Samples:
         Raises:
           InputError: there are not so many.
         """
-        if not -len(self) <= number < len(self):
-            raise InputError(f"draw {number} of {len(self):,}; expected 0 to {len(self) - 1}")
+        if not isinstance(number, int | np.integer) or not -len(self) <= number < len(self):
+            raise InputError(f"draw {number!r} of {len(self):,}; expected a whole number from 0 to {len(self) - 1}")
         group, place = divmod(number % len(self), self.bits.shape[1])
         state = self._own(unpacked(np.asarray(self.bits[group, place]), len(self.labels)))
         return dict(zip(self.labels, state.tolist(), strict=True))
@@ -271,7 +271,7 @@ class Samples:
         known = {
             VALUE: self.group_values, MAGNETISATION: self.group_magnetisations, OVERLAP: self.group_overlaps
         }  # fmt: skip
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise InputError(f"unknown observable {name!r}; known: {', '.join(known)}, and marginal(label)")
         return known[name]
 
@@ -326,6 +326,7 @@ class Samples:
           InputError: pandas is not installed, or a label has the name of another column.
         """
         pandas = _imported("pandas")
+        check_label("the column of values", value)
         for name in (value, "weight"):
             if name in self.labels:
                 raise InputError(f"{name!r} is also a label; name the column of values with to_dataframe(value=...)")

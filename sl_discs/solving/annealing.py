@@ -36,12 +36,13 @@ def given_annealing(annealing: Any) -> dict[str, Any]:
     initial and final one. InputError for anything else, or a field out of range.
     """
     if annealing is not None and not isinstance(annealing, Mapping):
-        if not isinstance(annealing, Sequence | np.ndarray) or isinstance(annealing, str) or len(annealing) != 2:
+        given = annealing.tolist() if isinstance(annealing, np.ndarray) else annealing
+        if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != 2:
             raise InputError(
                 f"annealing is {annealing!r}; expected (initial, final) temperatures or a dict of "
                 + ", ".join(_ANNEALING)
             )
-        initial, final = (real("annealing: a temperature", one, above=0) for one in annealing)
+        initial, final = (real("annealing: a temperature", one, above=0) for one in given)
         if final > initial:
             raise InputError(f"annealing goes from {initial} to {final}; expected initial >= final > 0", "annealing")
         return {"init_temperature": initial, "final_temperature": final}

@@ -116,7 +116,7 @@ def read_answers(path: Path) -> Answers:
                 str(one["name"]),
                 _number(one["value"]),
                 list(map(label_of, one["labels"])),
-                list(map(int, one["values"])),
+                list(map(_whole, one["values"])),
             )
             for one in content["answers"]
         )
@@ -129,6 +129,13 @@ def read_answers(path: Path) -> Answers:
         raise InputError(f"{path}: cannot be read ({error.strerror}); give a file that solve --save wrote") from error
     except (ValueError, KeyError, TypeError, OverflowError):
         raise InputError(f"{path}: not a file of answers; sl-discs solve FILE --save=... writes one") from None
+
+
+def _whole(value: Any) -> int:
+    """A value of a state, which is not rounded to one."""
+    if type(value) is not int:
+        raise TypeError
+    return value
 
 
 def _number(value: Any) -> float:

@@ -212,9 +212,9 @@ def choose_sampler(sampler: str, engine: str, fields: Mapping[str, Any]) -> tupl
     `auto` is `metropolis` if the CPU engine can run it, else `path_auxiliary`. Metropolis then scans the sites in
     order, which takes half the time of a random scan and finds better answers in the same number of steps.
     """
-    if engine not in ENGINES:
+    if not isinstance(engine, str) or engine not in ENGINES:
         raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}", "engine")
-    if sampler == AUTO:
+    if isinstance(sampler, str) and sampler == AUTO:
         if choose_engine(engine, Metropolis())[0].name == "cpu":
             return "metropolis", {"scan": SEQUENTIAL, **fields}
         return "path_auxiliary", fields

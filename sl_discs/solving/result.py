@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8, Int64
 
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, check_label
 from sl_discs.experiment.figures import COLOURS, new_figure, save_figure
 from sl_discs.files import check_fields, read_document, write_atomically, write_document, write_json
 from sl_discs.problems.problem import label_of, plain_label
@@ -218,6 +218,7 @@ class Result:
         Raises:
           InputError: pandas is not installed, or a label has the name of the column of values.
         """
+        check_label("the column of values", value)
         if value in self.labels:
             raise InputError(f"{value!r} is also a label; name the column of values with to_dataframe(value=...)")
         try:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import sl_discs
 from sl_discs import InputError
-from sl_discs.problem_names import CATEGORICAL, FORM_PROBLEMS, GRAPH_PROBLEMS
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS
 from sl_discs.problems.graph_kind import GRAPH_KINDS
 from sl_discs.problems.kind import KINDS
 
@@ -201,6 +201,8 @@ BAD = {
     "a matrix of truths": (sl_discs.qubo, (np.eye(2, dtype=bool),), "Q: True"),
     "a ragged matrix": (sl_discs.ising, (None, [[0, 1], [1]]), "J: rows of different lengths"),
     "a QUBO of None": (sl_discs.qubo, (None,), "Q: None"),
+    "a list for a number": (sl_discs.qubo, ({(0, 1): [1]},), r"Q: \[1\] where a real number is expected"),
+    "a list for a field": (sl_discs.ising, ({0: [1]}, {}), r"h: \[1\] where a real number is expected"),
     "an enormous value": (sl_discs.qubo, ({(0, 0): 10**400},), "Q: 1000"),
 }
 OPTIONS = {
@@ -216,6 +218,12 @@ def test_bad_input_is_explained(case):
     constructor, arguments, message = BAD[case]
     with pytest.raises(InputError, match=message):
         constructor(*arguments)
+
+
+def test_a_penalty_may_be_any_number():
+    """Python's whole numbers beyond 64 bits would be objects in an array."""
+    problem = sl_discs.mis([[0, 1]], penalty=2**64)
+    assert type(problem.penalty) is float and sl_discs.solve(problem).best_value == 1
 
 
 @pytest.mark.parametrize("option", OPTIONS)
@@ -279,7 +287,7 @@ def test_every_public_name_is_found_and_documented():
 
 def test_every_problem_has_a_constructor_with_a_signature():
     assert tuple(GRAPH_KINDS) == GRAPH_PROBLEMS
-    assert {*GRAPH_PROBLEMS, *FORM_PROBLEMS, *CATEGORICAL} <= {*sl_discs.__all__} & {*KINDS}
+    assert {*GRAPH_PROBLEMS, *FORM_PROBLEMS} <= {*sl_discs.__all__} & {*KINDS}
     weighted, penalised = (list(inspect.signature(one).parameters) for one in (sl_discs.maxcut, sl_discs.mis))
     assert weighted == ["graph", "weights", "num_nodes", "name"] and "weights" in sl_discs.maxcut.__doc__
     for name in ("mis", "maxclique", "vertex_cover"):

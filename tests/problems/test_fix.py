@@ -132,6 +132,8 @@ def test_draws_given_some_values_are_those_of_the_conditional_distribution():
     ("values", "message"),
     [
         ({"z": 1}, "'z' is not a label"),
+        (3, "values are 3; expected a dict"),
+        (["a"], "expected a dict"),
         ({"a": 2}, "qubo: the value at 'a' is 2; expected 0 or 1"),
         ({"a": 1, "b": 0}, "all variables are fixed"),
     ],

@@ -543,6 +543,14 @@ def test_unknown_names_are_refused():
     samples = sl_discs.sample(next(problems())[1], 1.7, 8)
     with pytest.raises(InputError, match="unknown observable 'energy level'"):
         samples.mean("energy level")
+    for name in ({}, ["value"]):
+        with pytest.raises(InputError, match="unknown observable"):
+            samples.mean(name)
+        with pytest.raises(InputError, match="is not a label"):
+            samples.to_dataframe(name)
+    for number in (1.0, "1", None, len(samples)):
+        with pytest.raises(InputError, match=r"draw .* of .*; expected a whole number from 0 to"):
+            samples.draw(number)
     with pytest.raises(InputError, match="'s99' is not a label"):
         samples.marginal("s99")
     with pytest.raises(InputError, match=r"\['s99'\] is not a label; expected a number, a string or a tuple"):

@@ -120,6 +120,18 @@ def test_check_finds_wrong_answers(cycle, tmp_path, capsys):
     assert "differs from the file that was solved" in recount(capsys, other, saved)[1]
 
 
+@pytest.mark.parametrize("value", [0.9, 0.2, 1.0, "1", True, None, [1]])
+def test_check_rounds_no_value_to_a_state(cycle, tmp_path, capsys, value):
+    saved = tmp_path / "answer.json"
+    assert run(capsys, cycle, "--problem=mis", f"--save={saved}")[0] == 0
+    content = json.loads(saved.read_text())
+    values = content["answers"][0]["values"]
+    values[values.index(1)] = value
+    saved.write_text(json.dumps(content))
+    code, out, err = recount(capsys, cycle, saved)
+    assert code == 2 and "not a file of answers" in err and not out
+
+
 def test_json_of_lists_in_lists_is_refused(cycle, tmp_path, capsys):
     (tmp_path / "deep.json").write_text("[" * 10**5)
     code, out, err = recount(capsys, cycle, tmp_path / "deep.json")
@@ -275,6 +287,9 @@ def test_fields_target_and_annealing(cycle, capsys):
         (["--colour=red"], "colour"),
         (["more.rudy"], "2 files were given"),
         (["--problem=mis", "--field=K=" + "[" * 10**5], "is not a number, word or list"),
+        (["--problem=mis", "--sampler=sl_gwg", "--field=sigma=0x_"], "'0x_' is not a number, word or list"),
+        (["--problem=mis", "--sampler=sl_gwg", "--field=sigma=2001-13-45"], "is not a number, word or list"),
+        (["--problem=mis", "--sampler=sl_gwg", f"--field=sigma={10**400}"], "--field=sigma has over 300 digits"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(cycle, capsys, arguments, message):
