@@ -152,7 +152,7 @@ class Discs:
     def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
         if sampler in (*TUNED, "default"):
             raise NotPlayed("its steps are those of our samplers by their names")
-        loops = importlib.import_module("sl_discs.commands.discs_overhead")
+        loops = importlib.import_module("discs_overhead")
         experiment = loops.upstream_experiment(dataset, settings.batch_size, max(settings.chain_length, 1_100))
         self._loop = loops.StepLoop(sampler, experiment)
         self._per_step = len(dataset.graphs) * settings.batch_size

@@ -5,7 +5,7 @@
 On shared machines run times vary by much more than the few per cent of interest. Therefore short runs of the two
 alternate for --seconds, and the result is the median ratio of the pairs. These medians differ by one or two per cent
 between processes; the command prints their mean over --processes with its standard error (for one process, that of
-the median). Compilation does not count. `sl-discs discs overhead` measures the same in DISCS's loop.
+the median). Compilation does not count. `discs_overhead.py` measures the same in DISCS's loop.
 """
 
 from __future__ import annotations

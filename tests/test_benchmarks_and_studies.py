@@ -30,9 +30,10 @@ def run(capsys, monkeypatch):
     return run
 
 
-def test_there_are_six_benchmarks_and_ten_studies_and_their_readmes_name_them():
+def test_there_are_seven_benchmarks_and_ten_studies_and_their_readmes_name_them():
     assert list(SCRIPTS) == [
         "covers",
+        "discs_overhead",
         "localization",
         "networkx_functions",
         "rates",

@@ -155,7 +155,7 @@ def test_help_of_a_group_lists_its_commands(capsys):
     assert main(["sl-discs", "discs", "--help"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("usage: sl-discs discs COMMAND") and not err
-    assert "  overhead " in out and "solve" not in out and "tune" not in out
+    assert "  archive " in out and "solve" not in out and "tune" not in out
 
 
 def test_each_file_has_commands():

@@ -32,7 +32,6 @@ GROUPS = {
         "discs plot": ("discs.plot", "run a plotting script of DISCS with this package's samplers"),
         "discs data": ("discs_data.data", "write a dataset in DISCS's file formats"),
         "discs archive": ("discs_data.archive", "pack a dataset of DISCS's files into one archive"),
-        "discs overhead": ("discs_overhead.overhead", "what localization adds to a step in DISCS's loop"),
     },
 }
 COMMANDS = {name: place for commands in GROUPS.values() for name, (place, _) in commands.items()}

@@ -1,6 +1,6 @@
 """Measures what localization costs in DISCS's loop, as the time per step of sl_NAME divided by that of NAME.
 
-sl-discs discs overhead --samplers=gwg,path_auxiliary,dmala
+    python benchmarks/discs_overhead.py --samplers=gwg,path_auxiliary,dmala
 
 It uses DISCS's own model (MIS on generated er_density graphs), samplers and compiled step, called as in DISCS's
 experiments: jitted, mapped over graphs, one call per step. Repetitions of all samplers alternate. Times are taken
@@ -14,6 +14,7 @@ import dataclasses
 import functools
 import importlib
 import importlib.util
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -154,4 +155,8 @@ def _overhead(_) -> int:
     return 0
 
 
-overhead = Command("", __doc__, FLAGS, _overhead, prepare=launch.add_working_directory)
+main = Command("", __doc__, FLAGS, _overhead, prepare=launch.add_working_directory, program="python")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))
