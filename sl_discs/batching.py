@@ -45,6 +45,19 @@ def batch_max(length: Int[Array, ""]) -> Int[Array, ""]:
     return length
 
 
+def _decides_cheaply() -> bool:
+    """Whether the length of a loop and the choice of a branch may depend on the chains at little cost.
+
+    On a GPU the host waits for each of them, which takes longer than the work that they avoid.
+    """
+    return jax.default_backend() == "cpu"
+
+
+def turn_width(most: int, few: int) -> int:
+    """How many of up to `most` entries a turn of a loop over some of them treats: `few` on CPUs, all on GPUs."""
+    return min(few, most) if _decides_cheaply() else most
+
+
 def _of_all_chains(value: Float[Array, ""]) -> Float[Array, "B"]:
     """`value` of every chain of the instance, on whatever device it is, in the order of the chains."""
     values = lax.all_gather(value, CHAIN_AXIS)
@@ -75,8 +88,15 @@ def cond_for_batch(predicate: Bool[Array, ""], function, *operands):
     """`function(*operands)` where the predicate holds, else operands[0]; a branch under `jax.vmap` too.
 
     Mapped over different predicates, `lax.cond` becomes a select and always does the work. Here the work is done
-    only if some predicate of the batch holds, then for the whole batch. All operands must be passed, not closed over.
+    only if some predicate of the batch holds, then for the whole batch; on GPUs always. All operands must be passed,
+    not closed over.
     """
+
+    def one(predicate, *operands):
+        return jax.tree.map(lambda new, old: jnp.where(predicate, new, old), function(*operands), operands[0])
+
+    if not _decides_cheaply():
+        return one(predicate, *operands)
 
     @custom_vmap
     def branch(predicate, *operands):
@@ -86,10 +106,6 @@ def cond_for_batch(predicate: Bool[Array, ""], function, *operands):
     def _(axis_size, mapped, predicate, *operands):
         axes = jax.tree.map(lambda is_mapped: 0 if is_mapped else None, mapped)
         predicates = predicate if mapped[0] else jnp.broadcast_to(predicate, axis_size)
-
-        def one(predicate, *operands):
-            return jax.tree.map(lambda new, old: jnp.where(predicate, new, old), function(*operands), operands[0])
-
         # The result is mapped, so what it replaces has to be.
         first = jax.tree.map(
             lambda leaf, is_mapped: leaf if is_mapped else jnp.broadcast_to(leaf, (axis_size, *leaf.shape)),

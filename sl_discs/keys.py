@@ -6,7 +6,7 @@ run was divided into calls.
 The generator is Threefry-2x32 with 20 rounds (Salmon et al. 2011), the same block function as `jax.random`, written
 out so that XLA fuses it into the loops around it (on CPUs `jax.random` is a loop over rounds, which costs a sampler
 step more than the sampling). A key is two words; folding and drawing use different counters, so that a folded key
-never equals a drawn number. `normals` and `uniforms` of one key overlap: draw only once from a key.
+never equals a drawn number. Numbers of different laws from one key overlap: draw only once from a key.
 """
 
 from __future__ import annotations
@@ -127,6 +127,11 @@ def uniforms(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
     size = math.prod(shape)
     words = jnp.concatenate(draw_words(key, jnp.arange((size + 1) // 2, dtype=jnp.uint32)))
     return word_to_uniform(words[:size].reshape(shape))
+
+
+def exponentials(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
+    """Positive numbers of mean 1, exponentially distributed, from 1e-10 to 16.6; in the order of `uniforms`."""
+    return -jnp.log1p(-jnp.maximum(uniforms(key, shape), jnp.float32(2.0**-33)))
 
 
 def normals(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:

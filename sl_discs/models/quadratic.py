@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Float64, Int, Int8, Num
+from jaxtyping import Array, Bool, Float, Float64, Int, Num
 
 from sl_discs import keys
-from sl_discs.batching import AnyArray, batch_max
+from sl_discs.batching import AnyArray, batch_max, turn_width
 from sl_discs.models.base import Model
 from sl_discs.models.functions import DifferentiableModel
 from sl_discs.models.terms import Coefficients
@@ -48,8 +48,8 @@ class Dense(NamedTuple):
         row, neighbour = np.divmod(place, num_sites)
         return row // num_sites, row % num_sites, neighbour, rows.ravel()[place]
 
-    def matvec(self, x: Int8[Array, "N"]) -> Float[Array, "N"]:
-        """Kx in float32, exact where K is int8."""
+    def matvec(self, x: Num[Array, "N"]) -> Float[Array, "N"]:
+        """Kx in float32 for whole numbers x, exact where K is int8."""
         if self.rows.dtype == jnp.int8:
             # Sums of integers below 2^24 are exact in any order, so the library's product may be used.
             return jnp.dot(x.astype(jnp.float32), self.rows.astype(jnp.float32), precision="highest")
@@ -59,7 +59,7 @@ class Dense(NamedTuple):
         rows = jnp.asarray(self.rows)
 
         def add_row(site, field):
-            return field + jnp.where(x[site] > 0, rows[site], 0)
+            return field + x[site] * rows[site]
 
         return lax.fori_loop(0, x.shape[0], add_row, jnp.zeros(x.shape, jnp.float32))
 
@@ -86,9 +86,9 @@ class Sparse(NamedTuple):
         instance, site, place = np.nonzero((neighbours < num_sites) & (weights != 0))
         return instance, site, neighbours[instance, site, place], weights[instance, site, place]
 
-    def matvec(self, x: Int8[Array, "N"]) -> Float[Array, "N"]:
-        x = jnp.append(x, jnp.int8(0))
-        return jnp.sum(jnp.where(x[self.neighbours] > 0, self.weights, 0), axis=1, dtype=jnp.float32)
+    def matvec(self, x: Num[Array, "N"]) -> Float[Array, "N"]:
+        x = jnp.append(x.astype(jnp.float32), 0.0)
+        return jnp.sum(x[self.neighbours] * self.weights, axis=1)
 
     def add_row(self, field: Num[Array, "N"], site: Int[Array, ""], delta: Float[Array, ""]):
         site = jnp.minimum(site, self.neighbours.shape[0] - 1)
@@ -228,8 +228,11 @@ class QuadraticModel(Model):
 def add_rows(
     coupling: Coupling, coupled: Num[Array, "N"], flips: Bool[Array, "N"], delta: Float[Array, "N"]
 ) -> Num[Array, "N"]:
-    """K(x + delta) from Kx, adding the rows of the flipped sites one after the other."""
-    sites = jnp.arange(flips.shape[0])
+    """K(x + delta) from Kx: adds the rows of the flipped sites one after the other, or all by one product."""
+    num_sites = flips.shape[0]
+    if turn_width(num_sites, 1) == num_sites and coupling[-1].dtype == jnp.int8:
+        return coupled + coupling.matvec(delta).astype(coupled.dtype)
+    sites = jnp.arange(num_sites)
 
     def add_next(_, carry):
         left, coupled = carry

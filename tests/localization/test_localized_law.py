@@ -15,6 +15,7 @@ from localized import BASES, FINE, check_localized, check_localized_law, exact_l
 from scipy import stats
 from several_values import potts_case
 
+from sl_discs import batching
 from sl_discs.engines.base import exchange
 from sl_discs.engines.cpu.engine import Cpu
 from sl_discs.engines.registry import get_engine
@@ -171,3 +172,12 @@ def test_localization_without_one_of_its_parts_is_found(spoiled):
 
     with pytest.raises(ConformanceError, match="localized samples"):
         check_localized_law(Spoiled(), Gibbs())
+
+
+@pytest.mark.parametrize("on_cpu", [True, False])
+def test_the_end_of_a_level_moves_only_the_chains_that_reached_it(on_cpu, monkeypatch):
+    """A branch on CPUs, a select on GPUs."""
+    monkeypatch.setattr(batching, "_decides_cheaply", lambda: on_cpu)
+    step = jax.jit(jax.vmap(lambda ends, y: batching.cond_for_batch(ends, lambda y, by: y + by, y, 3.0)))
+    np.testing.assert_array_equal(step(jnp.array([True, False]), jnp.array([1.0, 2.0])), [4.0, 2.0])
+    np.testing.assert_array_equal(step(jnp.array([False, False]), jnp.array([1.0, 2.0])), [1.0, 2.0])

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sl_discs import batching
 from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
 from sl_discs.models.base import Target
@@ -105,9 +106,14 @@ def test_values_and_gains_are_exact(problem, sparse, seed):
 
 
 @pytest.mark.parametrize("length", [1, 5])
+@pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_flips_follow_the_field_exactly(sparse, length):
-    graph = random_graph(1, weighted=True)
+@pytest.mark.parametrize("on_cpu", [True, False])
+def test_flips_follow_the_field_exactly(on_cpu, sparse, weighted, length, monkeypatch):
+    """Row by row on CPUs; on GPUs by one product where couplings are whole numbers."""
+    if not on_cpu:
+        monkeypatch.setattr(batching, "_decides_cheaply", lambda: False)
+    graph = random_graph(1, weighted)
     model, params = build("maxcut", graph, sparse, padded=64)
     rng = np.random.default_rng(0)
     x = (rng.random(64) < 0.5) & (np.arange(64) < N)
