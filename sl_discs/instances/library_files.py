@@ -38,6 +38,7 @@ def _text(source: Source) -> bytes:
 
 
 def _refusal(source: Source, what: str, error: Exception) -> InputError:
+    """Says what a package said about a file that it could not read."""
     said = " ".join(str(error).split())[:200]
     return InputError(f"{source.path}: not {what} ({said}); correct the file")
 
@@ -47,7 +48,7 @@ _LONG = re.compile(rb"(?<![\d.eE])\d{16,300}(?![\d.eE])")
 
 
 def _check_exact(source: Source, text: bytes) -> None:
-    """Checks the words of a text."""
+    """Refuses a text with a whole number that double precision does not hold."""
     for word in _LONG.findall(text):
         if int(word) != int(float(word)):
             raise InputError(
@@ -73,10 +74,7 @@ def read_matrix_market(source: Source) -> Labelled:
     text = _text(source).rstrip() + b"\n"
     try:
         rows, columns, entries, layout, field, symmetry = scipy.io.mminfo(io.BytesIO(text))
-        if field not in ("real", "integer", "pattern", "unsigned-integer") or symmetry not in (
-            "general",
-            "symmetric",
-        ):
+        if field not in _FIELDS or symmetry not in ("general", "symmetric"):
             raise InputError(
                 f"{source.path}:1: a {field}, {symmetry} matrix, which defines neither a graph nor a model; give one "
                 "that is real, integer or pattern, and general or symmetric"

@@ -233,6 +233,19 @@ GRAPHS = {
     "gml: loop": ("graph [ node [ id 7 ] edge [ source 7 target 7 ] ]", ": an edge from node 7 to itself"),
     "gml: no nodes": ("graph [ ]", ": .*the graph is empty"),
     "gml: not UTF-8": (b'graph [ node [ id 1 label "\xff" ] ]', r": not a graph in GML \('utf-8' codec"),
+    # GraphML
+    "graphml: cut short": ("<graphml><graph>\n", r": not a graph in GraphML \(no element found: line 2"),
+    "graphml: directed": ('<graphml><graph edgedefault="directed"><node id="a"/></graph></graphml>', ": a directed"),
+    "graphml: no graph": ("<graphml></graphml>", r": not a graph in GraphML|: .*is empty"),
+    "graphml: entities": (
+        '<!DOCTYPE g [<!ENTITY a "'
+        + "x" * 99
+        + '">'
+        + "".join(f'<!ENTITY {n} "{f"&{m};" * 99}">' for m, n in zip("abcdef", "bcdefg", strict=True))
+        + ']><graphml><graph edgedefault="undirected"><node id="&g;"/></graph></graphml>',
+        ": not a graph in GraphML",
+    ),
+    "xml": ("<gexf></gexf>", ":1: '<gexf></gexf>' begins no format that is read"),
     # networkx's JSON
     "json: cut short": ('{"nodes": [', r": not a graph in node-link JSON \(Expecting value"),
     "json: other content": ('{"best_value": 3}', r": not a graph in node-link JSON \(no lists 'nodes' and 'edges'"),
