@@ -51,14 +51,15 @@ def _say_compiling() -> None:
 class Stopwatch:
     """Counts the time until `stop` as compilation of this thread; time in nested stopwatches is counted once.
 
-    Where programs are kept (`keep_programs`), a long compilation says so.
+    Where programs are kept (`keep_programs`), a long compilation says so; loading compiled code, which counts too,
+    does not.
     """
 
-    def __init__(self):
+    def __init__(self, *, loads: bool = False):
         self._wall = compile_seconds() - time.perf_counter()
         self._cpu = compile_cpu_seconds() - time.process_time()
         self._notice = None
-        if isinstance(compilation_cache._cache, _Programs):
+        if not loads and isinstance(compilation_cache._cache, _Programs):
             self._notice = threading.Timer(_LONG_S, _say_compiling)
             self._notice.daemon = True
             self._notice.start()

@@ -14,6 +14,7 @@ pytest.importorskip("numba", reason="the CPU engine needs numba")
 import numba
 
 import sl_discs
+from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.cpu import jit
 
 
@@ -37,6 +38,13 @@ def call():
 def test_code_is_found_again(folder):
     assert [call(), call()] == [False, True]
     assert len(list(folder.iterdir())) == 1
+
+
+def test_loading_counts_as_compilation():
+    """Time limits are without it: on a busy machine it takes a second in the first call of a process."""
+    call()
+    before = compile_seconds()
+    assert call() and compile_seconds() > before
 
 
 @pytest.mark.parametrize(
