@@ -50,7 +50,11 @@ MIS = GraphKind(
     improve=lambda graph: TwoImprovement(graph.num_nodes, graph.edges, graph.node_weights),
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.independent_set:reduce_sets",
-    provers=("sl_discs.proofs.covers:of_sets", "sl_discs.proofs.cliques:of_sets"),
+    provers=(
+        "sl_discs.proofs.covers:of_sets",
+        "sl_discs.proofs.cliques:of_sets",
+        "sl_discs.proofs.integer:of_sets",
+    ),
     searches=("sl_discs.solving.cover_search:of_sets",),
     discs_family=("er_density", "r-0.10"),
 ).register()
@@ -193,7 +197,11 @@ MAXCLIQUE = GraphKind(
     improve=_maxclique_improve,
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.clique:reduce_maxclique",
-    provers=("sl_discs.proofs.covers:of_cliques", "sl_discs.proofs.cliques:of_cliques"),
+    provers=(
+        "sl_discs.proofs.covers:of_cliques",
+        "sl_discs.proofs.cliques:of_cliques",
+        "sl_discs.proofs.integer:of_cliques",
+    ),
     searches=("sl_discs.solving.cover_search:of_cliques",),
     in_percent=True,
     discs_family=("rb", "_"),
@@ -249,7 +257,11 @@ VERTEX_COVER = GraphKind(
     improve=_vertex_cover_improve,
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.independent_set:reduce_sets",
-    provers=("sl_discs.proofs.covers:of_sets", "sl_discs.proofs.cliques:of_sets"),
+    provers=(
+        "sl_discs.proofs.covers:of_sets",
+        "sl_discs.proofs.cliques:of_sets",
+        "sl_discs.proofs.integer:of_sets",
+    ),
     searches=("sl_discs.solving.cover_search:of_covers",),
     maximise=False,
 ).register()

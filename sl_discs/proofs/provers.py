@@ -47,6 +47,9 @@ class Prover(abc.ABC):
     def advance(self, work: float, best: float) -> bool:
         """Works for about so many nominal seconds, knowing the best value so far; whether there is more to do."""
 
+    def close(self) -> None:  # noqa: B027  # most have nothing to end
+        """Ends what it has running; nothing follows."""
+
 
 # Makes a prover of what reductions left of a problem, or says in words why there is none; None: it is for problems of
 # another kind or size, which need not be said.
@@ -141,9 +144,18 @@ class Proofs:
             more = prover.advance(turn, self.best)
             if more and prover.expected is not None and prover.expected > _PESSIMISTIC * later:
                 self.refused.append(f"{prover.by} would take too long")
-            elif more:
+                more = False
+            if more:
                 self._waiting.append(prover)
+            else:
+                prover.close()
             self._take(prover)
+
+    def close(self) -> None:
+        """Ends the provers."""
+        for one in self._waiting:
+            if isinstance(one, Prover):
+                one.close()
 
     def _take(self, prover: Prover) -> None:
         self._compare(prover.states)

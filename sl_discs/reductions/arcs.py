@@ -1,4 +1,4 @@
-"""A graph that shrinks, for the compiled rules that reduce independent sets by size or by weight."""
+"""A graph that shrinks, for the compiled rules that reduce independent sets."""
 
 from __future__ import annotations
 
@@ -103,10 +103,10 @@ def remove_edge(graph, arc):
     graph.free[0] = first
 
 
-# A graph that is being reduced for its largest or heaviest independent sets, as the compiled rules see it.
+# A graph that is being reduced for its largest independent sets, as the compiled rules see it.
 
-RULES = ("isolated", "pendant", "clique", "fold", "funnel", "dominated", "unconfined", "neighbourhood")
-ISOLATED, PENDANT, CLIQUE, FOLD, FUNNEL, DOMINATED, UNCONFINED, NEIGHBOURHOOD = range(len(RULES))
+RULES = ("isolated", "pendant", "clique", "fold", "funnel", "dominated", "unconfined")
+ISOLATED, PENDANT, CLIQUE, FOLD, FUNNEL, DOMINATED, UNCONFINED = range(len(RULES))
 
 # Columns of nodes: the stamp with which one was marked, a count that is valid where that stamp is, and whether the
 # node is in the queue.
@@ -119,7 +119,7 @@ _STAMP, QUEUE_LENGTH, _QUEUE_BEGIN, NUM_TAKEN, NUM_NOTES, LOOKS, _LENGTH = range
 
 
 class Work(NamedTuple):
-    """What is left of the graph, and what was done to it: `lists` [N, 5] and `state` [14] as above.
+    """What is left of the graph, and what was done to it: `lists` [N, 5] and `state` [13] as above.
 
     `notes` [L] has sets of nodes, one after another; each decides between a node that was taken and another.
     """

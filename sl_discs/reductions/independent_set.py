@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from sl_discs.engines.cpu.jit import entered, inlined
@@ -48,7 +46,6 @@ from sl_discs.reductions.arcs import (
 )  # fmt: skip
 from sl_discs.reductions.clique_cover import set_of_a_cover
 from sl_discs.reductions.presolve import Presolved, none_found, part_of, unreduced
-from sl_discs.reductions.weighted_set import WeightedWork, lift_weighted, make_weighted, reduce_weights
 
 # Exact rules that shrink a graph without changing which independent sets are largest, as compiled loops.
 #
@@ -265,16 +262,21 @@ COVER = "clique cover"
 
 
 def reduce_sets(problem: Problem[Graph], seconds: float) -> Presolved:
-    """Reduces a problem `mis`, or `vertex_cover`, whose nodes that are left out are an independent set."""
+    """Reduces a problem `mis`, or `vertex_cover`, whose nodes that are left out are an independent set.
+
+    No rule is for weights of nodes, with which `proofs.integer` proves what rules could remove.
+    """
     graph, cover = problem.source, not problem.maximise
-    size, weighted = graph.num_nodes, graph.node_weights is not None
+    if graph.node_weights is not None:
+        return unreduced(problem)
+    size = graph.num_nodes
     most_looks = max(_LEAST_LOOKS, _MOST_LOOKS * (size + 2 * graph.num_edges))
     most_looks = int(min(most_looks, seconds * _LOOKS_A_SECOND))
-    work = make_weighted(graph) if weighted else make_work(graph)
-    complete = bool((reduce_weights if weighted else reduce_graph)(work, most_looks))
+    work = make_work(graph)
+    complete = bool(reduce_graph(work, most_looks))
     taken, kept = int(work.state[NUM_TAKEN]), np.flatnonzero(work.graph.nodes[:, ALIVE])
     # The clique cover is that of the graph as it was given: the rules leave graphs where a greedy one is worse.
-    best = set_of_a_cover(graph) if len(kept) and not weighted else None
+    best = set_of_a_cover(graph) if len(kept) else None
     if best is not None:
         return Presolved(
             original=problem,
@@ -289,28 +291,25 @@ def reduce_sets(problem: Problem[Graph], seconds: float) -> Presolved:
     if len(kept) == size and not taken:
         return unreduced(problem, complete)
     lists, notes = work.lists[:taken].copy(), work.notes[: work.state[NUM_NOTES]].copy()
-    before, after, gained = np.ones(size), np.ones(len(kept)), np.ones(taken)
-    if isinstance(work, WeightedWork) and graph.node_weights is not None:
-        before, after, gained = graph.node_weights, work.weights[kept], work.gained[:taken]
     left = None
     if len(kept):
         place = np.empty(size, np.int32)
         place[kept] = np.arange(len(kept))
         edges = place[edges_of(work.graph)]
-        source = Graph.from_arrays(problem.name, len(kept), edges, node_weights=after if weighted else None)
+        source = Graph.from_arrays(problem.name, len(kept), edges)
         left = part_of(problem, kept, graph_kind(problem.kind).counted(source))
 
     def lift(states):
         sets = np.zeros((len(states), size), np.int8)
         sets[:, kept] = 1 - states if cover else states
-        (lift_weighted if weighted else lift_sets)(lists, notes, sets)
+        lift_sets(lists, notes, sets)
         return 1 - sets if cover else sets
 
     return Presolved(
         original=problem,
         problem=left,
         kept=kept,
-        constant=math.fsum([*before, *-after, *-gained] if cover else gained),
+        constant=float(size - len(kept) - taken if cover else taken),
         found=none_found(size),
         removed={rule: int(count) for rule, count in zip(RULES, work.state, strict=False) if count},
         complete=complete,

@@ -121,7 +121,7 @@ def presolve(problem: Problem, seconds: float = math.inf) -> Presolved:
 
     `mis` and `vertex_cover`: nodes whose neighbours are a clique, or all but one of them, and unconfined ones
     (`independent_set`); solved where the nodes are covered by cliques that can all be met, and a search finds out
-    how (`clique_cover`); with weights of nodes, rules that are exact for these (`weighted_set`). `maxclique`: nodes
+    how (`clique_cover`); not with weights of nodes. `maxclique`: nodes
     that are in no clique larger than one found at once (`clique`). `qubo`, `ising` and `maxcut`: dominant couplings,
     spins with up to three couplings (`quadratic`), and, where `dwave-preprocessing` is installed and there are linear
     terms, roof duality. Other kinds have no rules.

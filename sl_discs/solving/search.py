@@ -9,6 +9,7 @@ what it would find has its trial alone.
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -92,15 +93,17 @@ def annealed(problem: Problem, options: Options) -> Result:
     if not too_large:
         annealers += [Annealer(*rival) for rival in options.rivals(reduced)]
         searches = local_searches(reduced, options)
-    proofs = Proofs(presolved, 0.0 if too_large else options.bound_seconds, None if options.proofs else ())
-    if not too_large:
-        # Without a good answer, provers cannot tell how long they will take.
-        short = options.bound_seconds if options.time_limit is not None or not options.presolve else _BEFORE_S
-        limit = math.inf if options.time_limit is None else options.time_limit
-        proofs.advance(short, math.inf, lambda: clock() >= _FIRST_TURNS * limit or options.is_interrupted())
-        if options.presolve and proofs.closed:
-            return _without_chains(presolved, proofs.states, proofs.by, proofs.by, options.seed, clock)
-    return Search(presolved, options, proofs, clock).run(annealers, searches, warned=too_large)
+    with contextlib.closing(
+        Proofs(presolved, 0.0 if too_large else options.bound_seconds, None if options.proofs else ())
+    ) as proofs:
+        if not too_large:
+            # Without a good answer, provers cannot tell how long they will take.
+            short = options.bound_seconds if options.time_limit is not None or not options.presolve else _BEFORE_S
+            limit = math.inf if options.time_limit is None else options.time_limit
+            proofs.advance(short, math.inf, lambda: clock() >= _FIRST_TURNS * limit or options.is_interrupted())
+            if options.presolve and proofs.closed:
+                return _without_chains(presolved, proofs.states, proofs.by, proofs.by, options.seed, clock)
+        return Search(presolved, options, proofs, clock).run(annealers, searches, warned=too_large)
 
 
 def first_round(options: Options, num_sites: int, on_host: bool) -> tuple[int, int]:

@@ -123,7 +123,7 @@ def test_solve_proves_sets_of_a_hundred_nodes(kind):
 def test_hopeless_problems_are_given_up():
     """Of 300 nodes and few edges: the part of the tree that was searched shows that it would take days."""
     problem = sl_discs.mis(nx.gnp_random_graph(300, 0.1, seed=1))
-    proofs = Proofs(unreduced(problem), 0.0)
+    proofs = Proofs(unreduced(problem), 0.0, [f"sl_discs.proofs.{name}:of_sets" for name in ("covers", "cliques")])
     proofs.best = 44.0
     proofs.advance(3.0, 10.0)
     assert proofs.over and proofs.refused == ["branch and bound with colourings would take too long"]

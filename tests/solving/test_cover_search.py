@@ -218,7 +218,7 @@ def test_weights_of_nodes_are_not_for_it():
     graph = nx.gnp_random_graph(30, 0.3, seed=1)
     weighted = sl_discs.mis(graph, weight=[1, 2] * 15)
     assert of_sets(weighted, 0, 1.0) is None and of_sets(sl_discs.mis(graph), 0, 1.0) is not None
-    result = sl_discs.solve(weighted, time_limit=0.5)
+    result = sl_discs.solve(weighted)
     heaviest = max(
         sum(weighted.source.node_weights[node] for node in clique) for clique in nx.find_cliques(nx.complement(graph))
     )
