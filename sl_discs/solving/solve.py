@@ -44,14 +44,14 @@ def solve(
         or `auto`: `metropolis` with scan="sequential" on the CPU engine, else `path_auxiliary`.
       steps: of each chain; None: 1,000 per variable, but at most 10 million, for `metropolis`, `gibbs` and
         `exchange`, which try one or two variables per step; ten per variable, but 2,000 to 20,000, for the others.
-      time_limit: seconds of wall time for building the arrays and sampling; compilation, loading of compiled code, and
-        the exact verification of the answers are not included. A short annealing measures the rate, another takes a
-        twentieth of the time, and one whose temperature follows the clock fills the rest. With `steps`, annealings of that length follow each
-        other. The best state of all counts. The time is checked between calls to the engine, about ten times per
-        second on CPU cores, and may be exceeded by that much. If none is left for sampling, a warning says so (in
-        advance, if the problem is much too large for the limit), and one short annealing is run all the same. On
-        sets, cliques and covers `auto` also tries `exchange` and a local search on vertex covers, see
-        `sl_discs.solving.search`.
+      time_limit: seconds of wall time for building the arrays and sampling; compilation, loading of compiled code,
+        and the exact verification of the answers are not included. A short annealing measures the rate, another takes
+        a twentieth of the time, and one whose temperature follows the clock fills the rest. With `steps`, annealings
+        of that length follow each other. The best state of all counts. The time is checked between calls to the
+        engine, about ten times per second on CPU cores, and may be exceeded by that much. If none is left for
+        sampling, a warning says so (in advance, if the problem is much too large for the limit), and one short
+        annealing is run all the same. On sets, cliques and covers `auto` also tries `exchange` and a local search on
+        vertex covers, see `sl_discs.solving.search`.
       target: a value: the run ends as soon as a value this good is found, which is checked between calls to the
         engine.
       chains: number of parallel chains; None: 32, but fewer on the CPU engine under a time limit in which 32 chains
