@@ -1,6 +1,5 @@
 """The command: what it prints and saves, and its one-line errors."""
 
-import csv
 import hashlib
 import json
 import os
@@ -127,31 +126,6 @@ def test_a_sampler_of_ones_own_by_import(tmp_path):
     assert saved["versions"][f"import {file}"] == hashlib.sha256(OWN_SAMPLER.encode()).hexdigest()
 
 
-def test_effective_sample_sizes_of_a_lattice(tmp_path, command, refusal):
-    given = [
-        "run", *chosen_configs(**ISING),
-        "--model_config.shape=(3, 4)", "--config.experiment.chain_length=200", "--config.experiment.batch_size=4",
-        f"--config.experiment.save_root={tmp_path / 'out'}",
-    ]  # fmt: skip
-    code, out, err = command(*given, "--samplers=gwg,dmala")
-    assert code == 0, err
-    assert "ESS_M-H" in out and "engine cpu" in out
-    saved = json.loads((tmp_path / "out" / "results.json").read_text())
-    for name in ("gwg", "dmala"):
-        found = saved["samplers"][name]
-        with (tmp_path / "out" / name / "results.csv").open(newline="") as file:
-            [row] = csv.DictReader(file)
-        for figure in ("ESS", "ESS_M-H", "ESS_T", "ESS_EE"):  # DISCS saves mean and deviation
-            mean, deviation = map(float, row[figure].strip("[]").split())
-            assert mean == pytest.approx(found[figure], rel=1e-4)
-            assert deviation / mean == pytest.approx(found["deviation"] / found["ESS"], rel=1e-3)
-    assert row["sampler"] == "a_dmala(sqrt)" and row["shape"] == "(3, 4)"
-    said = refusal(*given, "--samplers=gwg", "--model_config.mu=0.4")
-    assert "model.mu 0.5 there, 0.4 here" in said
-    said = refusal(*given, "--samplers=gwg,dmala", "--config.experiment.ess_ratio=0.9")
-    assert "experiment.ess_ratio 0.5 there, 0.9 here" in said
-
-
 def write_pickle_that_runs_a_command(folder):
     class Exploit:
         def __reduce__(self):
@@ -161,7 +135,6 @@ def write_pickle_that_runs_a_command(folder):
     (folder / "er_700_800" / "ER-700-800-0.10.pkl").write_bytes(pickle.dumps([Exploit()]))
 
 
-ISING = {"experiment": "ising/lattice", "model": "ising"}
 SL_GWG = "--sampler_config=configs/sampler/sl_gwg_config.py"
 
 
@@ -169,7 +142,7 @@ SL_GWG = "--sampler_config=configs/sampler/sl_gwg_config.py"
     ("arguments", "prepare", "message"),
     [
         (["--samplers=nuts"], None, "unknown sampler 'nuts'; known: gwg, path_auxiliary"),
-        (["--samplers=gwg", "--model_config.name=tsp"], None, "maxclique, vertex_cover, ising"),
+        (["--samplers=gwg", "--model_config.name=tsp"], None, "maxcut, maxclique, vertex_cover"),
         (["--samplers=gwg", "--model_config.graph_type=grid"], None, "er_density"),
         (["--samplers=gwg", "--config.experiment.chain_length=many"], None, "chain_length"),
         (["--samplers=gwg", "--config.experiment.chain_lenght=5"], None, "chain_lenght"),
@@ -184,7 +157,7 @@ SL_GWG = "--sampler_config=configs/sampler/sl_gwg_config.py"
         ([SL_GWG, "--sampler_config.sigma=0.0"], None, "sigma"),
         (["--samplers=sl_gwg", "--sampler_config.sigma=2.0"], None, "sigma needs --sampler_config=FILE"),
         (["--samplers=gwg", "--config.experiment.save_root=/proc/results"], None, "/proc/results"),
-        (["--samplers=gwg", "--model_config.name=ising"], None, "model_config of 'ising' has no field"),
+        (["--samplers=gwg", "--model_config.name=ising"], None, "model_config.name is 'ising'; known: mis"),
         (["--samplers=gwg,gwg"], None, "twice"),
         (["--sampler_config=configs/sampler/nowhere.py"], None, "nowhere.py"),
         (["--sampler_config", "configs/sampler/sl_gw_config.py"], None, "unknown sampler 'sl_gw'; known: gwg"),

@@ -8,9 +8,6 @@ Fields of the three configs are overridden as in `--config.experiment.chain_leng
 same instances with the same seeds, and their paired differences are printed. Bad input ends the command with exit
 code 2 and a one-line message.
 
-With configs/experiment/ising/lattice.py and configs/model/ising_config.py the chains stay at one temperature, and the
-effective sample size of each sampler is reported, as in DISCS for models that are not combinatorial.
-
 A run may be divided: with --part=K/N a process runs the K-th of N parts of the instances, at any time and on any
 machine that sees the same folder. The one that ends last writes the results and prints the summary.
 """
@@ -40,7 +37,6 @@ from sl_discs.experiment.checkpoint import (
     Interrupted,
     notice_of_end,
 )
-from sl_discs.experiment.ess import ess_settings, format_ess, lattice_from, run_ess, write_ess
 from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.parts import Part, join_records, keep_records, remove_unfinished
@@ -52,7 +48,6 @@ from sl_discs.experiment.settings import ENGINES, Settings, settings_from
 from sl_discs.experiment.summary import draw_trajectories, format_summary
 from sl_discs.files import check_writable, only_run_in
 from sl_discs.instances.dataset import Dataset, check_data_root, default_data_root, load_dataset
-from sl_discs.instances.generators import IsingLattice
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.problem_names import GRAPH_PROBLEMS, in_words
@@ -62,14 +57,13 @@ from sl_discs.samplers.registry import is_localized, sampler_fields
 from sl_discs.terminal import tell
 
 _MODEL_FIELDS = {
-    "name": f"{in_words(GRAPH_PROBLEMS)}; or ising, which measures effective sample sizes.",
+    "name": f"{in_words(GRAPH_PROBLEMS)}.",
     "graph_type": "dataset, as DISCS names it.",
     "cfg_str": "configuration of the dataset, such as r-0.10; _ for none.",
     "data_root": "folder searched for DISCS's files, then for an archive.",
     "penalty": "penalty of a conflict in mis, maxclique and vertex_cover, at least 1.",
     "save_dir_name": "folder of the results below ./results, with --run_local.",
 }
-_ISING_FIELDS = "For ising: name, save_dir_name and\n" + attributes_of(IsingLattice)
 
 FLAGS, define = own_flags()
 _EXPERIMENT = config_flags.DEFINE_config_file(
@@ -82,8 +76,7 @@ _MODEL = config_flags.DEFINE_config_file(
     "model_config",
     None,
     "Model config. Fields, as --model_config.FIELD=VALUE:\n"
-    + "\n".join(f"{name}: {words}" for name, words in _MODEL_FIELDS.items())
-    + f"\n{_ISING_FIELDS}",
+    + "\n".join(f"{name}: {words}" for name, words in _MODEL_FIELDS.items()),
     flag_values=FLAGS,
 )
 _SAMPLER = config_flags.DEFINE_config_file(
@@ -123,9 +116,6 @@ define.boolean(
     "overwrite", False, "Replace the results of another run in the same folder; without it, such a folder is refused."
 )
 define.boolean("run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.")
-
-# The model whose chains are sampled at a temperature; problems on graphs are optimised.
-_ISING = "ising"
 
 # Seconds for which a part waits while another one joins the results.
 _JOIN_S = 600.0
@@ -203,7 +193,7 @@ def _graph_model(model: dict) -> dict:
         if not isinstance(model.get(field, ""), str):
             raise InputError(f"model_config.{field} is {model[field]!r}; expected str")
     if model["name"] not in GRAPH_PROBLEMS:
-        raise InputError(f"model_config.name is {model['name']!r}; known: {', '.join((*GRAPH_PROBLEMS, _ISING))}")
+        raise InputError(f"model_config.name is {model['name']!r}; known: {', '.join(GRAPH_PROBLEMS)}")
     penalty = model["penalty"]
     if isinstance(penalty, bool) or not isinstance(penalty, int | float) or not 1 <= penalty < math.inf:
         raise InputError(f"model_config.penalty is {penalty!r}; expected a number of at least 1")
@@ -247,42 +237,18 @@ def _run(_) -> int:
     model = _fields(_MODEL)
     if model is None:
         raise InputError("no model is given; pass --model_config=FILE, such as configs/model/mis_config.py")
-    run_model = _sample if model.get("name") == _ISING else _optimise
-    # DISCS's config of experiments that are not combinatorial names no schedule.
-    schedule = {"t_schedule": "constant"} if run_model is _sample else {}
     fields = experiment.get("experiment", {})
     if not isinstance(fields, dict):
         raise InputError(f"--config: its field experiment is {fields!r}; expected a ConfigDict of fields")
-    settings = settings_from(schedule | fields)
+    settings = settings_from(fields)
     short: dict[str, Any] = {"engine": FLAGS.engine, "mesh": FLAGS.mesh}
     settings = dataclasses.replace(settings, **{name: value for name, value in short.items() if value is not None})
     try:
-        run_model(settings, model, part)
+        _optimise(settings, model, part)
     except Interrupted as interruption:
         tell(str(interruption))
         return RESUME_ME
     return 0
-
-
-def _sample(settings: Settings, model: dict, part: Part) -> None:
-    """Effective sample sizes of chains on an Ising lattice."""
-    if part.count > 1:
-        raise InputError(f"--part: {_ISING!r} runs as a whole; leave it out")
-    lattice = lattice_from(model)
-    methods, sampler_configs = _methods(settings.batch_size)
-    settings = ess_settings(settings, methods)
-    folder = check_writable(_save_folder(settings, model, lattice.name, methods))
-    config = {
-        "experiment": vars(settings),
-        "model": {"name": _ISING} | dataclasses.asdict(lattice),
-        "samplers": sampler_configs,
-    }
-    with only_run_in(folder):
-        if not FLAGS.overwrite:
-            check_finished(folder, config, lattice.name)
-        found = run_ess(lattice, methods, settings, config)
-        paths = write_ess(found, folder)
-    say(format_ess(found, paths))
 
 
 def _optimise(settings: Settings, model: dict, part: Part) -> None:

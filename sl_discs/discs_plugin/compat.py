@@ -33,9 +33,9 @@ import jax
 import jax.numpy as jnp
 import networkx as nx
 from absl import logging
+from jaxtyping import Array, Float
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.ess import effective_sample_size
 from sl_discs.instances.discs_files import load_next
 from sl_discs.instances.graph import PickledGraph
 from sl_discs.instances.graph_files import read_cnf
@@ -44,6 +44,25 @@ _PACKAGE = "discs"
 
 # Functions of jax.random that DISCS calls with keys it split off for a single model and left in a batch of one.
 _KEYED = ("bernoulli", "categorical", "choice", "normal", "permutation", "randint", "split", "uniform")
+
+
+@jax.jit
+def effective_sample_size(chain: Float[Array, "T B"]) -> Float[Array, "B"]:
+    """Returns T / (1 + 2 sum_k (1 - k/T) rho_k), the sum ending before the first negative autocorrelation.
+
+    The definition of TensorFlow Probability's function with its defaults: rho_k divides by the T - k products that
+    it averages.
+    """
+    length = chain.shape[0]
+    centered = chain - jnp.mean(chain, axis=0)
+    spectrum = jnp.fft.rfft(centered, n=2 * length, axis=0)
+    products = jnp.fft.irfft(jnp.abs(spectrum) ** 2, n=2 * length, axis=0)[:length]
+    lags = jnp.arange(length, dtype=chain.dtype)[:, None]
+    correlation = products / (length - lags)
+    correlation = correlation / correlation[0]
+    positive = jnp.cumsum(correlation < 0, axis=0) == 0
+    weighted = jnp.where(positive, (1 - lags / length) * correlation, 0.0)
+    return length / (2 * jnp.sum(weighted, axis=0) - 1)
 
 
 class _Overlay(types.ModuleType):

@@ -289,11 +289,6 @@ class Chains:
         self.run_s += time.perf_counter() - begin - compile_s
 
 
-# Receives the record of a call of `anneal`, whose intervals had so many steps, the chains after it, and its seconds;
-# None for a call from before the run was interrupted, when the chains have gone on since.
-Recorder = Callable[[int, Trace, Chains, float | None], None]
-
-
 def devices_for(engine: Engine, sampler: Sampler, settings: Settings) -> tuple[int, Layout | None]:
     """The number of devices that share a batch, and its division among them; None if that depends on the batch.
 
@@ -333,8 +328,6 @@ def anneal(
     states: Int8[np.ndarray, "R N"] | None = None,
     checkpoints: Checkpoints | None = None,
     part: str = "",
-    recorder: Recorder | None = None,
-    keeps_states: bool = False,
     watch: Watch | None = None,
     steps_per_call: int | None = None,
     temperatures: Temperatures | None = None,
@@ -349,8 +342,6 @@ def anneal(
       states: initial states, as in `Chains.start`.
       checkpoints: checkpoints to resume from and to save to.
       part: the batch's name in the checkpoints.
-      recorder: receives the records of each call.
-      keeps_states: whether it also receives the logged states.
       watch: called after each call with the number of steps done and the chains' best states so far; True ends
         the run.
       steps_per_call: about how many steps to run between calls of the watch; None: the engine's number.
@@ -364,7 +355,7 @@ def anneal(
         return outcome
     run_before = chains.run_s
     progress(0)  # shows that the run has begun; the first call compiles
-    program = program_of(method, settings)._replace(keeps_states=keeps_states)
+    program = program_of(method, settings)
     if temperatures is not None:
         program = program._replace(temperature=temperatures)
     population = Population(settings, program.temperature)
@@ -383,18 +374,12 @@ def anneal(
         stop = first + intervals * every
         if first < chains.done:
             traces.append((every, earlier[len(traces)]))
-            if recorder is not None:
-                recorder(*traces[-1], chains, None)
             continue
         if checkpoints is not None:
             checkpoints.offer(part, first, chains.states, [trace for _, trace in traces], chains.run_s - run_before)
-        begin_s = chains.run_s
         trace = chains.advance(intervals, every)
-        # States are only for the recorder; keeping those of all calls would fill the memory.
-        traces.append((every, trace._replace(states=None)))
+        traces.append((every, trace))
         progress(stop - first)
-        if recorder is not None:
-            recorder(every, trace, chains, chains.run_s - begin_s)
         if watch is not None and watch(stop, chains.states.best):
             break
         if population.is_due(stop):

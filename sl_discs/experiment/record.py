@@ -134,8 +134,6 @@ def device_in_words(num_parts: int = 1) -> str:
 
 # Fields of `Settings` that affect neither the results of a run nor its division into parts.
 FREE = ("save_root", "threads", "checkpoint_every_s", "memory_gib")
-# Those of a run on graphs, which measures no effective sample sizes.
-FREE_ON_GRAPHS = (*FREE, "ess_ratio")
 # Fields that affect only the division.
 DIVISION = ("instances_per_batch", "use_devices", "mesh")
 
@@ -146,9 +144,7 @@ def kind_of_run(
     """The identity of a run as nested dicts of plain values; `config` has those of the model and the samplers."""
     engines = {method.name: choose_engine(settings.engine, method.sampler)[0].name for method in methods}
     kind = {
-        "experiment": {
-            name: value for name, value in dataclasses.asdict(settings).items() if name not in FREE_ON_GRAPHS
-        },
+        "experiment": {name: value for name, value in dataclasses.asdict(settings).items() if name not in FREE},
         "model": dict(config["model"]),
         "samplers": dict(config["samplers"]),
         "graphs": {"name": dataset.name, "index": list(dataset.index), "sha256": dataset_digest(dataset)},
@@ -191,7 +187,7 @@ def check_finished(folder: Path, config: Mapping[str, Any], dataset: str) -> Non
 
 def _numbers(config: dict[str, Any]) -> dict[str, Any]:
     """A config without the fields of the experiment that do not affect results."""
-    free = (*(FREE if config["model"]["name"] == "ising" else FREE_ON_GRAPHS), *DIVISION)
+    free = *FREE, *DIVISION
     return config | {"experiment": {name: value for name, value in config["experiment"].items() if name not in free}}
 
 

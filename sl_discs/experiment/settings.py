@@ -100,7 +100,7 @@ class Temperatures:
 DISCS_ONLY = {
     "name", "evaluator", "run_parallel", "get_additional_metrics", "shuffle_buffer_size",
     "plot_every_steps", "fig_folder", "save_every_steps", "save_samples", "get_estimation_error", "use_tqdm",
-    "co_opt_prob", "window_size", "window_stride", "num_models",
+    "co_opt_prob", "window_size", "window_stride", "num_models", "ess_ratio",
 }  # fmt: skip
 
 
@@ -139,8 +139,6 @@ class Settings:
         of log_every_steps, or 0 for independent chains.
       resample_strength: exponent of a resampling's weights; 1 is population annealing, more is greedier.
       log_every_steps: steps between logged ones.
-      ess_ratio: fraction of each chain, above 0 and below 1, that is discarded before the effective sample size is
-        computed; only for `ising`.
       save_root: folder of the results; empty: results/<dataset>/<samplers>-seed<seed>.
       seed: of the chains.
       data_seed: of generated instances.
@@ -172,7 +170,6 @@ class Settings:
     resample_every: int = 0
     resample_strength: float = 1.0
     log_every_steps: int = 100
-    ess_ratio: float = 0.5
     save_root: str = ""
     seed: int = 0
     data_seed: int = 0
@@ -192,7 +189,6 @@ class Settings:
             (least, words), most = _LEAST.get(name, (None, "")), _MOST.get(name, 2**31 - 1)
             _check(least is None or value is None or value >= least, name, value, f"at least {least}{words}")
             _check(not isinstance(value, int) or value <= most, name, value, f"at most {most}")
-        _check(0 < self.ess_ratio < 1, "ess_ratio", self.ess_ratio, "a number above 0 and below 1")
         if self.log_every_steps > self.chain_length:
             raise InputError(
                 f"config.experiment.log_every_steps is {self.log_every_steps}, more than "

@@ -17,7 +17,7 @@ import numpy as np
 from sl_discs.engines.registry import choose_engine
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.experiment.record import DIVISION, FREE_ON_GRAPHS, commit
+from sl_discs.experiment.record import DIVISION, FREE, commit
 from sl_discs.experiment.run import run_sampler, total_chain_steps
 from sl_discs.files import Damaged, digest, read_json, write_json
 from sl_discs.instances.dataset import Dataset, dataset_digest
@@ -33,7 +33,7 @@ from sl_discs.version import __version__
 # and the same cell is found again whichever table needs it.
 
 # Fields of `Settings` that do not affect a cell's numbers, or that are among them in another form.
-_LEFT_OUT = {*FREE_ON_GRAPHS, *DIVISION, "seed", "num_instances", "first_instance", "instance_stride"}
+_LEFT_OUT = {*FREE, *DIVISION, "seed", "num_instances", "first_instance", "instance_stride"}
 
 
 @dataclasses.dataclass(frozen=True)

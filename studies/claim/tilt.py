@@ -25,6 +25,7 @@ from jaxtyping import Float64
 from claim_plan import SAMPLERS, Variant
 from claim_statistics import Interval, interval
 from sl_discs.command import Command, own_flags, say
+from sl_discs.engines.base import Best
 from sl_discs.engines.registry import choose_engine
 from sl_discs.experiment.batches import plan
 from sl_discs.experiment.chains import Chains, anneal, devices_for
@@ -65,18 +66,20 @@ class Played(NamedTuple):
 
 
 class _Watch:
-    """Looks at the tilt and at the best states after each call; a recorder of `anneal`."""
+    """Looks at the tilt and at the best states after each call; a watch of `anneal`, which never ends it."""
 
-    def __init__(self, references: Float64[np.ndarray, "G"]):
+    def __init__(self, chains: Chains, references: Float64[np.ndarray, "G"]):
+        self._chains = chains
         self.decided: list[float] = []
         self.reached = np.full(len(references), np.inf)
         self._references = references
 
-    def __call__(self, every, trace, chains, seconds) -> None:
-        best = np.asarray(chains.states.best.value).max(axis=1)
-        self.reached[(best >= self._references) & np.isinf(self.reached)] = chains.done
-        if chains.program.levels is not None:
-            self.decided.append(_decided(chains))
+    def __call__(self, step: int, best: Best) -> bool:
+        reached = np.asarray(best.value).max(axis=1) >= self._references
+        self.reached[reached & np.isinf(self.reached)] = step
+        if self._chains.program.levels is not None:
+            self.decided.append(_decided(self._chains))
+        return False
 
 
 def _decided(chains: Chains) -> float:
@@ -104,8 +107,8 @@ def _play(graphs: Dataset, settings: Settings, fields: dict[str, Any]) -> Played
     for pack in plan(terms, settings.instances_per_batch, settings.batch_size, *devices):
         names = [graphs.index[k] for k in pack.filled]
         chains = Chains([terms[k] for k in pack.filled], names, pack.shape, method.sampler, engine, settings.seed)
-        watch = _Watch(references[pack.filled])
-        outcome = anneal(chains, method, settings, recorder=watch, steps_per_call=_EVERY)
+        watch = _Watch(chains, references[pack.filled])
+        outcome = anneal(chains, method, settings, watch=watch, steps_per_call=_EVERY)
         best[pack.members] = outcome.best[0][: len(pack.members)]
         reached[pack.members] = watch.reached[: len(pack.members)]
         hops.append(outcome.trace.hops[:, : len(pack.members)].mean(axis=(1, 2)))

@@ -8,22 +8,24 @@ import importlib
 
 import jax
 import jax.numpy as jnp
+import networkx as nx
 import numpy as np
 import pytest
 from ml_collections import config_dict
 
+import sl_discs
 from sl_discs.discs_plugin import borrowed, upstream
 from sl_discs.discs_plugin.base_sampler import BaseSampler, States
 from sl_discs.discs_plugin.fixes import chosen_fixes
 from sl_discs.discs_plugin.localized_sampler import LocalizedSampler
-from sl_discs.experiment.ess import play_chains
+from sl_discs.engines.registry import get_engine
+from sl_discs.experiment.batches import shape_of_one
+from sl_discs.experiment.chains import Chains, anneal
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
-from sl_discs.instances.generators import IsingLattice
 from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Localization
-from sl_discs.problems.kind import KINDS
 from sl_discs.samplers.registry import build_sampler, sampler_fields
 from sl_discs.testing import ConformanceError, all_states, check_case, standard_cases, total_variation
 from sl_discs.testing.cases import Law
@@ -238,23 +240,16 @@ def test_borrowed_samplers_pass_the_conformance_suite(discs):
 def test_dmala_of_discs_adapts_on_models_that_are_not_combinatorial(discs):
     """As DISCS's flag co_opt_prob says: without adaptation it flips three sites a step, which are mostly accepted."""
     borrowed.borrow_samplers()
-    terms = KINDS["ising"].terms(IsingLattice(shape=(8, 8), lambdaa=0.05).draw(0, 0))
+    graph, rng = nx.grid_2d_graph(8, 8), np.random.default_rng(0)
+    terms = sl_discs.ising(
+        {node: rng.uniform(-1.5, 1.5) for node in graph}, dict.fromkeys(graph.edges, -0.05)
+    ).terms()
     settings = Settings(batch_size=4, chain_length=600, t_schedule="constant", log_every_steps=1)
 
     def acceptance(co_opt_prob):
         method = build_method({"name": "discs:dmala", "co_opt_prob": co_opt_prob}, 4)
-        return play_chains(terms, method, settings, lambda steps: None).acceptance
+        chains = Chains.of_one(terms, 0, shape_of_one(terms, 4), method.sampler, get_engine("reference"), 0)
+        return anneal(chains, method, settings).trace.acceptance[300:, 0].mean()
 
     assert acceptance(True) > 0.9
     assert abs(acceptance(False) - 0.574) < 0.05
-
-
-def test_samplers_of_discs_see_no_padding_on_a_lattice(discs):
-    """Of N fair coins tossed in turn, the number of heads has the autocorrelation 1 - k/N at lag k < N: one step in N
-    counts. The mean over 16 chains has an error of 4 %.
-    """
-    borrowed.borrow_samplers()
-    terms = KINDS["ising"].terms(IsingLattice(shape=(3, 3), lambdaa=0.0, mu=0.0, init_sigma=0.0).draw(0, 0))
-    settings = Settings(batch_size=16, chain_length=4_000, t_schedule="constant", log_every_steps=1)
-    found = play_chains(terms, build_method({"name": "discs:gibbs"}, 16), settings, lambda steps: None)
-    assert abs(9 * found.ess.per_step - 1) < 0.2
