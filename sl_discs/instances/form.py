@@ -174,27 +174,6 @@ class QuadraticForm:
         pairs = pairs.astype(np.int32, copy=False)
         return cls(str(name), linear, pairs, couplings, offset, bool(spins), maximise, reference, offset_rest)
 
-    @classmethod
-    def from_sums(cls, name, linear, pairs, couplings, constants=(), *, spins=False, maximise=False) -> QuadraticForm:
-        """The form with sums of numbers as linear coefficients and constant, none of them rounded.
-
-        `linear` is N lists of numbers. What one number in double precision cannot hold of a coefficient becomes
-        further pairs (i, i); of spins, where these are constants, it is rounded once. Otherwise as `from_arrays`.
-        """
-        sums, constants = [expansion(numbers) for numbers in linear], expansion(constants)
-        rest = [(place, number) for place, numbers in enumerate(sums) for number in numbers[1:] if not spins]
-        own = np.array([(place, place) for place, _ in rest], np.int32).reshape(-1, 2)
-        return cls.from_arrays(
-            name,
-            [numbers[0] if numbers else 0.0 for numbers in sums],
-            np.concatenate([pairs, own]),
-            np.concatenate([couplings, [number for _, number in rest]]),
-            constants[0] if constants else 0.0,
-            spins=spins,
-            maximise=maximise,
-            offset_rest=constants[1:],
-        )
-
     def fixed(self, x: Int8[np.ndarray, "N"], free: Bool[np.ndarray, "N"]) -> QuadraticForm:
         """The form of the free variables where the others are as in x, zeros and ones (a one is spin 1).
 
