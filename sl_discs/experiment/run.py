@@ -18,6 +18,7 @@ from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method
 from sl_discs.problems.graph_kind import GraphKind, graph_kind
+from sl_discs.problems.kind import Evaluated
 
 
 def run_sampler(
@@ -87,21 +88,25 @@ def run_sampler(
 def _verify(
     kind: GraphKind, dataset: Dataset, pack: Pack, outcome: Outcome, records: dict[int, InstanceRecord]
 ) -> None:
-    """Exact evaluation of the best, best logged and final states of each instance's chains.
+    """Exact evaluation of the best, best logged and best final states of each instance's chains.
 
     A state with conflicts may be repaired to a better solution than that of the best state.
     """
     for place, position in enumerate(pack.members):
         graph = dataset.graphs[position]
-        tops = [states[place][np.argmax(values[place])] for values, states in (outcome.best, outcome.best_logged)]
-        found = kind.evaluator(graph)(np.stack([*tops, *outcome.final[place]])[:, : graph.num_nodes])
-        signed = kind.sign * found.values
-        best, final = int(np.argmax(signed)), 2 + int(np.argmax(signed[2:]))
+        size = graph.num_nodes
+        tops = [
+            states[place, np.argmax(values[place]), :size] for values, states in (outcome.best, outcome.best_logged)
+        ]
+        evaluate, evaluate_best = kind.evaluators(graph)
+        parts = evaluate(np.stack(tops)), evaluate_best(outcome.final[place, :, :size])
+        found = Evaluated(*map(np.concatenate, zip(*parts, strict=True)))
+        best = int(np.argmax(kind.sign * found.values))
         records[position] = InstanceRecord(
             name=graph.name,
             best=float(found.values[best]),
             best_logged=float(found.values[1]),
-            final=float(found.values[final]),
+            final=float(found.values[2]),
             feasible=bool(found.feasible[best]),
             reference=graph.reference,
             solution=found.states[best],

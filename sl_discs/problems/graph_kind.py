@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int, Int8
+from jaxtyping import Bool, Float64, Int, Int8, UInt64
 
 from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm, exact_sum, fraction
@@ -71,6 +71,28 @@ class Edges(NamedTuple):
         others[self.v[self.u == apart[0]]] = others[self.u[self.v == apart[0]]] = False
         return int(apart[0]), int(np.argmax(others))
 
+    def inside_each(self, chosen: Bool[np.ndarray, "B N"]) -> Int[np.ndarray, "B N"]:
+        """How many neighbours of each chosen node are chosen with it, in each of many choices at once."""
+        both = _words(chosen, self.u) & _words(chosen, self.v)
+        inside = np.flatnonzero(np.bitwise_or.reduce(both, axis=0))
+        word, edge, bit = np.nonzero(np.unpackbits(both[:, inside, None].view(np.uint8), axis=2))
+        first, edge = (64 * word + bit) * chosen.shape[1], inside[edge]
+        ends = np.concatenate([first + self.u[edge], first + self.v[edge]])
+        return np.bincount(ends, minlength=chosen.size).reshape(chosen.shape)
+
+    def weight_between(self, chosen: Bool[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
+        """The weight of the edges that join a chosen node to another, in each of many choices at once.
+
+        It is exact without weights, and rounded in each sum with them.
+        """
+        cut = _words(chosen, self.u) ^ _words(chosen, self.v)
+        of_byte = [
+            np.bincount(byte, self.weights, minlength=256) @ _BITS
+            for word in cut
+            for byte in word[:, None].view(np.uint8).T[: -(-len(chosen) // 8)]
+        ]
+        return np.concatenate(of_byte)[: len(chosen)].astype(np.float64)
+
     def num_inside(self, chosen: Bool[np.ndarray, "N"]) -> int:
         """How many edges join two chosen nodes."""
         return int(np.count_nonzero(self.inside(chosen)))
@@ -78,6 +100,18 @@ class Edges(NamedTuple):
     def weight(self, which: Bool[np.ndarray, "E"]) -> float:
         """The exact total weight of some edges, each 1 in a graph without weights."""
         return float(np.count_nonzero(which)) if self.weights is None else self.add(self.weights[which])
+
+
+# The eight choices in each value of a byte.
+_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
+
+
+def _words(chosen: Bool[np.ndarray, "B N"], nodes: Int[np.ndarray, "E"]) -> UInt64[np.ndarray, "W E"]:
+    """Whether nodes are chosen, 64 choices in a word: choice b is bit b % 8, from the top, of byte b // 8."""
+    words = np.zeros((chosen.shape[1], -(-len(chosen) // 64)), np.uint64)
+    packed = np.packbits(chosen, axis=0)
+    words.view(np.uint8)[:, : len(packed)] = packed.T
+    return np.stack([word[nodes] for word in words.T])
 
 
 Chosen = Bool[np.ndarray, "N"]
@@ -99,6 +133,8 @@ class GraphKind(Kind):
       count: the exact objective of a feasible choice.
       violations: number of constraints that a choice violates; at least one if it is infeasible.
       repair: makes an infeasible choice feasible.
+      most: of many choices [B, N], what the objective of each after its repair, times `sign`, surely does not exceed,
+        found without repairs; None: nothing is known of it.
       conflict: two of the nodes that are surely chosen or surely left out which no feasible choice has so, or None.
       improve: what makes feasible choices of a graph at least as good by an exact local search; it is None, or
         returns None, where there is none.
@@ -119,6 +155,7 @@ class GraphKind(Kind):
     count: Callable[[Edges, Chosen], float] = set_size
     violations: Callable[[Edges, Chosen], int] = lambda edges, chosen: 0
     repair: Callable[[Edges, Chosen], Chosen] = lambda edges, chosen: chosen
+    most: Callable[[Edges, Bool[np.ndarray, "B N"]], Float64[np.ndarray, "B"]] | None = None
     conflict: Callable[[Edges, Chosen, Chosen], tuple[int, int] | None] = lambda edges, chosen, left_out: None
     improve: Callable[[Graph], Callable[[Chosen], Chosen] | None] | None = None
     bound: Callable[[Graph, float], Fraction | float | None] | None = None
@@ -221,6 +258,13 @@ class GraphKind(Kind):
         that are not of shape [B, N] (padding must be cut off first), or not all zeros and ones, it raises an
         InputError.
         """
+        return self.evaluators(source)[0]
+
+    def evaluators(self, source: Graph) -> tuple[Callable[..., Evaluated], Callable[..., Evaluated]]:
+        """`evaluator`, and what evaluates only the first of the best of many states, in one row.
+
+        The second one repairs and counts only states that may still be the best, those that promise `most` first.
+        """
         edges = Edges.of(source)
 
         def evaluate(states: Int8[np.ndarray, "B N"]) -> Evaluated:
@@ -232,7 +276,19 @@ class GraphKind(Kind):
             feasible = np.array([self.violations(edges, row) == 0 for row in repaired], bool)
             return Evaluated(values, feasible, repaired.astype(np.int8))
 
-        return evaluate
+        def evaluate_best(states: Int8[np.ndarray, "B N"]) -> Evaluated:
+            states = _chosen(source, np.asarray(states))
+            most = np.full(len(states), np.inf) if self.most is None else self.most(edges, states)
+            found: dict[int, Evaluated] = {}
+            best = -np.inf
+            for place in np.argsort(-most, kind="stable").tolist():
+                if most[place] < best:
+                    break
+                found[place] = evaluate(states[place, None])
+                best = max(best, self.sign * float(found[place].values[0]))
+            return found[min(place for place in found if self.sign * found[place].values[0] == best)]
+
+        return evaluate, evaluate_best
 
     def exact_values(self, source: Graph, states: Int8[np.ndarray, "B N"]) -> list[Fraction]:
         edges = Edges.of(source, fraction)

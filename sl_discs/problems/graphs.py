@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64, Int
 from scipy import sparse
 
 from sl_discs.errors import InputError, real, unmasked
@@ -37,6 +37,23 @@ def _node_weights(graph: Graph) -> Float64[np.ndarray, "N"]:
     return np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights
 
 
+# The relative error of a sum of weights in double precision, from above.
+_ROUNDED = 1e-9
+
+
+def _most(
+    edges: Edges, chosen: Bool[np.ndarray, "B N"], conflicts: Int[np.ndarray, "B N"]
+) -> Float64[np.ndarray, "B"]:
+    """What is left at most of chosen nodes, of which `conflicts` tells how many others each is in conflict with.
+
+    A node is dropped from each component of the graph of conflicts, which has at least nodes minus edges of them.
+    """
+    if edges.node_weights is not None:
+        return (chosen @ edges.node_weights) * (1 + _ROUNDED)
+    pairs = conflicts.sum(axis=1) // 2
+    return chosen.sum(axis=1) - np.maximum(np.count_nonzero(conflicts, axis=1) - pairs, np.minimum(pairs, 1.0))
+
+
 MIS = GraphKind(
     name="mis",
     problem="maximum independent set",
@@ -46,6 +63,7 @@ MIS = GraphKind(
     model=lambda graph, penalty: Coefficients(_node_weights(graph), graph.edges, graph.lighter_ends(), -penalty),
     violations=Edges.num_inside,
     repair=lambda edges, chosen: drop_conflicts(chosen, edges.ends[edges.inside(chosen)], edges.node_weights),
+    most=lambda edges, chosen: _most(edges, chosen, edges.inside_each(chosen)),
     conflict=lambda edges, chosen, left_out: edges.first_inside(chosen),
     improve=lambda graph: TwoImprovement(graph.num_nodes, graph.edges, graph.node_weights),
     exchange_penalty=EXCHANGE_PENALTY,
@@ -104,6 +122,10 @@ def _maxcut_bound(graph: Graph, seconds: float) -> Fraction | float:
     return float(graph.num_edges) if graph.weights is None else fraction(np.maximum(graph.weights, 0))
 
 
+def _maxcut_most(edges: Edges, chosen: Bool[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
+    return edges.weight_between(chosen) + (0 if edges.weights is None else _ROUNDED * np.abs(edges.weights).sum())
+
+
 MAXCUT = GraphKind(
     name="maxcut",
     problem="maximum cut",
@@ -111,6 +133,7 @@ MAXCUT = GraphKind(
     recounted="the weights of the cut edges, summed in exact arithmetic from the graph as given",
     model=_maxcut_model,
     count=lambda edges, chosen: edges.weight(chosen[edges.u] != chosen[edges.v]),
+    most=_maxcut_most,
     bound=_maxcut_bound,
     whole=lambda graph: graph.weights is None or are_whole(graph.weights),
     reduction="sl_discs.reductions.quadratic:reduce_maxcut",
@@ -182,6 +205,11 @@ def _maxclique_improve(graph: Graph) -> TwoImprovement | None:
     return None if terms.background else TwoImprovement(graph.num_nodes, terms.edges, graph.node_weights)
 
 
+def _maxclique_most(edges: Edges, chosen: Bool[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
+    others = chosen.sum(axis=1, keepdims=True) - 1
+    return _most(edges, chosen, np.where(chosen, others - edges.inside_each(chosen), 0))
+
+
 MAXCLIQUE = GraphKind(
     name="maxclique",
     problem="maximum clique",
@@ -193,6 +221,7 @@ MAXCLIQUE = GraphKind(
     repair=lambda edges, chosen: drop_conflicts(
         chosen, edges.ends[edges.inside(chosen)], edges.node_weights, joined=True
     ),
+    most=_maxclique_most,
     conflict=lambda edges, chosen, left_out: edges.first_missing(chosen),
     improve=_maxclique_improve,
     exchange_penalty=EXCHANGE_PENALTY,
@@ -244,6 +273,11 @@ def _vertex_cover_improve(graph: Graph):
     return lambda chosen: ~improved(~chosen)
 
 
+def _vertex_cover_most(edges: Edges, chosen: Bool[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
+    total = chosen.shape[1] if edges.node_weights is None else edges.node_weights.sum() * (1 - _ROUNDED)
+    return _most(edges, ~chosen, edges.inside_each(~chosen)) - total
+
+
 VERTEX_COVER = GraphKind(
     name="vertex_cover",
     problem="minimum vertex cover",
@@ -253,6 +287,7 @@ VERTEX_COVER = GraphKind(
     model=_vertex_cover_model,
     violations=lambda edges, chosen: edges.num_inside(~chosen),
     repair=lambda edges, chosen: ~drop_conflicts(~chosen, edges.ends[edges.inside(~chosen)], edges.node_weights),
+    most=_vertex_cover_most,
     conflict=lambda edges, chosen, left_out: edges.first_inside(left_out),
     improve=_vertex_cover_improve,
     exchange_penalty=EXCHANGE_PENALTY,

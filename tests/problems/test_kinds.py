@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sl_discs.errors import InputError
 from sl_discs.instances.dataset import find_family
 from sl_discs.instances.graph import Graph
-from sl_discs.problems.graph_kind import GRAPH_KINDS, graph_kind
+from sl_discs.problems.graph_kind import GRAPH_KINDS, Edges, graph_kind
 from sl_discs.problems.kind import KINDS, PENALTY
 from sl_discs.testing.cases import all_states
 
@@ -49,6 +49,26 @@ def test_a_maximiser_of_the_model_is_an_optimum_of_the_problem(name, graph):
     assert unrepaired[best] and kind.sign * found.values[best] == (kind.sign * found.values).max()
     # A repair is never worse than the penalised objective, rounded to the worse side.
     assert (kind.sign * found.values >= np.floor(values + 1e-9)).all()
+
+
+@pytest.mark.parametrize("name", GRAPH_KINDS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("num_states", [1, 9, 150])
+def test_the_best_of_many_states_is_found_without_repairing_all(name, weighted, num_states):
+    rng = np.random.default_rng(num_states)
+    for size in (1, 2, 5, 12, 30):
+        edges = np.argwhere(np.triu(rng.random((size, size)) < rng.random(), 1))
+        weights = (rng.normal(size=len(edges)), rng.integers(0, 4, size) * 0.3) if weighted else (None, None)
+        graph = Graph.from_arrays("g", size, edges, weights[0], node_weights=weights[1])
+        kind = graph_kind(name)
+        graph, states = kind.counted(graph), rng.random((num_states, size)) < rng.random()
+        evaluate, evaluate_best = kind.evaluators(graph)
+        every, best = evaluate(states), evaluate_best(states)
+        signed = kind.sign * every.values
+        top = int(np.argmax(signed))
+        assert (best.values, best.feasible) == (every.values[top], every.feasible[top])
+        np.testing.assert_array_equal(best.states, every.states[top, None])
+        assert kind.most is not None and (kind.most(Edges.of(graph), states) >= signed).all()
 
 
 @settings(deadline=None, max_examples=50)
