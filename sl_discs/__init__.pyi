@@ -1,6 +1,9 @@
 # The public names, for editors and type checkers, and for `lazy_loader`, which imports their modules on first use.
 
+from .errors import FormatError as FormatError
 from .errors import InputError as InputError
+from .errors import MissingExtra as MissingExtra
+from .errors import NotSupported as NotSupported
 from .instances.graph import Graph as Graph
 from .problems.density import from_log_density as from_log_density
 from .problems.forms import from_bqm as from_bqm

@@ -20,10 +20,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 
+from sl_discs.errors import MissingExtra
+
 try:
     from blackjax.base import SamplingAlgorithm
 except ImportError as error:
-    raise ImportError(
+    raise MissingExtra(
         "sl_discs.blackjax needs blackjax; install it with: pip install -e '.[blackjax]' in the clone"
     ) from error
 

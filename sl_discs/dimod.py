@@ -21,14 +21,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Float64, Int
 
+from sl_discs.errors import InputError, MissingExtra, boolean, check_memory, real, real_array, whole
+
 try:
     import dimod
 except ImportError as error:
-    raise ImportError(
+    raise MissingExtra(
         "sl_discs.dimod needs dimod; install it with: pip install -e '.[dimod]' in the clone"
     ) from error
 
-from sl_discs.errors import InputError, boolean, check_memory, real, real_array, whole
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
 from sl_discs.problems import Problem
 from sl_discs.problems.forms import from_bqm

@@ -1,4 +1,4 @@
-"""The exception that a user's mistake raises, and the checks of arguments that raise it."""
+"""The exceptions that a user's mistake raises, and the checks of arguments that raise them."""
 
 from __future__ import annotations
 
@@ -36,6 +36,18 @@ class InputError(ValueError):
         self.argument = None
 
 
+class FormatError(InputError):
+    """A file's content is damaged, or is not what its format, or the program that reads it, asks for."""
+
+
+class NotSupported(InputError):
+    """Valid in itself, but this package cannot do it: a sampler on an engine, or a format that it does not read."""
+
+
+class MissingExtra(InputError, ImportError):
+    """An optional package is not installed; the message says how to install it."""
+
+
 @contextlib.contextmanager
 def fields_are_keywords() -> Iterator[None]:
     """For functions that take the fields of a sampler's config as keywords: errors name `sigma` alone."""
@@ -48,12 +60,17 @@ def fields_are_keywords() -> Iterator[None]:
 
 @contextlib.contextmanager
 def errors_of(where: object) -> Iterator[None]:
-    """Errors of the block begin with `where` they are, such as the path of a file, unless they do already."""
+    """Errors of the block are of the content of a file: FormatError, unless they are of another kind than InputError.
+
+    They begin with `where` they are, such as the path of the file, unless they do already.
+    """
     try:
         yield
     except InputError as error:
         if not str(error).startswith(str(where)):
             error.reword(f"{where}: {error}")
+        if type(error) is InputError:
+            raise FormatError(*error.args) from error.__cause__
         raise
 
 

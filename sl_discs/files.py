@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from jaxtyping import jaxtyped
 
-from sl_discs.errors import InputError
+from sl_discs.errors import FormatError, InputError
 from sl_discs.version import __version__
 
 _BLOCK = 2**20
@@ -191,7 +191,7 @@ def read_npz(
             found = _names(path, file)
             missing = [name for name in required if name not in found]
             if missing:
-                raise InputError(f"{path}: array {missing[0]!r} is missing; an archive has {', '.join(required)}")
+                raise FormatError(f"{path}: array {missing[0]!r} is missing; an archive has {', '.join(required)}")
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in found if wanted is None or name in wanted}
@@ -202,7 +202,7 @@ def read_npz(
             raise
         except (OSError, *_DAMAGED) as error:
             reason = " ".join(str(error).split())
-            raise InputError(
+            raise FormatError(
                 f"{path}: not an .npz archive, or cut short or damaged ({reason}); copy or make it again"
             ) from error
 
@@ -213,7 +213,7 @@ def _names(path: str | os.PathLike, file: BinaryIO) -> list[str]:
         members = archive.infolist()
     unpacked = sum(member.file_size for member in members)
     if unpacked > max(_UNPACKED_BYTES, _UNPACKED_RATIO * file.seek(0, 2)):
-        raise InputError(f"{path}: unpacks to {unpacked >> 20} MiB, far beyond its own size; make it again")
+        raise FormatError(f"{path}: unpacks to {unpacked >> 20} MiB, far beyond its own size; make it again")
     if any(member.compress_type not in _PACKED for member in members):
         raise ValueError("packed in another way than NumPy does")
     return [member.filename.removesuffix(".npy") for member in members]

@@ -26,7 +26,7 @@ from sl_discs.discs_plugin.borrowed import borrow_named
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, MissingExtra
 from sl_discs.experiment.checkpoint import RESUME_ME, Interrupted, Notice, notice_of_end
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.progress import progress_bar
@@ -230,7 +230,7 @@ def _run(command: str, notice: Notice) -> int:
     one_device_per_core()
     keep_programs()
     if importlib.util.find_spec("optuna") is None:
-        raise InputError("the search needs Optuna, which is not installed: pip install -e '.[tune]' in the clone")
+        raise MissingExtra("the search needs Optuna, which is not installed: pip install -e '.[tune]' in the clone")
     from sl_discs.tuning.search import Search, best_of_curve, open_study, play_trials, quiet_optuna
 
     data_root = default_data_root() if FLAGS.data_root is None else FLAGS.data_root

@@ -13,7 +13,7 @@ from typing import Any
 
 from ml_collections import config_dict
 
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, MissingExtra
 
 # Of the names of DISCS's samplers in this project's runner.
 NAMESPACE = "discs:"
@@ -38,7 +38,7 @@ def require_discs() -> None:
       InputError: there is none.
     """
     if importlib.util.find_spec("discs") is None:
-        raise InputError(f"the package discs is not importable; {_WHERE}")
+        raise MissingExtra(f"the package discs is not importable; {_WHERE}")
 
 
 def check_discs() -> None:

@@ -13,7 +13,7 @@ import jax
 from jax._src import xla_bridge  # the only way to ask whether JAX is in use
 
 from sl_discs.engines.base import Engine
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, NotSupported
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import registered_name
 
@@ -56,7 +56,8 @@ def choose_engine(wanted: str, sampler: Sampler) -> tuple[Engine, str]:
       sampler: that it is to run.
 
     Raises:
-      InputError: there is no engine of this name, it cannot run the sampler here, or JAX finds no device.
+      InputError: there is no engine of this name, or JAX finds no device.
+      NotSupported: the engine cannot run the sampler here.
     """
     local_devices()  # before anything asks JAX where it runs
     engine, note = get_engine("cpu" if wanted == AUTO else wanted), "auto: the fastest on CPU cores"
@@ -67,7 +68,7 @@ def choose_engine(wanted: str, sampler: Sampler) -> tuple[Engine, str]:
     if obstacle is None:
         return engine, note if wanted == AUTO else ""
     name = registered_name(type(sampler))
-    raise InputError(
+    raise NotSupported(
         f"engine is {wanted!r}, which cannot run {name}: {obstacle}; choose {AUTO!r} or 'reference'",
         "engine",
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, MissingExtra
 from sl_discs.files import write_atomically
 from sl_discs.terminal import tell
 
@@ -34,7 +34,7 @@ def check_matplotlib() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except Exception as error:  # broken installations fail in many ways
-        raise InputError(
+        raise MissingExtra(
             "matplotlib is missing, so no figure; install it with: pip install -e '.[run]' in the clone"
             if isinstance(error, ModuleNotFoundError) and error.name == "matplotlib"
             else f"matplotlib cannot be imported, so no figure ({error})"

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
-from sl_discs.errors import InputError, errors_of
+from sl_discs.errors import FormatError, InputError, errors_of
 from sl_discs.files import read_npz, save_npz, write_atomically
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
@@ -147,12 +147,12 @@ def read_forms(path: str | os.PathLike) -> list[QuadraticForm]:
     names, num_variables, linear, ptr, pairs, couplings, *_ = (arrays[key] for key in KEYS)
     _check_array(path, "couplings", couplings, len(pairs), "fiub")
     if (num_variables < 0).any():
-        raise InputError(f"{path}: num_variables has a negative number; make the archive again")
+        raise FormatError(f"{path}: num_variables has a negative number; make the archive again")
     ends = np.cumsum([0, *num_variables.tolist()])
     _check_array(path, "linear", linear, int(ends[-1]), "fiub")
     rests = arrays.get("offset_rest", np.zeros((count, 0)))
     if rests.ndim != 2 or len(rests) != count or rests.dtype.kind not in "fiub":
-        raise InputError(f"{path}: offset_rest is {rests.dtype} of shape {rests.shape}; expected [{count}, K]")
+        raise FormatError(f"{path}: offset_rest is {rests.dtype} of shape {rests.shape}; expected [{count}, K]")
 
     def form(k: int) -> QuadraticForm:
         rows = slice(int(ptr[k]), int(ptr[k + 1]))
@@ -177,16 +177,16 @@ def _check_index(
     """Checks names, pairs and the pointer that assigns them to instances, and arrays [G]; returns G."""
     names, rows, ptr = (arrays[key] for key in ("names", rows_key, ptr_key))
     if names.ndim != 1 or names.dtype.kind != "U":
-        raise InputError(f"{path}: names is {names.dtype} of shape {names.shape}; expected text of shape [G]")
+        raise FormatError(f"{path}: names is {names.dtype} of shape {names.shape}; expected text of shape [G]")
     for key in kinds.keys() & arrays.keys():
         _check_array(path, key, arrays[key], len(names), kinds[key])
     _check_array(path, ptr_key, ptr, len(names) + 1, "iu")
     if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu":
-        raise InputError(
+        raise FormatError(
             f"{path}: {rows_key} is {rows.dtype} of shape {rows.shape}; expected integers of shape [rows, 2]"
         )
     if ptr[0] != 0 or ptr[-1] != len(rows) or (ptr[1:] < ptr[:-1]).any():
-        raise InputError(f"{path}: {ptr_key} must rise from 0 to the number of {rows_key}, {len(rows)}")
+        raise FormatError(f"{path}: {ptr_key} must rise from 0 to the number of {rows_key}, {len(rows)}")
     return len(names)
 
 
@@ -194,7 +194,7 @@ def _check_array(path, key: str, array: np.ndarray, length: int, kinds: str) -> 
     """Checks an array of integers (kinds `iu`), truth values (`b`) or numbers (`fiub`)."""
     if array.shape != (length,) or array.dtype.kind not in kinds:
         what = {"iu": "integers", "b": "truth values"}.get(kinds, "numbers")
-        raise InputError(
+        raise FormatError(
             f"{path}: {key} is {array.dtype} of shape {array.shape}; expected {what} of shape ({length},)"
         )
 

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 import networkx as nx
 import numpy as np
 
-from sl_discs.errors import InputError, errors_of
+from sl_discs.errors import FormatError, errors_of
 from sl_discs.files import open_regular, write_atomically
 from sl_discs.instances.graph import Graph, PickledGraph, graph_from_networkx
 from sl_discs.instances.graph_files import conflict_graph, read_cnf
@@ -87,7 +87,7 @@ def read_single_graph(path: Path) -> Iterator[Load]:
     def load() -> Graph:
         graph = load_pickle(path)
         if not isinstance(graph, PickledGraph):
-            raise InputError(f"{path}: a {type(graph).__name__} where one networkx graph is expected")
+            raise FormatError(f"{path}: a {type(graph).__name__} where one networkx graph is expected")
         labels = (attributes.get("label") for attributes in graph.nodes.values() if isinstance(attributes, dict))
         size = sum(_number(path, label) for label in labels if label is not None)
         return graph_from_networkx(graph, path.stem, reference=size or None)
@@ -122,16 +122,16 @@ def read_graphs_and_scores(path: Path) -> Iterator[Load]:
     graphs, values, *_ = _sequence(path, load_pickle(path), "graphs and clique numbers", 2)
     graphs, values = _sequence(path, graphs, "graphs"), _sequence(path, values, "clique numbers")
     if len(graphs) != len(values):
-        raise InputError(f"{path}: {len(graphs)} graphs, but {len(values)} clique numbers")
+        raise FormatError(f"{path}: {len(graphs)} graphs, but {len(values)} clique numbers")
     for k, (graph, value) in enumerate(zip(graphs, values, strict=True)):
         yield functools.partial(graph_from_networkx, graph, f"{path.name}[{k}]", reference=_number(path, value))
 
 
 def _sequence(path: Path, value: Any, what: str, least: int = 0) -> Any:
     if not isinstance(value, list | tuple | PickledArray):
-        raise InputError(f"{path}: a {type(value).__name__} where {what} should be; is it another dataset's file?")
+        raise FormatError(f"{path}: a {type(value).__name__} where {what} should be; is it another dataset's file?")
     if len(value) < least:
-        raise InputError(f"{path}: {len(value)} items where {what} should be; is it another dataset's file?")
+        raise FormatError(f"{path}: {len(value)} items where {what} should be; is it another dataset's file?")
     return value
 
 
@@ -139,7 +139,7 @@ def _number(path: Path, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise InputError(f"{path}: a reference value is a {type(value).__name__}, which is not a number") from None
+        raise FormatError(f"{path}: a reference value is a {type(value).__name__}, which is not a number") from None
 
 
 def networkx_graph(graph: Graph, weighted: bool = False) -> nx.Graph:
@@ -379,7 +379,7 @@ def iter_pickles(path: str | os.PathLike) -> Iterator[Any]:
     with open_regular(path) as file:
         size = file.seek(0, os.SEEK_END)
         if not size:
-            raise InputError(f"{path}: an empty file, not a pickle; copy it again")
+            raise FormatError(f"{path}: an empty file, not a pickle; copy it again")
         file.seek(0)
         while file.tell() < size:
             yield load_next(path, file)
@@ -393,7 +393,7 @@ def load_pickle(path: str | os.PathLike) -> Any:
     """
     objects = list(iter_pickles(path))
     if len(objects) > 1:
-        raise InputError(f"{path}: {len(objects)} pickles in a file that should hold one")
+        raise FormatError(f"{path}: {len(objects)} pickles in a file that should hold one")
     return objects[0]
 
 
@@ -410,13 +410,13 @@ def load_next(path: str | os.PathLike, file: BinaryIO) -> Any:
             file.seek(first + data.tell())
             return found
     except _Refused as refused:
-        raise InputError(
+        raise FormatError(
             f"{path}: refused: the pickle asks for {refused}, which graph data does not need; "
             "do not trust this file, or save its graphs again as an .npz archive"
         ) from None
     except _DAMAGE as error:
         if size > _LARGEST_BYTES and isinstance(error, EOFError | pickle.UnpicklingError):
-            raise InputError(
+            raise FormatError(
                 f"{path}: a pickle of more than {_LARGEST_BYTES >> 20} MiB; save its graphs as an .npz archive"
             ) from None
-        raise InputError(f"{path}: not a readable pickle of graphs ({error}); copy or make it again") from error
+        raise FormatError(f"{path}: not a readable pickle of graphs ({error}); copy or make it again") from error

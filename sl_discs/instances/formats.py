@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sl_discs.errors import InputError, errors_of
+from sl_discs.errors import InputError, NotSupported, errors_of
 from sl_discs.files import read_npz
 from sl_discs.instances.archive import read_archive, read_forms
 from sl_discs.instances.form import QuadraticForm
@@ -120,7 +120,9 @@ def read_instances(
       progress: called with the number of bytes of the file that each block took, about a MiB at a time.
 
     Raises:
-      InputError: the file cannot be read, is malformed, fits two formats, or does not hold what the problem needs;
+      FormatError: the file is damaged, or is not what its format asks for.
+      NotSupported: its format is not one of these.
+      InputError: the file cannot be read, fits two formats, or does not hold what the problem needs. Of each error,
         the message is one line that names the file, the line in it if there is one, and what to do.
     """
     known = (*GRAPH_PROBLEMS, *FORM_PROBLEMS)
@@ -192,7 +194,7 @@ def recognise(source: Source) -> str:
         return _TAGS[tagged[1]]
     if tagged and tagged[2]:
         known = ", ".join(f"p {tag.decode()}" for tag in _TAGS)
-        raise InputError(f"{source.path}: files of {show(b'p ' + tagged[1])} are not read; those of {known} are")
+        raise NotSupported(f"{source.path}: files of {show(b'p ' + tagged[1])} are not read; those of {known} are")
     if VARTYPE.search(source.head):
         return "coo"
     start = source.head.lstrip()
@@ -230,12 +232,12 @@ def recognise(source: Source) -> str:
     return fits[0] if fits else "coo" if source.problem in FORM_PROBLEMS and len(first) == 3 else "edge_list"
 
 
-def _unknown(source: Source, number: int, first: list[bytes]) -> InputError:
+def _unknown(source: Source, number: int, first: list[bytes]) -> NotSupported:
     """Says that a file is in a format that is not read, which is no fault of the file."""
     count = len(first)
     like = {1: "OR-Library's bqp begins like this", 4: "lists with a time beside the weight look like this"}
     hint = f" ({like[count]})" if count in like and all(map(is_real, first)) else ""
-    return InputError(
+    return NotSupported(
         f"{source.path}:{number}: {show(b' '.join(first))} begins no format that is read{hint}; those are "
         f"{', '.join(READERS)}, and of edge lists the lines are 'u v' or 'u v w' with nodes as whole numbers, or any "
         "words with --format=edge_list"

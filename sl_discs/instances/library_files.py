@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, MissingExtra
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import check_size, checked_node_weights, graph_from_networkx
 from sl_discs.instances.graph_files import Labelled, offset_of, simple_graph
@@ -214,7 +214,7 @@ def read_coo(source: Source) -> Labelled:
     try:
         from dimod.serialization import coo
     except ImportError:
-        raise InputError(
+        raise MissingExtra(
             f"{source.path}: a list of coefficients (coo), which dimod reads, the extra `dimod`; install it with: "
             "pip install dimod"
         ) from None

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
-from sl_discs.errors import InputError
+from sl_discs.errors import FormatError
 from sl_discs.files import open_regular, write_atomically
 from sl_discs.instances.graph import check_size
 
@@ -66,17 +66,17 @@ class Source:
         with open_regular(self.path) as file:
             magic = file.read(6)
         if not magic:
-            raise InputError(f"{path}: the file is empty; was it cut short while it was copied?")
+            raise FormatError(f"{path}: the file is empty; was it cut short while it was copied?")
         self._unpack = next((unpack for start, unpack in _UNPACKERS.items() if magic.startswith(start)), None)
         plain = Path(self.path.stem) if self._unpack else self.path
         self.name, self.suffix = plain.stem, plain.suffix.lower()
         self.is_zip = magic.startswith((b"PK\x03\x04", b"PK\x05\x06"))
         self.head = b"" if self.is_zip else next(self.blocks(quiet=True), b"")
         if not (self.is_zip or self.head.strip()):
-            raise InputError(f"{path}: the file holds nothing but blanks; was it cut short while it was copied?")
+            raise FormatError(f"{path}: the file holds nothing but blanks; was it cut short while it was copied?")
         start = self.head[:256].lstrip().lower()
         if start.startswith((b"<!doctype html", b"<html")):
-            raise InputError(f"{path}: a web page, perhaps of an error; download the file again")
+            raise FormatError(f"{path}: a web page, perhaps of an error; download the file again")
 
     def blocks(self, quiet: bool = False) -> Iterator[bytes]:
         """Blocks of about a MiB that end where a line ends, from the start of the file to its end.
@@ -89,13 +89,13 @@ class Source:
         for chunk in self._chunks(None if quiet else self._progress):
             if not started:
                 if encoding := _encoding(chunk):
-                    raise InputError(
+                    raise FormatError(
                         f"{self.path}: text in {encoding}, which is not read; save it as UTF-8, "
                         f"for instance with: iconv -f {encoding} -t UTF-8"
                     )
                 chunk, started = chunk.removeprefix(codecs.BOM_UTF8), True
             if b"\0" in chunk:
-                raise InputError(f"{self.path}: a binary file; give text in one of the formats, or an .npz archive")
+                raise FormatError(f"{self.path}: a binary file; give text in one of the formats, or an .npz archive")
             if ready:
                 yield ready
                 ready = b""
@@ -105,7 +105,7 @@ class Source:
             parts.append(chunk[cut:])
             length += len(chunk) - cut
             if length > _LONGEST_LINE:
-                raise InputError(f"{self.path}: a line of over {_LONGEST_LINE >> 20} MiB; is it one of the formats?")
+                raise FormatError(f"{self.path}: a line of over {_LONGEST_LINE >> 20} MiB; is it one of the formats?")
         if last := b"".join([ready, *parts]):
             yield last
 
@@ -119,7 +119,7 @@ class Source:
                 while chunk := stream.read(_BLOCK_BYTES):
                     unpacked += len(chunk)
                     if self._unpack and unpacked > limit:
-                        raise InputError(
+                        raise FormatError(
                             f"{self.path}: unpacks to more than {limit >> 20} MiB, far beyond its own size; "
                             "if you trust it, unpack it yourself and give the plain file"
                         )
@@ -128,7 +128,7 @@ class Source:
                         progress(file.tell() - taken)
                         taken = file.tell()
             except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-                raise InputError(
+                raise FormatError(
                     f"{self.path}: damaged or cut short ({' '.join(str(error).split())}); copy it again"
                 ) from error
 
@@ -177,7 +177,7 @@ class Lines:
         """Number and words of the next line, without taking it; InputError if the file ends here."""
         lines, numbers = self._fill()
         if not lines:
-            raise InputError(
+            raise FormatError(
                 f"{self.source.path}:{self._next_number}: the file ends where {what} should be; complete it"
             )
         return numbers[0], lines[0].split()
@@ -226,7 +226,7 @@ class Rows:
     def refuse_row(self, row: int, message: str) -> NoReturn:
         """Raises with the line of a row."""
         number = next(itertools.islice(itertools.chain.from_iterable(self._numbers), row, None))
-        raise InputError(f"{self._path}:{number}: {message}")
+        raise FormatError(f"{self._path}:{number}: {message}")
 
     def indices(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         """The first two columns as indices from 0 on; InputError if one is outside first .. last."""
@@ -281,7 +281,7 @@ def _columns(path: Path, lines: list[bytes], numbers: Sequence[int], layout: str
             for row in np.flatnonzero(np.abs(column) >= 2**53).tolist():
                 word = lines[row].split()[k]
                 if b"e" not in word.lower() and decimal.Decimal(word.decode()) != decimal.Decimal(column[row]):
-                    raise InputError(
+                    raise FormatError(
                         f"{path}:{numbers[row]}: {show(word)} is beyond 2^53 and not exact in double precision; "
                         "correct the line"
                     )
@@ -294,15 +294,15 @@ def _explain(path: Path, lines: list[bytes], numbers: Sequence[int], layout: str
     for line, number in zip(lines, numbers, strict=True):
         words = line.split()
         if len(words) != len(layout):
-            raise InputError(
+            raise FormatError(
                 f"{path}:{number}: {show(b' '.join(words))} where every line should be {what}; correct the line"
             )
         for word, kind in zip(words, layout, strict=True):
             if kind == "i" and not is_whole(word):
-                raise InputError(f"{path}:{number}: {show(word)} is not a whole number from 0 on; correct the line")
+                raise FormatError(f"{path}:{number}: {show(word)} is not a whole number from 0 on; correct the line")
             if kind == "f" and not is_real(word):
-                raise InputError(f"{path}:{number}: {show(word)} is not a finite number; correct the line")
-    raise InputError(f"{path}:{numbers[0]}: from here on, a line is not {what}; use spaces and line feeds only")
+                raise FormatError(f"{path}:{number}: {show(word)} is not a finite number; correct the line")
+    raise FormatError(f"{path}:{numbers[0]}: from here on, a line is not {what}; use spaces and line feeds only")
 
 
 def is_whole(word: bytes) -> bool:
@@ -318,10 +318,10 @@ def is_real(word: bytes) -> bool:
 def header_counts(path: Path, number: int, words: Sequence[bytes], widths: Sequence[int], usage: str) -> list[int]:
     """The whole numbers in a header, one of `widths` in number; the first one is a number of nodes."""
     if len(words) not in widths or not all(map(is_whole, words)):
-        raise InputError(f"{path}:{number}: {show(b' '.join(words))} is not a header; write {usage}")
+        raise FormatError(f"{path}:{number}: {show(b' '.join(words))} is not a header; write {usage}")
     counts = [int(word) for word in words]
     if not counts[0]:
-        raise InputError(f"{path}:{number}: 0 nodes; a file has at least 1")
+        raise FormatError(f"{path}:{number}: 0 nodes; a file has at least 1")
     check_size(f"{path}:{number}", counts[0])
     return counts
 
@@ -329,7 +329,7 @@ def header_counts(path: Path, number: int, words: Sequence[bytes], widths: Seque
 def check_count(path: Path, number: int, promised: int, found: int, what: str) -> None:
     """Compares the number that the header in line `number` promises with the number found."""
     if promised != found:
-        raise InputError(
+        raise FormatError(
             f"{path}:{number}: the header promises {promised} {what}, but there are {found}; is the file cut short?"
         )
 

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int8, Num, UInt8
 from scipy.special import softmax
 
-from sl_discs.errors import InputError, check_label
+from sl_discs.errors import FormatError, InputError, MissingExtra, check_label
 from sl_discs.experiment.figures import COLOURS, new_figure, save_figure
 from sl_discs.files import check_fields, read_document, write_document
 from sl_discs.problems.problem import label_of, plain_label
@@ -69,7 +69,7 @@ def _imported(name: str):
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise InputError(f"this needs {name}; install it with: pip install {name}") from error
+        raise MissingExtra(f"this needs {name}; install it with: pip install {name}") from error
 
 
 VALUE, MAGNETISATION, OVERLAP = "value", "magnetisation", "overlap"
@@ -432,7 +432,7 @@ class Samples:
         except InputError:
             raise
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-            raise InputError(f"{path}: not a file that Samples.save wrote ({error})") from error
+            raise FormatError(f"{path}: not a file that Samples.save wrote ({error})") from error
         return cls(**fields)
 
     def __repr__(self) -> str:

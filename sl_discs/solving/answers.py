@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sl_discs.errors import InputError
+from sl_discs.errors import FormatError, InputError
 from sl_discs.files import parse_json, write_text
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS
@@ -128,7 +128,7 @@ def read_answers(path: Path) -> Answers:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); give a file that solve --save wrote") from error
     except (ValueError, KeyError, TypeError, OverflowError):
-        raise InputError(f"{path}: not a file of answers; sl-discs solve FILE --save=... writes one") from None
+        raise FormatError(f"{path}: not a file of answers; sl-discs solve FILE --save=... writes one") from None
 
 
 def _whole(value: Any) -> int:

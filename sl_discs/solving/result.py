@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8, Int64
 
-from sl_discs.errors import InputError, check_label
+from sl_discs.errors import FormatError, InputError, MissingExtra, check_label
 from sl_discs.experiment.figures import COLOURS, new_figure, save_figure
 from sl_discs.files import check_fields, read_document, write_atomically, write_document, write_json
 from sl_discs.problems.problem import label_of, plain_label
@@ -224,7 +224,7 @@ class Result:
         try:
             import pandas
         except ImportError as error:
-            raise InputError("to_dataframe needs pandas; install it with: pip install pandas") from error
+            raise MissingExtra("to_dataframe needs pandas; install it with: pip install pandas") from error
         frame = pandas.DataFrame(self.states, columns=pandas.Index(list(self.labels), tupleize_cols=False))
         frame[value] = self.values
         return frame.iloc[self._order()].reset_index(drop=True)
@@ -302,7 +302,7 @@ class Result:
         except InputError:
             raise
         except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-            raise InputError(f"{path}: not a file that Result.save wrote ({error})") from error
+            raise FormatError(f"{path}: not a file that Result.save wrote ({error})") from error
         return cls(**fields)
 
     def __repr__(self) -> str:

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sl_discs.command import say
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, MissingExtra
 from sl_discs.experiment.checkpoint import RESUME_ME
 from sl_discs.experiment.summary import aligned
 from sl_discs.files import (
@@ -290,7 +290,7 @@ def submit(tasks: Sequence[Task], name: str, folder: Path, options: Sequence[str
     try:
         import submitit
     except ImportError:
-        raise InputError("--executor=slurm needs submitit: pip install -e '.[cluster]' in the clone") from None
+        raise MissingExtra("--executor=slurm needs submitit: pip install -e '.[cluster]' in the clone") from None
     given: dict[str, Any] = {"job_name": name, "array_parallelism": parallel or _ARRAY, "signal_delay_s": 120}
     for option in options:
         key, equals, value = option.partition("=")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.errors import InputError, errors_of
+from sl_discs.errors import FormatError, InputError, errors_of
 from sl_discs.experiment.record import Spread, best_values, half_width
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings, settings_from
@@ -195,7 +195,7 @@ def read_tuned(path: str | os.PathLike, settings: Settings | None = None) -> Can
     except OSError as error:
         raise InputError(f"{path}: cannot read it ({error.strerror})") from None
     except (ValueError, KeyError, TypeError):
-        raise InputError(f"{path}: not a file of tuned settings; sl-discs tune writes them") from None
+        raise FormatError(f"{path}: not a file of tuned settings; sl-discs tune writes them") from None
     odd = sorted(candidate.experiment.keys() ^ set(ANNEALING_FIELDS))
     if odd:
         raise InputError(f"{path}: experiment needs the fields {', '.join(ANNEALING_FIELDS)} alone; see {odd[0]!r}")

@@ -1,0 +1,86 @@
+"""Kinds of errors that a program may want to tell apart; all are `InputError`, a `ValueError`."""
+
+import sys
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import sl_discs
+from sl_discs import FormatError, InputError, MissingExtra, NotSupported
+from sl_discs.engines.registry import choose_engine
+from sl_discs.instances.dataset import load_dataset
+from sl_discs.samplers.base import Sampler
+from sl_discs.tuning.evaluation import read_tuned
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("empty.edges", b""),
+        ("binary.edges", b"1 2\n\0\n"),
+        ("line.edges", b"1 2\n1 x y z\n"),
+        ("loop.edges", b"1 1\n1 2\n"),
+        ("short.rudy", b"3 3\n1 2 1\n"),
+        ("cut.npz", b"PK\x03\x04"),
+        ("graph.gml", b"graph [ node ]"),
+    ],
+)
+def test_content_of_a_file_is_a_format_error(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FormatError):
+        sl_discs.read(tmp_path / name, "maxcut")
+
+
+def test_files_of_this_package_with_other_content_are_format_errors(tmp_path):
+    np.savez(tmp_path / "other.npz", x=np.ones(2))
+    (tmp_path / "tuned.json").write_text("{}")
+    for read, name in (
+        (sl_discs.Samples.load, "other.npz"), (sl_discs.Result.load, "other.npz"), (read_tuned, "tuned.json")
+    ):  # fmt: skip
+        with pytest.raises(FormatError):
+            read(tmp_path / name)
+    folder = tmp_path / "er_700_800"
+    folder.mkdir()
+    (folder / "ER-700-800-0.10.pkl").write_bytes(b"no pickle")
+    with pytest.raises(FormatError):
+        load_dataset("mis", "er_density", "r-0.10", tmp_path)
+
+
+def test_what_is_not_in_a_file_is_no_format_error(tmp_path):
+    (tmp_path / "g.edges").write_text("0 1\n")
+    for path, arguments in ((tmp_path / "missing.edges", {}), (tmp_path / "g.edges", {"problem": "qubo"})):
+        with pytest.raises(InputError) as error:
+            sl_discs.read(path, **arguments)
+        assert type(error.value) is InputError
+
+
+def test_what_this_package_cannot_do_is_not_supported(tmp_path):
+    class Own(Sampler):
+        num_chains = 1
+
+        def init_state(self, num_sites):
+            raise NotImplementedError
+
+        def kernel(self, key, target, chain):
+            raise NotImplementedError
+
+    with pytest.raises(NotSupported, match="cannot run Own"):
+        choose_engine("cpu", Own())
+    (tmp_path / "g.gr").write_text("p sp 3 2\na 1 2 5\na 2 3 5\n")
+    with pytest.raises(NotSupported, match="are not read"):
+        sl_discs.read(tmp_path / "g.gr", "mis")
+
+
+def test_a_missing_package_is_a_missing_extra(monkeypatch):
+    samples = sl_discs.sample(sl_discs.mis(nx.path_graph(3)), 1.0, draws=8)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtra, match="install it with: pip install pandas") as error:
+        samples.to_dataframe()
+    assert isinstance(error.value, ImportError) and isinstance(error.value, InputError)
+    for name in ("dimod", "blackjax"):
+        monkeypatch.setitem(sys.modules, "blackjax.base", None)
+        monkeypatch.setitem(sys.modules, "dimod", None)
+        monkeypatch.delitem(sys.modules, f"sl_discs.{name}", raising=False)
+        with pytest.raises(MissingExtra, match=f"needs {name}"):
+            __import__(f"sl_discs.{name}")
