@@ -20,7 +20,7 @@ step() {
 
 step "1. The largest cut of a graph, with proof" solve "$graph" --problem=maxcut
 step "2. Independent sets of this graph, drawn at a temperature; the last line is the verdict" \
-  sample "$graph" --problem=mis --penalty=3 --temperature=0.4 --draws=2000 --report=results/quickstart.html
+  sample "$graph" --problem=mis --penalty=3 --temperature=0.4 --draws=2000 --plot=results/quickstart.png
 step "3. Path auxiliary sampling with and without localization: 32 chains of 10,000 steps on each of eight graphs, at
    sigma=2, a tilt so strong that chains end in draws; it costs solutions, as docs/does_localization_help.md shows" run \
   --config=configs/experiment/mis/er_density.py \
