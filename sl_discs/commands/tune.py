@@ -198,7 +198,7 @@ def _kind(search, split: Split, settings: Settings, sampler: str, name: str) -> 
         "graphs_sha256": dataset_digest(split.train),
         "rungs": search.rungs,
         "chains": settings.batch_size,
-        **{name: getattr(settings, name) for name in ("chain_length", "anneal_every", "reheats", "reheat_from")},
+        **{name: getattr(settings, name) for name in ("chain_length", "anneal_every", "reheats")},
         "penalty": FLAGS.penalty,
         "version": __version__,
         **code_of(sampler),

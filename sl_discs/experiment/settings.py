@@ -38,8 +38,8 @@ class Temperatures:
     init_temperature decay_rate^(step/T), but never below final_temperature, which is thus only a floor.
 
     Reheating (Li and Zhang, Reheated gradient-based discrete sampling for combinatorial optimization, TMLR 2025) goes
-    back in the schedule when it has come to its end, and cools again at the same rate per step. The paper goes back
-    when the objective stalls; here the positions are fixed, as a schedule is known before the run.
+    back to the middle of the schedule when it has come to its end, and cools again at the same rate per step. The
+    paper goes back when the objective stalls; here the positions are fixed, as a schedule is known before the run.
     """
 
     settings: Settings
@@ -71,14 +71,13 @@ class Temperatures:
 
     def position(self, part: np.ndarray | np.floating) -> np.ndarray | np.floating:
         """The position in the schedule after this part of the chain, both from 0 to 1."""
-        reheats, start = self.settings.reheats, self.settings.reheat_from
+        reheats = self.settings.reheats
         if not reheats:
             return part
-        again = 1 - start
-        later = part * (1 + reheats * again) - 1
+        later = part * (1 + reheats / 2) - 1
         # Rounding must not add a reheating at the end.
-        done = np.maximum(np.ceil(later / again - 1e-9), 1) - 1
-        return np.where(later <= 0, 1 + later, start + later - done * again)
+        done = np.maximum(np.ceil(2 * later - 1e-9), 1) - 1
+        return np.where(later <= 0, 1 + later, (1 - done) / 2 + later)
 
     def _at(self, places: np.ndarray) -> Float32[np.ndarray, "*S"]:
         given, length = self.settings, len(self)
@@ -133,8 +132,8 @@ class Settings:
         so that records are correct.
       decay_rate: of `exp_decay`, over the whole chain.
       anneal_every: number of consecutive steps with the same temperature; 1 is DISCS's schedule.
-      reheats: how often `linear` or `exp_decay` goes back and cools again, all within chain_length; 0: DISCS's.
-      reheat_from: position in the schedule to which it goes back, from 0 (its start) to below 1 (its end).
+      reheats: how often `linear` or `exp_decay` goes back to its middle and cools again, all within chain_length; 0:
+        DISCS's.
       resample_every: steps between two resamplings of an instance's chains, see `experiment.chains`; a multiple
         of log_every_steps, or 0 for independent chains.
       resample_strength: exponent of a resampling's weights; 1 is population annealing, more is greedier.
@@ -166,7 +165,6 @@ class Settings:
     decay_rate: float = 0.05
     anneal_every: int = 1
     reheats: int = 0
-    reheat_from: float = 0.5
     resample_every: int = 0
     resample_strength: float = 1.0
     log_every_steps: int = 100
@@ -225,7 +223,6 @@ class Settings:
         _check(0 <= self.reheats < self.chain_length, "reheats", self.reheats, "0 to below chain_length")
         if self.reheats and self.t_schedule not in ("linear", "exp_decay"):
             raise InputError("config.experiment.reheats is only for t_schedule linear and exp_decay; set it to 0")
-        _check(0 <= self.reheat_from < 1, "reheat_from", self.reheat_from, "a number in [0, 1)")
 
     def temperatures(self) -> Temperatures:
         """The temperatures of steps 1..T."""

@@ -80,7 +80,7 @@ def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
     settings = {name: value for name, value in dataclasses.asdict(cell.settings).items() if name not in _LEFT_OUT}
     if not cell.settings.reheats:
         # As in cells that ran before there was reheating.
-        del settings["reheats"], settings["reheat_from"]
+        del settings["reheats"]
     settings["engine"] = choose_engine(cell.settings.engine, cell.build().sampler)[0].name
     return {
         "dataset": dataset.name,

@@ -14,7 +14,7 @@ from sl_discs.localization.method import build_method, method_fields
 BAD = (-1, -1.0, math.nan, math.inf, -math.inf, 1e300, 10**30, "x", "", None, [1], {}, 2.5, True, 0)
 MAY_BE_ZERO = {
     "resample_every", "resample_strength", "seed", "data_seed", "first_instance", "use_devices", "threads",
-    "checkpoint_every_s", "memory_gib", "reheats", "reheat_from",
+    "checkpoint_every_s", "memory_gib", "reheats",
 }  # fmt: skip
 MAY_BE_NONE = {"num_instances", "adapt_until"}
 # Sizes: refused where they are known to be too much.

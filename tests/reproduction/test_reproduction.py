@@ -86,7 +86,7 @@ def test_a_cell_is_named_by_what_changes_its_numbers():
     }  # fmt: skip
     cell = CHOICE.cell(MIS, "gwg")
     reheated = dataclasses.replace(cell, settings=dataclasses.replace(cell.settings, reheats=1))
-    assert identity(reheated, whole)["settings"]["reheat_from"] == 0.5
+    assert identity(reheated, whole)["settings"]["reheats"] == 1
 
 
 def test_profiles():
