@@ -190,3 +190,13 @@ assert len(loaded) < 20 and lines < 4_000, (len(loaded), lines)
 assert not {"jax", "networkx", "scipy.io"} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_run_loads_no_libraries_that_it_does_not_need():
+    code = """
+import sys
+from sl_discs.commands.main import command_of
+command_of("run")
+assert not {"networkx", "scipy.linalg", "scipy.special", "matplotlib", "numba"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sl_discs.discs_plugin import compat as compatibility
 from sl_discs.discs_plugin import modules, upstream
 from sl_discs.discs_plugin.fixes import FIXES, chosen_fixes
 
@@ -33,6 +32,9 @@ def register(*, compat: bool = False, fixes: bool | Iterable[str] = False) -> No
     chosen = chosen_fixes(fixes)
     upstream.require_discs()
     if compat:
+        # Imported only here, since what it replaces takes long to import, and `sl-discs run` needs none of it.
+        from sl_discs.discs_plugin import compat as compatibility
+
         compatibility.install()
     upstream.check_discs()
     modules.install(chosen)

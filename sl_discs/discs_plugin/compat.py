@@ -31,7 +31,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import networkx as nx
 from absl import logging
 from jaxtyping import Array, Float
 
@@ -121,6 +120,8 @@ def _shuffle(key, array, axis: int = 0):
 def _as_networkx(value: Any) -> Any:
     """Converts graphs in lists, tuples and dictionaries to networkx graphs."""
     if isinstance(value, PickledGraph):
+        import networkx as nx
+
         graph = nx.Graph()
         graph.add_nodes_from(value.nodes.items())
         graph.add_edges_from((u, v, data) for u, around in value.adjacency() for v, data in around.items())

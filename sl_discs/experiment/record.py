@@ -15,7 +15,6 @@ from typing import Any
 import jax
 import numpy as np
 from jaxtyping import Float64, Int8, Int64
-from scipy import special
 
 from sl_discs.engines.registry import choose_engine, num_cores
 from sl_discs.errors import InputError
@@ -230,6 +229,8 @@ def percent_of_reference(sampler: SamplerRecord) -> Float64[np.ndarray, "G"] | N
 
 def half_width(values: Float64[np.ndarray, "N"]) -> float:
     """Half of the 95 % interval of the mean of N > 1 independent values, by Student's t."""
+    from scipy import special  # imported here, as runs do without it
+
     return float(special.stdtrit(len(values) - 1, 0.975) * values.std(ddof=1) / np.sqrt(len(values)))
 
 

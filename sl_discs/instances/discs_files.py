@@ -19,15 +19,17 @@ import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import networkx as nx
 import numpy as np
 
 from sl_discs.errors import FormatError, errors_of
 from sl_discs.files import open_regular, write_atomically
 from sl_discs.instances.graph import Graph, PickledGraph, graph_from_networkx
 from sl_discs.instances.graph_files import conflict_graph, read_cnf
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 Load = Callable[[], Graph]
 
@@ -144,6 +146,8 @@ def _number(path: Path, value: Any) -> float:
 
 def networkx_graph(graph: Graph, weighted: bool = False) -> nx.Graph:
     """The networkx graph, nodes and edges in order; if `weighted`, with the attribute `weight`, 1.0 by default."""
+    import networkx as nx
+
     result = nx.Graph()
     result.add_nodes_from(range(graph.num_nodes))
     edges = graph.edges.tolist()  # plain integers, so that the pickles can be read without NumPy

@@ -17,7 +17,6 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Bool, Int32
 from scipy import sparse
-from scipy.sparse import csgraph
 
 from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
@@ -92,6 +91,8 @@ def draw_maxcut_er(rng: np.random.Generator, name: str, low: int, high: int, p: 
 
 
 def _largest_component(num_nodes: int, edges: Int32[np.ndarray, "E 2"]) -> Bool[np.ndarray, "n"]:
+    from scipy.sparse import csgraph  # imported here, as other graphs are drawn without linear algebra
+
     adjacency = sparse.coo_array((np.ones(len(edges), bool), tuple(edges.T)), (num_nodes, num_nodes))
     # Labels count from 0 in the order of the components' smallest nodes.
     label = csgraph.connected_components(adjacency, directed=False)[1]
