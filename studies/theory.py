@@ -75,7 +75,7 @@ def watch(terms: Coefficients, method: Method, settings: Settings, looks: int) -
     assert localization is not None and levels is not None
     engine, _ = choose_engine(settings.engine, method.sampler)
     shape = shape_of_one(terms, settings.batch_size)
-    chains = Chains.of_one(terms, 0, shape, method.sampler, engine, settings.seed, settings.threads)
+    chains = Chains.of_one(terms, 0, shape, method.sampler, engine, settings.seed)
     chains.start(program, noise=np.float32(localization.initial_noise()))
     fields, rows = Fields.of(terms), []
     times, alpha = localization.times(settings.chain_length), parse_alpha(localization.alpha, localization.horizon)

@@ -20,7 +20,7 @@ from sl_discs.testing.cases import Case
 # The probability with which a statistical check fails a correct engine.
 FALSE_ALARM = 1e-6
 
-ENGINES = ("reference", "cpu")
+ENGINES = ("reference", "cpu", "cuda")
 
 
 def known_to(name: str, samplers: Mapping[str, Sampler]) -> list[str]:

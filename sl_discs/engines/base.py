@@ -122,19 +122,28 @@ class Engine(abc.ABC):
 
     Attributes:
       name: its name in flags and results.
-      on_host: whether it runs on the cores of this process, whatever devices there are.
+      on_host: whether it takes and returns arrays of the host, and divides the work itself, whatever devices JAX has.
       mesh: of devices, whose parts divide instances and chains; None: one device. An engine on the host ignores it.
       threads: of an engine on the host; 0 for the number of cores.
+      devices: cards of an engine that divides instances among them itself; 0 for all.
     """
 
     name: ClassVar[str]
     on_host: ClassVar[bool] = False
     mesh: Mesh | None = None
     threads: int = 0
+    devices: int = 0
 
     @abc.abstractmethod
-    def obstacle(self, sampler: Sampler) -> str | None:
-        """Why this engine cannot run a sampler here; None if it can."""
+    def obstacle(self, sampler: Sampler, num_sites: int = 0) -> str | None:
+        """Why this engine cannot run a sampler here; None if it can.
+
+        `num_sites` is the largest number of sites, 0 where it is not known yet.
+        """
+
+    def num_devices(self) -> int:
+        """Returns the number of devices that may share the work."""
+        return len(jax.local_devices())
 
     def steps_per_call(self, sampler: Sampler) -> int:
         """About how many steps of a chain one call should run; the chains cannot be inspected within a call."""

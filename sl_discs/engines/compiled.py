@@ -103,20 +103,21 @@ def call(function: Callable, *arguments: Any, **static: Hashable) -> Any:
     key = function, tree, shapes, tuple(sorted(static.items()))
 
     def build():
-        return function.lower(*arguments, **static).compile(compiler_options=compiler_options())
+        device = jax.config.jax_default_device or jax.local_devices()[0]
+        return function.lower(*arguments, **static).compile(compiler_options=compiler_options(device.platform))
 
     return compiled(key, build)(*arguments)
 
 
 @functools.cache
-def compiler_options() -> dict[str, str | bool]:
-    """XLA options with which the results of an instance do not depend on the other instances in the batch.
+def compiler_options(platform: str) -> dict[str, str | bool]:
+    """Returns XLA options with which the results of an instance do not depend on the other instances in the batch.
 
     On CPUs XLA delegates some sums to a library whose order of summation depends on the whole array's shape. Options
     that the installed version of XLA does not know are omitted.
     """
     options: dict[str, str | bool] = {}
-    if jax.default_backend() == "cpu":
+    if platform == "cpu":
         options = {"xla_cpu_experimental_ynn_fusion_type": ""}
     return {name: value for name, value in options.items() if _compiles_with({name: value})}
 

@@ -34,7 +34,7 @@ class Reference(Engine):
 
     name = "reference"
 
-    def obstacle(self, sampler):
+    def obstacle(self, sampler, num_sites=0):
         return None
 
     def prepare(self, model, sampler, batch, program):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
 import os
@@ -17,11 +18,15 @@ from sl_discs.errors import InputError, NotSupported
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import registered_name
 
+# JAX would take three quarters of a GPU's memory when it first looks at it, which `cuda` shares with it.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
 AUTO = "auto"
 # Modules are imported on first use, since that of `cpu` imports a compiler.
 _ENGINES = {
     "reference": ("sl_discs.engines.reference", "Reference"),
     "cpu": ("sl_discs.engines.cpu.engine", "Cpu"),
+    "cuda": ("sl_discs.engines.cuda.engine", "Cuda"),
 }
 # The reference engine's earlier name, in flags and configs.
 _ALIASES = {"xla": "reference"}
@@ -46,32 +51,54 @@ def _load(name: str) -> Engine:
     return getattr(importlib.import_module(module), kind)()
 
 
-def choose_engine(wanted: str, sampler: Sampler) -> tuple[Engine, str]:
-    """The engine for a sampler, and why it was chosen (empty if it was requested by name).
+# `auto` leaves fewer chains than this to the CPU cores: a GPU plays as many in the time of one.
+_CARD_CHAINS = 128
 
-    `auto` is `cpu` where it can run the sampler, otherwise the reference.
+
+def choose_engine(
+    wanted: str, sampler: Sampler, *, num_sites: int = 0, num_chains: int | None = None
+) -> tuple[Engine, str]:
+    """Returns the engine for a sampler, and why it was chosen (empty if it was requested by name).
+
+    `auto` is `cuda` on a machine with a GPU, if it can run the sampler and there are many chains, else `cpu`, else
+    `reference`.
 
     Args:
       wanted: its name, or `auto`.
       sampler: that it is to run.
+      num_sites: the largest number of sites, where it is known.
+      num_chains: number of chains of one instance, which `auto` weighs; None: many.
 
     Raises:
       InputError: there is no engine of this name, or JAX finds no device.
       NotSupported: the engine cannot run the sampler here.
     """
     local_devices()  # before anything asks JAX where it runs
-    engine, note = get_engine("cpu" if wanted == AUTO else wanted), "auto: the fastest on CPU cores"
-    obstacle = engine.obstacle(sampler)
-    if obstacle is not None and wanted == AUTO:
-        note = f"not {engine.name}: {obstacle}"
-        engine, obstacle = get_engine("reference"), None
+    if wanted == AUTO:
+        return _fastest(sampler, num_sites, num_chains)
+    engine = get_engine(wanted)
+    obstacle = engine.obstacle(sampler, num_sites)
     if obstacle is None:
-        return engine, note if wanted == AUTO else ""
+        return engine, ""
     name = registered_name(type(sampler))
     raise NotSupported(
         f"engine is {wanted!r}, which cannot run {name}: {obstacle}; choose {AUTO!r} or 'reference'",
         "engine",
     )
+
+
+def _fastest(sampler: Sampler, num_sites: int, num_chains: int | None) -> tuple[Engine, str]:
+    """Returns the engine that `auto` means, and why."""
+    many = num_chains is None or num_chains >= _CARD_CHAINS
+    notes: list[str] = []
+    for name in (*(["cuda"] if many and has_card() else []), "cpu"):
+        engine = get_engine(name)
+        obstacle = engine.obstacle(sampler, num_sites)
+        if obstacle is None:
+            fastest = {"cuda": "auto: the fastest on this GPU", "cpu": "auto: the fastest on CPU cores"}
+            return engine, "; ".join(notes) or fastest[name]
+        notes.append(f"not {name}: {obstacle}")
+    return get_engine("reference"), "; ".join(notes)
 
 
 # The cores and devices of this machine.
@@ -83,10 +110,25 @@ def local_devices() -> list[jax.Device]:
         return jax.local_devices()
     except (RuntimeError, AssertionError) as error:
         reason = str(error).partition("(set JAX_PLATFORMS")[0].strip()
+        platforms = jax.config.jax_platforms  # type: ignore[attr-defined]
         raise InputError(
-            f"JAX_PLATFORMS is {jax.config.jax_platforms!r}, and JAX finds no such device here"
+            f"JAX_PLATFORMS is {platforms!r}, and JAX finds no such device here"
             f"{f' ({reason})' if reason else ''}; unset it, or set it to cpu"
         ) from None
+
+
+@functools.cache
+def has_card() -> bool:
+    """Whether there is an NVIDIA GPU; CUDA_VISIBLE_DEVICES hides it, and JAX_PLATFORMS if it names others only."""
+    platforms = jax.config.jax_platforms  # type: ignore[attr-defined]
+    if platforms and not {"cuda", "gpu"} & set(platforms.split(",")):
+        return False
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int()
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
 
 
 _lost_threads = False

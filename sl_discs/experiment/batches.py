@@ -65,13 +65,12 @@ def best_layout(num_devices: int, num_instances: int, num_chains: int) -> Layout
     return min((Layout(k, num_devices // k) for k in parts), key=chains_a_device)
 
 
-def count_devices(use_devices: int, layout: Layout | None) -> int:
-    """The number of devices of this process to use; `use_devices` 0 means all.
+def count_devices(use_devices: int, layout: Layout | None, there: int) -> int:
+    """The number of devices to use of those that are `there`; `use_devices` 0 means all.
 
     Raises:
       InputError: there are not that many devices.
     """
-    there = len(jax.local_devices())
     if use_devices > there:
         raise InputError(f"config.experiment.use_devices is {use_devices}, but there are {there} devices")
     if layout is not None and math.prod(layout) > (use_devices or there):

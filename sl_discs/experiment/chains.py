@@ -6,11 +6,11 @@ runs the whole program of a method on them, with records, checkpoints, a watch a
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import time
 from collections.abc import Callable, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import jax
@@ -22,6 +22,7 @@ from sl_discs import keys
 from sl_discs.batching import AnyArray, make_mesh, over_chains, over_instances
 from sl_discs.engines import compiled
 from sl_discs.engines.base import Best, ChainStates, Engine, Program, Temperature, Trace, init_chains
+from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.batches import (
     Layout,
@@ -218,27 +219,30 @@ class Chains:
         sampler: Sampler,
         engine: Engine,
         seed: int,
-        threads: int = 0,
     ):
-        """Lays out the arrays; the arguments are those of `build_batch`, and `threads` those of the engine."""
+        """Lays out the arrays; the arguments are those of `build_batch`."""
         self.shape, self.sampler, self._seed = shape, sampler, seed
-        self.engine = dataclasses.replace(engine, mesh=make_mesh(*shape.layout), threads=threads)
-        self.model, self.batch = build_batch(terms, names, shape, seed, sampler)
-        self.initial_keys = initial_keys(names, shape, seed)
+        self.engine = engine if engine.on_host else dataclasses.replace(engine, mesh=make_mesh(*shape.layout))
+        with self._placed():
+            self.model, self.batch = build_batch(terms, names, shape, seed, sampler)
+            self.initial_keys = initial_keys(names, shape, seed)
         self.done, self.compile_s, self.run_s = 0, 0.0, 0.0
 
     @classmethod
-    def of_one(
-        cls, terms: Terms, name: int, shape: Shape, sampler: Sampler, engine: Engine, seed: int, threads: int = 0
-    ) -> Chains:
+    def of_one(cls, terms: Terms, name: int, shape: Shape, sampler: Sampler, engine: Engine, seed: int) -> Chains:
         """Chains of one instance in a shape of `batches.shape_of_one`."""
         count = shape.num_instances
-        return cls([terms] * count, [name] * count, shape, sampler, engine, seed, threads)
+        return cls([terms] * count, [name] * count, shape, sampler, engine, seed)
+
+    def _placed(self):
+        """Within it, JAX's arrays are on the CPU for an engine on the host: others have nothing to do there."""
+        return jax.default_device(jax.local_devices(backend="cpu")[0]) if self.engine.on_host else nullcontext()
 
     def rename(self, names: Sequence[int]) -> None:
         """Gives the chains other random numbers, those of instances of these names, from the next `start` on."""
-        self.batch = self.batch._replace(keys=step_keys(names, self.shape, self._seed))
-        self.initial_keys = initial_keys(names, self.shape, self._seed)
+        with self._placed():
+            self.batch = self.batch._replace(keys=step_keys(names, self.shape, self._seed))
+            self.initial_keys = initial_keys(names, self.shape, self._seed)
 
     def start(self, program: Program, states: Int8[np.ndarray, "R N"] | None = None, noise: Any = None) -> None:
         """Puts the chains before step 1 of a program.
@@ -265,7 +269,8 @@ class Chains:
             self.prepare(program)
             start = functools.partial(start_chains, model=self.model, sampler=self.sampler)
             like = jax.tree.structure(jax.eval_shape(start, self.batch, self.initial_keys, None, noise))
-        self.states, self.done = jax.tree.unflatten(like, [jnp.asarray(leaf) for leaf in leaves]), done
+            self.states = jax.tree.unflatten(like, [jnp.asarray(leaf) for leaf in leaves])
+        self.done = done
 
     def prepare(self, program: Program) -> None:
         """Goes on with another program, before its first step."""
@@ -279,14 +284,21 @@ class Chains:
         self.done += intervals * every
         return trace
 
-    @contextlib.contextmanager
+    @contextmanager
     def _timed(self):
         """Times the block, counting compilation separately."""
         begin, compiled_before = time.perf_counter(), compiled.compile_seconds()
-        yield
+        with self._placed():
+            yield
         compile_s = compiled.compile_seconds() - compiled_before
         self.compile_s += compile_s
         self.run_s += time.perf_counter() - begin - compile_s
+
+
+def engine_for(settings: Settings, sampler: Sampler, num_sites: int) -> tuple[Engine, str]:
+    """Returns the engine of a run, and why it was chosen; `num_sites` is the largest number of sites."""
+    engine, note = choose_engine(settings.engine, sampler, num_sites=num_sites)
+    return dataclasses.replace(engine, threads=settings.threads, devices=settings.use_devices), note
 
 
 def devices_for(engine: Engine, sampler: Sampler, settings: Settings) -> tuple[int, Layout | None]:
@@ -298,7 +310,7 @@ def devices_for(engine: Engine, sampler: Sampler, settings: Settings) -> tuple[i
       InputError: there are not so many devices, or the chains cannot be divided.
     """
     layout = parse_layout(settings.mesh)
-    num_devices = count_devices(settings.use_devices, layout)
+    num_devices = count_devices(settings.use_devices, layout, engine.num_devices())
     if engine.on_host:
         return 1, Layout(1, 1)
     if sampler.couples_chains:

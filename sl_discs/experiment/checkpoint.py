@@ -194,7 +194,7 @@ class Checkpoints:
         try:
             if not (self.folder / "kind.json").exists():
                 write_json(self.folder / "kind.json", self._kind)
-            write_atomically(self.folder / name, lambda file: np.savez(file, **arrays, **{_KIND: self._digest}))
+            write_atomically(self.folder / name, lambda file: np.savez(file, **(arrays | {_KIND: self._digest})))
         except InputError as error:
             if self.notice.given:
                 raise

@@ -9,10 +9,10 @@ from __future__ import annotations
 import dataclasses
 import sys
 
-from sl_discs.engines.registry import choose_engine, local_devices
+from sl_discs.engines.registry import local_devices
 from sl_discs.errors import GIB, USABLE, InputError, check_memory, in_words, usable_memory
 from sl_discs.experiment.batches import Pack, Shape, plan
-from sl_discs.experiment.chains import devices_for
+from sl_discs.experiment.chains import devices_for, engine_for
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method
@@ -30,11 +30,11 @@ _WEIGHTED_STEP = 80
 
 
 def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
-    """Bytes of a batch on one device of its layout; on the host for the engine `cpu`, which copies the couplings."""
+    """Bytes of a batch on a device of its layout; other engines than the reference copy the couplings."""
     instances, chains = shape.num_instances // shape.layout.instances, shape.num_chains // shape.layout.chains
     size = shape.num_sites
     couplings = size**2 * _DENSE if shape.degree is None else size * max(shape.degree, 1) * _LISTED
-    if engine == "cpu":
+    if engine != "reference":
         couplings += couplings
     return instances * (couplings + chains * (size * _CHAIN_SITE + num_logged * _LOGGED))
 
@@ -66,12 +66,12 @@ def _largest(dataset: Dataset, penalty: float, methods: list[Method], settings: 
     plans = {}
     found = []
     for method in methods:
-        engine, _ = choose_engine(settings.engine, method.sampler)
+        engine, _ = engine_for(settings, method.sampler, max(graph.num_nodes for graph in dataset.graphs))
         key = devices_for(engine, method.sampler, settings)
         if key not in plans:
             terms = (kind.terms(graph, penalty) for graph in dataset.graphs)
             plans[key] = plan(terms, settings.instances_per_batch, settings.batch_size, *key)
-        # Batches of the engine `cpu` are in one place and may use the memory of all CPU devices.
+        # Batches of an engine on the host are in one place and may use the memory of all CPU devices.
         share = len(local_devices()) if engine.on_host else 1
         found += [(batch_bytes(pack.shape, num_logged, engine.name) // share, pack) for pack in plans[key]]
     return max(found, key=lambda pair: pair[0])

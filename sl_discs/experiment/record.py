@@ -141,7 +141,10 @@ def kind_of_run(
     config: Mapping[str, Any], methods: list[Method], settings: Settings, dataset: Dataset
 ) -> dict[str, Any]:
     """The identity of a run as nested dicts of plain values; `config` has those of the model and the samplers."""
-    engines = {method.name: choose_engine(settings.engine, method.sampler)[0].name for method in methods}
+    largest = max(graph.num_nodes for graph in dataset.graphs)
+    engines = {
+        method.name: choose_engine(settings.engine, method.sampler, num_sites=largest)[0].name for method in methods
+    }
     kind = {
         "experiment": {name: value for name, value in dataclasses.asdict(settings).items() if name not in FREE},
         "model": dict(config["model"]),
@@ -149,7 +152,7 @@ def kind_of_run(
         "graphs": {"name": dataset.name, "index": list(dataset.index), "sha256": dataset_digest(dataset)},
         "engines": engines,
         # How native loops share the cores does not affect results.
-        "devices": 1 if set(engines.values()) == {"cpu"} else len(jax.local_devices()),
+        "devices": 1 if "reference" not in engines.values() else len(jax.local_devices()),
         "versions": versions(),
     }
     return json.loads(json.dumps(kind))

@@ -8,10 +8,9 @@ import jax
 import numpy as np
 
 from sl_discs.engines.base import Trace
-from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.batches import Pack, plan
-from sl_discs.experiment.chains import Chains, Outcome, Progress, anneal, devices_for, program_of
+from sl_discs.experiment.chains import Chains, Outcome, Progress, anneal, devices_for, engine_for, program_of
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
@@ -43,7 +42,7 @@ def run_sampler(
       the record, with every solution verified on the host.
     """
     kind, sampler = graph_kind(dataset.problem), method.sampler
-    engine, note = choose_engine(settings.engine, sampler)
+    engine, note = engine_for(settings, sampler, max(graph.num_nodes for graph in dataset.graphs))
     packs = plan(
         (kind.terms(graph, penalty) for graph in dataset.graphs),
         settings.instances_per_batch,
@@ -58,7 +57,7 @@ def run_sampler(
         terms = [kind.terms(dataset.graphs[k], penalty) for k in pack.filled]
         constants[pack.filled] = [term.constant for term in terms]
         names = [dataset.index[k] for k in pack.filled]
-        chains = Chains(terms, names, pack.shape, sampler, engine, settings.seed, settings.threads)
+        chains = Chains(terms, names, pack.shape, sampler, engine, settings.seed)
 
         def report(steps, pack=pack):
             progress(steps * settings.batch_size * len(pack.members))

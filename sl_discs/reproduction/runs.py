@@ -81,7 +81,8 @@ def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
     if not cell.settings.reheats:
         # As in cells that ran before there was reheating.
         del settings["reheats"]
-    settings["engine"] = choose_engine(cell.settings.engine, cell.build().sampler)[0].name
+    largest = max(graph.num_nodes for graph in dataset.graphs)
+    settings["engine"] = choose_engine(cell.settings.engine, cell.build().sampler, num_sites=largest)[0].name
     return {
         "dataset": dataset.name,
         "instances": [graph.name for graph in dataset.graphs],

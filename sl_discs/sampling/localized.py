@@ -80,7 +80,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
         batch_size=together, chain_length=steps, t_schedule="constant", init_temperature=temperature,
         log_every_steps=steps, engine=options.engine, seed=options.seed,
     )  # fmt: skip
-    engine, _ = choose_engine(options.engine, method.sampler)
+    engine, _ = choose_engine(options.engine, method.sampler, num_chains=0)
     shape = shape_of_one(terms, together)
     found: list[np.ndarray] = []
     wanted = options.draws_each or 2**31

@@ -92,7 +92,7 @@ class RecordedChains(Chains):
         the first rungs of ladders 2k and 2k + 1 exchange clusters where the engine can do that.
         """
         kernel = build_sampler(sampler, sampler_fields(sampler) | fields, num_chains)
-        chosen, _ = choose_engine(engine, kernel)
+        chosen, _ = choose_engine(engine, kernel, num_chains=0)
         shape = shape_of_one(terms, num_chains)
         check_memory(
             f"{num_chains:,} chains of {terms.num_sites:,} variables",

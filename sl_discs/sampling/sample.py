@@ -206,7 +206,7 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
     if method == "low_rank":
         low_rank.check_fields(options)
     if method != "exact":
-        choose_engine(engine, _kernel(sampler, fields, count))
+        choose_engine(engine, _kernel(sampler, fields, count), num_chains=0)
     return options
 
 

@@ -106,9 +106,10 @@ class Options:
         fields = {"batch_size": self.num_chains, "chain_length": steps, "log_every_steps": every}
         return settings_from({**fields, "engine": self.engine, "seed": self.seed, **self.annealing})
 
-    def choose_engine(self) -> tuple[Engine, str]:
-        """The engine for the sampler, and why it was chosen."""
-        return choose_engine(self.engine, self.method().sampler)
+    def choose_engine(self, num_sites: int = 0) -> tuple[Engine, str]:
+        """The engine for the sampler on a problem of this size, and why it was chosen."""
+        sampler, chains = self.method().sampler, self.num_chains
+        return choose_engine(self.engine, sampler, num_sites=num_sites, num_chains=chains)
 
     def for_size(self, num_sites: int, on_host: bool) -> Options:
         """With a number of chains: 32, or under a time limit fewer, so that each can cool slowly, but one per core.
@@ -215,7 +216,7 @@ def choose_sampler(sampler: str, engine: str, fields: Mapping[str, Any]) -> tupl
     if not isinstance(engine, str) or engine not in ENGINES:
         raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}", "engine")
     if isinstance(sampler, str) and sampler == AUTO:
-        if choose_engine(engine, Metropolis())[0].name == "cpu":
+        if choose_engine(engine, Metropolis(scan=SEQUENTIAL))[0].name == "cpu":
             return "metropolis", {"scan": SEQUENTIAL, **fields}
         return "path_auxiliary", fields
     if not isinstance(sampler, str):

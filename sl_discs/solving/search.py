@@ -71,7 +71,7 @@ def annealed(problem: Problem, options: Options) -> Result:
     InputError where the problem's coefficients are out of range, or it does not fit into memory.
     """
     clock = Clock()
-    engine, _ = options.choose_engine()
+    engine, _ = options.choose_engine(problem.num_variables)
     check_fit(problem, options, first_round(options, problem.num_variables, engine.on_host)[0], engine)
     if options.presolve and (result := by_enumeration(problem, options.seed, clock)):
         return result
@@ -135,7 +135,7 @@ class Annealer:
         self._terms = terms = objective_of(problem)
         complete = complete_annealing(options.annealing, terms)
         self.problem, self.options = problem, dataclasses.replace(options, annealing=complete)
-        self.engine, self.note = options.choose_engine()
+        self.engine, self.note = options.choose_engine(problem.num_variables)
         self.first, self.unit = first_round(options, problem.num_variables, self.engine.on_host)
         # The part of the problem's value that the model omits, times the sign of its sense.
         self.constant = terms.constant

@@ -85,6 +85,7 @@ class _Watch:
 def _decided(chains: Chains) -> float:
     """Returns |tanh h|, the mean of a free spin in the field h of the observation, over sites, chains and graphs."""
     state, levels, mask = chains.states.chain.state, chains.program.levels, np.asarray(chains.batch.mask)
+    assert levels is not None
     sizes = np.abs(np.tanh(levels.tilt_scale[levels.at(chains.done)] * np.asarray(state.y)))
     return float((sizes.mean(axis=1, dtype=np.float64) * mask).sum() / mask.sum())
 

@@ -69,6 +69,12 @@ def test_cpu(name):
     check("cpu", sampler, copies=512, num_sites=3, temperatures=(np.inf, 1.0), sparse=True, tilted=False)
 
 
+@pytest.mark.parametrize("name", known_to("cuda", SAMPLERS))
+def test_cuda(name):
+    """On a card, with one warp a chain; tests/engines/test_cuda_engine.py has what needs none."""
+    check("cuda", SAMPLERS[name], copies=1024, temperatures=(np.inf, 2.0, 0.5))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ON_CPU)
 def test_cpu_with_real_couplings(name):

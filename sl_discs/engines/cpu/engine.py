@@ -55,10 +55,8 @@ class Cpu(Engine):
     name = "cpu"
     on_host = True
 
-    def obstacle(self, sampler):
-        """A platform other than CPUs, or a sampler without an entry; a subclass of one with an entry may differ."""
-        if jax.default_backend() != "cpu":
-            return f"it runs on CPU cores, and JAX on {jax.default_backend()}"
+    def obstacle(self, sampler, num_sites=0):
+        """A sampler without an entry; a subclass of one with an entry may differ."""
         if type(sampler) not in ENTRIES:
             return f"it only supports {', '.join(map(registered_name, ENTRIES))}"
         if getattr(sampler, "balancing_fn_type", "SQRT") != "SQRT":

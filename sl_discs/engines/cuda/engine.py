@@ -1,0 +1,232 @@
+"""The engine for NVIDIA GPUs: compiled kernels for quadratic models, one chain a block.
+
+It runs the same program on the same chains as the reference and targets the same distribution, but its numbers
+differ: it uses the reference's keys, but numbers random words differently and sums in another order. Instances are
+divided among the cards of this machine; results do not depend on their number.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sl_discs.engines.base import Engine, Trace, check_ladder
+from sl_discs.engines.compiled import compiled
+from sl_discs.engines.cuda import langevin, path, single_site
+from sl_discs.engines.cuda.arrays import as_chains, as_instances, as_states, as_steps, make_found
+from sl_discs.engines.cuda.play import Chains, Found, Instances, Kind, Numbers, Steps, make_kernel
+from sl_discs.engines.cuda.warp import WIDTH, gpu, import_cuda
+from sl_discs.engines.registry import has_card
+from sl_discs.errors import InputError, MissingExtra, NotSupported
+from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.langevin import DMALA
+from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.samplers.registry import registered_name
+from sl_discs.samplers.single_site import RANDOM, Gibbs, Metropolis
+
+SAMPLERS = (GWG, PathAuxiliary, DMALA, Gibbs, Metropolis)
+# The most sites of a lane, whose arrays are registers, and the most warps of a chain.
+MOST_SITES, MOST_WARPS = 32, 4
+MOST = WIDTH * MOST_SITES * MOST_WARPS
+
+
+def kind_of(sampler: Sampler, sites: int, whole: bool, localized: bool) -> Kind:
+    """Returns the kind of kernel that a sampler needs, see `Kind`."""
+    match sampler:
+        case GWG() | PathAuxiliary():
+            step, options = path.make_step, (isinstance(sampler, GWG),)
+        case DMALA():
+            step, options = langevin.make_step, (sampler.scaling == "normalized", sampler.adjusted)
+        case _:
+            step, options = single_site.make_step, (isinstance(sampler, Gibbs),)
+    drawn = step is path.make_step
+    return Kind(sites, whole, localized, step, options, drawn, drawn and isinstance(sampler, PathAuxiliary))
+
+
+def numbers_of(sampler: Sampler, largest: int) -> Numbers:
+    """Returns the numbers of a sampler; `largest` is the largest whole coupling."""
+    return Numbers(
+        num_flips=np.int32(min(getattr(sampler, "num_flips", 1), 2**30)),
+        adaptive=np.bool_(getattr(sampler, "adaptive", False)),
+        adapt_until=np.int32(getattr(sampler, "adapt_until", 0) or 0),
+        target=np.float32(getattr(sampler, "target_acceptance_rate", 0)),
+        offset=np.float32(-1 / (2 * getattr(sampler, "step_size", 1))),
+        most_packed=np.int32(127 // max(largest, 1)),
+    )
+
+
+@functools.cache
+def _digest() -> str:
+    """Returns the digest of what kernels are compiled from."""
+    found = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        found.update(file.read_bytes())
+    return found.hexdigest()
+
+
+@functools.cache
+def _kernel(kind: Kind, warps: int) -> Any:
+    """Returns the kernel of a kind; what numba-cuda compiles is kept in its cache for the next process."""
+    cuda = import_cuda()
+    from numba.cuda.dispatcher import CUDACache
+
+    class KernelCache(CUDACache):
+        def _index_key(self, sig, codegen):
+            # numba's own key has the functions that a kernel calls, whose pickles differ from process to process.
+            name = kind._replace(step=kind.step.__module__)
+            return sig, codegen.magic_tuple(), cuda.__version__, _digest(), repr(name), warps
+
+    kernel = make_kernel(cuda, gpu(warps), kind)
+    kernel._cache = KernelCache(kernel.py_func)
+    return kernel
+
+
+class Card:
+    """A GPU, with some of the instances in its memory.
+
+    Args:
+      number: of the card.
+      kind: of the kernel.
+      threads: lanes of a chain.
+      instances: that it plays chains of.
+
+    Raises:
+      InputError: they do not fit into its memory.
+    """
+
+    def __init__(self, number: int, kind: Kind, threads: int, instances: Instances):
+        self._cuda, self._number, self._threads = import_cuda(), number, threads
+        self._kernel = _kernel(kind, threads // WIDTH)
+        with self._cuda.gpus[number]:
+            free, _ = self._cuda.current_context().get_memory_info()
+            needed = sum(np.asarray(leaf).nbytes for leaf in instances)
+            if needed > free:
+                raise InputError(
+                    f"{len(instances.scale)} instances need {needed / 2**30:.1f} GiB on GPU {number}, which has "
+                    f"{free / 2**30:.1f} GiB free; lower config.experiment.instances_per_batch, or choose engine=cpu"
+                )
+            self._instances = self._put(instances)
+
+    def _put(self, group: Any) -> Any:
+        return type(group)(*(self._cuda.to_device(leaf) if np.ndim(leaf) else leaf for leaf in group))
+
+    def begin(self, numbers: Numbers, chains: Chains, steps: Steps, found: Found, per_instance: int) -> None:
+        """Begins to play chains, `per_instance` of each instance; compiles the kernel if it is new."""
+        with self._cuda.gpus[self._number]:
+            self._played = [self._put(group) for group in (chains, steps, found)]
+            launch = self._kernel[len(chains.x), self._threads]
+            nothing = Found(*(leaf[:0] for leaf in self._played[2]))
+
+            def compile_kernel():
+                launch(numbers, self._instances, *self._played[:2], nothing, np.int32(per_instance))
+                return True
+
+            compiled(("cuda", self._kernel, self._number), compile_kernel)
+            launch(numbers, self._instances, *self._played, np.int32(per_instance))
+
+    def end(self) -> tuple[Chains, Found]:
+        """Returns the chains and their records when they have been played."""
+        with self._cuda.gpus[self._number]:
+            chains, _, found = self._played
+            del self._played
+            return (
+                Chains(*(leaf.copy_to_host() for leaf in chains)),
+                Found(*(leaf.copy_to_host() for leaf in found)),
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Cuda(Engine):
+    """Runs the samplers of `SAMPLERS`."""
+
+    name = "cuda"
+    on_host = True
+
+    def obstacle(self, sampler, num_sites=0):
+        """A sampler without a kernel, as a subclass of one may be, too many sites, or what this machine lacks."""
+        if type(sampler) not in SAMPLERS:
+            return f"it only supports {', '.join(map(registered_name, SAMPLERS))}"
+        if getattr(sampler, "balancing_fn_type", "SQRT") != "SQRT":
+            return "it only supports balancing_fn_type SQRT"
+        if getattr(sampler, "scan", RANDOM) != RANDOM:
+            return "it only supports random scans"
+        if sampler.couples_chains:
+            return "its chains are independent: no shared_adaptation, no shared_scale"
+        if num_sites > MOST:
+            return f"it holds {MOST} sites in registers, and there are {num_sites}"
+        return self.missing()
+
+    def missing(self) -> str | None:
+        """Returns what this machine lacks; None if nothing."""
+        if not has_card():
+            return "there is no NVIDIA GPU, or its driver does not answer"
+        try:
+            import_cuda()
+        except MissingExtra as error:
+            return str(error)
+        return None
+
+    def num_devices(self):
+        return len(import_cuda().gpus)
+
+    def steps_per_call(self, sampler):
+        return 10_000
+
+    def lanes(self, num_sites: int) -> tuple[int, int]:
+        """Returns the lanes of a chain, and the sites of each of them."""
+        warps = -(-num_sites // (WIDTH * MOST_SITES))
+        sites = -(-num_sites // (WIDTH * warps))
+        return WIDTH * warps, -(-sites // 4) * 4
+
+    def cards(self, kind: Kind, threads: int, instances: Instances) -> list[tuple[slice, Card]]:
+        """Divides the instances among the cards; returns the instances of each, and the card."""
+        parts = _parts(len(instances.scale), self.devices or self.num_devices())
+        return [(part, Card(k, kind, threads, _share(instances, part))) for k, part in enumerate(parts)]
+
+    def prepare(self, model, sampler, batch, program):
+        """Puts the instances on the cards; the first call of a kind of kernel compiles it."""
+        if obstacle := self.obstacle(sampler, model.num_sites):
+            raise NotSupported(f"engine=cuda: {obstacle}", "engine")
+        check_ladder(program, batch.keys.mcmc.shape[1])
+        if program.ladder > 1:
+            raise NotSupported("engine=cuda does not exchange states between chains; choose engine=cpu", "engine")
+        threads, sites = self.lanes(model.num_sites)
+        instances, largest = as_instances(batch, model.num_sites, sites, threads)
+        localized = program.levels is not None
+        kind = kind_of(sampler, sites, instances.rows.dtype == np.uint32, localized)
+        numbers, cards = numbers_of(sampler, largest), self.cards(kind, threads, instances)
+
+        def advance(states, done, intervals, every):
+            *shape, _ = np.shape(states.chain.x)
+            chains = as_chains(sampler, batch, states, sites * threads, localized)
+            steps = as_steps(program, done, intervals, every)
+            for part, card in cards:
+                some = _share(chains, slice(part.start * shape[1], part.stop * shape[1]))
+                card.begin(numbers, some, steps, make_found(program, intervals, some.x), shape[1])
+            played, found = zip(*(card.end() for _, card in cards), strict=True)
+            chains = Chains(*(np.concatenate(leaves) for leaves in zip(*played, strict=True)))
+            found = Found(*(np.concatenate(leaves, axis=1) for leaves in zip(*found, strict=True)))
+            after = as_states(sampler, states, chains, program.levels, intervals * every)
+            numbers_found = (leaf.reshape(intervals, *shape) for leaf in found[:3])
+            kept = found.states[..., : model.num_sites].reshape(-1, *shape, model.num_sites)
+            return after, Trace(*numbers_found, states=kept if program.keeps_states else None)
+
+        return advance
+
+
+def _parts(num_instances: int, devices: int) -> list[slice]:
+    """Returns the instances of each device, whose numbers differ by at most one; at most one device an instance."""
+    count = min(devices, num_instances)
+    ends = [num_instances * k // count for k in range(count + 1)]
+    return [slice(*pair) for pair in itertools.pairwise(ends)]
+
+
+def _share(group: Any, part: slice) -> Any:
+    """Returns some entries of each array."""
+    return type(group)(*(leaf[part] if np.ndim(leaf) else leaf for leaf in group))

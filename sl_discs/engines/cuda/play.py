@@ -1,0 +1,429 @@
+"""The loop over the steps of a chain, with the levels of localization and the records, and its entries.
+
+`make_kernel` is the entry of a GPU, where a block plays one chain; `make_loop` that of one lane on a CPU core.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sl_discs.engines.cuda.chain import (
+    BITS,
+    HALF,
+    NEVER,
+    PLANES,
+    RECOMPUTED,
+    TWO,
+    ZERO,
+    Lane,
+    Shared,
+    f32,
+    i32,
+    index,
+    make_chain,
+    make_random,
+    u32,
+)
+from sl_discs.engines.cuda.warp import WIDTH, Warp
+
+
+class Kind(NamedTuple):
+    """What a kernel is compiled for.
+
+    Attributes:
+      sites: of each lane, a multiple of 4.
+      whole: whether couplings are whole numbers between -127 and 127, stored as packed bytes; float32 otherwise.
+      localized: whether there are levels.
+      step: `make_step` of a sampler's module, with its arguments after these three.
+      options: these arguments.
+      has_sums: whether the sampler draws sites by their weights, and needs the running sums in shared memory.
+      has_weights: whether it needs the weights there.
+    """
+
+    sites: int
+    whole: bool
+    localized: bool
+    step: Callable
+    options: tuple
+    has_sums: bool
+    has_weights: bool
+
+
+class Numbers(NamedTuple):
+    """The numbers of a sampler.
+
+    Attributes:
+      num_flips: of a path that does not adapt.
+      adaptive: whether its scale adapts.
+      adapt_until: step at which adaptation ends; 0: never.
+      target: acceptance to which it adapts.
+      offset: -1/(2 step_size) of a fixed scaling, otherwise log n is used.
+      most_packed: number of rows whose sum fits into packed bytes.
+    """
+
+    num_flips: np.int32
+    adaptive: np.bool_
+    adapt_until: np.int32
+    target: np.float32
+    offset: np.float32
+    most_packed: np.int32
+
+
+class Instances(NamedTuple):
+    """G targets, with P = S T sites, of which those beyond N do not exist.
+
+    Attributes:
+      rows: [G, N P/4] words of four couplings, or [G, N P] float32. Entry (i E + j) T + t is the j-th of the E of
+        lane t in the row of site i.
+      linear: [G, P].
+      scale: [G].
+      is_open: [G, P] int8 whether a site may flip.
+      open_sites: [G, P] int32 those that may, then others.
+      num_open: [G] their number.
+      num_sites: N.
+    """
+
+    rows: Any
+    linear: Any
+    scale: Any
+    is_open: Any
+    open_sites: Any
+    num_open: Any
+    num_sites: Any
+
+
+class Chains(NamedTuple):
+    """The states of C = G B chains, modified in place, as `engines.base.ChainStates` has them but padded to P sites.
+
+    Attributes:
+      keys: [C, 2] of the chains' steps.
+      observation_keys: [C, 2].
+      x: [C, P] int8.
+      coupled: [C, P] Kx.
+      linear: [C] c.x.
+      pairs: [C] x'Kx/2.
+      pace: [C] adapted radius or expected number of flips.
+      steps: [C] steps of the sampler.
+      y: [C, P] observation; [C, 1] if not localized, like `mean`.
+      mean: [C, P] partial mean of the spins.
+      best: [C] and best_x: [C, P] over every step.
+      logged: [C] and logged_x: [C, P] over the logged steps.
+    """
+
+    keys: Any
+    observation_keys: Any
+    x: Any
+    coupled: Any
+    linear: Any
+    pairs: Any
+    pace: Any
+    steps: Any
+    y: Any
+    mean: Any
+    best: Any
+    best_x: Any
+    logged: Any
+    logged_x: Any
+
+
+class Steps(NamedTuple):
+    """A part of a program: L intervals of E steps.
+
+    Attributes:
+      half_rate: [R, L E] 1/(2 temperature), of which chain c has row c modulo R.
+      every: E.
+      done: steps done before.
+      level: number of the first step's level.
+      tilt_scale: [K], like the following of `localization.schedule.Levels`.
+    """
+
+    half_rate: Any
+    every: Any
+    done: Any
+    level: Any
+    tilt_scale: Any
+    last: Any
+    collected: Any
+    drift: Any
+    noise: Any
+
+
+class Found(NamedTuple):
+    """The records of L intervals.
+
+    Attributes:
+      value: [L, C] f at the end.
+      acceptance: [L, C] mean acceptance.
+      hops: [L, C] mean number of flipped sites per step.
+      states: [L, C, P] int8 at the end; [0, C, P] if they are not kept.
+    """
+
+    value: Any
+    acceptance: Any
+    hops: Any
+    states: Any
+
+
+class Target(NamedTuple):
+    """The target of a chain: scale of K, numbers of sites that may flip and that exist, and those that may flip."""
+
+    scale: Any
+    available: Any
+    limit: Any
+    open_sites: Any
+
+
+class Play(NamedTuple):
+    """The program at a step: 1/(2 temperature) and the factor of the observation in the tilt, both in bits."""
+
+    half_rate: Any
+    pull: Any
+
+
+def make_play(warp: Warp, kind: Kind) -> Callable:
+    """Returns the function that plays one chain, compiled for a warp."""
+    jit, localized, whole, sites = warp.jit, kind.localized, kind.whole, kind.sites
+    chain, random = make_chain(warp, sites, whole), make_random(warp)
+    step_chain = kind.step(warp, sites, whole, localized, *kind.options)
+    bit, recompute, words, lanes, threads = chain.bit, chain.recompute, chain.words, warp.lanes, chain.threads
+    threefry, normals, wait, word_of = random.threefry, random.normals, warp.wait, chain.word_of
+
+    @jit
+    def count_spins(lane: Lane):
+        """Adds 1 to the count of each site whose spin is 1, one bit of all counts after the other."""
+        for q in range(words):
+            carry = lane.spins[q]
+            for p in range(PLANES):
+                plane = lane.counts[p * words + q]
+                lane.counts[p * words + q] = u32(plane ^ carry)
+                carry = u32(plane & carry)
+
+    @jit
+    def add_counts(lane: Lane, shared: Shared, counted, thread):
+        """Adds the spins of the counted steps to `mean`, and begins to count anew."""
+        for m in range(sites):
+            ones = u32(0)
+            for p in range(PLANES):
+                ones += ((lane.counts[p * words + word_of(m)] >> u32(m & 31)) & u32(1)) << u32(p)
+            shared.mean[index(m * threads + thread)] += TWO * f32(ones) - f32(counted)
+        for q in range(PLANES * words):
+            lane.counts[q] = u32(0)
+
+    @jit
+    def move(lane: Lane, shared: Shared, key0, key1, number, drift, noise, thread):
+        """Moves the observation to the next level: y + drift U + noise Z, with an empty mean."""
+        # By way of shared memory, as this loop is too long to be unrolled, and registers have no index at run time;
+        # after everyone has read what the step left there.
+        wait()
+        for m in range(0, sites, 2):
+            first, second = threefry(key0, key1, number, u32((thread * sites + m) >> 1))
+            one, other = normals(first, second)
+            shared.sums[index(m * threads + thread)] = one
+            shared.sums[index((m + 1) * threads + thread)] = other
+        for m in range(sites):
+            place = index(m * threads + thread)
+            lane.y[m] += drift * shared.mean[place] + noise * shared.sums[place]
+            shared.mean[place] = ZERO
+
+    @jit
+    def enter(lane: Lane, instances, chains, g, c, thread):
+        for q in range(words):
+            lane.spins[q] = u32(0)
+            lane.best[q] = u32(0)
+            lane.logged[q] = u32(0)
+            lane.flips[q] = u32(0)
+        for q in range(PLANES * words):
+            lane.counts[q] = u32(0)
+        for m in range(sites):
+            i = thread * sites + m
+            up = chains.x[c, i] > 0
+            lane.coupled[m] = chains.coupled[c, i]
+            lane.linear[m] = instances.linear[g, i]
+            if instances.is_open[g, i] == 0:
+                lane.linear[m] = NEVER if up else -NEVER
+            word, place = word_of(m), u32(m & 31)
+            lane.spins[word] |= u32(up) << place
+            lane.best[word] |= u32(chains.best_x[c, i] > 0) << place
+            lane.logged[word] |= u32(chains.logged_x[c, i] > 0) << place
+            if localized:
+                lane.y[m] = chains.y[c, i]
+
+    @jit
+    def leave(lane: Lane, chains, c, thread):
+        for m in range(sites):
+            i = thread * sites + m
+            chains.x[c, i] = np.int8(bit(lane.spins, m))
+            chains.best_x[c, i] = np.int8(bit(lane.best, m))
+            chains.logged_x[c, i] = np.int8(bit(lane.logged, m))
+            chains.coupled[c, i] = lane.coupled[m]
+
+    @jit
+    def play(numbers, instances, chains, steps, found, c, per_instance, thread, lane: Lane, shared: Shared):
+        g = c // per_instance
+        rows = instances.rows[index(g)]
+        scale = instances.scale[g]
+        target = Target(scale, i32(instances.num_open[g]), instances.num_sites, instances.open_sites[g])
+        enter(lane, instances, chains, g, c, thread)
+        key0, key1 = chains.keys[c, 0], chains.keys[c, 1]
+        linear, pairs, pace, sampled = chains.linear[c], chains.pairs[c], chains.pace[c], i32(chains.steps[c])
+        best, logged = chains.best[c], chains.logged[c]
+        row = c % steps.half_rate.shape[0]
+        level, counted = i32(steps.level), 0
+        pull, last, collected = ZERO, i32(0), i32(1)
+        if localized:
+            pull, last, collected = (
+                BITS * steps.tilt_scale[level],
+                i32(steps.last[level]),
+                i32(steps.collected[level]),
+            )
+            for m in range(sites):
+                # A whole number.
+                mean = chains.mean[c, thread * sites + m] * f32(collected)
+                shared.mean[index(m * threads + thread)] = f32(i32(math.floor(mean + HALF)))
+        at, num_steps = i32(steps.done), steps.half_rate.shape[1]
+        next_rate = BITS * steps.half_rate[row, 0] if num_steps > 0 else ZERO
+        for interval in range(found.value.shape[0]):
+            sum_acceptance, sum_hops = ZERO, ZERO
+            for _ in range(steps.every):
+                number = u32(at + 1)
+                half_rate = next_rate
+                # A step ahead, as nothing else hides its latency.
+                next_rate = BITS * steps.half_rate[index(row), index(min(at + 1 - steps.done, num_steps - 1))]
+                if not whole and at % RECOMPUTED == 0:
+                    pairs = recompute(lane, shared, rows, thread, thread % lanes)
+                wait()
+                acceptance, accepted, flips, more_linear, more_pairs, pace = step_chain(
+                    numbers,
+                    lane,
+                    shared,
+                    rows,
+                    target,
+                    Play(half_rate, pull),
+                    key0,
+                    key1,
+                    number,
+                    pace,
+                    sampled,
+                    thread,
+                )
+                sampled += 1
+                sum_acceptance += acceptance
+                if accepted:
+                    sum_hops += f32(flips)
+                    linear += more_linear
+                    pairs += more_pairs
+                value = linear + scale * pairs
+                if value > best:
+                    best = value
+                    for q in range(words):
+                        lane.best[q] = lane.spins[q]
+                if localized:
+                    left = last - at
+                    if left >= 0 and left < collected:
+                        count_spins(lane)
+                        counted += 1
+                    if counted == (1 << PLANES) - 1 or left == 0:
+                        add_counts(lane, shared, counted, thread)
+                        counted = 0
+                    if left == 0:
+                        drift = steps.drift[level] / f32(collected)
+                        key2, key3 = chains.observation_keys[c, 0], chains.observation_keys[c, 1]
+                        move(lane, shared, key2, key3, number, drift, steps.noise[level], thread)
+                        level = min(level + 1, steps.last.shape[0] - 1)
+                        pull, last, collected = (
+                            BITS * steps.tilt_scale[level],
+                            i32(steps.last[level]),
+                            i32(steps.collected[level]),
+                        )
+                at += 1
+            value = linear + scale * pairs
+            if value > logged:
+                logged = value
+                for q in range(words):
+                    lane.logged[q] = lane.spins[q]
+            if interval < found.states.shape[0]:
+                for m in range(sites):
+                    found.states[interval, c, thread * sites + m] = np.int8(bit(lane.spins, m))
+            if thread == 0:
+                found.value[interval, c] = value
+                found.acceptance[interval, c] = sum_acceptance / f32(steps.every)
+                found.hops[interval, c] = sum_hops / f32(steps.every)
+        if localized:
+            add_counts(lane, shared, counted, thread)
+            for m in range(sites):
+                chains.y[c, thread * sites + m] = lane.y[m]
+                chains.mean[c, thread * sites + m] = shared.mean[index(m * threads + thread)] / f32(collected)
+        leave(lane, chains, c, thread)
+        if thread == 0:
+            chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c] = linear, pairs, pace, sampled
+            chains.best[c], chains.logged[c] = best, logged
+
+    return play
+
+
+def make_kernel(cuda: Any, warp: Warp, kind: Kind) -> Any:
+    """Returns the kernel of a GPU; block c plays chain c."""
+    play, sites = make_play(warp, kind), kind.sites
+    threads, words = warp.lanes * warp.warps, -(-sites // 32)
+    observed = sites if kind.localized else 1
+    summed = sites * threads if kind.has_sums or kind.localized else 1
+    weighed = sites * threads if kind.has_weights else 1
+    quads, counts, capacity, bits = sites // 4, PLANES * words, sites * threads, words * threads
+    meant = sites * threads if kind.localized else 1
+    f4, u4, u2 = np.float32, np.uint32, np.uint16
+
+    def kernel(numbers, instances, chains, steps, found, per_instance):
+        lane = Lane(
+            cuda.local.array(sites, f4), cuda.local.array(sites, f4), cuda.local.array(sites, f4),
+            cuda.local.array(sites, f4), cuda.local.array(observed, f4),
+            cuda.local.array(words, u4), cuda.local.array(words, u4), cuda.local.array(words, u4),
+            cuda.local.array(words, u4), cuda.local.array(counts, u4), cuda.local.array(quads, u4),
+        )  # fmt: skip
+        shared = Shared(
+            cuda.shared.array(summed, f4), cuda.shared.array(weighed, f4), cuda.shared.array(threads, f4),
+            cuda.shared.array(WIDTH, f4), cuda.shared.array(bits, u4), cuda.shared.array(bits, u4),
+            cuda.shared.array(capacity, u2), cuda.shared.array(1, f4), cuda.shared.array(meant, f4),
+        )  # fmt: skip
+        play(numbers, instances, chains, steps, found, cuda.blockIdx.x, per_instance, cuda.threadIdx.x, lane, shared)
+
+    return cuda.jit(kernel, fastmath=True)
+
+
+def make_loop(warp: Warp, kind: Kind) -> Callable:
+    """Returns the loop that plays all chains by one lane, with the arguments of the kernel."""
+    play = make_play(warp, kind)
+    lane, shared = make_lane(kind), make_shared(warp, kind)
+
+    @warp.jit
+    def loop(numbers, instances, chains, steps, found, per_instance, lane, shared):
+        for c in range(chains.x.shape[0]):
+            play(numbers, instances, chains, steps, found, c, per_instance, 0, lane, shared)
+
+    return lambda *arguments: loop(*arguments, lane, shared)
+
+
+def make_lane(kind: Kind) -> Lane:
+    """Returns the arrays of a lane, in the memory of the host."""
+    sites, words = kind.sites, -(-kind.sites // 32)
+    f4 = functools.partial(np.zeros, sites, np.float32)
+    bits = functools.partial(np.zeros, words, np.uint32)
+    return Lane(
+        f4(), f4(), f4(), f4(), f4(), bits(), bits(), bits(), bits(), np.zeros(PLANES * words, np.uint32),
+        np.zeros(sites // 4, np.uint32),
+    )  # fmt: skip
+
+
+def make_shared(warp: Warp, kind: Kind) -> Shared:
+    """Returns the shared memory of a chain's lanes, in the memory of the host."""
+    threads, words = warp.lanes * warp.warps, -(-kind.sites // 32)
+    places = kind.sites * threads
+    return Shared(
+        np.zeros(places, np.float32), np.zeros(places, np.float32), np.zeros(threads, np.float32),
+        np.zeros(WIDTH, np.float32), np.zeros(words * threads, np.uint32), np.zeros(words * threads, np.uint32),
+        np.zeros(places, np.uint16), np.zeros(1, np.float32), np.zeros(places, np.float32),
+    )  # fmt: skip

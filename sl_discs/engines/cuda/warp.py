@@ -1,0 +1,261 @@
+"""Warps: the lanes that play one chain together, and their collectives, for a GPU or for one lane of a CPU core.
+
+The functions of this folder are written once, for a `Warp` of any number of lanes. On a GPU a chain has a block of
+one or more warps of 32 lanes, compiled by numba-cuda. On a CPU it has one lane, compiled by numba: there every law is
+tested. The lanes have consecutive sites, so that a draw by running sums gives the same site whatever their number.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sl_discs.errors import MissingExtra
+
+# The number of lanes of a warp on every card.
+WIDTH = 32
+_ALL = 0xFFFFFFFF
+
+
+class Warp(NamedTuple):
+    """The lanes of a chain, and what they do together. Every lane must take part in each of the calls.
+
+    Attributes:
+      lanes: lanes of a warp.
+      warps: warps of a chain; 1 unless the lanes are those of a GPU.
+      jit: compiles a function that the lanes call.
+      wait: `wait()` returns when all lanes of the chain have called it; what they wrote can then be read.
+      total: `total(x, shared)`, the sum over the chain's lanes, in every lane.
+      totals: `totals(x, y, shared)`, the sums of two numbers, at the latency of one.
+      largest: `largest(x, shared)`, the maximum over the chain's lanes, in every lane.
+      scan: `scan(x, shared)`, the sum over the lanes up to this one, and the sum over all of them.
+      first: `first(condition)`, the first lane of this warp where the condition holds; `lanes` if there is none.
+      rank: `rank(condition)`, in how many lanes of this warp before this one the condition holds, and in how many.
+      is_first: `is_first(x)`, whether no lane of this warp before this one has the same integer.
+      scan_warp: `scan_warp(x)`, the sum over the lanes of this warp up to this one, and over all of them.
+      get: `get(x, lane)`, the value of x in that lane of this warp.
+      lowest: `lowest(word)`, the number of the lowest bit set in a word that is not 0.
+      exp2: `exp2(x)` in float32, as fast as the hardware has it.
+      log2: `log2(x)`, likewise.
+    """
+
+    lanes: int
+    warps: int
+    jit: Callable[[Any], Any]
+    wait: Callable
+    total: Callable
+    totals: Callable
+    largest: Callable
+    scan: Callable
+    first: Callable
+    rank: Callable
+    is_first: Callable
+    scan_warp: Callable
+    get: Callable
+    lowest: Callable
+    exp2: Callable
+    log2: Callable
+
+
+def one_lane(jit: Callable[[Any], Any]) -> Warp:
+    """Returns a warp of one lane, whose functions are compiled by `jit`."""
+
+    @jit
+    def lowest(word):
+        place = 0
+        while (word >> np.uint32(place)) & np.uint32(1) == 0:
+            place += 1
+        return place
+
+    def wait():
+        pass
+
+    return Warp(
+        lanes=1,
+        warps=1,
+        jit=jit,
+        wait=jit(wait),
+        total=jit(lambda x, shared: x),
+        totals=jit(lambda x, y, shared: (x, y)),
+        largest=jit(lambda x, shared: x),
+        scan=jit(lambda x, shared: (x, x)),
+        first=jit(lambda condition: 0 if condition else 1),
+        rank=jit(lambda condition: (0, 1 if condition else 0)),
+        is_first=jit(lambda x: True),
+        scan_warp=jit(lambda x: (x, x)),
+        get=jit(lambda x, lane: x),
+        lowest=lowest,
+        exp2=jit(lambda x: np.float32(np.exp2(x))),
+        log2=jit(lambda x: np.float32(np.log2(x))),
+    )
+
+
+def import_cuda() -> Any:
+    """Returns `numba.cuda` of numba-cuda.
+
+    Raises:
+      MissingExtra: it is not installed, with the command that installs it.
+    """
+    try:
+        import numba_cuda  # noqa: F401  # it replaces numba's own `numba.cuda`, which is not kept up
+        from numba import cuda
+    except ImportError as error:
+        raise MissingExtra(
+            f'numba-cuda cannot be imported ({error}): pip install "sl_discs[cuda13]", or [cuda12] before driver 580'
+        ) from None
+    return cuda
+
+
+@functools.cache
+def gpu(warps: int) -> Warp:
+    """Returns the lanes of a block of `warps` warps on a GPU."""
+    cuda = import_cuda()
+    from numba.cuda import libdevice
+
+    def jit(function):
+        return cuda.jit(function, device=True, fastmath=True, forceinline=True)
+
+    @jit
+    def warp_total(x):
+        for distance in (16, 8, 4, 2, 1):
+            x += cuda.shfl_xor_sync(_ALL, x, distance)
+        return x
+
+    @jit
+    def warp_largest(x):
+        for distance in (16, 8, 4, 2, 1):
+            x = max(x, cuda.shfl_xor_sync(_ALL, x, distance))
+        return x
+
+    @jit
+    def warp_scan(x):
+        lane = cuda.laneid
+        for distance in (1, 2, 4, 8, 16):
+            before = cuda.shfl_up_sync(_ALL, x, distance)
+            if lane >= distance:
+                x += before
+        return x
+
+    @jit
+    def wait():
+        if warps == 1:
+            cuda.syncwarp()
+        else:
+            cuda.syncthreads()
+
+    @jit
+    def spread(x, shared):
+        # Before and after: nobody may write while others still read what the call before left.
+        cuda.syncthreads()
+        if cuda.laneid == 31:
+            shared[cuda.threadIdx.x >> 5] = x
+        cuda.syncthreads()
+
+    @jit
+    def total(x, shared):
+        x = warp_total(x)
+        if warps > 1:
+            spread(x, shared)
+            x = shared[0]
+            for warp in range(1, warps):
+                x += shared[warp]
+        return x
+
+    @jit
+    def totals(x, y, shared):
+        for distance in (16, 8, 4, 2, 1):
+            more_x, more_y = cuda.shfl_xor_sync(_ALL, x, distance), cuda.shfl_xor_sync(_ALL, y, distance)
+            x += more_x
+            y += more_y
+        if warps > 1:
+            spread(x, shared)
+            x = shared[0]
+            for warp in range(1, warps):
+                x += shared[warp]
+            spread(y, shared)
+            y = shared[0]
+            for warp in range(1, warps):
+                y += shared[warp]
+        return x, y
+
+    @jit
+    def largest(x, shared):
+        x = warp_largest(x)
+        if warps > 1:
+            spread(x, shared)
+            x = shared[0]
+            for warp in range(1, warps):
+                x = max(x, shared[warp])
+        return x
+
+    @jit
+    def scan(x, shared):
+        x = warp_scan(x)
+        if warps == 1:
+            return x, cuda.shfl_sync(_ALL, x, 31)
+        spread(x, shared)
+        every = np.float32(0)
+        here = cuda.threadIdx.x >> 5
+        for warp in range(warps):
+            if warp == here:
+                x += every
+            every += shared[warp]
+        return x, every
+
+    @jit
+    def first(condition):
+        votes = cuda.ballot_sync(_ALL, condition)
+        return cuda.ffs(votes) - 1 if votes != 0 else WIDTH
+
+    @jit
+    def rank(condition):
+        votes = cuda.ballot_sync(_ALL, condition)
+        before = np.uint32(votes) & ((np.uint32(1) << np.uint32(cuda.laneid)) - np.uint32(1))
+        return cuda.popc(before), cuda.popc(votes)
+
+    @jit
+    def is_first(x):
+        return cuda.ffs(cuda.match_any_sync(_ALL, np.int32(x))) - 1 == cuda.laneid
+
+    @jit
+    def scan_warp(x):
+        x = warp_scan(x)
+        return x, cuda.shfl_sync(_ALL, x, 31)
+
+    @jit
+    def get(x, lane):
+        return cuda.shfl_sync(_ALL, x, lane)
+
+    @jit
+    def lowest(word):
+        return cuda.ffs(word) - 1
+
+    @jit
+    def exp2(x):
+        return libdevice.exp2f(x)
+
+    @jit
+    def log2(x):
+        return libdevice.fast_log2f(x)
+
+    return Warp(
+        WIDTH,
+        warps,
+        jit,
+        wait,
+        total,
+        totals,
+        largest,
+        scan,
+        first,
+        rank,
+        is_first,
+        scan_warp,
+        get,
+        lowest,
+        exp2,
+        log2,
+    )

@@ -1,0 +1,156 @@
+"""The engine `cuda` without a GPU: with one compiled lane, or with warps of 32 lanes that are threads of Python."""
+
+import dataclasses
+import functools
+import threading
+
+import numba
+import numpy as np
+
+from sl_discs.engines.cuda.engine import Cuda, _parts, _share
+from sl_discs.engines.cuda.play import make_lane, make_loop, make_play, make_shared
+from sl_discs.engines.cuda.warp import WIDTH, Warp, one_lane
+
+
+@functools.cache
+def compiled_loop(kind):
+    return make_loop(one_lane(numba.njit), kind)
+
+
+class Core:
+    """A CPU core in the place of a card."""
+
+    def __init__(self, loop, instances):
+        self._loop, self._instances = loop, instances
+
+    def begin(self, numbers, chains, steps, found, per_instance):
+        self._loop(numbers, self._instances, chains, steps, found, np.int32(per_instance))
+        self._played = chains, found
+
+    def end(self):
+        return self._played
+
+
+@dataclasses.dataclass(frozen=True)
+class OneLane(Cuda):
+    """One lane, compiled by numba, in as many places as there are `devices`."""
+
+    def missing(self):
+        return None
+
+    def lanes(self, num_sites):
+        return 1, -(-num_sites // 4) * 4
+
+    def loop(self, kind, threads):
+        return compiled_loop(kind)
+
+    def cards(self, kind, threads, instances):
+        parts = _parts(len(instances.scale), self.devices or 1)
+        return [(part, Core(self.loop(kind, threads), _share(instances, part))) for part in parts]
+
+
+@dataclasses.dataclass(frozen=True)
+class Threads(OneLane):
+    """`warps` warps of `width` lanes, each a thread that runs the same functions as Python."""
+
+    width: int = WIDTH
+    warps: int = 1
+
+    def lanes(self, num_sites):
+        count = self.width * self.warps
+        return count, -(-num_sites // (4 * count)) * 4
+
+    def loop(self, kind, threads):
+        if threads == 1:
+            return np.errstate(over="ignore")(make_loop(one_lane(lambda function: function), kind))
+        return functools.partial(_play_in_threads, threads_of(self.warps), kind)
+
+
+class _Group:
+    """Lanes that meet: each call waits for all, and gives everyone what all of them brought."""
+
+    def __init__(self, count):
+        self._barrier, self._brought = threading.Barrier(count, timeout=60), [None] * count
+
+    def meet(self, place, value=None):
+        self._brought[place] = value
+        self._barrier.wait()
+        brought = list(self._brought)
+        self._barrier.wait()
+        return brought
+
+    def abort(self):
+        self._barrier.abort()
+
+
+def threads_of(warps):
+    """Warps whose collectives are meetings of threads, in the order of the lanes' numbers."""
+    here, block, groups = threading.local(), _Group(WIDTH * warps), [_Group(WIDTH) for _ in range(warps)]
+
+    def all_lanes(value):
+        return block.meet(here.thread, value)
+
+    def of_warp(value):
+        return groups[here.thread // WIDTH].meet(here.thread % WIDTH, value)
+
+    def running(values):
+        return [np.float32(one) for one in np.cumsum(np.array(values, np.float32))]
+
+    def scan(value, shared):
+        runs = running(all_lanes(value))
+        return runs[here.thread], runs[-1]
+
+    def scan_warp(value):
+        runs = running(of_warp(value))
+        return runs[here.thread % WIDTH], runs[-1]
+
+    def first(condition):
+        return next((lane for lane, holds in enumerate(of_warp(bool(condition))) if holds), WIDTH)
+
+    def rank(condition):
+        holds = of_warp(bool(condition))
+        return sum(holds[: here.thread % WIDTH]), sum(holds)
+
+    def is_first(value):
+        lane = here.thread % WIDTH
+        return value not in of_warp(value)[:lane]
+
+    def total(value, shared):
+        return running(all_lanes(value))[-1]
+
+    return here, (block, *groups), Warp(
+        lanes=WIDTH, warps=warps, jit=lambda function: function,
+        wait=lambda: block.meet(here.thread), total=total,
+        totals=lambda x, y, shared: (total(x, shared), total(y, shared)),
+        largest=lambda value, shared: max(all_lanes(value)), scan=scan, first=first, rank=rank, is_first=is_first,
+        scan_warp=scan_warp, get=lambda value, lane: of_warp(value)[lane],
+        lowest=lambda word: (int(word) & -int(word)).bit_length() - 1,
+        exp2=lambda x: np.float32(np.exp2(x)), log2=lambda x: np.float32(np.log2(x)),
+    )  # fmt: skip
+
+
+def _play_in_threads(simulated, kind, numbers, instances, chains, steps, found, per_instance):
+    here, groups, warp = simulated
+    play, failures = make_play(warp, kind), []
+
+    def run(c, thread, shared):
+        here.thread = thread
+        try:
+            with np.errstate(over="ignore"):
+                play(numbers, instances, chains, steps, found, c, per_instance, thread, make_lane(kind), shared)
+        except threading.BrokenBarrierError:
+            pass
+        except Exception as error:
+            failures.append(error)
+            for group in groups:
+                group.abort()
+
+    for c in range(len(chains.x)):
+        shared = make_shared(warp, kind)
+        lanes = [threading.Thread(target=run, args=(c, k, shared)) for k in range(warp.lanes * warp.warps)]
+        for lane in lanes:
+            lane.start()
+        for lane in lanes:
+            lane.join()
+        if failures:
+            raise failures[0]
