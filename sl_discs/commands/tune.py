@@ -68,7 +68,7 @@ define.enum(
     "search",
     None,
     space.SEARCHES,
-    "Settings to tune: `annealing` (initial and final temperature, shape, resampling of chains, and the base "
+    "Settings to tune: `annealing` (initial and final temperature, shape, and the base "
     "sampler's own fields), `sl` (localization), or `all` of these that apply to the sampler, the default.",
 )
 define.boolean(
@@ -91,9 +91,8 @@ define.string(
 define.list(
     "try_first",
     [],
-    "Annealings to try before the search makes its own choices, as SHAPE:INITIAL:FINAL[:EVERY[:STRENGTH]], such "
-    "as linear:0.4:0.15, or linear:0.4:0.15:100:1 with chains resampled every 100 steps with strength 1; all within "
-    "the search space.",
+    "Annealings to try before the search makes its own choices, as SHAPE:INITIAL:FINAL, such as "
+    "linear:0.4:0.15; all within the search space.",
 )
 define.integer("train_instances", 8, "Number of training instances.", lower_bound=1)
 define.integer(
@@ -146,30 +145,23 @@ def _tuned_base(sampler: str, path: Path, settings: Settings) -> Candidate | Non
     return read_tuned(path, settings) if is_localized(sampler) and path.is_file() else None
 
 
-_NO_RESAMPLING = ["0", "1"]
-
-
 def _annealings(dimensions: tuple[Dimension, ...]) -> list[space.Point]:
     """The annealings of --try_first as points; InputError if one is not in the space of these dimensions."""
     points = []
     for text in FLAGS.try_first:
         shape, *rest = text.split(":")
         try:
-            initial, final, every, strength = rest + _NO_RESAMPLING[len(rest) - 2 :]
-            initial, final, every, strength = float(initial), float(final), int(every), float(strength)
+            initial, final = map(float, rest)
         except ValueError:
-            raise InputError(
-                f"--try_first: {text!r} is not SHAPE:INITIAL:FINAL[:EVERY[:STRENGTH]], such as linear:0.4:0.15"
-            ) from None
+            raise InputError(f"--try_first: {text!r} is not SHAPE:INITIAL:FINAL, such as linear:0.4:0.15") from None
         if shape not in ("exp_decay", "linear") or not 0 < final <= initial < math.inf:
             raise InputError(
                 f"--try_first: {text!r}: expected exp_decay or linear, and temperatures above 0 that do not rise"
             )
         temperatures: space.Point = {"t_schedule": shape, "init_temperature": initial, "cooling": final / initial}
-        points.append(temperatures | {"resample_every": every, "resample_strength": strength})
+        points.append(temperatures)
         kept = space.restricted(dimensions, points[-1])
-        # Without resampling, its fields need not be in the space.
-        odd = [name for name in points[-1] if name not in kept and (every or name not in space.RESAMPLING_FIELDS)]
+        odd = [name for name in points[-1] if name not in kept]
         if odd:
             allowed = [one.range_in_words() for one in dimensions if one.name == odd[0]] or ["0"]
             name = odd[0].replace("cooling", "FINAL / INITIAL")
@@ -242,7 +234,7 @@ def _run(command: str, notice: Notice) -> int:
         refuse_flags(FLAGS, ["try_first"], "with --search=sl, which tunes no annealing")
     stage = _stage(names)
     settings = stage.settings
-    dimensions = space.space_of(sampler, wanted, settings.chain_length, settings.log_every_steps, null=FLAGS.null)
+    dimensions = space.space_of(sampler, wanted, settings.chain_length, null=FLAGS.null)
     default = Candidate(method_fields(sampler), annealing_of(settings))
     start = _start(sampler, default, settings if wanted == "sl" else None)
     firsts = [point_of(start), *(point_of(start) | annealing for annealing in _annealings(dimensions))]

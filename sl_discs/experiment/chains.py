@@ -1,7 +1,7 @@
 """Chains on an engine: the driver under `run`, `solve` and `sample`.
 
 `Chains` binds the arrays of a batch, a sampler and an engine, and advances the chains by parts of a program. `anneal`
-runs the whole program of a method on them, with records, checkpoints, a watch and resampling.
+runs the whole program of a method on them, with records, checkpoints and a watch.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Float32, Int, Int8, UInt32
+from jaxtyping import Int, Int8
 
-from sl_discs import keys
-from sl_discs.batching import AnyArray, make_mesh, over_chains, over_instances
+from sl_discs.batching import make_mesh, over_chains, over_instances
 from sl_discs.engines import compiled
-from sl_discs.engines.base import Best, ChainStates, Engine, Program, Temperature, Trace, init_chains
+from sl_discs.engines.base import Best, ChainStates, Engine, Program, Trace, init_chains
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.batches import (
@@ -42,84 +41,10 @@ from sl_discs.samplers.base import Sampler
 
 Tree = TypeVar("Tree")
 
-# Resampling of an instance's chains while they cool, as in population annealing (Hukushima and Iba 2003).
-#
-# When the temperature has fallen, the chains of an instance are weighted by exp((1/tau_after - 1/tau_before) f), and
-# the same number is drawn with these weights: bad chains end, and good ones continue in several places, each with the
-# random numbers of its place. If the temperature is constant between two resamplings (`anneal_every` equal to
-# `resample_every`), this is population annealing, which is correct at every temperature for many chains. If it falls
-# in between, its whole change is treated as one step. A `resample_strength` other than 1 multiplies the exponent,
-# which is only useful for optimisation.
-#
-# Resampling happens on the host between two calls to an engine, so that it is the same on every engine.
-
-
-def places_after(log_weights: Float[np.ndarray, "B"], uniform: float) -> Int[np.ndarray, "B"]:
-    """The chain that continues in each place, by systematic resampling.
-
-    Chain i with normalised weight w_i continues in floor or ceil of B w_i places, B w_i on average, and in its own
-    place if in any.
-
-    Args:
-      log_weights: of the chains, up to a constant.
-      uniform: a uniform number on [0, 1).
-    """
-    weights = np.exp(log_weights - log_weights.max())
-    ends = np.cumsum(weights)
-    marks = (np.arange(len(weights)) + uniform) / len(weights)
-    copies = np.bincount(np.searchsorted(ends / ends[-1], marks, side="right"), minlength=len(weights))
-    chosen = np.arange(len(weights))
-    chosen[copies == 0] = np.repeat(chosen, np.maximum(copies - 1, 0))
-    return chosen
-
 
 def copied(leaves: Tree, chosen: Int[np.ndarray, "G B"]) -> Tree:
     """Arrays [G, B, ...] on the host, in which place b of instance g has the entry of place chosen[g, b]."""
     return jax.tree.map(lambda leaf: np.asarray(leaf)[np.arange(len(chosen))[:, None], chosen], leaves)
-
-
-@jax.jit
-def _uniforms(initial_keys: UInt32[Array, "G 2"], step: Int[Array, ""]) -> Float[Array, "G"]:
-    """A number for each instance and step; nothing else folds the keys of initial states."""
-    return jax.vmap(lambda key: keys.uniforms(keys.fold(key, step)))(initial_keys)
-
-
-class Population:
-    """The resamplings of a run.
-
-    Attributes:
-      every: steps between two of them; 0: there are none.
-    """
-
-    def __init__(self, settings: Settings, temperature: Temperature):
-        self.every = settings.resample_every
-        self._strength, self._size = settings.resample_strength, settings.batch_size
-        self._temperature = temperature
-
-    def is_due(self, step: int) -> bool:
-        """Whether chains are resampled after so many steps."""
-        return self.every > 0 and step % self.every == 0 and step < len(self._temperature)
-
-    def resample(
-        self, chains: ChainStates, value: Float32[AnyArray, "G B"], initial_keys: UInt32[AnyArray, "G B 2"], step: int
-    ) -> ChainStates:
-        """The chains after a resampling, on the host; the best states stay with their places.
-
-        Args:
-          chains: leaves [G, B, ...]; surplus chains, past the settings' `batch_size`, take no part.
-          value: f of each chain now.
-          initial_keys: that the chains' initial states were drawn with.
-          step: steps done.
-        """
-        before, after = self._temperature[[max(0, step - self.every), step]].astype(np.float64)
-        change = 1 / after - 1 / before
-        log_weights = self._strength * change * np.asarray(value, np.float64)[:, : self._size]
-        uniforms = np.asarray(_uniforms(np.asarray(initial_keys)[:, 0], np.int32(step)))
-        chosen = np.tile(np.arange(np.shape(value)[1]), (len(log_weights), 1))
-        for instance, row in enumerate(log_weights):
-            chosen[instance, : self._size] = places_after(row, float(uniforms[instance]))
-
-        return chains._replace(chain=copied(chains.chain, chosen))
 
 
 Progress = Callable[[int], None]
@@ -169,16 +94,13 @@ class Outcome:
 
 
 def _slices(settings: Settings, steps_per_call: int):
-    """(steps done, intervals, steps per interval) of each call: whole intervals up to a resampling, then the rest."""
+    """(steps done, intervals, steps per interval) of each call: whole intervals, then the rest."""
     every = settings.log_every_steps
     intervals = settings.chain_length // every
-    together = settings.resample_every // every or intervals
     wanted = max(1, steps_per_call // every)
-    for first in range(0, intervals, together):
-        last = min(first + together, intervals)
-        per_call = max(d for d in range(1, min(wanted, last - first) + 1) if (last - first) % d == 0)
-        for start in range(first, last, per_call):
-            yield start * every, per_call, every
+    per_call = max(d for d in range(1, min(wanted, intervals) + 1) if intervals % d == 0)
+    for start in range(0, intervals, per_call):
+        yield start * every, per_call, every
     if intervals * every < settings.chain_length:
         yield intervals * every, 1, settings.chain_length - intervals * every
 
@@ -370,7 +292,6 @@ def anneal(
     program = program_of(method, settings)
     if temperatures is not None:
         program = program._replace(temperature=temperatures)
-    population = Population(settings, program.temperature)
     noise = method.localization and np.float32(method.localization.initial_noise())
     middle = None if checkpoints is None else checkpoints.middle(part)
     earlier = []
@@ -394,10 +315,6 @@ def anneal(
         progress(stop - first)
         if watch is not None and watch(stop, chains.states.best):
             break
-        if population.is_due(stop):
-            begin = time.perf_counter()
-            chains.states = population.resample(chains.states, trace.value[-1], chains.initial_keys, stop)
-            chains.run_s += time.perf_counter() - begin
     final_is = method.final_is
     if final_is == SIGN_OF_Y and stop < settings.chain_length:
         final_is = NOT_LOCALIZED

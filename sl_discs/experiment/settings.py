@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import types
 import typing
 from collections.abc import Mapping
@@ -134,9 +133,6 @@ class Settings:
       anneal_every: number of consecutive steps with the same temperature; 1 is DISCS's schedule.
       reheats: how often `linear` or `exp_decay` goes back to its middle and cools again, all within chain_length; 0:
         DISCS's.
-      resample_every: steps between two resamplings of an instance's chains, see `experiment.chains`; a multiple
-        of log_every_steps, or 0 for independent chains.
-      resample_strength: exponent of a resampling's weights; 1 is population annealing, more is greedier.
       log_every_steps: steps between logged ones.
       save_root: folder of the results; empty: results/<dataset>/<samplers>-seed<seed>.
       seed: of the chains.
@@ -165,8 +161,6 @@ class Settings:
     decay_rate: float = 0.05
     anneal_every: int = 1
     reheats: int = 0
-    resample_every: int = 0
-    resample_strength: float = 1.0
     log_every_steps: int = 100
     save_root: str = ""
     seed: int = 0
@@ -192,10 +186,6 @@ class Settings:
                 f"config.experiment.log_every_steps is {self.log_every_steps}, more than "
                 f"config.experiment.chain_length = {self.chain_length}; log more often or run longer"
             )
-        every, strength = self.resample_every, self.resample_strength
-        expected = f"0, or a multiple of log_every_steps = {self.log_every_steps}"
-        _check(every >= 0 and every % self.log_every_steps == 0, "resample_every", every, expected)
-        _check(0 <= strength < math.inf, "resample_strength", strength, "a number of at least 0")
         if self.engine not in ENGINES:
             raise InputError(f"config.experiment.engine is {self.engine!r}; known: {', '.join(ENGINES)}")
         parse_layout(self.mesh)

@@ -230,8 +230,7 @@ class Choice:
         # The graphs are chosen by the caller and are not part of the cell.
         experiment |= {"engine": self.engine, "num_instances": None}
         if experiment["log_every_steps"] > experiment["chain_length"]:
-            # A chain that is only logged at its end cannot be resampled.
-            experiment |= {"log_every_steps": experiment["chain_length"], "resample_every": 0}
+            experiment |= {"log_every_steps": experiment["chain_length"]}
         settings = settings_from(experiment)
         changes = changes or {}
         fields = method_fields(method) | (tuned.sampler if tuned else {}) | changes

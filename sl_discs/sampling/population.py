@@ -9,10 +9,10 @@ A smaller run chooses the steps, so that they do not depend on the draws.
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Float, Int
 from scipy import optimize
 from scipy.special import logsumexp
 
-from sl_discs.experiment.chains import places_after
 from sl_discs.models.terms import Terms
 from sl_discs.sampling.chain import chains_of
 from sl_discs.sampling.draws import Budget, Drawn, Options, log_num_states, packed
@@ -30,6 +30,25 @@ _LEAST_MEMBERS, _MEMBERS_TIMES_VARIABLES = (64, 512), 2**19
 _PILOT_PART, _SAFE = 0.3, 0.7
 # Above this error Z is a guess.
 _MOST_LOG_Z_ERROR = 0.25
+
+
+def places_after(log_weights: Float[np.ndarray, "B"], uniform: float) -> Int[np.ndarray, "B"]:
+    """Returns the chain that continues in each place, by systematic resampling.
+
+    Chain i with normalised weight w_i continues in floor or ceil of B w_i places, B w_i on average, and in its own
+    place if in any.
+
+    Args:
+      log_weights: of the chains, up to a constant.
+      uniform: a uniform number on [0, 1).
+    """
+    weights = np.exp(log_weights - log_weights.max())
+    ends = np.cumsum(weights)
+    marks = (np.arange(len(weights)) + uniform) / len(weights)
+    copies = np.bincount(np.searchsorted(ends / ends[-1], marks, side="right"), minlength=len(weights))
+    chosen = np.arange(len(weights))
+    chosen[copies == 0] = np.repeat(chosen, np.maximum(copies - 1, 0))
+    return chosen
 
 
 def _effective(log_weights: np.ndarray) -> float:

@@ -200,8 +200,7 @@ def read_tuned(path: str | os.PathLike, settings: Settings | None = None) -> Can
     if odd:
         raise InputError(f"{path}: experiment needs the fields {', '.join(ANNEALING_FIELDS)} alone; see {odd[0]!r}")
     with errors_of(path):
-        # Resampling need only fit the logged steps of the run at hand.
-        settings_from(candidate.experiment | {"log_every_steps": 1})
+        settings_from(candidate.experiment)
         build_method(candidate.sampler, 1)
         if settings is not None:
             candidate.settings(settings)

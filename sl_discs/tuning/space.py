@@ -35,9 +35,6 @@ _TEMPERATURES = (
     Dimension("cooling", low=0.003, high=1.0, log=True, only_if=("t_schedule", ("exp_decay", "linear"))),
 )
 
-# Choices for the number of logged intervals between resamplings of the chains.
-_RESAMPLE_INTERVALS = (1, 2, 5)
-
 _LEVELS = (256, 512, 1024)
 _N_MIN = (2, 4, 6, 8, 16, 32)
 _SIGMA = Dimension("sigma", (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 15.0, 20.0))
@@ -50,14 +47,6 @@ _SCHEDULES = (
     Dimension("budget", ("exp_decay", "identical")),
     Dimension("r", low=1e-4, high=1e-1, log=True, only_if=("budget", ("exp_decay",))),
 )
-
-
-def _annealing(chain_length: int, log_every_steps: int) -> tuple[Dimension, ...]:
-    every = tuple(k * log_every_steps for k in _RESAMPLE_INTERVALS if k * log_every_steps < chain_length)
-    if not every:
-        return _TEMPERATURES
-    strength = Dimension("resample_strength", (1.0, 3.0), only_if=("resample_every", every))
-    return (*_TEMPERATURES, Dimension("resample_every", (0, *every)), strength)
 
 
 def n_min_name(levels: int) -> str:
@@ -77,16 +66,13 @@ def _localization(chain_length: int) -> tuple[Dimension, ...]:
     return (Dimension("K", tuple(fitting)), _SIGMA, *_SCHEDULES, *n_min)
 
 
-def space_of(
-    sampler: str, search: str, chain_length: int, log_every_steps: int = 100, *, null: bool = False
-) -> tuple[Dimension, ...]:
+def space_of(sampler: str, search: str, chain_length: int, *, null: bool = False) -> tuple[Dimension, ...]:
     """The dimensions of a search; InputError if it does not fit the sampler or the number of steps.
 
     Args:
       sampler: base sampler or `sl_` variant.
-      search: `annealing` (temperatures, resampling and the base sampler's own fields), `sl` (localization), or `all`.
+      search: `annealing` (temperatures and the base sampler's own fields), `sl` (localization), or `all`.
       chain_length: number of steps, which limits levels and n_min.
-      log_every_steps: steps between logged ones, after which chains can be resampled.
       null: whether this is the null control, in which sigma has no effect.
     """
     base = base_name(sampler)
@@ -97,7 +83,7 @@ def space_of(
         raise InputError(f"--search=sl needs a localized sampler, such as --sampler=sl_{sampler}, not {sampler}")
     if null and (search != "sl" or not localized):
         raise InputError(f"--null goes with --search=sl and a localized sampler, not {search} and {sampler}")
-    annealed = (*_annealing(chain_length, log_every_steps), *search_space(base)) if search != "sl" else ()
+    annealed = (*_TEMPERATURES, *search_space(base)) if search != "sl" else ()
     schedules = _localization(chain_length) if localized and search != "annealing" else ()
     return annealed + tuple(one for one in schedules if not (null and one == _SIGMA))
 
@@ -126,8 +112,7 @@ def restricted(space: tuple[Dimension, ...], point: Mapping[str, Value]) -> Poin
 
 # Conversion of points of the search space to settings of a run, and back.
 
-RESAMPLING_FIELDS = ("resample_every", "resample_strength")
-ANNEALING_FIELDS = ("t_schedule", "init_temperature", "final_temperature", "decay_rate", *RESAMPLING_FIELDS)
+ANNEALING_FIELDS = ("t_schedule", "init_temperature", "final_temperature", "decay_rate")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,8 +149,6 @@ def candidate_of(point: Point, start: Candidate) -> Candidate:
             initial, cooling = _rounded(point["init_temperature"]), point.get("cooling", 1.0)
             experiment |= {"t_schedule": value, "init_temperature": initial}
             experiment |= {"final_temperature": _rounded(initial * cooling), "decay_rate": _rounded(cooling)}
-        elif name in RESAMPLING_FIELDS:
-            experiment[name] = value
         elif name == "K":
             sampler |= {"K": value, "n_min": point[n_min_name(value)]}
         elif name in sampler:
@@ -186,7 +169,6 @@ def point_of(candidate: Candidate) -> Point:
         # The temperature that is reached: `final_temperature` is only a floor for this schedule.
         final = max(initial * annealing["decay_rate"], final)
     point: Point = {"t_schedule": annealing["t_schedule"], "init_temperature": initial, "cooling": final / initial}
-    point |= {name: annealing[name] for name in RESAMPLING_FIELDS}
     point |= {name: value for name, value in candidate.sampler.items() if value is not None and name != "name"}
     if "K" in point:
         point[n_min_name(point["K"])] = point["n_min"]

@@ -13,13 +13,13 @@ from sl_discs.localization.method import build_method, method_fields
 # Nothing to be a number, a switch or a name of anything.
 BAD = (-1, -1.0, math.nan, math.inf, -math.inf, 1e300, 10**30, "x", "", None, [1], {}, 2.5, True, 0)
 MAY_BE_ZERO = {
-    "resample_every", "resample_strength", "seed", "data_seed", "first_instance", "use_devices", "threads",
+    "seed", "data_seed", "first_instance", "use_devices", "threads",
     "checkpoint_every_s", "memory_gib", "reheats",
 }  # fmt: skip
 MAY_BE_NONE = {"num_instances", "adapt_until"}
 # Sizes: refused where they are known to be too much.
 MAY_BE_HUGE = {
-    "batch_size", "anneal_every", "resample_every", "num_instances", "instance_stride", "first_instance",
+    "batch_size", "anneal_every", "num_instances", "instance_stride", "first_instance",
     "instances_per_batch", "use_devices", "threads", "data_seed",
 }  # fmt: skip
 MAY_BE_INFINITE = {"checkpoint_every_s", "memory_gib"}

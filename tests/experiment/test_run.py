@@ -137,7 +137,7 @@ def test_an_instance_beside_one_whose_fields_need_more_bits(name, settings):
 @pytest.mark.parametrize(
     ("localized", "meshes"),
     [
-        ("sl_metropolis", ("shared", "population")),
+        ("sl_metropolis", ("shared",)),
         pytest.param("sl_metropolis", ("auto", "uneven"), marks=pytest.mark.slow),
         pytest.param("sl_path_auxiliary", ("auto", "uneven", "shared radius"), marks=pytest.mark.slow),
     ],
@@ -167,13 +167,11 @@ def arrays_on(devices, localized, meshes):
         "uneven": ("instances:2,chains:3", method(localized, K=20)),
         "shared": ("chains:4", method("gwg", adaptive=True, shared_adaptation=True)),
         "shared radius": ("chains:4", method("path_auxiliary", shared_adaptation=True)),
-        "population": ("instances:2,chains:3", method(localized, K=20)),
     }
     arrays = {}
     for name in meshes:
         mesh, how = runs[name]
-        every = 50 if name == "population" else 0
-        settings = dataclasses.replace(SETTINGS, mesh="auto" if devices == 1 else mesh, resample_every=every)
+        settings = dataclasses.replace(SETTINGS, mesh="auto" if devices == 1 else mesh)
         record = run_sampler(random_dataset(5), 1.0001, how, settings, lambda steps: None)
         arrays |= {
             f"{name} trajectory": record.trajectory,

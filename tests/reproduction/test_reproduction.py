@@ -82,7 +82,7 @@ def test_a_cell_is_named_by_what_changes_its_numbers():
     whole = Dataset(MIS.name, "mis", "generated", "", [Graph.from_arrays("one", 2, [[0, 1]])], [0], 32)
     assert set(identity(CHOICE.cell(MIS, "gwg"), whole)["settings"]) == {
         "anneal_every", "batch_size", "chain_length", "data_seed", "decay_rate", "engine", "final_temperature",
-        "init_temperature", "log_every_steps", "resample_every", "resample_strength", "t_schedule",
+        "init_temperature", "log_every_steps", "t_schedule",
     }  # fmt: skip
     cell = CHOICE.cell(MIS, "gwg")
     reheated = dataclasses.replace(cell, settings=dataclasses.replace(cell.settings, reheats=1))
@@ -251,7 +251,6 @@ def test_tuned_settings_make_the_second_protocol(tmp_path, monkeypatch):
     monkeypatch.setattr(cells_module, "CONFIGS", tmp_path)
     assert cells_module.load_tuned(MIS.name, "sl_gwg") is None
     annealing = {"t_schedule": "exp_decay", "init_temperature": 0.4, "final_temperature": 0.1, "decay_rate": 0.25}
-    annealing |= {"resample_every": 0, "resample_strength": 1.0}
     content = {"sampler": {"name": "sl_gwg", "sigma": 4.0}, "experiment": annealing, "search": {"trials": 3}}
     write_tuned(tmp_path, "sl_gwg", content)
     cells = main_cells(CHOICE, MIS, ["gwg", "sl_gwg"], held_out=True)

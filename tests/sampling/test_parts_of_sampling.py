@@ -299,3 +299,20 @@ def test_errors_cover_where_ladders_exchange_clusters():
     # The root mean square of 16 normal numbers is outside with probability 1e-3 below and 6e-4 above.
     spread = np.sqrt(np.mean(np.square(apart), axis=0))
     assert (spread > 0.5).all() and (spread < 1.6).all(), spread
+
+
+def test_every_chain_goes_on_as_often_as_its_weight_says():
+    rng = np.random.default_rng(0)
+    for size in (1, 7, 32):
+        log_weights = rng.normal(scale=2, size=size) - 700
+        expected = size * np.exp(log_weights + 700) / np.exp(log_weights + 700).sum()
+        uniforms = (np.arange(2_000) + 0.5) / 2_000
+        copies = np.array([np.bincount(population.places_after(log_weights, u), minlength=size) for u in uniforms])
+        assert (copies >= np.floor(expected - 1e-9)).all() and (copies <= np.ceil(expected + 1e-9)).all()
+        np.testing.assert_allclose(copies.mean(axis=0), expected, atol=2e-3)
+
+
+def test_who_goes_on_stays_in_place():
+    chosen = population.places_after(np.log([0.5, 0.01, 0.24, 0.25]), 0.3)
+    assert chosen[0] == 0 and sorted(chosen) == [0, 0, 2, 3]
+    np.testing.assert_array_equal(population.places_after(np.zeros(9), 0.99), np.arange(9))

@@ -15,18 +15,16 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.settings import Settings, settings_from
+from sl_discs.experiment.settings import settings_from
 from sl_discs.instances.archive import write_archive
-from sl_discs.localization.method import build_method, method_fields
+from sl_discs.localization.method import build_method
 from sl_discs.tuning.evaluation import (
     experiment_settings,
     parse_dataset,
     read_tuned,
     split_instances,
     words_of,
-    write_tuned,
 )
-from sl_discs.tuning.space import Candidate, annealing_of
 
 DATASET = "--dataset=maxcut/ba/r-ba-4-n-16-20"
 # Batches of one instance: training and test then share one compiled program.
@@ -76,7 +74,7 @@ def test_the_command(tmp_path, command, refusal, monkeypatch):
     assert search["paired"]["mean"] == pytest.approx(search["test_mean"] - search["default_test_mean"])
 
     study = optuna.load_study(study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all", storage=journal(tmp_path))
-    tried = {"t_schedule": "linear", "init_temperature": 0.4, "cooling": 0.25, "resample_every": 0}
+    tried = {"t_schedule": "linear", "init_temperature": 0.4, "cooling": 0.25}
     assert study.trials[1].params == tried
 
     null = "--sampler=sl_metropolis", "--null", "--trials=2", "--storage=null.journal", f"--start={file}"
@@ -112,9 +110,7 @@ def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
         (DATASET, "--sampler=gwg", "--try_first=linear:0.1:0.4"): "do not rise",
         (DATASET, "--sampler=gwg", "--try_first=linear:9:0.4"): "init_temperature is 9; the search takes 0.05 to 5",
         (DATASET, "--sampler=gwg", "--try_first=linear:1:0.001"): "INITIAL is 0.001; the search takes 0.003 to 1",
-        (DATASET, "--sampler=gwg", "--try_first=linear:1:1:50"): "every is 50; the search takes 0, 100, 200, 500",
-        (DATASET, "--sampler=gwg", "--try_first=linear:1:1:100:2"): "strength is 2; the search takes 1.0, 3.0",
-        (DATASET, "--sampler=gwg", "--chain_length=100", "--try_first=linear:1:1:100"): "100; the search takes 0",
+        (DATASET, "--sampler=gwg", "--try_first=linear:1:1:50"): "is not SHAPE:INITIAL:FINAL, such",
         (DATASET, "--sampler=sl_gwg", "--search=sl", "--try_first=linear:1:1"): "has no effect with --search=sl",
         (DATASET, "--sampler=gwg", "--data_root=nowhere"): "nowhere is not a folder",
         (DATASET, "--no_such_flag=1"): "no_such_flag",
@@ -123,24 +119,6 @@ def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
 )
 def test_bad_input_is_one_line_and_exit_code_2(refusal, arguments, message):
     assert message in refusal("tune", *arguments)
-
-
-def test_resampling_fits_the_logged_steps_of_the_run(tmp_path, refusal, monkeypatch):
-    """Settings found with other logged steps are read, and refused before any trial where they would be played."""
-    (tmp_path / "small.py").write_text(CONFIG)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path / "cache"))
-    settings = Settings(chain_length=20_000, log_every_steps=12_050, resample_every=12_050)
-    found = Candidate(method_fields("metropolis"), annealing_of(settings))
-    path = write_tuned(tmp_path / "tuned/maxcut/ba/r-ba-4-n-16-20/metropolis.json", found, {})
-    assert read_tuned(path) == read_tuned(path, settings) == found
-    said = refusal("tune", *SMALL, "--sampler=sl_metropolis", "--trials=1")
-    assert "r-ba-4-n-16-20/metropolis.json: config.experiment.resample_every is 12050; expected 0, or a" in said
-    start = write_tuned(tmp_path / "start.json", found, {})
-    path.unlink()
-    said = refusal("tune", *SMALL, "--sampler=sl_metropolis", "--search=sl", f"--start={start}")
-    assert "start.json: config.experiment.resample_every is 12050" in said
-    assert not (tmp_path / "tuning.journal").exists()
 
 
 def test_files_and_names_that_are_wrong(tmp_path):

@@ -104,7 +104,6 @@ def test_defaults_are_a_point(sampler, search):
         {"t_schedule": "linear", "final_temperature": 0.5},
         {"decay_rate": 0.005, "final_temperature": 1e-5},
         {"t_schedule": "constant", "init_temperature": 0.3},
-        {"t_schedule": "linear", "final_temperature": 0.5, "resample_every": 200, "resample_strength": 3.0},
     ],
 )
 def test_annealing_goes_to_a_point_and_back(annealing):
@@ -113,15 +112,6 @@ def test_annealing_goes_to_a_point_and_back(annealing):
     settings = Settings(chain_length=1_000)
     found = candidate_of(point, start).settings(settings)
     np.testing.assert_allclose(found.temperatures(), start.settings(settings).temperatures(), rtol=1e-6)
-    wanted = start.settings(settings)
-    assert (found.resample_every, found.resample_strength) == (wanted.resample_every, wanted.resample_strength)
-
-
-def test_chains_are_resampled_after_logged_steps():
-    for chain_length, log_every_steps, choices in ((10_000, 100, (0, 100, 200, 500)), (300, 200, (0, 200))):
-        dimensions = {one.name: one for one in space.space_of("gwg", "annealing", chain_length, log_every_steps)}
-        assert dimensions["resample_every"].choices == choices
-    assert "resample_every" not in {one.name for one in space.space_of("gwg", "annealing", 100, 100)}
 
 
 def test_levels_that_do_not_fit_are_not_proposed():
