@@ -18,7 +18,7 @@ from sl_discs.instances.graph import Graph
 from sl_discs.instances.graph_files import conflict_graph
 from sl_discs.samplers.single_site import SEQUENTIAL
 
-ENGINES = ("reference", "cpu")
+ENGINES = ("reference", "cpu", "cuda")
 # Names for the case's own choice of a sampler: further fields, and its steps in the time of one default step.
 TUNED = {"tuned": ({}, 1), "tuned-sequential": ({"scan": SEQUENTIAL}, 2)}
 

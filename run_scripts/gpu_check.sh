@@ -1,33 +1,29 @@
 #!/usr/bin/env bash
-# Checks the reference engine on this machine's GPU: its rates, single steps of every sampler against the oracle, and the
-# laws of samplers and of localized runs. Prints what was found and saves it to results/gpu_check.txt. For example:
-#   bash run_scripts/gpu_check.sh --save=results/a40.txt
+# Checks this machine's GPU: single steps against the oracle on one warp and on two, laws of localized runs, equal bits
+# whatever the calls and the other chains, levels against the CPU engine, memory and races where compute-sanitizer is
+# installed, and rates of the engines and, with a checkout of DISCS on PYTHONPATH, of DISCS. Takes four minutes; prints what
+# it finds and saves the rates, which docs/tables.py reads. For example:
+#   bash run_scripts/gpu_check.sh --save=results/a40.json
 # --no-install: uses the active Python environment (PYTHON, default python3) unchanged instead of creating .venv.
-# --allow-cpu: runs on whatever device there is, to try the script.
 # Further arguments go to pytest, such as -k gibbs for the checks of one sampler.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 installs=1
-allow_cpu=0
-save=results/gpu_check.txt
+save=results/gpu_check.json
 arguments=()
 for argument in "$@"; do
   case "$argument" in
     --no-install) installs=0 ;;
-    --allow-cpu) allow_cpu=1 ;;
     --save=*) save="${argument#--save=}" ;;
     *) arguments+=("$argument") ;;
   esac
 done
-cuda=""
 driver="$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 || true)"
 major="${driver%%.*}"
 if ! [[ "$major" =~ ^[0-9]+$ ]]; then
-  if [ "$allow_cpu" = 0 ]; then
-    echo "error: no GPU: nvidia-smi finds none; run this on a machine with an NVIDIA GPU, or try it with --allow-cpu" >&2
-    exit 2
-  fi
+  echo "error: no GPU: nvidia-smi finds none; run this on a machine with an NVIDIA GPU" >&2
+  exit 2
 elif [ "$major" -ge 580 ]; then
   cuda=cuda13
 elif [ "$major" -ge 525 ]; then
@@ -38,66 +34,46 @@ else
 fi
 python="${PYTHON:-python3}"
 if [ "$installs" = 1 ]; then
-  EXTRAS=test source run_scripts/environment.sh
+  EXTRAS="test,$cuda" source run_scripts/environment.sh
   python=.venv/bin/python
-  # Needs no network if it is already installed.
-  [ -z "$cuda" ] || "$python" -m pip install --quiet --disable-pip-version-check "jax[$cuda]"
 fi
-
 mkdir -p "$(dirname "$save")"
+# The engine needs no device of JAX's; its own tests compile faster on CPUs.
+export JAX_PLATFORMS=cpu,cuda PYTHONUNBUFFERED=1
+
 failed=()
 check() {
   local name="$1" rc=0
   shift
-  echo "== $name" | tee -a "$save"
-  "$@" 2>&1 | tee -a "$save" || rc=$?
+  echo "== $name"
+  "$@" || rc=$?
   [ "$rc" = 0 ] || failed+=("$name")
 }
-tests() {
-  local name="$1"
-  shift
-  check "$name" "$python" -m pytest -q --tb=short -m "slow or not slow" "$@" ${arguments[@]+"${arguments[@]}"}
-}
-
-steps=tests/testing/test_single_steps.py
-: >"$save"
-ALLOW_CPU="$allow_cpu" check "device and rates" "$python" - <<'PYTHON'
-import os
-import sys
-
-import jax
-import networkx as nx
-
-import sl_discs
-
-device = jax.devices()[0]
-print(f"{device.device_kind}, {len(jax.devices())} device(s), JAX {jax.__version__}, sl_discs {sl_discs.__version__}")
-if device.platform != "gpu":
-    if os.environ["ALLOW_CPU"] == "0":
-        sys.exit("no GPU: JAX runs on CPUs; install jax[cuda13] or jax[cuda12], or try the script with --allow-cpu")
-    print("NOT A GPU: this only shows that the script works")
-graphs = {
-    "mis, 500 nodes, density 0.1": sl_discs.mis(nx.gnp_random_graph(500, 0.1, seed=0)),
-    "maxcut, 2,000 nodes, degree 4": sl_discs.maxcut(nx.barabasi_albert_graph(2_000, 4, seed=0)),
-}
-chains, steps = (1024, 1_000) if device.platform == "gpu" else (4, 20)
-print(f"thousands of chain-steps per second, {chains} chains of {steps} steps")
-for sampler in ("gwg", "path_auxiliary", "dmala", "gibbs", "sl_gwg", "sl_path_auxiliary", "sl_dmala"):
-    rates = []
-    for problem in graphs.values():
-        found = sl_discs.solve(problem, sampler, steps=steps, chains=chains, engine="reference")
-        rates.append(f"{chains * found.steps / found.timing['run_s'] / 1e3:10.1f}")
-    print(f"{sampler:<20}", *rates)
-print(f"{'':<20}", *(f"({name})" for name in graphs))
-PYTHON
-if [ ${#failed[@]} = 0 ]; then
-  tests "single steps against the oracle" "$steps"::test_reference{,_with_other_weights} \
-    "$steps"::test_reference_on_three_sites_sparse_and_not_localized
-  tests "laws of samplers" tests/samplers/test_laws.py::test_whole_conformance_suite
-  tests "laws of localized runs" tests/localization/test_localized_law.py::test_each_engine_gives_the_law
+check "the card" nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+check "numba-cuda" "$python" -c "import numba_cuda, jax, numpy as np; print('numba-cuda', numba_cuda.__version__, \
+'JAX', jax.__version__, 'NumPy', np.__version__)"
+check "oracle, laws, bits and levels on the card" timeout 120 "$python" -m pytest -q --tb=short -n 8 \
+  -m "slow or not slow" -p no:cacheprovider \
+  tests/engines/test_cuda_engine.py tests/testing/test_single_steps.py tests/localization/test_localized_law.py \
+  -k "on_a_card or (test_cuda and not engine) or cuda-" ${arguments[@]+"${arguments[@]}"}
+if command -v compute-sanitizer >/dev/null; then
+  for tool in memcheck racecheck; do
+    check "compute-sanitizer $tool" timeout 60 compute-sanitizer --tool "$tool" --error-exitcode 9 \
+      "$python" tests/engines/short_cuda_run.py
+  done
+else
+  echo "== compute-sanitizer is not installed: left out"
 fi
+check "rates of cuda" timeout 90 env PYTHONPATH="$PWD:${PYTHONPATH:-}" "$python" benchmarks/rates.py --graphs=32 --chains=32 \
+  --engines=cuda --steps=10000 --repeats=3 --cases=mis-er-0.05,mis-er-0.25,mis-satlib-like,maxcut-ba-512 \
+  --samplers=gwg,path_auxiliary,dmala,sl_gwg,sl_path_auxiliary --output="$save"
+peers=reference
+if "$python" -c "import discs" 2>/dev/null; then peers=reference,discs; fi
+check "rates of $peers on the same card" timeout 120 env JAX_PLATFORMS=cuda,cpu PYTHONPATH="$PWD:${PYTHONPATH:-}" "$python" \
+  benchmarks/rates.py --graphs=32 --chains=32 --engines="$peers" --steps=400 --repeats=1 \
+  --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,path_auxiliary,dmala --output="${save%.json}-peers.json"
 if [ ${#failed[@]} -gt 0 ]; then
-  printf 'FAILED: %s\n' "${failed[@]}" | tee -a "$save"
+  printf 'FAILED: %s\n' "${failed[@]}"
   exit 1
 fi
-echo "passed" | tee -a "$save"
+echo "passed; rates are in $save and ${save%.json}-peers.json"

@@ -22,11 +22,15 @@ from sl_discs.engines.cuda.chain import adapted, make_chain, make_random
 from sl_discs.engines.cuda.engine import MOST, Cuda, kind_of, numbers_of
 from sl_discs.engines.cuda.play import Chains as Arrays
 from sl_discs.engines.cuda.play import Found, Instances, Steps, make_kernel
-from sl_discs.engines.cuda.warp import gpu
+from sl_discs.engines.cuda.warp import WIDTH, gpu
 from sl_discs.engines.registry import choose_engine, get_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.batches import plan
 from sl_discs.experiment.chains import Chains
+from sl_discs.experiment.run import run_sampler
+from sl_discs.experiment.settings import Settings
+from sl_discs.instances.dataset import load_dataset
+from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
@@ -123,15 +127,79 @@ def assert_same(one, other, exact=True):
             compare(getattr(one.chain.state, field), getattr(other.chain.state, field))
 
 
-@pytest.mark.parametrize("sampler", [PathAuxiliary(adaptive=True)])
-def test_chains_do_not_depend_on_calls_on_the_other_chains_or_on_the_number_of_cards(sampler):
-    whole, _ = _chains(OneLane(), sampler, 20, 4, 60)
-    in_parts, _ = _chains(OneLane(), sampler, 20, 4, 60, cut=(1, 2, 3))
+def _check_independence(engine, sampler, num_sites, most):
+    """Chains do not depend on calls, or on the other chains of their instance."""
+    whole, _ = _chains(engine, sampler, num_sites, most, 60)
+    in_parts, _ = _chains(engine, sampler, num_sites, most, 60, cut=(1, 2, 3))
     assert_same(whole, in_parts)
+    alone, _ = _chains(engine, sampler, num_sites, 2, 60)
+    np.testing.assert_array_equal(alone.chain.x, whole.chain.x[:, :2])
+    return whole
+
+
+def test_chains_do_not_depend_on_calls_on_the_other_chains_or_on_the_number_of_cards():
+    sampler = PathAuxiliary(adaptive=True)
+    whole = _check_independence(OneLane(), sampler, 20, 4)
     on_two, _ = _chains(OneLane(devices=2), sampler, 20, 4, 60)
     assert_same(whole, on_two)
-    alone, _ = _chains(OneLane(), sampler, 20, 2, 60)
-    np.testing.assert_array_equal(alone.chain.x, whole.chain.x[:, :2])
+
+
+# What needs a card; run_scripts/gpu_check.sh runs these tests.
+
+on_card = pytest.mark.skipif(get_engine("cuda").missing() is not None, reason=f"{get_engine('cuda').missing()}")
+
+
+@dataclasses.dataclass(frozen=True)
+class TwoWarps(Cuda):
+    """Two warps a chain, also where one would do."""
+
+    def lanes(self, num_sites):
+        return 2 * WIDTH, -(-num_sites // (8 * WIDTH)) * 4
+
+
+@on_card
+@pytest.mark.parametrize("name", KNOWN)
+def test_on_a_card_two_warps_make_the_steps_of_the_oracle(name):
+    check_single_steps(TwoWarps(), SAMPLERS[name], copies=1024, temperatures=(np.inf, 2.0, 0.5))
+
+
+@on_card
+@pytest.mark.parametrize("engine", [Cuda(), TwoWarps()], ids=["one warp", "two warps"])
+@pytest.mark.parametrize("sampler", IN_TWO_WARPS.values(), ids=IN_TWO_WARPS)
+def test_on_a_card_chains_do_not_depend_on_calls_or_on_the_other_chains(sampler, engine):
+    _check_independence(engine, sampler, 300, 256)
+
+
+FAMILIES = [
+    ("mis", "er_density", "r-0.05"), ("mis", "er_density", "r-0.25"), ("maxcut", "ba", "r-ba-4-n-512-600"),
+    ("maxcut", "er", "r-er-0.15-n-1024-1100"), ("maxclique", "rb", "_"),
+]  # fmt: skip
+
+
+@on_card
+@pytest.mark.parametrize("name", ["gwg", "path_auxiliary", "dmala", "sl_path_auxiliary"])
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: "-".join(family))
+def test_on_a_card_levels_are_those_of_the_cpu(family, name):
+    """Means over 8 graphs x 32 chains of acceptance, hops and the best value: two-sided, five standard errors."""
+    dataset = load_dataset(*family, None, num_instances=8)
+    fields = {"name": name} | ({"K": 64} if name.startswith("sl_") else {})
+    settings = Settings(batch_size=32, chain_length=1_000, log_every_steps=100, instances_per_batch=8)
+    one, other = (
+        run_sampler(
+            dataset, 1.0001, build_method(fields, 32), dataclasses.replace(settings, engine=engine, seed=seed),
+            lambda steps: None,
+        )
+        for seed, engine in enumerate(("cuda", "cpu"))
+    )  # fmt: skip
+    for trace in ("acceptance", "hops"):
+        # Each entry is a mean over 32 chains x 100 steps; graphs and times differ alike in both.
+        ours, theirs = getattr(one, trace), getattr(other, trace)
+        error = 5 * np.std(ours - theirs) / np.sqrt(ours.size) + 0.01 * theirs.mean()
+        assert abs((ours - theirs).mean()) < error
+    bests = np.array([[instance.best for instance in record.instances] for record in (one, other)])
+    difference = bests[0] - bests[1]
+    assert abs(difference.mean()) <= 5 * difference.std(ddof=1) / np.sqrt(len(difference)) + 1e-3 * bests.mean()
+    assert all(instance.feasible for instance in one.instances)
 
 
 @pytest.mark.parametrize("localized", [False, True], ids=["base", "localized"])
