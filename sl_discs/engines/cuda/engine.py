@@ -7,6 +7,7 @@ divided among the cards of this machine; results do not depend on their number.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -75,12 +76,22 @@ def _kernel(kind: Kind, warps: int) -> Any:
     """Returns the kernel of a kind; what numba-cuda compiles is kept in its cache for the next process."""
     cuda = import_cuda()
     from numba.cuda.dispatcher import CUDACache
+    from numba_cuda import __version__
 
     class KernelCache(CUDACache):
         def _index_key(self, sig, codegen):
             # numba's own key has the functions that a kernel calls, whose pickles differ from process to process.
             name = kind._replace(step=kind.step.__module__)
-            return sig, codegen.magic_tuple(), cuda.__version__, _digest(), repr(name), warps
+            return sig, codegen.magic_tuple(), __version__, _digest(), repr(name), warps
+
+        def load_overload(self, sig, target_context):
+            # What cannot be read or written only costs time.
+            with contextlib.suppress(Exception):
+                return super().load_overload(sig, target_context)
+
+        def save_overload(self, sig, data):
+            with contextlib.suppress(Exception):
+                super().save_overload(sig, data)
 
     kernel = make_kernel(cuda, gpu(warps), kind)
     kernel._cache = KernelCache(kernel.py_func)
