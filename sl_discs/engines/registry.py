@@ -90,8 +90,11 @@ def choose_engine(
 def _fastest(sampler: Sampler, num_sites: int, num_chains: int | None) -> tuple[Engine, str]:
     """Returns the engine that `auto` means, and why."""
     many = num_chains is None or num_chains >= _CARD_CHAINS
+    # JAX_PLATFORMS=cpu keeps everything on the cores.
+    platforms = jax.config.jax_platforms  # type: ignore[attr-defined]
+    cards = many and has_card() and (not platforms or bool({"cuda", "gpu"} & set(platforms.split(","))))
     notes: list[str] = []
-    for name in (*(["cuda"] if many and has_card() else []), "cpu"):
+    for name in ("cuda", "cpu") if cards else ("cpu",):
         engine = get_engine(name)
         obstacle = engine.obstacle(sampler, num_sites)
         if obstacle is None:
@@ -119,10 +122,7 @@ def local_devices() -> list[jax.Device]:
 
 @functools.cache
 def has_card() -> bool:
-    """Whether there is an NVIDIA GPU; CUDA_VISIBLE_DEVICES hides it, and JAX_PLATFORMS if it names others only."""
-    platforms = jax.config.jax_platforms  # type: ignore[attr-defined]
-    if platforms and not {"cuda", "gpu"} & set(platforms.split(",")):
-        return False
+    """Whether there is an NVIDIA GPU; CUDA_VISIBLE_DEVICES may hide it."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
