@@ -24,7 +24,7 @@ DEVICE_CHAINS = "chains"
 
 
 def make_mesh(instances: int = 1, chains: int = 1) -> Mesh:
-    """The first devices of this process, divided into so many parts for instances and for their chains."""
+    """Returns a mesh of the first instances x chains devices of this process."""
     devices = jax.local_devices()[: instances * chains]
     return Mesh(np.array(devices).reshape(instances, chains), (DEVICE_INSTANCES, DEVICE_CHAINS))
 

@@ -30,7 +30,7 @@ except ImportError as error:
     ) from error
 
 from sl_discs import keys
-from sl_discs.errors import InputError, fields_are_keywords, whole
+from sl_discs.errors import InputError, fields_are_keywords, integer
 from sl_discs.localization.algorithm import Localized, init_localized
 from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Levels
@@ -142,7 +142,7 @@ def localized(base: str, logdensity_fn: LogDensity, num_steps: int, **fields: An
     with fields_are_keywords():
         if is_localized(_base_checked(base)):
             raise InputError(f"base is {base!r}; expected a base sampler, such as 'gwg'", "base")
-        num_steps = whole("num_steps", num_steps, _STEPS_A_LEVEL, bits=31)
+        num_steps = integer("num_steps", num_steps, _STEPS_A_LEVEL, bits=31)
         defaults = _adapting(base) | LOCALIZES | {"K": min(_MOST_LEVELS, num_steps // _STEPS_A_LEVEL)}
         method = build_method({"name": localized_name(base), **defaults, **fields}, 1)
         localization = method.localization

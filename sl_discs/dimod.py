@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Float64, Int
 
-from sl_discs.errors import InputError, MissingExtra, boolean, check_memory, real, real_array, whole
+from sl_discs.errors import InputError, MissingExtra, boolean, check_memory, integer, real, real_array
 
 try:
     import dimod
@@ -122,7 +122,7 @@ class BoltzmannSampler(_Sampler):
             raise InputError(f"a {type(bqm).__name__} where a dimod BinaryQuadraticModel is expected")
         beta, num_reads = real("beta", beta, above=0), _check_reads(bqm, num_reads)
         temperature = real("1/beta", 1 / beta)
-        seed = random.getrandbits(32) if seed is None else whole("seed", seed, bits=32)
+        seed = random.getrandbits(32) if seed is None else integer("seed", seed, bits=32)
         if not bqm.num_variables:
             empty: Any = np.empty((num_reads, 0), np.int8), []
             info = {"beta": beta, "seed": seed, "reliable": True, "reasons": [], "log_z": [-beta * bqm.offset, 0.0]}
@@ -238,14 +238,14 @@ class SLSampler(_Sampler, dimod.Initialized):
             raise InputError("num_sweeps and steps are both given; give one of them")
         if interrupt_function is not None and not callable(interrupt_function):
             raise InputError(f"interrupt_function is {interrupt_function!r}; expected a function")
-        seed = random.getrandbits(32) if seed is None else whole("seed", seed, bits=32)
+        seed = random.getrandbits(32) if seed is None else integer("seed", seed, bits=32)
         name = _sampler(sampler, proposal_acceptance_criteria, engine)
         fields = dict(sampler_fields or {})
         if "scan" in registry.sampler_fields(name):
             fields = {"scan": RANDOM if boolean("randomize_order", randomize_order) else SEQUENTIAL} | fields
         elif boolean("randomize_order", randomize_order):
             raise InputError(f"randomize_order is True; {name} has no order of variables, so leave it out")
-        count = steps if num_sweeps is None else whole("num_sweeps", num_sweeps, 1)
+        count = steps if num_sweeps is None else integer("num_sweeps", num_sweeps, 1)
         problem = from_bqm(bqm) if bqm.num_variables else None
         betas = _betas(problem, beta_range, num_sweeps, num_sweeps_per_beta, beta_schedule_type, beta_schedule)
         if num_reads is not None:
@@ -303,7 +303,7 @@ class SLSampler(_Sampler, dimod.Initialized):
 
 def _check_reads(bqm: dimod.BinaryQuadraticModel, num_reads: Any) -> int:
     """The number of reads; InputError if it is none, or they do not fit into memory."""
-    num_reads = whole("num_reads", num_reads, 1, bits=31)
+    num_reads = integer("num_reads", num_reads, 1, bits=31)
     check_memory(
         f"num_reads is {num_reads:,}: reads of {bqm.num_variables:,} variables",
         num_reads * (bqm.num_variables + _READ_VARIABLES) * _STATE_BYTES,
@@ -327,7 +327,7 @@ def _betas(
     problem: Problem | None, beta_range, num_sweeps, each: int, kind: str, schedule
 ) -> Float64[np.ndarray, "B"]:
     """Inverse temperatures, each for `each` sweeps."""
-    each = whole("num_sweeps_per_beta", each, 1)
+    each = integer("num_sweeps_per_beta", each, 1)
     if kind not in SCHEDULES:
         raise InputError(f"beta_schedule_type is {kind!r}; known: {', '.join(SCHEDULES)}")
     if (kind == "custom") != (schedule is not None):

@@ -111,7 +111,7 @@ def exact_doubles(name: str, values: Any) -> Float64[np.ndarray, "..."]:
 # Checks of arguments: each returns the value in a plain type, or raises an InputError that names the argument.
 
 
-def whole(name: str, value: Any, least: int = 0, bits: int | None = None) -> int:
+def integer(name: str, value: Any, least: int = 0, bits: int | None = None) -> int:
     """A whole number from `least` to 2^bits - 1, Python's or NumPy's, but not a boolean."""
     known = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if _is_enormous(value):

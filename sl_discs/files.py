@@ -170,8 +170,8 @@ _DAMAGED = (
     tokenize.TokenError,
     MemoryError,
 )
-# A file may unpack to so many bytes, or to so many times its own size if that is more. That is more than for lists of
-# numbers in text, since an array of equal weights compresses 1000 to 1.
+# The most bytes that a file may unpack to, or the multiple of its own size if that is more. That
+# is more than for lists of numbers in text, since an array of equal weights compresses 1000 to 1.
 _UNPACKED_BYTES, _UNPACKED_RATIO = 2**28, 100
 # Python unpacks these piece by piece; a block of the others may be of any size.
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)

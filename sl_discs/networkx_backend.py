@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 _NAME = "sl_discs"
 
-# Passes of iterated greedy colouring without a time limit: so many for each node, but at most so many visits of
-# edges, which take about five seconds.
+# Passes of iterated greedy colouring without a time limit: their number for each node, and the most visits of edges,
+# which take about five seconds.
 _PASSES_PER_NODE, _MOST_VISITS = 100, 5e8
-# A node costs a pass as much as so many visits of edges.
+# What a node costs a pass, in visits of edges.
 _VISITS_PER_NODE = 20
 
 

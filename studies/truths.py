@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Bool, Complex128, Float64, Int, Int8
 from scipy import linalg, optimize, special
 
-from sl_discs.errors import InputError, real, real_array, whole
+from sl_discs.errors import InputError, integer, real, real_array
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.problems.problem import Problem
@@ -82,7 +82,7 @@ def curie_weiss(num_variables: int, temperature: float, *, coupling: float = 1.0
       coupling: at least 0; 1 puts the critical temperature at 1.
       field: favours one of the modes; at N = 1,000 and below the critical temperature even 1e-3 decides.
     """
-    size = whole("num_variables", num_variables, 1)
+    size = integer("num_variables", num_variables, 1)
     ones = np.arange(size + 1)
     spins = 2.0 * ones - size
     values = coupling / (2 * size) * (spins**2 - size) + field * spins
@@ -127,7 +127,7 @@ def ising_torus(side: int, temperature: float) -> Truth:
       side: at least 3.
       temperature: at least 0.01, below which there are no states but the two ground states.
     """
-    side = whole("side", side, 3)
+    side = integer("side", side, 3)
     log_z = _kaufman(side, complex(1 / real("temperature", temperature, least=0.01), _STEP))
     site = np.arange(side * side).reshape(side, side)
     pairs = np.concatenate([np.stack([site, np.roll(site, -1, axis)], axis=-1).reshape(-1, 2) for axis in (0, 1)])
@@ -149,7 +149,7 @@ def random_field_grid(side: int, temperature: float, *, field: float = 1.0, seed
       field: standard deviation of each site's.
       seed: of the fields.
     """
-    if whole("side", side, 1) > 12:
+    if integer("side", side, 1) > 12:
         raise InputError(f"side is {side}; a transfer matrix is made for grids of side up to 12")
     fields = field * np.random.default_rng(seed).normal(size=(side, side))
     log_z, marginals = _transferred(fields, complex(1 / real("temperature", temperature, above=0), _STEP))
@@ -236,7 +236,7 @@ def hopfield(
     if weights.ndim != 1 or not 1 <= len(weights) <= 8:
         raise InputError(f"weights have shape {weights.shape}; expected 1 to 8 numbers")
     columns = 1 << (len(weights) - 1).bit_length()
-    if whole("num_variables", num_variables, 1) % columns:
+    if integer("num_variables", num_variables, 1) % columns:
         raise InputError(f"num_variables is {num_variables}; {len(weights)} patterns need a multiple of {columns}")
     patterns = linalg.hadamard(columns)[: len(weights)]
     sizes = np.full(columns, num_variables // columns)
@@ -252,7 +252,7 @@ def communities(
     A is `inside` for two sites of one community and `between` otherwise. All spins have signs drawn for each site.
     The mode weight is that of the first community's magnetisation. InputError as `hopfield`.
     """
-    found = np.array([whole("sizes", size, 1) for size in sizes])
+    found = np.array([integer("sizes", size, 1) for size in sizes])
     coupling = np.full((len(found), len(found)), float(between))
     np.fill_diagonal(coupling, inside)
     first = np.eye(1, len(found))[0]
@@ -345,9 +345,9 @@ def planted_strip(
     site with the spins of the last `width` sites and the number of spins that agree with u. The mode weight is P(u .
     s > 0).
     """
-    if whole("width", width, 1) > _WIDEST:
+    if integer("width", width, 1) > _WIDEST:
         raise InputError(f"width is {width}; strips are summed up to width {_WIDEST}")
-    size = width * whole("length", length, 1)
+    size = width * integer("length", length, 1)
     rng = np.random.default_rng(seed)
     direction = rng.choice((-1, 1), size)
     ahead = glass * rng.choice((-1.0, 1.0), size)  # of a site and the one a column before

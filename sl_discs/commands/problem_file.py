@@ -32,7 +32,7 @@ _BAR_BYTES = 2**23
 
 
 def read_with_progress(path: str | os.PathLike, problem: str | None, format: str | None) -> list[Instance]:
-    """As `read_instances`."""
+    """Reads instances as `read_instances` does, with a progress bar for a large file."""
     path = Path(path)
     size = path.stat().st_size if path.is_file() else 0
     with progress_bar(size, " B") as advance:

@@ -222,7 +222,7 @@ def _load(settings: Settings, model: dict, part: Part) -> Dataset:
     if count is None:
         count = -(-(load(first=first, num_instances=1).total - first) // stride)
     else:
-        load(first=first + (count - 1) * stride, num_instances=1)  # every part is refused if there are not so many
+        load(first=first + (count - 1) * stride, num_instances=1)  # all parts fail alike if there are fewer instances
     share = part.share(count)
     return load(first=first + share.start * stride, num_instances=len(share))
 

@@ -25,7 +25,7 @@ from sl_discs.command import Command, Given, own_flags, refuse_flags, say
 from sl_discs.commands.problem_file import check_flags, define_flags, fields_of, numbered, read_problems, the_file
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
-from sl_discs.errors import InputError, whole
+from sl_discs.errors import InputError, integer
 from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.figures import or_warn
 from sl_discs.experiment.summary import aligned
@@ -69,7 +69,7 @@ def _checked_arguments() -> dict[str, Any]:
     """The arguments of `sl_discs.sample`; all flags are checked before a file is read."""
     targets = {"save": ".npz", "store": ".npy", "plot": ".png"}
     check_flags(FLAGS, targets, ["plot"])
-    whole("top", FLAGS.top)
+    integer("top", FLAGS.top)
     if FLAGS.time_limit is not None:
         refuse_flags(FLAGS, ["draws"], "with --time_limit, which determines the number of draws")
     if FLAGS.method == "exact":

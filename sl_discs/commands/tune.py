@@ -41,8 +41,8 @@ from sl_discs.samplers.registry import Dimension, base_name, code_of, is_localiz
 from sl_discs.terminal import tell
 from sl_discs.tuning import space
 from sl_discs.tuning.evaluation import (
+    Evaluation,
     Split,
-    Stage,
     experiment_settings,
     folder_of,
     held_out,
@@ -171,11 +171,11 @@ def _annealings(dimensions: tuple[Dimension, ...]) -> list[space.Point]:
     return points
 
 
-def _stage(names) -> Stage:
+def _evaluation(names) -> Evaluation:
     given = experiment_settings(names, FLAGS.config)
     changed: dict[str, Any] = {"batch_size": FLAGS.chains, "chain_length": FLAGS.chain_length, "engine": FLAGS.engine}
     settings = dataclasses.replace(given, **{name: value for name, value in changed.items() if value is not None})
-    return Stage(settings, FLAGS.penalty)
+    return Evaluation(settings, FLAGS.penalty)
 
 
 def _kind(search, split: Split, settings: Settings, sampler: str, name: str) -> dict:
@@ -223,7 +223,7 @@ def _run(command: str, notice: Notice) -> int:
     keep_programs()
     if importlib.util.find_spec("optuna") is None:
         raise MissingExtra("the search needs Optuna, which is not installed: pip install -e '.[tune]' in the clone")
-    from sl_discs.tuning.search import Search, best_of_curve, open_study, play_trials, quiet_optuna
+    from sl_discs.tuning.search import Tuning, best_of_curve, open_study, quiet_optuna, run_trials
 
     data_root = default_data_root() if FLAGS.data_root is None else FLAGS.data_root
     check_data_root(data_root)
@@ -232,8 +232,8 @@ def _run(command: str, notice: Notice) -> int:
     wanted = FLAGS.search or ("sl" if FLAGS.null else "all")
     if wanted == "sl":
         refuse_flags(FLAGS, ["try_first"], "with --search=sl, which tunes no annealing")
-    stage = _stage(names)
-    settings = stage.settings
+    evaluation = _evaluation(names)
+    settings = evaluation.settings
     dimensions = space.space_of(sampler, wanted, settings.chain_length, null=FLAGS.null)
     default = Candidate(method_fields(sampler), annealing_of(settings))
     start = _start(sampler, default, settings if wanted == "sl" else None)
@@ -243,8 +243,8 @@ def _run(command: str, notice: Notice) -> int:
     base = build_method(method_fields(base_name(sampler)), settings.batch_size)
     for dataset in split.train, split.test:
         settings, _ = fit_to_memory(dataset, FLAGS.penalty, [base], settings)
-    stage = dataclasses.replace(stage, settings=settings)
-    search = Search(dimensions, start, FLAGS.null, split.train, FLAGS.seed)
+    evaluation = dataclasses.replace(evaluation, settings=settings)
+    search = Tuning(dimensions, start, FLAGS.null, split.train, FLAGS.seed)
     folder = check_writable(folder_of(FLAGS.output, split.train))
     _tuned_base(sampler, folder / f"{base_name(sampler)}.json", settings)  # if it does not fit, no trial is run
 
@@ -271,12 +271,12 @@ def _run(command: str, notice: Notice) -> int:
             )
 
         advance = functools.partial(_until(notice, progress), "trials")
-        play_trials(study, search, stage, FLAGS.trials, advance, tell)
-    return _report(study, search, stage, split, default, folder / f"{label}.json", command, notice)
+        run_trials(study, search, evaluation, FLAGS.trials, advance, tell)
+    return _report(study, search, evaluation, split, default, folder / f"{label}.json", command, notice)
 
 
 def _report(
-    study, search, stage: Stage, split: Split, default: Candidate, path: Path, command: str, notice: Notice
+    study, search, evaluation: Evaluation, split: Split, default: Candidate, path: Path, command: str, notice: Notice
 ) -> int:
     from sl_discs.tuning.search import FIRST_TRIAL_SEED, best_of_curve, complete_trials, counted_trials
 
@@ -286,10 +286,10 @@ def _report(
     best = search.candidate(study.best_trial.params)
     base = base_name(sampler)
     usual = Candidate({"name": base} | sampler_fields(base), default.experiment)
-    beside, settings = path.with_name(f"{base}.json"), stage.settings
+    beside, settings = path.with_name(f"{base}.json"), evaluation.settings
     tuned_base = _tuned_base(sampler, beside, settings)
     with progress_bar(total_chain_steps(split.test, settings) * FLAGS.test_seeds) as progress:
-        found = held_out(stage, split.test, FLAGS.test_seeds, best, usual, tuned_base, _until(notice, progress))
+        found = held_out(evaluation, split.test, FLAGS.test_seeds, best, usual, tuned_base, _until(notice, progress))
     record = {
         "trials": len(counted),
         "complete": len(complete),

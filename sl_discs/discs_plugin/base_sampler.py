@@ -67,19 +67,19 @@ class States:
         return Categories((self.num_values,) * math.prod(self.shape)) if self.several else TwoValues()
 
     def coordinates(self, x: Num[Array, "M *any"]) -> Num[Array, "M *spin_shape"]:
-        """Of states in integers; of coordinates, the same."""
+        """Returns states as coordinates; these may be given as either."""
         if not self.several or x.ndim > 1 + len(self.shape):
             return x
         return jax.nn.one_hot(x, self.num_values, dtype=jnp.float32)
 
     def integers(self, x: Num[Array, "M *any"]) -> Num[Array, "M *shape"]:
-        """Of states in coordinates; of integers, the same."""
+        """Returns states as integers; these may be given as either."""
         if not self.several or x.ndim == 1 + len(self.shape):
             return x
         return jnp.argmax(x, axis=-1).astype(jnp.int32)
 
     def spins(self, x: Num[Array, "M *any"]) -> Float[Array, "M *spin_shape"]:
-        """Of states in integers or coordinates."""
+        """Returns the spins of states that are given as integers or coordinates."""
         return self.scale * (self.coordinates(x) - 1 / self.num_values)
 
     def decode(self, y: Float[Array, "M *spin_shape"]) -> Int[Array, "M *shape"]:
@@ -130,7 +130,7 @@ class States:
 # An adapter for DISCS's models that adds the tilt of stochastic localization, missing methods, and optional fixes.
 #
 # DISCS's models compute log-likelihoods, temperature included, of batches of states in integers [B, *shape] or in
-# coordinates [B, *spin_shape] (`states.py`). The adapter has the same three methods:
+# coordinates [B, *spin_shape] (`States`). The adapter has the same three methods:
 #
 #     forward(params, x)                   -> value [B]
 #     get_value_and_grad(params, x)        -> value [B], gradient with respect to the coordinates

@@ -167,7 +167,7 @@ def _stand_ins() -> dict[str, types.ModuleType]:
     keyed = {name: _with_single_key(getattr(jax.random, name)) for name in _KEYED}
     random = _Overlay(jax.random, shuffle=_shuffle, **keyed)
     numpy = _Overlay(jnp, clip=_clip)
-    whole = _Overlay(
+    overlay = _Overlay(
         jax, numpy=numpy, random=random, tree_map=jax.tree.map, device_put_replicated=_device_put_replicated
     )
     experimental = types.SimpleNamespace(enable_tensor_float_32_execution=lambda enabled: None)
@@ -177,7 +177,7 @@ def _stand_ins() -> dict[str, types.ModuleType]:
     writers = _stand_in("clu.metric_writers", create_default_writer=_SilentWriter, summary_writer=summary_writer)
     formula = _stand_in("pysat.formula", CNF=_CNF)
     return {
-        "jax": whole,
+        "jax": overlay,
         "jax.numpy": numpy,
         "jax.random": random,
         "pickle5": _stand_in("pickle5", load=_load),

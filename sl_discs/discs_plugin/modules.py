@@ -97,10 +97,10 @@ def build_sampler(name: str, config: config_dict.ConfigDict, fixes: frozenset[st
     # DISCS's samplers for several values keep their number; locallybalanced does too, but has no form for them.
     takes_several = hasattr(theirs, "num_categories") and base != "locallybalanced"
     _check_values(config, states, math.inf if takes_several else 2)
-    whole = BaseSampler(base, theirs, states, fixes)
+    sampler = BaseSampler(base, theirs, states, fixes)
     if localization is None:
-        return whole
-    return LocalizedSampler(whole, localization, config.experiment.chain_length, chains)
+        return sampler
+    return LocalizedSampler(sampler, localization, config.experiment.chain_length, chains)
 
 
 def _check_values(config: config_dict.ConfigDict, states: States, most: float) -> None:

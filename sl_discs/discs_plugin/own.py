@@ -220,5 +220,5 @@ class OwnSampler:
         return flat.reshape(x.shape), new_state, acceptance
 
     def final_sample(self, state: dict[str, Any]) -> Int[Array, "B *shape"]:
-        """As `LocalizedSampler.final_sample`."""
+        """Returns the states whose spins are closest to the observations at the end of a run."""
         return self._states.decode(state["chains"].y.reshape(-1, *self._states.spin_shape))

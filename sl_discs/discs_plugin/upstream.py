@@ -98,7 +98,7 @@ def local_chains(experiment: config_dict.ConfigDict, devices: int) -> int:
     DISCS divides the instances of a combinatorial problem among devices; if there are fewer instances than devices,
     or for other problems, it divides the chains.
     """
-    whole = not experiment.run_parallel or devices == 1
-    if whole or (experiment.evaluator == "co_eval" and experiment.num_models >= devices):
+    on_one_device = not experiment.run_parallel or devices == 1
+    if on_one_device or (experiment.evaluator == "co_eval" and experiment.num_models >= devices):
         return experiment.batch_size
     return experiment.batch_size // devices

@@ -80,7 +80,7 @@ class Part:
     def others(self, run: Path, kind: dict[str, Any]) -> list[dict[str, SamplerRecord] | None]:
         """The records of every part in order, None for those that are not done; `kind` as in `records_in`."""
         parts = [Part(k, self.count) for k in range(1, self.count + 1)]
-        return [records_in(part.folder(run), kind, whole=part == self) for part in parts]
+        return [records_in(part.folder(run), kind, same_instances=part == self) for part in parts]
 
 
 def remove_unfinished(run: Path, count: int) -> None:
@@ -108,16 +108,16 @@ def keep_records(folder: Path, kind: dict[str, Any], samplers: dict[str, Sampler
     write_document(folder / _RECORDS, _FORMAT, arrays, {"kind": kind, "samplers": values})
 
 
-def records_in(folder: Path, kind: dict[str, Any], *, whole: bool = True) -> dict[str, SamplerRecord] | None:
+def records_in(folder: Path, kind: dict[str, Any], *, same_instances: bool = True) -> dict[str, SamplerRecord] | None:
     """The records of a part that is done, None if it is not; InputError if they are of another run.
 
-    `kind` identifies a part of the run: unless `whole`, another one, which has other instances.
+    `kind` identifies a part of the run: unless `same_instances`, another one, with other instances.
     """
     if not (folder / _RECORDS).exists():
         return None
     try:
         arrays, values = read_document(folder / _RECORDS, _FORMAT)
-        differs = differences(_identity(kind, whole), _identity(values["kind"], whole))
+        differs = differences(_identity(kind, same_instances), _identity(values["kind"], same_instances))
         samplers = {} if differs else _records(arrays, values["samplers"])
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         reason = " ".join(str(error).split())
@@ -140,12 +140,12 @@ def _records(arrays: dict[str, Any], values: dict[str, Any]) -> dict[str, Sample
     return samplers
 
 
-def _identity(kind: dict[str, Any], whole: bool) -> dict[str, Any]:
+def _identity(kind: dict[str, Any], same_instances: bool) -> dict[str, Any]:
     """What results depend on; parts on other machines may have other devices."""
     graphs = kind.get("graphs", {})
     experiment = {name: value for name, value in kind.get("experiment", {}).items() if name not in DIVISION}
     kept = {name: kind.get(name) for name in ("model", "samplers", "engines", "versions")}
-    return kept | {"experiment": experiment, "graphs": graphs if whole else graphs.get("name")}
+    return kept | {"experiment": experiment, "graphs": graphs if same_instances else graphs.get("name")}
 
 
 def join_records(parts: Sequence[dict[str, SamplerRecord]]) -> dict[str, SamplerRecord]:

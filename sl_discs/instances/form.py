@@ -16,7 +16,7 @@ from sl_discs.errors import InputError, boolean, real, real_array, unmasked
 # Sums of many doubles that are rounded once, as `math.fsum`'s are, at the speed of arrays. By `math.fsum` alone, the
 # values of 32 states of 2,000 spins that are all coupled take 3.9 CPU s instead of .44, and of 5,000 spins 25 s.
 
-# Below so many numbers, and near the ends of the range of doubles, `math.fsum` does it.
+# `math.fsum` adds up fewer numbers than this, and those near the ends of the range of doubles.
 _FEW = 256
 _SMALLEST, _LARGEST = 1e-200, 1e280
 

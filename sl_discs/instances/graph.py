@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float64, Int32, Int64
 
-from sl_discs.errors import InputError, check_memory, check_number, real_array, unmasked, whole
+from sl_discs.errors import InputError, check_memory, check_number, integer, real_array, unmasked
 from sl_discs.instances.form import check_sum
 
 # Bytes per node: the label, as an object in a tuple and a set, and a chain's state, field, best states and
@@ -57,7 +57,7 @@ class Graph:
             number that is not exact in double precision, weights too large to be added up, arrays of unequal
             length, or a weight of a node below 0.
         """
-        if whole(f"{name}: num_nodes", num_nodes) < 1:
+        if integer(f"{name}: num_nodes", num_nodes) < 1:
             raise InputError(f"{name}: the graph is empty; give at least one node")
         check_size(name, num_nodes)
         edges = np.asarray(unmasked(f"{name}: edges", edges))

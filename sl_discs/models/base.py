@@ -133,7 +133,7 @@ class Target:
         return change if self.tilt is None else change + self.sites.tilt_change(x, self.tilt, y)
 
     def coupled(self, site: Int[Array, ""]) -> Bool[Array, "N"]:
-        """As `Model.coupled`."""
+        """Returns the sites whose gains depend on a site, see `Model.coupled`."""
         return self.model.coupled(self.params, site)
 
 

@@ -81,7 +81,7 @@ class Sparse(NamedTuple):
         return None
 
     def entries(self, num_sites: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """As `Dense.entries`."""
+        """Returns the instance, both sites and the value of each coupling that is not zero."""
         neighbours, weights = np.asarray(self.neighbours), np.asarray(self.weights)
         instance, site, place = np.nonzero((neighbours < num_sites) & (weights != 0))
         return instance, site, neighbours[instance, site, place], weights[instance, site, place]

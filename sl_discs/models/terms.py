@@ -18,7 +18,8 @@ from sl_discs.instances.form import QuadraticForm
 
 Values = Callable[[Int8[np.ndarray, "B N"]], Float64[np.ndarray, "B"]]
 
-# Of quenches: rounds, in each of which half of the sites that gain move; quenched states have so many sites together.
+# Rounds of a quench, in each of which half of the sites that gain move; the number of sites of all quenched states
+# together, and the most states.
 _ROUNDS = 50
 _MANY_SITES, _MOST_STATES = 1_000, 16
 
@@ -131,7 +132,7 @@ class Coefficients(NamedTuple):
         return self._replace(edges=edges, weights=weights, background=0.0)
 
     def evaluator(self) -> Values:
-        """As `Terms.evaluator`: constant + c.x + sum over pairs of J x x."""
+        """Returns the function that computes constant + c.x + sum over pairs of J x x."""
         upper = self.scale * self._above_background()
 
         def values(states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
@@ -145,7 +146,7 @@ class Coefficients(NamedTuple):
         return values
 
     def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
-        """As `Terms.losses`, of all flips."""
+        """Returns the losses of all flips at quenched states."""
         above = self._above_background()
         states = min(_MOST_STATES, -(-_MANY_SITES // self.num_sites))
         return np.concatenate([np.abs(self._gains(above, self._quenched(above, rng))) for _ in range(states)])
@@ -171,12 +172,12 @@ class Coefficients(NamedTuple):
         return x
 
 
-def are_whole(values: Float64[np.ndarray, "..."]) -> bool:
+def are_integers(values: Float64[np.ndarray, "..."]) -> bool:
     """Whether these are whole numbers whose sums are below 2^33."""
     return bool((values == np.rint(values)).all() and np.abs(values).sum() < _LARGEST_SUM)
 
 
-def has_whole_values(form: QuadraticForm) -> bool:
+def has_integer_values(form: QuadraticForm) -> bool:
     """Whether every value of a form is surely a whole number, below 2^33.
 
     That is so where its coefficients as a function of zeros and ones are whole, which two halves may add up to. They

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from sl_discs.errors import InputError, whole
+from sl_discs.errors import InputError, integer
 from sl_discs.models.base import Params
 from sl_discs.models.functions import Density
 
@@ -70,7 +70,7 @@ def from_log_density(
     """
     if not callable(fn):
         raise InputError(f"fn is a {type(fn).__name__}; expected a function of (params, x)", "fn")
-    sides = tuple(whole("shape", side, 1) for side in (shape if isinstance(shape, Sequence) else [shape]))
+    sides = tuple(integer("shape", side, 1) for side in (shape if isinstance(shape, Sequence) else [shape]))
     if not sides:
         raise InputError("shape is empty; expected that of x, such as (8, 8)", "shape")
     params = _as_arrays(params)

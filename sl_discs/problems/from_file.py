@@ -6,7 +6,7 @@ import dataclasses
 import os
 import warnings
 
-from sl_discs.errors import InputError, whole
+from sl_discs.errors import InputError, integer
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats import Instance, read_instances
 from sl_discs.instances.graph import Graph
@@ -29,7 +29,7 @@ def read(
     """The problem of a file of a graph, a QUBO or an Ising model, with the labels of the file.
 
     Args:
-      path: the file, in one of the formats of `sl_discs.instances.read_instances`, which recognises them.
+      path: the file, in one of the formats of `sl_discs.instances.formats.read_instances`, which recognises them.
       problem: what to pose on a graph: `mis`, `maxcut`, `maxclique` or `vertex_cover`; a model is a
         `qubo` or `ising`, and a SAT formula `mis`, without being told.
       format: the name of the format, where a file fits two.
@@ -44,7 +44,7 @@ def read(
     instances = read_instances(path, problem=problem, format=format)
     if number is None and len(instances) > 1:
         raise InputError(f"{path}: {len(instances)} graphs or models; choose one: number=0 to {len(instances) - 1}")
-    if number is not None and whole("number", number) >= len(instances):
+    if number is not None and integer("number", number) >= len(instances):
         raise InputError(f"{path}: number is {number}; expected 0 to {len(instances) - 1}")
     instance = instances[number or 0]
     if weights is None and problem is not None and has_unused_weights(instance.content, problem):

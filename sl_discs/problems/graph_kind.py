@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float64, Int, Int8, UInt64
 from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm, exact_sum, fraction
 from sl_discs.instances.graph import Graph
-from sl_discs.models.terms import Coefficients, are_whole
+from sl_discs.models.terms import Coefficients, are_integers
 from sl_discs.problems.kind import PENALTY, Evaluated, Kind
 
 _PERCENT = "% of reference"
@@ -138,9 +138,9 @@ class GraphKind(Kind):
       conflict: two of the nodes that are surely chosen or surely left out which no feasible choice has so, or None.
       improve: what makes feasible choices of a graph at least as good by an exact local search; it is None, or
         returns None, where there is none.
-      bound: an objective that no choice is better than, found in about so many seconds; None: not known, or nothing
-        is known of this problem.
-      whole: whether all objectives on a graph are whole numbers; None: they are where they count nodes.
+      bound: an objective that no choice is better than, found in about `seconds`; None: not known, or
+        nothing is known of this problem.
+      integral: whether all objectives on a graph are whole numbers; None: they are where they count nodes.
       maximise: whether the best objective is the largest.
       weighted: whether the weights of edges count.
       weights_of_nodes: whether weights of nodes count.
@@ -159,7 +159,7 @@ class GraphKind(Kind):
     conflict: Callable[[Edges, Chosen, Chosen], tuple[int, int] | None] = lambda edges, chosen, left_out: None
     improve: Callable[[Graph], Callable[[Chosen], Chosen] | None] | None = None
     bound: Callable[[Graph, float], Fraction | float | None] | None = None
-    whole: Callable[[Graph], bool] | None = None
+    integral: Callable[[Graph], bool] | None = None
     maximise: bool = True
     penalty: float | None = PENALTY
     weighted: bool = False
@@ -203,10 +203,10 @@ class GraphKind(Kind):
     def bound_of(self, source: Graph, seconds: float) -> Fraction | float | None:
         return self.bound(source, seconds) if self.bound else None
 
-    def whole_values(self, source: Graph) -> bool:
-        if self.whole or self.count is not set_size:
-            return self.whole is not None and self.whole(source)
-        return source.node_weights is None or are_whole(source.node_weights)
+    def integer_values(self, source: Graph) -> bool:
+        if self.integral or self.count is not set_size:
+            return self.integral is not None and self.integral(source)
+        return source.node_weights is None or are_integers(source.node_weights)
 
     def counted(self, source: Graph) -> Graph:
         """The graph without weights of nodes where these do not count, or all are 1."""
@@ -228,7 +228,8 @@ class GraphKind(Kind):
         A conflict with a fixed node, which cannot be dropped, counts as much as the node's neighbour: fixed nodes are
         as heavy as the heaviest there, and their own weights are taken out again.
 
-        The penalty is rounded up to so few bits that with whole weights its multiples cancel without a rest.
+        The penalty is rounded up to a multiple of 1/_PENALTY_UNITS, so that its multiples cancel exactly where
+        weights are integers.
         """
         penalty = float(np.ceil(penalty * _PENALTY_UNITS)) / _PENALTY_UNITS
         weights, excess = source.node_weights, np.zeros(source.num_nodes)

@@ -16,7 +16,7 @@ from scipy import sparse
 from sl_discs.errors import InputError, real, unmasked
 from sl_discs.instances.form import fraction
 from sl_discs.instances.graph import Graph, checked_node_weights, graph_from_networkx, is_networkx
-from sl_discs.models.terms import Coefficients, are_whole
+from sl_discs.models.terms import Coefficients, are_integers
 from sl_discs.problems.conflicts import TwoImprovement, drop_conflicts
 from sl_discs.problems.forms import entries, is_sparse
 from sl_discs.problems.graph_kind import Chosen, Edges, GraphKind
@@ -69,11 +69,11 @@ MIS = GraphKind(
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.independent_set:reduce_sets",
     provers=(
-        "sl_discs.proofs.covers:of_sets",
-        "sl_discs.proofs.cliques:of_sets",
-        "sl_discs.proofs.integer:of_sets",
+        "sl_discs.proofs.covers:set_prover",
+        "sl_discs.proofs.cliques:set_prover",
+        "sl_discs.proofs.integer:set_prover",
     ),
-    searches=("sl_discs.solving.cover_search:of_sets",),
+    searches=("sl_discs.solving.cover_search:set_search",),
     discs_family=("er_density", "r-0.10"),
 ).register()
 
@@ -135,13 +135,13 @@ MAXCUT = GraphKind(
     count=lambda edges, chosen: edges.weight(chosen[edges.u] != chosen[edges.v]),
     most=_maxcut_most,
     bound=_maxcut_bound,
-    whole=lambda graph: graph.weights is None or are_whole(graph.weights),
+    integral=lambda graph: graph.weights is None or are_integers(graph.weights),
     reduction="sl_discs.reductions.quadratic:reduce_maxcut",
     bounded_by="the positive weights",
     provers=(
         "sl_discs.proofs.tables:enumeration",
         "sl_discs.proofs.tables:elimination",
-        "sl_discs.proofs.semidefinite:of_cut",
+        "sl_discs.proofs.semidefinite:cut_prover",
     ),
     penalty=None,
     weighted=True,
@@ -200,7 +200,7 @@ def _maxclique_violations(edges: Edges, chosen: Chosen) -> int:
 
 
 def _maxclique_improve(graph: Graph) -> TwoImprovement | None:
-    """Of independent sets of the complement, where its edges are listed."""
+    """Returns the improvement of independent sets of the complement, if its edges are listed."""
     terms = _maxclique_model(graph, 1.0)
     return None if terms.background else TwoImprovement(graph.num_nodes, terms.edges, graph.node_weights)
 
@@ -227,11 +227,11 @@ MAXCLIQUE = GraphKind(
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.clique:reduce_maxclique",
     provers=(
-        "sl_discs.proofs.covers:of_cliques",
-        "sl_discs.proofs.cliques:of_cliques",
-        "sl_discs.proofs.integer:of_cliques",
+        "sl_discs.proofs.covers:clique_prover",
+        "sl_discs.proofs.cliques:clique_prover",
+        "sl_discs.proofs.integer:clique_prover",
     ),
-    searches=("sl_discs.solving.cover_search:of_cliques",),
+    searches=("sl_discs.solving.cover_search:clique_search",),
     in_percent=True,
     discs_family=("rb", "_"),
 ).register()
@@ -293,11 +293,11 @@ VERTEX_COVER = GraphKind(
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.independent_set:reduce_sets",
     provers=(
-        "sl_discs.proofs.covers:of_sets",
-        "sl_discs.proofs.cliques:of_sets",
-        "sl_discs.proofs.integer:of_sets",
+        "sl_discs.proofs.covers:set_prover",
+        "sl_discs.proofs.cliques:set_prover",
+        "sl_discs.proofs.integer:set_prover",
     ),
-    searches=("sl_discs.solving.cover_search:of_covers",),
+    searches=("sl_discs.solving.cover_search:vertex_cover_search",),
     maximise=False,
 ).register()
 
@@ -411,8 +411,8 @@ def read_graph(
             f"sl_discs.read({os.fspath(given)!r}, {kind!r})"
         )
     given = _dense_as_sparse(name or kind, given)
-    whole = is_networkx(given) or isinstance(given, Graph) or is_sparse(given)
-    if whole and not (weights is None and num_nodes is None):
+    complete = is_networkx(given) or isinstance(given, Graph) or is_sparse(given)
+    if complete and not (weights is None and num_nodes is None):
         raise InputError(f"{kind}: weights and num_nodes are only for edges [E, 2]; a graph or matrix has its own")
     if isinstance(given, Graph):
         return name or given.name, range(given.num_nodes), given

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float64, Int8
 
 from sl_discs.errors import InputError
 from sl_discs.instances.form import FormValues, QuadraticForm, fraction
-from sl_discs.models.terms import Coefficients, form_coefficients, has_whole_values
+from sl_discs.models.terms import Coefficients, form_coefficients, has_integer_values
 
 # The paper's lambda; above 1 every maximiser is feasible, and close to 1 conflicts are easy to pass through.
 PENALTY = 1.0001
@@ -50,7 +50,7 @@ class Kind(abc.ABC):
       penalty: of a conflict, by default; None: there are no conflicts.
       exchange_penalty: the penalty with which `auto` also tries the sampler `exchange`; None: it does not.
       reduction: "module:function" of the exact rules that remove variables, which make a `Presolved` of a `Problem`
-        in about so many seconds;
+        in about `seconds`;
         named, since they are built on models; empty: there are none.
       bounded_by: what `bound_of` is from, in words.
       provers: "module:function" of what makes a prover of what reductions left (`sl_discs.proofs.provers`), of those
@@ -105,16 +105,16 @@ class Kind(abc.ABC):
         return None
 
     def bound_of(self, source: Any, seconds: float) -> Fraction | float | None:
-        """A value that no answer is better than, found in about so many seconds; None: not known."""
+        """A value that no answer is better than, found in about `seconds`; None: not known."""
         return None
 
-    def whole_values(self, source: Any) -> bool:
+    def integer_values(self, source: Any) -> bool:
         """Whether every value is surely a whole number, below 2^33, so that bounds can be rounded."""
         return False
 
     def rounded_bound(self, source: Any, bound: Fraction | float) -> Fraction | float:
         """A bound, up to errors of rounding, made as tight as whole numbers allow."""
-        if not (math.isfinite(bound) and self.whole_values(source)):
+        if not (math.isfinite(bound) and self.integer_values(source)):
             return bound
         return float(np.floor(bound + _ROUNDED) if self.maximises(source) else np.ceil(bound - _ROUNDED))
 
@@ -179,7 +179,7 @@ class FormKind(Kind):
     provers: tuple[str, ...] = (
         "sl_discs.proofs.tables:enumeration",
         "sl_discs.proofs.tables:elimination",
-        "sl_discs.proofs.semidefinite:of_form",
+        "sl_discs.proofs.semidefinite:form_prover",
     )
 
     def accepts(self, source: Any) -> bool:
@@ -194,8 +194,8 @@ class FormKind(Kind):
     def bound_of(self, source: Any, seconds: float) -> Fraction:
         return form_bound(source)
 
-    def whole_values(self, source: Any) -> bool:
-        return has_whole_values(source)
+    def integer_values(self, source: Any) -> bool:
+        return has_integer_values(source)
 
     def magnitude(self, source: Any, penalty: float, *, offset: bool = True) -> float:
         return source.magnitude(offset=offset)

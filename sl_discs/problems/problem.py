@@ -83,7 +83,7 @@ class Problem(Generic[Source]):
         return self._kind.evaluator(self.source)
 
     def magnitude(self, *, offset: bool = True) -> float:
-        """Of the objective's terms, as `Kind.magnitude`."""
+        """Returns the magnitude of the objective's terms, see `Kind.magnitude`."""
         return self._kind.magnitude(self.source, self.penalty, offset=offset)
 
     def numbers(self) -> np.ndarray | None:
@@ -91,9 +91,9 @@ class Problem(Generic[Source]):
         return self._kind.numbers(self.source)
 
     @functools.cached_property
-    def whole_values(self) -> bool:
+    def integer_values(self) -> bool:
         """Whether every value is surely a whole number."""
-        return self._kind.whole_values(self.source)
+        return self._kind.integer_values(self.source)
 
     @property
     def num_terms(self) -> int:
@@ -101,7 +101,7 @@ class Problem(Generic[Source]):
         return self._kind.num_terms(self.source)
 
     def bound(self, seconds: float) -> Fraction | float | None:
-        """A value, in the problem's sense, that no answer is better than; None: not known after so many seconds."""
+        """A value, in the problem's sense, that no answer is better than; None: none found in `seconds`."""
         found = self._kind.bound_of(self.source, seconds)
         return None if found is None else self.rounded_bound(found)
 
@@ -118,7 +118,7 @@ class Problem(Generic[Source]):
         sign = 1 if self.maximise else -1
         values = sign * found.values
         equal = np.flatnonzero(values == values.max())
-        if len(equal) == 1 or self.whole_values or (found.states[equal] == found.states[equal[0]]).all():
+        if len(equal) == 1 or self.integer_values or (found.states[equal] == found.states[equal[0]]).all():
             return int(equal[0])
         exact = [sign * value for value in self.exact_values(found.states[equal])]
         return int(equal[exact.index(max(exact))])
@@ -141,7 +141,7 @@ class Problem(Generic[Source]):
         sign, value = (1 if self.maximise else -1), float(self.evaluate(state[None]).values[0])
         if not math.isfinite(bound) or sign * value < sign * float(bound):
             return False
-        return self.whole_values or sign * self.exact_values(state[None])[0] >= sign * Fraction(bound)
+        return self.integer_values or sign * self.exact_values(state[None])[0] >= sign * Fraction(bound)
 
     def improve(self, states: Int8[np.ndarray, "B N"]) -> Int8[np.ndarray, "B N"]:
         """Feasible states, made at least as good by an exact local search where there is one for this problem.
@@ -286,8 +286,8 @@ def timed(construct: Callable[_Arguments, Problem]) -> Callable[_Arguments, Prob
 def in_order(labels: Sequence[Any]) -> Sequence[Hashable]:
     """Labels as a range if they are 0 .. n-1 in this order, otherwise as a tuple."""
     plain = range(len(labels))
-    whole = all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in labels)
-    return plain if whole and all(map(int.__eq__, plain, map(int, labels))) else tuple(labels)
+    plain_integers = all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in labels)
+    return plain if plain_integers and all(map(int.__eq__, plain, map(int, labels))) else tuple(labels)
 
 
 # Labels in JSON files.

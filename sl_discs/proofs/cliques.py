@@ -343,7 +343,7 @@ def _cover(tree, depth):
 
 @entered
 def _search(tree, most_looks, deepest):
-    """Goes on until about so many words were looked at, or the search is over.
+    """Searches until about `most_looks` words were read, or the search is over.
 
     True where it stops with the candidates of a clique of `deepest` nodes, which are left to the caller.
     """
@@ -395,7 +395,7 @@ class Level(NamedTuple):
         return max(0.0, 1 - left / number) if number else 0.0
 
 
-# The orders of so many levels are those of the candidates there; fewer nodes are not worth one.
+# Levels of the search at which the candidates are ordered anew, and the least number of nodes that is worth it.
 _LEVELS, _WORTH = 2, 64
 
 
@@ -439,7 +439,7 @@ class CliqueSearch:
             self._begin()
 
     def advance(self, looks: int) -> None:
-        """Goes on until about so many words of bits were looked at."""
+        """Searches until about `looks` more words of bits were read."""
         while looks > 0 and self._levels:
             depth = len(self._levels) - 1
             _, adjacency, tree = self._levels[-1]
@@ -502,7 +502,7 @@ class Cliques(Prover):
         self._all = float(graph.num_nodes) if graph.node_weights is None else exact_sum(graph.node_weights)
 
     def _value(self, size: float) -> float:
-        """Of the reduced problem, for a clique of so many nodes, or of this weight."""
+        """Returns the value of the reduced problem for a clique of this size, or of this weight."""
         problem = self.presolved.left
         return float(size if problem.maximise else self._all - size)
 
@@ -532,18 +532,18 @@ class Cliques(Prover):
         if worked > _MEASURED and search.best == before:
             self.expected = worked * (1 - done) / max(done - self._since[1], 1e-9)
         if search.over:
-            error = 0.0 if problem.whole_values else ROUNDED * self._all
+            error = 0.0 if problem.integer_values else ROUNDED * self._all
             self.bound = presolved.lifted_bound(self._value(search.best + error))
         return not search.over
 
 
-def of_cliques(presolved: Presolved) -> Prover | str:
-    """Of a problem `maxclique`."""
+def clique_prover(presolved: Presolved) -> Prover | str:
+    """Returns a prover of a problem `maxclique`, or why there is none."""
     return _of(presolved, joined=True)
 
 
-def of_sets(presolved: Presolved) -> Prover | str:
-    """Of a problem `mis` or `vertex_cover`."""
+def set_prover(presolved: Presolved) -> Prover | str:
+    """Returns a prover of a problem `mis` or `vertex_cover`, or why there is none."""
     return _of(presolved, joined=False)
 
 
@@ -554,7 +554,7 @@ def _of(presolved: Presolved, joined: bool) -> Prover | str:
 
 
 def _adjacency(graph: Graph, joined: bool) -> Bool[np.ndarray, "n n"]:
-    """Of a graph, or of its complement."""
+    """Returns the adjacency matrix of a graph, or of its complement."""
     adjacency = np.full((graph.num_nodes, graph.num_nodes), not joined)
     for ends in (graph.edges, graph.edges[:, ::-1]):
         adjacency[tuple(ends.T)] = joined

@@ -140,16 +140,16 @@ class Cover(Prover):
                 continue
             self._in_vain = 0
             problem = self.presolved.left
-            most = self._classes.bound + (0.0 if problem.whole_values else ROUNDED * self._all)
+            most = self._classes.bound + (0.0 if problem.integer_values else ROUNDED * self._all)
             self.bound = self.presolved.lifted_bound(most if problem.maximise else self._all - most)
         return self._in_vain < _MOST_IN_VAIN
 
 
-def of_sets(presolved: Presolved) -> Prover | str:
-    """Of a problem `mis` or `vertex_cover`."""
+def set_prover(presolved: Presolved) -> Prover | str:
+    """Returns a prover of a problem `mis` or `vertex_cover`."""
     return Cover(presolved, cliques=True)
 
 
-def of_cliques(presolved: Presolved) -> Prover | str:
-    """Of a problem `maxclique`."""
+def clique_prover(presolved: Presolved) -> Prover | str:
+    """Returns a prover of a problem `maxclique`."""
     return Cover(presolved, cliques=False)

@@ -152,7 +152,7 @@ def _find(pairs, values, four, least, mark, counts, found):
 
 
 class Multipliers:
-    """Of T cycles, and what they make of the couplings.
+    """Keeps the multipliers of T cycles, and the couplings that they change.
 
     Attributes:
       changed: [M] the couplings of pairs, less m t of all cycles; rounded.

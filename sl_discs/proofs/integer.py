@@ -90,7 +90,7 @@ class IntegerProgram(Prover):
         self._end = weakref.finalize(self, _end, self._process, printed)
 
     def _run(self, seconds: float) -> bool:
-        """Waits for so many seconds, or until the process prints a line; returns whether it goes on."""
+        """Waits for `seconds`, or until the process prints a line; returns whether it goes on."""
         assert self._process is not None
         end, proving = time.perf_counter() + seconds, self._relaxed is not None
         if proving:
@@ -130,12 +130,12 @@ def _end(process: subprocess.Popen, printed: IO[bytes]) -> None:
     printed.close()
 
 
-def of_sets(presolved: Presolved) -> Prover | None:
+def set_prover(presolved: Presolved) -> Prover | None:
     """Returns a prover of a problem `mis` or `vertex_cover`; None where there is none."""
     return _of(presolved, presolved.left.source)
 
 
-def of_cliques(presolved: Presolved) -> Prover | None:
+def clique_prover(presolved: Presolved) -> Prover | None:
     """Returns a prover of a problem `maxclique`, whose cliques are sets of the complement."""
     graph = presolved.left.source
     missing = graph.num_nodes * (graph.num_nodes - 1) // 2 - graph.num_edges

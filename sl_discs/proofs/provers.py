@@ -20,7 +20,7 @@ from sl_discs.reductions.presolve import Presolved, none_found
 
 # Nominal seconds of a turn, after which another prover, the chains or Ctrl-C have theirs.
 TURN = 0.05
-# Provers expect to need up to so many times what they will: the last parts of a search are the smallest.
+# The factor by which provers may overestimate what they need: the last parts of a search are the smallest.
 _PESSIMISTIC = 20
 
 
@@ -45,7 +45,7 @@ class Prover(abc.ABC):
 
     @abc.abstractmethod
     def advance(self, work: float, best: float) -> bool:
-        """Works for about so many nominal seconds, knowing the best value so far; whether there is more to do."""
+        """Works for about `work` nominal seconds, given the best value so far; returns whether more is to do."""
 
     def close(self) -> None:  # noqa: B027  # most have nothing to end
         """Ends what it has running; nothing follows."""
@@ -67,7 +67,7 @@ class Proofs:
     """
 
     def __init__(self, presolved: Presolved, seconds: float, provers: Sequence[str] | None = None):
-        """The bound of the problem's kind may take so many seconds; provers, or those named, begin with `advance`."""
+        """Bounds the problem by its kind, in at most `seconds`; the provers, or those named, begin with `advance`."""
         problem, reduced = presolved.original, presolved.left
         own = KINDS[problem.kind].bounded_by
         self.bound: Fraction | float | None = problem.bound(seconds)
@@ -126,7 +126,7 @@ class Proofs:
         return True
 
     def advance(self, work: float, later: float = 0.0, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Lets provers work for so many nominal seconds, until there is nothing left to prove, or it is over.
+        """Lets provers work for `work` nominal seconds, until there is nothing left to prove, or it is over.
 
         Those that will need more than what there is now, and `later`, as far as they can tell, are given up.
         """

@@ -68,7 +68,7 @@ def random_vectors(size: int) -> Float32[np.ndarray, "n R"]:
 def mixed(
     pairs: Pairs, weights: Float32[np.ndarray, "M2"], vectors: Float32[np.ndarray, "n R"], sweeps: int
 ) -> float:
-    """Turns every vector so many times, in place; returns the value of the relaxation, sum |g|.
+    """Updates all vectors `sweeps` times, in place; returns the value of the relaxation, sum |g|.
 
     C has these weights at the entries of the pairs.
     """
@@ -232,7 +232,7 @@ _SWEEPS, _CONVERGED, _MOST_SWEEPS = 10, 1e-5, 400
 _MOST_SPINS = 4_000
 # Cycles, pairs that are looked at to find them, and pairs for each spin of graphs in which those of four are used.
 _MOST_CYCLES, _MOST_LOOKS, _SPARSE = 100_000, 2e8, 6
-# Steps of the multipliers: the first ones, each with so many sweeps, until the bound is computed; then twice as many.
+# Steps of the multipliers before the bound is computed, which doubles each time, the most, and the sweeps of a step.
 _FIRST_STEPS, _MOST_STEPS, _SWEEPS_A_STEP = 50, 800, 2
 # The length of steps, and after how many it is halved.
 _STEP, _SHORTER = 0.5, 50
@@ -324,13 +324,13 @@ class Semidefinite(Prover):
         return most
 
 
-def of_form(presolved: Presolved) -> Prover | str:
-    """Of a problem `qubo` or `ising`."""
+def form_prover(presolved: Presolved) -> Prover | str:
+    """Returns a prover of a problem `qubo` or `ising`, or why there is none."""
     return _of(presolved, terms_of_form)
 
 
-def of_cut(presolved: Presolved) -> Prover | str:
-    """Of a problem `maxcut`."""
+def cut_prover(presolved: Presolved) -> Prover | str:
+    """Returns a prover of a problem `maxcut`, or why there is none."""
     return _of(presolved, terms_of_cut)
 
 

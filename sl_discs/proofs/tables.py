@@ -49,7 +49,7 @@ class Exact(Prover):
     @property
     def slack(self) -> float:
         """States whose values differ by less may both be best; negative where one best state is enough."""
-        return -1.0 if self._exact or self.presolved.original.whole_values else 2 * self._error
+        return -1.0 if self._exact or self.presolved.original.integer_values else 2 * self._error
 
     def finish(self, value: float, states: Int8[np.ndarray, "K n"], complete: bool) -> None:
         """Takes the largest value, without the constant, and states of the reduced problem that have it.
@@ -59,7 +59,7 @@ class Exact(Prover):
         problem, view = self.presolved.original, self.presolved
         sign = 1.0 if problem.maximise else -1.0
         self.states = view.lift(states)
-        if not problem.whole_values and (self._exact or complete):
+        if not problem.integer_values and (self._exact or complete):
             found = problem.evaluate(self.states)
             best = problem.best_row(found)
             [self.bound] = problem.exact_values(found.states[best : best + 1])
@@ -78,7 +78,7 @@ def _sums_are_exact(numbers: Float64[np.ndarray, "K"] | None) -> bool:
 
 def view_of(presolved: Presolved) -> Presolved:
     """What is left if values are whole, otherwise all: the coefficients of what is left are rounded."""
-    return presolved if presolved.original.whole_values else unreduced(presolved.original)
+    return presolved if presolved.original.integer_values else unreduced(presolved.original)
 
 
 # Enumeration. State h of the variables beyond the first twelve has bit k at the variable that is k-th from the end.
@@ -371,7 +371,7 @@ def _choose(one, zero, slack, choices):
 
 
 def enumeration(presolved: Presolved) -> Prover | None:
-    """Of a problem on zeros and ones; None: it has too many variables."""
+    """Returns a prover of a problem on zeros and ones; None: it has too many variables."""
     view = view_of(presolved)
     return Enumeration(view) if view.left.num_variables <= MOST_ENUMERATED else None
 

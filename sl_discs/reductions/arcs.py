@@ -35,7 +35,7 @@ class Arcs(NamedTuple):
 
 
 def make_arcs(graph: Graph, columns: int) -> Arcs:
-    """A graph with so many columns more for each node, all zero; `link_all` makes its lists."""
+    """Returns a graph with `columns` more numbers for each node, all zero; `link_all` makes its lists."""
     nodes = np.zeros((graph.num_nodes, FREE_COLUMN + columns), np.int32)
     nodes[:, FIRST], nodes[:, ALIVE] = -1, 1
     arcs = np.empty((2 * graph.num_edges, 3), np.int32)
@@ -131,7 +131,7 @@ class Work(NamedTuple):
 
 
 def make_work(graph: Graph) -> Work:
-    """Of a graph to which nothing was done yet."""
+    """Returns the initial state of a graph."""
     size = graph.num_nodes
     notes = np.zeros(size + 2 * graph.num_edges, np.int32)
     return Work(make_arcs(graph, 3), np.zeros((size, 5), np.int32), notes, np.zeros(_LENGTH, np.int64))

@@ -1,10 +1,10 @@
-"""Independent sets that meet every clique of a cover, found by a bounded search.
+"""Independent sets with a node in every clique of a cover, found by a bounded search.
 
-Where the nodes are covered by K cliques, no independent set has more than K nodes, so one that meets every clique is
-largest. Graphs made of satisfiable formulas have such a set: a clause is a clique of its literals, and a literal is
-joined to all occurrences of its negation.
+Where the nodes are covered by K cliques, no independent set has more than K nodes, so one with a node in every
+clique is largest. Graphs made of satisfiable formulas have such a set: a clause is a clique of its literals, and a
+literal is joined to all occurrences of its negation.
 
-The search is that for a satisfying assignment. A clique with a single node left must be met there, which removes the
+The search is that for a satisfying assignment. The last node left of a clique must be chosen, which removes the
 neighbours of that node. Otherwise some node v is tried. Where that fails, every such set that is left holds a
 neighbour of v outside v's clique, because v could otherwise stand in for the node of its clique in the set; so the
 nodes that are joined to all of those neighbours go, v among them.
@@ -19,10 +19,10 @@ from jaxtyping import Int8
 
 from sl_discs.instances.graph import Graph
 
-# Larger graphs, and those whose greedy set is much smaller than the cover, are not searched. A search
-# that looks at so many neighbours in vain takes about two seconds.
+# Larger graphs, and those whose greedy set is much smaller than the cover, are not searched. The last
+# number limits the neighbours that are read in vain, to about two seconds.
 _MOST_EDGES, _LEAST_SHARE, _MOST_LOOKS = 50_000, 0.9, 5_000_000
-# Nodes that may be added to a clique are so many at most, those of the smallest degree.
+# The most nodes that are tried as additions to a clique, those of the smallest degree.
 _TRIED = 8
 
 

@@ -254,7 +254,7 @@ def lift_sets(lists, notes, sets):
             chosen[node] = 1
 
 
-# Arcs that are looked at: so many times the size of the graph, and at least the other number. Sparse graphs need some
+# The most arcs that are read, as a multiple of the size of the graph, and the least limit. Sparse graphs need some
 # tens of times their size; graphs on which rules are tested in vain and at length are given up after a second or so.
 _MOST_LOOKS, _LEAST_LOOKS = 200, 10**7
 _LOOKS_A_SECOND = 1e8

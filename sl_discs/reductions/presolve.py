@@ -77,7 +77,7 @@ class Presolved:
             worst = max if problem.maximise else min
             found = problem.evaluate(self.found).values.tolist() if len(self.found) else []
             bound = worst([bound + self.constant, *found])
-            if not problem.whole_values:
+            if not problem.integer_values:
                 # Coefficients of what is left are rounded.
                 bound += (1 if problem.maximise else -1) * ROUNDED * problem.magnitude()
         return problem.rounded_bound(bound)
@@ -116,12 +116,12 @@ def ends_at(seconds: float) -> float:
 def presolve(problem: Problem, seconds: float = math.inf) -> Presolved:
     """Removes variables by the exact rules of the problem's kind, with work that is bounded to a second or two.
 
-    With fewer `seconds`, about so much work is done. It is counted, so that results only depend on the machine where
-    slow rules take twice as long, and are ended.
+    With fewer `seconds`, about that much work is done. It is counted, so that results only depend on the machine
+    where slow rules take twice as long, and are ended.
 
     `mis` and `vertex_cover`: nodes whose neighbours are a clique, or all but one of them, and unconfined ones
-    (`independent_set`); solved where the nodes are covered by cliques that can all be met, and a search finds out
-    how (`clique_cover`); not with weights of nodes. `maxclique`: nodes
+    (`independent_set`); solved where the nodes are covered by cliques in each of which a set can have a node,
+    which a search finds (`clique_cover`); not with weights of nodes. `maxclique`: nodes
     that are in no clique larger than one found at once (`clique`). `qubo`, `ising` and `maxcut`: dominant couplings,
     spins with up to three couplings (`quadratic`), and, where `dwave-preprocessing` is installed and there are linear
     terms, roof duality. Other kinds have no rules.

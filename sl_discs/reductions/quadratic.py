@@ -249,7 +249,7 @@ class _SpinGraph:
 
 # Roof duality by D-Wave's library `dwave-preprocessing`, where it is installed (extra `presolve`).
 
-# It takes about 0.2 s with so many couplings.
+# With this number of couplings it takes about 0.2 s.
 _MOST_IN_ROOF_DUALITY = 10**6
 ROOF = "roof duality"
 

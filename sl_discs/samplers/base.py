@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Int8, PRNGKeyArray
 
 from sl_discs import keys
 from sl_discs.batching import chain_mean, over_chains
-from sl_discs.errors import InputError, whole
+from sl_discs.errors import InputError, integer
 from sl_discs.keys import Key
 from sl_discs.models.base import Field, Params, Target, TargetModel
 from sl_discs.models.functions import ValueModel
@@ -40,11 +40,11 @@ class Counters(NamedTuple):
 
     @classmethod
     def zero(cls) -> Counters:
-        """Before the first step."""
+        """Returns the counters before the first step."""
         return cls(jnp.int32(0), jnp.int32(0))
 
     def next(self, calls: int) -> Counters:
-        """After a step of so many calls."""
+        """Returns the counters after a step with this number of calls."""
         return Counters(self.steps + 1, self.num_ll_calls + calls)
 
 
@@ -183,7 +183,7 @@ def check_adaptation(target: float, adapt_until: int | None) -> None:
     if not 0 < target < 1:
         raise InputError(f"sampler_config.target_acceptance_rate is {target}; expected a number in (0, 1)")
     if adapt_until is not None:
-        whole("sampler_config.adapt_until", adapt_until, 1, bits=31)
+        integer("sampler_config.adapt_until", adapt_until, 1, bits=31)
 
 
 # Locally balanced weight functions g with g(t) = t g(1/t), as functions of log t (Zanella 2020; DISCS's names).

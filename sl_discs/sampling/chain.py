@@ -105,7 +105,7 @@ class Collector:
     def play(
         self, chains: RecordedChains, temperatures: Float64[np.ndarray, "B"] | float, every: int, sweeps: int = 1
     ) -> Recorded:
-        """Continues the chains until there are all draws, one of so many records, or the budget is over.
+        """Continues the chains until all draws are made, one every `every` records, or the budget is over.
 
         Returns all records, without their states.
         """
@@ -125,8 +125,8 @@ class Collector:
                     break
         found = Recorded.joined(parts)
         values = found.values[:, :: chains.rungs]
-        looks = values, np.concatenate(spins)
-        self._averages = Averages(*(by_group(averaged(one, every), self._each).T for one in looks))
+        observed = values, np.concatenate(spins)
+        self._averages = Averages(*(by_group(averaged(one, every), self._each).T for one in observed))
         self._recorded = by_group(values[every - 1 :: every], self._each).T
         return found
 
@@ -139,7 +139,7 @@ class Collector:
 
 
 def by_group(records: Shaped[np.ndarray, "D C *shape"], each: int) -> Shaped[np.ndarray, "E G *shape"]:
-    """The records of C chains as those of groups of so many, one chain of a group after the other.
+    """Returns the records of C chains as those of groups of `each`, one chain of a group after the other.
 
     This is a chain like any other, whose autocorrelation includes the correlation of the chains of a group.
     """
@@ -148,10 +148,10 @@ def by_group(records: Shaped[np.ndarray, "D C *shape"], each: int) -> Shaped[np.
     return np.swapaxes(apart, 1, 2).reshape(moments * each, chains // each, *shape)
 
 
-def averaged(looks: Float[np.ndarray, "L C"], every: int) -> Float64[np.ndarray, "D C"]:
-    """Means of so many looks at a time, of which those after the last draw are left out."""
-    count = len(looks) // every
-    return looks[: count * every].reshape(count, every, -1).mean(axis=1, dtype=np.float64)
+def averaged(records: Float[np.ndarray, "L C"], every: int) -> Float64[np.ndarray, "D C"]:
+    """Returns the means of every `every` records, without those after the last draw."""
+    count = len(records) // every
+    return records[: count * every].reshape(count, every, -1).mean(axis=1, dtype=np.float64)
 
 
 def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L C N"]) -> int:

@@ -337,7 +337,7 @@ class CoupledRest:
         return self._constant + free + values.reshape(groups, -1) @ weights / 2
 
     def watch(self, chains: RecordedChains, points: Float64[np.ndarray, "B r"], moments: int) -> Series:
-        """Continues the chains, and sums D^(1/2) U'E[s_i | other spins] and 1/2 s'J0 s over so many records.
+        """Continues the chains, and sums D^(1/2) U'E[s_i | other spins] and 1/2 s'J0 s over `moments` records.
 
         These conditional means have the same expectations as the spins, and less variance (Rao-Blackwell).
         """

@@ -36,7 +36,7 @@ class Options(NamedTuple):
     store: str | None = None
 
     def in_groups(self, count: int) -> Options:
-        """As many draws, of another number of groups."""
+        """Returns options for the same number of draws, in `count` groups."""
         each = None if self.draws_each is None else -(-self.draws_each * self.groups // count)
         return self._replace(groups=count, draws_each=each)
 
@@ -48,7 +48,7 @@ def log_num_states(terms: Terms) -> float:
 
 # Draws as bits: eight variables a byte.
 
-# Draws are unpacked in pieces of so many bytes; what is computed of them takes a few doubles for each, in cache.
+# Bytes of the pieces in which draws are unpacked; what is computed of them takes a few doubles for each, in cache.
 _PIECE = 2**20
 
 

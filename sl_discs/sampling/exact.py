@@ -23,7 +23,7 @@ from sl_discs.sampling.draws import Budget, Drawn, Known, Options, Store
 MOST_WIDTH = 25
 # Above this number of variables they are eliminated.
 _ENUMERATED = 20
-# `auto` eliminates up to so many variables, with so many entries of all tables: about a second.
+# The most variables that `auto` eliminates, the width, and the entries of all tables: about a second.
 _QUICK_VARIABLES, _QUICK_WIDTH, _QUICK_ENTRIES = 1_000, 18, 2**24
 
 
@@ -34,7 +34,7 @@ class ExactLaw(NamedTuple):
       log_z: log sum_x exp(f(x)/temperature), the constant of f included.
       known: marginals, pair marginals and the mean of f.
       width: of the elimination; None after enumeration.
-      sample: from a NumPy generator and a number, so many independent states [draws, N].
+      sample: returns independent states [draws, N], from a NumPy generator and their number.
     """
 
     log_z: float
@@ -69,7 +69,7 @@ def _num_couplings(terms: Coefficients) -> int:
 
 
 def eliminated(terms: Coefficients, temperature: float) -> ExactLaw:
-    """As `exact`, in time and memory of about N 2^width."""
+    """Eliminates the variables, in time and memory of about N 2^width."""
     size, num_couplings = terms.num_sites, _num_couplings(terms)
     # A graph of treewidth w has at most w N edges; this is known before they are listed.
     if num_couplings > MOST_WIDTH * size:
@@ -171,7 +171,7 @@ def _too_wide(size: int, couplings: int) -> InputError:
 
 
 _DRAWS_IN_TIME = 10_000
-# Draws are made in pieces of about so many bytes.
+# The approximate bytes of the pieces in which draws are made.
 _PIECE = 2**24
 
 

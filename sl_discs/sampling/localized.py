@@ -41,7 +41,7 @@ _MOST_AT_FIRST = 0.01
 # Records of the continued chains, and the largest fraction of an observable's variance that may lie between chains:
 # it is a sixteenth if chains forget their state from one record to the next, and 1 if they never leave their mode.
 _LOOKS, _MOST_KEPT = 16, 0.5
-# More records make the comparison as precise as the draws: as many as fit into so many bytes.
+# More records make the comparison as precise as the draws: up to this number of bytes.
 _MOST_LOOKS, _RECORDED = 256, 2**23
 # Of draws that these chains do not confirm: their error is in the posterior means, which more draws share.
 _MORE_LEVELS = "raise K, the number of levels, or use another method"

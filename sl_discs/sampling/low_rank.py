@@ -28,7 +28,7 @@ from numpy.polynomial import chebyshev
 from scipy.spatial import cKDTree
 from scipy.special import chdtri, logsumexp
 
-from sl_discs.errors import InputError, whole
+from sl_discs.errors import InputError, integer
 from sl_discs.models.terms import Coefficients
 from sl_discs.sampling.diagnostics import FALSE_ALARM
 from sl_discs.sampling.directions import (
@@ -127,7 +127,7 @@ _EXACT_ENOUGH = 0.002
 class GradientFit:
     """Fits functions phi up to an additive constant, which gradients leave undetermined.
 
-    Gradients are needed at the `nodes` [Q, r], so many Chebyshev nodes in each direction of the box. `freedom` is the
+    Gradients are needed at the `nodes` [Q, r], `count` Chebyshev nodes in each direction of the box. `freedom` is the
     number of gradients minus that of coefficients.
     """
 
@@ -203,7 +203,7 @@ _MOST_MISFIT = 2.0
 _DISAGREE = 1.1
 # Variances below this are negligible.
 _HARDLY = 1e-6
-# Sweeps from the node to a draw: so many autocorrelation times, within limits.
+# Sweeps from the node to a draw, in autocorrelation times, and their limits.
 _TIMES, _LEAST_BURN, _MOST_BURN = 5, 8, 512
 # Part of a time limit that the table of z may take, and number of chains that draw in parallel.
 _PART_OF_TABLE, _TOGETHER = 0.5, 4096
@@ -216,7 +216,7 @@ _STREAM = 64
 def check_fields(options: Options) -> None:
     """InputError for an invalid number of directions."""
     number, name = options.fields.get(FIELD), f"sampler_config.{FIELD}"
-    if number is not None and whole(name, number, 1) > MOST_DIRECTIONS:
+    if number is not None and integer(name, number, 1) > MOST_DIRECTIONS:
         raise InputError(f"{name} is {number}; a grid supports at most {MOST_DIRECTIONS}")
 
 

@@ -57,7 +57,7 @@ class Recorded(NamedTuple):
 
     @classmethod
     def joined(cls, parts: list[Recorded]) -> Recorded:
-        """The records of consecutive calls."""
+        """Joins the records of consecutive calls."""
         values, states, exchanged = zip(*parts, strict=True)
         swaps = None if exchanged[0] is None else np.concatenate(exchanged)
         return cls(np.concatenate(values), np.concatenate(states), swaps)
@@ -88,8 +88,8 @@ class RecordedChains(Chains):
         """Chains of a base sampler, with fields of its config, in ladders of consecutive rungs.
 
         `stream` numbers these chains in a run: each has its own random numbers. `keeps_states` says whether states
-        are recorded, and `tilted` whether each chain has a tilt, which is 0 until `restart` sets it. So many of
-        the first rungs of ladders 2k and 2k + 1 exchange clusters where the engine can do that.
+        are recorded, and `tilted` whether each chain has a tilt, which is 0 until `restart` sets it. The first
+        `clusters` rungs of ladders 2k and 2k + 1 exchange clusters where the engine can do that.
         """
         kernel = build_sampler(sampler, sampler_fields(sampler) | fields, num_chains)
         chosen, _ = choose_engine(engine, kernel, num_chains=0)
@@ -149,7 +149,7 @@ class RecordedChains(Chains):
     def play(
         self, temperatures: Float64[np.ndarray, "B"] | float, moments: int, sweeps: int = 1
     ) -> Iterator[Recorded]:
-        """Continues the chains and yields so many records, a few moments per call, with `sweeps` between two of them.
+        """Continues the chains and yields `moments` records, a few per call, one after every `sweeps` sweeps.
 
         At infinite temperature all states are equally likely.
         """
@@ -181,7 +181,7 @@ class RecordedChains(Chains):
             return max(1, min(most, int(_CALL_S / (self._step_s * steps + self.num_chains * _RECORD_S))))
         most = min(most, max(1, self.engine.steps_per_call(self.sampler) // steps))
         if jax.default_backend() == "cpu":
-            # All sites are evaluated in each step; a time limit is looked at between calls.
+            # All sites are evaluated in each step; a time limit is checked between calls.
             step_s = self.num_chains * self.shape.num_sites * _SITE_S
             most = max(1, min(most, int(_CALL_S / (step_s * steps))))
         calls = -(-moments // (1 << (most.bit_length() - 1)))
@@ -190,7 +190,7 @@ class RecordedChains(Chains):
     def record(
         self, temperatures, moments: int, sweeps: int = 1, is_over: Callable[[], bool] = lambda: False
     ) -> Recorded:
-        """As `play`, but returns all records until `is_over` at once, for runs that record little."""
+        """Continues the chains as `play`, and returns all records until `is_over` at once."""
         parts = []
         for part in self.play(temperatures, moments, sweeps):
             parts.append(part)

@@ -15,7 +15,7 @@ from scipy.special import softmax
 
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.registry import check_threads, choose_engine
-from sl_discs.errors import InputError, fields_are_keywords, keywords, real, whole
+from sl_discs.errors import InputError, fields_are_keywords, integer, keywords, real
 from sl_discs.experiment.progress import Advance, progress_bar
 from sl_discs.files import check_file
 from sl_discs.localization.method import method_fields
@@ -51,11 +51,11 @@ METHODS: dict[str, Callable[[Any, float, Options, Budget], Drawn]] = {
 }
 AUTO = "auto"
 ENGINES = "auto", "cpu", "reference"
-# `auto` enumerates up to so many variables, and gives the search for certificates and low-rank localization these
-# parts of a time limit.
+# The most variables that `auto` enumerates, and the parts of a time limit for the search for certificates and for
+# low-rank localization.
 _ENUMERATED, _SEARCH_PART, _LOW_RANK_PART = 16, 0.2, 0.6
-# Independent groups. Where the draws of a group depend on each other, more of them are needed; and so many chains are
-# played in step on the CPU engine, with two to three times the effective draws a second of 8 chains.
+# Independent groups. Where the draws of a group depend on each other, more of them are needed; and 16 chains, in step
+# on the CPU engine, give two to three times the effective draws a second of 8.
 _GROUPS = {"chain": 16, "population": 16, "low_rank": 16}
 _USUAL_GROUPS = 8
 # With fewer, errors that only compare groups are too small by chance: 1.96 errors of two cover in 70 % of runs.
@@ -178,8 +178,8 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
     real("temperature", temperature, above=0)
     if not isinstance(method, str) or method not in (AUTO, *METHODS):
         raise InputError(f"method is {method!r}; known: {', '.join((AUTO, *METHODS))}", "method")
-    draws = whole("draws", _USUAL_DRAWS if draws is None else draws, 1, bits=31)
-    seed = whole("seed", seed, bits=64)
+    draws = integer("draws", _USUAL_DRAWS if draws is None else draws, 1, bits=31)
+    seed = integer("seed", seed, bits=64)
     if time_limit is not None:
         real("time_limit", time_limit, above=0)
     if not isinstance(sampler, str) or is_localized(sampler):
@@ -191,7 +191,7 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
     keywords(sorted(fields), arguments, name, sorted(exact))
     if not isinstance(engine, str) or engine not in ENGINES:
         raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}", "engine")
-    count = _GROUPS.get(method, _USUAL_GROUPS) if groups is None else whole("groups", groups, 2, bits=20)
+    count = _GROUPS.get(method, _USUAL_GROUPS) if groups is None else integer("groups", groups, 2, bits=20)
     if store is not None and (time_limit is not None or method not in ("chain", "tempering")):
         raise InputError("store: needs the method chain or tempering, and no time_limit", "store")
     each = None if time_limit is not None else -(-draws // count)
@@ -231,7 +231,7 @@ class _Run:
     def __call__(self, method: str, seconds: float | None, chosen: str = "") -> Samples:
         """The draws of a method, and why it was chosen.
 
-        It has to end so many seconds after the call of `sample`; None: when it has its draws. A run that `goes_on`
+        It ends `seconds` after the call of `sample`; None: when it has its draws. A run that `goes_on`
         is made anew, with more draws, while these are too few.
         """
         if method != "exact":
@@ -251,7 +251,7 @@ class _Run:
         return found
 
     def _draw(self, method: str, seconds: float | None, chosen: str, options: Options) -> Samples:
-        """As a call, with the draws that the options ask for."""
+        """Makes the draws that the options ask for."""
         problem, terms, size = self.problem, self.terms, len(self.problem.labels)
         begin, compiled = time.perf_counter(), compile_seconds()
         left = None if seconds is None else seconds - self.elapsed()
@@ -357,7 +357,7 @@ def _choose(run: _Run, time_limit: float | None) -> Samples:
     def is_over() -> bool:
         return time_limit is not None and run.elapsed() > _SEARCH_PART * time_limit
 
-    # Agreement of chains is no reason to trust them: all of them may have met the same mode.
+    # Agreement of chains is no reason to trust them: all of them may have found the same mode.
     if mixes_fast(terms, temperature, is_over):
         return run("chain", time_limit, "auto: a local sampler is known to mix fast here")
     why = "auto: nothing is known of how fast a local sampler mixes here"

@@ -158,7 +158,7 @@ class Samples:
         """One of the S draws by label; numbers as of a list.
 
         Raises:
-          InputError: there are not so many.
+          InputError: there are fewer draws.
         """
         if not isinstance(number, int | np.integer) or not -len(self) <= number < len(self):
             raise InputError(f"draw {number!r} of {len(self):,}; expected a whole number from 0 to {len(self) - 1}")
@@ -520,5 +520,5 @@ def _bins(values: np.ndarray):
         # Of any magnitude: an edge at a fixed distance may be rounded to the value.
         half = max(0.5, abs(values[0]) * 1e-3)
         return values[0] + np.array([-half, half])
-    whole = np.array_equal(values, np.round(values)) and np.ptp(values) <= 40
-    return np.arange(values.min() - 0.5, values.max() + 1) if whole else min(40, max(1, len(np.unique(values))))
+    integral = np.array_equal(values, np.round(values)) and np.ptp(values) <= 40
+    return np.arange(values.min() - 0.5, values.max() + 1) if integral else min(40, max(1, len(np.unique(values))))

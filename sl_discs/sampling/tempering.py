@@ -280,8 +280,9 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
 
 
 def _sweeps_a_draw(tempering: _Tempering, warm: Recorded) -> int:
-    """As `chain.sweeps_a_draw`, but at least those of a round trip: modes that only the hot rungs connect are drawn
-    anew by round trips, however fast a mode's values decorrelate.
+    """Returns the sweeps between draws, as `chain.sweeps_a_draw`, but at least those of a round trip.
+
+    Modes that only the hot rungs connect are drawn anew by round trips, however fast a mode's values decorrelate.
     """
     values = tempering.by_rung(warm)
     trip = sweeps_a_round_trip(rejection_rates(tempering.inverse, values))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.errors import InputError, real, real_array, whole
+from sl_discs.errors import InputError, integer, real, real_array
 from sl_discs.experiment.settings import SCHEDULES
 from sl_discs.models.terms import Terms
 from sl_discs.problems import Problem
@@ -55,7 +55,7 @@ def given_annealing(annealing: Any) -> dict[str, Any]:
     if given.get("decay_rate", 1) > 1:
         raise InputError(f"annealing: decay_rate is {given['decay_rate']}; expected a number in (0, 1]")
     if "anneal_every" in given:
-        given["anneal_every"] = whole("annealing: anneal_every", given["anneal_every"], 1)
+        given["anneal_every"] = integer("annealing: anneal_every", given["anneal_every"], 1)
     schedule = given.get("t_schedule", SCHEDULES[0])
     if isinstance(schedule, list | tuple | np.ndarray) and len(schedule):
         temperatures = real_array("annealing: t_schedule", schedule)

@@ -46,7 +46,7 @@ _LISTED_A_SECOND = 4e6
 # Approximate seconds of a step, for each node and for each of the mean number of neighbours.
 _STEP_S, _NODE_S, _NEIGHBOUR_S = 2e-7, 2.5e-10, 3e-9
 # Steps for each node that a trial needs, and those after which its value tells what longer searches find.
-_LEAST_STEPS, _TELLING_STEPS = 25, 75
+_LEAST_STEPS, _CONCLUSIVE_STEPS = 25, 75
 # Steps that tell how long one takes, and the most of a call.
 _FIRST_STEPS, _MOST_STEPS = 500, 1_000_000
 
@@ -292,7 +292,7 @@ class CoverSearch(LocalSearch):
         return (best == self._covers).astype(np.int8)
 
     def play(self, steps: int) -> bool:
-        """Makes so many steps of each search; whether there is more to do."""
+        """Makes `steps` steps of each search; returns whether more is to do."""
         loop = compiled(("cover_search",), _compile)
         draws = [one.random(steps) for one in self._draws]
         ended = []
@@ -315,7 +315,10 @@ class CoverSearch(LocalSearch):
 
 
 def _of(graph: Graph, seed: int, seconds: float, *, covers: bool, joined: bool) -> CoverSearch | None:
-    """Of a graph, or of its complement; None if it is too large for a trial of so many seconds, or has weights."""
+    """Returns a search; None if a graph has weights, or is too large for a trial of `seconds`.
+
+    `joined`: for the cliques of the graph, by its complement.
+    """
     if graph.node_weights is not None:
         return None
     size, count = graph.num_nodes, graph.num_edges
@@ -326,20 +329,20 @@ def _of(graph: Graph, seed: int, seconds: float, *, covers: bool, joined: bool) 
     if count > min(_MOST_EDGES, seconds * _LISTED_A_SECOND) or steps < _LEAST_STEPS:
         return None
     search = CoverSearch(complement(graph) if joined else graph, seed, covers=covers)
-    search.telling = steps >= _TELLING_STEPS
+    search.conclusive = steps >= _CONCLUSIVE_STEPS
     return search
 
 
-def of_sets(problem: Problem, seed: int, seconds: float) -> CoverSearch | None:
-    """Of a problem `mis`."""
+def set_search(problem: Problem, seed: int, seconds: float) -> CoverSearch | None:
+    """Returns a search of a problem `mis`, or None."""
     return _of(problem.source, seed, seconds, covers=False, joined=False)
 
 
-def of_covers(problem: Problem, seed: int, seconds: float) -> CoverSearch | None:
-    """Of a problem `vertex_cover`."""
+def vertex_cover_search(problem: Problem, seed: int, seconds: float) -> CoverSearch | None:
+    """Returns a search of a problem `vertex_cover`, or None."""
     return _of(problem.source, seed, seconds, covers=True, joined=False)
 
 
-def of_cliques(problem: Problem, seed: int, seconds: float) -> CoverSearch | None:
-    """Of a problem `maxclique`."""
+def clique_search(problem: Problem, seed: int, seconds: float) -> CoverSearch | None:
+    """Returns a search of a problem `maxclique`, or None."""
     return _of(problem.source, seed, seconds, covers=False, joined=True)

@@ -12,7 +12,7 @@ from jaxtyping import Int8
 
 from sl_discs.engines.base import Engine
 from sl_discs.engines.registry import choose_engine, num_cores
-from sl_discs.errors import InputError, boolean, check_memory, keywords, real, unmasked, whole
+from sl_discs.errors import InputError, boolean, check_memory, integer, keywords, real, unmasked
 from sl_discs.experiment.batches import Layout, Shape, padded_size
 from sl_discs.experiment.memory import batch_bytes, program_bytes
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
@@ -29,7 +29,7 @@ SWEEPS = 1_000
 CHAINS = 32
 # Approximate site updates of a core per second, and the number of sweeps in which a chain cools slowly enough.
 _UPDATES_PER_SECOND, _SLOW_SWEEPS = 5e7, 20_000
-# The temperatures of so many steps take a few hundred megabytes.
+# The temperatures of this number of steps take a few hundred megabytes.
 MOST_STEPS = 10_000_000
 # Seconds of a bound, and the part of a time limit.
 _MOST_BOUND_S, _BOUND_PART = 2.0, 0.05
@@ -83,7 +83,7 @@ class Options:
 
     @property
     def bound_seconds(self) -> float:
-        """So many seconds a bound may take: a twentieth of a time limit, and at most two; none without proofs."""
+        """Returns the seconds for a bound: a twentieth of a time limit, and at most two; none without proofs."""
         if not self.proofs:
             return 0.0
         return _MOST_BOUND_S if self.time_limit is None else min(_BOUND_PART * self.time_limit, _MOST_BOUND_S)
@@ -93,7 +93,7 @@ class Options:
         return self.interrupt is not None and bool(self.interrupt())
 
     def method(self, steps: int = MOST_STEPS, *, fit: bool = True) -> Method:
-        """The sampler for chains of so many steps; a default number of levels K is lowered to fit, with `fit` any."""
+        """Builds the sampler for `steps` steps; lowers a default number of levels K to fit, and with `fit` any."""
         fields = {"name": self.sampler, **self.fields}
         if is_localized(self.sampler):
             levels = fields.get("K", Localization.K)
@@ -102,7 +102,7 @@ class Options:
         return build_method(fields, self.num_chains)
 
     def settings(self, steps: int, every: int = 1) -> Settings:
-        """A run of so many steps, which logs every `every`-th of them."""
+        """Returns the settings of a run of `steps` steps, which logs every `every`-th of them."""
         fields = {"batch_size": self.num_chains, "chain_length": steps, "log_every_steps": every}
         return settings_from({**fields, "engine": self.engine, "seed": self.seed, **self.annealing})
 
@@ -136,7 +136,7 @@ class Options:
 
     @property
     def uses_local_searches(self) -> bool:
-        """Whether local searches are among them: not where the values asked for are those that chains meet."""
+        """Whether local searches are among them: not where the values asked for are those that chains visit."""
         return self.has_rivals and self.presolve
 
     def rivals(self, problem: Problem) -> list[tuple[Problem, Options]]:
@@ -172,9 +172,9 @@ def check_options(
     **fields: Any,
 ) -> Options:
     """The arguments of `sl_discs.solve`, checked before anything is done; InputError names a wrong one."""
-    seed = whole("seed", seed, bits=64)
-    chains = None if chains is None else whole("chains", chains, 1, bits=31)
-    steps = None if steps is None else whole("steps", steps, 1, bits=31)
+    seed = integer("seed", seed, bits=64)
+    chains = None if chains is None else integer("chains", chains, 1, bits=31)
+    steps = None if steps is None else integer("steps", steps, 1, bits=31)
     if time_limit is not None:
         real("time_limit", time_limit, above=0)
     if target is not None:

@@ -26,7 +26,7 @@ from sl_discs.solving.result import Result, Trajectory, joined
 # Part of the remaining time that a round of fixed length may plan with: rates vary, and an annealing that is cut off
 # ends hot. And where temperatures follow the time, so that a rate that was measured too low does not end it early.
 _SAFE, _AMPLE = 0.9, 2.0
-# The rate is that of so many calls to the engine.
+# The number of calls to the engine that the rate is measured over.
 _RECENT = 3
 # Another round is skipped if it is shorter than this part of the longest.
 _WORTH = 0.25
@@ -76,7 +76,7 @@ def round_lengths(
 
 
 class Plan(NamedTuple):
-    """What was decided after so many steps: the seconds left, the part of the schedule behind, and that of a step."""
+    """A plan after `done` steps: the seconds left, the part of the schedule behind, and that of a step."""
 
     done: int
     left: float
@@ -102,7 +102,7 @@ class TimedTemperatures(Temperatures):
     plans: list[Plan] = dataclasses.field(default_factory=list)
 
     def plan(self, done: int) -> bool:
-        """Plans the steps after so many; whether the time is over."""
+        """Plans the steps after the first `done`; returns whether the time is over."""
         left, behind, pace = self.left(), 0.0, self.pace
         if self.plans:
             earlier = self.plans[-_RECENT:][0]
@@ -112,7 +112,7 @@ class TimedTemperatures(Temperatures):
         return left <= 0
 
     def _behind(self, steps: np.ndarray | np.floating | int) -> np.ndarray | np.floating:
-        """The part of the schedule that is behind after so many steps."""
+        """Returns the part of the schedule that is behind after `steps` steps."""
         # Mostly the latest alone, of many in a long run.
         first = bisect.bisect_right(self.plans, np.min(steps), key=lambda plan: plan.done) - 1
         done, _, behind, rate = map(np.array, zip(*self.plans[first:], strict=True))
@@ -126,8 +126,8 @@ class TimedTemperatures(Temperatures):
 class Watcher:
     """Checks the chains after each call to the engine, and decides when the run ends.
 
-    Proofs, if given, hear of better values, have a turn by `prove` when that is `due`, and end the run when nothing
-    is left to prove.
+    Proofs, if given, are told of better values; `prove` runs the provers when that is `due`. The run ends when
+    nothing is left to prove.
 
     Attributes:
       reason: `target`, `bound`, `callback`, `interrupt` or `time`; empty while there is none.
@@ -236,7 +236,7 @@ class Collector:
     def _better(self, one: Evaluated, other: Evaluated) -> Evaluated:
         """The better ones of pairs of states, by exact values where rounded ones are equal."""
         better = self._sign * (one.values - other.values) >= 0
-        if not self._problem.whole_values:
+        if not self._problem.integer_values:
             for row in np.flatnonzero((one.values == other.values) & (one.states != other.states).any(axis=1)):
                 pair = zip(one, other, strict=True)
                 both = Evaluated(*(np.stack([first[row], second[row]]) for first, second in pair))
@@ -247,11 +247,11 @@ class Collector:
         )
 
     def add(
-        self, outcome: Outcome, every: int, temperatures: Temperatures, steps: int, constant: float, *, whole: bool
+        self, outcome: Outcome, every: int, temperatures: Temperatures, steps: int, constant: float, *, complete: bool
     ) -> None:
-        """Adds a round of so many steps, of which every `every`-th was logged.
+        """Adds a round of `steps` steps, of which every `every`-th was logged.
 
-        `constant` is the part of the reduced problem's value that the chains' model omits, and `whole` says whether
+        `constant` is the part of the reduced problem's value that the chains' model omits, and `complete` is whether
         the round was not cut short.
         """
         size, constant = len(self._presolved.kept), constant + self.constant
@@ -261,7 +261,7 @@ class Collector:
             values = np.where(better, values, self._values)
             states = np.where(better[:, None], states, self._states)
         self._values, self._states = values, states
-        if self._final is None or whole:
+        if self._final is None or complete:
             self._final, self._final_is = outcome.final[0][:, :size], outcome.final_is
         number = every * np.arange(1, len(outcome.trace.value) + 1)
         values = self._sign * (np.asarray(outcome.trace.value)[:, 0].astype(np.float64) + constant)
@@ -283,7 +283,7 @@ class Collector:
         self._steps += steps
         self._rounds += 1
 
-    def _met(self) -> Evaluated:
+    def _visited(self) -> Evaluated:
         """The chains' best states, evaluated once, at the end: for a dense problem this takes longer than a round."""
         if self._states is None:
             assert self._begun is not None
@@ -293,12 +293,12 @@ class Collector:
 
     def _best(self) -> tuple[Evaluated, Float64[np.ndarray, "B"]]:
         """Those states after the problem's local improvement, and by how much that has raised or lowered values."""
-        met = self._met()
-        states = self._problem.improve(met.states)
-        if np.array_equal(states, met.states):
-            return met, np.zeros(len(states))
+        visited = self._visited()
+        states = self._problem.improve(visited.states)
+        if np.array_equal(states, visited.states):
+            return visited, np.zeros(len(states))
         best = self._problem.evaluate(states)
-        return best, self._sign * (best.values - met.values)
+        return best, self._sign * (best.values - visited.values)
 
     def result(
         self,
@@ -314,7 +314,7 @@ class Collector:
         # Where values are equal after rounding, the first chain stands for all.
         place = problem.best_row(best)
         equal = best.feasible & (best.values == best.values[place])
-        if not problem.whole_values:
+        if not problem.integer_values:
             best.states[equal] = best.states[place]
         reported = None if bound is None else problem.reported_bound(bound, best.states[place])
         timing = {"construct_s": problem.construct_s, **timing, "verify_s": time.perf_counter() - begin}

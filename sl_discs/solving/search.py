@@ -46,7 +46,7 @@ from sl_discs.solving.rounds import Clock, Collector, TimedTemperatures, Watcher
 # cold: in sweeps for samplers that try one site per step, in steps for others.
 _FIRST_SWEEPS, _FIRST_STEPS = 3, 200
 # Target number of seconds between two checks of the clock on the CPU engine.
-_LOOK_S = 0.1
+_CALL_S = 0.1
 # Steps of a round of samplers that try one site per step: numbers of steps have 31 bits.
 _MOST_TRIES = 2**30
 # Part of the time that each of several samplers has to show what it can do.
@@ -61,7 +61,7 @@ _PRESOLVE, _FIRST_TURNS = 0.1, 0.15
 _BEFORE_S, _AFTER_S = 0.25, 5.0
 # For the watcher, where no chain has moved.
 _NO_CHAINS = Best(np.full((1, 1), -np.inf), np.zeros((1, 1, 0), np.int8))
-# Up to so many padded sites, rows cost next to nothing.
+# The most padded sites of which rows cost next to nothing.
 _SMALL = 128
 
 
@@ -124,12 +124,12 @@ class Annealer:
     """
 
     # Steps between two checks of the clock, and seconds per step of the last round, once they are known.
-    look: int | None = None
+    steps_per_call: int | None = None
     pace: float | None = None
     # The best exact value found, times the sign of the problem's sense.
     best: float = -np.inf
     # Whether it may have the rest of the time.
-    telling = True
+    conclusive = True
 
     def __init__(self, problem: Problem, options: Options):
         self._terms = terms = objective_of(problem)
@@ -141,11 +141,11 @@ class Annealer:
         self.constant = terms.constant
 
     def method(self, steps: int) -> Method:
-        """The sampler for chains of so many steps."""
+        """Builds the sampler for chains of `steps` steps."""
         return self.options.method(steps, fit=self.options.fills_time)
 
     def settings(self, steps: int, every: int) -> Settings:
-        """A run of so many steps, which logs every `every`-th of them.
+        """Returns the settings of a run of `steps` steps, which logs every `every`-th of them.
 
         Where a step tries one site, the temperature changes once in a sweep, but at least a hundred times.
         """
@@ -197,12 +197,12 @@ class LocalSearch(abc.ABC):
     Attributes:
       name: what it is, in words.
       best: the best exact value found, times the sign of the problem's sense.
-      telling: whether a trial of it is long enough to tell what it would find in the rest of the time.
+      conclusive: whether a trial of it is long enough to tell what it would find in the rest of the time.
     """
 
     name: str
     best: float = -np.inf
-    telling: bool = True
+    conclusive: bool = True
 
     @property
     @abc.abstractmethod
@@ -211,7 +211,7 @@ class LocalSearch(abc.ABC):
 
     @abc.abstractmethod
     def advance(self, seconds: float) -> bool:
-        """Goes on for about so many seconds; whether there is more to do."""
+        """Searches for about `seconds`; returns whether more is to do."""
 
 
 def found_by(searches: Sequence[LocalSearch], winner: Annealer) -> list[str]:
@@ -247,7 +247,7 @@ class Search:
         self._bar: Callable[[str, int], None] = lambda name, steps: None
 
     def _exactly(self, states: np.ndarray) -> Evaluated:
-        """Of states of the chains, which may be padded."""
+        """Evaluates states of the chains, which may be padded."""
         return self._problem.evaluate(self._presolved.lift(states[:, : len(self._presolved.kept)]))
 
     def _left(self) -> float:
@@ -264,7 +264,7 @@ class Search:
             self._watcher.reached(self._collector.begin(np.resize(states, shape)))
 
     def _visit_found(self) -> None:
-        """Counts what provers found as visited, unless the values asked for are those that chains meet."""
+        """Counts what provers found as visited, unless the values asked for are those that chains visit."""
         if self._options.presolve:
             self._visit(self._proofs.states)
 
@@ -307,12 +307,12 @@ class Search:
                 winner = self._share(annealers, searches)
             else:
                 for _ in range(1) if limit is None else itertools.count():
-                    met = self._round(winner, winner.first)
+                    states = self._round(winner, winner.first)
                     if self._watcher.reason:
                         break
         run_s = self._clock() - build_s
         if limit is None and options.presolve and not self._watcher.reason and not self._proofs.over:
-            self._watcher.reached(self._exactly(met))
+            self._watcher.reached(self._exactly(states))
             # Without a time limit, results do not depend on the time that provers take.
             self._proofs.advance(_AFTER_S, 0.0, self._is_over)
         self._visit_found()
@@ -338,7 +338,7 @@ class Search:
                 fill(one, trial, compared=True)
                 if self._watcher.reason:
                     return max(annealers, key=lambda annealer: annealer.best)
-            rivals = [rival for rival in rivals if rival[0].telling]
+            rivals = [rival for rival in rivals if rival[0].conclusive]
             best = max(one.best for one, _ in rivals)
             rivals = [rival for rival in rivals if rival[0].best == best]
         else:
@@ -353,7 +353,7 @@ class Search:
         return max(annealers, key=lambda annealer: annealer.best)
 
     def _fill(self, annealer: Annealer, seconds: float, *, compared: bool) -> None:
-        """Rounds that fill so many of the seconds that are left; finds `best` where compared."""
+        """Anneals in rounds that fill `seconds`; finds the `best` value where compared."""
         end = self._left() - seconds
 
         def left() -> float:
@@ -365,19 +365,19 @@ class Search:
         # What draws sites by weight has a number for each of its steps in memory.
         most = _MOST_TRIES if annealer.options.tries_one_site else MOST_STEPS
         for length in round_lengths(annealer.first, annealer.unit, most, left, pace, timed=annealer.timed):
-            met = self._round(annealer, length, left)
+            states = self._round(annealer, length, left)
             if compared:
-                values = self._exactly(met).values
+                values = self._exactly(states).values
                 annealer.best = max(annealer.best, float((values if self._problem.maximise else -values).max()))
             if self._watcher.reason:
                 return
 
     def _advance(self, search: LocalSearch, seconds: float, *, compared: bool = True) -> None:
-        """A local search for so many of the seconds that are left; finds its `best`."""
+        """Runs a local search for `seconds`; finds its `best` value."""
         end, more = self._left() - seconds, True
         states = np.empty((0, 0), np.int8)
         while more and (left := self._left() - end) > 0:
-            more = search.advance(min(left, _LOOK_S))
+            more = search.advance(min(left, _CALL_S))
             before, states = states, search.state[None]
             if not np.array_equal(states, before):
                 [value] = self._exactly(states).values
@@ -390,9 +390,9 @@ class Search:
     def _round(
         self, annealer: Annealer, length: int, left: Callable[[], float] | None = None
     ) -> Int8[np.ndarray, "B N"]:
-        """One annealing of so many steps, or as many as the seconds `left` are enough for, if its rate is known.
+        """Anneals once, for `length` steps, or as many as fit into the seconds `left` if the rate is known.
 
-        Returns the best state that each chain met.
+        Returns the best state that each chain visited.
         """
         options, host = annealer.options, annealer.engine.on_host
         method = annealer.method(length)
@@ -412,20 +412,20 @@ class Search:
             over = self._watcher(done, best)
             return (timed is not None and timed.plan(done)) or over
 
-        look = annealer.unit if one_shape else annealer.look
+        steps_per_call = annealer.unit if one_shape else annealer.steps_per_call
         self._watcher.constant = self._collector.constant + annealer.constant
         outcome = annealer.anneal(
-            self._number, method, self.settings, self._states, watch=watch, steps_per_call=look,
+            self._number, method, self.settings, self._states, watch=watch, steps_per_call=steps_per_call,
             progress=lambda steps: self._bar(options.sampler, steps * options.num_chains),
             temperatures=temperatures,
         )  # fmt: skip
         played = self._watcher.next_round()
-        whole = played == length or (timed is not None and self._watcher.reason in ("", "time"))
-        self._collector.add(outcome, every, temperatures, played, annealer.constant, whole=whole)
+        complete = played == length or (timed is not None and self._watcher.reason in ("", "time"))
+        self._collector.add(outcome, every, temperatures, played, annealer.constant, complete=complete)
         self._number += 1
         annealer.pace = max(outcome.run_s, 1e-9) / played
         if host:
-            annealer.look = max(1, int(_LOOK_S / annealer.pace))
+            annealer.steps_per_call = max(1, int(_CALL_S / annealer.pace))
         return outcome.best[1][0]
 
 
@@ -468,7 +468,7 @@ def by_reductions(presolved: Presolved, options: Options, clock: Clock) -> Resul
     exact = [name for name in KINDS[problem.kind].provers if name.startswith("sl_discs.proofs.tables:")]
     proofs = Proofs(dataclasses.replace(unreduced(problem), found=states), 0.0, exact)
     by, note, bound = "reductions", "reductions left nothing to search", None
-    if not problem.whole_values:
+    if not problem.integer_values:
         proofs.advance(options.bound_seconds)
         if proofs.closed:
             by = proofs.by

@@ -233,7 +233,7 @@ def _last_line(path: Path, start: int) -> str:
 
 
 def perform_here(tasks: Sequence[Task], parallel: int = 1) -> list[str]:
-    """How each task ended, of which so many run at a time, each on an equal part of this process's cores.
+    """Returns how each task ended; `parallel` of them run at a time, each on an equal part of this process's cores.
 
     SIGTERM, SIGINT or SIGUSR1 interrupts all of them; a second SIGINT kills their programs.
     """

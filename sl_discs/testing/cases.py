@@ -33,7 +33,7 @@ class Case(NamedTuple):
 
     @property
     def model(self) -> Model:
-        """Of f."""
+        """Returns the model of f."""
         return self.target.model
 
     @property
@@ -102,12 +102,12 @@ def all_states(num_sites: int) -> Int8[np.ndarray, "S N"]:
 
 
 def states_of(counts: Sequence[int]) -> Int8[np.ndarray, "S N"]:
-    """All states of sites with so many values each, in order of their index; the first site varies fastest."""
+    """Returns all states of sites with `counts` values, in order of their index; the first site varies fastest."""
     return np.stack(np.unravel_index(np.arange(np.prod(counts)), counts, order="F"), axis=1).astype(np.int8)
 
 
 def state_index(states, counts: Sequence[int] | None = None) -> Int[np.ndarray, "*B"]:
-    """Index of each state [..., N] of sites with so many values each; None: two."""
+    """Returns the index of each state [..., N] of sites with `counts` values; None: two."""
     states = np.asarray(states, np.int64)
     counts = (2,) * states.shape[-1] if counts is None else counts
     return states @ np.cumprod([1, *counts[:-1]])

@@ -43,7 +43,7 @@ def _merged(observed: Int[np.ndarray, "S"], expected: Float[np.ndarray, "S"]):
 
 
 def chi_squared(observed: Int[np.ndarray, "*R S"], expected: Float[np.ndarray, "*R S"]) -> tuple[float, float]:
-    """Of independent rows of counts, each of which sums to what is expected.
+    """Tests independent rows of counts, each of which has the sum of its expectations.
 
     Args:
       observed: counts.
@@ -163,7 +163,7 @@ def check_case(
         and True for any other object.
       batches: independent batches of chains.
       chains: in a batch; more than one, so that coupling between chains shows. A sampler with another `num_chains` is
-        rebuilt for so many if it is a dataclass and a `Sampler`; any other keeps its own number.
+        rebuilt for this number if it is a dataclass and a `Sampler`; any other keeps its own number.
       steps: between exact draw and test.
       warm_up: steps before, from another state, so that a sampler's state which remembers x shows; more for a sampler
         that adapts, whose adaptation must have ended by then.

@@ -26,13 +26,13 @@ from sl_discs.tuning.space import ANNEALING_FIELDS, Candidate
 
 
 @dataclasses.dataclass(frozen=True)
-class Stage:
+class Evaluation:
     """How candidates are evaluated: chains, steps and engine, to which they bring their own annealing."""
 
     settings: Settings
     penalty: float
 
-    def play(
+    def run(
         self, candidate: Candidate, dataset: Dataset, seed: int, progress: Callable[[int], None]
     ) -> Float64[np.ndarray, "G"]:
         """Verified best objective of each instance; `progress` is called with the number of chain-steps done."""
@@ -53,7 +53,7 @@ def paired(differences: Float64[np.ndarray, "G"]) -> dict[str, Any]:
 
 
 def held_out(
-    stage: Stage,
+    evaluation: Evaluation,
     test: Dataset,
     seeds: int,
     tuned: Candidate,
@@ -68,7 +68,7 @@ def held_out(
     """
 
     def values(name: str, candidate: Candidate) -> Float64[np.ndarray, "G"]:
-        runs = [stage.play(candidate, test, seed, lambda steps: progress(name, steps)) for seed in range(seeds)]
+        runs = [evaluation.run(candidate, test, seed, lambda steps: progress(name, steps)) for seed in range(seeds)]
         return np.mean(runs, axis=0)
 
     ours, theirs = values("tuned", tuned), values("default", default)

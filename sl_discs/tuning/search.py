@@ -28,7 +28,7 @@ from sqlalchemy.exc import DatabaseError
 from sl_discs.errors import InputError
 from sl_discs.files import differences
 from sl_discs.instances.dataset import Dataset
-from sl_discs.tuning.evaluation import Stage, part_of
+from sl_discs.tuning.evaluation import Evaluation, part_of
 from sl_discs.tuning.space import Candidate, Dimension, Point, candidate_of, propose, without_tilt
 
 KIND = "kind"  # of a study: the user attribute that identifies it
@@ -124,10 +124,10 @@ class _JournalLock(JournalFileOpenLock):
             file.seek(-1, os.SEEK_END)
             if file.read() != b"\n":
                 file.seek(0)
-                whole, _, torn = file.read().rpartition(b"\n")
+                head, _, torn = file.read().rpartition(b"\n")
                 if not torn.startswith(self._BEGIN) and not self._BEGIN.startswith(torn):
                     raise ValueError("it is not a journal")
-                file.truncate(len(whole) + 1 if whole else 0)
+                file.truncate(len(head) + 1 if head else 0)
 
 
 def counted_trials(study: optuna.Study) -> list[FrozenTrial]:
@@ -155,7 +155,7 @@ FIRST_TRIAL_SEED = 1_000
 
 
 @dataclasses.dataclass(frozen=True)
-class Search:
+class Tuning:
     """The definition of a trial.
 
     Attributes:
@@ -182,10 +182,10 @@ class Search:
         return without_tilt(candidate) if self.null else candidate
 
 
-def play_trials(
+def run_trials(
     study: optuna.Study,
-    search: Search,
-    stage: Stage,
+    search: Tuning,
+    evaluation: Evaluation,
     total: int,
     progress: Callable[[int], None],
     tell: Callable[[FrozenTrial], None],
@@ -204,7 +204,7 @@ def play_trials(
         best: Float64[np.ndarray, "G"] = np.empty(0)
         for stop in search.rungs:
             part = part_of(search.train, first, stop)
-            best = np.concatenate([best, stage.play(candidate, part, FIRST_TRIAL_SEED + trial.number, progress)])
+            best = np.concatenate([best, evaluation.run(candidate, part, FIRST_TRIAL_SEED + trial.number, progress)])
             trial.report(float(best.mean()), stop)
             first = stop
             if stop < search.rungs[-1] and trial.should_prune():

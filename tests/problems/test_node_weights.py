@@ -155,7 +155,7 @@ def test_every_form_of_weights():
     ):  # fmt: skip
         problem = sl_discs.mis(given_graph, weight=weight)
         np.testing.assert_array_equal(problem.source.node_weights, array)
-        assert problem.value([0, 1, 0]) == 5.5 and problem.value([1, 0, 1]) == 5 and not problem.whole_values
+        assert problem.value([0, 1, 0]) == 5.5 and problem.value([1, 0, 1]) == 5 and not problem.integer_values
     # Labels 0 .. N - 1 are in their order, whatever that of the graph is.
     turned = nx.Graph([(2, 1), (1, 0)])
     nx.set_node_attributes(turned, {0: 7, 1: 8, 2: 9}, "weight")

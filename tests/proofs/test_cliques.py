@@ -84,7 +84,7 @@ def test_bounds_of_weights_hold(seed, size, kind, whole):
     sign, values = 1 if problem.maximise else -1, problem.evaluate(states).values
     best = (sign * values).max()
     for module in (covers, cliques):
-        prover = (module.of_cliques if kind == "maxclique" else module.of_sets)(unreduced(problem))
+        prover = (module.clique_prover if kind == "maxclique" else module.set_prover)(unreduced(problem))
         while prover.advance(0.05, -sign * np.inf):
             pass
         assert sign * prover.bound >= best
@@ -123,11 +123,11 @@ def test_solve_proves_sets_of_a_hundred_nodes(kind):
 def test_hopeless_problems_are_given_up():
     """Of 300 nodes and few edges: the part of the tree that was searched shows that it would take days."""
     problem = sl_discs.mis(nx.gnp_random_graph(300, 0.1, seed=1))
-    proofs = Proofs(unreduced(problem), 0.0, [f"sl_discs.proofs.{name}:of_sets" for name in ("covers", "cliques")])
+    proofs = Proofs(unreduced(problem), 0.0, [f"sl_discs.proofs.{name}:set_prover" for name in ("covers", "cliques")])
     proofs.best = 44.0
     proofs.advance(3.0, 10.0)
     assert proofs.over and proofs.refused == ["branch and bound with colourings would take too long"]
-    assert cliques.of_sets(unreduced(sl_discs.mis(nx.path_graph(2_001)))).endswith("up to 2,000 nodes")
+    assert cliques.set_prover(unreduced(sl_discs.mis(nx.path_graph(2_001)))).endswith("up to 2,000 nodes")
 
 
 @settings(deadline=None, max_examples=60)
@@ -155,7 +155,7 @@ def test_a_partition_into_cliques_is_found():
             graph.add_edge(int(u), int(v))
     place = dict(enumerate(rng.permutation(450).tolist()))
     problem = sl_discs.mis(nx.relabel_nodes(graph, place))
-    prover = covers.of_sets(unreduced(problem))
+    prover = covers.set_prover(unreduced(problem))
     prover.advance(0.1, 0.0)
     assert prover.bound == 30 and prover.by == "a clique cover"
 

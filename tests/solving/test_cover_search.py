@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import sl_discs
 from sl_discs.instances.graph import Graph, complement, graph_from_networkx
 from sl_discs.solving import search
-from sl_discs.solving.cover_search import CoverSearch, of_cliques, of_covers, of_sets
+from sl_discs.solving.cover_search import CoverSearch, clique_search, set_search, vertex_cover_search
 from sl_discs.solving.search import Search
 from sl_discs.testing.cases import all_states
 
@@ -126,7 +126,7 @@ def test_searches_depend_on_the_seed_and_the_number_of_steps_alone():
 def test_a_planted_set_is_found_in_every_form():
     graph, state = planted(20, 10, 160, seed=0)
     problems = sl_discs.mis(graph), sl_discs.vertex_cover(graph), sl_discs.maxclique(complement(graph))
-    for problem, make in zip(problems, (of_sets, of_covers, of_cliques), strict=True):
+    for problem, make in zip(problems, (set_search, vertex_cover_search, clique_search), strict=True):
         searching = make(problem, 1, 1.0)
         searching.play(50_000)
         found = problem.evaluate(searching.state[None])
@@ -137,10 +137,10 @@ def test_a_planted_set_is_found_in_every_form():
 
 def test_graphs_that_are_too_large_for_a_trial_have_no_search():
     problem = sl_discs.mis(nx.gnp_random_graph(200, 0.5, seed=0))
-    assert of_sets(problem, 0, 1.0) is not None and of_sets(problem, 0, 1e-3) is None
+    assert set_search(problem, 0, 1.0) is not None and set_search(problem, 0, 1e-3) is None
     many = sl_discs.mis(nx.cycle_graph(10_000))
-    assert of_sets(many, 0, 10.0) is not None and of_sets(many, 0, 0.1) is None
-    assert of_cliques(sl_discs.maxclique(nx.empty_graph(200)), 0, 1e-3) is None
+    assert set_search(many, 0, 10.0) is not None and set_search(many, 0, 0.1) is None
+    assert clique_search(sl_discs.maxclique(nx.empty_graph(200)), 0, 1e-3) is None
 
 
 # As a rival of annealing in `solve`.
@@ -217,7 +217,7 @@ def test_it_ends_where_annealing_does(monkeypatch, end):
 def test_weights_of_nodes_are_not_for_it():
     graph = nx.gnp_random_graph(30, 0.3, seed=1)
     weighted = sl_discs.mis(graph, weight=[1, 2] * 15)
-    assert of_sets(weighted, 0, 1.0) is None and of_sets(sl_discs.mis(graph), 0, 1.0) is not None
+    assert set_search(weighted, 0, 1.0) is None and set_search(sl_discs.mis(graph), 0, 1.0) is not None
     result = sl_discs.solve(weighted)
     heaviest = max(
         sum(weighted.source.node_weights[node] for node in clique) for clique in nx.find_cliques(nx.complement(graph))

@@ -23,7 +23,7 @@ class Claimed(NamedTuple):
 
     sampler: str
     best: float
-    telling: bool = True
+    conclusive: bool = True
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_the_time_is_shared_by_success(monkeypatch, values, winner, given):
 
 
 @pytest.mark.parametrize(
-    ("claimed", "telling", "rest"),
+    ("claimed", "conclusive", "rest"),
     [(6.0, True, [("covers", 10.0)]), (6.0, False, [("metropolis", 10.0)]), (4.0, True, [("metropolis", 10.0)]),
      (5.0, True, [("metropolis", 5.0), ("covers", 10.0)])],
     ids=["better", "too short to tell", "worse", "equal"],
 )  # fmt: skip
-def test_a_local_search_has_the_rest_where_its_trial_tells(monkeypatch, claimed, telling, rest):
+def test_a_local_search_has_the_rest_where_its_trial_tells(monkeypatch, claimed, conclusive, rest):
     filled = []
 
     def fill(self, one, seconds, *, compared):
@@ -62,7 +62,7 @@ def test_a_local_search_has_the_rest_where_its_trial_tells(monkeypatch, claimed,
     monkeypatch.setattr(Search, "_advance", fill)
     monkeypatch.setattr(Search, "_left", lambda self: 10.0)
     searching = Search(unreduced(sl_discs.mis([(0, 1)])), check_options(time_limit=10.0, chains=2), None, Clock())
-    winner = searching._share([Claimed("metropolis", 5.0)], [Claimed("covers", claimed, telling)])
+    winner = searching._share([Claimed("metropolis", 5.0)], [Claimed("covers", claimed, conclusive)])
     assert winner.sampler == "metropolis" and filled == [("metropolis", 1.0), ("covers", 1.0), *rest]
 
 

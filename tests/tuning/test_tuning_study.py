@@ -24,13 +24,13 @@ from sl_discs.tuning.space import Candidate, annealing_of  # noqa: E402
 KIND = {"dataset": "mis/small", "chains": 4, "space": [{"name": "x", "choices": list(range(50))}]}
 
 
-class QuickStage:
+class QuickEvaluation:
     """Says at once that colder is better, on the later graphs too."""
 
     def __init__(self, seconds=0.0):
         self.seconds, self.played = seconds, []
 
-    def play(self, candidate, dataset, seed, progress):
+    def run(self, candidate, dataset, seed, progress):
         time.sleep(self.seconds)
         progress(1)
         self.played.append((seed, tuple(dataset.index)))
@@ -40,7 +40,7 @@ class QuickStage:
 def make_search():
     graphs = Dataset("mis/small", "mis", "generated", "small", [None] * 8, list(range(8)), 8)
     start = Candidate(method_fields("gwg"), annealing_of(Settings()))
-    return search.Search(space.space_of("gwg", "all", 100), start, False, graphs, 0)
+    return search.Tuning(space.space_of("gwg", "all", 100), start, False, graphs, 0)
 
 
 def open_study(where, kind=KIND, points=()):
@@ -48,10 +48,10 @@ def open_study(where, kind=KIND, points=()):
     return search.open_study(str(where), "study", kind, list(points))
 
 
-def play(study, total, stage=None):
+def play(study, total, evaluation=None):
     ended = []
-    stage = stage or QuickStage()
-    search.play_trials(study, make_search(), stage, total, lambda steps: None, ended.append)
+    evaluation = evaluation or QuickEvaluation()
+    search.run_trials(study, make_search(), evaluation, total, lambda steps: None, ended.append)
     return ended
 
 
@@ -69,13 +69,13 @@ def test_a_rerun_continues_and_counts_in_total(tmp_path, where):
 
 
 def test_trials_climb_rungs_and_are_pruned(tmp_path):
-    stage = QuickStage()
-    ended = play(open_study(tmp_path / "a.journal"), 40, stage)
+    evaluation = QuickEvaluation()
+    ended = play(open_study(tmp_path / "a.journal"), 40, evaluation)
     pruned = [one for one in ended if one.state.name == "PRUNED"]
     whole = [one for one in ended if one not in pruned]
     assert 5 < len(pruned) < 35 and not any(one in pruned for one in ended[:8])
     assert {one.last_step for one in whole} == {8} and {one.last_step for one in pruned} <= {2, 4}
-    assert stage.played[:3] == [(1_000, (0, 1)), (1_000, (2, 3)), (1_000, (4, 5, 6, 7))]
+    assert evaluation.played[:3] == [(1_000, (0, 1)), (1_000, (2, 3)), (1_000, (4, 5, 6, 7))]
 
 
 def test_one_worker_makes_the_same_choices_again(tmp_path):
@@ -174,8 +174,8 @@ def test_a_full_database_is_one_line(tmp_path):
 
 
 def test_an_interrupted_trial_does_not_count(tmp_path):
-    class Interrupted(QuickStage):
-        def play(self, *_):
+    class Interrupted(QuickEvaluation):
+        def run(self, *_):
             raise KeyboardInterrupt
 
     study = open_study(tmp_path / "a.journal")
@@ -185,7 +185,7 @@ def test_an_interrupted_trial_does_not_count(tmp_path):
 
 
 def worker(where, total, ended):
-    ended.put([one.number for one in play(open_study(where), total, QuickStage(0.02))])
+    ended.put([one.number for one in play(open_study(where), total, QuickEvaluation(0.02))])
 
 
 def test_two_processes_share_the_trials(tmp_path):

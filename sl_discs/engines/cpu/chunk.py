@@ -78,7 +78,7 @@ def write_out(record, spins):
         record.state[_RECENT] = 0
 
 
-# The observation process of one chain in the native loops: the mathematics of `sl_discs.localization.observation`.
+# The observation process of one chain in the native loops: the mathematics of `sl_discs.localization.algorithm`.
 #
 # The posterior mean of a level is U = sum over its steps of c_t x_t, for spins x_t after step t and weights c_t whose
 # running sum is C_t. Spins change seldom, so U is computed by summation by parts: when a site turns to x_s at step s,
