@@ -95,7 +95,8 @@ def draw_words(key: Key, counter: UInt32[Array, "*s"]) -> tuple[UInt32[Array, "*
 
 def word_to_uniform(word: UInt32[Array, "*s"]) -> Float[Array, "*s"]:
     """A word as a number on [0, 1) in float32: multiples of 2^-32 near 0, so that small probabilities count."""
-    return jnp.minimum(word.astype(jnp.float32) * jnp.float32(2.0**-32), jnp.float32(1 - 2.0**-24))
+    smaller = np.minimum if isinstance(word, np.ndarray) else jnp.minimum
+    return smaller(word.astype(np.float32) * np.float32(2.0**-32), np.float32(1 - 2.0**-24))
 
 
 # sin(pi v)/v and cos(pi v) for v in [-1/2, 1/2], polynomials of v^2 by least squares at Chebyshev nodes, lowest power
@@ -122,11 +123,16 @@ def _polynomial(coefficients: tuple[float, ...], x: Float[Array, "*s"]) -> Float
     return functools.reduce(lambda value, c: value * x + jnp.float32(c), coefficients[::-1], jnp.zeros_like(x))
 
 
-def uniforms(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
-    """Uniform numbers on [0, 1), see `word_to_uniform`; the first words of all counters come before the second."""
+def uniforms(key: Key, shape: tuple[int, ...] = ()) -> Float[AnyArray, "..."]:
+    """Uniform numbers on [0, 1), see `word_to_uniform`; the first words of all counters come before the second.
+
+    Those of keys in NumPy's arrays, one or many, are computed by NumPy.
+    """
+    xp: Any = np if isinstance(key, np.ndarray) else jnp
     size = math.prod(shape)
-    words = jnp.concatenate(draw_words(key, jnp.arange((size + 1) // 2, dtype=jnp.uint32)))
-    return word_to_uniform(words[:size].reshape(shape))
+    counters = xp.arange((size + 1) // 2, dtype=np.uint32)
+    words = xp.concatenate(threefry((key[..., :1], key[..., 1:]), counters, np.uint32(_DRAW)), axis=-1)
+    return word_to_uniform(words[..., :size].reshape(*key.shape[:-1], *shape))
 
 
 def exponentials(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
@@ -141,10 +147,12 @@ def normals(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
     return jnp.concatenate(words_to_normals(*words))[:size].reshape(shape)
 
 
-def chain_keys(seed: int, stream: Stream, instances: Int[AnyArray, "G"], num_chains: int) -> UInt32[Array, "G B 2"]:
+def chain_keys(
+    seed: int, stream: Stream, instances: Int[AnyArray, "G"], num_chains: int
+) -> UInt32[np.ndarray, "G B 2"]:
     """One key per chain; `instances` are positions in the whole dataset, not in the batch."""
     # With NumPy: to compile so little takes longer than anything else before the first step.
     words: Any = np.array([[seed >> 32 & 0xFFFFFFFF], [seed & 0xFFFFFFFF]], np.uint32)
     for data in ([stream], np.asarray(instances), np.arange(num_chains)[:, None]):
         words = threefry(words, np.asarray(data, np.uint32), np.uint32(_FOLD))
-    return jax.device_put(np.stack(words, axis=-1).swapaxes(0, 1))
+    return np.ascontiguousarray(np.stack(words, axis=-1).swapaxes(0, 1))

@@ -48,12 +48,7 @@ def chains_at(
     case: Case, sampler: Sampler, batch: Batch, x: Int8[AnyArray, "B N"], noise: float | None = None
 ) -> ChainStates:
     """Chains before their first step at the given states; `noise` as in `init_chains`."""
-
-    @jax.jit
-    def build(batch):
-        return init_chains(case.model, sampler, batch, jnp.asarray(x, jnp.int8)[None], noise)
-
-    return copied(build(batch))
+    return copied(init_chains(case.model, sampler, batch, np.asarray(x, np.int8)[None], noise))
 
 
 def play_program(

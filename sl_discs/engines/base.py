@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int8
 
 from sl_discs import keys
 from sl_discs.batching import AnyArray, over_chains, over_instances
+from sl_discs.engines import compiled
 from sl_discs.errors import InputError
 from sl_discs.keys import StepKeys, draw_words, word_to_uniform
 from sl_discs.localization.algorithm import init_localized
@@ -192,8 +195,20 @@ def check_ladder(program: Program, num_chains: int, parts: int = 1) -> None:
         raise InputError("localized chains have different targets and cannot exchange states; expected a ladder of 1")
 
 
+@functools.partial(jax.jit, static_argnames="model")
+def _fields(params, x, *, model: Model):
+    return over_instances(over_chains(model.init, (None, 0)))(params, x)
+
+
+@functools.partial(jax.jit, static_argnames="shape")
+def _localized(chain_keys, noise, *, shape: tuple[int, ...]):
+    return jax.vmap(jax.vmap(lambda key: init_localized(keys.fold(key, 0), None, shape, noise)))(chain_keys)
+
+
 def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, "G B N"], noise: Any) -> ChainStates:
-    """The chains before step 1; no state counts as visited yet.
+    """The chains before step 1, on the host; no state counts as visited yet.
+
+    What NumPy computes needs no compilation, which would take longer than all of it.
 
     Args:
       model: of f.
@@ -203,15 +218,21 @@ def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, 
       noise: standard deviation of Y_0; None for a sampler that is not localized.
     """
 
-    def one(chain_keys, x, params):
-        field, state = model.init(params, x), sampler.init_state(x.shape[0])
-        if noise is not None:
-            first = keys.fold(chain_keys.observation, 0)
-            state = init_localized(first, state, model.sites.shape(x.shape[0]), noise)
-        none = Best(jnp.float32(-jnp.inf), x)
-        return ChainStates(Chain(x, field, state), none, none)
+    x = np.asarray(x)
+    *chains, num_sites = x.shape
 
-    return over_instances(over_chains(one, (0, 0, None)))(batch.keys, x, batch.params)
+    def of_each(leaf):
+        return np.array(np.broadcast_to(leaf, (*chains, *np.shape(leaf))))
+
+    field = model.fields_on_host(batch.params, x)
+    if field is None:
+        field = compiled.call(_fields, batch.params, x, model=model)
+    state: Any = jax.tree.map(of_each, sampler.init_state(num_sites))
+    if noise is not None:
+        shape = model.sites.shape(num_sites)
+        state = compiled.call(_localized, batch.keys.observation, np.float32(noise), shape=shape)._replace(base=state)
+    none = Best(of_each(np.float32(-np.inf)), x)
+    return jax.tree.map(np.asarray, ChainStates(Chain(x, field, state), none, none))
 
 
 # Exchanges of states between chains of neighbouring temperatures: non-reversible parallel tempering.

@@ -181,7 +181,7 @@ _MODELS: dict[type, tuple[Callable[..., Params], Callable[..., Model]]] = {
 def build_batch(
     terms: Sequence[Terms], names: Sequence[int], shape: Shape, seed: int, sampler: Sampler | None = None
 ) -> tuple[Model, Batch]:
-    """The arrays of a batch.
+    """The arrays of a batch, on the host.
 
     Args:
       terms: terms of the instance in each place of the shape, of one class; log-densities of one function.
@@ -204,7 +204,7 @@ def build_batch(
         return type(sampler).__name__ if sampler is None or asks_for_gains(sampler) else ""
 
     model = model_of(terms[0], shape.num_sites, stacked, asking)
-    return model, Batch(jax.device_put(stacked), jax.device_put(mask), keys)
+    return model, Batch(stacked, mask, keys)
 
 
 def step_keys(names: Sequence[int], shape: Shape, seed: int) -> StepKeys:

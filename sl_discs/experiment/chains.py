@@ -7,18 +7,16 @@ runs the whole program of a method on them, with records, checkpoints and a watc
 from __future__ import annotations
 
 import dataclasses
-import functools
 import time
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int, Int8
 
-from sl_discs.batching import make_mesh, over_chains, over_instances
+from sl_discs.batching import make_mesh
 from sl_discs.engines import compiled
 from sl_discs.engines.base import Best, ChainStates, Engine, Program, Trace, init_chains
 from sl_discs.engines.registry import choose_engine
@@ -35,7 +33,6 @@ from sl_discs.experiment.batches import (
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.settings import Settings, Temperatures
 from sl_discs.localization.method import NOT_LOCALIZED, SIGN_OF_Y, Method
-from sl_discs.models.base import Model
 from sl_discs.models.terms import Terms
 from sl_discs.samplers.base import Sampler
 
@@ -105,14 +102,6 @@ def _slices(settings: Settings, steps_per_call: int):
         yield intervals * every, 1, settings.chain_length - intervals * every
 
 
-@functools.partial(jax.jit, static_argnames=("model", "sampler"))
-def start_chains(batch, keys, states, noise, *, model: Model, sampler: Sampler) -> ChainStates:
-    """The chains before step 1 (see `init_chains`), in the given states or in random ones drawn with `keys`."""
-    if states is None:
-        states = over_instances(over_chains(model.sites.random, (0, None)))(keys, batch.mask)
-    return init_chains(model, sampler, batch, states, noise)
-
-
 class Chains:
     """Chains of a sampler on the instances of a batch; each call runs a part of a program.
 
@@ -145,9 +134,9 @@ class Chains:
         """Lays out the arrays; the arguments are those of `build_batch`."""
         self.shape, self.sampler, self._seed = shape, sampler, seed
         self.engine = engine if engine.on_host else dataclasses.replace(engine, mesh=make_mesh(*shape.layout))
-        with self._placed():
-            self.model, self.batch = build_batch(terms, names, shape, seed, sampler)
-            self.initial_keys = initial_keys(names, shape, seed)
+        self.model, batch = build_batch(terms, names, shape, seed, sampler)
+        self.batch = batch if engine.on_host else jax.device_put(batch)
+        self.initial_keys = initial_keys(names, shape, seed)
         self.done, self.compile_s, self.run_s = 0, 0.0, 0.0
 
     @classmethod
@@ -162,9 +151,8 @@ class Chains:
 
     def rename(self, names: Sequence[int]) -> None:
         """Gives the chains other random numbers, those of instances of these names, from the next `start` on."""
-        with self._placed():
-            self.batch = self.batch._replace(keys=step_keys(names, self.shape, self._seed))
-            self.initial_keys = initial_keys(names, self.shape, self._seed)
+        self.batch = self.batch._replace(keys=step_keys(names, self.shape, self._seed))
+        self.initial_keys = initial_keys(names, self.shape, self._seed)
 
     def start(self, program: Program, states: Int8[np.ndarray, "R N"] | None = None, noise: Any = None) -> None:
         """Puts the chains before step 1 of a program.
@@ -181,18 +169,15 @@ class Chains:
             states = padded
         with self._timed():
             self.prepare(program)
-            self.states = compiled.call(
-                start_chains, self.batch, self.initial_keys, states, noise, model=self.model, sampler=self.sampler
-            )
+            if states is None:
+                of_instances = zip(self.initial_keys, np.asarray(self.batch.mask), strict=True)
+                states = np.stack([np.asarray(self.model.sites.random(*one)) for one in of_instances])
+            self.states = init_chains(self.model, self.sampler, self.batch, states, noise)
 
     def resume(self, program: Program, noise: Any, leaves: Sequence[np.ndarray], done: int) -> None:
         """Puts the chains after `done` steps of a program, into the states with these leaves."""
-        with self._timed():
-            self.prepare(program)
-            start = functools.partial(start_chains, model=self.model, sampler=self.sampler)
-            like = jax.tree.structure(jax.eval_shape(start, self.batch, self.initial_keys, None, noise))
-            self.states = jax.tree.unflatten(like, [jnp.asarray(leaf) for leaf in leaves])
-        self.done = done
+        self.start(program, noise=noise)
+        self.states, self.done = jax.tree.unflatten(jax.tree.structure(self.states), leaves), done
 
     def prepare(self, program: Program) -> None:
         """Goes on with another program, before its first step."""

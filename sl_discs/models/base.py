@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Int8, Num
 
 from sl_discs.batching import AnyArray
@@ -37,6 +38,10 @@ class Model(abc.ABC):
     @abc.abstractmethod
     def init(self, params: Params, x: Int8[Array, "N"]) -> Field:
         """The field at x, computed from scratch."""
+
+    def fields_on_host(self, params: Params, x: Int8[np.ndarray, "G B N"]) -> Field | None:
+        """The fields of many chains of G instances by NumPy; None where the model only computes with JAX."""
+        return None
 
     @abc.abstractmethod
     def value(self, params: Params, x: Int8[Array, "N"], field: Field) -> Float[Array, ""]:

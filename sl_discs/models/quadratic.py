@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Float64, Int, Num
+from jaxtyping import Array, Bool, Float, Float32, Float64, Int, Num
 
 from sl_discs import keys
 from sl_discs.batching import AnyArray, batch_max, turn_width
@@ -63,6 +63,15 @@ class Dense(NamedTuple):
 
         return lax.fori_loop(0, x.shape[0], add_row, jnp.zeros(x.shape, jnp.float32))
 
+    def products(self, x: Int8[np.ndarray, "B N"]) -> Float32[np.ndarray, "B N"]:
+        """Kx of many states by NumPy, with the sums of `matvec`."""
+        if self.rows.dtype == np.int8:
+            return x.astype(np.float32) @ self.rows.astype(np.float32)
+        found = np.zeros(x.shape, np.float32)
+        for ones, row in zip(x.T > 0, self.rows, strict=True):
+            found[ones] += row
+        return found
+
     def add_row(self, field: Num[Array, "N"], site: Int[Array, ""], delta: Float[Array, ""]):
         """field + delta K[site] in the field's dtype; a site of N adds nothing if delta is 0."""
         row = self.rows[jnp.minimum(site, self.rows.shape[0] - 1)]
@@ -89,6 +98,14 @@ class Sparse(NamedTuple):
     def matvec(self, x: Num[Array, "N"]) -> Float[Array, "N"]:
         x = jnp.append(x.astype(jnp.float32), 0.0)
         return jnp.sum(x[self.neighbours] * self.weights, axis=1)
+
+    def products(self, x: Int8[np.ndarray, "B N"]) -> Float32[np.ndarray, "B N"]:
+        """As `Dense.products`."""
+        ones = np.pad(x, ((0, 0), (0, 1))) > 0
+        found = np.zeros(x.shape, np.float32)
+        for neighbours, weights in zip(self.neighbours.T, self.weights.T, strict=True):
+            found += ones[:, neighbours] * weights
+        return found
 
     def add_row(self, field: Num[Array, "N"], site: Int[Array, ""], delta: Float[Array, ""]):
         site = jnp.minimum(site, self.neighbours.shape[0] - 1)
@@ -199,6 +216,18 @@ class QuadraticModel(Model):
         state = x.astype(jnp.float32)
         linear, pairs = jnp.sum(params.linear * state), jnp.sum(state * coupled) / 2
         return QuadraticField(coupled.astype(self.field_dtype), linear, pairs)
+
+    def fields_on_host(self, params, x):
+        """As `init`, instance by instance; numbers that are not whole are summed in double precision."""
+        coupled = np.zeros(x.shape, self.field_dtype)
+        linear, pairs = np.zeros((2, *x.shape[:2]), np.float32)
+        kind, leaves = type(params.coupling), [np.asarray(leaf) for leaf in params.coupling]
+        for g, (states, weights) in enumerate(zip(x, np.asarray(params.linear), strict=True)):
+            sums = kind(*(leaf[g] for leaf in leaves)).products(states)
+            coupled[g] = sums
+            linear[g] = (states * weights).sum(axis=1, dtype=np.float64)
+            pairs[g] = (states * sums).sum(axis=1, dtype=np.float64) / 2
+        return QuadraticField(coupled, linear, pairs)
 
     def value(self, params, x, field):
         return field.linear + params.scale * field.pairs

@@ -112,7 +112,7 @@ class TwoValues(Sites):
 
     def random(self, key, mask):
         bits = keys.uniforms(key, mask.shape) < 0.5
-        return (bits & mask).astype(jnp.int8)
+        return (bits & mask).astype(np.int8)
 
     def tilt_gains(self, x, tilt):
         return 2 * jnp.where(x > 0, -tilt, tilt)

@@ -31,7 +31,6 @@ from sl_discs.testing import standard_cases
 CPU = get_engine("cpu")
 QUADRATIC = [case for case in standard_cases() if isinstance(case.model, QuadraticModel)]
 # Compiled as a whole: JAX would compile each of their operations by itself.
-starting = jax.jit(init_chains, static_argnums=(0, 1))
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -72,7 +71,7 @@ def test_cut_into_calls_it_is_the_same_run(case, sampler, budget):
     program = Program(np.linspace(2.0, 0.5, steps).astype(np.float32), plan.levels(steps))
     batch = batch_of(case, 16)
     x = jnp.asarray(np.tile(case.start, (1, 16, 1)))
-    begin = starting(case.model, sampler, batch, x, plan.initial_noise())
+    begin = init_chains(case.model, sampler, batch, x, plan.initial_noise())
     once, _ = play_program(CPU, case.model, sampler, batch, begin, program, intervals=4)
     play = CPU.prepare(case.model, sampler, batch, program)
     twice = begin
@@ -195,7 +194,7 @@ def test_closed_sites_beyond_the_open_ones_stay_and_count(degree):
     x = jnp.asarray(rng.integers(0, 2, (1, 8, num_sites)), jnp.int8)
     sampler = PathAuxiliary(num_flips=3)
     program = Program(np.full(100, 0.7, np.float32), None)
-    chains, _ = play_program(CPU, model, sampler, batch, starting(model, sampler, batch, x, None), program, 2)
+    chains, _ = play_program(CPU, model, sampler, batch, init_chains(model, sampler, batch, x, None), program, 2)
     found = np.asarray(chains.chain.x[0])
     np.testing.assert_array_equal(found[:, num_open:], np.asarray(x)[0, :, num_open:])
     assert (found[:, :num_open] != np.asarray(x)[0, :, :num_open]).any(axis=1).all()
@@ -220,7 +219,7 @@ def test_a_sequential_scan_is_that_of_one_step_after_the_other(rule):
     batch = Batch(jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], params), mask, keys)
     x = jnp.asarray(rng.integers(0, 2, (1, chains, num_sites)), jnp.int8)
     sampler, program = rule(scan="sequential"), Program(np.geomspace(3, 0.1, steps).astype(np.float32), None)
-    begin = starting(model, sampler, batch, x, None)
+    begin = init_chains(model, sampler, batch, x, None)
     found = {every: play_program(CPU, model, sampler, batch, begin, program, steps // every) for every in (1, 1_000)}
     for name in ("chain", "best"):
         one, other = (getattr(found[every][0], name).x for every in found)
@@ -239,7 +238,7 @@ def test_dmala_flips_free_sites_at_any_rate(expected_flips):
     keys = numbered_keys(chains)
     model, sampler = QuadraticModel(num_sites, "int16"), DMALA(expected_flips=expected_flips)
     batch = Batch(params, jnp.ones((1, num_sites), bool), keys)
-    start = starting(model, sampler, batch, jnp.zeros((1, chains, num_sites), jnp.int8), None)
+    start = init_chains(model, sampler, batch, jnp.zeros((1, chains, num_sites), jnp.int8), None)
     program = Program(np.ones(steps, np.float32), None)
     _, trace = play_program(CPU, model, sampler, batch, start, program)
     odds = expected_flips / num_sites

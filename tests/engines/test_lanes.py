@@ -397,7 +397,7 @@ def test_which_chains_are_played_in_step_depends_on_their_instance_only():
     assert not blocks.in_step(GIBBS, few).any()
     model, x = cases[0].model, starts(cases[0], 14)
     program = Program(np.full(450, 1.5, np.float32), None)
-    begin = jax.jit(init_chains, static_argnums=(0, 1))(model, GIBBS, both, np.stack([x, x]), None)
+    begin = init_chains(model, GIBBS, both, np.stack([x, x]), None)
     chains, trace = Cpu().prepare(model, GIBBS, both, program)(begin, 0, 3, 150)
     for g in range(2):
         one = jax.tree.map(lambda leaf, g=g: np.asarray(leaf)[g : g + 1], (both, begin))

@@ -4,7 +4,7 @@ import dataclasses
 import math
 import tracemalloc
 
-import jax
+import numpy as np
 import pytest
 from marks import slow_except
 from test_run import SETTINGS, method, random_dataset
@@ -13,7 +13,7 @@ from sl_discs.batching import make_mesh
 from sl_discs.engines.base import init_chains
 from sl_discs.engines.reference import advance
 from sl_discs.errors import GIB, InputError
-from sl_discs.experiment.batches import Layout, build_batch, initial_keys, plan
+from sl_discs.experiment.batches import Layout, build_batch, plan
 from sl_discs.experiment.chains import program_of
 from sl_discs.experiment.memory import batch_bytes, fit_to_memory
 from sl_discs.experiment.settings import Settings
@@ -80,21 +80,17 @@ def test_the_estimate_covers_what_the_compiler_plans(name):
     model, batch = build_batch(terms_of(dataset), dataset.index, pack.shape, 0)
     noise = chosen.localization and chosen.localization.initial_noise()
 
-    def start(keys, batch):
-        states = jax.vmap(jax.vmap(model.sites.random, (0, None)))(keys, batch.mask)
-        return init_chains(model, chosen.sampler, batch, states, noise)
-
     def planned(lowered):
         account = lowered.compile().memory_analysis()
         parts = (getattr(account, f"{part}_size_in_bytes") for part in ("argument", "output", "temp"))
         return sum(parts) - account.alias_size_in_bytes
 
-    keys = initial_keys(dataset.index, pack.shape, 0)
-    chains = jax.eval_shape(start, keys, batch)
+    states = np.zeros((*batch.keys.mcmc.shape[:2], pack.shape.num_sites), np.int8)
+    chains = init_chains(model, chosen.sampler, batch, states, noise)
     program = program_of(chosen, SETTINGS)
     temperature, mesh = program.temperature[:].reshape(-1, 50), make_mesh()
     call = advance.lower(
         batch, chains, program.levels, temperature, 0, model=model, sampler=chosen.sampler, mesh=mesh
     )
-    largest = max(planned(jax.jit(start).lower(keys, batch)), planned(call))
+    largest = planned(call)
     assert largest <= batch_bytes(pack.shape, 5, "reference") <= 3 * largest
