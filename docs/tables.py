@@ -21,6 +21,7 @@ DOCS = Path(__file__).parent
 MEASURED = DOCS / "measured"
 _MARK = re.compile(r"(<!-- table: ([\w-]+) -->\n\n)(?:\|.*\n)*\n*")
 _NAMES = {"path_auxiliary": "PAS", "gwg": "GWG", "dmala": "DMALA", "gwg_one_flip": "GWG, one flip"}
+_PAPER = ("path_auxiliary", "gwg", "dmala")
 _SETS = {
     "mis/er_density/r-0.10": "ER-0.10", "mis/er_density/r-0.20": "ER-0.20",
     "maxcut/er/r-er-0.15-n-256-300": "ER-256 cuts, %", "maxcut/optsicom/r-b": "Optsicom", "maxclique/rb": "RB, %",
@@ -52,6 +53,18 @@ def rates(found: Mapping[str, Any]) -> str:
             rows.append(row)
     samplers = next(iter(found["cases"].values()))
     return table(["case", "engine", *(f"`{one}`" for one in samplers)], rows)
+
+
+def gpu(found: Mapping[str, Any]) -> str:
+    """Millions of chain-steps a second on a GPU, by engine, and the ratio of `cuda` to DISCS."""
+    engines, rows = {"cuda": "`cuda`", "reference": "`reference`", "discs": "DISCS"}, []
+    for case, samplers in found["cases"].items():
+        for sampler, one in samplers.items():
+            rate = {engine: one[engine]["chain_steps_per_s"] / 1e6 for engine in engines if engine in one}
+            ratio = f"{rate['cuda'] / rate['discs']:,.0f}" if {"cuda", "discs"} <= set(rate) else "-"
+            cells = (digits(rate[engine], 3) if engine in rate else "-" for engine in engines)
+            rows.append([case, f"`{sampler}`", *cells, ratio])
+    return table(["case", "sampler", *engines.values(), "`cuda` over DISCS"], rows)
 
 
 def localization(found: Mapping[str, Any]) -> str:
@@ -294,16 +307,27 @@ def levels(found: Mapping[str, Any]) -> str:
     return table(["method", f"sets within {FAR} standard errors", "pooled z", "not within"], rows)
 
 
+def table1(found: Mapping[str, Any]) -> str:
+    """Of each set and method: the published mean, and ours with its standard error."""
+    methods = {prefix + base: name + _NAMES[base] for base in _PAPER for prefix, name in (("", ""), ("sl_", "SL-"))}
+    by_set: dict[str, dict[str, str]] = {}
+    for row in found["claim"]["levels"]:
+        if row["method"] in methods and row["z"] is not None:
+            cell = f"{row['published']:.2f}: {row['mean']:.2f} ({row['se']:.2f})"
+            by_set.setdefault(row["dataset"], {})[row["method"]] = cell
+    return table(["set", *methods.values()], [[f"`{name}`", *map(row.get, methods)] for name, row in by_set.items()])
+
+
 TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "rates": rates, "localization": localization, "solve": solve, "solve-10": solve, "updates": updates,
+    "rates": rates, "gpu": gpu, "localization": localization, "solve": solve, "solve-10": solve, "updates": updates,
     "sampling": sampling, "networkx": networkx, "laws": laws, "verdicts": verdicts, "tilt": tilt, "tilt-rb": tilt,
     "tilts": tilts, "tilt-steps": tilts_steps, "pooled": pooled, "choice": choice,
-    "levels": levels,
+    "levels": levels, "table1": table1,
 }  # fmt: skip
 
 # Where the numbers of a table are, if not in a file of its name.
 _CLAIM = DOCS.parent / "studies/claim/report.json"
-_ELSEWHERE = {"pooled": _CLAIM, "choice": _CLAIM, "levels": _CLAIM, "tilts": MEASURED / "tilt.json"}
+_ELSEWHERE = {"pooled": _CLAIM, "choice": _CLAIM, "levels": _CLAIM, "table1": _CLAIM, "tilts": MEASURED / "tilt.json"}
 
 
 def path_of(name: str) -> Path:
@@ -317,8 +341,13 @@ def numbers(name: str) -> Any:
 
 
 def filled(text: str) -> str:
-    """A page with its tables made anew."""
-    return _MARK.sub(lambda found: f"{found[1]}{TABLES[found[2]](numbers(found[2]))}\n\n", text)
+    """A page with its tables made anew, but for those whose numbers have not been measured."""
+
+    def made(found: re.Match[str]) -> str:
+        there = path_of(found[2]).is_file()
+        return found[1] + (f"{TABLES[found[2]](numbers(found[2]))}\n\n" if there else "")
+
+    return _MARK.sub(made, text)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,7 @@ from sl_discs.reproduction.cells import (
 from sl_discs.reproduction.report import main_table, summary, write_report
 from sl_discs.reproduction.rows import rows_of
 from sl_discs.reproduction.runs import Done, Runner
+from sl_discs.samplers.registry import own_name
 from sl_discs.terminal import tell
 from sl_discs.version import __version__
 
@@ -111,6 +112,7 @@ def _run(what: str, command: str) -> int:
     for name in ("datasets", "methods"):
         if FLAGS[name].value == []:
             raise InputError(f"--{name} names none; give --{name}=NAME,NAME")
+    FLAGS.methods = [own_name(name) for name in FLAGS.methods]
     check_methods(FLAGS.methods)
     check_data_root(FLAGS.data_root)
     profile = PROFILES[FLAGS.profile]

@@ -53,7 +53,7 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.problem_names import GRAPH_PROBLEMS, in_words
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers import known_samplers
-from sl_discs.samplers.registry import is_localized, sampler_fields
+from sl_discs.samplers.registry import is_localized, own_name, sampler_fields
 from sl_discs.terminal import tell
 
 _MODEL_FIELDS = {
@@ -162,7 +162,7 @@ def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
             raise InputError("no sampler is named; give --sampler_config=FILE or --samplers=NAME,NAME")
         names = [given.get("name", "")]
     else:
-        names = FLAGS.samplers
+        names = [own_name(name) for name in FLAGS.samplers]
         if not names:
             raise InputError("--samplers names no sampler; give --samplers=NAME,NAME")
         if given and given.get("name") not in names:

@@ -37,7 +37,7 @@ from sl_discs.instances.dataset import check_data_root, dataset_digest, default_
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
-from sl_discs.samplers.registry import Dimension, base_name, code_of, is_localized, sampler_fields
+from sl_discs.samplers.registry import Dimension, base_name, code_of, is_localized, own_name, sampler_fields
 from sl_discs.terminal import tell
 from sl_discs.tuning import space
 from sl_discs.tuning.evaluation import (
@@ -227,7 +227,7 @@ def _run(command: str, notice: Notice) -> int:
 
     data_root = default_data_root() if FLAGS.data_root is None else FLAGS.data_root
     check_data_root(data_root)
-    names, sampler = parse_dataset(_required("dataset")), _required("sampler")
+    names, sampler = parse_dataset(_required("dataset")), own_name(_required("sampler"))
     borrow_named([sampler])
     wanted = FLAGS.search or ("sl" if FLAGS.null else "all")
     if wanted == "sl":

@@ -11,7 +11,7 @@ from ml_collections import config_dict
 from sl_discs.errors import InputError, real
 from sl_discs.localization.schedule import LOCALIZED, Localization
 from sl_discs.samplers.base import Sampler
-from sl_discs.samplers.registry import base_name, build_sampler, is_localized, sampler_fields
+from sl_discs.samplers.registry import base_name, build_sampler, is_localized, own_name, sampler_fields
 
 # Fields of DISCS's sampler configs that have no effect here, accepted so that its files work.
 DISCS_ONLY = {"use_fast_path", "approx_with_grad", "schedule_step", "reset_z_est"}
@@ -48,6 +48,7 @@ def not_localized_note(names: Sequence[str]) -> str:
 
 def method_fields(name: str) -> dict[str, Any]:
     """All config fields of a sampler or `sl_` variant, with their defaults; `name` among them."""
+    name = own_name(name)
     base_name(name)
     localized = dataclasses.asdict(Localization()) if is_localized(name) else {}
     return {"name": name} | sampler_fields(name) | localized
@@ -93,7 +94,7 @@ def build_method(fields: Mapping[str, Any], num_chains: int) -> Method:
     Raises:
       InputError: the sampler or a field is unknown, or a value has the wrong type or is out of range.
     """
-    name = _checked("name", fields.get("name", ""), "gwg")
+    name = own_name(_checked("name", fields.get("name", ""), "gwg"))
     known = method_fields(name)
     unknown = sorted(set(fields) - set(known) - DISCS_ONLY)
     if unknown:

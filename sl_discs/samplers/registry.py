@@ -101,6 +101,17 @@ def localized_name(base: str) -> str:
     return f"sl{_SEPARATOR}{base}" if _SEPARATOR in base else PREFIX + base
 
 
+_PAPER_NAMES = {"GWG": "gwg", "PAS": "path_auxiliary", "DMALA": "dmala"}
+
+
+def own_name(name: str) -> str:
+    """The name of a sampler here, which may be given by the paper's: `sl_path_auxiliary` of `SL-PAS`."""
+    base = _PAPER_NAMES.get(name.removeprefix("SL-"))
+    if base is None:
+        return name
+    return localized_name(base) if name.startswith("SL-") else base
+
+
 def is_localized(name: str) -> bool:
     """Whether a name is that of a localized variant."""
     return name.startswith((PREFIX, f"sl{_SEPARATOR}"))

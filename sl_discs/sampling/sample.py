@@ -24,7 +24,14 @@ from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
 from sl_discs.problems.density import LogDensity
 from sl_discs.samplers.base import Sampler
-from sl_discs.samplers.registry import base_name, build_sampler, is_localized, localized_name, sampler_fields
+from sl_discs.samplers.registry import (
+    base_name,
+    build_sampler,
+    is_localized,
+    localized_name,
+    own_name,
+    sampler_fields,
+)
 from sl_discs.sampling import chain, exact, localized, low_rank, population, tempering
 from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, judge, r_hat_limit, worst_variables
 from sl_discs.sampling.directions import mixes_fast
@@ -182,6 +189,7 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
     seed = integer("seed", seed, bits=64)
     if time_limit is not None:
         real("time_limit", time_limit, above=0)
+    sampler = own_name(sampler) if isinstance(sampler, str) else sampler
     if not isinstance(sampler, str) or is_localized(sampler):
         raise InputError(f"sampler is {sampler!r}; expected a base sampler, such as 'gibbs'", "sampler")
     base_name(sampler, variants=False)

@@ -20,7 +20,7 @@ from sl_discs.localization.method import DISCS_ONLY, Method, build_method, metho
 from sl_discs.localization.schedule import Localization
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS
-from sl_discs.samplers.registry import base_name, counts_sweeps, is_localized
+from sl_discs.samplers.registry import base_name, counts_sweeps, is_localized, own_name
 from sl_discs.samplers.single_site import SEQUENTIAL, Metropolis
 from sl_discs.solving.annealing import given_annealing
 
@@ -221,6 +221,7 @@ def choose_sampler(sampler: str, engine: str, fields: Mapping[str, Any]) -> tupl
         return "path_auxiliary", fields
     if not isinstance(sampler, str):
         raise InputError(f"sampler is {sampler!r}; expected a name such as 'sl_path_auxiliary', or 'auto'", "sampler")
+    sampler = own_name(sampler)
     base_name(sampler)
     return sampler, fields
 

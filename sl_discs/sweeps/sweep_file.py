@@ -23,7 +23,7 @@ from sl_discs.instances.dataset import check_data_root, find_family
 from sl_discs.localization import method
 from sl_discs.own_code import imported
 from sl_discs.problem_names import GRAPH_PROBLEMS
-from sl_discs.samplers.registry import BUILT_IN, PREFIX, known_samplers, localized_name
+from sl_discs.samplers.registry import BUILT_IN, PREFIX, known_samplers, localized_name, own_name
 
 SAMPLER = "sampler_config.name"
 _FLAGS = ("config.experiment.", "model_config.", "sampler_config.")
@@ -121,6 +121,7 @@ def read_sweep(path: Path, samplers: Sequence[str] | None = None) -> Sweep:
     config = _config(path)
     runs = combinations(config["sweep"])
     if samplers is not None:
+        samplers = [own_name(name) for name in samplers]
         named = [(settings, settings.get(SAMPLER, config["sampler"])) for settings in runs]
         known = {name for _, name in named}
         source = {name: name if name in known else name.removeprefix(PREFIX) for name in samplers}
@@ -176,7 +177,7 @@ def run_arguments(sweep: Sweep, number: int, data_root: str | None, extra: Mappi
             raise InputError(
                 f"--{flag} after -- would replace the values in which the sweep's runs differ; leave it out"
             )
-    name = _own_name(sweep.sampler_of(number))
+    name = _runners_name(sweep.sampler_of(number))
     arguments = {
         "config": f"configs/experiment/{sweep.model}/{sweep.graph_type}.py",
         "model_config": f"configs/model/{sweep.model}_config.py",
@@ -194,7 +195,7 @@ def run_arguments(sweep: Sweep, number: int, data_root: str | None, extra: Mappi
 
 def left_out(sweep: Sweep) -> list[str]:
     """Flags of the file that only DISCS uses, sorted."""
-    samplers = [_own_name(sweep.sampler_of(number)) for number in range(1, len(sweep.runs) + 1)]
+    samplers = [_runners_name(sweep.sampler_of(number)) for number in range(1, len(sweep.runs) + 1)]
     pairs = zip(sweep.runs, samplers, strict=True)
     return sorted({flag for settings, name in pairs for flag in settings if _is_left_out(flag, name)})
 
@@ -224,8 +225,9 @@ def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Map
         _check_sampler(sweep, number, given)
 
 
-def _own_name(name: str) -> str:
+def _runners_name(name: str) -> str:
     """The runner's name of a sampler: one that only DISCS has gets its namespace."""
+    name = own_name(name)
     if name in known_samplers() or ":" in name:
         return name
     base = NAMESPACE + name.removeprefix(PREFIX)
@@ -266,11 +268,11 @@ def _check_fields(where: str, config: str, arguments: Mapping[str, str], known: 
 
 def _check_sampler(sweep: Sweep, number: int, arguments: Mapping[str, str]) -> None:
     theirs = sweep.sampler_of(number)
-    name = _own_name(theirs)
+    name = _runners_name(theirs)
     if NAMESPACE in name:
         if importlib.util.find_spec("discs") is None:
             names = [sweep.sampler_of(other) for other in range(1, len(sweep.runs) + 1)]
-            ours = [one for one in dict.fromkeys(names) if NAMESPACE not in _own_name(one)]
+            ours = [one for one in dict.fromkeys(names) if NAMESPACE not in _runners_name(one)]
             raise InputError(
                 f"run {number}: sampler {theirs!r} is not one of this project; if it is DISCS's, put a checkout of "
                 "google-research/discs on PYTHONPATH; if it is yours, give --import=FILE"

@@ -23,6 +23,7 @@ from sl_discs.localization.schedule import (
     parse_alpha,
     time_grid,
 )
+from sl_discs.solving.options import choose_sampler
 
 
 @given(
@@ -156,3 +157,12 @@ def test_methods_from_config_fields():
         build_method({"name": "gwg", "sigma": 3.0}, 8)
     with pytest.raises(InputError, match="K is 'many'"):
         build_method({"name": "sl_gwg", "K": "many"}, 8)
+
+
+@pytest.mark.parametrize(
+    ("paper", "name"), [("GWG", "gwg"), ("SL-PAS", "sl_path_auxiliary"), ("SL-DMALA", "sl_dmala")]
+)
+def test_samplers_have_the_papers_names_too(paper, name):
+    assert method_fields(paper) == method_fields(name)
+    assert build_method({"name": paper}, 1) == build_method({"name": name}, 1)
+    assert choose_sampler(paper, "auto", {})[0] == name

@@ -14,7 +14,7 @@ SCRIPTS = sorted((ROOT / "run_scripts").glob("*.sh"))
 
 
 def test_the_quickstart_leaves_the_default_folders_free_and_says_what_comes_next(tmp_path):
-    """A stand-in for Python notes its arguments; the first command of docs/experiments.md has another setting."""
+    """A stand-in for Python notes its arguments; the commands of docs/reproduction.md save elsewhere."""
     (tmp_path / "run_scripts").mkdir()
     for path in (*SCRIPTS, ROOT / "pyproject.toml"):
         shutil.copy(path, tmp_path / path.relative_to(ROOT))

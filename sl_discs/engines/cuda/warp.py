@@ -104,7 +104,7 @@ def import_cuda() -> Any:
         from numba import cuda
     except ImportError as error:
         raise MissingExtra(
-            f'numba-cuda cannot be imported ({error}): pip install "sl_discs[cuda13]", or [cuda12] before driver 580'
+            f'numba-cuda cannot be imported ({error}): pip install -e ".[cuda13]", or .[cuda12] before driver 580'
         ) from None
     return cuda
 
