@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jax._src import compilation_cache  # JAX only has an option for the folder
 
 from sl_discs.cache import Cache
 from sl_discs.terminal import tell
@@ -40,6 +39,8 @@ def compile_cpu_seconds() -> float:
 
 # Seconds after which a compilation is worth a line on the error stream.
 _LONG_S = 1.0
+# Whether it gets one: in commands, not in a user's own program.
+_announces = False
 
 
 @functools.cache
@@ -51,15 +52,14 @@ def _say_compiling() -> None:
 class Stopwatch:
     """Counts the time until `stop` as compilation of this thread; time in nested stopwatches is counted once.
 
-    Where programs are kept (`keep_programs`), a long compilation says so; loading compiled code, which counts too,
-    does not.
+    After `keep_programs` a long compilation says so; loading compiled code, which counts too, does not.
     """
 
     def __init__(self, *, loads: bool = False):
         self._wall = compile_seconds() - time.perf_counter()
         self._cpu = compile_cpu_seconds() - time.process_time()
         self._notice = None
-        if not loads and isinstance(compilation_cache._cache, _Programs):
+        if not loads and _announces:
             self._notice = threading.Timer(_LONG_S, _say_compiling)
             self._notice.daemon = True
             self._notice.start()
@@ -130,38 +130,25 @@ def _compiles_with(options: dict[str, str | bool]) -> bool:
     return True
 
 
-# Caches the programs that JAX compiles on disk for the next process.
-#
-# JAX's own cache writes files in place, so another process may read an incomplete one. It also does not record the
-# processor that a program was compiled for, so machines of different kinds with a shared home folder may load
-# programs that they cannot run. Here JAX uses the project's cache instead.
-
 # Programs that compile faster are not worth a file.
 _LEAST_S = 0.1
 
 
-class _Programs:
-    """The interface of JAX's cache; JAX's keys cover everything that a program depends on except the processor."""
+def keep_programs() -> None:
+    """Lets JAX keep compiled programs in the project's cache, unless it has a folder; for commands to call first.
 
-    def __init__(self, cache: Cache):
+    JAX's keys do not record the processor that a program was compiled for, so each kind of processor has a folder:
+    machines with a shared home folder may differ.
+    """
+    global _announces
+    if jax.config.jax_compilation_cache_dir is not None:  # type: ignore[attr-defined]
+        return
+    _announces = True
+    folder = Cache().folder
+    if folder is not None:
         from llvmlite import binding  # imported here, as commands that only print their help do not need it
 
-        self._cache = cache
-        processor = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-        self._processor = hashlib.sha256(repr(processor).encode()).hexdigest()[:16]
-
-    def _name(self, key: str) -> str:
-        return f"{key}-{self._processor}.xla"
-
-    def get(self, key: str) -> bytes | None:
-        return self._cache.load(self._name(key))
-
-    def put(self, key: str, value: bytes) -> None:
-        self._cache.save(self._name(key), lambda file: file.write(value))
-
-
-def keep_programs() -> None:
-    """Installs the cache, before anything is compiled; has no effect if JAX's own cache has a folder."""
-    if not compilation_cache.is_persistent_cache_enabled():
+        processor = repr((binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()))
+        name = f"xla-{hashlib.sha256(processor.encode()).hexdigest()[:16]}"
+        jax.config.update("jax_compilation_cache_dir", str(folder / name))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST_S)
-        compilation_cache._cache = _Programs(Cache())  # type: ignore[assignment]

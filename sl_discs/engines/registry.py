@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
-from jax._src import xla_bridge  # the only way to ask whether JAX is in use
 
 from sl_discs.engines.base import Engine
 from sl_discs.errors import InputError, NotSupported
@@ -134,9 +133,20 @@ def has_card() -> bool:
 _lost_threads = False
 
 
+def _in_use() -> bool:
+    """Whether JAX has started its devices, whose number can then no longer be set: JAX offers no other way to ask."""
+    number = jax.config.jax_num_cpu_devices  # type: ignore[attr-defined]
+    try:
+        jax.config.update("jax_num_cpu_devices", number + 1)
+    except RuntimeError:
+        return True
+    jax.config.update("jax_num_cpu_devices", number)
+    return False
+
+
 def _after_fork() -> None:
     global _lost_threads
-    _lost_threads = _lost_threads or xla_bridge.backends_are_initialized()
+    _lost_threads = _lost_threads or _in_use()
 
 
 if hasattr(os, "register_at_fork"):
