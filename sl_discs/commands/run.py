@@ -29,8 +29,9 @@ from sl_discs.command import Command, attributes_of, error_of_file, own_flags, s
 from sl_discs.discs_plugin.borrowed import borrow_named
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.compiled import keep_programs
-from sl_discs.engines.registry import one_device_per_core
+from sl_discs.engines.registry import leave_cards_alone, one_device_per_core
 from sl_discs.errors import InputError
+from sl_discs.experiment.chains import engine_for
 from sl_discs.experiment.checkpoint import (
     RESUME_ME,
     Checkpoints,
@@ -257,6 +258,10 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
     methods, sampler_configs = _methods(settings.batch_size)
     check_methods(methods, settings)
     dataset = _load(settings, model, part)
+    largest = max(graph.num_nodes for graph in dataset.graphs)
+    engines = [engine_for(settings, method.sampler, largest)[0] for method in methods]
+    if all(engine.on_host for engine in engines):
+        leave_cards_alone()
     folder = check_writable(_save_folder(settings, model, dataset.name, methods))
     config = {
         "experiment": vars(settings),
@@ -301,7 +306,8 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
                 say(f"{part.label}: done; missing: {', '.join(missing)}")
                 return
             samplers = join_records([records for records in found if records is not None])
-        record = ExperimentRecord(dataset, settings, config, samplers, device_in_words(part.count), versions())
+        devices = device_in_words(engines, part.count)
+        record = ExperimentRecord(dataset, settings, config, samplers, devices, versions())
         try:
             paths = write_results(record, folder)
         except InputError:

@@ -148,6 +148,11 @@ class Engine(abc.ABC):
         """Returns the number of devices that may share the work."""
         return len(jax.local_devices())
 
+    def describe_devices(self) -> str:
+        """Returns the number and kind of its devices, such as `2 x cpu`."""
+        devices = jax.local_devices()
+        return f"{len(devices)} x {devices[0].device_kind}"
+
     def steps_per_call(self, sampler: Sampler) -> int:
         """About how many steps of a chain one call should run; the chains cannot be inspected within a call."""
         del sampler

@@ -72,10 +72,11 @@ def choose_engine(
       InputError: there is no engine of this name, or JAX finds no device.
       NotSupported: the engine cannot run the sampler here.
     """
-    local_devices()  # before anything asks JAX where it runs
     if wanted == AUTO:
         return _fastest(sampler, num_sites, num_chains)
     engine = get_engine(wanted)
+    if not engine.on_host:
+        local_devices()  # before anything else asks JAX for its devices
     obstacle = engine.obstacle(sampler, num_sites)
     if obstacle is None:
         return engine, ""
@@ -90,7 +91,7 @@ def _fastest(sampler: Sampler, num_sites: int, num_chains: int | None) -> tuple[
     """Returns the engine that `auto` means, and why."""
     many = num_chains is None or num_chains >= _CARD_CHAINS
     # JAX_PLATFORMS=cpu keeps everything on the cores.
-    platforms = jax.config.jax_platforms  # type: ignore[attr-defined]
+    platforms = os.environ.get("JAX_PLATFORMS", "")
     cards = many and has_card() and (not platforms or bool({"cuda", "gpu"} & set(platforms.split(","))))
     notes: list[str] = []
     for name in ("cuda", "cpu") if cards else ("cpu",):
@@ -100,6 +101,7 @@ def _fastest(sampler: Sampler, num_sites: int, num_chains: int | None) -> tuple[
             fastest = {"cuda": "auto: the fastest on this GPU", "cpu": "auto: the fastest on CPU cores"}
             return engine, "; ".join(notes) or fastest[name]
         notes.append(f"not {name}: {obstacle}")
+    local_devices()
     return get_engine("reference"), "; ".join(notes)
 
 
@@ -128,6 +130,12 @@ def has_card() -> bool:
         return False
     count = ctypes.c_int()
     return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+def leave_cards_alone() -> None:
+    """Keeps JAX from opening GPUs, which takes seconds, where all engines are on the host; before JAX is used."""
+    if has_card():
+        jax.config.update("jax_platforms", "cpu")
 
 
 _lost_threads = False

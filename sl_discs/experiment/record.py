@@ -8,7 +8,7 @@ import json
 import math
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ import jax
 import numpy as np
 from jaxtyping import Float64, Int8, Int64
 
-from sl_discs.engines.registry import choose_engine, num_cores
+from sl_discs.engines.base import Engine
+from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
 from sl_discs.files import differences, parse_json
@@ -121,12 +122,11 @@ def commit() -> str:
     return head.stdout.strip() + ("+" if changes.stdout.strip() else "")
 
 
-def device_in_words(num_parts: int = 1) -> str:
-    """Kind and number of this process's devices, such as `1 x cpu (x86_64)`, and the number of parts of the run."""
-    devices = jax.devices()
-    count = min(len(devices), num_cores()) if devices[0].platform == "cpu" else len(devices)
+def device_in_words(engines: Iterable[Engine], num_parts: int = 1) -> str:
+    """Number and kind of the engines' devices, such as `1 x cpu (x86_64)`, and the number of parts of the run."""
+    devices = " and ".join(dict.fromkeys(engine.describe_devices() for engine in engines))
     parts = f", {num_parts} parts" if num_parts > 1 else ""
-    return f"{count} x {devices[0].device_kind} ({platform.machine()}{parts})"
+    return f"{devices} ({platform.machine()}{parts})"
 
 
 # The identity of a run: everything that its results depend on, with which checkpoints and results must agree.

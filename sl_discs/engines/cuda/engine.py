@@ -186,6 +186,9 @@ class Cuda(Engine):
     def num_devices(self):
         return len(import_cuda().gpus)
 
+    def describe_devices(self):
+        return f"{self.num_devices()} x {import_cuda().gpus[0].name}"
+
     def steps_per_call(self, sampler):
         return 10_000
 
