@@ -69,7 +69,7 @@ def test_help_is_complete(name, run):
     ("name", "wrong", "message"),
     [
         *((name, "--no_such_flag=1", f"'no_such_flag'; see python {path} --help") for name, path in SCRIPTS.items()),
-        ("rates", "--engines=cuda", "--engines: 'cuda' is not available; there are reference"),
+        ("rates", "--engines=gpu", "--engines: 'gpu' is not available; there are reference"),
         ("rates", "--samplers=gw", "--samplers: 'gw' is not available"),
         ("rates", "--cases=x", "--cases: 'x' is not available"),
         ("rates", "--seconds=3 --engines=cpu --samplers=gwg", "--seconds has no effect unless"),

@@ -66,7 +66,6 @@ def test_a_sampler_that_does_not_exist(standin, module):
     ("name", "count", "message"),
     [
         ("sl_onesite", 4, "sl_onesite needs a model of at most 2 values at each site; pairs has num_categories = 4"),
-        ("sldiscs_acs", 4, "sldiscs_acs needs a model of at most 2 values"),
         ("sl_sldiscs_gwg", 128, "sl_sldiscs_gwg needs a model of at most 127 values"),
         ("sl_sldiscs_gibbs", 4, "sl_sldiscs_gibbs needs exact gains, which gradients of pairs are not"),
         ("sldiscs_gwg", 1, "model_config.num_categories is 1; expected at least 2"),

@@ -162,32 +162,31 @@ def test_a_run_in_parts(place):
 @pytest.mark.parametrize(
     ("driver", "code", "told"),
     [
-        ("580.65.06", 0, "jax[cuda13]"),
-        ("550.54.14", 0, "jax[cuda12]"),
+        ("580.65.06", 0, "extras test,cuda13"),
+        ("550.54.14", 0, "extras test,cuda12"),
         ("470.1", 2, "too old"),
         ("", 2, "no GPU"),
-        ("580.1 wrong", 1, "FAILED: laws of samplers\n"),
+        ("580.1 wrong", 1, "FAILED: rates of cuda\n"),
     ],
 )
 def test_the_check_of_a_gpu(driver, code, told, tmp_path):
-    """With stand-ins for nvidia-smi and Python, which fails if told to the tests that it gets."""
+    """With stand-ins for nvidia-smi and Python, which fails if told to the benchmark that it gets."""
     scripts, bin_folder = tmp_path / "run_scripts", tmp_path / ".venv" / "bin"
     scripts.mkdir()
     bin_folder.mkdir(parents=True)
     shutil.copy(ROOT / "run_scripts" / "gpu_check.sh", scripts)
-    (scripts / "environment.sh").write_text("")
+    (scripts / "environment.sh").write_text('echo "extras $EXTRAS"\n')
     (bin_folder / "nvidia-smi").write_text(f"#!/bin/sh\necho {driver}\n" if driver else "#!/bin/sh\nexit 9\n")
-    fails = "case $* in *test_laws.py*) exit 1;; esac" if "wrong" in driver else ""
+    fails = 'case "$*" in *--engines=cuda*) exit 1;; esac' if "wrong" in driver else ""
     (bin_folder / "python").write_text(f'#!/bin/sh\necho "$@"\n{fails}\n')
     for program in bin_folder.iterdir():
         program.chmod(0o755)
     environment = os.environ | {"PATH": f"{bin_folder}:{os.environ['PATH']}"}
-    command = ["bash", str(scripts / "gpu_check.sh"), "--save=found.txt", "-k", "gibbs"]
+    command = ["bash", str(scripts / "gpu_check.sh"), "--save=found.json", "-k", "gibbs"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == code and told in done.stdout + done.stderr
     if code == 2:
         assert done.stdout == "" and done.stderr.count("\n") == 1
     else:
-        saved = (tmp_path / "found.txt").read_text()
-        assert saved.splitlines()[0] == "== device and rates" and saved.count("-k gibbs") == 3
-        assert saved in done.stdout and saved.endswith("FAILED: laws of samplers\n" if code else "passed\n")
+        assert "-k gibbs" in done.stdout and "--output=found.json" in done.stdout
+        assert done.stdout.endswith("FAILED: rates of cuda\n" if code else "found-peers.json\n")
