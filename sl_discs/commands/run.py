@@ -19,6 +19,7 @@ import dataclasses
 import functools
 import math
 import re
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -254,6 +255,7 @@ def _run(_) -> int:
 
 def _optimise(settings: Settings, model: dict, part: Part) -> None:
     """The best states of a problem on graphs; of several parts, the last one writes and prints."""
+    begin = time.perf_counter()
     model = _graph_model(model)
     methods, sampler_configs = _methods(settings.batch_size)
     check_methods(methods, settings)
@@ -319,6 +321,11 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
         figure = or_warn(lambda: draw_trajectories(record, folder / "trajectory.png")) if draws else None
         if figure is not None:
             say(f"  {figure.name}")
+        all_s = time.perf_counter() - begin
+        steps_s, compile_s = (sum(getattr(one, name) for one in samplers.values()) for name in ("run_s", "compile_s"))
+        if part.count == 1 and not checkpoints.resumed():
+            rest_s = all_s - steps_s - compile_s
+            say(f"{all_s:.1f} s: steps {steps_s:.1f}, compiling {compile_s:.1f}, rest {rest_s:.1f}")
 
 
 def _with_sampler_configs(argv: Sequence[str]) -> list[str]:

@@ -126,6 +126,7 @@ class Engine(abc.ABC):
     Attributes:
       name: its name in flags and results.
       on_host: whether it takes and returns arrays of the host, and divides the work itself, whatever devices JAX has.
+      busy_chains: chains that a batch should have at least; 0 where it makes no difference.
       mesh: of devices, whose parts divide instances and chains; None: one device. An engine on the host ignores it.
       threads: of an engine on the host; 0 for the number of cores.
       devices: cards of an engine that divides instances among them itself; 0 for all.
@@ -133,6 +134,7 @@ class Engine(abc.ABC):
 
     name: ClassVar[str]
     on_host: ClassVar[bool] = False
+    busy_chains: ClassVar[int] = 0
     mesh: Mesh | None = None
     threads: int = 0
     devices: int = 0

@@ -116,7 +116,7 @@ class Chains:
       states: of the chains, from `start` on.
       done: steps of the program that have been run.
       compile_s: seconds spent tracing and compiling so far.
-      run_s: seconds of running so far.
+      run_s: seconds of running steps so far, without compilation.
     """
 
     program: Program
@@ -167,7 +167,7 @@ class Chains:
             padded = np.zeros((places, num_chains, self.shape.num_sites), np.int8)
             padded[:, :, : states.shape[1]] = np.resize(states, (num_chains, states.shape[1]))
             states = padded
-        with self._timed():
+        with self._counting():
             self.prepare(program)
             if states is None:
                 of_instances = zip(self.initial_keys, np.asarray(self.batch.mask), strict=True)
@@ -186,26 +186,36 @@ class Chains:
 
     def advance(self, intervals: int, every: int) -> Trace:
         """Runs `intervals` times `every` more steps of the program; returns the records of the intervals' ends."""
-        with self._timed():
+        begin, compiled_before = time.perf_counter(), self.compile_s
+        with self._counting():
             self.states, trace = jax.block_until_ready(self._play(self.states, self.done, intervals, every))
+        self.run_s += time.perf_counter() - begin - (self.compile_s - compiled_before)
         self.done += intervals * every
         return trace
 
     @contextmanager
-    def _timed(self):
-        """Times the block, counting compilation separately."""
-        begin, compiled_before = time.perf_counter(), compiled.compile_seconds()
+    def _counting(self):
+        """Counts the seconds of compilation in the block."""
+        before = compiled.compile_seconds()
         with self._placed():
             yield
-        compile_s = compiled.compile_seconds() - compiled_before
-        self.compile_s += compile_s
-        self.run_s += time.perf_counter() - begin - compile_s
+        self.compile_s += compiled.compile_seconds() - before
 
 
 def engine_for(settings: Settings, sampler: Sampler, num_sites: int) -> tuple[Engine, str]:
     """Returns the engine of a run, and why it was chosen; `num_sites` is the largest number of sites."""
     engine, note = choose_engine(settings.engine, sampler, num_sites=num_sites)
     return dataclasses.replace(engine, threads=settings.threads, devices=settings.use_devices), note
+
+
+# A batch of instances may take as much on the host.
+_BATCH_BYTES = 1 << 30
+
+
+def instances_at_once(engine: Engine, settings: Settings, num_sites: int) -> int:
+    """Returns the largest number of instances in a batch: that of the settings, or as many as keep a GPU busy."""
+    busy = -(-engine.busy_chains // settings.batch_size)
+    return max(settings.instances_per_batch, min(busy, _BATCH_BYTES // max(1, num_sites**2)))
 
 
 def devices_for(engine: Engine, sampler: Sampler, settings: Settings) -> tuple[int, Layout | None]:

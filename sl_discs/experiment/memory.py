@@ -12,7 +12,7 @@ import sys
 from sl_discs.engines.registry import local_devices
 from sl_discs.errors import GIB, USABLE, InputError, check_memory, in_words, usable_memory
 from sl_discs.experiment.batches import Pack, Shape, plan
-from sl_discs.experiment.chains import devices_for, engine_for
+from sl_discs.experiment.chains import devices_for, engine_for, instances_at_once
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method
@@ -65,12 +65,16 @@ def _largest(dataset: Dataset, penalty: float, methods: list[Method], settings: 
     kind = graph_kind(dataset.problem)
     plans = {}
     found = []
+    largest = max(graph.num_nodes for graph in dataset.graphs)
     for method in methods:
-        engine, _ = engine_for(settings, method.sampler, max(graph.num_nodes for graph in dataset.graphs))
-        key = devices_for(engine, method.sampler, settings)
+        engine, _ = engine_for(settings, method.sampler, largest)
+        key = (
+            instances_at_once(engine, settings, largest),
+            settings.batch_size,
+            *devices_for(engine, method.sampler, settings),
+        )
         if key not in plans:
-            terms = (kind.terms(graph, penalty) for graph in dataset.graphs)
-            plans[key] = plan(terms, settings.instances_per_batch, settings.batch_size, *key)
+            plans[key] = plan((kind.terms(graph, penalty) for graph in dataset.graphs), *key)
         # Batches of an engine on the host are in one place and may use the memory of all CPU devices.
         share = len(local_devices()) if engine.on_host else 1
         found += [(batch_bytes(pack.shape, num_logged, engine.name) // share, pack) for pack in plans[key]]

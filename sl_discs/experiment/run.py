@@ -10,7 +10,16 @@ import numpy as np
 from sl_discs.engines.base import Trace
 from sl_discs.errors import InputError
 from sl_discs.experiment.batches import Pack, plan
-from sl_discs.experiment.chains import Chains, Outcome, Progress, anneal, devices_for, engine_for, program_of
+from sl_discs.experiment.chains import (
+    Chains,
+    Outcome,
+    Progress,
+    anneal,
+    devices_for,
+    engine_for,
+    instances_at_once,
+    program_of,
+)
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
@@ -42,10 +51,11 @@ def run_sampler(
       the record, with every solution verified on the host.
     """
     kind, sampler = graph_kind(dataset.problem), method.sampler
-    engine, note = engine_for(settings, sampler, max(graph.num_nodes for graph in dataset.graphs))
+    largest = max(graph.num_nodes for graph in dataset.graphs)
+    engine, note = engine_for(settings, sampler, largest)
     packs = plan(
         (kind.terms(graph, penalty) for graph in dataset.graphs),
-        settings.instances_per_batch,
+        instances_at_once(engine, settings, largest),
         settings.batch_size,
         *devices_for(engine, sampler, settings),
     )

@@ -94,7 +94,7 @@ def _cost(record: ExperimentRecord) -> list[str]:
                 f"{np.mean(sampler.hops):.2f}",
                 f"{sampler.chain_steps_per_s:,.0f}",
                 f"{sampler.compile_s:.1f}",
-                f"{sampler.run_s:.1f}",
+                f"{sampler.run_s:.2f}",
             ]
         )
     return aligned(rows)

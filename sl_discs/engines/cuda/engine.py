@@ -158,6 +158,7 @@ class Cuda(Engine):
 
     name = "cuda"
     on_host = True
+    busy_chains = 8_192
 
     def obstacle(self, sampler, num_sites=0):
         """A sampler without a kernel, as a subclass of one may be, too many sites, or what this machine lacks."""
