@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import hypothesis
+import jax
 import numpy as np
 import pytest
 from jaxtyping import install_import_hook
@@ -54,6 +55,11 @@ def pytest_configure(config):
     os.environ["NUMBA_CACHE_DIR"] = f"{folder}/loops"
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", f"{folder}/programs")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+
+
+def pytest_sessionstart():
+    """Opens JAX's devices, whose number commands choose in a process where they are not open yet."""
+    jax.local_devices()
 
 
 # Modules that compute on arrays. Those that hold what Numba compiles or what users call with wrong arguments, to be
