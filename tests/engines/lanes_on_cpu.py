@@ -23,12 +23,12 @@ class Core:
     def __init__(self, loop, instances):
         self._loop, self._instances = loop, instances
 
-    def begin(self, numbers, chains, steps, found, per_instance):
-        self._loop(numbers, self._instances, chains, steps, found, np.int32(per_instance))
-        self._played = chains, found
+    def begin(self, kind, numbers, chains, steps, found, per_instance):
+        self._loop(kind)(numbers, self._instances, chains, steps, found, np.int32(per_instance))
+        return chains, found
 
-    def end(self):
-        return self._played
+    def end(self, played):
+        return played
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,9 +44,9 @@ class OneLane(Cuda):
     def loop(self, kind, threads):
         return compiled_loop(kind)
 
-    def cards(self, kind, threads, instances):
-        parts = _parts(len(instances.scale), self.devices or 1)
-        return [(part, Core(self.loop(kind, threads), _share(instances, part))) for part in parts]
+    def cards(self, threads, instances):
+        parts, loop = _parts(len(instances.scale), self.devices or 1), functools.partial(self.loop, threads=threads)
+        return [(part, Core(loop, _share(instances, part))) for part in parts]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import gc
 import importlib.util
 import re
 import types
@@ -16,8 +17,9 @@ from single_steps import SAMPLERS, Disagreement, check_single_steps
 
 import sl_discs
 from sl_discs.engines.base import Program
+from sl_discs.engines.cuda import engine as cuda_engine
 from sl_discs.engines.cuda import path
-from sl_discs.engines.cuda.arrays import pack_rows
+from sl_discs.engines.cuda.arrays import as_instances, pack_rows
 from sl_discs.engines.cuda.chain import adapted, make_chain, make_random
 from sl_discs.engines.cuda.engine import MOST, Cuda, kind_of, numbers_of
 from sl_discs.engines.cuda.play import Chains as Arrays
@@ -299,3 +301,19 @@ def test_kernels_have_no_doubles_and_no_arrays_in_memory(
     text = code if isinstance(code, str) else code.decode()
     assert ".f64" not in text
     assert sum(int(size) for size in re.findall(r"__local_depot\d+\[(\d+)\]", text)) <= MOST_STACK
+
+
+def test_instances_are_laid_out_once_while_their_batch_lives(monkeypatch):
+    terms, packs = [sl_discs.mis(nx.path_graph(n)).terms() for n in (4, 6)], []
+    monkeypatch.setattr(cuda_engine, "as_instances", lambda *given: packs.append(given) or as_instances(*given))
+    [pack] = plan(terms, 2, 2)
+    sampler = GWG(adaptive=False)
+    chains = Chains(terms, [0, 1], pack.shape, sampler, OneLane(), 0)
+    for temperature in (1.0, 0.5):
+        chains.start(Program(np.full(4, temperature, np.float32), None))
+        chains.rename([2, 3])
+    assert len(packs) == 1 and len(cuda_engine._LAID) == 1
+    packs.clear()
+    del chains
+    gc.collect()
+    assert not cuda_engine._LAID

@@ -12,12 +12,15 @@ import dataclasses
 import functools
 import hashlib
 import itertools
+import weakref
+from collections.abc import Hashable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
-from sl_discs.engines.base import Engine, Trace, check_ladder
+from sl_discs.engines.base import Batch, Engine, Trace, check_ladder
 from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cuda import langevin, path, single_site
 from sl_discs.engines.cuda.arrays import as_chains, as_instances, as_states, as_steps, make_found
@@ -103,7 +106,6 @@ class Card:
 
     Args:
       number: of the card.
-      kind: of the kernel.
       threads: lanes of a chain.
       instances: that it plays chains of.
 
@@ -111,9 +113,8 @@ class Card:
       InputError: they do not fit into its memory.
     """
 
-    def __init__(self, number: int, kind: Kind, threads: int, instances: Instances):
+    def __init__(self, number: int, threads: int, instances: Instances):
         self._cuda, self._number, self._threads = import_cuda(), number, threads
-        self._kernel = _kernel(kind, threads // WIDTH)
         with self._cuda.gpus[number]:
             free, _ = self._cuda.current_context().get_memory_info()
             needed = sum(np.asarray(leaf).nbytes for leaf in instances)
@@ -127,29 +128,57 @@ class Card:
     def _put(self, group: Any) -> Any:
         return type(group)(*(self._cuda.to_device(leaf) if np.ndim(leaf) else leaf for leaf in group))
 
-    def begin(self, numbers: Numbers, chains: Chains, steps: Steps, found: Found, per_instance: int) -> None:
-        """Begins to play chains, `per_instance` of each instance; compiles the kernel if it is new."""
+    def begin(
+        self, kind: Kind, numbers: Numbers, chains: Chains, steps: Steps, found: Found, per_instance: int
+    ) -> tuple[Chains, Steps, Found]:
+        """Begins to play chains, `per_instance` of each instance, by a kernel of this kind, compiled if it is new.
+
+        Returns what `end` waits for.
+        """
+        kernel = _kernel(kind, self._threads // WIDTH)
         with self._cuda.gpus[self._number]:
-            self._played = [self._put(group) for group in (chains, steps, found)]
-            launch = self._kernel[len(chains.x), self._threads]
-            nothing = Found(*(leaf[:0] for leaf in self._played[2]))
+            played = self._put(chains), self._put(steps), self._put(found)
+            launch = kernel[len(chains.x), self._threads]
+            nothing = Found(*(leaf[:0] for leaf in played[2]))
 
             def compile_kernel():
-                launch(numbers, self._instances, *self._played[:2], nothing, np.int32(per_instance))
+                launch(numbers, self._instances, *played[:2], nothing, np.int32(per_instance))
                 return True
 
-            compiled(("cuda", self._kernel, self._number), compile_kernel)
-            launch(numbers, self._instances, *self._played, np.int32(per_instance))
+            compiled(("cuda", kernel, self._number), compile_kernel)
+            launch(numbers, self._instances, *played, np.int32(per_instance))
+            return played
 
-    def end(self) -> tuple[Chains, Found]:
+    def end(self, played: tuple[Chains, Steps, Found]) -> tuple[Chains, Found]:
         """Returns the chains and their records when they have been played."""
         with self._cuda.gpus[self._number]:
-            chains, _, found = self._played
-            del self._played
+            chains, _, found = played
             return (
                 Chains(*(leaf.copy_to_host() for leaf in chains)),
                 Found(*(leaf.copy_to_host() for leaf in found)),
             )
+
+
+class Laid(NamedTuple):
+    """A batch on the cards.
+
+    Attributes:
+      threads: lanes of a chain.
+      sites: of each lane.
+      whole: whether couplings are whole numbers, stored as packed bytes.
+      largest: whole coupling.
+      cards: each with the instances that it has.
+    """
+
+    threads: int
+    sites: int
+    whole: bool
+    largest: int
+    cards: list[tuple[slice, Card]]
+
+
+# By the arrays of a batch. Programs of the same chains follow each other faster than rows are packed.
+_LAID: dict[Hashable, Laid] = {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,10 +228,23 @@ class Cuda(Engine):
         sites = -(-num_sites // (WIDTH * warps))
         return WIDTH * warps, -(-sites // 4) * 4
 
-    def cards(self, kind: Kind, threads: int, instances: Instances) -> list[tuple[slice, Card]]:
+    def cards(self, threads: int, instances: Instances) -> list[tuple[slice, Card]]:
         """Divides the instances among the cards; returns the instances of each, and the card."""
         parts = _parts(len(instances.scale), self.devices or self.num_devices())
-        return [(part, Card(k, kind, threads, _share(instances, part))) for k, part in enumerate(parts)]
+        return [(part, Card(k, threads, _share(instances, part))) for k, part in enumerate(parts)]
+
+    def _laid_out(self, batch: Batch, num_sites: int) -> Laid:
+        """Returns the instances of a batch on the cards, where they stay as long as the batch has its arrays."""
+        leaves = jax.tree.leaves((batch.params, batch.mask))
+        key = self, *map(id, leaves)
+        if key not in _LAID:
+            threads, sites = self.lanes(num_sites)
+            instances, largest = as_instances(batch, num_sites, sites, threads)
+            whole = instances.rows.dtype == np.uint32
+            _LAID[key] = Laid(threads, sites, whole, largest, self.cards(threads, instances))
+            for leaf in leaves:
+                weakref.finalize(leaf, _LAID.pop, key, None)
+        return _LAID[key]
 
     def prepare(self, model, sampler, batch, program):
         """Puts the instances on the cards; the first call of a kind of kernel compiles it."""
@@ -211,20 +253,18 @@ class Cuda(Engine):
         check_ladder(program, batch.keys.mcmc.shape[1])
         if program.ladder > 1:
             raise NotSupported("engine=cuda does not exchange states between chains; choose engine=cpu", "engine")
-        threads, sites = self.lanes(model.num_sites)
-        instances, largest = as_instances(batch, model.num_sites, sites, threads)
-        localized = program.levels is not None
-        kind = kind_of(sampler, sites, instances.rows.dtype == np.uint32, localized)
-        numbers, cards = numbers_of(sampler, largest), self.cards(kind, threads, instances)
+        laid, localized = self._laid_out(batch, model.num_sites), program.levels is not None
+        kind, numbers = kind_of(sampler, laid.sites, laid.whole, localized), numbers_of(sampler, laid.largest)
 
         def advance(states, done, intervals, every):
             *shape, _ = np.shape(states.chain.x)
-            chains = as_chains(sampler, batch, states, sites * threads, localized)
-            steps = as_steps(program, done, intervals, every)
-            for part, card in cards:
+            chains = as_chains(sampler, batch, states, laid.sites * laid.threads, localized)
+            steps, begun = as_steps(program, done, intervals, every), []
+            for part, card in laid.cards:
                 some = _share(chains, slice(part.start * shape[1], part.stop * shape[1]))
-                card.begin(numbers, some, steps, make_found(program, intervals, some.x), shape[1])
-            played, found = zip(*(card.end() for _, card in cards), strict=True)
+                found = make_found(program, intervals, some.x)
+                begun.append((card, card.begin(kind, numbers, some, steps, found, shape[1])))
+            played, found = zip(*(card.end(played) for card, played in begun), strict=True)
             chains = Chains(*(np.concatenate(leaves) for leaves in zip(*played, strict=True)))
             found = Found(*(np.concatenate(leaves, axis=1) for leaves in zip(*found, strict=True)))
             after = as_states(sampler, states, chains, program.levels, intervals * every)

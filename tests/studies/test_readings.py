@@ -1,0 +1,239 @@
+"""The readings of the paper: their programs, their laws on 4 spins, and what is kept of a run."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import readings
+from readings import BASE, READINGS, SETS, Block, Setup
+from sl_discs.engines.cpu.engine import Cpu
+from sl_discs.experiment.batches import Layout, Shape
+from sl_discs.experiment.chains import Chains
+from sl_discs.experiment.settings import Settings
+from sl_discs.localization.schedule import Localization
+from sl_discs.models.terms import Coefficients
+from sl_discs.samplers.path import GWG
+
+SETTINGS = Settings(batch_size=4, chain_length=10_000, init_temperature=1.0, decay_rate=0.05, final_temperature=1e-4)
+
+
+def program(name, settings=SETTINGS, constant=0.2):
+    return readings.program_of(READINGS[name], settings, constant)[0]
+
+
+# Programs.
+
+
+def test_annealing_starts_again_in_each_level():
+    for levels in (256, 512, 1024):
+        played = program(f"annealing inside each level, K {levels}")
+        lengths = np.diff(played.levels.last, prepend=-1)
+        assert len(lengths) == levels and len(played.temperature) == 10_000
+        ends = played.temperature[played.levels.last]
+        np.testing.assert_allclose(ends, 0.05, rtol=1e-6)
+        first = played.temperature[played.levels.last - lengths + 1]
+        np.testing.assert_allclose(first, 0.05 ** (1 / lengths), rtol=1e-6)
+
+
+def test_every_tilt_stands_beside_the_same_run_without():
+    for name, reading in READINGS.items():
+        with_tilt, without = program(name), program(reading.control)
+        assert not without.levels.tilt_scale.any()
+        np.testing.assert_array_equal(with_tilt.temperature, without.temperature)
+        assert bool(with_tilt.levels.tilt_scale.any()) == (reading.tilt is not None)
+
+
+def test_tilts_of_half_a_run():
+    whole = program("annealing over the run").levels
+    first, last = (program(f"tilt in the {half}").levels.tilt_scale for half in (readings.FIRST, readings.LAST))
+    np.testing.assert_array_equal(first + last, whole.tilt_scale)
+    assert whole.last[np.flatnonzero(first)[-1]] < 5_000 <= whole.last[np.flatnonzero(last)[0]]
+
+
+def test_temperatures_of_levels():
+    held, by_level = program("tilt inside the temperature"), program("temperature by level")
+    run = program(BASE)
+    starts = np.append(0, held.levels.last[:-1] + 1)
+    for played in (held, by_level):
+        np.testing.assert_array_equal(
+            played.temperature, np.repeat(played.temperature[starts], np.diff(starts, append=10_000))
+        )
+    assert np.abs(np.log(held.temperature / run.temperature)).max() < 0.05
+    np.testing.assert_allclose(by_level.temperature[-1], 0.05, rtol=1e-6)
+    assert by_level.temperature[5_000] > 1.5 * run.temperature[5_000]  # levels become shorter
+
+
+def test_coding_by_zero_and_one_is_twice_the_noise():
+    """Given y = alpha x + sigma B, x in {0, 1} has the law of spins under the tilt of 2 y - alpha and 2 sigma."""
+    rng, sigma, t, alpha = np.random.default_rng(0), 1.3, 0.4, 0.7
+    x = (np.arange(16)[:, None] >> np.arange(4)) & 1
+    log_law, y = rng.normal(size=16), rng.normal(size=4)
+    direct = log_law - ((y - alpha * x) ** 2).sum(axis=1) / (2 * sigma**2 * t)
+    tilted = log_law + (2 * x - 1) @ (alpha * (2 * y - alpha) / ((2 * sigma) ** 2 * t))
+    np.testing.assert_allclose(direct - direct[0], tilted - tilted[0])
+    ours, theirs = program("0/1 coding").levels, program("annealing over the run").levels
+    np.testing.assert_allclose(ours.tilt_scale, theirs.tilt_scale / 4, rtol=1e-6)
+
+
+# Laws on 4 spins.
+
+TERMS = Coefficients(
+    np.array([0.5, 1.0, -0.3, 0.2]), np.array([(0, 1), (1, 2), (2, 3)]), np.array([-2.0, 1.0, 1.0]), 1.0
+)
+STATES = ((np.arange(16)[:, None] >> np.arange(4)) & 1).astype(np.int8)
+CHAINS = 4_000
+# A sample of so many states is .016 from its law on average, and further than .04 once in 10,000 times.
+BOUND = 0.04
+
+
+def four_spins():
+    shape = Shape(4, 1, CHAINS, None, Layout(1, 1))
+    return Chains([TERMS], [0], shape, GWG(adaptive=False), Cpu(), 1)
+
+
+def law(temperature, tilt=0.0):
+    first, second = TERMS.edges.T
+    value = STATES @ TERMS.linear + (TERMS.weights * STATES[:, first] * STATES[:, second]).sum(axis=1)
+    weights = np.exp(value / temperature + (2.0 * STATES - 1) @ np.broadcast_to(tilt, 4))
+    return weights / weights.sum()
+
+
+def distance(states, wanted):
+    counts = np.bincount(np.asarray(states)[0] @ (1 << np.arange(4)), minlength=16)
+    return np.abs(counts / CHAINS - wanted).sum() / 2
+
+
+def few_levels(reading, **fields):
+    """The reading with a signal that decides, in few levels of 20 steps, at a constant temperature."""
+    few = {"K": 1_000, "sigma": 2.0, "grid": "log_snr", "budget": "identical", "mc_ratio": 0.75}
+    return reading._replace(annealing=readings.CONSTANT, localization=reading.localization | few | fields)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["constant temperature", "constant temperature, no tilt", "SLIPS's Geom(2,1)", "0/1 coding"],
+)
+def test_readings_at_a_constant_temperature_have_the_law(name):
+    """The last states do, and the signs of Y where there is a tilt."""
+    settings, reading = dataclasses.replace(SETTINGS, chain_length=1_000), few_levels(READINGS[name])
+    if name == "0/1 coding":
+        reading = few_levels(READINGS[name], sigma=READINGS[name].localization["sigma"] / 10)
+    played, noise = readings.program_of(reading, settings, 0.8)
+    chains = four_spins()
+    chains.start(played, noise=noise)
+    chains.advance(1, 1_000)
+    wanted = law(0.8)
+    if reading.tilt is None:
+        assert distance(chains.states.chain.x, wanted) < BOUND
+    else:
+        assert distance(np.asarray(chains.states.chain.state.y) > 0, wanted) < BOUND
+    assert distance(chains.states.chain.x, law(0.4)) > 3 * BOUND
+
+
+def test_inside_the_temperature_the_tilt_is_divided_by_it():
+    """Each chain has the law exp((f + <s, h>)/tau) where it is told the same observation."""
+    settings = dataclasses.replace(SETTINGS, chain_length=400, decay_rate=0.5)
+    reading = READINGS["tilt inside the temperature"]
+    reading = reading._replace(localization={"K": 50, "sigma": 2.0, "budget": "identical"})
+    played, noise = readings.program_of(reading, settings, 0.8)
+    y = np.array([3.0, -2.0, 4.0, -1.0], np.float32)
+    h = y * Localization(**reading.localization | {"K": 2}).levels(400).tilt_scale[0]
+    temperature = played.temperature[0]
+    assert played.temperature[199] == temperature < 0.9
+    chains = four_spins()
+    chains.start(played, noise=noise)
+    chain = chains.states.chain
+    state = chain.state._replace(y=np.broadcast_to(y, (1, CHAINS, 4)))
+    chains.states = chains.states._replace(chain=chain._replace(state=state))
+    chains.advance(1, 150)
+    assert distance(chains.states.chain.x, law(temperature, h / temperature)) < BOUND
+    assert distance(chains.states.chain.x, law(temperature, h)) > BOUND
+
+
+# What is kept of a run.
+
+
+def setup(**fields):
+    return Setup(**{"steps": 300, "chains": 2, "engine": "cpu", "data_root": None, "until": np.inf} | fields)
+
+
+def test_cells_do_not_depend_on_their_company():
+    """A cell is the same alone, after others of its block, and for other graphs of the block."""
+    arms = tuple((sampler, name) for sampler in ("gwg", "dmala") for name in list(READINGS)[:4])
+    together = dict(readings.play(Block(SETS[6], 3, 3, (*arms, arms[0])), setup()))
+    assert len(together) == 8
+    for arm in (arms[0], arms[2], arms[-1]):
+        [(_, alone)] = readings.play(Block(SETS[6], 4, 1, (arm,)), setup())
+        assert alone[0] == together[arm][1]
+    assert len({tuple(values) for values in together.values()}) > 2
+
+
+def test_references_are_kept_with_the_cells_of_cliques():
+    found = dict(readings.play(Block("maxclique/rb", 0, 2, (("gwg", BASE),)), setup(steps=100)))
+    assert (found[readings.REFERENCES] >= found["gwg", BASE]).all()
+
+
+def test_time_ends_a_block():
+    assert not list(readings.play(Block(SETS[6], 0, 1, (("gwg", BASE),)), setup(until=0)))
+
+
+def test_a_stopped_command_goes_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    flags = ["--output=found", "--samplers=gwg_one_flip", "--engine=cpu", f"--datasets={SETS[7]}"]
+    play, calls = readings.play_all, []
+
+    def once(block, setup):
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        calls.append(block)
+        return play(block, setup)
+
+    monkeypatch.setattr(readings, "play_all", once)
+    assert readings.main(["readings", *flags]) == 130
+    monkeypatch.setattr(readings, "play_all", lambda block, setup: calls.append(block) or play(block, setup))
+    assert readings.main(["readings", *flags]) == 0
+    assert [(block.first, block.count) for block in calls] == [(0, 2), (2, 1)]
+    table = (tmp_path / "found" / "readings.md").read_text().splitlines()
+    assert len(table) == 2 + len(readings.PRIMARY) - 1 and all("| 3 |" in line for line in table[2:])
+    assert readings.main(["readings", *flags]) == 0 and len(calls) == 2
+    capsys.readouterr()
+
+
+# Statistics.
+
+
+def test_differences_of_the_same_graphs():
+    values = {BASE: [60, 61, 60, 59], "annealing over the run": [61, 61, 61, 60]}
+    cells = {}
+    for name, best in values.items():
+        cells[SETS[0], "gwg", name, 0] = np.array(best[:3], np.int32)
+        cells[SETS[0], "gwg", name, 3] = np.array(best[3:], np.int32)
+    [row] = readings.rows(cells)
+    assert row.graphs == 4 and row.base == 60
+    assert row.gain == row.tilt == pytest.approx((0.75, 0.25))
+    assert row.published == pytest.approx((0.188, 0.25 * np.sqrt(4 / 32)), abs=1e-3)
+    apart = (0.75 - row.published[0]) / np.hypot(0.25, row.published[1])
+    assert row.p_published == pytest.approx(2 * readings.ndtr(-apart))
+
+
+def test_cuts_are_per_cent_of_the_base():
+    cells = {
+        (SETS[6], "gwg", name, 0): np.array(best, np.int32)
+        for name, best in {BASE: [1000, 500], "annealing over the run": [1010, 495]}.items()
+    }
+    [row] = readings.rows(cells)
+    assert row.gain[0] == pytest.approx(0.0, abs=1e-12) and row.gain[1] == pytest.approx(1.0)
+
+
+def test_every_set_gets_its_first_graphs_before_any_gets_more():
+    size = readings.SIZES["full"]
+    found = readings.blocks(size, None, None, set())
+    sets = [block.dataset for block in found]
+    assert "mis/satlib" not in sets and len(set(sets)) == 11
+    first = [block for block in found if block.first < 256]
+    assert found[: len(first)] == first and sum(block.count for block in first) == 11 * 256
+    done = {(found[0].dataset, *found[0].arms[0], 0)}
+    assert len(readings.blocks(size, None, None, done)[0].arms) == len(found[0].arms) - 1
+    assert {arm[0] for arm in found[0].arms} == set(readings.SAMPLERS)
+    assert found[0].arms[0][0] != found[1].arms[0][0]
