@@ -52,14 +52,14 @@ def _say_compiling() -> None:
 class Stopwatch:
     """Counts the time until `stop` as compilation of this thread; time in nested stopwatches is counted once.
 
-    After `keep_programs` a long compilation says so; loading compiled code, which counts too, does not.
+    After `keep_programs` a long compilation says so.
     """
 
-    def __init__(self, *, loads: bool = False):
+    def __init__(self):
         self._wall = compile_seconds() - time.perf_counter()
         self._cpu = compile_cpu_seconds() - time.process_time()
         self._notice = None
-        if not loads and _announces:
+        if _announces:
             self._notice = threading.Timer(_LONG_S, _say_compiling)
             self._notice.daemon = True
             self._notice.start()
