@@ -36,7 +36,7 @@ from sl_discs.experiment.batches import Layout, Shape, padded_size
 from sl_discs.experiment.chains import Chains
 from sl_discs.experiment.published import published_row
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
-from sl_discs.files import check_writable, read_document, write_document, write_text
+from sl_discs.files import check_writable, read_document, write_document, write_json, write_text
 from sl_discs.instances.dataset import find_family, load_dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import build_method
@@ -425,6 +425,30 @@ def _p_equal(one: tuple[float, float], other: tuple[float, float]) -> float:
     return float(2 * ndtr(-abs(one[0] - other[0]) / error)) if error else float(one[0] == other[0])
 
 
+_ABOUT = """Differences of the best of all chains on the same graphs, means and standard errors, in nodes or per cent
+of the reference (cuts: of the base). The published gain has the standard error of as many graphs as the paper has,
+with the spread of ours. p is by Holm's method over all rows. GWG with one flip stands beside the published GWG."""
+
+
+def in_short(found: list[Row]) -> str:
+    """Returns a line for each reading: on how many pairs of a set and a sampler something is excluded."""
+    lines = []
+    for reading in dict.fromkeys(row.reading for row in found):
+        these = [row for row in found if row.reading == reading]
+        sure = [row for row in these if row.p_zero < 0.05]
+        above = sum(row.gain[0] > 0 for row in sure)
+        words = f"gain above zero in {above} of {len(these)} pairs, below in {len(sure) - above}"
+        with_tilt = [row for row in these if row.p_tilt is not None]
+        if with_tilt:
+            parts = [row.tilt[0] > 0 for row in with_tilt if row.p_tilt < 0.05]
+            words += f"; the tilt's part above zero in {sum(parts)}, below in {len(parts) - sum(parts)}"
+        compared = [row for row in these if row.p_published is not None]
+        apart = [row.gain[0] < row.published[0] for row in compared if row.p_published < 0.05]
+        words += f"; the published gain excluded in {len(apart)} of {len(compared)}, as too large in {sum(apart)}"
+        lines.append(f"- {reading}: {words}.")
+    return "\n".join(lines)
+
+
 def text_of(found: list[Row]) -> str:
     """Returns the table in Markdown."""
     titles = [
@@ -467,8 +491,11 @@ def _main(given: Given) -> int:
     finally:
         if cells:
             save(path, cells, made)
-    text = text_of(rows(cells))
-    write_text(folder / "readings.md", text + "\n")
+    found = rows(cells)
+    text = f"{in_short(found)}\n\n{text_of(found)}"
+    write_text(folder / "readings.md", f"# Readings of the paper\n\n{_ABOUT}\n\n{text}\n")
+    shown = [row._asdict() | {"primary": row.reading in PRIMARY} for row in found]
+    write_json(folder / "readings.json", made | {"rows": shown})
     say(f"{text}\n\n{len(cells)} cells, {time.time() - begin:.0f} s; saved: {folder / 'readings.md'}")
     return 0
 
