@@ -9,7 +9,7 @@ from typing import Any
 
 from sl_discs.experiment.figures import COLOURS, save_figure
 from sl_discs.problems.graph_kind import graph_kind
-from sl_discs.reproduction.cells import DEFAULTS
+from sl_discs.reproduction.cells import DEFAULTS, PUBLISHED
 from sl_discs.reproduction.rows import at_defaults
 from sl_discs.reproduction.runs import Done
 
@@ -37,7 +37,7 @@ def _draw(path: Path, groups: dict[str, list], panel: Callable[[Any, list], None
 
 
 def draw_levels(rows: list[dict[str, Any]], path: Path) -> Path:
-    """Draws published means and deviations (grey) and ours (black) at default settings."""
+    """Draws published means (grey) and ours (black) at default settings, with their 95 % intervals."""
     groups: dict[str, list] = {}
     for row in at_defaults(rows):
         groups.setdefault(f"{row['dataset']}, n = {row['n']}", []).append(row)
@@ -47,8 +47,10 @@ def draw_levels(rows: list[dict[str, Any]], path: Path) -> Path:
         for place, row in enumerate(rows):
             # Absolute cuts stand alone: the published ones are percentages.
             if known and row["published"]["mean"] is not None:
-                _point(axes, row["published"], place - 0.15, "0.6", "s", "published ± std")
-            _point(axes, row["ours"] if known else row["ours_absolute"], place + 0.15, "black", "o", "ours ± std")
+                error = row["published"]["std"] / math.sqrt(PUBLISHED[row["dataset"]].published_n)
+                _point(axes, row["published"]["mean"], error, place - 0.15, "0.6", "s", "published, 95 % interval")
+            ours = row["ours"] if known else row["ours_absolute"]
+            _point(axes, ours["mean"], ours["se"] or 0.0, place + 0.15, "black", "o", "ours, 95 % interval")
         names = [row["method"] for row in rows] if axes.get_subplotspec().is_first_col() else []
         axes.set_yticks(range(len(rows)), names)
         axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -58,9 +60,9 @@ def draw_levels(rows: list[dict[str, Any]], path: Path) -> Path:
     return _draw(path, groups, panel)
 
 
-def _point(axes, values: dict, height: float, colour: str, marker: str, label: str) -> None:
+def _point(axes, mean: float, error: float, height: float, colour: str, marker: str, label: str) -> None:
     style = {"fmt": marker, "color": colour, "markersize": 3.5, "linewidth": 1, "label": label}
-    axes.errorbar(values["mean"], height, xerr=values["std"], **style)
+    axes.errorbar(mean, height, xerr=1.96 * error, **style)
 
 
 def draw_trajectories(done: list[Done], path: Path) -> Path:
