@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pickle
+import runpy
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 
 from sl_discs.commands import run as run_command
+from sl_discs.localization.method import method_config, method_fields
+from sl_discs.samplers.registry import BUILT_IN
 
 ROOT = Path(__file__).parent.parent
 DATA = ROOT.parent / "shared" / "data"
@@ -105,6 +108,49 @@ def test_one_sampler_by_its_config_as_discs_does_without_matplotlib(tmp_path, re
     assert (tmp_path / "results.json").read_bytes() == kept
 
 
+def test_every_sampler_has_a_config_file_that_shows_all_fields_with_their_defaults():
+    files = {path.name: path for path in (ROOT / "configs" / "sampler").glob("*_config.py")}
+    others = "discs_config.py", "own_config.py"
+    assert sorted(files) == sorted([*others, *(f"{name}_config.py" for name in BUILT_IN)])
+    for name in BUILT_IN:
+        config = runpy.run_path(files[f"{name}_config.py"])["get_config"]()
+        assert list(config.items()) == list(method_config(name).items())
+
+
+# As in DISCS, with another name.
+COPIED = """
+from ml_collections import config_dict
+
+
+def get_config():
+    model_config = dict(
+        name="{name}",
+        use_fast_path=True,
+        num_flips=1,
+        adaptive=True,
+        target_acceptance_rate=0.574,
+        balancing_fn_type="SQRT",
+    )
+    return config_dict.ConfigDict(model_config)
+"""
+
+
+@pytest.mark.parametrize("name", ["sl_path_auxiliary", "SL-PAS"])
+def test_a_config_copied_from_discs_and_names_of_the_paper(tmp_path, name, command, monkeypatch):
+    monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path))
+    (tmp_path / "mine.py").write_text(COPIED.format(name=name))
+    code, _, err = command(
+        "run", *chosen_configs(), f"--sampler_config={tmp_path / 'mine.py'}", "--samplers=PAS,SL-PAS", *SHORT,
+        "--sampler_config.sigma=4", "--sampler_config.K=20", "--sampler_config.alpha=geom(1,1)",
+        "--sampler_config.adaptive=False", f"--config.experiment.save_root={tmp_path / 'out'}",
+    )  # fmt: skip
+    assert code == 0, err
+    fields = json.loads((tmp_path / "out" / "results.json").read_text())["config"]["samplers"]
+    changes = {"sigma": 4.0, "K": 20, "alpha": "geom(1,1)", "adaptive": False}
+    assert fields["sl_path_auxiliary"] == method_fields("sl_path_auxiliary") | changes | {"use_fast_path": True}
+    assert fields["path_auxiliary"] == method_fields("path_auxiliary") | {"adaptive": False}
+
+
 OWN_SAMPLER = """
 from sl_discs.samplers import register_sampler
 from sl_discs.samplers.path import GWG
@@ -160,7 +206,8 @@ SL_GWG = "--sampler_config=configs/sampler/sl_gwg_config.py"
         (["--samplers=gwg", "--model_config.name=ising"], None, "model_config.name is 'ising'; known: mis"),
         (["--samplers=gwg,gwg"], None, "twice"),
         (["--sampler_config=configs/sampler/nowhere.py"], None, "nowhere.py"),
-        (["--sampler_config", "configs/sampler/sl_gw_config.py"], None, "unknown sampler 'sl_gw'; known: gwg"),
+        (["--sampler_config", "configs/sampler/sl_gw_config.py"], None, "no file configs/sampler/sl_gw_config.py"),
+        ([SL_GWG, "--sampler_config.sigm=3"], None, "sampler 'sl_gwg' has no field 'sigm'; known: name"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, prepare, message, refusal, monkeypatch):

@@ -1,6 +1,6 @@
-"""The sampler config of every sampler by name: --sampler_config=configs/sampler/NAME_config.py is own_config.py:NAME.
+"""The config of any registered sampler by name, such as one of your own: configs/sampler/own_config.py:mine.
 
-NAME is one of the package, or one of your own after --import=FILE.py.
+It needs --import=FILE.py, which registers the sampler.
 """
 
 from ml_collections import config_dict

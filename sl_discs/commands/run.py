@@ -93,6 +93,9 @@ _SAMPLER = config_flags.DEFINE_config_file(
     )
     + f"\nFields of sl_ samplers in addition to those of the base:\n{attributes_of(Localization)}",
     flag_values=FLAGS,
+    # So that a file may leave out fields, such as a file of DISCS those of localization; build_method checks them.
+    lock_config=False,
+    accept_new_attributes=True,
 )
 define.list(
     "samplers",
@@ -159,17 +162,21 @@ def _fields(flag) -> dict | None:
 def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
     """The methods that the flags name, and the config fields of each."""
     given = _fields(_SAMPLER) or {}
+    if given:
+        if not isinstance(given.get("name"), str):
+            raise InputError(f"--sampler_config: its name is {given.get('name')!r}; expected str, such as 'gwg'")
+        given["name"] = own_name(given["name"])
     if FLAGS.samplers is None:
         if not given:
             raise InputError("no sampler is named; give --sampler_config=FILE or --samplers=NAME,NAME")
-        names = [given.get("name", "")]
+        names = [given["name"]]
     else:
         names = [own_name(name) for name in FLAGS.samplers]
         if not names:
             raise InputError("--samplers names no sampler; give --samplers=NAME,NAME")
-        if given and given.get("name") not in names:
+        if given and given["name"] not in names:
             raise InputError(
-                f"--sampler_config is of {given.get('name')!r}, which --samplers={','.join(names)} lacks; add it "
+                f"--sampler_config is of {given['name']!r}, which --samplers={','.join(names)} lacks; add it "
                 "there, or give the config of one of these"
             )
     borrow_named(names)
@@ -182,7 +189,8 @@ def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
             known = method_fields(name)
             shared = {field: value for field, value in overridden.items() if field in known and field != "name"}
             configs[name] = known | shared
-    return [build_method(configs[name], num_chains) for name in names], configs
+    methods = [build_method(configs[name], num_chains) for name in names]
+    return methods, {name: method_fields(name) | fields for name, fields in configs.items()}
 
 
 def _graph_model(model: dict) -> dict:
@@ -328,26 +336,15 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
             say(f"{all_s:.1f} s: steps {steps_s:.1f}, compiling {compile_s:.1f}, rest {rest_s:.1f}")
 
 
-def _with_sampler_configs(argv: Sequence[str]) -> list[str]:
-    """The arguments with the config of a sampler by name, such as configs/sampler/sl_gwg_config.py, as
-    configs/sampler/own_config.py:sl_gwg: one file serves all of them. InputError for fields of no config.
-    """
-    found = list(argv)
-    for place, argument in enumerate(found):
-        match = re.fullmatch(r"(--?sampler_config=)?(.*\w)_config\.py", argument)
-        if match is None or not (match[1] or found[place - 1].lstrip("-") == "sampler_config"):
-            continue
-        file = Path(f"{match[2]}_config.py")
-        own = file.with_name("own_config.py")
-        if own.is_file() and not file.exists():
-            found[place] = f"{match[1] or ''}{own}:{file.name.removesuffix('_config.py')}"
+def _with_sampler_file(argv: Sequence[str]) -> Sequence[str]:
+    """Returns the arguments; InputError for fields of a sampler without the file that they belong to."""
     fields = [argument.partition("=")[0] for argument in argv if re.match(r"--?sampler_config\.", argument)]
     if fields and not any(re.fullmatch(r"--?sampler_config(=.*)?", argument) for argument in argv):
         raise InputError(
             f"{fields[0]} needs --sampler_config=FILE, the config of a sampler that has the field, such as "
             "configs/sampler/sl_gwg_config.py, also with --samplers"
         )
-    return found
+    return argv
 
 
-main = Command("", __doc__, FLAGS, _run, prepare=add_working_directory, reads=_with_sampler_configs)
+main = Command("", __doc__, FLAGS, _run, prepare=add_working_directory, reads=_with_sampler_file)

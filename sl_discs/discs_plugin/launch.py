@@ -90,6 +90,8 @@ def find_file(path: str) -> Path | None:
 def _resolve(flag: str, value: str) -> str:
     path, colon, argument = value.partition(":")
     found = find_file(path)
+    if found is not None and flag == "sampler_config" and not argument:
+        return f"{config_file.__file__}:{found}"
     if found is not None:
         return f"{found}{colon}{argument}"
     module = _plugin_module(path)

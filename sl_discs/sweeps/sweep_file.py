@@ -251,12 +251,7 @@ def find_config(config: str) -> str:
     """The path of a config, perhaps with an argument: in this folder, or else next to the package."""
     path, colon, argument = config.partition(":")
     beside = Path(__file__).parents[2] / path
-    return config if _can_be_read(Path(path)) or not _can_be_read(beside) else f"{beside}{colon}{argument}"
-
-
-def _can_be_read(config: Path) -> bool:
-    # `sl-discs run` reads own_config.py for a NAME_config.py that is not there.
-    return config.is_file() or (config.match("*_config.py") and config.with_name("own_config.py").is_file())
+    return config if Path(path).is_file() or not beside.is_file() else f"{beside}{colon}{argument}"
 
 
 def _check_fields(where: str, config: str, arguments: Mapping[str, str], known: Collection[str]) -> None:

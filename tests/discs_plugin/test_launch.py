@@ -32,6 +32,16 @@ def test_a_run_from_anywhere(tmp_path):
     assert "equal results of both say that the tilt changed no decision" in done.stdout
 
 
+def test_a_copied_config_with_the_name_of_a_localized_sampler(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from ml_collections import ConfigDict\n\ndef get_config():\n    return ConfigDict({'name': 'sl_onesite'})\n"
+    )
+    fields = "--sampler_config.K=8", "--sampler_config.sigma=4"
+    done = run(tmp_path, *PAIRS, "--sampler_config=mine.py", *fields, "--run_local")
+    assert done.returncode == 0, done.stderr
+    assert "equal results of both say that the tilt changed no decision" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -66,7 +76,8 @@ def test_help_has_both_kinds_of_flags(tmp_path):
 
 def test_configs_are_found(standin, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").touch()
+    for name in ("mine.py", "own.py"):
+        (tmp_path / name).touch()
     arguments = launch.resolve_configs(
         ["main", "--model_config=mine.py", "-sampler_config", "discs/samplers/configs/sl_ball_config.py", "--x=1"]
     )
@@ -74,5 +85,7 @@ def test_configs_are_found(standin, tmp_path, monkeypatch):
     assert arguments[2] == "--model_config=mine.py"
     assert arguments[3].endswith("config_file.py:discs.samplers.configs.sl_ball_config")
     assert arguments[4] == "--x=1"
+    sampler = launch.resolve_configs(["main", "--config=mine.py", "--sampler_config=own.py"])[2]
+    assert sampler.endswith("config_file.py:own.py")
     with pytest.raises(InputError, match=r"--config: there is no file nowhere\.py"):
         launch.resolve_configs(["main", "--config=nowhere.py"])

@@ -1,0 +1,27 @@
+"""All fields of `sl_exchange` with their defaults: exchanges of two sites, with stochastic localization."""
+
+from ml_collections import config_dict
+
+
+def get_config() -> config_dict.ConfigDict:
+    """Returns the config of `sl_exchange`."""
+    return config_dict.ConfigDict(
+        {
+            "name": "sl_exchange",
+            "single": 0.5,
+            # Localization.
+            "alpha": "geom(2,1)",
+            "grid": "uniform",
+            "budget": "exp_decay",
+            "integrator": "exponential",
+            "K": 256,
+            "sigma": 10.0,
+            "eps": 0.01,
+            "eps_end": 0.01,
+            "horizon": 1.0,
+            "mc_ratio": 0.5,
+            "r": 0.1,
+            "n_min": 4,
+            "tilt": True,
+        }
+    )

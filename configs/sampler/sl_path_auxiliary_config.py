@@ -1,0 +1,32 @@
+"""All fields of `sl_path_auxiliary` with their defaults: the path auxiliary sampler, with stochastic localization."""
+
+from ml_collections import config_dict
+
+
+def get_config() -> config_dict.ConfigDict:
+    """Returns the config of `sl_path_auxiliary`."""
+    return config_dict.ConfigDict(
+        {
+            "name": "sl_path_auxiliary",
+            "num_flips": 1,
+            "adaptive": True,
+            "target_acceptance_rate": 0.574,
+            "adapt_until": config_dict.placeholder(int),
+            "shared_adaptation": False,
+            "balancing_fn_type": "SQRT",
+            # Localization.
+            "alpha": "geom(2,1)",
+            "grid": "uniform",
+            "budget": "exp_decay",
+            "integrator": "exponential",
+            "K": 256,
+            "sigma": 10.0,
+            "eps": 0.01,
+            "eps_end": 0.01,
+            "horizon": 1.0,
+            "mc_ratio": 0.5,
+            "r": 0.1,
+            "n_min": 4,
+            "tilt": True,
+        }
+    )
