@@ -30,7 +30,7 @@ def run(capsys, monkeypatch):
     return run
 
 
-def test_there_are_seven_benchmarks_and_ten_studies_and_their_readmes_name_them():
+def test_there_are_seven_benchmarks_and_eleven_studies_and_their_readmes_name_them():
     assert list(SCRIPTS) == [
         "covers",
         "discs_overhead",
@@ -46,6 +46,7 @@ def test_there_are_seven_benchmarks_and_ten_studies_and_their_readmes_name_them(
         "best_known",
         "field",
         "laws",
+        "readings",
         "samplers",
         "theory",
         "verdicts",

@@ -1,6 +1,7 @@
 """The readings of the paper: their programs, their laws on 4 spins, and what is kept of a run."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -194,8 +195,11 @@ def test_a_stopped_command_goes_on(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(readings, "play_all", lambda block, setup: calls.append(block) or play(block, setup))
     assert readings.main(["readings", *flags]) == 0
     assert [(block.first, block.count) for block in calls] == [(0, 2), (2, 1)]
-    table = (tmp_path / "found" / "readings.md").read_text().splitlines()
-    assert len(table) == 2 + len(readings.PRIMARY) - 1 and all("| 3 |" in line for line in table[2:])
+    rows = json.loads((tmp_path / "found" / "readings.json").read_text())["rows"]
+    assert [row["reading"] for row in rows] == list(readings.PRIMARY[1:])
+    assert all(row["graphs"] == 3 and row["primary"] for row in rows)
+    page = (tmp_path / "found" / "readings.md").read_text()
+    assert page.count("| 3 |") == len(rows) and "no tilt: gain above zero in" in page
     assert readings.main(["readings", *flags]) == 0 and len(calls) == 2
     capsys.readouterr()
 
