@@ -306,7 +306,11 @@ class Result:
         return cls(**fields)
 
     def __repr__(self) -> str:
-        infeasible = "" if self.feasible else ", infeasible"
+        quality = "" if self.feasible else ", infeasible"
+        if self.optimal:
+            quality += ", optimal"
+        elif self.gap is not None:
+            quality += f", gap {100 * self.gap:.3g} %"
         how = self.engine_note
         if self.rounds:
             rounds = f" in {self.rounds} rounds" if self.rounds > 1 else ""
@@ -314,6 +318,4 @@ class Result:
                 f"{self.sampler} on {self.engine}, {len(self.values)} chains x {self.steps:,} steps{rounds}, "
                 f"{self.timing['run_s']:.3g} s"
             )
-        return (
-            f"Result({self.kind} {self.name!r}: best_value={self.best_value:.12g}{infeasible}, {how}, {self.ending})"
-        )
+        return f"Result({self.kind} {self.name!r}: best_value={self.best_value:.12g}{quality}, {how}, {self.ending})"

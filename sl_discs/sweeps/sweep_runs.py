@@ -15,6 +15,7 @@ import contextlib
 import csv
 import dataclasses
 import io
+import math
 import os
 import queue
 import re
@@ -26,6 +27,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from sl_discs.command import say
 from sl_discs.errors import InputError, MissingExtra
@@ -41,6 +44,7 @@ from sl_discs.files import (
     write_json,
     write_text,
 )
+from sl_discs.samplers.registry import PREFIX
 from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, short
 
 DONE, RUNNING, FAILED, MISSING, DIFFERS = "done", "running", "failed", "missing", "differs"
@@ -343,14 +347,17 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
     """Writes `collect.csv` and `collect.json` of the finished runs, and returns the table as lines.
 
     A row is a run, or each sampler of a run that had several: the settings in which runs differ, `mean` and `std` of
-    the best objective over `n` instances (divisor n), chain-steps per second and the engine.
+    the best objective over `n` instances (divisor n), chain-steps per second and the engine. Below the table, each
+    localized sampler stands beside its base of the same settings, with their paired difference.
     """
     check_folders(runs)
     columns, done = varied(sweep), [run for run in runs if _outcome_of(run).name == DONE]
-    rows = []
+    rows, bests = [], []
     for run in done:
         settings = {name: column[run.number - 1] for name, column in columns}
-        rows += [{"run": run.number} | settings | row for row in _results(run, "sampler" not in settings)]
+        for row, best in _results(run, "sampler" not in settings):
+            rows.append({"run": run.number} | settings | row)
+            bests.append(best)
     if not rows:
         raise InputError(f"{folder}: no run of the sweep is done; `run` performs them, `status` shows their state")
     titles = list(dict.fromkeys(title for row in rows for title in row))
@@ -358,24 +365,53 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
     writer = csv.DictWriter(text, titles, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
+    pairs = _pairs(rows, bests, [name for name, _ in columns])
     paths = [
         write_text(folder / "collect.csv", text.getvalue()),
-        write_json(folder / "collect.json", {"sweep": sweep.name, "rows": rows}, indent=2),
+        write_json(folder / "collect.json", {"sweep": sweep.name, "rows": rows, "pairs": pairs}, indent=2),
     ]
     table = aligned([titles, *([_word(row.get(title)) for title in titles] for row in rows)])
+    if pairs:
+        titles = list(pairs[0])
+        shown = [[_word(pair[title]) for title in titles] for pair in pairs]
+        table += ["", *aligned([titles, *shown])]
     missing = len(runs) - len(done)
     note = [f"{missing} of {len(runs)} runs are not done and not included"] if missing else []
     return [*table, *note, f"saved {', '.join(map(str, paths))}"]
 
 
-def _results(run: Run, with_name: bool) -> list[dict[str, Any]]:
+def _pairs(
+    rows: Sequence[dict[str, Any]], bests: Sequence[dict[str, float]], settings: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Each localized row beside its base's with the same of `settings`: means, paired difference and its error."""
+    pairs = []
+    for localized, of_localized in zip(rows, bests, strict=True):
+        for base, of_base in zip(rows, bests, strict=True):
+            if localized.get("sampler") not in (f"{PREFIX}{base.get('sampler')}", f"sl:{base.get('sampler')}"):
+                continue
+            others = [name for name in settings if name != "sampler" and base.get(name) is not None]
+            if of_base.keys() != of_localized.keys() or any(base[name] != localized.get(name) for name in others):
+                continue
+            gains = np.array([of_localized[name] - of_base[name] for name in of_base])
+            pair = {"run": localized["run"], "base run": base["run"]}
+            pair |= {"localized": localized["mean"], "base": base["mean"]}
+            error = float(gains.std(ddof=1) / math.sqrt(len(gains))) if len(gains) > 1 else None
+            pairs.append(pair | {"difference": float(gains.mean()), "se": error, "n": len(gains)})
+    return pairs
+
+
+def _results(run: Run, with_name: bool) -> list[tuple[dict[str, Any], dict[str, float]]]:
+    """A row for each sampler of a run, and the best values of its instances."""
     results = _read(run.results, samplers=dict) or {}
     try:
         with_name |= len(results["samplers"]) > 1
         return [
-            ({"sampler": name} if with_name else {})
-            | {"mean": one["mean"], "std": one["std"], "n": len(one["instances"])}
-            | {"chain_steps_per_s": one["chain_steps_per_s"], "engine": results["engine"]}
+            (
+                ({"sampler": name} if with_name else {})
+                | {"mean": one["mean"], "std": one["std"], "n": len(one["instances"])}
+                | {"chain_steps_per_s": one["chain_steps_per_s"], "engine": results["engine"]},
+                {instance["name"]: instance["best"] for instance in one["instances"]},
+            )
             for name, one in results["samplers"].items()
         ]
     except (KeyError, TypeError, AttributeError):

@@ -183,8 +183,9 @@ def finished_runs(root, numbers):
         if run.number in numbers:
             run.folder.mkdir(parents=True)
             (run.folder / "run.json").write_text(json.dumps({"number": run.number, "arguments": run.arguments}))
+            instances = [{"name": str(i), "best": 10 + run.number + i**2 * (run.number > 6)} for i in range(2)]
             sampler = {
-                "mean": 10.5 + run.number, "std": 0.5, "instances": [{}, {}], "chain_steps_per_s": 1e5 / run.number
+                "instances": instances, "mean": 10.5 + run.number, "std": 0.5, "chain_steps_per_s": 1e5 / run.number
             }  # fmt: skip
             run.results.write_text(json.dumps({"samplers": {"gwg": sampler}, "engine": "reference"}))
     return sweep, runs
@@ -209,6 +210,19 @@ def test_the_table_has_what_the_results_have(tmp_path):
     assert [float(row["mean"]) for row in read] == [row["mean"] for row in rows]
     assert len(lines) == 1 + 3 + 2 and "9 of 12 runs are not done" in lines[-2]
     assert lines[0].split() == ["run", "sampler", "seed", "K", "mean", "std", "n", "chain_steps_per_s", "engine"]
+
+
+def test_localized_samplers_stand_beside_their_bases(tmp_path):
+    """Of the same seed, whatever K is, with the paired difference over instances and its standard error."""
+    lines = sweep_runs.collect(*finished_runs(tmp_path, {1, 2, 9}), tmp_path)
+    assert not any("difference" in line for line in lines)  # seeds differ
+    (tmp_path / "more").mkdir()
+    lines = sweep_runs.collect(*finished_runs(tmp_path / "more", {1, 2, 7, 8}), tmp_path / "more")
+    pairs = json.loads((tmp_path / "more" / "collect.json").read_text())["pairs"]
+    assert [(pair["run"], pair["base run"], pair["difference"], pair["se"]) for pair in pairs] == [
+        (7, 1, 6.5, 0.5), (8, 2, 6.5, 0.5)
+    ]  # fmt: skip
+    assert sum("6.5" in line for line in lines) == 2
 
 
 def test_nothing_to_collect(tmp_path):
