@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import statistics
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -202,9 +203,9 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
                     contenders[sampler, name] = build(sampler, dataset, settings)
             except NotPlayed as reason:
                 say(f"{case.name}, {sampler}: skipped on {name}: {reason}")
-    for (_, name), contender in contenders.items():
-        if name in ENGINES:
-            contender.play(0)  # compiles
+    own = [contender for (_, name), contender in contenders.items() if name in ENGINES]
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda contender: contender.play(0), own))  # compiles
     rows = {key: Row(case.name, *key, contender.unit, []) for key, contender in contenders.items()}
     for seed in range(1, FLAGS.repeats + 1):
         seconds: dict[str, float] = {}

@@ -179,7 +179,7 @@ FAMILIES = [
 
 
 @on_card
-@pytest.mark.parametrize("name", ["gwg", "path_auxiliary", "dmala", "sl_path_auxiliary"])
+@pytest.mark.parametrize("name", ["path_auxiliary", "dmala", "sl_path_auxiliary"])
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: "-".join(family))
 def test_on_a_card_levels_are_those_of_the_cpu(family, name):
     """Means over 8 graphs x 32 chains of acceptance, hops and the best value: two-sided, five standard errors."""

@@ -189,4 +189,4 @@ def test_the_check_of_a_gpu(driver, code, told, tmp_path):
         assert done.stdout == "" and done.stderr.count("\n") == 1
     else:
         assert "-k gibbs" in done.stdout and "--output=found.json" in done.stdout
-        assert done.stdout.endswith("FAILED: rates of cuda\n" if code else "found-peers.json\n")
+        assert done.stdout.endswith("FAILED: rates of cuda\n" if code else "rates are in found.json\n")

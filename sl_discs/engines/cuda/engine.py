@@ -139,7 +139,7 @@ class Card:
         with self._cuda.gpus[self._number]:
             played = self._put(chains), self._put(steps), self._put(found)
             launch = kernel[len(chains.x), self._threads]
-            nothing = Found(*(leaf[:0] for leaf in played[2]))
+            nothing = self._put(Found(*(leaf[:0] for leaf in found)))
 
             def compile_kernel():
                 launch(numbers, self._instances, *played[:2], nothing, np.int32(per_instance))
