@@ -38,7 +38,14 @@ from sl_discs.models.base import Field, Model
 from sl_discs.models.functions import DifferentiableModel, ValueAndGrad, ValueModel, check_differentiable, scalar
 from sl_discs.models.sites import TwoValues
 from sl_discs.samplers.base import Chain, Sampler, SamplerState, asks_for_gains
-from sl_discs.samplers.registry import base_name, is_localized, known_samplers, localized_name, sampler_fields
+from sl_discs.samplers.registry import (
+    base_name,
+    is_localized,
+    known_samplers,
+    localized_name,
+    own_name,
+    sampler_fields,
+)
 from sl_discs.sampling.localized import LOCALIZES
 
 LogDensity = Callable[[Shaped[Array, "*shape"]], Float[Array, ""]]
@@ -109,7 +116,8 @@ def algorithm(name: str, logdensity_fn: LogDensity, **fields: Any) -> SamplingAl
         `logdensity_fn` is not finite there, does not return a scalar, or cannot be differentiated.
     """
     with fields_are_keywords():
-        if is_localized(_base_checked(name)):
+        name = _base_checked(name)
+        if is_localized(name):
             raise InputError(f"name is {name!r}; expected a base sampler, which `localized` wraps", "name")
         kernel = _Kernel(build_method({"name": name, **_adapting(name), **fields}, 1).sampler, logdensity_fn)
 
@@ -140,7 +148,8 @@ def localized(base: str, logdensity_fn: LogDensity, num_steps: int, **fields: An
       InputError: as `algorithm`; or sign(Y) would be mostly noise with these fields.
     """
     with fields_are_keywords():
-        if is_localized(_base_checked(base)):
+        base = _base_checked(base)
+        if is_localized(base):
             raise InputError(f"base is {base!r}; expected a base sampler, such as 'gwg'", "base")
         num_steps = integer("num_steps", num_steps, _STEPS_A_LEVEL, bits=31)
         defaults = _adapting(base) | LOCALIZES | {"K": min(_MOST_LEVELS, num_steps // _STEPS_A_LEVEL)}
@@ -176,6 +185,7 @@ def _base_checked(name: Any) -> str:
     """The name of a registered sampler."""
     if not isinstance(name, str):
         raise InputError(f"a {type(name).__name__} where the name of a sampler is expected")
+    name = own_name(name)
     base_name(name, variants=False)
     return name
 
