@@ -134,6 +134,15 @@ def test_the_figures_of_the_readme_are_measured():
         for one in samplers.values()
     ]
     assert f"{about(min(ratios))} to {about(max(ratios))} times as many steps per second as DISCS" in text
+    cards = [one for by_sampler in tables.numbers("gpu")["cases"].values() for one in by_sampler.values()]
+    rates = [one["cuda"]["chain_steps_per_s"] / 1e6 for one in cards if "cuda" in one]
+    assert f"{min(rates):.0f} to {max(rates):.0f} million steps per second" in text
+    ratios = [
+        one["cuda"]["chain_steps_per_s"] / one["discs"]["chain_steps_per_s"]
+        for one in cards
+        if {"cuda", "discs"} <= set(one)
+    ]
+    assert f"{min(ratios):.0f} to {max(ratios):.0f} times as many as DISCS on the same card" in text
     leads = [one["default"]["dwave-samplers"]["lead_of_first"] for one in tables.numbers("solve")["cases"].values()]
     ahead, behind = (sum(sign * lead[end] > 0 for lead in leads) for sign, end in ((1, 1), (-1, 2)))
     level = len(leads) - ahead - behind
