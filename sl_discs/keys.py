@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Int, UInt32
 
 from sl_discs.batching import AnyArray
 
-Key = UInt32[Array, "*batch 2"]
+Key = UInt32[AnyArray, "*batch 2"]
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _DRAW, _FOLD = 0, 1

@@ -112,7 +112,7 @@ def _run(what: str, command: str) -> int:
     for name in ("datasets", "methods"):
         if FLAGS[name].value == []:
             raise InputError(f"--{name} names none; give --{name}=NAME,NAME")
-    FLAGS.methods = [own_name(name) for name in FLAGS.methods]
+    FLAGS["methods"].value = [own_name(name) for name in FLAGS.methods]
     check_methods(FLAGS.methods)
     check_data_root(FLAGS.data_root)
     profile = PROFILES[FLAGS.profile]

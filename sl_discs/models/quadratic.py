@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Float32, Float64, Int, Num
+from jaxtyping import Array, Bool, Float, Float32, Float64, Int, Int8, Num
 
 from sl_discs import keys
 from sl_discs.batching import AnyArray, batch_max, turn_width
