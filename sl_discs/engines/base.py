@@ -239,7 +239,8 @@ def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, 
         shape = model.sites.shape(num_sites)
         state = compiled.call(_localized, batch.keys.observation, np.float32(noise), shape=shape)._replace(base=state)
     none = Best(of_each(np.float32(-np.inf)), x)
-    return jax.tree.map(np.asarray, ChainStates(Chain(x, field, state), none, none))
+    chain = Chain(x, field, state)  # type: ignore[arg-type]
+    return jax.tree.map(np.asarray, ChainStates(chain, none, none))
 
 
 # Exchanges of states between chains of neighbouring temperatures: non-reversible parallel tempering.

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int8, PRNGKeyArray
 
 from sl_discs import keys
-from sl_discs.batching import AnyArray, chain_mean, over_chains
+from sl_discs.batching import chain_mean, over_chains
 from sl_discs.errors import InputError, integer
 from sl_discs.keys import Key
 from sl_discs.models.base import Field, Params, Target, TargetModel
@@ -51,7 +51,7 @@ class Counters(NamedTuple):
 class Chain(NamedTuple):
     """The state of a chain: x, the field of the target's model at x, and the sampler's own state."""
 
-    x: Int8[AnyArray, "*G N"]
+    x: Int8[Array, "*G N"]
     field: Field
     state: SamplerState
 
