@@ -6,7 +6,7 @@ import pytest
 import sl_discs
 from sl_discs import InputError, errors
 from sl_discs.errors import GIB, MOST_NUMBERED, check_memory, check_number, in_words, usable_memory
-from sl_discs.solving import search
+from sl_discs.solving import annealer
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_runs_that_do_not_fit_are_refused_before_the_model_is_made(
     problem, arguments, message, with_memory, monkeypatch
 ):
     with_memory(16 * GIB)
-    monkeypatch.setattr(search, "objective_of", lambda problem: pytest.fail("the model was made"))
+    monkeypatch.setattr(annealer, "objective_of", lambda problem: pytest.fail("the model was made"))
     with pytest.raises(InputError, match=message):
         sl_discs.solve(problem(), **arguments)
 

@@ -20,7 +20,7 @@ from sl_discs.models.terms import Coefficients, are_integers
 from sl_discs.problems.conflicts import TwoImprovement, drop_conflicts
 from sl_discs.problems.forms import entries, is_sparse
 from sl_discs.problems.graph_kind import Chosen, Edges, GraphKind
-from sl_discs.problems.kind import EXCHANGE_PENALTY, PENALTY
+from sl_discs.problems.kind import EXCHANGE_PENALTY, PENALTY, Structure
 from sl_discs.problems.problem import Problem, timed
 
 # What `weight` may be: the attribute of nodes of a networkx graph, weights by label, or [N] in the order of labels.
@@ -67,13 +67,7 @@ MIS = GraphKind(
     conflict=lambda edges, chosen, left_out: edges.first_inside(chosen),
     improve=lambda graph: TwoImprovement(graph.num_nodes, graph.edges, graph.node_weights),
     exchange_penalty=EXCHANGE_PENALTY,
-    reduction="sl_discs.reductions.independent_set:reduce_sets",
-    provers=(
-        "sl_discs.proofs.covers:set_prover",
-        "sl_discs.proofs.cliques:set_prover",
-        "sl_discs.proofs.integer:set_prover",
-    ),
-    searches=("sl_discs.solving.cover_search:set_search",),
+    structure=Structure.SETS,
     discs_family=("er_density", "r-0.10"),
 ).register()
 
@@ -136,13 +130,8 @@ MAXCUT = GraphKind(
     most=_maxcut_most,
     bound=_maxcut_bound,
     integral=lambda graph: graph.weights is None or are_integers(graph.weights),
-    reduction="sl_discs.reductions.quadratic:reduce_maxcut",
+    structure=Structure.CUT,
     bounded_by="the positive weights",
-    provers=(
-        "sl_discs.proofs.tables:enumeration",
-        "sl_discs.proofs.tables:elimination",
-        "sl_discs.proofs.semidefinite:cut_prover",
-    ),
     penalty=None,
     weighted=True,
     in_percent=True,
@@ -225,13 +214,7 @@ MAXCLIQUE = GraphKind(
     conflict=lambda edges, chosen, left_out: edges.first_missing(chosen),
     improve=_maxclique_improve,
     exchange_penalty=EXCHANGE_PENALTY,
-    reduction="sl_discs.reductions.clique:reduce_maxclique",
-    provers=(
-        "sl_discs.proofs.covers:clique_prover",
-        "sl_discs.proofs.cliques:clique_prover",
-        "sl_discs.proofs.integer:clique_prover",
-    ),
-    searches=("sl_discs.solving.cover_search:clique_search",),
+    structure=Structure.CLIQUES,
     in_percent=True,
     discs_family=("rb", "_"),
 ).register()
@@ -291,13 +274,7 @@ VERTEX_COVER = GraphKind(
     conflict=lambda edges, chosen, left_out: edges.first_inside(left_out),
     improve=_vertex_cover_improve,
     exchange_penalty=EXCHANGE_PENALTY,
-    reduction="sl_discs.reductions.independent_set:reduce_sets",
-    provers=(
-        "sl_discs.proofs.covers:set_prover",
-        "sl_discs.proofs.cliques:set_prover",
-        "sl_discs.proofs.integer:set_prover",
-    ),
-    searches=("sl_discs.solving.cover_search:vertex_cover_search",),
+    structure=Structure.SETS,
     maximise=False,
 ).register()
 

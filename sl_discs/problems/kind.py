@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import enum
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -39,6 +40,15 @@ class Evaluated(NamedTuple):
     states: Int8[np.ndarray, "B N"]
 
 
+class Structure(enum.Enum):
+    """What an answer to a problem is, for exact methods that several kinds of problems share."""
+
+    SETS = "a largest or heaviest independent set of a graph, or its complement, a vertex cover"
+    CLIQUES = "a largest or heaviest clique of a graph"
+    CUT = "a heaviest cut of a graph"
+    FORM = "a best value of a quadratic form"
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Kind(abc.ABC):
     """One kind of problem; its source is a graph or a quadratic form.
@@ -49,14 +59,8 @@ class Kind(abc.ABC):
       spins: whether variables are -1 and 1 instead of 0 and 1.
       penalty: of a conflict, by default; None: there are no conflicts.
       exchange_penalty: the penalty with which `auto` also tries the sampler `exchange`; None: it does not.
-      reduction: "module:function" of the exact rules that remove variables, which make a `Presolved` of a `Problem`
-        in about `seconds`;
-        named, since they are built on models; empty: there are none.
+      structure: what reductions, provers and local searches take it for; None: they know nothing of it.
       bounded_by: what `bound_of` is from, in words.
-      provers: "module:function" of what makes a prover of what reductions left (`sl_discs.proofs.provers`), of those
-        that `solve` lets work beside its search.
-      searches: "module:function" of what makes a local search (`sl_discs.solving.search.LocalSearch`) of a problem, a
-        seed and the seconds of its trial, or None, of those that `auto` also tries under a time limit.
     """
 
     name: str
@@ -64,10 +68,8 @@ class Kind(abc.ABC):
     spins: bool = False
     penalty: float | None = None
     exchange_penalty: float | None = None
-    reduction: str = ""
+    structure: Structure | None = None
     bounded_by: str = "a bound of its kind"
-    provers: tuple[str, ...] = ()
-    searches: tuple[str, ...] = ()
 
     def register(self) -> Self:
         """Makes this kind known by its name.
@@ -174,13 +176,8 @@ class FormKind(Kind):
     """A problem on a quadratic form: any state is feasible, and the form says whether its value is maximised."""
 
     recounted: str = "all terms as given, summed in exact arithmetic"
-    reduction: str = "sl_discs.reductions.quadratic:reduce_form"
+    structure: Structure | None = Structure.FORM
     bounded_by: str = "the signs of its terms"
-    provers: tuple[str, ...] = (
-        "sl_discs.proofs.tables:enumeration",
-        "sl_discs.proofs.tables:elimination",
-        "sl_discs.proofs.semidefinite:form_prover",
-    )
 
     def accepts(self, source: Any) -> bool:
         return isinstance(source, QuadraticForm) and source.spins == self.spins

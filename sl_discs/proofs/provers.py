@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import abc
 import collections
-import pkgutil
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
@@ -66,8 +65,8 @@ class Proofs:
       refused: which provers could not be used, and why, in words.
     """
 
-    def __init__(self, presolved: Presolved, seconds: float, provers: Sequence[str] | None = None):
-        """Bounds the problem by its kind, in at most `seconds`; the provers, or those named, begin with `advance`."""
+    def __init__(self, presolved: Presolved, seconds: float, provers: Sequence[Factory] = ()):
+        """Bounds the problem by its kind, in at most `seconds`; the provers begin with `advance`."""
         problem, reduced = presolved.original, presolved.left
         own = KINDS[problem.kind].bounded_by
         self.bound: Fraction | float | None = problem.bound(seconds)
@@ -79,9 +78,7 @@ class Proofs:
         self._known: Evaluated | None = None
         self._closed: bool | None = None
         self._compare(presolved.found)
-        self._waiting: collections.deque[str | Prover] = collections.deque(
-            KINDS[problem.kind].provers if provers is None else provers
-        )
+        self._waiting: collections.deque[Factory | Prover] = collections.deque(provers)
         of_reduced = None if reduced is problem else reduced.bound(seconds)
         if of_reduced is not None:
             self._take_bound(presolved.lifted_bound(of_reduced), own)
@@ -133,8 +130,8 @@ class Proofs:
         later += work
         while work > 0 and not self.over and not is_over():
             prover = self._waiting.popleft()
-            if isinstance(prover, str):
-                made = pkgutil.resolve_name(prover)(self._presolved)
+            if not isinstance(prover, Prover):
+                made = prover(self._presolved)
                 if not isinstance(made, Prover):
                     self.refused += [made] if made else []
                     continue

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-import pkgutil
 import time
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -14,7 +12,6 @@ import numpy as np
 from jaxtyping import Int, Int8
 
 from sl_discs.problems import Problem
-from sl_discs.problems.kind import KINDS
 
 # What is left of a problem after reductions, and the way back.
 
@@ -111,22 +108,3 @@ def part_of(problem: Problem, kept: Int[np.ndarray, "n"], source: Any) -> Proble
 def ends_at(seconds: float) -> float:
     """Returns when rules written in Python end at the latest, by `time.perf_counter`, that have nominal seconds."""
     return time.perf_counter() + _SLOWEST * seconds
-
-
-def presolve(problem: Problem, seconds: float = math.inf) -> Presolved:
-    """Removes variables by the exact rules of the problem's kind, with work that is bounded to a second or two.
-
-    With fewer `seconds`, about that much work is done. It is counted, so that results only depend on the machine
-    where slow rules take twice as long, and are ended.
-
-    `mis` and `vertex_cover`: nodes whose neighbours are a clique, or all but one of them, and unconfined ones
-    (`independent_set`); solved where the nodes are covered by cliques in each of which a set can have a node,
-    which a search finds (`clique_cover`); not with weights of nodes. `maxclique`: nodes
-    that are in no clique larger than one found at once (`clique`). `qubo`, `ising` and `maxcut`: dominant couplings,
-    spins with up to three couplings (`quadratic`), and, where `dwave-preprocessing` is installed and there are linear
-    terms, roof duality. Other kinds have no rules.
-
-    A coefficient of what is left is rounded as sums in double precision are.
-    """
-    rules = KINDS[problem.kind].reduction
-    return pkgutil.resolve_name(rules)(problem, seconds) if rules else unreduced(problem)

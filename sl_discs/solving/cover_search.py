@@ -27,7 +27,8 @@ from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined
 from sl_discs.engines.registry import in_threads, num_cores
 from sl_discs.instances.graph import Graph, complement
 from sl_discs.problems import Problem
-from sl_discs.solving.search import LocalSearch
+from sl_discs.problems.kind import KINDS, Structure
+from sl_discs.solving.annealer import LocalSearch
 
 # Entries of `state`: numbers of uncovered edges, of nodes in the cover and in the best one, steps so far, the sum of
 # all weights, and the node that came last.
@@ -314,35 +315,21 @@ class CoverSearch(LocalSearch):
         return more
 
 
-def _of(graph: Graph, seed: int, seconds: float, *, covers: bool, joined: bool) -> CoverSearch | None:
-    """Returns a search; None if a graph has weights, or is too large for a trial of `seconds`.
+def cover_search(problem: Problem, seed: int, seconds: float) -> CoverSearch | None:
+    """Returns a search of a problem of sets, covers or cliques.
 
-    `joined`: for the cliques of the graph, by its complement.
+    None if its graph has weights, or is too large for a trial of `seconds`.
     """
+    graph, cliques = problem.source, KINDS[problem.kind].structure is Structure.CLIQUES
     if graph.node_weights is not None:
         return None
     size, count = graph.num_nodes, graph.num_edges
-    if joined:
+    if cliques:
         count = size * (size - 1) // 2 - count
     step_s = _STEP_S + _NODE_S * size + _NEIGHBOUR_S * 2 * count / size
     steps = seconds / (size * step_s)
     if count > min(_MOST_EDGES, seconds * _LISTED_A_SECOND) or steps < _LEAST_STEPS:
         return None
-    search = CoverSearch(complement(graph) if joined else graph, seed, covers=covers)
+    search = CoverSearch(complement(graph) if cliques else graph, seed, covers=not problem.maximise)
     search.conclusive = steps >= _CONCLUSIVE_STEPS
     return search
-
-
-def set_search(problem: Problem, seed: int, seconds: float) -> CoverSearch | None:
-    """Returns a search of a problem `mis`, or None."""
-    return _of(problem.source, seed, seconds, covers=False, joined=False)
-
-
-def vertex_cover_search(problem: Problem, seed: int, seconds: float) -> CoverSearch | None:
-    """Returns a search of a problem `vertex_cover`, or None."""
-    return _of(problem.source, seed, seconds, covers=True, joined=False)
-
-
-def clique_search(problem: Problem, seed: int, seconds: float) -> CoverSearch | None:
-    """Returns a search of a problem `maxclique`, or None."""
-    return _of(problem.source, seed, seconds, covers=False, joined=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import functools
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
@@ -18,7 +20,7 @@ from sl_discs.experiment.chains import Outcome
 from sl_discs.experiment.settings import Temperatures
 from sl_discs.localization.method import LAST_STATE
 from sl_discs.problems import Evaluated
-from sl_discs.proofs.provers import Proofs
+from sl_discs.proofs.provers import TURN, Proofs
 from sl_discs.reductions.presolve import Presolved
 from sl_discs.solving.options import Options
 from sl_discs.solving.result import Result, Trajectory, joined
@@ -30,6 +32,8 @@ _SAFE, _AMPLE = 0.9, 2.0
 _RECENT = 3
 # Another round is skipped if it is shorter than this part of the longest.
 _WORTH = 0.25
+# Part of the time that provers have beside the annealings where one expects to end with a proof, and otherwise.
+PROOFS, BOUNDS = 0.75, 0.05
 # Relative error of the chains' 32-bit values, and of penalties that a repair takes away.
 _ABOUT = 1e-3
 
@@ -37,8 +41,13 @@ _ABOUT = 1e-3
 class Clock:
     """Seconds of wall time since it was created, without those that this thread spent compiling."""
 
-    def __init__(self):
+    def __init__(self, limit: float | None = None):
+        self._limit = math.inf if limit is None else limit
         self._compiled, self._begin = compile_seconds(), time.perf_counter()
+
+    def left(self) -> float:
+        """Returns the seconds that are left of the time limit."""
+        return self._limit - self()
 
     def __call__(self) -> float:
         return time.perf_counter() - self._begin - self.compiling()
@@ -123,11 +132,48 @@ class TimedTemperatures(Temperatures):
         return self._behind(part * len(self))
 
 
+class Turns:
+    """When provers have their turns beside a search, and how much time they have.
+
+    Once a twentieth of a time limit has passed and there are good answers, they have that part of it; and three
+    quarters of the time that passes where one of them expects to end with a proof. Without a limit they have none.
+    """
+
+    def __init__(self, proofs: Proofs, options: Options, clock: Clock):
+        self.proofs, self._options, self._clock = proofs, options, clock
+        self._begun_at, self._spent_s = clock(), 0.0
+
+    def _lacking(self) -> float:
+        """Returns the seconds that provers lack of their part so far; 0 if they have none, or are over."""
+        limit, passed = self._options.time_limit, self._clock() - self._begun_at
+        if limit is None or self.proofs.over or passed < BOUNDS * limit:
+            return 0.0
+        return max(BOUNDS * limit, PROOFS * passed * self.proofs.hopeful) - self._spent_s
+
+    @property
+    def due(self) -> bool:
+        """Whether provers lack enough for a turn."""
+        return self._lacking() >= TURN
+
+    def run(self) -> None:
+        """Gives provers the seconds that they lack."""
+        begin, share = self._clock(), self._lacking()
+        over = functools.partial(is_over, self._options, self._clock)
+        self.proofs.advance(share, PROOFS * max(self._clock.left(), 0.0), over)
+        # Work that they save for a long computation is spent, too.
+        self._spent_s += max(share, self._clock() - begin)
+
+
+def is_over(options: Options, clock: Clock) -> bool:
+    """Returns whether the time is over, or the user has interrupted the run."""
+    return clock.left() <= 0 or options.is_interrupted()
+
+
 class Watcher:
     """Checks the chains after each call to the engine, and decides when the run ends.
 
-    Proofs, if given, are told of better values; `prove` runs the provers when that is `due`. The run ends when
-    nothing is left to prove.
+    Unless the options want the values of chains alone, proofs are told of better values, and have the turns that are
+    due. The run then ends when nothing is left to prove.
 
     Attributes:
       reason: `target`, `bound`, `callback`, `interrupt` or `time`; empty while there is none.
@@ -139,16 +185,13 @@ class Watcher:
         options: Options,
         evaluate: Callable[[np.ndarray], Evaluated],
         maximise: bool,
-        *,
-        proofs: Proofs | None,
-        due: Callable[[], bool],
-        prove: Callable[[], None],
-        is_over: Callable[[], bool],
+        turns: Turns,
+        clock: Clock,
     ):
         self.reason = ""
-        self._options, self._evaluate, self._is_over = options, evaluate, is_over
+        self._options, self._evaluate, self._turns, self._clock = options, evaluate, turns, clock
         self._sign, self.constant = 1.0 if maximise else -1.0, 0.0
-        self._proofs, self._due, self._prove = proofs, due, prove
+        self._proofs = turns.proofs if options.presolve else None
         self._best = -self._sign * np.inf
         self._before = self._done = 0
         self._highest = -np.inf
@@ -176,18 +219,18 @@ class Watcher:
         self._done, options = done, self._options
         values = np.asarray(best.value)[0, : options.num_chains]
         place = int(np.argmax(values))
-        due = self._proofs is not None and self._due()
+        due = self._proofs is not None and self._turns.due
         if values[place] > self._highest and (due or self._is_used(float(values[place]))):
             self._highest = values[place]
             self.reached(self._evaluate(np.asarray(best.x[0, place])[None]))
         if self._proofs is not None and due and not self.reason:
-            self._prove()
+            self._turns.run()
             self.reason = "bound" if self._proofs.closed else ""
         if options.callback is not None and options.callback(self._before + done, self._best) and not self.reason:
             self.reason = "callback"
         if not self.reason and options.is_interrupted():
             self.reason = "interrupt"
-        if not self.reason and self._is_over():
+        if not self.reason and self._clock.left() <= 0:
             self.reason = "time"
         return bool(self.reason)
 

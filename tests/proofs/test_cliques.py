@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 import sl_discs
 from sl_discs.engines.base import Best
 from sl_discs.instances.graph import Graph
-from sl_discs.proofs import cliques, covers
+from sl_discs.problems.kind import Structure
+from sl_discs.proofs import cliques, covers, provers_of
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions.presolve import unreduced
 from sl_discs.solving.options import check_options
-from sl_discs.solving.rounds import Watcher
+from sl_discs.solving.rounds import Clock, Watcher
 
 
 def adjacency_of(graph):
@@ -123,7 +124,7 @@ def test_solve_proves_sets_of_a_hundred_nodes(kind):
 def test_hopeless_problems_are_given_up():
     """Of 300 nodes and few edges: the part of the tree that was searched shows that it would take days."""
     problem = sl_discs.mis(nx.gnp_random_graph(300, 0.1, seed=1))
-    proofs = Proofs(unreduced(problem), 0.0, [f"sl_discs.proofs.{name}:set_prover" for name in ("covers", "cliques")])
+    proofs = Proofs(unreduced(problem), 0.0, [covers.set_prover, cliques.set_prover])
     proofs.best = 44.0
     proofs.advance(3.0, 10.0)
     assert proofs.over and proofs.refused == ["branch and bound with colourings would take too long"]
@@ -162,10 +163,12 @@ def test_a_partition_into_cliques_is_found():
 
 def test_provers_are_hopeful_only_while_one_expects_to_end():
     """Covers only bound; branch and bound does not know at first, and then knows that this search ends."""
-    proofs = Proofs(unreduced(sl_discs.mis(nx.gnp_random_graph(3_000, 0.003, seed=1))), 0.0)
+    proofs = Proofs(
+        unreduced(sl_discs.mis(nx.gnp_random_graph(3_000, 0.003, seed=1))), 0.0, provers_of(Structure.SETS)
+    )
     proofs.advance(0.06)
     assert not proofs.over and not proofs.hopeful
-    proofs = Proofs(unreduced(sl_discs.mis(nx.gnp_random_graph(200, 0.1, seed=1))), 0.0)
+    proofs = Proofs(unreduced(sl_discs.mis(nx.gnp_random_graph(200, 0.1, seed=1))), 0.0, provers_of(Structure.SETS))
     proofs.best = 40.0
     assert not proofs.hopeful
     proofs.advance(1.0, 30.0)
@@ -173,18 +176,33 @@ def test_provers_are_hopeful_only_while_one_expects_to_end():
     assert proofs.by == "a clique cover"
 
 
+class Scheduled:
+    """Turns of provers that are due as told, and in which they do nothing."""
+
+    def __init__(self, proofs, turns):
+        self.proofs, self._turns = proofs, turns
+
+    @property
+    def due(self):
+        return next(self._turns)
+
+    def run(self):
+        pass
+
+
 def test_better_states_are_evaluated_exactly_only_when_provers_have_a_turn():
     problem = sl_discs.mis(nx.gnp_random_graph(300, 0.1, seed=1))
-    proofs, evaluated, turns = Proofs(unreduced(problem), 0.0), [], iter([False, False, True, False])
+    proofs, evaluated, turns = (
+        Proofs(unreduced(problem), 0.0, provers_of(Structure.SETS)),
+        [],
+        iter([False, False, True, False]),
+    )
 
     def evaluate(states):
         evaluated.append(len(states))
         return problem.evaluate(states)
 
-    watcher = Watcher(
-        check_options(chains=1), evaluate, True, proofs=proofs, due=lambda: next(turns), prove=lambda: None,
-        is_over=lambda: False,
-    )  # fmt: skip
+    watcher = Watcher(check_options(chains=1), evaluate, True, Scheduled(proofs, turns), Clock())
     seen = []
     for done, nodes in enumerate(([0], [0, 1], [0, 1, 2], [0, 1, 2, 3]), 1):
         state = np.zeros((1, 1, 300), np.int8)

@@ -56,7 +56,7 @@ def test_sets_covers_and_cliques_are_proved(kind, whole):
 def test_a_process_stops_after_the_relaxation_and_ends_with_the_proofs():
     """It goes on where the best known answer is near, waits where it is not, and is given up where it is far off."""
     problem = sl_discs.mis(nx.gnp_random_graph(120, 0.04, seed=1), weight=range(1, 121))
-    proofs = Proofs(unreduced(problem), 0.0, ["sl_discs.proofs.integer:set_prover"])
+    proofs = Proofs(unreduced(problem), 0.0, [integer.set_prover])
     while proofs.bound is None:
         proofs.advance(0.2)
     (prover,) = proofs._waiting

@@ -8,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sl_discs
-from sl_discs.proofs import tables
+from sl_discs.problems.kind import Structure
+from sl_discs.proofs import provers_of, tables
 from sl_discs.proofs.provers import Proofs
-from sl_discs.reductions.presolve import presolve, unreduced
+from sl_discs.reductions import presolve
+from sl_discs.reductions.presolve import unreduced
 
 
-def provers_of(problem):
+def exact_provers_of(problem):
     view = tables.view_of(unreduced(problem))
     return tables.Enumeration(view), tables.Elimination(view)
 
@@ -38,7 +40,7 @@ def test_both_prove_the_optimum(seed, size, spins, numbers):
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tables, "_LOW", 3)
-        provers = provers_of(problem)
+        provers = exact_provers_of(problem)
     for prover in provers:
         run(prover, 1e-4 if seed % 3 else 1.0)
         best = problem.evaluate(prover.states).values
@@ -82,7 +84,7 @@ def test_a_glass_on_a_torus_is_proved(gaussian):
 def test_what_is_too_large_has_no_tables():
     dense = unreduced(sl_discs.maxcut(nx.gnp_random_graph(60, 0.9, seed=1)))
     assert tables.enumeration(dense) is None and tables.elimination(dense) is None
-    proofs = Proofs(dense, 1.0)
+    proofs = Proofs(dense, 1.0, provers_of(Structure.CUT))
     proofs.advance(0.1)
     assert proofs.refused == []
 

@@ -10,16 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sl_discs
-from sl_discs.problems.kind import form_bound
+from sl_discs.problems.kind import KINDS, form_bound
+from sl_discs.proofs import provers_of
 from sl_discs.proofs.provers import Proofs
-from sl_discs.reductions.presolve import presolve, unreduced
+from sl_discs.reductions import presolve
+from sl_discs.reductions.presolve import unreduced
 
 GRAPH_KINDS = "mis", "maxclique", "vertex_cover", "maxcut"
 
 
 def bound_of(problem):
     """By all provers that do not need to search."""
-    proofs = Proofs(unreduced(problem), 2.0)
+    proofs = Proofs(unreduced(problem), 2.0, provers_of(KINDS[problem.kind].structure))
     proofs.advance(1.0)
     return proofs.bound
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import sl_discs
 from sl_discs.instances.graph import Graph, complement, graph_from_networkx
 from sl_discs.solving import search
-from sl_discs.solving.cover_search import CoverSearch, clique_search, set_search, vertex_cover_search
-from sl_discs.solving.search import Search
+from sl_discs.solving.annealer import Rounds
+from sl_discs.solving.cover_search import CoverSearch, cover_search
 from sl_discs.testing.cases import all_states
 
 pytestmark = pytest.mark.usefixtures("limits_in_cpu_time")
@@ -126,8 +126,8 @@ def test_searches_depend_on_the_seed_and_the_number_of_steps_alone():
 def test_a_planted_set_is_found_in_every_form():
     graph, state = planted(20, 10, 160, seed=0)
     problems = sl_discs.mis(graph), sl_discs.vertex_cover(graph), sl_discs.maxclique(complement(graph))
-    for problem, make in zip(problems, (set_search, vertex_cover_search, clique_search), strict=True):
-        searching = make(problem, 1, 1.0)
+    for problem in problems:
+        searching = cover_search(problem, 1, 1.0)
         searching.play(50_000)
         found = problem.evaluate(searching.state[None])
         np.testing.assert_array_equal(found.states, searching.state[None])  # no repair
@@ -137,10 +137,10 @@ def test_a_planted_set_is_found_in_every_form():
 
 def test_graphs_that_are_too_large_for_a_trial_have_no_search():
     problem = sl_discs.mis(nx.gnp_random_graph(200, 0.5, seed=0))
-    assert set_search(problem, 0, 1.0) is not None and set_search(problem, 0, 1e-3) is None
+    assert cover_search(problem, 0, 1.0) is not None and cover_search(problem, 0, 1e-3) is None
     many = sl_discs.mis(nx.cycle_graph(10_000))
-    assert set_search(many, 0, 10.0) is not None and set_search(many, 0, 0.1) is None
-    assert clique_search(sl_discs.maxclique(nx.empty_graph(200)), 0, 1e-3) is None
+    assert cover_search(many, 0, 10.0) is not None and cover_search(many, 0, 0.1) is None
+    assert cover_search(sl_discs.maxclique(nx.empty_graph(200)), 0, 1e-3) is None
 
 
 # As a rival of annealing in `solve`.
@@ -150,13 +150,13 @@ def test_graphs_that_are_too_large_for_a_trial_have_no_search():
 def advanced(monkeypatch):
     """The local searches that `solve` lets work."""
     seen = []
-    real = Search._advance
+    real = Rounds.advance
 
     def advance(self, one, seconds, *, compared=True):
         seen.append(one)
         return real(self, one, seconds, compared=compared)
 
-    monkeypatch.setattr(Search, "_advance", advance)
+    monkeypatch.setattr(Rounds, "advance", advance)
     return seen
 
 
@@ -170,7 +170,7 @@ def hard(kind: str = "mis") -> sl_discs.problems.Problem:
 def test_the_best_answer_may_be_its(advanced, monkeypatch, kind):
     """Here annealing has no time."""
     problem = hard(kind)
-    monkeypatch.setattr(Search, "_fill", lambda self, one, seconds, *, compared: self._round(one, one.first))
+    monkeypatch.setattr(Rounds, "fill", lambda self, one, seconds, *, compared: self.play(one, one.first))
     found = sl_discs.solve(problem, time_limit=2 * LIMIT_S, seed=1)
     assert advanced and CoverSearch.name in found.engine_note and found.feasible
     assert problem.value(found.best_sample) == found.best_value == advanced[0].best * (1 if problem.maximise else -1)
@@ -193,7 +193,7 @@ def test_it_is_for_auto_and_answers_after_reductions(advanced):
 def test_it_ends_where_annealing_does(monkeypatch, end):
     """Where annealing leaves it all the time."""
     problem, begun = hard(), []
-    monkeypatch.setattr(Search, "_fill", lambda self, one, seconds, *, compared: self._round(one, one.first))
+    monkeypatch.setattr(Rounds, "fill", lambda self, one, seconds, *, compared: self.play(one, one.first))
     monkeypatch.setattr(search, "_TRIAL", 0.9)
     real = CoverSearch.advance
     monkeypatch.setattr(CoverSearch, "advance", lambda self, seconds: begun.append(0) or real(self, seconds))
@@ -217,7 +217,7 @@ def test_it_ends_where_annealing_does(monkeypatch, end):
 def test_weights_of_nodes_are_not_for_it():
     graph = nx.gnp_random_graph(30, 0.3, seed=1)
     weighted = sl_discs.mis(graph, weight=[1, 2] * 15)
-    assert set_search(weighted, 0, 1.0) is None and set_search(sl_discs.mis(graph), 0, 1.0) is not None
+    assert cover_search(weighted, 0, 1.0) is None and cover_search(sl_discs.mis(graph), 0, 1.0) is not None
     result = sl_discs.solve(weighted)
     heaviest = max(
         sum(weighted.source.node_weights[node] for node in clique) for clique in nx.find_cliques(nx.complement(graph))

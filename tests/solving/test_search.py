@@ -11,6 +11,7 @@ from sl_discs import InputError
 from sl_discs.proofs.semidefinite import Semidefinite
 from sl_discs.reductions.presolve import unreduced
 from sl_discs.solving import search
+from sl_discs.solving.annealer import Rounds
 from sl_discs.solving.options import check_options
 from sl_discs.solving.rounds import Clock
 from sl_discs.solving.search import Search
@@ -36,13 +37,11 @@ class Claimed(NamedTuple):
 )
 def test_the_time_is_shared_by_success(monkeypatch, values, winner, given):
     filled = []
-    monkeypatch.setattr(
-        Search, "_fill", lambda self, one, seconds, *, compared: filled.append((one.sampler, seconds))
-    )
-    monkeypatch.setattr(Search, "_left", lambda self: 10.0)
+    monkeypatch.setattr(Rounds, "fill", lambda self, one, seconds, *, compared: filled.append((one.sampler, seconds)))
+    monkeypatch.setattr(Clock, "left", lambda self: 10.0)
     problem = sl_discs.mis([(0, 1)])
     searching = Search(unreduced(problem), check_options(time_limit=10.0, chains=2), None, Clock())
-    assert searching._share([*map(Claimed, ("metropolis", "exchange"), values)]).sampler == winner
+    assert searching.share([*map(Claimed, ("metropolis", "exchange"), values)]).sampler == winner
     assert filled == given
 
 
@@ -58,11 +57,11 @@ def test_a_local_search_has_the_rest_where_its_trial_tells(monkeypatch, claimed,
     def fill(self, one, seconds, *, compared):
         filled.append((one.sampler, seconds))
 
-    monkeypatch.setattr(Search, "_fill", fill)
-    monkeypatch.setattr(Search, "_advance", fill)
-    monkeypatch.setattr(Search, "_left", lambda self: 10.0)
+    monkeypatch.setattr(Rounds, "fill", fill)
+    monkeypatch.setattr(Rounds, "advance", fill)
+    monkeypatch.setattr(Clock, "left", lambda self: 10.0)
     searching = Search(unreduced(sl_discs.mis([(0, 1)])), check_options(time_limit=10.0, chains=2), None, Clock())
-    winner = searching._share([Claimed("metropolis", 5.0)], [Claimed("covers", claimed, conclusive)])
+    winner = searching.share([Claimed("metropolis", 5.0)], [Claimed("covers", claimed, conclusive)])
     assert winner.sampler == "metropolis" and filled == [("metropolis", 1.0), ("covers", 1.0), *rest]
 
 
@@ -86,7 +85,7 @@ def test_provers_leave_three_quarters_of_the_time_to_chains_on_a_slow_machine(mo
 
     monkeypatch.setattr(search, "Clock", SlowClock)
     monkeypatch.setattr(Semidefinite, "advance", turn)
-    monkeypatch.setattr(Search, "_round", begin)
+    monkeypatch.setattr(Rounds, "play", begin)
     with pytest.raises(FirstSweep):
         sl_discs.solve(sl_discs.maxcut(nx.gnp_random_graph(60, 0.5, seed=1)), time_limit=10.0)
     assert 1.0 <= now[0] <= 0.25 * 10.0
@@ -95,14 +94,14 @@ def test_provers_leave_three_quarters_of_the_time_to_chains_on_a_slow_machine(mo
 def test_both_samplers_run_on_sets_and_one_on_cuts():
     graph = nx.gnp_random_graph(60, 0.3, seed=1)
     played = []
-    real = Search._round
+    real = Rounds.play
 
     def play(self, annealer, length, left=None):
         played.append((annealer.options.sampler, annealer.problem.penalty))
         return real(self, annealer, length, left)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Search, "_round", play)
+        patch.setattr(Rounds, "play", play)
         found = sl_discs.solve(sl_discs.mis(graph), time_limit=1.5, presolve=False)
         assert {name for name, _ in played} == {"metropolis", "exchange"}
         assert dict(played) == {"metropolis": 1.0001, "exchange": 1.3}
@@ -127,9 +126,9 @@ def test_a_search_of_what_is_left_answers_the_whole_problem():
 
 def test_presolve_is_for_auto_unless_it_is_asked_for(monkeypatch):
     reduced = []
-    real = search.reduced_exactly
+    real = search.presolve
     monkeypatch.setattr(
-        search, "reduced_exactly", lambda problem, seconds: reduced.append(problem) or real(problem, seconds)
+        search, "presolve", lambda problem, seconds: reduced.append(problem) or real(problem, seconds)
     )
     problem = sl_discs.maxcut(nx.cycle_graph(9))
     assert sl_discs.solve(problem, "metropolis", steps=2_000, chains=2).rounds == 1 and not reduced
