@@ -17,6 +17,7 @@ interrupted, and the exit code is 128 plus the signal number, so 130 after Ctrl-
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import signal
 from pathlib import Path
@@ -50,9 +51,9 @@ from sl_discs.solving.answers import (
     verification,
     write_answers,
 )
-from sl_discs.solving.options import check_options
+from sl_discs.solving.options import Options
 from sl_discs.solving.result import Result
-from sl_discs.solving.solve import solve
+from sl_discs.solving.search import annealed
 from sl_discs.terminal import printable
 
 FLAGS, define = own_flags()
@@ -87,7 +88,7 @@ def _solve(given: Given) -> int:
     path = the_file(given.arguments)
     one_device_per_core()
     keep_programs()
-    arguments = _checked_arguments()
+    options = _options()
     found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.weights)
     done: list[tuple[Problem, Result]] = []
     good = True
@@ -95,7 +96,7 @@ def _solve(given: Given) -> int:
         for number, one in enumerate(found, start=1):
             problem = one.problem
             say(str(one))
-            result = solve(problem, **arguments, interrupt=lambda: notice.given, progress=True)
+            result = annealed(problem, dataclasses.replace(options, interrupt=lambda: notice.given, progress=True))
             held, words = verification(problem, result)
             good &= held
             say(_summary(result, read_s, words))
@@ -123,14 +124,12 @@ def _solve(given: Given) -> int:
     return 0 if good else 1
 
 
-def _checked_arguments() -> dict[str, Any]:
-    """The arguments of `solve`; all flags are checked before a file is read."""
+def _options() -> Options:
+    """Returns the arguments of `solve`; all flags are checked before a file is read."""
     check_flags(FLAGS, {"save": ".json", "plot": ".png"}, ["plot"])
-    names = "sampler", "steps", "time_limit", "target", "chains", "presolve", "engine", "seed"
-    fields = fields_of(FLAGS.field, [*names, "annealing"])
+    names = [field.name for field in dataclasses.fields(Options) if field.name in FLAGS]
     arguments: dict[str, Any] = {name: FLAGS[name].value for name in names} | {"annealing": _annealing()}
-    check_options(**arguments, **fields)
-    return arguments | fields
+    return Options(**arguments, fields=fields_of(FLAGS.field, names))
 
 
 def _annealing() -> tuple[float, float] | None:

@@ -30,6 +30,53 @@ _BLOCK = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True)
+class Annealing:
+    """How the temperature falls along a chain, whatever its length; field names are those of DISCS.
+
+    Attributes:
+      t_schedule: `constant`, `linear` or `exp_decay`; or, in a config file, a tuple of temperatures, each for an
+        equal part of the chain.
+      init_temperature: temperature at step 0.
+      final_temperature: last temperature, or floor of `exp_decay`; with `constant` it is set to init_temperature,
+        so that records are correct.
+      decay_rate: of `exp_decay`, over the whole chain.
+      anneal_every: number of consecutive steps with the same temperature; 1 is DISCS's schedule.
+      reheats: how often `linear` or `exp_decay` goes back to its middle and cools again, all within chain_length; 0:
+        DISCS's.
+    """
+
+    t_schedule: str | tuple = "exp_decay"
+    init_temperature: float = 1.0
+    final_temperature: float = 1e-4
+    decay_rate: float = 0.05
+    anneal_every: int = 1
+    reheats: int = 0
+
+    def __post_init__(self):
+        if isinstance(self.t_schedule, tuple):
+            try:
+                table = np.asarray(self.t_schedule, np.float64)
+            except (TypeError, ValueError):  # not of numbers
+                table = np.empty(0)
+            if not (table.ndim == 1 and len(table) and (np.isfinite(table) & (table > 0)).all()):
+                raise InputError(
+                    "config.experiment.t_schedule: a tuple of temperatures holds what is not a number above 0, or "
+                    "nothing"
+                )
+        elif self.t_schedule not in SCHEDULES:
+            raise InputError(f"config.experiment.t_schedule is {self.t_schedule!r}; known: {', '.join(SCHEDULES)}")
+        for name in ("init_temperature", "final_temperature"):
+            # Energies are divided by it, in single precision.
+            _check(1e-30 <= getattr(self, name) <= 1e30, name, getattr(self, name), "a number from 1e-30 to 1e30")
+        _check(0 < self.decay_rate <= 1, "decay_rate", self.decay_rate, "a number in (0, 1]")
+        _check(self.reheats >= 0, "reheats", self.reheats, "0 to below chain_length")
+        if self.reheats and self.t_schedule not in ("linear", "exp_decay"):
+            raise InputError("config.experiment.reheats is only for t_schedule linear and exp_decay; set it to 0")
+        if self.t_schedule == "constant":
+            object.__setattr__(self, "final_temperature", self.init_temperature)
+
+
+@dataclasses.dataclass(frozen=True)
 class Temperatures:
     """Temperature of each step of a run, a sequence of float32 [T] that is indexed like an array.
 
@@ -41,17 +88,18 @@ class Temperatures:
     paper goes back when the objective stalls; here the positions are fixed, as a schedule is known before the run.
     """
 
-    settings: Settings
+    annealing: Annealing
+    steps: int
 
     def __len__(self) -> int:
-        return self.settings.chain_length
+        return self.steps
 
     def __getitem__(self, places) -> Float32[np.ndarray, "*S"]:
         """Temperatures at positions from 0 on: a number, an array of them, or a slice."""
         if not isinstance(places, slice):
             return self._at(np.asarray(range(len(self))[places] if np.ndim(places) == 0 else places))
         steps = range(len(self))[places]
-        every = self.settings.anneal_every
+        every = self.annealing.anneal_every
         if every > 1 and steps.step == 1 and len(steps):
             # Each temperature is computed once.
             first = steps.start // every
@@ -70,7 +118,7 @@ class Temperatures:
 
     def position(self, part: np.ndarray | np.floating) -> np.ndarray | np.floating:
         """The position in the schedule after this part of the chain, both from 0 to 1."""
-        reheats = self.settings.reheats
+        reheats = self.annealing.reheats
         if not reheats:
             return part
         later = part * (1 + reheats / 2) - 1
@@ -79,7 +127,7 @@ class Temperatures:
         return np.where(later <= 0, 1 + later, (1 - done) / 2 + later)
 
     def _at(self, places: np.ndarray) -> Float32[np.ndarray, "*S"]:
-        given, length = self.settings, len(self)
+        given, length = self.annealing, len(self)
         schedule, initial, final = given.t_schedule, given.init_temperature, given.final_temperature
         part = self.position((places // given.anneal_every * given.anneal_every + 1) / length)
         if isinstance(schedule, tuple):
@@ -118,21 +166,12 @@ _LEAST: dict[str, tuple[int, str]] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """The settings of a run; field names are those of DISCS where it has them.
+class Settings(Annealing):
+    """The settings of a run, beside its annealing; field names are those of DISCS where it has them.
 
     Attributes:
       batch_size: chains per instance.
       chain_length: MCMC steps of each chain.
-      t_schedule: `constant`, `linear` or `exp_decay`; or, in a config file, a tuple of temperatures, each for an
-        equal part of the chain.
-      init_temperature: temperature at step 0.
-      final_temperature: last temperature, or floor of `exp_decay`; with `constant` it is set to init_temperature,
-        so that records are correct.
-      decay_rate: of `exp_decay`, over the whole chain.
-      anneal_every: number of consecutive steps with the same temperature; 1 is DISCS's schedule.
-      reheats: how often `linear` or `exp_decay` goes back to its middle and cools again, all within chain_length; 0:
-        DISCS's.
       log_every_steps: steps between logged ones.
       save_root: folder of the results; empty: results/<dataset>/<samplers>-seed<seed>.
       seed: of the chains.
@@ -155,12 +194,6 @@ class Settings:
 
     batch_size: int = 32
     chain_length: int = 10_000
-    t_schedule: str | tuple = "exp_decay"
-    init_temperature: float = 1.0
-    final_temperature: float = 1e-4
-    decay_rate: float = 0.05
-    anneal_every: int = 1
-    reheats: int = 0
     log_every_steps: int = 100
     save_root: str = ""
     seed: int = 0
@@ -189,34 +222,12 @@ class Settings:
         if self.engine not in ENGINES:
             raise InputError(f"config.experiment.engine is {self.engine!r}; known: {', '.join(ENGINES)}")
         parse_layout(self.mesh)
-        self._check_annealing()
-        if self.t_schedule == "constant":
-            object.__setattr__(self, "final_temperature", self.init_temperature)
-
-    def _check_annealing(self) -> None:
-        if isinstance(self.t_schedule, tuple):
-            try:
-                table = np.asarray(self.t_schedule, np.float64)
-            except (TypeError, ValueError):  # not of numbers
-                table = np.empty(0)
-            if not (table.ndim == 1 and len(table) and (np.isfinite(table) & (table > 0)).all()):
-                raise InputError(
-                    "config.experiment.t_schedule: a tuple of temperatures holds what is not a number above 0, or "
-                    "nothing"
-                )
-        elif self.t_schedule not in SCHEDULES:
-            raise InputError(f"config.experiment.t_schedule is {self.t_schedule!r}; known: {', '.join(SCHEDULES)}")
-        for name in ("init_temperature", "final_temperature"):
-            # Energies are divided by it, in single precision.
-            _check(1e-30 <= getattr(self, name) <= 1e30, name, getattr(self, name), "a number from 1e-30 to 1e30")
-        _check(0 < self.decay_rate <= 1, "decay_rate", self.decay_rate, "a number in (0, 1]")
-        _check(0 <= self.reheats < self.chain_length, "reheats", self.reheats, "0 to below chain_length")
-        if self.reheats and self.t_schedule not in ("linear", "exp_decay"):
-            raise InputError("config.experiment.reheats is only for t_schedule linear and exp_decay; set it to 0")
+        super().__post_init__()
+        _check(self.reheats < self.chain_length, "reheats", self.reheats, "0 to below chain_length")
 
     def temperatures(self) -> Temperatures:
         """The temperatures of steps 1..T."""
-        return Temperatures(self)
+        return Temperatures(self, self.chain_length)
 
 
 def experiment_config(**fields: Any) -> config_dict.ConfigDict:

@@ -6,6 +6,7 @@ import abc
 import dataclasses
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int8
@@ -63,10 +64,14 @@ class Annealer:
 
     def __init__(self, problem: Problem, options: Options):
         self._terms = terms = objective_of(problem)
-        complete = complete_annealing(options.annealing, terms)
-        self.problem, self.options = problem, dataclasses.replace(options, annealing=complete)
+        self.problem, self.options = problem, options
+        self.annealing = complete_annealing(options.annealing, terms)
         self.engine, self.note = options.choose_engine(problem.num_variables)
         self.first, self.unit = first_round(options, problem.num_variables, self.engine.on_host)
+        self._settings = Settings(
+            batch_size=options.num_chains, chain_length=self.first, log_every_steps=1, engine=options.engine,
+            seed=options.seed, **vars(self.annealing),
+        )  # fmt: skip
         # The part of the problem's value that the model omits, times the sign of its sense.
         self.constant = terms.constant
 
@@ -79,10 +84,15 @@ class Annealer:
 
         Where a step tries one site, the temperature changes once in a sweep, but at least a hundred times.
         """
-        settings = self.options.settings(steps, every)
-        if "anneal_every" in self.options.annealing or not self.options.tries_one_site:
-            return settings
-        return dataclasses.replace(settings, anneal_every=max(1, min(self.problem.num_variables, steps // 100)))
+        same = self.annealing.anneal_every
+        if "anneal_every" not in self.options.annealing and self.options.tries_one_site:
+            same = max(1, min(self.problem.num_variables, steps // 100))
+        return dataclasses.replace(self._settings, chain_length=steps, log_every_steps=every, anneal_every=same)
+
+    def reported(self) -> dict[str, Any]:
+        """Returns the fields of the annealing that results show: those of its temperatures, and the given ones."""
+        names = "t_schedule", "init_temperature", "final_temperature", "decay_rate", *self.options.annealing
+        return {name: getattr(self.annealing, name) for name in names}
 
     @property
     def timed(self) -> bool:
@@ -91,15 +101,13 @@ class Annealer:
         Levels of localization are numbers of steps, and the CPU engine weighs proposals for a whole run.
         """
         options = self.options
-        return not is_localized(options.sampler) and (options.tries_one_site or not self.engine.on_host)
+        return not is_localized(options.sampler_name) and (options.tries_one_site or not self.engine.on_host)
 
     @functools.cached_property
     def chains(self) -> Chains:
         """The chains, whose arrays are built on first use; InputError where they do not fit into memory."""
         terms, options, sampler = self._terms, self.options, self.method(self.first).sampler
-        shape = shape_of_one(
-            terms, options.num_chains, *devices_for(self.engine, sampler, options.settings(self.first))
-        )
+        shape = shape_of_one(terms, options.num_chains, *devices_for(self.engine, sampler, self._settings))
         shape = dataclasses.replace(shape, degree=_rounded(shape.degree, shape.num_sites))
         check_fit(self.problem, options, self.first, self.engine, shape)
         return Chains.of_one(terms, 0, shape, sampler, self.engine, options.seed)
@@ -231,7 +239,7 @@ class Rounds:
         temperatures = self.settings.temperatures()
         timed = None
         if left is not None and annealer.timed and annealer.pace is not None:
-            temperatures = timed = TimedTemperatures(self.settings, left=left, pace=annealer.pace)
+            temperatures = timed = TimedTemperatures(self.settings, length, left=left, pace=annealer.pace)
             timed.plan(0)
 
         def watch(done: int, best: Best) -> bool:
@@ -242,7 +250,7 @@ class Rounds:
         self.watcher.constant = self.collector.constant + annealer.constant
         outcome = annealer.anneal(
             self._number, method, self.settings, self._states, watch=watch, steps_per_call=steps_per_call,
-            progress=lambda steps: self.bar(options.sampler, steps * options.num_chains),
+            progress=lambda steps: self.bar(options.sampler_name, steps * options.num_chains),
             temperatures=temperatures,
         )  # fmt: skip
         played = self.watcher.next_round()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sl_discs.errors import InputError, integer, real, real_array
-from sl_discs.experiment.settings import SCHEDULES
+from sl_discs.experiment.settings import SCHEDULES, Annealing
 from sl_discs.models.terms import Terms
 from sl_discs.problems import Problem
 
@@ -32,7 +32,7 @@ def objective_of(problem: Problem) -> Terms:
 
 
 def given_annealing(annealing: Any) -> dict[str, Any]:
-    """The given fields of `Settings`, from what `sl_discs.solve` takes; a t_schedule of temperatures includes the
+    """The given fields of `Annealing`, from what `sl_discs.solve` takes; a t_schedule of temperatures includes the
     initial and final one. InputError for anything else, or a field out of range.
     """
     if annealing is not None and not isinstance(annealing, Mapping):
@@ -68,15 +68,15 @@ def given_annealing(annealing: Any) -> dict[str, Any]:
     return given
 
 
-def complete_annealing(given: Mapping[str, Any], terms: Terms) -> dict[str, Any]:
-    """Fields of `Settings` for the temperature: by default, exponential decay in the terms' `temperature_range`."""
+def complete_annealing(given: Mapping[str, Any], terms: Terms) -> Annealing:
+    """Returns the annealing with these fields: by default, exponential decay in the terms' `temperature_range`."""
     if {"init_temperature", "final_temperature"} <= set(given):
         initial, final = given["init_temperature"], given["final_temperature"]
     else:
         hot, cold = temperature_range(terms)
         initial, final = given.get("init_temperature", hot), given.get("final_temperature", cold)
-    default = {"t_schedule": "exp_decay", "init_temperature": initial, "final_temperature": final}
-    return {**default, "decay_rate": min(1.0, final / initial), **given}
+    default = {"init_temperature": initial, "final_temperature": final, "decay_rate": min(1.0, final / initial)}
+    return Annealing(**{**default, **given})
 
 
 # Default temperatures for annealing a model, from the gains of its flips.

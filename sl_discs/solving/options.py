@@ -1,9 +1,9 @@
-"""The arguments of `sl_discs.solve`: checked once, completed with defaults, and carried as `Options`."""
+"""The arguments of `sl_discs.solve`: `Options`, which check themselves and complete each other with defaults."""
 
 from __future__ import annotations
 
 import dataclasses
-import inspect
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,7 +15,7 @@ from sl_discs.engines.registry import choose_engine, num_cores
 from sl_discs.errors import InputError, boolean, check_memory, integer, keywords, real, unmasked
 from sl_discs.experiment.batches import Layout, Shape, padded_size
 from sl_discs.experiment.memory import batch_bytes, program_bytes
-from sl_discs.experiment.settings import ENGINES, Settings, settings_from
+from sl_discs.experiment.settings import ENGINES
 from sl_discs.localization.method import DISCS_ONLY, Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.problems import Problem
@@ -38,28 +38,100 @@ _FEWEST_INFORMED, _MOST_INFORMED = 2_000, 20_000
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """The arguments of `sl_discs.solve`, which documents those of the same names, after `check_options`.
+    """The arguments of `sl_discs.solve`, which documents them, checked when an object is made.
 
-    `sampler` is a known name, chosen where it was `auto`, as `automatic` says; `fields` are the given ones of its
-    config, and `annealing` the given fields of `Settings`.
+    `fields` are those of the sampler's config. `annealing` becomes a dict of the given fields of `Annealing`.
+
+    Raises:
+      InputError: an argument is wrong; the message names it.
     """
 
-    sampler: str
-    fields: Mapping[str, Any]
-    automatic: bool
-    steps: int | None
-    time_limit: float | None
-    target: float | None
-    chains: int | None
-    annealing: Mapping[str, Any]
-    initial_states: Any
-    presolve: bool
-    proofs: bool
-    engine: str
-    seed: int
-    callback: Callable[[int, float], object] | None
-    interrupt: Callable[[], object] | None
-    progress: bool
+    sampler: str = AUTO
+    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    steps: int | None = None
+    time_limit: float | None = None
+    target: float | None = None
+    chains: int | None = None
+    annealing: Any = None
+    initial_states: Any = None
+    presolve: bool | None = None
+    proofs: bool = True
+    engine: str = AUTO
+    seed: int = 0
+    callback: Callable[[int, float], object] | None = None
+    interrupt: Callable[[], object] | None = None
+    progress: bool = False
+
+    def __post_init__(self):
+        plain: dict[str, Any] = {"seed": integer("seed", self.seed, bits=64)}
+        for name in "chains", "steps":
+            if getattr(self, name) is not None:
+                plain[name] = integer(name, getattr(self, name), 1, bits=31)
+        if self.time_limit is not None:
+            real("time_limit", self.time_limit, above=0)
+        if self.target is not None:
+            real("target", self.target)
+        if self.presolve is not None:
+            boolean("presolve", self.presolve)
+        boolean("proofs", self.proofs)
+        for name in "callback", "interrupt":
+            function = getattr(self, name)
+            if function is not None and not callable(function):
+                raise InputError(f"{name} is {function!r}; expected a function")
+        if self.presolve and self.initial_states is not None:
+            raise InputError("presolve and initial_states are both given; what is left has other variables")
+        known = [field for field in method_fields(self.sampler_name) if field != "name"]
+        arguments = [field.name for field in dataclasses.fields(self) if field.name != "fields"]
+        keywords(sorted(set(self.fields) - DISCS_ONLY), [*arguments, "problem"], self.sampler_name, known)
+        plain["annealing"] = given_annealing(self.annealing)
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
+        self.choose_engine()
+        most = self.steps or MOST_STEPS
+        localization = self.method(most, fit=self.time_limit is not None).localization
+        if localization is not None:
+            localization.levels(most)
+
+    @functools.cached_property
+    def _chosen(self) -> tuple[str, Mapping[str, Any]]:
+        """The sampler's name and fields; InputError if the sampler or the engine is unknown.
+
+        `auto` is `metropolis` if the CPU engine can run it, else `path_auxiliary`. Metropolis then scans the sites in
+        order, which takes half the time of a random scan and finds better answers in the same number of steps.
+        """
+        if not isinstance(self.engine, str) or self.engine not in ENGINES:
+            raise InputError(f"engine is {self.engine!r}; known: {', '.join(ENGINES)}", "engine")
+        if not isinstance(self.sampler, str):
+            raise InputError(
+                f"sampler is {self.sampler!r}; expected a name such as 'sl_path_auxiliary', or 'auto'", "sampler"
+            )
+        if not self.automatic:
+            sampler = own_name(self.sampler)
+            base_name(sampler)
+            return sampler, self.fields
+        if choose_engine(self.engine, Metropolis(scan=SEQUENTIAL))[0].name == "cpu":
+            return "metropolis", {"scan": SEQUENTIAL, **self.fields}
+        return "path_auxiliary", self.fields
+
+    @property
+    def sampler_name(self) -> str:
+        """The name of the sampler, which is chosen where `auto` was given."""
+        return self._chosen[0]
+
+    @property
+    def sampler_fields(self) -> Mapping[str, Any]:
+        """The fields of its config that are given, or chosen with it."""
+        return self._chosen[1]
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the sampler was chosen."""
+        return isinstance(self.sampler, str) and self.sampler == AUTO
+
+    @property
+    def presolves(self) -> bool:
+        """Whether the problem is enumerated or reduced first, and the run ends with a proof."""
+        return self.automatic and self.initial_states is None if self.presolve is None else self.presolve
 
     @property
     def fills_time(self) -> bool:
@@ -73,12 +145,12 @@ class Options:
     @property
     def tries_one_site(self) -> bool:
         """Whether the sampler tries one site a step, or a pair, so that its steps are counted in sweeps."""
-        return counts_sweeps(self.sampler)
+        return counts_sweeps(self.sampler_name)
 
     @property
     def n_min(self) -> int:
         """The least number of steps of a level of localization; 1 without localization."""
-        least = self.fields.get("n_min", Localization.n_min) if is_localized(self.sampler) else 1
+        least = self.sampler_fields.get("n_min", Localization.n_min) if is_localized(self.sampler_name) else 1
         return least if isinstance(least, int) else 1
 
     @property
@@ -94,17 +166,12 @@ class Options:
 
     def method(self, steps: int = MOST_STEPS, *, fit: bool = True) -> Method:
         """Builds the sampler for `steps` steps; lowers a default number of levels K to fit, and with `fit` any."""
-        fields = {"name": self.sampler, **self.fields}
-        if is_localized(self.sampler):
+        fields = {"name": self.sampler_name, **self.sampler_fields}
+        if is_localized(self.sampler_name):
             levels = fields.get("K", Localization.K)
             if (fit or "K" not in fields) and isinstance(levels, int):
                 fields["K"] = max(1, min(levels, steps // max(self.n_min, 1)))
         return build_method(fields, self.num_chains)
-
-    def settings(self, steps: int, every: int = 1) -> Settings:
-        """Returns the settings of a run of `steps` steps, which logs every `every`-th of them."""
-        fields = {"batch_size": self.num_chains, "chain_length": steps, "log_every_steps": every}
-        return settings_from({**fields, "engine": self.engine, "seed": self.seed, **self.annealing})
 
     def choose_engine(self, num_sites: int = 0) -> tuple[Engine, str]:
         """The engine for the sampler on a problem of this size, and why it was chosen."""
@@ -132,12 +199,12 @@ class Options:
     @property
     def has_rivals(self) -> bool:
         """Whether `auto` is free to try others beside its first choice, under a time limit, on the CPU engine."""
-        return self.automatic and self.fills_time and self.fields == {"scan": SEQUENTIAL}
+        return self.automatic and self.fills_time and self.sampler_fields == {"scan": SEQUENTIAL}
 
     @property
     def uses_local_searches(self) -> bool:
         """Whether local searches are among them: not where the values asked for are those that chains visit."""
-        return self.has_rivals and self.presolve
+        return self.has_rivals and self.presolves
 
     def rivals(self, problem: Problem) -> list[tuple[Problem, Options]]:
         """The samplers that `auto` also tries under a time limit, beside its first choice.
@@ -151,79 +218,6 @@ class Options:
         penalty = kind.exchange_penalty if problem.penalty == kind.penalty else problem.penalty
         exchange = dataclasses.replace(self, sampler="exchange", fields={})
         return [(dataclasses.replace(problem, penalty=penalty), exchange)]
-
-
-def check_options(
-    sampler: str = AUTO,
-    *,
-    steps: Any = None,
-    time_limit: Any = None,
-    target: Any = None,
-    chains: Any = None,
-    annealing: Any = None,
-    initial_states: Any = None,
-    presolve: Any = None,
-    proofs: Any = True,
-    engine: str = AUTO,
-    seed: Any = 0,
-    callback: Any = None,
-    interrupt: Any = None,
-    progress: bool = False,
-    **fields: Any,
-) -> Options:
-    """The arguments of `sl_discs.solve`, checked before anything is done; InputError names a wrong one."""
-    seed = integer("seed", seed, bits=64)
-    chains = None if chains is None else integer("chains", chains, 1, bits=31)
-    steps = None if steps is None else integer("steps", steps, 1, bits=31)
-    if time_limit is not None:
-        real("time_limit", time_limit, above=0)
-    if target is not None:
-        real("target", target)
-    if presolve is not None:
-        boolean("presolve", presolve)
-    boolean("proofs", proofs)
-    for name, function in ("callback", callback), ("interrupt", interrupt):
-        if function is not None and not callable(function):
-            raise InputError(f"{name} is {function!r}; expected a function")
-    if presolve and initial_states is not None:
-        raise InputError("presolve and initial_states are both given; what is left has other variables")
-    automatic = sampler == AUTO
-    sampler, chosen = choose_sampler(sampler, engine, fields)
-    known = [field for field in method_fields(sampler) if field != "name"]
-    arguments = inspect.signature(check_options).parameters
-    keywords(sorted(set(fields) - DISCS_ONLY), [*arguments, "problem"], sampler, known)
-    options = Options(
-        sampler=sampler, fields=chosen, automatic=automatic, steps=steps,
-        time_limit=time_limit, target=target, chains=chains, annealing=given_annealing(annealing),
-        initial_states=initial_states,
-        presolve=automatic and initial_states is None if presolve is None else presolve,
-        proofs=proofs, engine=engine, seed=seed, callback=callback, interrupt=interrupt, progress=progress,
-    )  # fmt: skip
-    options.choose_engine()
-    most = steps or MOST_STEPS
-    localization = options.method(most, fit=time_limit is not None).localization
-    if localization is not None:
-        localization.levels(most)
-    return options
-
-
-def choose_sampler(sampler: str, engine: str, fields: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """A known sampler's name, and the fields of its config; InputError if the sampler or the engine is unknown.
-
-    `auto` is `metropolis` if the CPU engine can run it, else `path_auxiliary`. Metropolis then scans the sites in
-    order, which takes half the time of a random scan and finds better answers in the same number of steps.
-    """
-    if not isinstance(engine, str) or engine not in ENGINES:
-        raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}", "engine")
-    if isinstance(sampler, str) and sampler == AUTO:
-        if choose_engine(engine, Metropolis(scan=SEQUENTIAL))[0].name == "cpu":
-            return "metropolis", {"scan": SEQUENTIAL, **fields}
-        return "path_auxiliary", fields
-    if not isinstance(sampler, str):
-        raise InputError(f"sampler is {sampler!r}; expected a name such as 'sl_path_auxiliary', or 'auto'", "sampler")
-    sampler = own_name(sampler)
-    base_name(sampler)
-    return sampler, fields
 
 
 def as_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R N"] | None:

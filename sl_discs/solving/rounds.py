@@ -191,7 +191,7 @@ class Watcher:
         self.reason = ""
         self._options, self._evaluate, self._turns, self._clock = options, evaluate, turns, clock
         self._sign, self.constant = 1.0 if maximise else -1.0, 0.0
-        self._proofs = turns.proofs if options.presolve else None
+        self._proofs = turns.proofs if options.presolves else None
         self._best = -self._sign * np.inf
         self._before = self._done = 0
         self._highest = -np.inf

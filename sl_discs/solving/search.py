@@ -46,9 +46,9 @@ def annealed(problem: Problem, options: Options) -> Result:
     clock, limit = Clock(options.time_limit), math.inf if options.time_limit is None else options.time_limit
     engine, _ = options.choose_engine(problem.num_variables)
     check_fit(problem, options, first_round(options, problem.num_variables, engine.on_host)[0], engine)
-    if options.presolve and (result := by_enumeration(problem, options.seed, clock)):
+    if options.presolves and (result := by_enumeration(problem, options.seed, clock)):
         return result
-    presolved = presolve(problem, _PRESOLVE * limit) if options.presolve else unreduced(problem)
+    presolved = presolve(problem, _PRESOLVE * limit) if options.presolves else unreduced(problem)
     reduced = presolved.problem
     if reduced is None:
         return by_reductions(presolved, options, clock)
@@ -70,9 +70,9 @@ def annealed(problem: Problem, options: Options) -> Result:
     with contextlib.closing(Proofs(presolved, 0.0 if too_large else options.bound_seconds, provers)) as proofs:
         if not too_large:
             # Without a good answer, provers cannot tell how long they will take.
-            short = options.bound_seconds if limit < math.inf or not options.presolve else _BEFORE_S
+            short = options.bound_seconds if limit < math.inf or not options.presolves else _BEFORE_S
             proofs.advance(short, math.inf, lambda: clock() >= _FIRST_TURNS * limit or options.is_interrupted())
-            if options.presolve and proofs.closed:
+            if options.presolves and proofs.closed:
                 return without_chains(presolved, proofs.states, proofs.by, proofs.by, options.seed, clock)
         return Search(presolved, options, proofs, clock).run(annealers, searches, warned=too_large)
 
@@ -98,7 +98,7 @@ class Search:
 
     def _visit_proved(self) -> None:
         """Counts what provers found as visited, unless the values asked for are those that chains visit."""
-        if self._options.presolve:
+        if self._options.presolves:
             self.rounds.visit(self._proofs.states)
 
     def run(self, annealers: Sequence[Annealer], searches: Sequence[LocalSearch], *, warned: bool) -> Result:
@@ -128,7 +128,7 @@ class Search:
                     if rounds.watcher.reason:
                         break
         run_s = self._clock() - build_s
-        if limit is None and options.presolve and not rounds.watcher.reason and not self._proofs.over:
+        if limit is None and options.presolves and not rounds.watcher.reason and not self._proofs.over:
             rounds.watcher.reached(rounds.exactly(states))
             # Without a time limit, results do not depend on the time that provers take.
             self._proofs.advance(_AFTER_S, 0.0, functools.partial(is_over, options, self._clock))
@@ -141,8 +141,8 @@ class Search:
             timing={"build_s": build_s, "compile_s": self._clock.compiling(), "run_s": run_s},
             engine=winner.engine.name,
             engine_note="; ".join(words for words in (winner.note, *found_by) if words),
-            sampler=winner.options.sampler,
-            annealing={field: getattr(rounds.settings, field) for field in winner.options.annealing},
+            sampler=winner.options.sampler_name,
+            annealing=winner.reported(),
             seed=options.seed,
         )
 

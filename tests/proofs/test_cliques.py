@@ -15,7 +15,7 @@ from sl_discs.problems.kind import Structure
 from sl_discs.proofs import cliques, covers, provers_of
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions.presolve import unreduced
-from sl_discs.solving.options import check_options
+from sl_discs.solving.options import Options
 from sl_discs.solving.rounds import Clock, Watcher
 
 
@@ -202,7 +202,7 @@ def test_better_states_are_evaluated_exactly_only_when_provers_have_a_turn():
         evaluated.append(len(states))
         return problem.evaluate(states)
 
-    watcher = Watcher(check_options(chains=1), evaluate, True, Scheduled(proofs, turns), Clock())
+    watcher = Watcher(Options(chains=1), evaluate, True, Scheduled(proofs, turns), Clock())
     seen = []
     for done, nodes in enumerate(([0], [0, 1], [0, 1, 2], [0, 1, 2, 3]), 1):
         state = np.zeros((1, 1, 300), np.int8)

@@ -8,11 +8,12 @@ import pytest
 
 import sl_discs
 from sl_discs import InputError
+from sl_discs.proofs.provers import Proofs
 from sl_discs.proofs.semidefinite import Semidefinite
 from sl_discs.reductions.presolve import unreduced
 from sl_discs.solving import search
 from sl_discs.solving.annealer import Rounds
-from sl_discs.solving.options import check_options
+from sl_discs.solving.options import Options
 from sl_discs.solving.rounds import Clock
 from sl_discs.solving.search import Search
 
@@ -40,7 +41,8 @@ def test_the_time_is_shared_by_success(monkeypatch, values, winner, given):
     monkeypatch.setattr(Rounds, "fill", lambda self, one, seconds, *, compared: filled.append((one.sampler, seconds)))
     monkeypatch.setattr(Clock, "left", lambda self: 10.0)
     problem = sl_discs.mis([(0, 1)])
-    searching = Search(unreduced(problem), check_options(time_limit=10.0, chains=2), None, Clock())
+    proofs = Proofs(unreduced(problem), 0.0)
+    searching = Search(unreduced(problem), Options(time_limit=10.0, chains=2), proofs, Clock())
     assert searching.share([*map(Claimed, ("metropolis", "exchange"), values)]).sampler == winner
     assert filled == given
 
@@ -60,7 +62,8 @@ def test_a_local_search_has_the_rest_where_its_trial_tells(monkeypatch, claimed,
     monkeypatch.setattr(Rounds, "fill", fill)
     monkeypatch.setattr(Rounds, "advance", fill)
     monkeypatch.setattr(Clock, "left", lambda self: 10.0)
-    searching = Search(unreduced(sl_discs.mis([(0, 1)])), check_options(time_limit=10.0, chains=2), None, Clock())
+    presolved = unreduced(sl_discs.mis([(0, 1)]))
+    searching = Search(presolved, Options(time_limit=10.0, chains=2), Proofs(presolved, 0.0), Clock())
     winner = searching.share([Claimed("metropolis", 5.0)], [Claimed("covers", claimed, conclusive)])
     assert winner.sampler == "metropolis" and filled == [("metropolis", 1.0), ("covers", 1.0), *rest]
 

@@ -16,7 +16,7 @@ from sl_discs import InputError
 from sl_discs.experiment.settings import Settings
 from sl_discs.models.terms import Coefficients
 from sl_discs.solving.annealing import given_annealing, objective_of, temperature_range
-from sl_discs.solving.options import check_options
+from sl_discs.solving.options import Options
 from sl_discs.solving.rounds import TimedTemperatures, round_lengths
 
 
@@ -198,7 +198,7 @@ def test_temperatures_follow_the_time(pace):
     """Chains are cold when the time is over, whatever rate was expected, though it falls to a third on the way."""
     now, limit = 0.0, 10.0
     settings = Settings(chain_length=int(2 * limit / pace), final_temperature=0.01, decay_rate=0.01, anneal_every=5)
-    temperatures = TimedTemperatures(settings, left=lambda: limit - now, pace=pace)
+    temperatures = TimedTemperatures(settings, len(settings.temperatures()), left=lambda: limit - now, pace=pace)
     done, over = 0, temperatures.plan(0)
     while not over and done < len(temperatures):
         steps = min(503, len(temperatures) - done)
@@ -250,8 +250,7 @@ def test_temperatures_of_known_landscapes():
 
 def test_steps_are_counted_in_sweeps_where_a_step_tries_a_site_or_two():
     steps = {
-        name: check_options(name).default_steps(300)
-        for name in ("gibbs", "sl_metropolis", "exchange", "gwg", "sl_dmala")
+        name: Options(name).default_steps(300) for name in ("gibbs", "sl_metropolis", "exchange", "gwg", "sl_dmala")
     }
     sweeps, informed = 1_000 * 300, 10 * 300
     assert list(steps.values()) == [sweeps, sweeps, sweeps, informed, informed]
