@@ -39,7 +39,7 @@ from sl_discs.instances.form import QuadraticForm
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.problem import Problem
 from sl_discs.sampling.diagnostics import LEAST_DRAWS, MOST_R_HAT, diagnose
-from sl_discs.sampling.draws import Budget, Drawn, Options, observed, overlaps, packed
+from sl_discs.sampling.draws import Budget, Drawn, Request, observed, overlaps, packed
 from sl_discs.sampling.recorded import RecordedChains
 from sl_discs.sampling.sample import METHODS
 
@@ -292,7 +292,7 @@ def contender(name: str, terms: Coefficients, target: Target, chains: int, draws
     each = max(1, draws // _LOCALIZED) if method == "localization" else draws
 
     def draw(seed: int) -> Drawn:
-        options = Options(each, chains, "gibbs", {}, engine, seed)
+        options = Request(each, chains, "gibbs", {}, engine, seed)
         return METHODS[method](terms, target.temperature, options, Budget())
 
     return draw

@@ -38,7 +38,7 @@ from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 from sl_discs.sampling.sample import METHODS
 from sl_discs.sampling.sample import sample as sample_at
 from sl_discs.solving.annealing import objective_of, temperature_range
-from sl_discs.solving.options import AUTO, Options
+from sl_discs.solving.options import AUTO, SolveOptions
 from sl_discs.solving.solve import solve
 
 SCHEDULES = ("linear", "geometric", "custom")
@@ -315,12 +315,12 @@ def _check_reads(bqm: dimod.BinaryQuadraticModel, num_reads: Any) -> int:
 def _sampler(sampler: str, criterion: str | None, engine: str) -> str:
     """The sampler's name, which the criterion may give instead."""
     if criterion is None:
-        return Options(sampler, engine=engine).sampler_name
+        return SolveOptions(sampler, engine=engine).sampler_name
     if criterion not in CRITERIA:
         raise InputError(f"proposal_acceptance_criteria is {criterion!r}; known: {', '.join(CRITERIA)}")
     if sampler not in (AUTO, CRITERIA[criterion]):
         raise InputError(f"proposal_acceptance_criteria and sampler={sampler!r} are both given; give one of them")
-    return Options(CRITERIA[criterion], engine=engine).sampler_name
+    return SolveOptions(CRITERIA[criterion], engine=engine).sampler_name
 
 
 def _betas(

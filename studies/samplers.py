@@ -28,7 +28,7 @@ from sl_discs.localization.method import build_method
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.report import table
 from sl_discs.samplers.registry import is_localized, known_samplers
-from sl_discs.sampling.draws import Budget, Options
+from sl_discs.sampling.draws import Budget, Request
 from sl_discs.sampling.sample import METHODS
 from truths import ising_torus
 
@@ -142,7 +142,7 @@ def _drawn(folder: Path, sampler: str, size: Size) -> list[dict[str, Any]]:
     terms = ising_torus(_SIDE, _TEMPERATURE).problem.terms()
 
     def draw(seed: int):
-        options = Options(size.draws, size.chains, sampler, {}, "auto", seed)
+        options = Request(size.draws, size.chains, sampler, {}, "auto", seed)
         return METHODS["chain"](terms, _TEMPERATURE, options, Budget())
 
     def compute(seed: int) -> dict[str, Any]:

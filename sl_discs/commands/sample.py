@@ -17,8 +17,11 @@ exit code is 128 plus the signal number, so 130 after Ctrl-C.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import math
 import signal
+import time
 from typing import Any
 
 from sl_discs.command import Command, Given, own_flags, refuse_flags, say
@@ -29,15 +32,15 @@ from sl_discs.errors import InputError, integer
 from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.figures import or_warn
 from sl_discs.experiment.summary import aligned
-from sl_discs.sampling.estimates import ESTIMATES, estimates, marginals, played
-from sl_discs.sampling.sample import AUTO, ENGINES, METHODS, check_arguments, choose_sampler, sample
-from sl_discs.sampling.samples import Samples
+from sl_discs.sampling.diagnostics import Diagnostic
+from sl_discs.sampling.draws import Estimate, variable_name
+from sl_discs.sampling.sample import AUTO, ENGINES, METHODS, SampleOptions, drawn_from
+from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples
 from sl_discs.terminal import printable
 
 FLAGS, define = own_flags()
 
 _STOPPING = "\nstopping with the draws made so far; a second signal ends at once and saves nothing\n"
-_ARGUMENTS = "temperature", "draws", "method", "sampler", "groups", "time_limit", "engine", "seed", "store"
 
 
 define_flags(define)
@@ -65,8 +68,8 @@ define.string("store", None, "File to write draws to as they are made, .npy, if 
 define.string("plot", None, "Figure to write, .png.")
 
 
-def _checked_arguments() -> dict[str, Any]:
-    """The arguments of `sl_discs.sample`; all flags are checked before a file is read."""
+def _options() -> SampleOptions:
+    """Returns the arguments of `sl_discs.sample`; all flags are checked before a file is read."""
     targets = {"save": ".npz", "store": ".npy", "plot": ".png"}
     check_flags(FLAGS, targets, ["plot"])
     integer("top", FLAGS.top)
@@ -76,26 +79,24 @@ def _checked_arguments() -> dict[str, Any]:
         refuse_flags(FLAGS, ["sampler", "field"], "with --method=exact, which uses no sampler")
     if FLAGS.temperature is None:
         raise InputError("--temperature=TAU is missing: a number above 0, in units of the problem's value")
-    arguments = {name: FLAGS[name].value for name in _ARGUMENTS}
-    arguments["sampler"] = choose_sampler(FLAGS.sampler)
-    fields = fields_of(FLAGS.field, _ARGUMENTS)
-    check_arguments(**arguments, fields=fields)
-    return arguments | fields
+    names = [field.name for field in dataclasses.fields(SampleOptions) if field.name in FLAGS]
+    arguments: dict[str, Any] = {name: FLAGS[name].value for name in names}
+    return SampleOptions(**arguments, fields=fields_of(FLAGS.field, names), progress=True)
 
 
 def _sample(given: Given) -> int:
     path = the_file(given.arguments)
     one_device_per_core()
     keep_programs()
-    arguments = _checked_arguments()
+    options = _options()
     found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.weights)
     drawn: list[Samples] = []
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
         for number, one in enumerate(found, start=1):
             say(f"{one}; temperature {FLAGS.temperature:g}")
             files = {name: numbered(FLAGS[name].value, number, len(found)) for name in ("store", "save", "plot")}
-            own = arguments | {"store": files["store"]}
-            samples = sample(one.problem, **own, interrupt=lambda: notice.given, progress=True)
+            own = dataclasses.replace(options, store=files["store"], interrupt=lambda: notice.given)
+            samples = drawn_from(one.problem, own, time.perf_counter())
             drawn.append(samples)
             say(_summary(samples, read_s, FLAGS.top))
             if files["save"]:
@@ -127,3 +128,59 @@ def _summary(samples: Samples, read_s: float, top: int) -> str:
 
 
 main = Command("FILE", __doc__, FLAGS, _sample)
+
+
+# Estimates from draws as rows of text.
+
+ESTIMATES = "", "mean", "error", "R-hat", "limit", "ESS bulk", "ESS tail"
+
+
+def estimates(samples: Samples) -> list[tuple[str, ...]]:
+    """Rows under `ESTIMATES`: means, the variables with the largest R-hat and the least ESS, and log Z."""
+    found = {one.name: one for one in samples.diagnostics}
+    rows: list[tuple[str, ...]] = []
+    for name in (VALUE, MAGNETISATION, OVERLAP):
+        rows.append((name, *_numbers(samples.mean(name)), *_evidence(found.pop(name))))
+    if found:
+        known = {variable_name(label): label for label in samples.labels}
+        apart = max(found.values(), key=lambda one: -1.0 if math.isnan(one.r_hat) else one.r_hat)
+        least = min(found.values(), key=lambda one: min(one.ess_bulk, one.ess_tail))
+        for one in dict.fromkeys((apart, least)):
+            rows.append((f"P({one.name} = 1)", *_numbers(samples.marginal(known[one.name])), *_evidence(one)))
+    if samples.log_z is not None:
+        rows.append(("log Z", *_numbers(samples.log_z), "", "", "", ""))
+    return rows
+
+
+def marginals(samples: Samples, top: int) -> tuple[list[tuple[str, ...]], str]:
+    """The titles and rows of a table of `top` marginals, those nearest to 1/2 first, and how many of how many."""
+    found = sorted(samples.marginals.items(), key=lambda row: abs(row[1].mean - 0.5))
+    rows: list[tuple[str, ...]] = [("variable", "P(x = 1)", "error")]
+    rows += [(str(label), *_numbers(one)) for label, one in found[:top]]
+    return rows, "all" if len(found) <= top else f"the {top} of {len(found):,} variables nearest to 1/2"
+
+
+def played(samples: Samples) -> str:
+    """The number of draws, the method, and why it was chosen."""
+    chosen = f" ({samples.chosen})" if samples.chosen else ""
+    how = ", ".join(f"{name} {value}" for name, value in samples.how.items())
+    return f"{len(samples):,} draws by {samples.method}{chosen}: {how}"
+
+
+def _numbers(found: Estimate) -> tuple[str, str]:
+    """A mean to the digit of its error, and the error."""
+    if found.error == 0:
+        return f"{found.mean:.10g}", "exact"
+    if math.isnan(found.error):
+        return f"{found.mean:.10g}", "unknown: all draws agree"
+    if not math.isfinite(found.error):
+        return f"{found.mean:.6g}", "unknown"
+    digits = min(12, max(0, 1 - math.floor(math.log10(found.error))))
+    return f"{found.mean:,.{digits}f}", f"{found.error:,.{digits}f}"
+
+
+def _evidence(found: Diagnostic) -> tuple[str, ...]:
+    """R-hat and its limit, empty where it has no meaning, and effective sample sizes."""
+    known = not math.isnan(found.r_hat)
+    r_hat = [f"{one:.3f}" if known and not math.isnan(one) else "" for one in (found.r_hat, found.limit)]
+    return *r_hat, f"{found.ess_bulk:,.0f}", f"{found.ess_tail:,.0f}"

@@ -51,7 +51,7 @@ from sl_discs.solving.answers import (
     verification,
     write_answers,
 )
-from sl_discs.solving.options import Options
+from sl_discs.solving.options import SolveOptions
 from sl_discs.solving.result import Result
 from sl_discs.solving.search import annealed
 from sl_discs.terminal import printable
@@ -124,12 +124,12 @@ def _solve(given: Given) -> int:
     return 0 if good else 1
 
 
-def _options() -> Options:
+def _options() -> SolveOptions:
     """Returns the arguments of `solve`; all flags are checked before a file is read."""
     check_flags(FLAGS, {"save": ".json", "plot": ".png"}, ["plot"])
-    names = [field.name for field in dataclasses.fields(Options) if field.name in FLAGS]
+    names = [field.name for field in dataclasses.fields(SolveOptions) if field.name in FLAGS]
     arguments: dict[str, Any] = {name: FLAGS[name].value for name in names} | {"annealing": _annealing()}
-    return Options(**arguments, fields=fields_of(FLAGS.field, names))
+    return SolveOptions(**arguments, fields=fields_of(FLAGS.field, names))
 
 
 def _annealing() -> tuple[float, float] | None:

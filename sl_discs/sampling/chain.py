@@ -18,7 +18,7 @@ from sl_discs.models.terms import Terms
 from sl_discs.samplers.registry import sampler_fields
 from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 from sl_discs.sampling.diagnostics import Agreement, diagnose
-from sl_discs.sampling.draws import Averages, Budget, Drawn, Options, Store, magnetisations
+from sl_discs.sampling.draws import Averages, Budget, Drawn, Request, Store, magnetisations
 from sl_discs.sampling.recorded import Recorded, RecordedChains
 
 # Rounds of the warm-up in sweeps; adaptation ends with the first one.
@@ -35,7 +35,7 @@ DISPERSING = 5
 ORDERED = ("gibbs",)
 
 
-def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
+def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> Drawn:
     """Draws of every chain."""
     collector, chains = Collector(terms, options, budget), chains_of(terms, options, options.groups)
     chains.restart(dispersed(terms, temperature, options).current())
@@ -59,7 +59,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
 
 
 def dispersed(
-    terms: Terms, temperature: float, options: Options, is_over: Callable[[], bool] = lambda: False
+    terms: Terms, temperature: float, options: Request, is_over: Callable[[], bool] = lambda: False
 ) -> RecordedChains:
     """Chains, one of each group, that have reached their states from different starts, or until `is_over`."""
     if options.sampler in ORDERED:
@@ -73,7 +73,7 @@ def dispersed(
 
 
 def chains_of(
-    terms: Terms, options: Options, num_chains: int, *, adapting: int = FIRST_ROUND, stream: int = 0, **more: Any
+    terms: Terms, options: Request, num_chains: int, *, adapting: int = FIRST_ROUND, stream: int = 0, **more: Any
 ) -> RecordedChains:
     """So many chains of the options' sampler, whose adaptation ends after `adapting` sweeps.
 
@@ -96,7 +96,7 @@ class Collector:
     Space for the draws is allocated at once.
     """
 
-    def __init__(self, terms: Terms, options: Options, budget: Budget, each: int = 1):
+    def __init__(self, terms: Terms, options: Request, budget: Budget, each: int = 1):
         self._terms, self._draws_each, self._budget, self._each = terms, options.draws_each, budget, each
         self._groups = options.groups // each
         wanted = None if options.draws_each is None else options.draws_each * each

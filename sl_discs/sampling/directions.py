@@ -24,7 +24,7 @@ from scipy.special import expit
 from sl_discs.errors import InputError
 from sl_discs.models.terms import Coefficients, Terms
 from sl_discs.sampling.chain import chains_of
-from sl_discs.sampling.draws import Options
+from sl_discs.sampling.draws import Request
 from sl_discs.sampling.recorded import RecordedChains
 
 # Up to this many variables, all eigenvalues are computed.
@@ -281,7 +281,7 @@ class CoupledRest:
     `terms` are those of 1/2 s'J0 s, without its constant, and `steps` the Markov steps so far.
     """
 
-    def __init__(self, spin: SpinTerms, loadings: Float64[np.ndarray, "N r"], options: Options):
+    def __init__(self, spin: SpinTerms, loadings: Float64[np.ndarray, "N r"], options: Request):
         size = len(spin.field)
         if size > MOST_COUPLED:
             raise InputError(

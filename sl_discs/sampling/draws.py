@@ -1,4 +1,4 @@
-"""What all methods of `sample` share: options, budget, layout of states, packed draws, and estimates with errors."""
+"""What all methods of `sample` share: requests, budget, layout of states, packed draws, and estimates with errors."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from sl_discs.files import allocate
 from sl_discs.models.terms import Terms
 
 
-class Options(NamedTuple):
-    """The arguments of `sample`, which documents them, after its checks.
+class Request(NamedTuple):
+    """What a method is asked for, from the arguments of `sample`.
 
     `draws_each` are those per group, None as many as there is time for; groups are independent chains, ladders or
     populations; `fields` are those of the base sampler's config.
@@ -35,7 +35,7 @@ class Options(NamedTuple):
     seed: int
     store: str | None = None
 
-    def in_groups(self, count: int) -> Options:
+    def in_groups(self, count: int) -> Request:
         """Returns options for the same number of draws, in `count` groups."""
         each = None if self.draws_each is None else -(-self.draws_each * self.groups // count)
         return self._replace(groups=count, draws_each=each)

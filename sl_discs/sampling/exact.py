@@ -18,7 +18,7 @@ from sl_discs.errors import InputError, check_memory
 from sl_discs.models.elimination import Elimination, narrow_elimination
 from sl_discs.models.enumeration import enumerate_law
 from sl_discs.models.terms import Coefficients, Terms
-from sl_discs.sampling.draws import Budget, Drawn, Known, Options, Store
+from sl_discs.sampling.draws import Budget, Drawn, Known, Request, Store
 
 MOST_WIDTH = 25
 # Above this number of variables they are eliminated.
@@ -175,7 +175,7 @@ _DRAWS_IN_TIME = 10_000
 _PIECE = 2**24
 
 
-def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
+def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> Drawn:
     """The requested number of exact draws; 10,000 if there is a time limit."""
     each = options.draws_each or -(-_DRAWS_IN_TIME // options.groups)
     law = exact(terms, temperature)

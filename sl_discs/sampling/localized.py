@@ -31,7 +31,7 @@ from sl_discs.models.terms import Terms
 from sl_discs.samplers.registry import counts_sweeps, localized_name
 from sl_discs.sampling.chain import ORDERED, chains_of
 from sl_discs.sampling.diagnostics import FALSE_ALARM, LEAST_ESS
-from sl_discs.sampling.draws import Budget, Drawn, Options, magnetisations, packed
+from sl_discs.sampling.draws import Budget, Drawn, Request, magnetisations, packed
 
 # Settings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
 LOCALIZES = {"sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "mc_ratio": 0.5}
@@ -51,12 +51,12 @@ _COMPARED = 4096
 _TOGETHER, _BATCHES_THAT_GO_ON, _STREAM = 8, 2, 6
 
 
-def check_fields(options: Options) -> None:
+def check_fields(options: Request) -> None:
     """InputError for fields with wrong values."""
     _method(options)
 
 
-def _method(options: Options) -> tuple[Method, int]:
+def _method(options: Request) -> tuple[Method, int]:
     """The method and its number of levels."""
     scan = {"scan": "sequential"} if options.sampler in ORDERED else {}
     fields = LOCALIZES | {"K": _LEVELS} | scan | dict(options.fields) | {"name": localized_name(options.sampler)}
@@ -69,7 +69,7 @@ def _method(options: Options) -> tuple[Method, int]:
     return method, fields["K"]
 
 
-def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
+def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> Drawn:
     """One draw of each chain."""
     method, levels = _method(options)
     assert method.localization is not None
@@ -116,7 +116,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
 
 
 def _what_chains_say(
-    terms: Terms, temperature: float, options: Options, states: Int8[np.ndarray, "B N"], sweeps: int
+    terms: Terms, temperature: float, options: Request, states: Int8[np.ndarray, "B N"], sweeps: int
 ) -> tuple[tuple[str, ...], float, int]:
     """Reasons against the draws, found by continuing chains from some of them for `sweeps`; the number of independent
     draws that they are worth at most; and the steps taken.

@@ -45,7 +45,7 @@ from sl_discs.sampling.directions import (
     is_free,
     spin_terms,
 )
-from sl_discs.sampling.draws import Budget, Drawn, Options, packed
+from sl_discs.sampling.draws import Budget, Drawn, Request, packed
 
 # Densities on a regular grid in one or two dimensions: their integrals, the location of their mass, and draws.
 
@@ -213,7 +213,7 @@ _DRAWS_IN_TIME = 10_000
 _STREAM = 64
 
 
-def check_fields(options: Options) -> None:
+def check_fields(options: Request) -> None:
     """InputError for an invalid number of directions."""
     number, name = options.fields.get(FIELD), f"sampler_config.{FIELD}"
     if number is not None and integer(name, number, 1) > MOST_DIRECTIONS:
@@ -229,7 +229,7 @@ def applies(terms: Coefficients, temperature: float, is_over: Callable[[], bool]
     return len(spin.field) <= MOST_COUPLED or is_free(spin, found)
 
 
-def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
+def draw(terms: Coefficients, temperature: float, options: Request, budget: Budget) -> Drawn:
     """Draws of every group.
 
     InputError: no direction stands out from the couplings, or the rest is too large.
@@ -268,7 +268,7 @@ def _log_normal(axes: list[np.ndarray]) -> Float64[np.ndarray, "*P"]:
     return -squares / 2 - len(axes) * np.log(2 * np.pi) / 2
 
 
-def _in_closed_form(spin: SpinTerms, directions: Directions, options: Options, budget: Budget) -> Drawn:
+def _in_closed_form(spin: SpinTerms, directions: Directions, options: Request, budget: Budget) -> Drawn:
     rest = FreeRest(spin, directions.loadings)
 
     def table(box: np.ndarray, distance: float) -> DensityTable:
@@ -361,7 +361,7 @@ class _Table:
     `density` is p(z) of each group, `reasons` are those against it, and `burn` the sweeps from a node to a draw.
     """
 
-    def __init__(self, rest: CoupledRest, loadings: np.ndarray, options: Options, budget: Budget):
+    def __init__(self, rest: CoupledRest, loadings: np.ndarray, options: Request, budget: Budget):
         least = (1 - _PART_OF_TABLE) * budget.left()
         wanted = np.inf if options.draws_each is None else options.draws_each * options.groups
         reachable = _reachable(loadings)
@@ -400,7 +400,7 @@ class _Table:
         if outside.any():
             self.reasons.append("the grid over z does not hold all of the mass")
 
-    def log_z(self, rest: CoupledRest, options: Options) -> tuple[float, float]:
+    def log_z(self, rest: CoupledRest, options: Request) -> tuple[float, float]:
         """log Z and its standard error, Z0 at the peak included."""
         peak = self.density.peak()
         at_peak = rest.log_z(peak, _STREAM - 2)
@@ -412,7 +412,7 @@ class _Table:
         return float(logsumexp(each) - np.log(options.groups)), float(error)
 
 
-def _by_chains(spin: SpinTerms, directions: Directions, options: Options, budget: Budget) -> Drawn:
+def _by_chains(spin: SpinTerms, directions: Directions, options: Request, budget: Budget) -> Drawn:
     loadings, groups, size = directions.loadings, options.groups, len(spin.field)
     rest = CoupledRest(spin, loadings, options)
     table = _Table(rest, loadings, options, budget)

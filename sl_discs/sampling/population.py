@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 
 from sl_discs.models.terms import Terms
 from sl_discs.sampling.chain import chains_of
-from sl_discs.sampling.draws import Budget, Drawn, Options, log_num_states, packed
+from sl_discs.sampling.draws import Budget, Drawn, Request, log_num_states, packed
 
 # Members of the run that chooses the steps, and the effective part of them after a step.
 _PILOT, _KEPT = 256, 0.9
@@ -76,7 +76,7 @@ def _next_inverse(inverse: float, last: float, values: np.ndarray) -> float:
 class _Cooling:
     """Independent populations that cool together."""
 
-    def __init__(self, terms: Terms, options: Options, groups: int, members: int, stream: int):
+    def __init__(self, terms: Terms, options: Request, groups: int, members: int, stream: int):
         self.groups, self.members = groups, members
         self.chains = chains_of(terms, options, groups * members, adapting=_SWEEPS, stream=stream, keeps_states=False)
         self.inverse = 0.0
@@ -99,7 +99,7 @@ class _Cooling:
         return 1 / (counts**2).sum(axis=1)
 
 
-def _steps(terms: Terms, temperature: float, options: Options, budget: Budget) -> tuple[list[float], int]:
+def _steps(terms: Terms, temperature: float, options: Request, budget: Budget) -> tuple[list[float], int]:
     """Inverse temperatures between which a small run keeps most of its members, and its number of Markov steps."""
     is_over = budget.after(_PILOT_PART)
     pilot = _Cooling(terms, options, 1, _PILOT, 3)
@@ -112,7 +112,7 @@ def _steps(terms: Terms, temperature: float, options: Options, budget: Budget) -
     return [*found, last] if pilot.inverse < last else found, pilot.chains.steps
 
 
-def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
+def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> Drawn:
     """One draw per member of every population, whose number of members is at least that of the draws."""
     begin = budget.left()
     steps, searched = _steps(terms, temperature, options, budget)

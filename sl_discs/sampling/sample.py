@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -39,7 +38,7 @@ from sl_discs.sampling.draws import (
     Budget,
     Drawn,
     Estimate,
-    Options,
+    Request,
     column,
     observed,
     overlaps,
@@ -48,7 +47,7 @@ from sl_discs.sampling.draws import (
 from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples
 
 # Each makes draws of a model's terms at a temperature.
-METHODS: dict[str, Callable[[Any, float, Options, Budget], Drawn]] = {
+METHODS: dict[str, Callable[[Any, float, Request, Budget], Drawn]] = {
     "chain": chain.draw,
     "tempering": tempering.draw,
     "population": population.draw,
@@ -139,35 +138,36 @@ def sample(
             f"the problem is a {type(problem).__name__}; make one with "
             f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, 'from_bqm', 'from_log_density'])}"
         )
-    sampler = choose_sampler(sampler)
-    options = check_arguments(
-        temperature, draws, method, seed, time_limit, sampler, groups, engine, store, sampler_fields
-    )
-    temperature = float(temperature)
-    if interrupt is not None and not callable(interrupt):
-        raise InputError(f"interrupt is {interrupt!r}; expected a function")
-    terms = problem.terms()
+    options = SampleOptions(
+        temperature, draws, method, seed, time_limit, sampler, groups, engine, store, sampler_fields, interrupt,
+        progress,
+    )  # fmt: skip
+    return drawn_from(problem, options, begin)
+
+
+def drawn_from(problem: Problem | LogDensity, options: SampleOptions, begin: float) -> Samples:
+    """Returns the draws that the options ask for; time counts from `begin`, by `time.perf_counter`."""
+    terms, request, time_limit = problem.terms(), options.request(), options.time_limit
     if terms.quadratic is None:
-        options = _on_reference(options, method)
-    goes_on = draws is None and time_limit is None and store is None
-    total = None if goes_on or options.draws_each is None else options.draws_each * options.groups
-    with progress_bar(total, " draws", shown=progress) as bar:
-        run = _Run(problem, terms, temperature, options, groups, interrupt, bar, begin, goes_on)
-        if method == AUTO:
+        request = _on_reference(request, options.method)
+    total = None if options.goes_on or request.draws_each is None else request.draws_each * request.groups
+    with progress_bar(total, " draws", shown=options.progress) as bar:
+        run = _Run(problem, terms, options, request, bar, begin)
+        if options.method == AUTO:
             return _choose(run, time_limit)
-        found = run(method, time_limit)
-        if method != "chain" or mixes_fast(terms, temperature, lambda: time_limit is not None):
+        found = run(options.method, time_limit)
+        if options.method != "chain" or mixes_fast(terms, options.temperature, lambda: time_limit is not None):
             return found
         return dataclasses.replace(found, notes=(*found.notes, _UNCERTIFIED))
 
 
-def _on_reference(options: Options, method: str) -> Options:
-    """Options for a log-density, which the reference engine alone runs; InputError for what it does not have."""
+def _on_reference(request: Request, method: str) -> Request:
+    """Returns the request for a log-density, which the reference engine alone runs; InputError for what it lacks."""
     if method == "low_rank":
         raise InputError("method 'low_rank' needs the couplings of a quadratic problem; use another method", "method")
-    if options.engine == "cpu":
+    if request.engine == "cpu":
         raise InputError("engine 'cpu' runs quadratic problems only; use 'reference' for a log-density", "engine")
-    return options._replace(engine="reference")
+    return request._replace(engine="reference")
 
 
 def _kernel(name: str, fields: Mapping[str, Any], num_chains: int) -> Sampler:
@@ -175,47 +175,84 @@ def _kernel(name: str, fields: Mapping[str, Any], num_chains: int) -> Sampler:
     return build_sampler(name, own, num_chains)
 
 
-def choose_sampler(sampler: str) -> str:
-    """Returns the sampler itself, or the one that `auto` means."""
-    return "gibbs" if isinstance(sampler, str) and sampler == AUTO else sampler
+@dataclasses.dataclass(frozen=True)
+class SampleOptions:
+    """The arguments of `sl_discs.sample`, which documents them, checked when an object is made.
 
+    `fields` are those of the sampler's config.
 
-def check_arguments(temperature, draws, method, seed, time_limit, sampler, groups, engine, store, fields) -> Options:
-    """The arguments of `sample`, with `fields` of the sampler's config, as `Options`; InputError if one is wrong."""
-    real("temperature", temperature, above=0)
-    if not isinstance(method, str) or method not in (AUTO, *METHODS):
-        raise InputError(f"method is {method!r}; known: {', '.join((AUTO, *METHODS))}", "method")
-    draws = integer("draws", _USUAL_DRAWS if draws is None else draws, 1, bits=31)
-    seed = integer("seed", seed, bits=64)
-    if time_limit is not None:
-        real("time_limit", time_limit, above=0)
-    sampler = own_name(sampler) if isinstance(sampler, str) else sampler
-    if not isinstance(sampler, str) or is_localized(sampler):
-        raise InputError(f"sampler is {sampler!r}; expected a base sampler, such as 'gibbs'", "sampler")
-    base_name(sampler, variants=False)
-    name = localized_name(sampler) if method == "localization" else sampler
-    exact = {*method_fields(name), *_OWN_FIELDS.get(method, ())} - {"name"}
-    arguments = [one for one in inspect.signature(sample).parameters if one != "sampler_fields"]
-    keywords(sorted(fields), arguments, name, sorted(exact))
-    if not isinstance(engine, str) or engine not in ENGINES:
-        raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}", "engine")
-    count = _GROUPS.get(method, _USUAL_GROUPS) if groups is None else integer("groups", groups, 2, bits=20)
-    if store is not None and (time_limit is not None or method not in ("chain", "tempering")):
-        raise InputError("store: needs the method chain or tempering, and no time_limit", "store")
-    each = None if time_limit is not None else -(-draws // count)
-    if store is not None:
-        path = check_file(store)
-        if path.suffix != ".npy":
-            raise InputError(f"store is {str(path)!r}; the name of this file must end in .npy", "store")
-        store = str(path)
-    options = Options(each, count, sampler, fields, engine, seed, store)
-    if method == "localization":
-        localized.check_fields(options)
-    if method == "low_rank":
-        low_rank.check_fields(options)
-    if method != "exact":
-        choose_engine(engine, _kernel(sampler, fields, count), num_chains=0)
-    return options
+    Raises:
+      InputError: an argument is wrong; the message names it.
+    """
+
+    temperature: float = 1.0
+    draws: int | None = None
+    method: str = AUTO
+    seed: int = 0
+    time_limit: float | None = None
+    sampler: str = AUTO
+    groups: int | None = None
+    engine: str = AUTO
+    store: str | None = None
+    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    interrupt: Callable[[], object] | None = None
+    progress: bool = False
+
+    def __post_init__(self):
+        plain: dict[str, Any] = {
+            "temperature": float(real("temperature", self.temperature, above=0)),
+            "seed": integer("seed", self.seed, bits=64),
+        }
+        method, engine, store = self.method, self.engine, self.store
+        sampler = own_name(self.sampler) if isinstance(self.sampler, str) else self.sampler
+        if not isinstance(method, str) or method not in (AUTO, *METHODS):
+            raise InputError(f"method is {method!r}; known: {', '.join((AUTO, *METHODS))}", "method")
+        if self.draws is not None:
+            plain["draws"] = integer("draws", self.draws, 1, bits=31)
+        if self.time_limit is not None:
+            real("time_limit", self.time_limit, above=0)
+        if not isinstance(sampler, str) or is_localized(sampler):
+            raise InputError(f"sampler is {sampler!r}; expected a base sampler, such as 'gibbs'", "sampler")
+        plain["sampler"] = sampler = "gibbs" if sampler == AUTO else sampler
+        base_name(sampler, variants=False)
+        name = localized_name(sampler) if method == "localization" else sampler
+        known = {*method_fields(name), *_OWN_FIELDS.get(method, ())} - {"name"}
+        arguments = [field.name for field in dataclasses.fields(self) if field.name != "fields"]
+        keywords(sorted(self.fields), ["problem", *arguments], name, sorted(known))
+        if not isinstance(engine, str) or engine not in ENGINES:
+            raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}", "engine")
+        if self.groups is not None:
+            plain["groups"] = integer("groups", self.groups, 2, bits=20)
+        if store is not None and (self.time_limit is not None or method not in ("chain", "tempering")):
+            raise InputError("store: needs the method chain or tempering, and no time_limit", "store")
+        if store is not None:
+            path = check_file(store)
+            if path.suffix != ".npy":
+                raise InputError(f"store is {str(path)!r}; the name of this file must end in .npy", "store")
+            plain["store"] = str(path)
+        if self.interrupt is not None and not callable(self.interrupt):
+            raise InputError(f"interrupt is {self.interrupt!r}; expected a function")
+        for field, value in plain.items():
+            object.__setattr__(self, field, value)
+        request = self.request()
+        if method == "localization":
+            localized.check_fields(request)
+        if method == "low_rank":
+            low_rank.check_fields(request)
+        if method != "exact":
+            choose_engine(engine, _kernel(sampler, self.fields, request.groups), num_chains=0)
+
+    def request(self) -> Request:
+        """Returns what the method is asked for."""
+        groups = _GROUPS.get(self.method, _USUAL_GROUPS) if self.groups is None else self.groups
+        draws = _USUAL_DRAWS if self.draws is None else self.draws
+        each = None if self.time_limit is not None else -(-draws // groups)
+        return Request(each, groups, self.sampler, self.fields, self.engine, self.seed, self.store)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether draws are added while they are worth too few."""
+        return self.draws is None and self.time_limit is None and self.store is None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -224,13 +261,14 @@ class _Run:
 
     problem: Problem | LogDensity
     terms: Terms
-    temperature: float
-    options: Options
-    groups: int | None
-    interrupt: Callable[[], object] | None
+    options: SampleOptions
+    request: Request
     bar: Advance
     begin: float
-    goes_on: bool
+
+    @property
+    def temperature(self) -> float:
+        return self.options.temperature
 
     def elapsed(self) -> float:
         """Seconds since the call."""
@@ -239,37 +277,37 @@ class _Run:
     def __call__(self, method: str, seconds: float | None, chosen: str = "") -> Samples:
         """The draws of a method, and why it was chosen.
 
-        It ends `seconds` after the call of `sample`; None: when it has its draws. A run that `goes_on`
-        is made anew, with more draws, while these are too few.
+        It ends `seconds` after the call of `sample`; None: when it has its draws. A run whose options say
+        `goes_on` is made anew, with more draws, while these are too few.
         """
         if method != "exact":
             _check_range(self.terms, self.temperature)
-        options = self.options
-        if self.groups is None:
-            options = options.in_groups(_GROUPS.get(method, _USUAL_GROUPS))
-        found, times = self._draw(method, seconds, chosen, options), 1
-        while self.goes_on and found.verdict.times > 1 and not found.interrupted:
+        request = self.request
+        if self.options.groups is None:
+            request = request.in_groups(_GROUPS.get(method, _USUAL_GROUPS))
+        found, times = self._draw(method, seconds, chosen, request), 1
+        while self.options.goes_on and found.verdict.times > 1 and not found.interrupted:
             times *= found.verdict.times
-            if times > _MOST_TIMES or options.draws_each is None:
+            if times > _MOST_TIMES or request.draws_each is None:
                 break
             try:
-                found = self._draw(method, seconds, chosen, options._replace(draws_each=times * options.draws_each))
+                found = self._draw(method, seconds, chosen, request._replace(draws_each=times * request.draws_each))
             except KeyboardInterrupt:  # the draws so far are kept
                 return dataclasses.replace(found, interrupted=True)
         return found
 
-    def _draw(self, method: str, seconds: float | None, chosen: str, options: Options) -> Samples:
-        """Makes the draws that the options ask for."""
+    def _draw(self, method: str, seconds: float | None, chosen: str, request: Request) -> Samples:
+        """Makes the draws of a request."""
         problem, terms, size = self.problem, self.terms, len(self.problem.labels)
         begin, compiled = time.perf_counter(), compile_seconds()
         left = None if seconds is None else seconds - self.elapsed()
-        budget = Budget(left, self.interrupt, functools.partial(self.bar, method))
-        drawn = METHODS[method](terms, self.temperature, options, budget)
+        budget = Budget(left, self.options.interrupt, functools.partial(self.bar, method))
+        drawn = METHODS[method](terms, self.temperature, request, budget)
         drew = time.perf_counter()
         values, spins = observed(terms, drawn.bits)
         overlap = overlaps(drawn.bits, size)
         if not drawn.exact:
-            drawn = drawn._replace(reasons=(*drawn.reasons, *self._limits(options)))
+            drawn = drawn._replace(reasons=(*drawn.reasons, *self._limits(request)))
         diagnostics, verdict = self._evidence(drawn, {VALUE: values, MAGNETISATION: spins, OVERLAP: overlap})
         # What records of chains lack: the constant, and digits.
         lacking = np.full(values.shape, 0.0 if method == "exact" else terms.constant)
@@ -302,12 +340,12 @@ class _Run:
             notes=drawn.notes, interrupted=drawn.interrupted, seconds=timing, seed=self.options.seed,
         )  # fmt: skip
 
-    def _limits(self, options: Options) -> list[str]:
+    def _limits(self, request: Request) -> list[str]:
         """What is known beforehand against the draws of chains."""
         found = []
-        if not _kernel(options.sampler, options.fields, options.groups).exact:
+        if not _kernel(request.sampler, request.fields, request.groups).exact:
             found.append(
-                f"the sampler {options.sampler} is not exact with these settings, which are meant to optimise"
+                f"the sampler {request.sampler} is not exact with these settings, which are meant to optimise"
             )
         if (largest := self.terms.largest()) / self.temperature > _LARGEST_EXACT:
             found.append(

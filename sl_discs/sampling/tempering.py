@@ -27,7 +27,7 @@ from scipy.special import chdtri, expit
 from sl_discs.models.terms import Terms
 from sl_discs.sampling.chain import MOST_SWEEPS_A_DRAW, Collector, by_group, chains_of, dispersed, sweeps_a_draw
 from sl_discs.sampling.diagnostics import FALSE_ALARM
-from sl_discs.sampling.draws import Budget, Drawn, Ladder, Options, log_num_states
+from sl_discs.sampling.draws import Budget, Drawn, Ladder, Request, log_num_states
 from sl_discs.sampling.recorded import Recorded
 
 # A ladder of temperatures for tempering: the placement of its rungs, and its round trips (Syed et al. 2022).
@@ -191,7 +191,7 @@ def exchanges_clusters(terms: Terms, ladders: int) -> bool:
 class _Tempering:
     """Ladders of R rungs each, the coldest first."""
 
-    def __init__(self, terms: Terms, options: Options, inverse: np.ndarray, stream: int):
+    def __init__(self, terms: Terms, options: Request, inverse: np.ndarray, stream: int):
         self.rungs, self.ladders = len(inverse), options.groups
         self.chains = chains_of(
             terms, options, self.ladders * self.rungs, adapting=_FIRST_ROUND, stream=stream, rungs=self.rungs,
@@ -199,7 +199,7 @@ class _Tempering:
         )  # fmt: skip
         self.inverse = inverse
 
-    def start(self, terms: Terms, temperature: float, options: Options, is_over: Callable[[], bool]) -> int:
+    def start(self, terms: Terms, temperature: float, options: Request, is_over: Callable[[], bool]) -> int:
         """Puts the second half of the ladders into cold starts, one for all rungs of a ladder; returns the number of
         steps. With every second ladder, pairs of ladders would not differ in their starts.
         """
@@ -236,7 +236,7 @@ class _Tempering:
         return states.reshape(self.ladders, self.rungs, -1)[:, nearest].reshape(-1, states.shape[1])
 
 
-def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
+def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> Drawn:
     """Draws from the coldest rung of every ladder."""
     # At first denser at high temperatures.
     tempering = _Tempering(terms, options, 1 / temperature * np.linspace(0, 1, _FIRST_RUNGS) ** 2, _STREAM)

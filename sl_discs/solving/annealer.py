@@ -21,7 +21,7 @@ from sl_discs.problems import Evaluated, Problem
 from sl_discs.reductions.presolve import Presolved
 from sl_discs.samplers.registry import is_localized
 from sl_discs.solving.annealing import complete_annealing, objective_of
-from sl_discs.solving.options import MOST_STEPS, Options, as_states, check_fit
+from sl_discs.solving.options import MOST_STEPS, SolveOptions, as_states, check_fit
 from sl_discs.solving.rounds import Clock, Collector, TimedTemperatures, Turns, Watcher, round_lengths
 
 # Steps of the round that measures the rate, few enough for one call to the engine, so that large problems also end
@@ -37,7 +37,7 @@ _NO_CHAINS = Best(np.full((1, 1), -np.inf), np.zeros((1, 1, 0), np.int8))
 _SMALL = 128
 
 
-def first_round(options: Options, num_sites: int, on_host: bool) -> tuple[int, int]:
+def first_round(options: SolveOptions, num_sites: int, on_host: bool) -> tuple[int, int]:
     """The steps of the round that measures the rate, or of each round; and what lengths are multiples of."""
     one_site = options.tries_one_site
     # On JAX, the steps of a call, so that rounds share one program.
@@ -62,7 +62,7 @@ class Annealer:
     # Whether it may have the rest of the time.
     conclusive = True
 
-    def __init__(self, problem: Problem, options: Options):
+    def __init__(self, problem: Problem, options: SolveOptions):
         self._terms = terms = objective_of(problem)
         self.problem, self.options = problem, options
         self.annealing = complete_annealing(options.annealing, terms)
@@ -164,7 +164,7 @@ class Rounds:
 
     settings: Settings
 
-    def __init__(self, presolved: Presolved, options: Options, turns: Turns, clock: Clock):
+    def __init__(self, presolved: Presolved, options: SolveOptions, turns: Turns, clock: Clock):
         self._presolved, self._options, self._clock = presolved, options, clock
         self._problem, self._number = presolved.original, 0
         self._states = as_states(self._problem, options.initial_states, options.num_chains)

@@ -1,4 +1,4 @@
-"""The arguments of `sl_discs.solve`: `Options`, which check themselves and complete each other with defaults."""
+"""The arguments of `sl_discs.solve`: `SolveOptions`, which check themselves and complete each other with defaults."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FEWEST_INFORMED, _MOST_INFORMED = 2_000, 20_000
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class SolveOptions:
     """The arguments of `sl_discs.solve`, which documents them, checked when an object is made.
 
     `fields` are those of the sampler's config. `annealing` becomes a dict of the given fields of `Annealing`.
@@ -178,7 +178,7 @@ class Options:
         sampler, chains = self.method().sampler, self.num_chains
         return choose_engine(self.engine, sampler, num_sites=num_sites, num_chains=chains)
 
-    def for_size(self, num_sites: int, on_host: bool) -> Options:
+    def for_size(self, num_sites: int, on_host: bool) -> SolveOptions:
         """With a number of chains: 32, or under a time limit fewer, so that each can cool slowly, but one per core.
 
         This only applies to samplers that try one site per step on the CPU engine, whose number of sweeps in a given
@@ -206,7 +206,7 @@ class Options:
         """Whether local searches are among them: not where the values asked for are those that chains visit."""
         return self.has_rivals and self.presolves
 
-    def rivals(self, problem: Problem) -> list[tuple[Problem, Options]]:
+    def rivals(self, problem: Problem) -> list[tuple[Problem, SolveOptions]]:
         """The samplers that `auto` also tries under a time limit, beside its first choice.
 
         That is `exchange`, where it helps on this kind of problem, with a penalty of its own, unless the problem's
@@ -250,7 +250,9 @@ _TERM_BYTES = 60
 _TERMS_PER_S = 2e6
 
 
-def check_fit(problem: Problem, options: Options, steps: int, engine: Engine, shape: Shape | None = None) -> None:
+def check_fit(
+    problem: Problem, options: SolveOptions, steps: int, engine: Engine, shape: Shape | None = None
+) -> None:
     """InputError if the estimated memory of chains is not there; without a shape, couplings do not count yet."""
     size, terms = problem.num_variables, problem.num_terms
     shape = shape or Shape(padded_size(size), 1, options.num_chains, 0, Layout(1, 1))

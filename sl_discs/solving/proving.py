@@ -14,7 +14,7 @@ from sl_discs.problems.kind import KINDS
 from sl_discs.proofs import exact_provers
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions.presolve import Presolved, unreduced
-from sl_discs.solving.options import Options
+from sl_discs.solving.options import SolveOptions
 from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock, Collector
 
@@ -44,7 +44,7 @@ def by_enumeration(problem: Problem, seed: int, clock: Clock) -> Result | None:
     return without_chains(unreduced(problem), state, "enumeration", note, seed, clock)
 
 
-def by_reductions(presolved: Presolved, options: Options, clock: Clock) -> Result:
+def by_reductions(presolved: Presolved, options: SolveOptions, clock: Clock) -> Result:
     """The result where reductions leave nothing to search.
 
     Reductions round real coefficients, so that the best answer is theirs only up to a rounding error. Enumeration and

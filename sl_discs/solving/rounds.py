@@ -22,7 +22,7 @@ from sl_discs.localization.method import LAST_STATE
 from sl_discs.problems import Evaluated
 from sl_discs.proofs.provers import TURN, Proofs
 from sl_discs.reductions.presolve import Presolved
-from sl_discs.solving.options import Options
+from sl_discs.solving.options import SolveOptions
 from sl_discs.solving.result import Result, Trajectory, joined
 
 # Part of the remaining time that a round of fixed length may plan with: rates vary, and an annealing that is cut off
@@ -139,7 +139,7 @@ class Turns:
     quarters of the time that passes where one of them expects to end with a proof. Without a limit they have none.
     """
 
-    def __init__(self, proofs: Proofs, options: Options, clock: Clock):
+    def __init__(self, proofs: Proofs, options: SolveOptions, clock: Clock):
         self.proofs, self._options, self._clock = proofs, options, clock
         self._begun_at, self._spent_s = clock(), 0.0
 
@@ -164,7 +164,7 @@ class Turns:
         self._spent_s += max(share, self._clock() - begin)
 
 
-def is_over(options: Options, clock: Clock) -> bool:
+def is_over(options: SolveOptions, clock: Clock) -> bool:
     """Returns whether the time is over, or the user has interrupted the run."""
     return clock.left() <= 0 or options.is_interrupted()
 
@@ -182,7 +182,7 @@ class Watcher:
 
     def __init__(
         self,
-        options: Options,
+        options: SolveOptions,
         evaluate: Callable[[np.ndarray], Evaluated],
         maximise: bool,
         turns: Turns,

@@ -24,7 +24,7 @@ from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions import presolve
 from sl_discs.reductions.presolve import Presolved, unreduced
 from sl_discs.solving.annealer import Annealer, LocalSearch, Rounds, first_round
-from sl_discs.solving.options import Options, check_fit, layout_seconds
+from sl_discs.solving.options import SolveOptions, check_fit, layout_seconds
 from sl_discs.solving.proving import by_enumeration, by_reductions, without_chains
 from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import BOUNDS, Clock, Turns, is_over
@@ -38,7 +38,7 @@ _PRESOLVE, _FIRST_TURNS = 0.1, 0.15
 _BEFORE_S, _AFTER_S = 0.25, 5.0
 
 
-def annealed(problem: Problem, options: Options) -> Result:
+def annealed(problem: Problem, options: SolveOptions) -> Result:
     """Returns the answer of chains, or one that is known without them where the options ask for that.
 
     InputError where the problem's coefficients are out of range, or it does not fit into memory.
@@ -77,7 +77,7 @@ def annealed(problem: Problem, options: Options) -> Result:
         return Search(presolved, options, proofs, clock).run(annealers, searches, warned=too_large)
 
 
-def local_searches(problem: Problem, options: Options) -> list[LocalSearch]:
+def local_searches(problem: Problem, options: SolveOptions) -> list[LocalSearch]:
     """Returns the local searches that `auto` uses beside the samplers."""
     fits = KINDS[problem.kind].structure in (Structure.SETS, Structure.CLIQUES)
     if options.time_limit is None or not (options.uses_local_searches and fits):
@@ -92,7 +92,7 @@ def local_searches(problem: Problem, options: Options) -> list[LocalSearch]:
 class Search:
     """Shares the time of one run among samplers and local searches, from the first round to a result."""
 
-    def __init__(self, presolved: Presolved, options: Options, proofs: Proofs, clock: Clock):
+    def __init__(self, presolved: Presolved, options: SolveOptions, proofs: Proofs, clock: Clock):
         self._options, self._proofs, self._clock = options, proofs, clock
         self.rounds = Rounds(presolved, options, Turns(proofs, options, clock), clock)
 

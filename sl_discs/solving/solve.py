@@ -9,7 +9,7 @@ from sl_discs.engines.registry import check_threads
 from sl_discs.errors import InputError, fields_are_keywords
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
-from sl_discs.solving.options import AUTO, Options
+from sl_discs.solving.options import AUTO, SolveOptions
 from sl_discs.solving.result import Result
 from sl_discs.solving.search import annealed
 
@@ -90,7 +90,7 @@ def solve(
             f"the problem is a {type(problem).__name__}; make one with "
             f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, 'from_bqm'])}"
         )
-    options = Options(
+    options = SolveOptions(
         sampler, sampler_fields, steps, time_limit, target, chains, annealing, initial_states, presolve, proofs,
         engine, seed, callback, interrupt, progress,
     )  # fmt: skip

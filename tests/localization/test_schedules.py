@@ -23,7 +23,7 @@ from sl_discs.localization.schedule import (
     parse_alpha,
     time_grid,
 )
-from sl_discs.solving.options import choose_sampler
+from sl_discs.solving.options import SolveOptions
 
 
 @given(
@@ -165,4 +165,4 @@ def test_methods_from_config_fields():
 def test_samplers_have_the_papers_names_too(paper, name):
     assert method_fields(paper) == method_fields(name)
     assert build_method({"name": paper}, 1) == build_method({"name": name}, 1)
-    assert choose_sampler(paper, "auto", {})[0] == name
+    assert SolveOptions(paper).sampler_name == name

@@ -15,8 +15,8 @@ from sl_discs.problems.kind import Structure
 from sl_discs.proofs import cliques, covers, provers_of
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions.presolve import unreduced
-from sl_discs.solving.options import Options
-from sl_discs.solving.rounds import Clock, Watcher
+from sl_discs.solving.options import SolveOptions
+from sl_discs.solving.rounds import Clock, Turns, Watcher
 
 
 def adjacency_of(graph):
@@ -176,7 +176,7 @@ def test_provers_are_hopeful_only_while_one_expects_to_end():
     assert proofs.by == "a clique cover"
 
 
-class Scheduled:
+class Scheduled(Turns):
     """Turns of provers that are due as told, and in which they do nothing."""
 
     def __init__(self, proofs, turns):
@@ -202,7 +202,7 @@ def test_better_states_are_evaluated_exactly_only_when_provers_have_a_turn():
         evaluated.append(len(states))
         return problem.evaluate(states)
 
-    watcher = Watcher(Options(chains=1), evaluate, True, Scheduled(proofs, turns), Clock())
+    watcher = Watcher(SolveOptions(chains=1), evaluate, True, Scheduled(proofs, turns), Clock())
     seen = []
     for done, nodes in enumerate(([0], [0, 1], [0, 1, 2], [0, 1, 2, 3]), 1):
         state = np.zeros((1, 1, 300), np.int8)

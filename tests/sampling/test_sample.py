@@ -18,11 +18,11 @@ from marks import slow_except
 
 import sl_discs
 import truths
+from sl_discs.commands.sample import estimates
 from sl_discs.errors import InputError
 from sl_discs.models.enumeration import enumerate_law
 from sl_discs.sampling import tempering
 from sl_discs.sampling.directions import _influences, mixes_fast, spin_terms
-from sl_discs.sampling.estimates import estimates
 from sl_discs.sampling.recorded import RecordedChains
 from sl_discs.sampling.samples import _bins
 

@@ -109,13 +109,13 @@ def sent(request):
 
 
 def test_an_interrupted_run_keeps_its_draws(ring, tmp_path, capsys, monkeypatch, sent):
-    real = sample.sample
+    real = sample.drawn_from
 
     def interrupted(*arguments, **more):
         os.kill(os.getpid(), sent)
         return real(*arguments, **more)
 
-    monkeypatch.setattr(sample, "sample", interrupted)
+    monkeypatch.setattr(sample, "drawn_from", interrupted)
     before = signal.getsignal(sent)
     saved = tmp_path / "d.npz"
     code, out, err = run(capsys, ring, "--temperature=1", "--draws=1000000000", f"--save={saved}")

@@ -45,12 +45,12 @@ def test_a_mode_that_ladders_lead_to_is_weighed_and_trusted(seed):
 
 def test_half_of_the_ladders_start_cold():
     """On an ordered torus, cold starts are its two ground states, or nearly so, on all rungs of a ladder."""
-    from sl_discs.sampling.draws import Options
+    from sl_discs.sampling.draws import Request
     from sl_discs.sampling.tempering import _Tempering
 
     truth = truths.ising_torus(8, 0.5)
     terms = truth.problem.terms()
-    options = Options(100, 5, "gibbs", {}, "cpu", 0)
+    options = Request(100, 5, "gibbs", {}, "cpu", 0)
     ladders = _Tempering(terms, options, np.linspace(0, 2, 6), 16)
     assert ladders.start(terms, 0.5, options, lambda: False) > 0
     spins = np.abs(2 * ladders.chains.current().reshape(5, 6, 64).mean(axis=2) - 1)

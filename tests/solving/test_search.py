@@ -13,7 +13,7 @@ from sl_discs.proofs.semidefinite import Semidefinite
 from sl_discs.reductions.presolve import unreduced
 from sl_discs.solving import search
 from sl_discs.solving.annealer import Rounds
-from sl_discs.solving.options import Options
+from sl_discs.solving.options import SolveOptions
 from sl_discs.solving.rounds import Clock
 from sl_discs.solving.search import Search
 
@@ -42,7 +42,7 @@ def test_the_time_is_shared_by_success(monkeypatch, values, winner, given):
     monkeypatch.setattr(Clock, "left", lambda self: 10.0)
     problem = sl_discs.mis([(0, 1)])
     proofs = Proofs(unreduced(problem), 0.0)
-    searching = Search(unreduced(problem), Options(time_limit=10.0, chains=2), proofs, Clock())
+    searching = Search(unreduced(problem), SolveOptions(time_limit=10.0, chains=2), proofs, Clock())
     assert searching.share([*map(Claimed, ("metropolis", "exchange"), values)]).sampler == winner
     assert filled == given
 
@@ -63,7 +63,7 @@ def test_a_local_search_has_the_rest_where_its_trial_tells(monkeypatch, claimed,
     monkeypatch.setattr(Rounds, "advance", fill)
     monkeypatch.setattr(Clock, "left", lambda self: 10.0)
     presolved = unreduced(sl_discs.mis([(0, 1)]))
-    searching = Search(presolved, Options(time_limit=10.0, chains=2), Proofs(presolved, 0.0), Clock())
+    searching = Search(presolved, SolveOptions(time_limit=10.0, chains=2), Proofs(presolved, 0.0), Clock())
     winner = searching.share([Claimed("metropolis", 5.0)], [Claimed("covers", claimed, conclusive)])
     assert winner.sampler == "metropolis" and filled == [("metropolis", 1.0), ("covers", 1.0), *rest]
 
@@ -100,7 +100,7 @@ def test_both_samplers_run_on_sets_and_one_on_cuts():
     real = Rounds.play
 
     def play(self, annealer, length, left=None):
-        played.append((annealer.options.sampler, annealer.problem.penalty))
+        played.append((annealer.options.sampler_name, annealer.problem.penalty))
         return real(self, annealer, length, left)
 
     with pytest.MonkeyPatch.context() as patch:

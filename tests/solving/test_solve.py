@@ -16,7 +16,7 @@ from sl_discs import InputError
 from sl_discs.experiment.settings import Settings
 from sl_discs.models.terms import Coefficients
 from sl_discs.solving.annealing import given_annealing, objective_of, temperature_range
-from sl_discs.solving.options import Options
+from sl_discs.solving.options import SolveOptions
 from sl_discs.solving.rounds import TimedTemperatures, round_lengths
 
 
@@ -250,7 +250,8 @@ def test_temperatures_of_known_landscapes():
 
 def test_steps_are_counted_in_sweeps_where_a_step_tries_a_site_or_two():
     steps = {
-        name: Options(name).default_steps(300) for name in ("gibbs", "sl_metropolis", "exchange", "gwg", "sl_dmala")
+        name: SolveOptions(name).default_steps(300)
+        for name in ("gibbs", "sl_metropolis", "exchange", "gwg", "sl_dmala")
     }
     sweeps, informed = 1_000 * 300, 10 * 300
     assert list(steps.values()) == [sweeps, sweeps, sweeps, informed, informed]

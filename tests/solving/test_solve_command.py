@@ -182,13 +182,13 @@ def sent(request):
 def test_an_interrupted_run_keeps_the_best_so_far(tmp_path, capsys, monkeypatch, sent):
     """The problem at work ends with what it has; those after it have no answer."""
     path = two_models(tmp_path / "models.npz")
-    real = solve.solve
+    real = solve.annealed
 
     def interrupted(*arguments, **more):
         os.kill(os.getpid(), sent)
         return real(*arguments, **more)
 
-    monkeypatch.setattr(solve, "solve", interrupted)
+    monkeypatch.setattr(solve, "annealed", interrupted)
     before = signal.getsignal(sent)
     files = tmp_path / "a.json", tmp_path / "a.png"
     code, out, err = run(capsys, path, "--time_limit=60", "--nopresolve", f"--save={files[0]}", f"--plot={files[1]}")
