@@ -10,7 +10,6 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Float32, Float64, Int, Int8, Num
 
-from sl_discs import keys
 from sl_discs.batching import AnyArray, batch_max, turn_width
 from sl_discs.models.base import Model
 from sl_discs.models.functions import DifferentiableModel
@@ -323,7 +322,7 @@ def from_spin(form: SpinForm) -> tuple[Float64[np.ndarray, "N"], Float64[np.ndar
     return c, J, form.constant - c.sum() / 2 - J.sum() / 8
 
 
-# Two spin systems as general models, with value and gains by automatic differentiation.
+# A spin system as a general model, with value and gains by automatic differentiation.
 
 
 class IsingParams(NamedTuple):
@@ -349,19 +348,3 @@ def ising_lattice(height: int, width: int) -> DifferentiableModel:
         return params.coupling * bonds + jnp.sum(params.external * spins.reshape(-1))
 
     return DifferentiableModel(log_density, height * width)
-
-
-def sherrington_kirkpatrick(num_sites: int) -> DifferentiableModel:
-    """Sherrington-Kirkpatrick model: f = beta/sqrt(N) sum_{i<j} g_ij s_i s_j; params are (beta, g [N, N])."""
-
-    def log_density(params, x: Float[Array, "N"]) -> Float[Array, ""]:
-        beta, couplings = params
-        spins = 2 * x - 1
-        return beta / jnp.sqrt(jnp.float32(num_sites)) * (spins @ (jnp.triu(couplings, 1) @ spins))
-
-    return DifferentiableModel(log_density, num_sites)
-
-
-def draw_couplings(seed: int, num_sites: int) -> Float[Array, "N N"]:
-    """Standard normal g, of which the part above the diagonal is used."""
-    return keys.normals(keys.from_seed(seed), (num_sites, num_sites))
