@@ -186,7 +186,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 def in_threads(function: Callable[[Any], object], tasks: Sequence[Any], threads: int) -> None:
-    """Calls a function with each task; one that releases Python's lock then uses so many cores."""
+    """Calls a function with each task; one that releases Python's lock then uses several cores."""
     list(map(function, tasks) if len(tasks) == 1 else _pool(threads).map(function, tasks))
 
 

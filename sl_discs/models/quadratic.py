@@ -99,7 +99,7 @@ class Sparse(NamedTuple):
         return jnp.sum(x[self.neighbours] * self.weights, axis=1)
 
     def products(self, x: Int8[np.ndarray, "B N"]) -> Float32[np.ndarray, "B N"]:
-        """As `Dense.products`."""
+        """Returns Kx of many states by NumPy, with the sums of `matvec`."""
         ones = np.pad(x, ((0, 0), (0, 1))) > 0
         found = np.zeros(x.shape, np.float32)
         for neighbours, weights in zip(self.neighbours.T, self.weights.T, strict=True):
@@ -217,7 +217,7 @@ class QuadraticModel(Model):
         return QuadraticField(coupled.astype(self.field_dtype), linear, pairs)
 
     def fields_on_host(self, params, x):
-        """As `init`, instance by instance; numbers that are not whole are summed in double precision."""
+        """Computes fields as `init`, instance by instance; sums real numbers in double precision."""
         coupled = np.zeros(x.shape, self.field_dtype)
         linear, pairs = np.zeros((2, *x.shape[:2]), np.float32)
         kind, leaves = type(params.coupling), [np.asarray(leaf) for leaf in params.coupling]

@@ -18,8 +18,7 @@ import numpy as np
 from jaxtyping import Float64, Int, Int8, UInt8
 
 from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined
-from sl_discs.models.elimination import Elimination as Order
-from sl_discs.models.elimination import narrow_elimination
+from sl_discs.models.elimination import Elimination, narrow_elimination
 from sl_discs.proofs.provers import Prover
 from sl_discs.reductions.presolve import Presolved, unreduced
 
@@ -253,7 +252,7 @@ class Table(NamedTuple):
     values: Float64[np.ndarray, "S"]
 
 
-class Elimination(Exact):
+class TableElimination(Exact):
     """Finds an order of the variables, eliminates them in it, and finds the best states backwards."""
 
     by = "elimination of variables"
@@ -265,7 +264,7 @@ class Elimination(Exact):
         # Of each eliminated variable its neighbours, and which values are best, two bits a state.
         self._choices: list[tuple[list[int], UInt8[np.ndarray, "B"]]] = []
 
-    def _put_in_order(self, found: Order) -> None:
+    def _put_in_order(self, found: Elimination) -> None:
         self._order = found.order
         # Most variables are in one table.
         self.expected = found.table_entries() / 2 * 3 / _ENTRIES_A_SECOND
@@ -382,4 +381,4 @@ def elimination(presolved: Presolved) -> Prover | None:
     size = view.left.num_variables
     if size <= MOST_ENUMERATED or size > _MOST_VARIABLES or view.left.num_terms > _MOST_WIDTH * size:
         return None
-    return Elimination(view)
+    return TableElimination(view)

@@ -37,7 +37,7 @@ _LEFT_OUT = {*FREE, *DIVISION, "seed", "num_instances", "first_instance", "insta
 
 
 @dataclasses.dataclass(frozen=True)
-class Result:
+class CellResult:
     """The result of a cell.
 
     Attributes:
@@ -66,7 +66,7 @@ class Result:
         """[G] mean over seeds."""
         return self.best.mean(axis=0)
 
-    def with_references(self, dataset: Dataset) -> Result:
+    def with_references(self, dataset: Dataset) -> CellResult:
         """The result with the graphs' current references, on which no other number depends."""
         return dataclasses.replace(self, references=_references(dataset))
 
@@ -103,7 +103,7 @@ def path_of(folder: Path, content: dict[str, Any]) -> Path:
     return folder / re.sub(r"[^A-Za-z0-9._/-]+", "-", content["dataset"]) / name
 
 
-def load_result(folder: Path, content: dict[str, Any]) -> Result | None:
+def load_result(folder: Path, content: dict[str, Any]) -> CellResult | None:
     """The cell with this identity; None if there is none, or, with a warning, if its file was modified."""
     path = path_of(folder, content)
     try:
@@ -116,10 +116,10 @@ def load_result(folder: Path, content: dict[str, Any]) -> Result | None:
         tell(f"warning: {path} is not used: its content does not match its digest; the cell runs again")
         return None
     arrays = ("best", "references", "logged_steps", "trajectory", "trajectory_se")
-    return Result(**saved | {name: np.array(saved[name], dtype=np.float64) for name in arrays})
+    return CellResult(**saved | {name: np.array(saved[name], dtype=np.float64) for name in arrays})
 
 
-def save_result(folder: Path, result: Result) -> Path:
+def save_result(folder: Path, result: CellResult) -> Path:
     """Writes a cell, atomically."""
     content = dataclasses.asdict(result)
     content |= {name: value.tolist() for name, value in content.items() if isinstance(value, np.ndarray)}
@@ -136,7 +136,7 @@ class Done(NamedTuple):
 
     cell: Cell
     dataset: Dataset
-    result: Result
+    result: CellResult
 
 
 @dataclasses.dataclass
@@ -177,7 +177,7 @@ class Runner:
         )
         return Done(cell, dataset, result)
 
-    def _play(self, cell: Cell, dataset: Dataset, content: dict) -> Result:
+    def _play(self, cell: Cell, dataset: Dataset, content: dict) -> CellResult:
         method, records = cell.build(), []
         fitting, _ = fit_to_memory(dataset, PENALTY, [method], cell.settings)
         with progress_bar(total_chain_steps(dataset, cell.settings) * len(cell.seeds)) as progress:
@@ -190,7 +190,7 @@ class Runner:
         run_s = sum(record.run_s for record in records)
         every = cell.settings.log_every_steps
         trajectory, count = records[0].trajectory, len(dataset.graphs)
-        return Result(
+        return CellResult(
             best=np.array([[instance.best for instance in record.instances] for record in records]),
             references=_references(dataset),
             run_s=run_s,

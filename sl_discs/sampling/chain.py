@@ -37,7 +37,7 @@ ORDERED = ("gibbs",)
 
 def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> Drawn:
     """Draws of every chain."""
-    collector, chains = Collector(terms, options, budget), chains_of(terms, options, options.groups)
+    collector, chains = DrawCollector(terms, options, budget), chains_of(terms, options, options.groups)
     chains.restart(dispersed(terms, temperature, options).current())
     warm_up, length = 0, FIRST_ROUND
     while True:
@@ -90,7 +90,7 @@ def chains_of(
     )
 
 
-class Collector:
+class DrawCollector:
     """Makes draws of chains, or of the first rungs of ladders, of which `each` in a row are a group.
 
     Space for the draws is allocated at once.

@@ -42,7 +42,7 @@ class _OutOfTimeError(Exception):
     """In the middle of an iteration for eigenvalues."""
 
 
-class SpinTerms(NamedTuple):
+class ScaledSpins(NamedTuple):
     """log p(s) = 1/2 s'Js + field's + constant, where J is `couplings` plus `background` on all pairs of two spins.
 
     The couplings [N, N] are symmetric and zero on the diagonal, and the constant is such that the sum of p is Z.
@@ -64,7 +64,7 @@ class SpinTerms(NamedTuple):
         return found
 
 
-def spin_terms(terms: Coefficients, temperature: float) -> SpinTerms:
+def spin_terms(terms: Coefficients, temperature: float) -> ScaledSpins:
     """f/temperature in spins s = 2x - 1."""
     size = len(terms.linear)
     weights = terms.scale * (terms.weights - terms.background) / (4 * temperature)
@@ -74,7 +74,7 @@ def spin_terms(terms: Coefficients, temperature: float) -> SpinTerms:
     linear = terms.linear / (2 * temperature)
     row_sums = np.asarray(couplings.sum(axis=1)).ravel() + background * (size - 1)
     constant = terms.constant / temperature + linear.sum() + row_sums.sum() / 2
-    return SpinTerms(couplings, float(background), linear + row_sums, float(constant))
+    return ScaledSpins(couplings, float(background), linear + row_sums, float(constant))
 
 
 class Directions(NamedTuple):
@@ -104,7 +104,7 @@ class Outer(NamedTuple):
 
 
 def outer_eigenvalues(
-    spin: SpinTerms, count: int, num_least: int = 1, is_over: Callable[[], bool] = lambda: False
+    spin: ScaledSpins, count: int, num_least: int = 1, is_over: Callable[[], bool] = lambda: False
 ) -> Outer | None:
     """The `count` < N largest eigenvalues, and the one that is the `num_least`-th from below; None if they are too
     close together to be found, or the time is over.
@@ -146,7 +146,7 @@ def mixes_fast(terms: Terms, temperature: float, is_over: Callable[[], bool] = l
     return outer is not None and float(outer.largest[0]) - outer.least < NARROW
 
 
-def _influences(spin: SpinTerms) -> tuple[sparse.csr_matrix, Float64[np.ndarray, "N"]]:
+def _influences(spin: ScaledSpins) -> tuple[sparse.csr_matrix, Float64[np.ndarray, "N"]]:
     """R of a model of spins, as listed pairs in addition to a constant of each row on all pairs.
 
     A spin follows tanh of its field h; the change of a neighbour moves h by J to both sides, which counts most where
@@ -180,7 +180,7 @@ def _radius(pairs: sparse.csr_matrix, on_all: Float64[np.ndarray, "N"]) -> float
 
 
 def find_directions(
-    spin: SpinTerms, number: int | None = None, is_over: Callable[[], bool] = lambda: False
+    spin: ScaledSpins, number: int | None = None, is_over: Callable[[], bool] = lambda: False
 ) -> Directions | None:
     """So many directions with the largest eigenvalues; None if these are so close that they are not found.
 
@@ -221,7 +221,7 @@ _ROUNDS = 50
 _PIECE = 2**24
 
 
-def is_free(spin: SpinTerms, directions: Directions) -> bool:
+def is_free(spin: ScaledSpins, directions: Directions) -> bool:
     """Whether J0 = J - U D U' is zero except on its diagonal, which is a constant on spins."""
     size = len(spin.field)
     probes = np.random.default_rng(0).choice((-1.0, 1.0), (size, 2))
@@ -234,7 +234,7 @@ def is_free(spin: SpinTerms, directions: Directions) -> bool:
 class FreeRest:
     """s given z with independent spins."""
 
-    def __init__(self, spin: SpinTerms, loadings: Float64[np.ndarray, "N r"]):
+    def __init__(self, spin: ScaledSpins, loadings: Float64[np.ndarray, "N r"]):
         self._spin, self._loadings = spin, loadings
         # s_i^2 = 1: the diagonal of U D U' counts in the observation and not in J.
         self._constant = spin.constant - (loadings**2).sum() / 2
@@ -281,7 +281,7 @@ class CoupledRest:
     `terms` are those of 1/2 s'J0 s, without its constant, and `steps` the Markov steps so far.
     """
 
-    def __init__(self, spin: SpinTerms, loadings: Float64[np.ndarray, "N r"], options: Request):
+    def __init__(self, spin: ScaledSpins, loadings: Float64[np.ndarray, "N r"], options: Request):
         size = len(spin.field)
         if size > MOST_COUPLED:
             raise InputError(

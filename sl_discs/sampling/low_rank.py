@@ -39,8 +39,8 @@ from sl_discs.sampling.directions import (
     CoupledRest,
     Directions,
     FreeRest,
+    ScaledSpins,
     Series,
-    SpinTerms,
     find_directions,
     is_free,
     spin_terms,
@@ -268,7 +268,7 @@ def _log_normal(axes: list[np.ndarray]) -> Float64[np.ndarray, "*P"]:
     return -squares / 2 - len(axes) * np.log(2 * np.pi) / 2
 
 
-def _in_closed_form(spin: SpinTerms, directions: Directions, options: Request, budget: Budget) -> Drawn:
+def _in_closed_form(spin: ScaledSpins, directions: Directions, options: Request, budget: Budget) -> Drawn:
     rest = FreeRest(spin, directions.loadings)
 
     def table(box: np.ndarray, distance: float) -> DensityTable:
@@ -412,7 +412,7 @@ class _Table:
         return float(logsumexp(each) - np.log(options.groups)), float(error)
 
 
-def _by_chains(spin: SpinTerms, directions: Directions, options: Request, budget: Budget) -> Drawn:
+def _by_chains(spin: ScaledSpins, directions: Directions, options: Request, budget: Budget) -> Drawn:
     loadings, groups, size = directions.loadings, options.groups, len(spin.field)
     rest = CoupledRest(spin, loadings, options)
     table = _Table(rest, loadings, options, budget)

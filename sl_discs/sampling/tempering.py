@@ -25,7 +25,7 @@ from scipy import optimize
 from scipy.special import chdtri, expit
 
 from sl_discs.models.terms import Terms
-from sl_discs.sampling.chain import MOST_SWEEPS_A_DRAW, Collector, by_group, chains_of, dispersed, sweeps_a_draw
+from sl_discs.sampling.chain import MOST_SWEEPS_A_DRAW, DrawCollector, by_group, chains_of, dispersed, sweeps_a_draw
 from sl_discs.sampling.diagnostics import FALSE_ALARM
 from sl_discs.sampling.draws import Budget, Drawn, Ladder, Request, log_num_states
 from sl_discs.sampling.recorded import Recorded
@@ -242,7 +242,7 @@ def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> 
     tempering = _Tempering(terms, options, 1 / temperature * np.linspace(0, 1, _FIRST_RUNGS) ** 2, _STREAM)
     # Ladders of a group.
     each = 2 if tempering.chains.clusters else 1
-    collector = Collector(terms, options, budget, each)
+    collector = DrawCollector(terms, options, budget, each)
     is_over = budget.after(_SEARCH_PART)
     searched = tempering.start(terms, temperature, options, is_over)
     for number in range(_ROUNDS):

@@ -22,7 +22,7 @@ from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.localization.method import method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import PUBLISHED, Cell, Choice, PublishedSet
-from sl_discs.reproduction.runs import Result
+from sl_discs.reproduction.runs import CellResult
 from sl_discs.tuning.evaluation import part_of
 from sl_discs.tuning.space import (
     Candidate,
@@ -148,7 +148,7 @@ class Missing(Exception):
     """A cell that is not finished, where only finished ones are read."""
 
 
-Play = Callable[[Cell, Dataset], Result]
+Play = Callable[[Cell, Dataset], CellResult]
 
 
 class Searched(NamedTuple):

@@ -39,7 +39,7 @@ from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import PUBLISHED, Cell, Choice
 from sl_discs.reproduction.report import bounds, levels_table, listed, number, table
 from sl_discs.reproduction.rows import z_score
-from sl_discs.reproduction.runs import Result, identity, load_result
+from sl_discs.reproduction.runs import CellResult, identity, load_result
 from sl_discs.tuning.evaluation import write_tuned
 from sl_discs.tuning.space import Candidate
 
@@ -50,7 +50,7 @@ _BEST_OF = (1, 2, 5, 10, 20, 50, 100)
 ALPHA = 0.05
 
 
-def finished(folder: Path, cell: Cell, graphs: Dataset) -> Result:
+def finished(folder: Path, cell: Cell, graphs: Dataset) -> CellResult:
     """The result of a cell that is finished; Missing if it is not."""
     result = load_result(folder, identity(cell, graphs))
     if result is None:

@@ -17,7 +17,7 @@ from sl_discs.reductions.presolve import unreduced
 
 def exact_provers_of(problem):
     view = tables.view_of(unreduced(problem))
-    return tables.Enumeration(view), tables.Elimination(view)
+    return tables.Enumeration(view), tables.TableElimination(view)
 
 
 def run(prover, work):

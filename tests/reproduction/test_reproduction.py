@@ -39,7 +39,7 @@ from sl_discs.reproduction.cells import (
 )
 from sl_discs.reproduction.report import levels_table, main_table, summary, write_report
 from sl_discs.reproduction.rows import in_published_unit, level_rows, rows_of, z_score
-from sl_discs.reproduction.runs import Result, Runner, identity, load_result, path_of, save_result
+from sl_discs.reproduction.runs import CellResult, Runner, identity, load_result, path_of, save_result
 from sl_discs.tuning.evaluation import paired
 
 ROOT = Path(__file__).parents[2]
@@ -197,7 +197,7 @@ def test_a_cell_is_kept_and_another_setting_runs_again(tmp_path):
     ran, first = run(CHOICE)
     again, kept = run(CHOICE)
     assert (ran, again) == (1, 0) and "there already" in said[-1]
-    for field in dataclasses.fields(Result):
+    for field in dataclasses.fields(CellResult):
         np.testing.assert_array_equal(getattr(first, field.name), getattr(kept, field.name))
     assert first.best.shape == (2, 3) and np.isnan(first.references).all()
     assert run(dataclasses.replace(CHOICE, chain_length=50))[0] == 1
@@ -231,10 +231,10 @@ def test_a_cell_is_named_by_all_that_its_numbers_depend_on(tmp_path):
 def test_a_cell_that_was_changed_does_not_count(tmp_path, capfd, damage):
     content = identity(CHOICE.cell(MIS, "gwg"), small_dataset())
     numbers, steps = np.array([[41.0, 40.0, math.nan]]), np.arange(3.0)
-    result = Result(numbers[:, :2], numbers[0], 1.0, 2.0, steps, steps, steps, {"engine": "xla"}, content)
+    result = CellResult(numbers[:, :2], numbers[0], 1.0, 2.0, steps, steps, steps, {"engine": "xla"}, content)
     path = save_result(tmp_path, result)
     kept = load_result(tmp_path, content)
-    for field in dataclasses.fields(Result):
+    for field in dataclasses.fields(CellResult):
         np.testing.assert_array_equal(getattr(result, field.name), getattr(kept, field.name))
     path.write_text(damage(path.read_text()))
     assert load_result(tmp_path, content) is None

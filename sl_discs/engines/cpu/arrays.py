@@ -133,7 +133,7 @@ def _sampler_state(sampler: Sampler, before: Any, steps: np.ndarray, pace: np.nd
 
 
 def localized_after(before: LocalizedState, base: Any, levels: Levels, steps: int, y, mean) -> LocalizedState:
-    """The state of localized chains after so many more steps."""
+    """Returns the state of localized chains after `steps` more steps."""
     step = np.asarray(before.step) + np.int32(steps)
     level = np.minimum(np.searchsorted(levels.last, step), len(levels.last) - 1).astype(np.int32)
     return LocalizedState(base, level, step, y, mean)
@@ -142,7 +142,7 @@ def localized_after(before: LocalizedState, base: Any, levels: Levels, steps: in
 def as_chains(
     sampler: Sampler, before: ChainStates, arrays: ChainArrays, levels: Levels | None, steps: int
 ) -> ChainStates:
-    """The chains in the arrays, in the form of the reference engine, after so many steps."""
+    """The chains in the arrays, in the form of the reference engine, after `steps` steps."""
     *shape, num_sites = np.shape(before.chain.x)
 
     def back(array, dtype=np.float32):
