@@ -19,6 +19,7 @@ from sl_discs.reproduction.rows import FAR, level_rows
 
 DOCS = Path(__file__).parent
 MEASURED = DOCS / "measured"
+PAGES = [*sorted(DOCS.glob("*.md")), DOCS.parent / "studies/claim/README.md"]
 _MARK = re.compile(r"(<!-- table: ([\w-]+) -->\n\n)(?:\|.*\n)*\n*")
 _NAMES = {"path_auxiliary": "PAS", "gwg": "GWG", "dmala": "DMALA", "gwg_one_flip": "GWG, one flip"}
 _PAPER = ("path_auxiliary", "gwg", "dmala")
@@ -318,16 +319,51 @@ def table1(found: Mapping[str, Any]) -> str:
     return table(["set", *methods.values()], [[f"`{name}`", *map(row.get, methods)] for name, row in by_set.items()])
 
 
+_OF_DENSITY = {f"mis/er_density/r-{p}": f"ER-{p}" for p in ("0.05", "0.10", "0.20", "0.25")}
+
+
+_LEVELS = "annealing inside each level, K "
+
+
+def readings(found: Mapping[str, Any]) -> str:
+    """Localized minus base and, in brackets, minus the same run without tilt, of the main readings on sets of MIS."""
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    for row in found["rows"]:
+        shown = row["primary"] and row["reading"] != f"{_LEVELS}256" and row["dataset"] != "mis/er_density/r-0.25"
+        if shown and row["dataset"] in _OF_DENSITY and row["tilt"]:
+            name = row["reading"].replace(_LEVELS, "K ").removeprefix("annealing ").removesuffix(" temperature")
+            key = _OF_DENSITY[row["dataset"]], name
+            cells.setdefault(key, {})[row["sampler"]] = f"{row['gain'][0]:+.2f} ({row['tilt'][0]:+.2f})"
+    rows = [[*key, *(by_sampler.get(name, "-") for name in _NAMES)] for key, by_sampler in sorted(cells.items())]
+    return table(["set", "annealing", *_NAMES.values()], rows)
+
+
+def readings_cycles(found: Mapping[str, Any]) -> str:
+    """Gains of PAS without localization, with standard errors, by many annealings and by a constant temperature."""
+    names = {f"{_LEVELS}1024, no tilt": "1,024 annealings", "constant temperature, no tilt": "constant temperature"}
+    cells: dict[str, dict[str, str]] = {}
+    for row in found["rows"]:
+        if row["sampler"] == "path_auxiliary" and row["reading"] in names:
+            mean, error = row["gain"]
+            unit = "" if row["dataset"].startswith("mis") else " %"
+            cells.setdefault(row["dataset"], {})[row["reading"]] = f"{mean:+.2f} ({error:.2f}){unit}"
+    rows = [[f"`{name}`", *(by_name.get(one, "-") for one in names)] for name, by_name in sorted(cells.items())]
+    return table(["set", *names.values()], rows)
+
+
 TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "rates": rates, "gpu": gpu, "localization": localization, "solve": solve, "solve-10": solve, "updates": updates,
     "sampling": sampling, "networkx": networkx, "laws": laws, "verdicts": verdicts, "tilt": tilt, "tilt-rb": tilt,
     "tilts": tilts, "tilt-steps": tilts_steps, "pooled": pooled, "choice": choice,
-    "levels": levels, "table1": table1,
+    "levels": levels, "table1": table1, "readings": readings, "readings-cycles": readings_cycles,
 }  # fmt: skip
 
 # Where the numbers of a table are, if not in a file of its name.
 _CLAIM = DOCS.parent / "studies/claim/report.json"
-_ELSEWHERE = {"pooled": _CLAIM, "choice": _CLAIM, "levels": _CLAIM, "table1": _CLAIM, "tilts": MEASURED / "tilt.json"}
+_ELSEWHERE = {
+    "pooled": _CLAIM, "choice": _CLAIM, "levels": _CLAIM, "table1": _CLAIM, "tilts": MEASURED / "tilt.json",
+    **dict.fromkeys(("readings", "readings-cycles"), _CLAIM.with_name("readings.json")),
+}  # fmt: skip
 
 
 def path_of(name: str) -> Path:
@@ -351,7 +387,7 @@ def filled(text: str) -> str:
 
 
 if __name__ == "__main__":
-    for page in sorted(DOCS.glob("*.md")):
+    for page in PAGES:
         text = page.read_text()
         if (new := filled(text)) != text:
             page.write_text(new)

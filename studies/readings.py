@@ -105,7 +105,7 @@ SECONDARY = tuple(READINGS)[10:]
 # What stays out, and why.
 LEFT_OUT = {
     "one observation a graph": "an engine's observation belongs to a chain",
-    "tilt inside a temperature that changes at every step": "a level has one tilt; played with the temperature held",
+    "tilt inside a temperature that changes at every step": "a level has one tilt; the temperature is held over it",
 }
 
 # The constant temperature, by problem.
@@ -157,7 +157,7 @@ FLAGS, define = own_flags()
 define.enum("profile", "smoke", list(SIZES), "Size: smoke, seconds; cpu, minutes on two cores; full, for a GPU.")
 define.list("datasets", None, "Sets, such as mis/er_density/r-0.10, in this order; default: the profile's.")
 define.list("samplers", None, "Base samplers, of path_auxiliary, gwg, dmala, gwg_one_flip; default: the profile's.")
-define.list("readings", None, "Readings by name; default: the profile's.")
+define.multi_string("readings", None, "A reading by name; may be repeated; default: the profile's.")
 define.integer("graphs", None, "Graphs of each set instead of the profile's.", 1)
 define.string("data_root", None, "Folder of given instances. Without it mis/satlib is left out.")
 define.string("output", "results/readings", "Folder of the cells and of the table.")
@@ -366,9 +366,7 @@ class Row(NamedTuple):
 
 def rows(cells: Cells) -> list[Row]:
     """Returns a row for each set, sampler and reading with at least two graphs, in the order of the plan."""
-    joined: dict[tuple[str, str, str], dict[int, int]] = {}
-    for (dataset, sampler, reading, first), values in cells.items():
-        joined.setdefault((dataset, sampler, reading), {}).update(enumerate(values.tolist(), first))
+    joined = _joined(cells)
     found = [
         row
         for dataset in SETS
@@ -381,6 +379,14 @@ def rows(cells: Cells) -> list[Row]:
         for k, p in zip(places, holm([getattr(found[k], name) for k in places]), strict=True):
             found[k] = found[k]._replace(**{name: p})
     return found
+
+
+def _joined(cells: Cells) -> dict[tuple[str, str, str], dict[int, int]]:
+    """Returns the values by graph, of each set, sampler and reading."""
+    joined: dict[tuple[str, str, str], dict[int, int]] = {}
+    for (dataset, sampler, reading, first), values in cells.items():
+        joined.setdefault((dataset, sampler, reading), {}).update(enumerate(values.tolist(), first))
+    return joined
 
 
 def _row(joined: dict, dataset: str, sampler: str, reading: str) -> Row | None:
@@ -411,6 +417,26 @@ def _row(joined: dict, dataset: str, sampler: str, reading: str) -> Row | None:
         tilt and (tilt.mean, tilt.se), theirs, gain.p_value(0.0), tilt and tilt.p_value(0.0),
         theirs and _p_equal((gain.mean, gain.se), theirs),
     )  # fmt: skip
+
+
+def parts_of_tilt(cells: Cells) -> list[dict[str, Any]]:
+    """Returns the tilt's part on each set; of a graph, its mean over primary readings with controls of their own."""
+    joined = _joined(cells)
+    named = [one for one in PRIMARY if READINGS[one].tilt is not None and READINGS[one].control != BASE]
+    found = []
+    for dataset in SETS:
+        parts: dict[int, list[int]] = {}
+        for sampler in SAMPLERS:
+            for reading in named:
+                ours, theirs = (
+                    joined.get((dataset, sampler, one), {}) for one in (reading, READINGS[reading].control)
+                )
+                for graph in ours.keys() & theirs.keys():
+                    parts.setdefault(graph, []).append(ours[graph] - theirs[graph])
+        if len(parts) > 1:
+            pooled = interval(np.array([np.mean(values) for values in parts.values()]))
+            found.append({"dataset": dataset, "graphs": pooled.n, "tilt": [pooled.mean, pooled.se]})
+    return found
 
 
 def published_gain(dataset: str, sampler: str) -> float | None:
@@ -484,20 +510,32 @@ def _main(given: Given) -> int:
         for number, (block, found) in enumerate(_played(left, setup, workers), 1):
             cells |= {(block.dataset, *arm, block.first): values for arm, values in found}
             say(f"[{number}/{len(left)}] {time.time() - begin:.0f} s: {block.dataset} from graph {block.first}: "
-                f"{len(found)} of {len(block.arms)} cells")  # fmt: skip
+                f"{sum(arm in block.arms for arm, _ in found)} of {len(block.arms)} cells")  # fmt: skip
             if time.time() - saved > 5:
                 save(path, cells, made)
                 saved = time.time()
     finally:
         if cells:
             save(path, cells, made)
-    found = rows(cells)
-    text = f"{in_short(found)}\n\n{text_of(found)}"
+    say(f"{report(cells, folder, made)}\n\n{len(cells)} cells, {time.time() - begin:.0f} s; saved: {path}")
+    return 0
+
+
+def report(cells: Cells, folder: Path, made: dict[str, Any]) -> str:
+    """Writes readings.md and readings.json into a folder; returns the text."""
+    found, parts = rows(cells), parts_of_tilt(cells)
+    left_out = "; ".join(f"{name} ({why})" for name, why in LEFT_OUT.items())
+    pooled = ", ".join(
+        f"{one['dataset']} {one['tilt'][0]:+.3f} ({one['tilt'][1]:.3f}), {one['graphs']} graphs" for one in parts
+    )
+    text = "\n\n".join([
+        in_short(found), f"The tilt's part, mean over primary readings and samplers: {pooled}.",
+        f"Not played: {left_out}.", text_of(found),
+    ])  # fmt: skip
     write_text(folder / "readings.md", f"# Readings of the paper\n\n{_ABOUT}\n\n{text}\n")
     shown = [row._asdict() | {"primary": row.reading in PRIMARY} for row in found]
-    write_json(folder / "readings.json", made | {"rows": shown})
-    say(f"{text}\n\n{len(cells)} cells, {time.time() - begin:.0f} s; saved: {folder / 'readings.md'}")
-    return 0
+    write_json(folder / "readings.json", made | {"tilt": parts, "rows": shown})
+    return text
 
 
 def _wanted() -> Size:

@@ -2,7 +2,7 @@
 
     python studies/claim/claim.py --profile=cpu --data_root=FOLDER --output=results/claim
 
-The protocol and the answer are in docs/does_localization_help.md, report and cells beside this script.
+The answer is in docs/does_localization_help.md; protocol, report and cells are beside this script.
 Each finished cell is kept in OUTPUT/cells: a stopped command continues where it left off, and after
 `tar xf studies/claim/cells.tar.xz -C OUTPUT` it continues that comparison. Settings that searches of both sides found
 are written to OUTPUT/tuned.

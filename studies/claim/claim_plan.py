@@ -1,4 +1,4 @@
-"""Does localization help to optimise? The runs of `claim.py`, after docs/does_localization_help.md.
+"""Does localization help to optimise? The runs of `claim.py`, after README.md beside it.
 
 A *pair* is a set and a base sampler, and an *arm* says how the settings of the localized sampler and of its base are
 chosen. Everything is made of cells, which are kept: a function here asks for the cells that it needs, in the same way

@@ -270,7 +270,7 @@ with equally many steps; mean over graphs and Student's 95 % interval. Arms: (a)
 searched on training graphs; (c) the same search with the tilt off; (d) both searched, temperatures included; (f) the
 base as in (d), and localization at its defaults with the same temperatures. Unit: nodes, or per cent of the
 reference. `p` tests a gain of zero, `p, published` the published one; both are by Holm's method, within the arm.
-The protocol is that of docs/does_localization_help.md."""
+The protocol is that of studies/claim/README.md."""
 
 _LEVELS_NOTE = """\
 Graphs are drawn anew from the paper's distribution, or given: a random choice of the real ones. GWG with one flip

@@ -221,6 +221,21 @@ def test_differences_of_the_same_graphs():
     assert row.p_published == pytest.approx(2 * readings.ndtr(-apart))
 
 
+def test_the_part_of_the_tilt_is_averaged_by_graph():
+    """Over readings with a control of their own and samplers; a graph that lacks one has the mean of the others."""
+    cells = {
+        (SETS[0], sampler, f"annealing inside each level, K {levels}{without}", 0): np.array(best, np.int32)
+        for sampler, levels, without, best in [
+            ("gwg", 512, "", [61, 60]), ("gwg", 512, ", no tilt", [60, 60]),
+            ("dmala", 256, "", [58, 57]), ("dmala", 256, ", no tilt", [60]),
+        ]
+    }  # fmt: skip
+    cells[SETS[0], "gwg", "annealing over the run", 0] = np.array([10, 10], np.int32)
+    cells[SETS[0], "gwg", BASE, 0] = np.array([60, 60], np.int32)
+    [part] = readings.parts_of_tilt(cells)
+    assert part == {"dataset": SETS[0], "graphs": 2, "tilt": [pytest.approx(-0.25), pytest.approx(0.25)]}
+
+
 def test_cuts_are_per_cent_of_the_base():
     cells = {
         (SETS[6], "gwg", name, 0): np.array(best, np.int32)
