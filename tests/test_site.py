@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -255,6 +256,11 @@ def test_links_lead_to_files_of_the_repository(page):
         ):
             continue
         assert target.exists(), f"{page}: {link}"
+
+
+def test_the_api_page_names_what_is_there():
+    for name in re.findall(r"^::: (\S+)", (ROOT / "docs/api.md").read_text(), re.MULTILINE):
+        assert pkgutil.resolve_name(name).__doc__, name
 
 
 def test_every_page_is_in_the_navigation():
