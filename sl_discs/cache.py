@@ -1,8 +1,8 @@
-"""Files that only save time: drawn graphs and compiled code, kept from one process to the next.
+"""The folder for files that only save time: drawn graphs, and the compiled code that numba and JAX keep.
 
-Compiled code is run as it is read, and a graph is taken for one of its distribution. A kept file therefore counts
-only if nobody else could have written it, and only with the digest of its name and content at its end. A cache never
-ends a run: what it cannot give is made again, and one line says why.
+Compiled code is run as it is read, and a graph is taken for one of its distribution. The folder therefore counts only
+if nobody else could have written to it; a kept graph has the digest of its name and content at its end, and one that
+cannot be read or written is drawn again, with a warning.
 """
 
 from __future__ import annotations

@@ -6,9 +6,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from sl_discs.engines.cpu.jit import FUSED, REORDERED, called, in_long_vectors, inlined
 from sl_discs.keys import COSINE, SINE
@@ -24,24 +21,16 @@ _MANTISSA_BITS = np.int32(23)
 _TO_WHOLE = _F(1.5 * 2**23)
 
 
-@intrinsic
-def _float_of_bits(typing_context, bits):
-    """float32 with the bits of an int32."""
-
-    def codegen(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], ir.FloatType())
-
-    return types.float32(types.int32), codegen
+@inlined
+def _float_of_bits(bits):
+    """Returns the float32 with the bits of an int32."""
+    return np.int32(bits).view(np.float32)
 
 
-@intrinsic
-def _bits_of_float(typing_context, value):
-    """The bits of a float32 as an int32."""
-
-    def codegen(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], ir.IntType(32))
-
-    return types.int32(types.float32), codegen
+@inlined
+def _bits_of_float(value):
+    """Returns the bits of a float32 as an int32."""
+    return np.float32(value).view(np.int32)
 
 
 @inlined(fastmath=FUSED)

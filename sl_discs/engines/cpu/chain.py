@@ -105,7 +105,7 @@ class Chain(NamedTuple):
 
     Attributes:
       spins: [N] -1 or 1 in float32.
-      coupled: [N] Kx, see `coupling.flip`.
+      coupled: [N] Kx, see `flip`.
       saved: [N] a copy of `coupled` from before a proposal that touches many sites.
       y: [N] observation, which tilts the target by h = tilt_scale y; zeros without localization.
       base: [N] the part of the logits (to base 2) that does not depend on Kx.

@@ -111,9 +111,10 @@ def in_long_vectors(typing_context):
     """Makes the calling function, with everything inlined into it, use the processor's longest vectors.
 
     LLVM prefers 256 bits on Intel processors, since the first ones with 512 bits lowered their clock for them. numba
-    has only a process-wide setting, which would also affect other packages. Alternating between both lengths costs
-    more than either alone, so all loops over sites that are not inlined call this. Sums do not depend on the length,
-    except for dmala's product over all sites, which can differ in the last bits of float64.
+    has only a process-wide setting, which would also affect other packages. Chains in step are 23 to 30 % slower
+    without this. Alternating between both lengths costs more than either alone, so all loops over sites that are not
+    inlined call it. Sums do not depend on the length, except for dmala's product over all sites, which can differ in
+    the last bits of float64.
     """
 
     def codegen(context, builder, signature, arguments):

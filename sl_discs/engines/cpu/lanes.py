@@ -53,6 +53,10 @@ _OF_ALL, _OF_LOGGED = np.int64(0), np.int64(1)
 REFRESHED = 32
 
 
+# LLVM code where plain loops are slower: by 3 to 4 % for `any_nonzero`, by 8 to 22 % for `add_multiple`, whose arrays
+# the compiler does not know to be apart, and by 4 to 9 % without `assume_whole`.
+
+
 def _pointer(context, builder, kind, array, element):
     """The data of a [C] array as vectors of 16 elements."""
     return builder.bitcast(make_array(kind)(context, builder, array).data, ir.VectorType(element, WIDTH).as_pointer())
