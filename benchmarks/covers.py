@@ -8,8 +8,8 @@ Each graph is solved with the local search and without it, in turns and with the
 
 from __future__ import annotations
 
-import dataclasses
 import sys
+from unittest import mock
 
 import numpy as np
 
@@ -19,10 +19,10 @@ from sl_discs.engines.registry import describe_machine
 from sl_discs.errors import InputError, real
 from sl_discs.files import check_file, write_json
 from sl_discs.problems import Problem
-from sl_discs.problems.kind import KINDS
+from sl_discs.solving import search
 from sl_discs.solving.solve import solve
 
-_CASES = [name for name, case in CASES.items() if KINDS[case.problem].searches]
+_CASES = [name for name, case in CASES.items() if case.problem in ("mis", "maxclique")]
 
 FLAGS, define = own_flags()
 define.list("cases", _CASES, "Cases.")
@@ -31,22 +31,18 @@ define.integer("graphs", 4, "Graphs per case.", lower_bound=1)
 define.string("output", "bench_covers.json", "File for the results.")
 
 
-def best_value(problem: Problem, limit: float, searches: tuple[str, ...]) -> float:
-    """Of `solve` with these local searches, positive where more is better."""
-    kind = KINDS[problem.kind]
-    KINDS[kind.name] = dataclasses.replace(kind, searches=searches)
-    try:
+def best_value(problem: Problem, limit: float, *, local: bool) -> float:
+    """Returns the best value of `solve`, with local searches or without, positive where more is better."""
+    searches = search.local_searches if local else lambda *_: []
+    with mock.patch.object(search, "local_searches", searches):
         value = solve(problem, time_limit=limit, seed=1).best_value
-    finally:
-        KINDS[kind.name] = kind
     return value if problem.maximise else -value
 
 
 def compare(problem: Problem, limit: float, *, first: bool) -> tuple[float, float]:
-    """The values without and with local searches, of which those with them come first or second."""
-    own = KINDS[problem.kind].searches
-    values = {chosen: best_value(problem, limit, chosen) for chosen in ((own, ()) if first else ((), own))}
-    return values[()], values[own]
+    """Returns the values without and with local searches, of which those with them come first or second."""
+    values = {local: best_value(problem, limit, local=local) for local in (first, not first)}
+    return values[False], values[True]
 
 
 def run(_) -> int:
@@ -64,8 +60,8 @@ def run(_) -> int:
     for case in cases:
         graphs = case.dataset(FLAGS.graphs).graphs
         problems = [Problem(case.problem, graph.name, range(graph.num_nodes), graph) for graph in graphs]
-        for own in KINDS[case.problem].searches, ():
-            best_value(problems[0], 0.5, own)  # loads compiled code
+        for local in True, False:
+            best_value(problems[0], 0.5, local=local)  # loads compiled code
         for limit in limits:
             pairs = [compare(problem, limit, first=bool(k % 2)) for k, problem in enumerate(problems)]
             found.setdefault(case.name, {})[f"{limit:g}"] = pairs

@@ -216,7 +216,7 @@ class Block(NamedTuple):
 
     dataset: str
     first: int
-    count: int
+    count: int  # type: ignore[assignment]
     arms: tuple[tuple[str, str], ...]  # sampler and reading
 
 
@@ -259,7 +259,8 @@ def play(block: Block, setup: Setup) -> Iterator[tuple[tuple[str, str], Values]]
     every = math.gcd(settings.chain_length, settings.log_every_steps)
     if kind.in_percent and all(graph.reference for graph in graphs):
         yield REFERENCES, np.array([graph.reference for graph in graphs], np.int32)
-    chains, played, first = None, None, None
+    chains: Any = None
+    played, first = "", dict[Any, Any]()
     for sampler, name in block.arms:
         if time.time() > setup.until:
             return
@@ -291,7 +292,8 @@ def play_all(block: Block, setup: Setup) -> list[tuple[tuple[str, str], Values]]
 
 def blocks(size: Size, graphs: int | None, data_root: str | None, done: set[tuple]) -> list[Block]:
     """Returns what is left, the most important first: every set in turn, and more graphs of all of them later."""
-    found, before = [], 0
+    found: list[Block] = []
+    before = 0
     for stop in [graphs] if graphs else size.rounds:
         for name in size.sets:
             dataset = PUBLISHED[name]
@@ -377,7 +379,7 @@ def rows(cells: Cells) -> list[Row]:
     for name in ("p_zero", "p_tilt", "p_published"):
         places = [k for k, row in enumerate(found) if getattr(row, name) is not None]
         for k, p in zip(places, holm([getattr(found[k], name) for k in places]), strict=True):
-            found[k] = found[k]._replace(**{name: p})
+            found[k] = found[k]._replace(**{name: p})  # type: ignore[arg-type]
     return found
 
 
@@ -466,11 +468,14 @@ def in_short(found: list[Row]) -> str:
         words = f"gain above zero in {above} of {len(these)} pairs, below in {len(sure) - above}"
         with_tilt = [row for row in these if row.p_tilt is not None]
         if with_tilt:
-            parts = [row.tilt[0] > 0 for row in with_tilt if row.p_tilt < 0.05]
+            parts = [
+                row.tilt[0] > 0 for row in with_tilt if row.tilt and row.p_tilt is not None and row.p_tilt < 0.05
+            ]
             words += f"; the tilt's part above zero in {sum(parts)}, below in {len(parts) - sum(parts)}"
-        compared = [row for row in these if row.p_published is not None]
-        apart = [row.gain[0] < row.published[0] for row in compared if row.p_published < 0.05]
-        words += f"; the published gain excluded in {len(apart)} of {len(compared)}, as too large in {sum(apart)}"
+        compared = [(row.gain, row.published, row.p_published) for row in these]
+        known = [(gain, there, p) for gain, there, p in compared if there is not None and p is not None]
+        apart = [gain[0] < there[0] for gain, there, p in known if p < 0.05]
+        words += f"; the published gain excluded in {len(apart)} of {len(known)}, as too large in {sum(apart)}"
         lines.append(f"- {reading}: {words}.")
     return "\n".join(lines)
 
@@ -495,7 +500,7 @@ def text_of(found: list[Row]) -> str:
 
 
 def _main(given: Given) -> int:
-    size, made = _wanted(), {"command": given.typed}
+    size, made = _wanted(), dict[str, Any](command=given.typed)
     folder = check_writable(FLAGS.output)
     keep_programs()
     path, begin = folder / "readings.npz", time.time()
@@ -565,7 +570,7 @@ def _played(left: list[Block], setup: Setup, workers: int) -> Iterator[tuple[Blo
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(workers, context, initializer=keep_programs) as pool:
         # Few at a time, so that none is begun when time is up.
-        futures, waiting = {}, iter(left)
+        futures, waiting = dict[Any, Block](), iter(left)
         while True:
             while len(futures) < workers + 1 and time.time() < setup.until and (block := next(waiting, None)):
                 futures[pool.submit(play_all, block, setup)] = block
