@@ -20,7 +20,7 @@ from sl_discs.reductions.quadratic import terms_of_cut, terms_of_form
 def bound_of(problem):
     """The semidefinite bound alone."""
     view = unreduced(problem)
-    prover = semidefinite.of_cut(view) if problem.kind == "maxcut" else semidefinite.of_form(view)
+    prover = semidefinite.cut_prover(view) if problem.kind == "maxcut" else semidefinite.form_prover(view)
     assert not prover.advance(10.0, 0.0)
     return prover.bound
 
