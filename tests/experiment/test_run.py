@@ -329,7 +329,7 @@ def test_layouts_leave_no_device_idle():
 def test_settings_name_what_is_wrong():
     assert settings_from({"chain_length": 500, "run_parallel": True, "init_temperature": 2}).init_temperature == 2.0
     for fields, message in (
-        ({"chain_lenght": 5}, "no field 'chain_lenght'; known: batch_size"),
+        ({"chain_lenght": 5}, "no field 'chain_lenght'; known: .*chain_length"),
         ({"chain_length": 10, "log_every_steps": 100}, "log more often"),
     ):
         with pytest.raises(InputError, match=message):
