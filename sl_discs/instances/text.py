@@ -16,6 +16,7 @@ import itertools
 import lzma
 import os
 import re
+import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -259,10 +260,13 @@ def _columns(path: Path, lines: list[bytes], numbers: Sequence[int], layout: str
     for real in (np.int64, np.float64) if "f" in layout else (np.float64,):
         types = {"i": np.int64, "f": real, "-": "S1"}
         try:
-            table = np.loadtxt(
-                lines, [(str(k), types[kind]) for k, kind in enumerate(layout)], comments=None, ndmin=1
-            )
-        except ValueError:
+            with warnings.catch_warnings():
+                # NumPy before 2.3 reads whole numbers through floating point, and says so.
+                warnings.simplefilter("error", DeprecationWarning)
+                table = np.loadtxt(
+                    lines, [(str(k), types[kind]) for k, kind in enumerate(layout)], comments=None, ndmin=1
+                )
+        except (ValueError, DeprecationWarning):
             continue
         found = [(k, kind, table[str(k)]) for k, kind in enumerate(layout) if kind != "-"]
         if real == np.float64 or all(column.all() for _, kind, column in found if kind == "f"):
