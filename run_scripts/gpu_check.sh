@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks this machine's GPU: single steps against the oracle on one warp and on two, laws of localized runs, equal bits
 # whatever the calls and the other chains, levels against the CPU engine, memory and races where compute-sanitizer is
-# installed, and rates of the engines and, with a checkout of DISCS on PYTHONPATH, of DISCS. Takes four minutes; prints what
+# installed, and rates of the engines and, with a checkout of DISCS on PYTHONPATH, of DISCS. Takes some minutes; prints what
 # it finds and saves the rates, which docs/tables.py reads. For example:
 #   bash run_scripts/gpu_check.sh --save=results/a40.json
 # --no-install: uses the active Python environment (PYTHON, default python3) unchanged instead of creating .venv.
