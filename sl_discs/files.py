@@ -221,9 +221,11 @@ def _names(path: str | os.PathLike, file: BinaryIO) -> list[str]:
 
 def save_npz(file: BinaryIO, arrays: Mapping[str, Any]) -> None:
     """Writes arrays compressed, as long as `read_npz` unpacks any number of bytes that they may compress to."""
-    size = sum(np.asarray(array).nbytes for array in arrays.values())
-    save = np.savez_compressed if size < _UNPACKED_BYTES // 2 else np.savez
-    save(file, allow_pickle=False, **arrays)
+    arrays = {name: np.asarray(array) for name, array in arrays.items()}
+    if objects := [name for name, array in arrays.items() if array.dtype.hasobject]:
+        raise ValueError(f"{', '.join(objects)}: arrays of Python objects cannot be saved")
+    save = np.savez_compressed if sum(array.nbytes for array in arrays.values()) < _UNPACKED_BYTES // 2 else np.savez
+    save(file, **arrays)  # without `allow_pickle`, which NumPy before 2.1 would save as one more array
 
 
 def write_document(path: Path, form: str, arrays: Mapping[str, Any], values: Mapping[str, Any]) -> Path:

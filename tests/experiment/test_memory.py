@@ -93,4 +93,4 @@ def test_the_estimate_covers_what_the_compiler_plans(name):
         batch, chains, program.levels, temperature, 0, model=model, sampler=chosen.sampler, mesh=mesh
     )
     largest = planned(call)
-    assert largest <= batch_bytes(pack.shape, 5, "reference") <= 3 * largest
+    assert largest <= batch_bytes(pack.shape, 5, "reference") <= 4 * largest  # JAX 0.9 plans a fifth less than 0.10
