@@ -150,7 +150,7 @@ class Size(NamedTuple):
 SIZES = {
     "smoke": Size((_ER[0], SETS[7]), (2, 3), 2, ("path_auxiliary", "gwg_one_flip"), steps=400, chains=2),
     "cpu": Size(_ER[:2], (8, 16), 8, ("gwg", "path_auxiliary"), PRIMARY[:4] + PRIMARY[8:10], ()),
-    "full": Size(SETS, (256, 1024), 64),
+    "full": Size(SETS, (32, 64, 128, 256, 1024), 32),
 }
 
 FLAGS, define = own_flags()
@@ -290,8 +290,9 @@ def play_all(block: Block, setup: Setup) -> list[tuple[tuple[str, str], Values]]
     return list(play(block, setup))
 
 
-def blocks(size: Size, graphs: int | None, data_root: str | None, done: set[tuple]) -> list[Block]:
+def blocks(size: Size, graphs: int | None, data_root: str | None, cells: Cells) -> list[Block]:
     """Returns what is left, the most important first: every set in turn, and more graphs of all of them later."""
+    done = {(*name, graph) for (*name, first), values in cells.items() for graph in range(first, first + len(values))}
     found: list[Block] = []
     before = 0
     for stop in [graphs] if graphs else size.rounds:
@@ -307,9 +308,11 @@ def blocks(size: Size, graphs: int | None, data_root: str | None, done: set[tupl
                 # Blocks that are played together begin with different samplers, whose kernels compile in parallel.
                 turn = len(found) % len(size.samplers)
                 order = {sampler: (k - turn) % len(size.samplers) for k, sampler in enumerate(size.samplers)}
-                arms = sorted((arm for arm in arms if (name, *arm, first) not in done), key=lambda arm: order[arm[0]])
+                played = range(first, min(first + size.block, here))
+                arms = [arm for arm in arms if any((name, *arm, graph) not in done for graph in played)]
                 if arms:
-                    found.append(Block(name, first, min(size.block, here - first), tuple(arms)))
+                    arms.sort(key=lambda arm: order[arm[0]])
+                    found.append(Block(name, first, len(played), tuple(arms)))
         before = stop
     return found
 
@@ -508,7 +511,7 @@ def _main(given: Given) -> int:
     cells = load(path, made)
     say(f"{len(cells)} cells are finished already")
     setup = Setup(size.steps, size.chains, FLAGS.engine, FLAGS.data_root, begin + (FLAGS.seconds or math.inf))
-    left = blocks(size, FLAGS.graphs, FLAGS.data_root, set(cells))
+    left = blocks(size, FLAGS.graphs, FLAGS.data_root, cells)
     workers = FLAGS.workers or (8 if has_card() and FLAGS.engine in ("auto", "cuda") else 1)
     saved = 0.0
     try:

@@ -247,12 +247,15 @@ def test_cuts_are_per_cent_of_the_base():
 
 def test_every_set_gets_its_first_graphs_before_any_gets_more():
     size = readings.SIZES["full"]
-    found = readings.blocks(size, None, None, set())
+    found = readings.blocks(size, None, None, {})
     sets = [block.dataset for block in found]
     assert "mis/satlib" not in sets and len(set(sets)) == 11
     first = [block for block in found if block.first < 256]
     assert found[: len(first)] == first and sum(block.count for block in first) == 11 * 256
-    done = {(found[0].dataset, *found[0].arms[0], 0)}
-    assert len(readings.blocks(size, None, None, done)[0].arms) == len(found[0].arms) - 1
+    assert set(sets[:11]) == set(sets)
+    name = found[0].dataset, *found[0].arms[0]
+    done = {(*name, 0): np.zeros(20), (*name, 16): np.zeros(24)}  # of blocks of other sizes
+    left = readings.blocks(size, None, None, done)
+    assert len(left[0].arms) == len(found[0].arms) - 1 and left[1:] == found[1:]
     assert {arm[0] for arm in found[0].arms} == set(readings.SAMPLERS)
     assert found[0].arms[0][0] != found[1].arms[0][0]
