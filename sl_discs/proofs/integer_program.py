@@ -60,7 +60,9 @@ def main() -> None:
     given = np.load(sys.stdin.buffer, allow_pickle=False)
     weights, edges = given["weights"], given["edges"]
     cliques = edge_cliques(len(weights), edges)
-    rows, nodes = np.repeat(np.arange(len(cliques)), [len(one) for one in cliques]), np.concatenate(cliques)
+    # HiGHS in SciPy 1.13 refuses indices of 64 bits.
+    rows = np.repeat(np.arange(len(cliques), dtype=np.int32), [len(one) for one in cliques])
+    nodes = np.concatenate(cliques, dtype=np.int32)
     matrix = sparse.csr_array((np.ones(len(nodes)), (rows, nodes)), (len(cliques), len(weights)))
     print(json.dumps({"bound": relaxed(weights, matrix)}), flush=True)
     os.kill(os.getpid(), signal.SIGSTOP)

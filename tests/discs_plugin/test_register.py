@@ -51,8 +51,9 @@ def test_files_and_jax_stay_as_they_are(standin):
     importlib.import_module("discs.samplers.sl_onesite").build_sampler(whole_config("sl_onesite"))
     assert {path: path.read_bytes() for path in standin.rglob("*.py")} == before
     assert not hasattr(jax, "tree_map")
-    with pytest.raises(TypeError):
-        jnp.clip(jnp.zeros(2), a_min=0.0)
+    if jax.__version_info__ >= (0, 10):  # earlier ones accept it themselves
+        with pytest.raises(TypeError):
+            jnp.clip(jnp.zeros(2), a_min=0.0)
     assert not {"pickle5", "clu", "tensorflow"} & set(sys.modules)
 
 
