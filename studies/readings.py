@@ -35,6 +35,7 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.batches import Layout, Shape, padded_size
 from sl_discs.experiment.chains import Chains
 from sl_discs.experiment.published import published_row
+from sl_discs.experiment.record import Spread
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
 from sl_discs.files import check_writable, read_document, write_document, write_json, write_text
 from sl_discs.instances.dataset import find_family, load_dataset
@@ -45,6 +46,7 @@ from sl_discs.models.quadratic import sparse_is_cheaper
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import PUBLISHED, PublishedSet
 from sl_discs.reproduction.report import table
+from sl_discs.reproduction.rows import z_score
 
 # Temperatures of a run.
 RUN = "over the run"  # DISCS's annealing
@@ -352,6 +354,8 @@ class Row(NamedTuple):
       tilt: localized minus the same run without tilt.
       published: localized minus base in the paper, None without it; its standard error is that of as many graphs as
         the paper has, with the spread of ours.
+      level: the published mean of the localized sampler, and how many standard errors of both ours is above it; None
+        where results are per cent of references that are not at hand.
       p_zero, p_tilt, p_published: of tests that the gain is 0, that the tilt's part is 0, and, with both errors, that
         the gain is the published one; by Holm's method over all rows.
     """
@@ -364,6 +368,7 @@ class Row(NamedTuple):
     gain: tuple[float, float]
     tilt: tuple[float, float] | None
     published: tuple[float, float] | None
+    level: tuple[float, float] | None
     p_zero: float
     p_tilt: float | None
     p_published: float | None
@@ -401,10 +406,9 @@ def _row(joined: dict, dataset: str, sampler: str, reading: str) -> Row | None:
     graphs = sorted(values.keys() & base.keys())
     if len(graphs) < 2:
         return None
-    whole = dict.fromkeys(graphs, 100.0)
-    if graph_kind(PUBLISHED[dataset].problem).in_percent:
-        # Of the reference where graphs have one, otherwise of the base's value.
-        whole = joined.get((dataset, *REFERENCES), base)
+    in_percent, references = graph_kind(PUBLISHED[dataset].problem).in_percent, joined.get((dataset, *REFERENCES))
+    # In per cent of the reference where graphs have one, otherwise of the base's value.
+    whole = (references or base) if in_percent else dict.fromkeys(graphs, 100.0)
 
     def difference(other):
         both = [graph for graph in graphs if graph in other]
@@ -417,9 +421,14 @@ def _row(joined: dict, dataset: str, sampler: str, reading: str) -> Row | None:
     theirs = None
     if published is not None:
         theirs = published, gain.se * math.sqrt(gain.n / PUBLISHED[dataset].published_n)
+    level, row = None, published_row(dataset, f"sl_{SAMPLERS[sampler].base}")
+    if row is not None and (references or not in_percent):
+        ours = Spread.of(np.array([100 * values[graph] / whole[graph] for graph in graphs]))
+        z = z_score(ours, row, PUBLISHED[dataset].published_n)
+        level = z if z is None else (row.mean, z)
     return Row(
         dataset, sampler, reading, gain.n, float(np.mean([base[graph] for graph in graphs])), (gain.mean, gain.se),
-        tilt and (tilt.mean, tilt.se), theirs, gain.p_value(0.0), tilt and tilt.p_value(0.0),
+        tilt and (tilt.mean, tilt.se), theirs, level, gain.p_value(0.0), tilt and tilt.p_value(0.0),
         theirs and _p_equal((gain.mean, gain.se), theirs),
     )  # fmt: skip
 
@@ -456,9 +465,12 @@ def _p_equal(one: tuple[float, float], other: tuple[float, float]) -> float:
     return float(2 * ndtr(-abs(one[0] - other[0]) / error)) if error else float(one[0] == other[0])
 
 
+# Standard errors within which a level is the published one; an equal one is missed with probability 1.2 %.
+_LIMIT = 2.5
 _ABOUT = """Differences of the best of all chains on the same graphs, means and standard errors, in nodes or per cent
 of the reference (cuts: of the base). The published gain has the standard error of as many graphs as the paper has,
-with the spread of ours. p is by Holm's method over all rows. GWG with one flip stands beside the published GWG."""
+with the spread of ours. z is how many standard errors of both the localized mean is above the published one; 2.5 and
+more is a miss. p is by Holm's method over all rows. GWG with one flip stands beside the published GWG."""
 
 
 def in_short(found: list[Row]) -> str:
@@ -479,6 +491,10 @@ def in_short(found: list[Row]) -> str:
         known = [(gain, there, p) for gain, there, p in compared if there is not None and p is not None]
         apart = [gain[0] < there[0] for gain, there, p in known if p < 0.05]
         words += f"; the published gain excluded in {len(apart)} of {len(known)}, as too large in {sum(apart)}"
+        levels = [row.level[1] for row in these if row.level is not None]
+        below, above = (sum(sign * z > _LIMIT for z in levels) for sign in (-1, 1))
+        words += f"; the published level of the localized sampler missed in {below + above} of {len(levels)}"
+        words += f", from below in {below}"
         lines.append(f"- {reading}: {words}.")
     return "\n".join(lines)
 
@@ -486,7 +502,7 @@ def in_short(found: list[Row]) -> str:
 def text_of(found: list[Row]) -> str:
     """Returns the table in Markdown."""
     titles = [
-        "set", "sampler", "reading", "graphs", "localized minus base", "tilt minus no tilt", "published",
+        "set", "sampler", "reading", "graphs", "localized minus base", "tilt minus no tilt", "published", "level, z",
         "p, no gain", "p, no part of the tilt", "p, gain as published",
     ]  # fmt: skip
 
@@ -498,7 +514,8 @@ def text_of(found: list[Row]) -> str:
         digits = 3 if PUBLISHED[row.dataset].problem != "maxcut" else 4
         pairs = [words(pair, digits) for pair in (row.gain, row.tilt, row.published)]
         tests = ["-" if p is None else f"{p:.3f}" for p in (row.p_zero, row.p_tilt, row.p_published)]
-        lines.append([row.dataset, row.sampler, row.reading, str(row.graphs), *pairs, *tests])
+        level = "-" if row.level is None else f"{row.level[1]:+.1f}"
+        lines.append([row.dataset, row.sampler, row.reading, str(row.graphs), *pairs, level, *tests])
     return table(titles, lines)
 
 

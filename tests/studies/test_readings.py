@@ -219,6 +219,8 @@ def test_differences_of_the_same_graphs():
     assert row.published == pytest.approx((0.188, 0.25 * np.sqrt(4 / 32)), abs=1e-3)
     apart = (0.75 - row.published[0]) / np.hypot(0.25, row.published[1])
     assert row.p_published == pytest.approx(2 * readings.ndtr(-apart))
+    level = (60.75 - 61.938) / np.hypot(0.25, 0.93 / np.sqrt(32))
+    assert row.level == pytest.approx((61.938, level), abs=1e-3)
 
 
 def test_the_part_of_the_tilt_is_averaged_by_graph():
