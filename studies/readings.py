@@ -355,7 +355,7 @@ class Row(NamedTuple):
       published: localized minus base in the paper, None without it; its standard error is that of as many graphs as
         the paper has, with the spread of ours.
       level: the published mean of the localized sampler, and how many standard errors of both ours is above it; None
-        where results are per cent of references that are not at hand.
+        where results are per cent of references that are not at hand, and for a part of given graphs.
       p_zero, p_tilt, p_published: of tests that the gain is 0, that the tilt's part is 0, and, with both errors, that
         the gain is the published one; by Holm's method over all rows.
     """
@@ -422,7 +422,8 @@ def _row(joined: dict, dataset: str, sampler: str, reading: str) -> Row | None:
     if published is not None:
         theirs = published, gain.se * math.sqrt(gain.n / PUBLISHED[dataset].published_n)
     level, row = None, published_row(dataset, f"sl_{SAMPLERS[sampler].base}")
-    if row is not None and (references or not in_percent):
+    all_graphs = PUBLISHED[dataset].is_random() or gain.n == PUBLISHED[dataset].published_n
+    if row is not None and all_graphs and (references or not in_percent):
         ours = Spread.of(np.array([100 * values[graph] / whole[graph] for graph in graphs]))
         z = z_score(ours, row, PUBLISHED[dataset].published_n)
         level = z if z is None else (row.mean, z)
