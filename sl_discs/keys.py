@@ -14,6 +14,7 @@ from __future__ import annotations
 import enum
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -65,6 +66,47 @@ def _rounds(key, first, second):
 
 # Traced once for each shape, and not at every call in a kernel, which takes twice as long; XLA inlines the calls.
 _traced_rounds = jax.jit(_rounds)
+
+
+def make_words(jit: Callable[[Callable], Callable]) -> tuple[Callable, Callable]:
+    """Returns `threefry` for one counter and `word_to_uniform` for one word, compiled by numba for a core or a card.
+
+    Args:
+      jit: the decorator; the first function takes the key's two words and the counter's, and returns two words.
+    """
+    word, number = np.uint32, np.float32
+    # As typed constants: numba compiles a function anew for each literal argument.
+    even, odd = (tuple(map(word, rotations)) for rotations in _ROTATIONS)
+    parity, unit, largest = word(0x1BD11BDA), number(2.0**-32), number(1 - 2.0**-24)
+
+    @jit
+    def turn(left, right, by):
+        left = word(left + right)
+        right = word((right << by) | (right >> word(32 - by)))
+        return left, word(right ^ left)
+
+    @jit
+    def turns(left, right, rotations):
+        left, right = turn(left, right, rotations[0])
+        left, right = turn(left, right, rotations[1])
+        left, right = turn(left, right, rotations[2])
+        return turn(left, right, rotations[3])
+
+    @jit
+    def threefry(key0, key1, first, second):
+        key2 = word(key0 ^ key1 ^ parity)
+        left, right = turns(word(first + key0), word(second + key1), even)
+        left, right = turns(word(left + key1), word(right + key2 + word(1)), odd)
+        left, right = turns(word(left + key2), word(right + key0 + word(2)), even)
+        left, right = turns(word(left + key0), word(right + key1 + word(3)), odd)
+        left, right = turns(word(left + key1), word(right + key2 + word(4)), even)
+        return word(left + key2), word(right + key0 + word(5))
+
+    @jit
+    def uniform(one):
+        return min(number(number(one) * unit), largest)
+
+    return threefry, uniform
 
 
 def from_seed(seed: int | Int[Array, ""]) -> Key:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.engines.cpu.jit import FUSED, REORDERED, called, in_long_vectors, inlined
-from sl_discs.keys import COSINE, SINE
+from sl_discs.keys import COSINE, SINE, make_words
 
 _F = np.float32
 LOG2E = _F(math.log2(math.e))
@@ -87,59 +87,14 @@ def log(x):
 
 
 _U = np.uint32
-_PARITY = _U(0x1BD11BDA)
 # Second words of counters: for numbers drawn from a key, for folding a key, and for the numbers of a Markov step.
 DRAW, FOLD, STEP = _U(0), _U(1), _U(2)
 
 
-# As typed constants: numba compiles a function anew for each literal argument.
-_EVEN, _ODD = tuple(map(_U, (13, 15, 26, 6))), tuple(map(_U, (17, 29, 16, 24)))
-
-
-@inlined
-def _rotate(word, by):
-    return (word << by) | (word >> _U(32 - by))
-
-
-@inlined
-def _rounds(left, right, rotations):
-    left = _U(left + right)
-    right = _U(_rotate(right, rotations[0]) ^ left)
-    left = _U(left + right)
-    right = _U(_rotate(right, rotations[1]) ^ left)
-    left = _U(left + right)
-    right = _U(_rotate(right, rotations[2]) ^ left)
-    left = _U(left + right)
-    right = _U(_rotate(right, rotations[3]) ^ left)
-    return left, right
-
-
-@inlined
-def threefry(key0, key1, first, second):
-    """Threefry-2x32 with 20 rounds, as `sl_discs.keys.threefry`."""
-    key2 = _U(key0 ^ key1 ^ _PARITY)
-    left, right = _U(first + key0), _U(second + key1)
-    left, right = _rounds(left, right, _EVEN)
-    left, right = _U(left + key1), _U(right + key2 + _U(1))
-    left, right = _rounds(left, right, _ODD)
-    left, right = _U(left + key2), _U(right + key0 + _U(2))
-    left, right = _rounds(left, right, _EVEN)
-    left, right = _U(left + key0), _U(right + key1 + _U(3))
-    left, right = _rounds(left, right, _ODD)
-    left, right = _U(left + key1), _U(right + key2 + _U(4))
-    left, right = _rounds(left, right, _EVEN)
-    return _U(left + key2), _U(right + key0 + _U(5))
-
+threefry, uniform = make_words(inlined)
 
 _UNIT = _F(2.0**-32)
-_LARGEST = _F(1 - 2.0**-24)
 _UNIT64 = np.float64(2.0**-53)
-
-
-@inlined
-def uniform(word):
-    """A uniform number on [0, 1) in float32 from a word, as `sl_discs.keys.uniforms`."""
-    return min(_F(word) * _UNIT, _LARGEST)
 
 
 @inlined

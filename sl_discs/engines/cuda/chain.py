@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sl_discs.engines.cuda.warp import Warp
-from sl_discs.keys import COSINE, SINE
+from sl_discs.keys import COSINE, SINE, make_words
 
 f32, i32, u32 = np.float32, np.int32, np.uint32
 # Of an index: without a sign, as numba takes a negative one for one from the end, which costs a test and registers.
@@ -35,7 +35,7 @@ BITS = f32(1 / math.log(2))
 RECOMPUTED = 4096
 # Rows that are requested before the first of them is used.
 TOGETHER = 2
-_TO_UNIT, _BELOW_ONE = f32(2.0**-32), f32(1 - 2.0**-24)
+_TO_UNIT = f32(2.0**-32)
 _BIAS, _BIASED_ZERO = u32(0x80808080), f32(128)
 
 
@@ -104,40 +104,7 @@ PLANES = 6
 def make_random(warp: Warp) -> SimpleNamespace:
     """Returns the generator of `sl_discs.keys` and what is made of its words, compiled for a warp."""
     jit = warp.jit
-
-    @jit
-    def turn(x0, x1, distance):
-        x0 = u32(x0 + x1)
-        x1 = u32((x1 << u32(distance)) | (x1 >> u32(32 - distance)))
-        return x0, u32(x1 ^ x0)
-
-    @jit
-    def first_turns(x0, x1):
-        x0, x1 = turn(x0, x1, 13)
-        x0, x1 = turn(x0, x1, 15)
-        x0, x1 = turn(x0, x1, 26)
-        return turn(x0, x1, 6)
-
-    @jit
-    def second_turns(x0, x1):
-        x0, x1 = turn(x0, x1, 17)
-        x0, x1 = turn(x0, x1, 29)
-        x0, x1 = turn(x0, x1, 16)
-        return turn(x0, x1, 24)
-
-    @jit
-    def threefry(key0, key1, first, second):
-        key2 = u32(key0 ^ key1 ^ u32(0x1BD11BDA))
-        x0, x1 = first_turns(u32(first + key0), u32(second + key1))
-        x0, x1 = second_turns(u32(x0 + key1), u32(x1 + key2 + u32(1)))
-        x0, x1 = first_turns(u32(x0 + key2), u32(x1 + key0 + u32(2)))
-        x0, x1 = second_turns(u32(x0 + key0), u32(x1 + key1 + u32(3)))
-        x0, x1 = first_turns(u32(x0 + key1), u32(x1 + key2 + u32(4)))
-        return u32(x0 + key2), u32(x1 + key0 + u32(5))
-
-    @jit
-    def uniform(word):
-        return min(f32(f32(word) * _TO_UNIT), _BELOW_ONE)
+    threefry, uniform = make_words(jit)
 
     @jit
     def normals(first, second):

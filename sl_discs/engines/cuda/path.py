@@ -16,6 +16,8 @@ import functools
 import math
 from types import SimpleNamespace
 
+import numpy as np
+
 from sl_discs.engines.cuda.chain import (
     NEVER,
     ONE,
@@ -225,6 +227,8 @@ def make_step(warp: Warp, sites: int, whole: bool, localized: bool, replacement:
     sum_weights, draw, log_masses, place_of = draws.sum_weights, draws.draw, draws.log_masses, draws.place_of
     threads, words, exp2, log2 = chain.threads, chain.words, warp.exp2, warp.log2
     capacity = sites * threads
+    # Not literals, for each of which numba compiles a function anew.
+    forwards, backwards = np.bool_(False), np.bool_(True)
 
     @jit
     def repeated_gains(lane: Lane, shared: Shared, target, play, repeats, thread):
@@ -266,7 +270,7 @@ def make_step(warp: Warp, sites: int, whole: bool, localized: bool, replacement:
         taken, repeats = draw(lane, shared, top, mass, word, other, key0, key1, step, length, thread)
         logs = ZERO
         if not replacement:
-            logs = log2(mass) if length == 1 else log_masses(lane, shared, top, mass, taken, number, False)
+            logs = log2(mass) if length == 1 else log_masses(lane, shared, top, mass, taken, number, forwards)
         add_rows(lane, shared, rows, taken, numbers.most_packed, thread)
         for q in range(words):
             lane.spins[q] = u32(lane.spins[q] ^ lane.flips[q])
@@ -286,7 +290,7 @@ def make_step(warp: Warp, sites: int, whole: bool, localized: bool, replacement:
             if length == 1:
                 ratio += logs - log2(mass)
             else:
-                ratio += logs - log_masses(lane, shared, top_there, mass, taken, number, True)
+                ratio += logs - log_masses(lane, shared, top_there, mass, taken, number, backwards)
         for q in range(words):
             lane.spins[q] = u32(lane.spins[q] ^ lane.flips[q])
         acceptance = exp2(min(ratio, ZERO))
