@@ -68,11 +68,13 @@ class Batch(NamedTuple):
       params: the model's parameters, leaves [G, ...].
       mask: [G, N] whether a site exists or is padding.
       keys: [G, B] keys of the chains.
+      loaded: what `Engine.load` makes of the instances for all programs that follow.
     """
 
     params: Params
     mask: Bool[AnyArray, "G N"]
     keys: StepKeys
+    loaded: Any = None
 
 
 class Best(NamedTuple):
@@ -164,6 +166,11 @@ class Engine(abc.ABC):
         """Whether ladders of these chains can exchange clusters."""
         del sampler, batch
         return False
+
+    def load(self, model: Model, batch: Batch) -> Batch:
+        """Returns the batch with its instances in this engine's memory, where several programs find them."""
+        del model
+        return batch
 
     @abc.abstractmethod
     def prepare(self, model: Model, sampler: Sampler, batch: Batch, program: Program) -> Play:

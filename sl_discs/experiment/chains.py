@@ -135,7 +135,7 @@ class Chains:
         self.shape, self.sampler, self._seed = shape, sampler, seed
         self.engine = engine if engine.on_host else dataclasses.replace(engine, mesh=make_mesh(*shape.layout))
         self.model, batch = build_batch(terms, names, shape, seed, sampler)
-        self.batch = batch if engine.on_host else jax.device_put(batch)
+        self.batch = self.engine.load(self.model, batch) if engine.on_host else jax.device_put(batch)
         self.initial_keys = initial_keys(names, shape, seed)
         self.done, self.compile_s, self.run_s = 0, 0.0, 0.0
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import gc
 import importlib.util
 import re
 import types
@@ -23,8 +22,8 @@ from sl_discs.engines.cuda.arrays import as_instances, pack_rows
 from sl_discs.engines.cuda.chain import adapted, make_chain, make_random
 from sl_discs.engines.cuda.engine import MOST, Cuda, kind_of, numbers_of
 from sl_discs.engines.cuda.play import Chains as Arrays
-from sl_discs.engines.cuda.play import Found, Instances, Steps, make_kernel
-from sl_discs.engines.cuda.warp import WIDTH, gpu
+from sl_discs.engines.cuda.play import Found, Instances, Steps, make_kernel, make_shared, needed_by, outside
+from sl_discs.engines.cuda.warp import WIDTH, gpu, one_lane
 from sl_discs.engines.registry import choose_engine, get_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.batches import plan
@@ -214,11 +213,16 @@ def test_warps_of_32_lanes_play_the_chain_of_one_lane(sampler, localized):
     np.testing.assert_allclose(trace.acceptance, other.acceptance, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("sampler", IN_TWO_WARPS.values(), ids=IN_TWO_WARPS)
-def test_two_warps_play_the_chain_of_one_lane(sampler):
-    """On 70 sites, with real couplings."""
-    one, _ = _chains(Threads(width=1), sampler, 70, 1, 4, instances=1, whole=False)
-    many, _ = _chains(Threads(warps=2), sampler, 70, 1, 4, instances=1, whole=False)
+@pytest.mark.parametrize(
+    ("sampler", "warps"),
+    [*((sampler, 2) for sampler in IN_TWO_WARPS.values()), (ADAPTIVE["path_auxiliary"], 5)],
+    ids=[*IN_TWO_WARPS, "path_auxiliary in 5"],
+)
+def test_several_warps_play_the_chain_of_one_lane(sampler, warps):
+    """With real couplings."""
+    num_sites = {2: 70, 5: 200}[warps]
+    one, _ = _chains(Threads(width=1), sampler, num_sites, 1, 4, instances=1, whole=False)
+    many, _ = _chains(Threads(warps=warps), sampler, num_sites, 1, 4, instances=1, whole=False)
     assert_same(one, many, exact=False)
 
 
@@ -246,7 +250,7 @@ def test_auto_takes_a_card_for_many_chains(monkeypatch):
     monkeypatch.setattr(Cuda, "missing", lambda self: None)
     assert choose_engine("auto", GWG())[0].name == "cuda"
     assert choose_engine("auto", GWG(), num_chains=32)[0].name == "cpu"
-    assert choose_engine("auto", GWG(), num_sites=MOST + 1)[1].startswith("not cuda: it holds")
+    assert choose_engine("auto", GWG(), num_sites=MOST + 1)[1].startswith("not cuda: a chain has at most")
     monkeypatch.setattr(Cuda, "missing", lambda self: "numba-cuda cannot be imported")
     engine, note = choose_engine("auto", GWG())
     assert engine.name == "cpu" and note == "not cuda: numba-cuda cannot be imported"
@@ -267,7 +271,7 @@ def _types(typeof, whole):
     one = np.int32(1)
     steps = Steps(f4(2), one, one, one, f4(1), i4(1), i4(1), f4(1), f4(1))
     found = Found(f4(2), f4(2), f4(2), i1(3))
-    return tuple(map(typeof, (numbers, instances, chains, steps, found, one)))
+    return tuple(map(typeof, (numbers, instances, chains, steps, found, f4(3), one)))
 
 
 @pytest.mark.slow
@@ -278,7 +282,7 @@ def _types(typeof, whole):
 @pytest.mark.parametrize("capability", [(8, 0), (9, 0)], ids=str)
 @pytest.mark.parametrize(
     ("whole", "localized", "sites", "warps"),
-    [(True, False, 28, 1), (True, True, 28, 1), (True, True, 24, 2), (False, True, 20, 1)],
+    [(True, False, 28, 1), (True, True, 28, 1), (True, True, 24, 2), (False, True, 20, 1), (True, True, 32, 11)],
 )
 @pytest.mark.parametrize("sampler", IN_TWO_WARPS.values(), ids=IN_TWO_WARPS)
 def test_kernels_have_no_doubles_and_no_arrays_in_memory(
@@ -301,19 +305,30 @@ def test_kernels_have_no_doubles_and_no_arrays_in_memory(
     text = code if isinstance(code, str) else code.decode()
     assert ".f64" not in text
     assert sum(int(size) for size in re.findall(r"__local_depot\d+\[(\d+)\]", text)) <= MOST_STACK
+    assert sum(int(size) for size in re.findall(r"\.shared .* \.b8 \S+\[(\d+)\]", text)) <= 48 << 10
 
 
-def test_instances_are_laid_out_once_while_their_batch_lives(monkeypatch):
+def test_instances_are_packed_once_for_all_programs_of_a_batch(monkeypatch):
     terms, packs = [sl_discs.mis(nx.path_graph(n)).terms() for n in (4, 6)], []
     monkeypatch.setattr(cuda_engine, "as_instances", lambda *given: packs.append(given) or as_instances(*given))
     [pack] = plan(terms, 2, 2)
-    sampler = GWG(adaptive=False)
-    chains = Chains(terms, [0, 1], pack.shape, sampler, OneLane(), 0)
+    chains = Chains(terms, [0, 1], pack.shape, GWG(adaptive=False), OneLane(), 0)
     for temperature in (1.0, 0.5):
         chains.start(Program(np.full(4, temperature, np.float32), None))
         chains.rename([2, 3])
-    assert len(packs) == 1 and len(cuda_engine._LAID) == 1
-    packs.clear()
-    del chains
-    gc.collect()
-    assert not cuda_engine._LAID
+    assert len(packs) == 1
+
+
+@pytest.mark.parametrize("sampler", IN_TWO_WARPS.values(), ids=IN_TWO_WARPS)
+@pytest.mark.parametrize("num_sites", [1_024, 3_600, 4_096, 11_000, MOST])
+def test_the_memory_that_lanes_share_fits_on_every_card(num_sites, sampler):
+    """A block has 48 KiB of it; other numbers of all sites are in the card's memory."""
+    threads, sites = Cuda().lanes(num_sites)
+    assert sites * threads >= num_sites and threads <= 512
+    for localized in (False, True):
+        kind = kind_of(sampler, sites, True, localized)
+        unused = {name for name, needed in needed_by(kind).items() if not needed}
+        shared = make_shared(one_lane(lambda function: function)._replace(lanes=threads), kind)._asdict()
+        inside = set(shared) - unused - set(outside(kind, threads))
+        assert sum(shared[name].nbytes for name in inside) <= 48 << 10
+        assert num_sites > 1_024 or unused.isdisjoint(outside(kind, threads)) and not outside(kind, threads)

@@ -48,17 +48,18 @@ def pack_rows(rows: Num[np.ndarray, "G N N"], sites: int, threads: int) -> Num[n
     kept = sites // 4 if whole else sites
     found = np.zeros((len(rows), rows.shape[1], kept, threads), np.uint32 if whole else np.float32)
     for one, packed in zip(rows, found, strict=True):
-        padded = _padded(one, sites * threads, np.int32 if whole else np.float32)
+        padded = _padded(one, sites * threads, np.int8 if whole else np.float32)
         if whole:
-            padded = padded.reshape(-1, sites * threads // 4, 4) @ np.array([1, 1 << 8, 1 << 16, 1 << 24], np.int32)
-        packed[:] = padded.reshape(-1, threads, kept).swapaxes(1, 2).view(packed.dtype)
+            # The bytes w_k + 128 make a number that is too large by 128 in each of them.
+            padded = (padded.view(np.uint8) ^ np.uint8(128)).view("<u4") - np.uint32(0x80808080)
+        packed[:] = padded.reshape(-1, threads, kept).swapaxes(1, 2)
     return found.reshape(len(rows), -1)
 
 
 def as_instances(batch: Batch, num_sites: int, sites: int, threads: int) -> tuple[Instances, int]:
     """Returns the targets of a batch for lanes of these sites, and the largest whole coupling."""
     rows = _dense_rows(batch.params.coupling, num_sites)
-    largest = int(np.abs(rows.astype(np.int16)).max(initial=0)) if rows.dtype == np.int8 else 0
+    largest = max(int(rows.max(initial=0)), -int(rows.min(initial=0))) if rows.dtype == np.int8 else 0
     size, mask = sites * threads, np.asarray(batch.mask)
     instances = Instances(
         rows=pack_rows(rows, sites, threads),

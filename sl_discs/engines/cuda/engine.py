@@ -12,19 +12,16 @@ import dataclasses
 import functools
 import hashlib
 import itertools
-import weakref
-from collections.abc import Hashable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
-from sl_discs.engines.base import Batch, Engine, Trace, check_ladder
+from sl_discs.engines.base import Engine, Trace, check_ladder
 from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cuda import langevin, path, single_site
 from sl_discs.engines.cuda.arrays import as_chains, as_instances, as_states, as_steps, make_found
-from sl_discs.engines.cuda.play import Chains, Found, Instances, Kind, Numbers, Steps, make_kernel
+from sl_discs.engines.cuda.play import Chains, Found, Instances, Kind, Numbers, Steps, make_kernel, outside
 from sl_discs.engines.cuda.warp import WIDTH, gpu, import_cuda
 from sl_discs.engines.registry import has_card
 from sl_discs.errors import InputError, MissingExtra, NotSupported
@@ -36,7 +33,7 @@ from sl_discs.samplers.single_site import RANDOM, Gibbs, Metropolis
 
 SAMPLERS = (GWG, PathAuxiliary, DMALA, Gibbs, Metropolis)
 # The most sites of a lane, whose arrays are registers, and the most warps of a chain.
-MOST_SITES, MOST_WARPS = 32, 4
+MOST_SITES, MOST_WARPS = 32, 16
 MOST = WIDTH * MOST_SITES * MOST_WARPS
 
 
@@ -140,13 +137,15 @@ class Card:
             played = self._put(chains), self._put(steps), self._put(found)
             launch = kernel[len(chains.x), self._threads]
             nothing = self._put(Found(*(leaf[:0] for leaf in found)))
+            places = len(chains.x), len(outside(kind, self._threads)), chains.x.shape[1]
+            memory = self._cuda.device_array(places, np.float32)
 
             def compile_kernel():
-                launch(numbers, self._instances, *played[:2], nothing, np.int32(per_instance))
+                launch(numbers, self._instances, *played[:2], nothing, memory, np.int32(per_instance))
                 return True
 
             compiled(("cuda", kernel, self._number), compile_kernel)
-            launch(numbers, self._instances, *played, np.int32(per_instance))
+            launch(numbers, self._instances, *played, memory, np.int32(per_instance))
             return played
 
     def end(self, played: tuple[Chains, Steps, Found]) -> tuple[Chains, Found]:
@@ -159,8 +158,8 @@ class Card:
             )
 
 
-class Laid(NamedTuple):
-    """A batch on the cards.
+class Loaded(NamedTuple):
+    """The instances of a batch on the cards, where they stay while the batch lives.
 
     Attributes:
       threads: lanes of a chain.
@@ -175,10 +174,6 @@ class Laid(NamedTuple):
     whole: bool
     largest: int
     cards: list[tuple[slice, Card]]
-
-
-# By the arrays of a batch. Programs of the same chains follow each other faster than rows are packed.
-_LAID: dict[Hashable, Laid] = {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,7 +195,7 @@ class Cuda(Engine):
         if sampler.couples_chains:
             return "its chains are independent: no shared_adaptation, no shared_scale"
         if num_sites > MOST:
-            return f"it holds {MOST} sites in registers, and there are {num_sites}"
+            return f"a chain has at most {MOST} sites there, and there are {num_sites}"
         return self.missing()
 
     def missing(self) -> str | None:
@@ -233,34 +228,29 @@ class Cuda(Engine):
         parts = _parts(len(instances.scale), self.devices or self.num_devices())
         return [(part, Card(k, threads, _share(instances, part))) for k, part in enumerate(parts)]
 
-    def _laid_out(self, batch: Batch, num_sites: int) -> Laid:
-        """Returns the instances of a batch on the cards, where they stay as long as the batch has its arrays."""
-        leaves = jax.tree.leaves((batch.params, batch.mask))
-        key = self, *map(id, leaves)
-        if key not in _LAID:
-            threads, sites = self.lanes(num_sites)
-            instances, largest = as_instances(batch, num_sites, sites, threads)
-            whole = instances.rows.dtype == np.uint32
-            _LAID[key] = Laid(threads, sites, whole, largest, self.cards(threads, instances))
-            for leaf in leaves:
-                weakref.finalize(leaf, _LAID.pop, key, None)
-        return _LAID[key]
+    def load(self, model, batch):
+        """Packs the instances and copies them to the cards, which takes longer than short programs."""
+        threads, sites = self.lanes(model.num_sites)
+        instances, largest = as_instances(batch, model.num_sites, sites, threads)
+        whole = instances.rows.dtype == np.uint32
+        return batch._replace(loaded=Loaded(threads, sites, whole, largest, self.cards(threads, instances)))
 
     def prepare(self, model, sampler, batch, program):
-        """Puts the instances on the cards; the first call of a kind of kernel compiles it."""
+        """Returns the function that plays the program; its first call with a kind of kernel compiles that."""
         if obstacle := self.obstacle(sampler, model.num_sites):
             raise NotSupported(f"engine=cuda: {obstacle}", "engine")
         check_ladder(program, batch.keys.mcmc.shape[1])
         if program.ladder > 1:
             raise NotSupported("engine=cuda does not exchange states between chains; choose engine=cpu", "engine")
-        laid, localized = self._laid_out(batch, model.num_sites), program.levels is not None
-        kind, numbers = kind_of(sampler, laid.sites, laid.whole, localized), numbers_of(sampler, laid.largest)
+        loaded: Loaded = (batch if batch.loaded else self.load(model, batch)).loaded
+        localized = program.levels is not None
+        kind, numbers = kind_of(sampler, loaded.sites, loaded.whole, localized), numbers_of(sampler, loaded.largest)
 
         def advance(states, done, intervals, every):
             *shape, _ = np.shape(states.chain.x)
-            chains = as_chains(sampler, batch, states, laid.sites * laid.threads, localized)
+            chains = as_chains(sampler, batch, states, loaded.sites * loaded.threads, localized)
             steps, begun = as_steps(program, done, intervals, every), []
-            for part, card in laid.cards:
+            for part, card in loaded.cards:
                 some = _share(chains, slice(part.start * shape[1], part.stop * shape[1]))
                 found = make_found(program, intervals, some.x)
                 begun.append((card, card.begin(kind, numbers, some, steps, found, shape[1])))

@@ -41,7 +41,7 @@ class Kind(NamedTuple):
       localized: whether there are levels.
       step: `make_step` of a sampler's module, with its arguments after these three.
       options: these arguments.
-      has_sums: whether the sampler draws sites by their weights, and needs the running sums in shared memory.
+      has_sums: whether the sampler draws sites by their weights, and needs their running sums in `Shared`.
       has_weights: whether it needs the weights there.
     """
 
@@ -270,7 +270,9 @@ def make_play(warp: Warp, kind: Kind) -> Callable:
         target = Target(scale, i32(instances.num_open[g]), instances.num_sites, instances.open_sites[g])
         enter(lane, instances, chains, g, c, thread)
         key0, key1 = chains.keys[c, 0], chains.keys[c, 1]
-        linear, pairs, pace, sampled = chains.linear[c], chains.pairs[c], chains.pace[c], i32(chains.steps[c])
+        linear, pairs, pace = chains.linear[c], chains.pairs[c], chains.pace[c]
+        # Already of the type of its sums; otherwise numba would compile the whole step for both types.
+        sampled = np.int64(chains.steps[c])
         best, logged = chains.best[c], chains.logged[c]
         row = c % steps.half_rate.shape[0]
         level, counted = i32(steps.level), 0
@@ -286,6 +288,7 @@ def make_play(warp: Warp, kind: Kind) -> Callable:
                 mean = chains.mean[c, thread * sites + m] * f32(collected)
                 shared.mean[index(m * threads + thread)] = f32(i32(math.floor(mean + HALF)))
         at, num_steps = i32(steps.done), steps.half_rate.shape[1]
+        end = at + num_steps - 1
         next_rate = BITS * steps.half_rate[row, 0] if num_steps > 0 else ZERO
         for interval in range(found.value.shape[0]):
             sum_acceptance, sum_hops = ZERO, ZERO
@@ -327,7 +330,7 @@ def make_play(warp: Warp, kind: Kind) -> Callable:
                     if left >= 0 and left < collected:
                         count_spins(lane)
                         counted += 1
-                    if counted == (1 << PLANES) - 1 or left == 0:
+                    if counted == (1 << PLANES) - 1 or left == 0 or at == end:
                         add_counts(lane, shared, counted, thread)
                         counted = 0
                     if left == 0:
@@ -354,7 +357,6 @@ def make_play(warp: Warp, kind: Kind) -> Callable:
                 found.acceptance[interval, c] = sum_acceptance / f32(steps.every)
                 found.hops[interval, c] = sum_hops / f32(steps.every)
         if localized:
-            add_counts(lane, shared, counted, thread)
             for m in range(sites):
                 chains.y[c, thread * sites + m] = lane.y[m]
                 chains.mean[c, thread * sites + m] = shared.mean[index(m * threads + thread)] / f32(collected)
@@ -366,18 +368,49 @@ def make_play(warp: Warp, kind: Kind) -> Callable:
     return play
 
 
+# Bytes of shared memory that a block has on every card, and threads that may have all registers that one can address.
+_SHARED, _ALL_REGISTERS = 48 << 10, 256
+
+
+def needed_by(kind: Kind) -> dict[str, bool]:
+    """Returns which numbers of all sites in `Shared` a kind needs, the most used ones first."""
+    return {"sums": kind.has_sums or kind.localized, "weights": kind.has_weights, "mean": kind.localized}
+
+
+def outside(kind: Kind, threads: int) -> list[str]:
+    """Returns which of these numbers do not fit into shared memory: they are in the card's, by way of its caches."""
+    places, words = kind.sites * threads, -(-kind.sites // 32)
+    left = _SHARED - 2 * places - 4 * (2 * words * threads + threads + WIDTH + 4)
+    found = []
+    for name, needed in needed_by(kind).items():
+        if needed and left < 4 * places:
+            found.append(name)
+        elif needed:
+            left -= 4 * places
+    return found
+
+
 def make_kernel(cuda: Any, warp: Warp, kind: Kind) -> Any:
     """Returns the kernel of a GPU; block c plays chain c."""
     play, sites = make_play(warp, kind), kind.sites
     threads, words = warp.lanes * warp.warps, -(-sites // 32)
     observed = sites if kind.localized else 1
-    summed = sites * threads if kind.has_sums or kind.localized else 1
-    weighed = sites * threads if kind.has_weights else 1
     quads, counts, capacity, bits = sites // 4, PLANES * words, sites * threads, words * threads
-    meant = sites * threads if kind.localized else 1
+    needed, absent = needed_by(kind), outside(kind, threads)
+    summed, weighed, meant = (capacity if needed[name] and name not in absent else 1 for name in needed)
+    sums_at, weights_at, mean_at = (absent.index(name) if name in absent else -1 for name in needed)
     f4, u4, u2 = np.float32, np.uint32, np.uint16
 
-    def kernel(numbers, instances, chains, steps, found, per_instance):
+    def kernel(numbers, instances, chains, steps, found, memory, per_instance):
+        c = cuda.blockIdx.x
+        sums, weights = cuda.shared.array(summed, f4), cuda.shared.array(weighed, f4)
+        mean = cuda.shared.array(meant, f4)
+        if sums_at >= 0:
+            sums = memory[c, sums_at]
+        if weights_at >= 0:
+            weights = memory[c, weights_at]
+        if mean_at >= 0:
+            mean = memory[c, mean_at]
         lane = Lane(
             cuda.local.array(sites, f4), cuda.local.array(sites, f4), cuda.local.array(sites, f4),
             cuda.local.array(sites, f4), cuda.local.array(observed, f4),
@@ -385,13 +418,14 @@ def make_kernel(cuda: Any, warp: Warp, kind: Kind) -> Any:
             cuda.local.array(words, u4), cuda.local.array(counts, u4), cuda.local.array(quads, u4),
         )  # fmt: skip
         shared = Shared(
-            cuda.shared.array(summed, f4), cuda.shared.array(weighed, f4), cuda.shared.array(threads, f4),
-            cuda.shared.array(WIDTH, f4), cuda.shared.array(bits, u4), cuda.shared.array(bits, u4),
-            cuda.shared.array(capacity, u2), cuda.shared.array(1, f4), cuda.shared.array(meant, f4),
+            sums, weights, cuda.shared.array(threads, f4), cuda.shared.array(WIDTH, f4),
+            cuda.shared.array(bits, u4), cuda.shared.array(bits, u4), cuda.shared.array(capacity, u2),
+            cuda.shared.array(1, f4), mean,
         )  # fmt: skip
-        play(numbers, instances, chains, steps, found, cuda.blockIdx.x, per_instance, cuda.threadIdx.x, lane, shared)
+        play(numbers, instances, chains, steps, found, c, per_instance, cuda.threadIdx.x, lane, shared)
 
-    return cuda.jit(kernel, fastmath=True)
+    # Of many threads, each has a smaller share of the registers; what it lacks is in memory.
+    return cuda.jit(kernel, fastmath=True, launch_bounds=threads if threads > _ALL_REGISTERS else None)
 
 
 def make_loop(warp: Warp, kind: Kind) -> Callable:
