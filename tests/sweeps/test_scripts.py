@@ -182,11 +182,11 @@ def test_the_check_of_a_gpu(driver, code, told, tmp_path):
     for program in bin_folder.iterdir():
         program.chmod(0o755)
     environment = os.environ | {"PATH": f"{bin_folder}:{os.environ['PATH']}"}
-    command = ["bash", str(scripts / "gpu_check.sh"), "--save=found.json", "-k", "gibbs"]
+    command = ["bash", str(scripts / "gpu_check.sh"), "--save=found.json", "--only=gibbs", "--durations=5"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == code and told in done.stdout + done.stderr
     if code == 2:
         assert done.stdout == "" and done.stderr.count("\n") == 1
     else:
-        assert "-k gibbs" in done.stdout and "--output=found.json" in done.stdout
+        assert " and gibbs --durations=5" in done.stdout and "--output=found.json" in done.stdout
         assert done.stdout.endswith("FAILED: rates of cuda\n" if code else "rates are in found.json\n")
