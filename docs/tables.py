@@ -19,7 +19,10 @@ from sl_discs.reproduction.rows import FAR, level_rows
 
 DOCS = Path(__file__).parent
 MEASURED = DOCS / "measured"
-PAGES = [*sorted(DOCS.glob("*.md")), DOCS.parent / "studies/claim/README.md"]
+PAGES = [
+    *sorted(DOCS.glob("*.md")),
+    *(DOCS.parent / folder / "README.md" for folder in ("benchmarks", "studies/claim")),
+]
 _MARK = re.compile(r"(<!-- table: ([\w-]+) -->\n\n)(?:\|.*\n)*\n*")
 _NAMES = {"path_auxiliary": "PAS", "gwg": "GWG", "dmala": "DMALA", "gwg_one_flip": "GWG, one flip"}
 _PAPER = ("path_auxiliary", "gwg", "dmala")
@@ -42,18 +45,18 @@ def interval(found: list[float] | None) -> str:
 
 
 def rates(found: Mapping[str, Any]) -> str:
-    """Thousands of chain-steps a second, and the ratio to DISCS."""
+    """Thousands of chain-steps a second of the base samplers, and the ratio to DISCS."""
     engines, rows = {"reference": "reference", "cpu": "cpu", "discs": "DISCS"}, []
     for case, samplers in found["cases"].items():
         for engine, name in engines.items():
             row = [case, name]
-            for one in samplers.values():
+            for one in (one for sampler, one in samplers.items() if not sampler.startswith("sl_")):
                 rate = one[engine]["chain_steps_per_s"]
                 ratio = "" if engine == "discs" else f" ({rate / one['discs']['chain_steps_per_s']:,.0f})"
                 row.append((f"{rate / 1e3:,.1f}" if engine == "discs" else f"{rate / 1e3:,.0f}") + ratio)
             rows.append(row)
     samplers = next(iter(found["cases"].values()))
-    return table(["case", "engine", *(f"`{one}`" for one in samplers)], rows)
+    return table(["case", "engine", *(f"`{one}`" for one in samplers if not one.startswith("sl_"))], rows)
 
 
 def gpu(found: Mapping[str, Any]) -> str:
@@ -171,27 +174,18 @@ def networkx(found: Mapping[str, Any]) -> str:
 
 
 def laws(found: Mapping[str, Any]) -> str:
-    """Of each target outside the plane: tempering's error, and the gain of the other methods."""
-    columns = {
-        "gibbs": "Gibbs", "localization": "Algorithm 1", "localization-searched": "Algorithm 1, searched",
-        "population": "population", "low-rank": "**low_rank**",
-    }  # fmt: skip
-
-    def cell(one: Mapping[str, Any] | None, what: str) -> str:
-        return "-" if one is None or one[what] is None else f"{interval(one[what])}, {one['reliable']:.0%}"
-
-    rows = [
-        [
-            target["target"], str(target["size"]), f"{target['width']:.2f}", target["error"],
-            "-" if target["null"] is None else digits(target["null"]),
-            cell(target["methods"]["tempering"], "error"),
-            *(cell(target["methods"].get(name), "gain") for name in columns),
-        ]
-        for target in sorted(found["targets"], key=lambda one: one["width"])
-        if not target["target"].startswith("strip")
-    ]  # fmt: skip
-    titles = ["target", "N", "width", "error", "equal weights", "tempering: its error", *columns.values()]
-    return table(titles, rows)
+    """Of each target outside the plane: tempering's error, and the gain of `low_rank`."""
+    rows = []
+    for target in sorted(found["targets"], key=lambda one: one["width"]):
+        if not target["target"].startswith("strip"):
+            tempering, low_rank = target["methods"]["tempering"], target["methods"]["low-rank"]
+            cells = (
+                f"{interval(one[what])}, {one['reliable']:.0%}"
+                for one, what in ((tempering, "error"), (low_rank, "gain"))
+            )
+            null = "-" if target["null"] is None else digits(target["null"])
+            rows.append([target["target"], f"{target['width']:.2f}", null, *cells])
+    return table(["target", "width", "equal weights", "error of tempering", "gain of `low_rank`"], rows)
 
 
 def verdicts(found: Mapping[str, Any]) -> str:
