@@ -22,7 +22,6 @@ import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ml_collections import config_flags
 
@@ -106,12 +105,6 @@ define.list(
     + "; with a checkout of DISCS on PYTHONPATH also its own, such as discs:dlmc or sl:discs:dlmc.",
 )
 define.enum("engine", None, ENGINES, "Engine that runs the chains; short for --config.experiment.engine.")
-define.string(
-    "mesh",
-    None,
-    "How instances and chains are divided among devices, such as instances:4,chains:2, or auto; short for "
-    "--config.experiment.mesh.",
-)
 define.string(
     "part",
     None,
@@ -251,8 +244,8 @@ def _run(_) -> int:
     if not isinstance(fields, dict):
         raise InputError(f"--config: its field experiment is {fields!r}; expected a ConfigDict of fields")
     settings = settings_from(fields)
-    short: dict[str, Any] = {"engine": FLAGS.engine, "mesh": FLAGS.mesh}
-    settings = dataclasses.replace(settings, **{name: value for name, value in short.items() if value is not None})
+    if FLAGS.engine is not None:
+        settings = dataclasses.replace(settings, engine=FLAGS.engine)
     try:
         _optimise(settings, model, part)
     except Interrupted as interruption:
@@ -268,8 +261,7 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
     methods, sampler_configs = _methods(settings.batch_size)
     check_methods(methods, settings)
     dataset = _load(settings, model, part)
-    largest = max(graph.num_nodes for graph in dataset.graphs)
-    engines = [engine_for(settings, method.sampler, largest)[0] for method in methods]
+    engines = [engine_for(dataset, method.sampler, settings)[0] for method in methods]
     if all(engine.on_host for engine in engines):
         leave_cards_alone()
     folder = check_writable(_save_folder(settings, model, dataset.name, methods))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -12,7 +11,6 @@ import jax
 import numpy as np
 
 from sl_discs.engines.base import Batch, StepKeys
-from sl_discs.errors import InputError
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.models.base import Model, Params
 from sl_discs.models.functions import Density, density_model, density_params
@@ -26,33 +24,12 @@ from sl_discs.samplers.base import Sampler, asks_for_gains
 # division. Devices only communicate if the chains of an instance share their adaptation: one number per chain and
 # step.
 
-AUTO = "auto"
-
 
 class Layout(NamedTuple):
     """The numbers of parts into which the instances of a batch, and the chains of each instance, are divided."""
 
     instances: int
     chains: int
-
-
-def parse_layout(text: str) -> Layout | None:
-    """Parses `instances:4,chains:2`, or one of these alone; None for `auto`.
-
-    Raises:
-      InputError: the text is none of these.
-    """
-    if text == AUTO:
-        return None
-    parts: dict[str, int] = {}
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(instances|chains)\s*:\s*([1-9][0-9]*)\s*", part)
-        if match is None or match[1] in parts:
-            raise InputError(
-                f"config.experiment.mesh is {text!r}; expected auto, or parts such as instances:4,chains:2"
-            )
-        parts[match[1]] = int(match[2])
-    return Layout(parts.get("instances", 1), parts.get("chains", 1))
 
 
 def best_layout(num_devices: int, num_instances: int, num_chains: int) -> Layout:
@@ -63,22 +40,6 @@ def best_layout(num_devices: int, num_instances: int, num_chains: int) -> Layout
 
     parts = [k for k in range(num_devices, 0, -1) if num_devices % k == 0]
     return min((Layout(k, num_devices // k) for k in parts), key=chains_a_device)
-
-
-def count_devices(use_devices: int, layout: Layout | None, there: int) -> int:
-    """The number of devices to use of those that are `there`; `use_devices` 0 means all.
-
-    Raises:
-      InputError: there are not that many devices.
-    """
-    if use_devices > there:
-        raise InputError(f"config.experiment.use_devices is {use_devices}, but there are {there} devices")
-    if layout is not None and math.prod(layout) > (use_devices or there):
-        raise InputError(
-            f"config.experiment.mesh is instances:{layout.instances},chains:{layout.chains}, which takes "
-            f"{math.prod(layout)} devices, but there are {use_devices or there}"
-        )
-    return use_devices or there
 
 
 # The benchmark's families are padded by at most 20 %; after 64, ..., 512 these sizes fit 600, 800, 1100 and 1347

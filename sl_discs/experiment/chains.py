@@ -21,19 +21,13 @@ from sl_discs.engines import compiled
 from sl_discs.engines.base import Best, ChainStates, Engine, Program, Trace, init_chains
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment.batches import (
-    Layout,
-    Shape,
-    build_batch,
-    count_devices,
-    initial_keys,
-    parse_layout,
-    step_keys,
-)
+from sl_discs.experiment.batches import Layout, Pack, Shape, build_batch, initial_keys, plan, step_keys
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.settings import Settings, Temperatures
+from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import NOT_LOCALIZED, SIGN_OF_Y, Method
 from sl_discs.models.terms import Terms
+from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.samplers.base import Sampler
 
 Tree = TypeVar("Tree")
@@ -176,7 +170,8 @@ class Chains:
 
     def resume(self, program: Program, noise: Any, leaves: Sequence[np.ndarray], done: int) -> None:
         """Puts the chains after `done` steps of a program, into the states with these leaves."""
-        self.start(program, noise=noise)
+        # Any start has the structure of the states: one that draws no states will do.
+        self.start(program, np.zeros((1, self.shape.num_sites), np.int8), noise)
         self.states, self.done = jax.tree.unflatten(jax.tree.structure(self.states), leaves), done
 
     def prepare(self, program: Program) -> None:
@@ -202,20 +197,25 @@ class Chains:
         self.compile_s += compiled.compile_seconds() - before
 
 
-def engine_for(settings: Settings, sampler: Sampler, num_sites: int) -> tuple[Engine, str]:
-    """Returns the engine of a run, and why it was chosen; `num_sites` is the largest number of sites."""
-    engine, note = choose_engine(settings.engine, sampler, num_sites=num_sites)
+def engine_for(dataset: Dataset, sampler: Sampler, settings: Settings) -> tuple[Engine, str]:
+    """Returns the engine of a sampler on the instances of a dataset, and why it was chosen."""
+    engine, note = choose_engine(settings.engine, sampler, num_sites=largest_size(dataset))
     return dataclasses.replace(engine, threads=settings.threads, devices=settings.use_devices), note
 
 
-# A batch of instances may take as much on the host.
-_BATCH_BYTES = 1 << 30
+def largest_size(dataset: Dataset) -> int:
+    """Returns the largest number of sites of a dataset's instances."""
+    return max(graph.num_nodes for graph in dataset.graphs)
+
+
+# Instances in a batch by default; more where a GPU needs them, while a batch takes no more bytes on the host.
+_INSTANCES, _BATCH_BYTES = 8, 1 << 30
 
 
 def instances_at_once(engine: Engine, settings: Settings, num_sites: int) -> int:
     """Returns the largest number of instances in a batch: that of the settings, or as many as keep a GPU busy."""
     busy = -(-engine.busy_chains // settings.batch_size)
-    return max(settings.instances_per_batch, min(busy, _BATCH_BYTES // max(1, num_sites**2)))
+    return settings.instances_per_batch or max(_INSTANCES, min(busy, _BATCH_BYTES // max(1, num_sites**2)))
 
 
 def devices_for(engine: Engine, sampler: Sampler, settings: Settings) -> tuple[int, Layout | None]:
@@ -224,21 +224,27 @@ def devices_for(engine: Engine, sampler: Sampler, settings: Settings) -> tuple[i
     An engine on the host divides work itself.
 
     Raises:
-      InputError: there are not so many devices, or the chains cannot be divided.
+      InputError: there are not that many devices.
     """
-    layout = parse_layout(settings.mesh)
-    num_devices = count_devices(settings.use_devices, layout, engine.num_devices())
+    there = engine.num_devices()
+    if settings.use_devices > there:
+        raise InputError(f"config.experiment.use_devices is {settings.use_devices}, but there are {there} devices")
     if engine.on_host:
         return 1, Layout(1, 1)
-    if sampler.couples_chains:
-        # Surplus chains would take part in the shared adaptation.
-        layout = layout or Layout(num_devices, 1)
-        if settings.batch_size % layout.chains:
-            raise InputError(
-                f"config.experiment.mesh cuts {settings.batch_size} chains into {layout.chains} parts, uneven ones; "
-                "chains that share their adaptation need even parts"
-            )
-    return num_devices, layout
+    count = settings.use_devices or there
+    # Chains that share their adaptation stay together: surplus chains would take part in it.
+    return count, Layout(count, 1) if sampler.couples_chains else None
+
+
+def batches_of(dataset: Dataset, penalty: float, sampler: Sampler, settings: Settings, engine: Engine) -> list[Pack]:
+    """Returns the batches in which an engine runs a sampler on the instances of a dataset."""
+    kind = graph_kind(dataset.problem)
+    return plan(
+        (kind.terms(graph, penalty) for graph in dataset.graphs),
+        instances_at_once(engine, settings, largest_size(dataset)),
+        settings.batch_size,
+        *devices_for(engine, sampler, settings),
+    )
 
 
 def program_of(method: Method, settings: Settings) -> Program:

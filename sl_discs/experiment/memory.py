@@ -11,12 +11,11 @@ import sys
 
 from sl_discs.engines.registry import local_devices
 from sl_discs.errors import GIB, USABLE, InputError, check_memory, in_words, usable_memory
-from sl_discs.experiment.batches import Pack, Shape, plan
-from sl_discs.experiment.chains import devices_for, engine_for, instances_at_once
+from sl_discs.experiment.batches import Pack, Shape
+from sl_discs.experiment.chains import batches_of, engine_for, instances_at_once, largest_size
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method
-from sl_discs.problems.graph_kind import graph_kind
 
 # Bytes per matrix entry (the entry, and its float32 copy in products) and per list entry (index and weight).
 _DENSE, _LISTED = 5, 8
@@ -62,22 +61,13 @@ def memory_of_a_device(memory_gib: float) -> int | None:
 def _largest(dataset: Dataset, penalty: float, methods: list[Method], settings: Settings) -> tuple[int, Pack]:
     """Bytes per device of the largest batch of all methods, and that batch."""
     num_logged = settings.chain_length // settings.log_every_steps
-    kind = graph_kind(dataset.problem)
-    plans = {}
     found = []
-    largest = max(graph.num_nodes for graph in dataset.graphs)
     for method in methods:
-        engine, _ = engine_for(settings, method.sampler, largest)
-        key = (
-            instances_at_once(engine, settings, largest),
-            settings.batch_size,
-            *devices_for(engine, method.sampler, settings),
-        )
-        if key not in plans:
-            plans[key] = plan((kind.terms(graph, penalty) for graph in dataset.graphs), *key)
+        engine, _ = engine_for(dataset, method.sampler, settings)
         # Batches of an engine on the host are in one place and may use the memory of all CPU devices.
         share = len(local_devices()) if engine.on_host else 1
-        found += [(batch_bytes(pack.shape, num_logged, engine.name) // share, pack) for pack in plans[key]]
+        packs = batches_of(dataset, penalty, method.sampler, settings, engine)
+        found += [(batch_bytes(pack.shape, num_logged, engine.name) // share, pack) for pack in packs]
     return max(found, key=lambda pair: pair[0])
 
 
@@ -108,22 +98,28 @@ def fit_to_memory(
     limit = memory_of_a_device(settings.memory_gib)
     if limit is None:
         return settings, ""
-    wanted = settings.instances_per_batch
+    wanted = max(
+        instances_at_once(engine_for(dataset, method.sampler, settings)[0], settings, largest_size(dataset))
+        for method in methods
+    )
+    at_once = min(wanted, count)
+    fitted = settings
     while True:
-        need, pack = _largest(dataset, penalty, methods, settings)
+        need, pack = _largest(dataset, penalty, methods, fitted)
         if need <= limit:
             break
-        if settings.instances_per_batch == 1:
+        if at_once == 1:
             largest = max((dataset.graphs[k] for k in pack.members), key=lambda graph: graph.num_nodes)
             raise InputError(
                 f"{largest.name} ({largest.num_nodes} sites, {settings.batch_size} chains) takes about "
                 f"{in_words(need)} on a device with {in_words(limit)}; give fewer chains "
                 "(config.experiment.batch_size), or config.experiment.memory_gib if there is more"
             )
-        settings = dataclasses.replace(settings, instances_per_batch=settings.instances_per_batch // 2)
-    if settings.instances_per_batch == wanted:
+        at_once //= 2
+        fitted = dataclasses.replace(settings, instances_per_batch=at_once)
+    if fitted is settings:
         return settings, ""
-    return settings, (
-        f"{wanted} instances per batch would not fit into {in_words(limit)} per device: using "
-        f"{settings.instances_per_batch} per batch, about {in_words(need)}; the results are the same"
+    return fitted, (
+        f"{wanted} instances per batch would not fit into {in_words(limit)} per device: using {at_once} per batch, "
+        f"about {in_words(need)}; the results are the same"
     )

@@ -17,8 +17,8 @@ import numpy as np
 from jaxtyping import Float64, Int8, Int64
 
 from sl_discs.engines.base import Engine
-from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
+from sl_discs.experiment.chains import engine_for
 from sl_discs.experiment.settings import Settings
 from sl_discs.files import differences, parse_json
 from sl_discs.instances.dataset import Dataset, dataset_digest
@@ -134,17 +134,14 @@ def device_in_words(engines: Iterable[Engine], num_parts: int = 1) -> str:
 # Fields of `Settings` that affect neither the results of a run nor its division into parts.
 FREE = ("save_root", "threads", "checkpoint_every_s", "memory_gib")
 # Fields that affect only the division.
-DIVISION = ("instances_per_batch", "use_devices", "mesh")
+DIVISION = ("instances_per_batch", "use_devices")
 
 
 def kind_of_run(
     config: Mapping[str, Any], methods: list[Method], settings: Settings, dataset: Dataset
 ) -> dict[str, Any]:
     """The identity of a run as nested dicts of plain values; `config` has those of the model and the samplers."""
-    largest = max(graph.num_nodes for graph in dataset.graphs)
-    engines = {
-        method.name: choose_engine(settings.engine, method.sampler, num_sites=largest)[0].name for method in methods
-    }
+    engines = {method.name: engine_for(dataset, method.sampler, settings)[0].name for method in methods}
     kind = {
         "experiment": {name: value for name, value in dataclasses.asdict(settings).items() if name not in FREE},
         "model": dict(config["model"]),

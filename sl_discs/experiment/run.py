@@ -9,17 +9,8 @@ import numpy as np
 
 from sl_discs.engines.base import Trace
 from sl_discs.errors import InputError
-from sl_discs.experiment.batches import Pack, plan
-from sl_discs.experiment.chains import (
-    Chains,
-    Outcome,
-    Progress,
-    anneal,
-    devices_for,
-    engine_for,
-    instances_at_once,
-    program_of,
-)
+from sl_discs.experiment.batches import Pack
+from sl_discs.experiment.chains import Chains, Outcome, Progress, anneal, batches_of, engine_for, program_of
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
@@ -51,14 +42,8 @@ def run_sampler(
       the record, with every solution verified on the host.
     """
     kind, sampler = graph_kind(dataset.problem), method.sampler
-    largest = max(graph.num_nodes for graph in dataset.graphs)
-    engine, note = engine_for(settings, sampler, largest)
-    packs = plan(
-        (kind.terms(graph, penalty) for graph in dataset.graphs),
-        instances_at_once(engine, settings, largest),
-        settings.batch_size,
-        *devices_for(engine, sampler, settings),
-    )
+    engine, note = engine_for(dataset, sampler, settings)
+    packs = batches_of(dataset, penalty, sampler, settings, engine)
     compile_s = run_s = 0.0
     records: dict[int, InstanceRecord] = {}
     traces: dict[int, Trace] = {}

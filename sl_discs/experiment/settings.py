@@ -14,7 +14,6 @@ from ml_collections import config_dict
 
 from sl_discs.engines.registry import ENGINES
 from sl_discs.errors import InputError
-from sl_discs.experiment.batches import AUTO, parse_layout
 
 
 def _check(holds: bool, field: str, value: Any, expected: str) -> None:
@@ -152,13 +151,12 @@ DISCS_ONLY = {
 
 # Seeds are unsigned 64-bit integers; all other counts are signed 32-bit integers.
 _MOST = {"seed": 2**64 - 1, "data_seed": 2**64 - 1}
-_COUNTS = (
-    "batch_size", "chain_length", "log_every_steps", "anneal_every", "instances_per_batch", "instance_stride",
-)  # fmt: skip
+_COUNTS = "batch_size", "chain_length", "log_every_steps", "anneal_every", "instance_stride"
+_FROM_ZERO = "seed", "data_seed", "first_instance", "instances_per_batch", "use_devices", "threads"
 # The least value of a field, and words after it.
 _LEAST: dict[str, tuple[int, str]] = {
     **dict.fromkeys(_COUNTS, (1, "")),
-    **dict.fromkeys(("seed", "data_seed", "first_instance", "use_devices", "threads"), (0, "")),
+    **dict.fromkeys(_FROM_ZERO, (0, "")),
     "checkpoint_every_s": (0, " seconds"),
     "memory_gib": (0, " GiB"),
     "num_instances": (1, ", or None in a config file"),
@@ -179,10 +177,9 @@ class Settings(Annealing):
       num_instances: number of instances of the dataset to run; None, which only a config file can hold: all of them.
       instance_stride: distance in the dataset between instances to run; 1: consecutive ones.
       first_instance: position of the first instance to run in the dataset.
-      instances_per_batch: largest number of instances that run in parallel; affects speed and memory, not results.
-      use_devices: number of devices for instances and chains; 0: all.
-      mesh: how instances and chains are divided among them, such as `instances:4,chains:2`; auto: as evenly as each
-        batch allows. Only affects speed and memory.
+      instances_per_batch: largest number of instances that run in parallel; 0: 8, or as many as keep a GPU busy. Only
+        affects speed and memory.
+      use_devices: number of devices for instances and chains, divided as evenly as each batch allows; 0: all.
       checkpoint_every_s: seconds between checkpoints, from which an interrupted command continues.
       memory_gib: GiB that batches may take on each device; 0: four fifths of the memory of the device or, for CPUs,
         of the machine or its job. Batches that do not fit are divided, which does not change results.
@@ -201,9 +198,8 @@ class Settings(Annealing):
     num_instances: int | None = None
     instance_stride: int = 1
     first_instance: int = 0
-    instances_per_batch: int = 8
+    instances_per_batch: int = 0
     use_devices: int = 0
-    mesh: str = AUTO
     threads: int = 0
     checkpoint_every_s: float = 300.0
     memory_gib: float = 0.0
@@ -221,7 +217,6 @@ class Settings(Annealing):
             )
         if self.engine not in ENGINES:
             raise InputError(f"config.experiment.engine is {self.engine!r}; known: {', '.join(ENGINES)}")
-        parse_layout(self.mesh)
         super().__post_init__()
         _check(self.reheats < self.chain_length, "reheats", self.reheats, "0 to below chain_length")
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from sl_discs.engines.registry import choose_engine
+from sl_discs.experiment.chains import engine_for
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import DIVISION, FREE, commit
@@ -81,8 +81,7 @@ def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
     if not cell.settings.reheats:
         # As in cells that ran before there was reheating.
         del settings["reheats"]
-    largest = max(graph.num_nodes for graph in dataset.graphs)
-    settings["engine"] = choose_engine(cell.settings.engine, cell.build().sampler, num_sites=largest)[0].name
+    settings["engine"] = engine_for(dataset, cell.build().sampler, cell.settings)[0].name
     return {
         "dataset": dataset.name,
         "instances": [graph.name for graph in dataset.graphs],

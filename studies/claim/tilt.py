@@ -27,8 +27,7 @@ from claim_statistics import Interval, interval
 from sl_discs.command import Command, own_flags, say
 from sl_discs.engines.base import Best
 from sl_discs.engines.registry import choose_engine
-from sl_discs.experiment.batches import plan
-from sl_discs.experiment.chains import Chains, anneal, devices_for
+from sl_discs.experiment.chains import Chains, anneal, batches_of
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.files import check_writable, write_json, write_text
 from sl_discs.instances.dataset import Dataset, load_dataset
@@ -100,12 +99,11 @@ def play(graphs: Dataset, settings: Settings, fields: dict[str, Any], seeds: int
 def _play(graphs: Dataset, settings: Settings, fields: dict[str, Any]) -> Played:
     kind, method = graph_kind(graphs.problem), build_method(fields, settings.batch_size)
     engine, _ = choose_engine(settings.engine, method.sampler)
-    devices = devices_for(engine, method.sampler, settings)
     references = np.array([np.nan if graph.reference is None else graph.reference for graph in graphs.graphs])
     best, reached = np.empty((len(graphs.graphs), settings.batch_size)), np.empty(len(graphs.graphs))
     hops, decided, weights = [], [], []
     terms = [kind.terms(graph, PENALTY) for graph in graphs.graphs]
-    for pack in plan(terms, settings.instances_per_batch, settings.batch_size, *devices):
+    for pack in batches_of(graphs, PENALTY, method.sampler, settings, engine):
         names = [graphs.index[k] for k in pack.filled]
         chains = Chains([terms[k] for k in pack.filled], names, pack.shape, method.sampler, engine, settings.seed)
         watch = _Watch(chains, references[pack.filled])

@@ -13,7 +13,7 @@ from sl_discs.localization.method import build_method, method_fields
 # Nothing to be a number, a switch or a name of anything.
 BAD = (-1, -1.0, math.nan, math.inf, -math.inf, 1e300, 10**30, "x", "", None, [1], {}, 2.5, True, 0)
 MAY_BE_ZERO = {
-    "seed", "data_seed", "first_instance", "use_devices", "threads",
+    "seed", "data_seed", "first_instance", "instances_per_batch", "use_devices", "threads",
     "checkpoint_every_s", "memory_gib", "reheats",
 }  # fmt: skip
 MAY_BE_NONE = {"num_instances", "adapt_until"}

@@ -12,9 +12,10 @@ from test_run import SETTINGS, method, random_dataset
 from sl_discs.batching import make_mesh
 from sl_discs.engines.base import init_chains
 from sl_discs.engines.reference import advance
+from sl_discs.engines.registry import get_engine
 from sl_discs.errors import GIB, InputError
 from sl_discs.experiment.batches import Layout, build_batch, plan
-from sl_discs.experiment.chains import program_of
+from sl_discs.experiment.chains import engine_for, instances_at_once, program_of
 from sl_discs.experiment.memory import batch_bytes, fit_to_memory
 from sl_discs.experiment.settings import Settings
 from sl_discs.problems.graph_kind import graph_kind
@@ -25,27 +26,37 @@ def terms_of(dataset):
 
 
 def need(dataset, instances):
-    """Bytes of the batches of so many instances, chains on one device."""
-    settings = dataclasses.replace(SETTINGS, mesh="chains:1")
-    packs = plan(terms_of(dataset), instances, settings.batch_size, 1, Layout(1, 1))
+    """Bytes of batches of `instances` instances."""
+    packs = plan(terms_of(dataset), instances, SETTINGS.batch_size, 1, Layout(1, 1))
     return max(batch_bytes(pack.shape, 5, "reference") for pack in packs)
 
 
 def test_batches_are_halved_until_they_fit():
     dataset, methods = random_dataset(8), [method("gwg")]
-    settings = dataclasses.replace(SETTINGS, mesh="chains:1")
     for instances in (8, 4, 2, 1):
-        limited = dataclasses.replace(settings, memory_gib=need(dataset, instances) / GIB)
+        limited = dataclasses.replace(SETTINGS, memory_gib=need(dataset, instances) / GIB)
         fitted, line = fit_to_memory(dataset, 1.0001, methods, limited)
-        assert fitted == dataclasses.replace(limited, instances_per_batch=instances)
+        assert fitted == dataclasses.replace(limited, instances_per_batch=instances * (instances < 8))
         assert ("8 instances per batch would not fit into" in line and f": using {instances} per batch" in line) or (
             instances == 8 and line == ""
         )
-    limited = dataclasses.replace(settings, memory_gib=0.99 * need(dataset, 1) / GIB)
+    limited = dataclasses.replace(SETTINGS, memory_gib=0.99 * need(dataset, 1) / GIB)
     with pytest.raises(InputError, match=r"g\d \(4\d sites, 8 chains\) takes about .* MiB on a device with "):
         fit_to_memory(dataset, 1.0001, methods, limited)
-    unlimited = dataclasses.replace(settings, memory_gib=math.inf)
+    unlimited = dataclasses.replace(SETTINGS, memory_gib=math.inf)
     assert fit_to_memory(dataset, 1.0001, methods, unlimited) == (unlimited, "")
+
+
+def test_a_device_that_is_kept_busy_gets_smaller_batches_too(monkeypatch):
+    """A GPU takes more instances at once by default than it has memory for, but not than one asks for."""
+    dataset, methods = random_dataset(8), [method("gwg")]
+    monkeypatch.setattr(type(get_engine("reference")), "busy_chains", 10_000, raising=False)
+    engine, _ = engine_for(dataset, methods[0].sampler, SETTINGS)
+    assert instances_at_once(engine, SETTINGS, 40) == 1_250
+    assert instances_at_once(engine, dataclasses.replace(SETTINGS, instances_per_batch=3), 40) == 3
+    limited = dataclasses.replace(SETTINGS, memory_gib=need(dataset, 2) / GIB)
+    fitted, line = fit_to_memory(dataset, 1.0001, methods, limited)
+    assert instances_at_once(engine, fitted, 40) == 2 and "1250 instances per batch would not fit" in line
 
 
 def test_logged_values_of_all_instances_must_fit():

@@ -65,9 +65,9 @@ def test_shares_joined_are_the_whole(tmp_path):
 
 
 def test_only_parts_of_the_same_run_are_joined(tmp_path):
-    def kind(seed=0, index=(0, 1), mesh="auto"):
+    def kind(seed=0, index=(0, 1), devices=0):
         return {
-            "experiment": {"seed": seed, "mesh": mesh},
+            "experiment": {"seed": seed, "use_devices": devices},
             "model": {"name": "mis"},
             "graphs": {"name": "mis/small", "index": list(index)},
             "devices": len(index),
@@ -75,7 +75,7 @@ def test_only_parts_of_the_same_run_are_joined(tmp_path):
 
     keep_records(Part(1, 2).folder(tmp_path), kind(), {})
     folder = Part(1, 2).folder(tmp_path)
-    assert records_in(folder, kind()) == {} and Part(2, 2).others(tmp_path, kind(index=(2,), mesh="")) == [{}, None]
+    assert records_in(folder, kind()) == {} and Part(2, 2).others(tmp_path, kind(index=(2,), devices=2)) == [{}, None]
     assert records_in(tmp_path / "nothing", kind()) is None
     with pytest.raises(InputError, match=r"experiment.seed 0 there, 1 here; give another save_root"):
         Part(2, 2).others(tmp_path, kind(seed=1, index=(2,)))

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.batches import Layout, best_layout, padded_size, parse_layout, plan
+from sl_discs.experiment.batches import Layout, best_layout, padded_size, plan
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.instances.dataset import Dataset
@@ -125,7 +125,7 @@ def test_an_instance_beside_one_whose_fields_need_more_bits(name, settings):
     ]
     dataset = Dataset("maxcut/test", "maxcut", "generated", "test", graphs, [0, 1], 2)
     options = small(name)
-    apart = dataclasses.replace(settings, instances_per_batch=1, mesh="instances:1,chains:1")
+    apart = dataclasses.replace(settings, instances_per_batch=1)
     together = play(dataset, method(name, **options), settings)
     assert_equal(together, play(dataset, method(name, **options), apart))
     assert together.instances[1].best == 127 * 150**2
@@ -135,44 +135,43 @@ def test_an_instance_beside_one_whose_fields_need_more_bits(name, settings):
 
 
 @pytest.mark.parametrize(
-    ("localized", "meshes"),
+    ("localized", "runs"),
     [
-        ("sl_metropolis", ("shared",)),
-        pytest.param("sl_metropolis", ("auto", "uneven"), marks=pytest.mark.slow),
-        pytest.param("sl_path_auxiliary", ("auto", "uneven", "shared radius"), marks=pytest.mark.slow),
+        ("sl_metropolis", ("all", "shared")),
+        pytest.param("sl_metropolis", ("three",), marks=pytest.mark.slow),
+        pytest.param("sl_path_auxiliary", ("all", "three", "shared radius"), marks=pytest.mark.slow),
     ],
 )
-def test_one_or_eight_devices(localized, meshes, tmp_path):
-    """The same results on 1 and on 8 forced host devices, however these share 5 instances x 8 chains."""
+def test_one_or_eight_devices(localized, runs, tmp_path):
+    """The same results on 1 and on 8 forced host devices, or on 3 of these, which share 5 instances x 8 chains."""
     environment = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=8")
     environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), environment.get("PYTHONPATH", "")])
-    code = f"import test_run; test_run.save_on_eight_devices({localized!r}, {meshes!r}, {str(tmp_path / '8.npz')!r})"
+    code = f"import test_run; test_run.save_on_eight_devices({localized!r}, {runs!r}, {str(tmp_path / '8.npz')!r})"
     subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=600)
-    one = arrays_on(1, localized, meshes)
+    one = arrays_on(1, localized, runs)
     with np.load(tmp_path / "8.npz") as eight:
         assert set(eight) == set(one)
         for key, found in eight.items():
             np.testing.assert_array_equal(one[key], found, err_msg=key)
 
 
-def save_on_eight_devices(localized, meshes, output):
-    np.savez(output, **arrays_on(8, localized, meshes))
+def save_on_eight_devices(localized, runs, output):
+    np.savez(output, **arrays_on(8, localized, runs))
 
 
-def arrays_on(devices, localized, meshes):
+def arrays_on(devices, localized, runs):
     """Results on so many devices; 3 parts of 8 chains leave one to be padded."""
     assert jax.device_count() == devices
-    runs = {
-        "auto": ("auto", method(localized, K=20)),
-        "uneven": ("instances:2,chains:3", method(localized, K=20)),
-        "shared": ("chains:4", method("gwg", adaptive=True, shared_adaptation=True)),
-        "shared radius": ("chains:4", method("path_auxiliary", shared_adaptation=True)),
+    methods = {
+        "all": method(localized, K=20),
+        "three": method(localized, K=20),
+        "shared": method("gwg", adaptive=True, shared_adaptation=True),
+        "shared radius": method("path_auxiliary", shared_adaptation=True),
     }
     arrays = {}
-    for name in meshes:
-        mesh, how = runs[name]
-        settings = dataclasses.replace(SETTINGS, mesh="auto" if devices == 1 else mesh)
-        record = run_sampler(random_dataset(5), 1.0001, how, settings, lambda steps: None)
+    for name in runs:
+        settings = dataclasses.replace(SETTINGS, use_devices=3 if name == "three" and devices > 1 else 0)
+        record = play(random_dataset(5), methods[name], settings)
         arrays |= {
             f"{name} trajectory": record.trajectory,
             f"{name} acceptance": record.acceptance,
@@ -320,10 +319,6 @@ def test_layouts_leave_no_device_idle():
         ]
         assert math.ceil(instances / best.instances) * math.ceil(chains / best.chains) == min(loads)
     assert best_layout(2, 1, 32) == (1, 2) and best_layout(4, 8, 32) == (4, 1)
-    assert parse_layout("chains:2, instances:4") == (4, 2) and parse_layout("auto") is None
-    for text in ("", "4x2", "instances:0", "instances:2,instances:3", "devices:2"):
-        with pytest.raises(InputError, match="instances:4,chains:2"):
-            parse_layout(text)
 
 
 def test_settings_name_what_is_wrong():
