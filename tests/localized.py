@@ -57,7 +57,7 @@ def exact_localization(
 
     @jax.jit
     def play(levels, noise):  # which are arguments, so that all schedules of one K share a program
-        states = jnp.asarray(states_of(sites.counts(num_sites)))
+        states = jnp.asarray(states_of((sites.num_values,) * num_sites))
         spins = jax.vmap(sites.spins)(states).astype(jnp.float32)
         log_law = TargetModel().forward(target, states)
 

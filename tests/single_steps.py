@@ -198,7 +198,7 @@ def play_from_every_state(
     Returns:
       one `Steps` per call.
     """
-    counts = model.sites.counts(model.num_sites)
+    counts = (model.sites.num_values,) * model.num_sites
     states = states_of(counts)
     x = np.broadcast_to(np.repeat(states, copies, axis=0), (len(masks), len(states) * copies, model.num_sites))
     shape = x.shape[:2]

@@ -9,6 +9,7 @@ import csv
 import dataclasses
 import functools
 import importlib
+import itertools
 import pkgutil
 import shlex
 import subprocess
@@ -20,17 +21,19 @@ from typing import Any
 
 import numpy as np
 from absl import flags
+from jaxtyping import Float64
 
 from sl_discs.command import Command, Given, own_flags, parse_flags, say
 from sl_discs.discs_plugin import launch
 from sl_discs.discs_plugin.modules import OWN
 from sl_discs.errors import InputError
+from sl_discs.experiment.record import Spread
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.instances.discs_files import load_pickle
 from sl_discs.localization.schedule import Localization
 from sl_discs.own_code import imported
 from sl_discs.samplers.registry import PREFIX, is_localized
-from sl_discs.sweeps.sweep_file import discs_arguments, read_sweep
+from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, discs_arguments, read_sweep
 from sl_discs.terminal import tell
 
 MAIN_FLAGS, _ = own_flags()
@@ -85,24 +88,19 @@ def _summarize(folder: Path, start: float, sampler: str) -> int:
     for path in results:
         say(f"saved {path}{_headline(path, sampler)}")
     if is_localized(sampler):
-        say(
-            f"{sampler} draws the random numbers of {sampler.removeprefix(PREFIX)}: equal results of both say that "
-            "the tilt changed no decision"
-        )
+        base = sampler.removeprefix(PREFIX)
+        say(f"{sampler} and {base}: equal results of both say that the tilt changed no decision")
     return 0
 
 
 def _headline(path: Path, sampler: str) -> str:
-    """The main figure of a results file of this sampler."""
+    """Returns the main figure of a results file of this sampler."""
     if path.name == "results.pkl":
-        try:
-            found = load_pickle(path)
-        except InputError:
+        best = _best_ratios(path)
+        if best is None:
             return ""
-        if isinstance(found, dict) and "best_ratio" in found:
-            best = np.asarray(found["best_ratio"])
-            which = "the last instance" if best.size == 1 else f"the last {best.size} instances, on average"
-            return f": best ratio {best.mean():.4f}, of {which}"
+        which = "the last instance" if best.size == 1 else f"the last {best.size} instances, on average"
+        return f": best ratio {best.mean():.4f}, of {which}"
     if path.name == "results.csv" and is_localized(sampler):
         return f": its effective sample size has no meaning, as the target of {sampler} keeps changing"
     if path.name == "results.csv":
@@ -111,6 +109,16 @@ def _headline(path: Path, sampler: str) -> str:
         mean = row.get("ESS", "").strip("[]").split()[:1]
         return f": effective sample size {mean[0]}, mean over chains" if mean else ""
     return ""
+
+
+def _best_ratios(path: Path) -> Float64[np.ndarray, "G"] | None:
+    """Returns the best ratio of each instance in a results.pkl of DISCS; None if there is none."""
+    try:
+        found = load_pickle(path) if path.is_file() else None
+    except InputError:
+        return None
+    best = found.get("best_ratio") if isinstance(found, dict) else None
+    return None if best is None else np.ravel(best).astype(np.float64)
 
 
 main = Command(
@@ -140,7 +148,8 @@ def _sweep(given: Given) -> int:
         --samplers=gwg,sl_gwg -- --config.experiment.chain_length=2000
 
     Arguments after `--` are passed to every run. Each run saves into a folder of its own, named as by DISCS's
-    launcher, which DISCS's plotting scripts read (`sl-discs discs plot`). The exit code is 1 if a run failed.
+    launcher, which DISCS's plotting scripts read (`sl-discs discs plot`). At the end, each localized sampler is
+    compared with its base of the same settings. The exit code is 1 if a run failed.
     """
     own = SWEEP_FLAGS
     launch.register_from_flags(own)
@@ -155,7 +164,7 @@ def _sweep(given: Given) -> int:
     root = Path(own.save_root or f"discs-{sweep.name}")
     shared = ["--nocompat"] if not own.compat else []
     shared += [f"--import={code}" for code in imported()]
-    shared += [f"--fixes={','.join(own.fixes)}"] if own.fixes else []
+    shared += ["--fixes"] if own.fixes else []
     failed = []
     count = len(sweep.runs)
     chosen = [str(number) for number in range(1, count + 1)] if own.only is None else own.only
@@ -173,8 +182,31 @@ def _sweep(given: Given) -> int:
         tell(f"error: {len(failed)} of the runs failed; --only={','.join(map(str, failed))} repeats them")
         return 1
     if not own.list:
-        say(f"saved in {root}")
+        say("\n".join([*_comparisons(sweep, root), f"saved in {root}"]))
     return 0
+
+
+def _comparisons(sweep: Sweep, root: Path) -> list[str]:
+    """Returns a line for each localized run and that of its base with the same settings, if both have results.
+
+    It tells the means of DISCS's best ratios, and the difference by instances with its standard error.
+    """
+    lines = []
+    for first, second in itertools.permutations(range(1, len(sweep.runs) + 1), 2):
+        name, base = sweep.sampler_of(first), sweep.sampler_of(second)
+        settings = {flag: value for flag, value in sweep.runs[second - 1].items() if flag != SAMPLER}
+        if name != PREFIX + base or any(sweep.runs[first - 1].get(flag) != settings[flag] for flag in settings):
+            continue
+        localized, plain = (_best_ratios(root / sweep.folder(number) / "results.pkl") for number in (first, second))
+        if localized is None or plain is None or len(localized) != len(plain):
+            continue
+        gain = Spread.of(localized - plain)
+        error = f" +- {gain.se:.4f}" if gain.se is not None else ""
+        lines.append(
+            f"[{first}] {name} {localized.mean():.4f}, [{second}] {base} {plain.mean():.4f}: "
+            f"difference {gain.mean:+.4f}{error} (n = {gain.n})"
+        )
+    return lines
 
 
 sweep = Command("", _sweep.__doc__, SWEEP_FLAGS, _sweep, passes_on=True, prepare=launch.add_working_directory)
@@ -184,7 +216,7 @@ launch.define_flags(PLOT_FLAGS)
 
 
 def _import_plot(arguments: list[str]) -> Any:
-    """The script that the first argument names, imported; its flags are added to those of the process."""
+    """Returns the script that the first argument names, imported; its flags are added to those of the process."""
     launch.register_from_flags(PLOT_FLAGS)
     scripts = [module.name for module in pkgutil.iter_modules(importlib.import_module("discs.plot_results").__path__)]
     if not arguments or arguments[0] not in scripts:
@@ -230,7 +262,7 @@ _NOT_SAMPLERS = ("save_title", "model")
 
 
 def _split(name: str) -> tuple[str, str]:
-    """The plugin's prefix of a name, and DISCS's name."""
+    """Returns the plugin's prefix of a name, and DISCS's name."""
     prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), "")
     return prefix, name.removeprefix(prefix)
 

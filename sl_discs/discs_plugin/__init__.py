@@ -4,32 +4,28 @@
     discs_plugin.register(compat=True)
 
 After that, in the same process, a config or a sweep of DISCS can use `sl_gwg`, `sl_path_auxiliary` and so on for all
-of DISCS's samplers, and samplers and models of sl_discs as `sldiscs_gwg`, `sldiscs_mis`, ... (`modules.py` lists the
-names). DISCS's own files are not modified.
+of DISCS's samplers, and samplers of sl_discs as `sldiscs_gwg`, ... (`modules.py` lists the names). DISCS's own files
+are not modified.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from sl_discs.discs_plugin import modules, upstream
-from sl_discs.discs_plugin.fixes import FIXES, chosen_fixes
 
-__all__ = ["FIXES", "register"]
+__all__ = ["register"]
 
 
-def register(*, compat: bool = False, fixes: bool | Iterable[str] = False) -> None:
-    """Makes the plugin's samplers and models importable under DISCS's module names; may be called again.
+def register(*, compat: bool = False, fixes: bool = False) -> None:
+    """Makes the plugin's samplers importable under DISCS's module names; may be called again.
 
     Args:
       compat: whether to supply, to DISCS only, what JAX and other packages have removed since 2023 (`compat.py`).
-      fixes: which errors of DISCS's samplers are corrected in `sl_` samplers: True for all, or names from `FIXES`
-        (described in `fixes.py`). Samplers that were built earlier are not affected.
+      fixes: whether errors of DISCS's samplers are corrected in `sl_` samplers (`fixes.py` describes them). Samplers
+        that were built earlier are not affected.
 
     Raises:
-      InputError: `discs` is missing, too different, or cannot be imported without `compat`; or an unknown fix.
+      InputError: `discs` is missing, or cannot be imported without `compat`.
     """
-    chosen = chosen_fixes(fixes)
     upstream.require_discs()
     if compat:
         # Imported only here, since what it replaces takes long to import, and `sl-discs run` needs none of it.
@@ -37,4 +33,4 @@ def register(*, compat: bool = False, fixes: bool | Iterable[str] = False) -> No
 
         compatibility.install()
     upstream.check_discs()
-    modules.install(chosen)
+    modules.install(fixes)

@@ -12,7 +12,6 @@ from ml_collections import config_dict
 
 from sl_discs.discs_plugin import register, upstream
 from sl_discs.discs_plugin.base_sampler import BaseSampler, States
-from sl_discs.discs_plugin.fixes import chosen_fixes
 from sl_discs.discs_plugin.upstream import NAMESPACE
 from sl_discs.samplers.base import Sampler, StepSampler
 from sl_discs.samplers.registry import known_samplers, register_sampler
@@ -29,19 +28,19 @@ class BorrowedSampler(Sampler):
       name: DISCS's name for it.
       fields: its config.
       co_opt_prob: DISCS's flag of combinatorial experiments, for which dmala and dlmc do not adapt to the acceptance.
-      fixes: the fixes applied to it.
+      fixes: whether its errors are corrected (`fixes.py`).
       num_chains: chains per batch in DISCS's calling convention.
     """
 
     name: str
     fields: dict[str, Any]
     co_opt_prob: bool = True
-    fixes: frozenset[str] = frozenset()
+    fixes: bool = False
     num_chains: int = 1
 
     @functools.cache  # noqa: B019 (one entry a padded size; the sampler lives as long as its run)
     def _for_sites(self, num_sites: int) -> StepSampler:
-        """DISCS's object for a number of sites; it must not contain tracers of the run that requests it."""
+        """Returns DISCS's object for a number of sites; it must not contain tracers of the run that requests it."""
         config = config_dict.ConfigDict(
             {
                 "sampler": dict(self.fields),
@@ -63,7 +62,7 @@ class BorrowedSampler(Sampler):
 def borrow_samplers() -> None:
     """Registers every sampler of the importable DISCS under `discs:`; does nothing the second time.
 
-    Their config fields are DISCS's, `fixes`: whether all that concern the sampler are applied, and `co_opt_prob`.
+    Their config fields are DISCS's, `fixes`, whether errors are corrected, and `co_opt_prob`.
 
     Raises:
       InputError: as `register`.
@@ -85,4 +84,4 @@ def borrow_named(names: Iterable[str]) -> None:
 def _build(
     name: str, *, num_chains: int = 1, fixes: bool = False, co_opt_prob: bool = True, **fields: Any
 ) -> BorrowedSampler:
-    return BorrowedSampler(name, fields, co_opt_prob, chosen_fixes(fixes), num_chains)
+    return BorrowedSampler(name, fields, co_opt_prob, fixes, num_chains)

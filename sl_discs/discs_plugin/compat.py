@@ -82,7 +82,7 @@ def _stand_in(name: str, **names: Any) -> types.ModuleType:
 
 
 def _clip(array, *bounds, a_min=None, a_max=None, **keywords):
-    """jnp.clip that also accepts its bounds by their old names."""
+    """Clips as jnp.clip, and also accepts its bounds by their old names."""
     if a_min is not None:
         keywords["min"] = a_min
     if a_max is not None:
@@ -96,7 +96,7 @@ def _device_put_replicated(tree, devices):
 
 
 def _with_single_key(function: Callable) -> Callable:
-    """`function(key, ...)` that also accepts a raw key of shape [1, 2]."""
+    """Returns `function(key, ...)` that also accepts a raw key of shape [1, 2]."""
 
     def unwrap(key):
         batch_of_one = getattr(key, "shape", None) == (1, 2)
@@ -134,7 +134,7 @@ def _as_networkx(value: Any) -> Any:
 
 
 def _load(file: io.BufferedReader) -> Any:
-    """The next pickle of an open file; EOFError after the last."""
+    """Reads the next pickle of an open file; EOFError after the last."""
     if not file.peek(1):
         raise EOFError
     try:
@@ -192,7 +192,7 @@ def _stand_ins() -> dict[str, types.ModuleType]:
 
 
 def _importer(stand_ins: dict[str, types.ModuleType]) -> Callable:
-    """`__import__` that knows the stand-ins."""
+    """Returns an `__import__` that knows the stand-ins."""
 
     def import_(name, globals=None, locals=None, fromlist=(), level=0):
         root = name.partition(".")[0]
@@ -206,22 +206,17 @@ def _importer(stand_ins: dict[str, types.ModuleType]) -> Callable:
     return import_
 
 
-class _Loader(importlib.abc.Loader):
-    """Wraps another loader; the modules that it loads see the stand-ins."""
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Loads modules that see the stand-ins."""
 
-    def __init__(self, loader: importlib.abc.Loader, names: dict[str, Any]):
-        self._loader, self._names = loader, names
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_loader"], name)
-
-    def create_module(self, spec):
-        return self._loader.create_module(spec)
+    def __init__(self, name: str, path: str, builtin_names: dict[str, Any]):
+        super().__init__(name, path)
+        self._builtin_names = builtin_names
 
     def exec_module(self, module):
         """Runs the module's code with its own `__builtins__`."""
-        module.__dict__["__builtins__"] = self._names
-        self._loader.exec_module(module)
+        module.__dict__["__builtins__"] = self._builtin_names
+        super().exec_module(module)
 
 
 class Finder(importlib.abc.MetaPathFinder):
@@ -235,7 +230,7 @@ class Finder(importlib.abc.MetaPathFinder):
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
-            spec.loader = _Loader(spec.loader, self._names)
+            spec.loader = _Loader(spec.loader.name, spec.loader.path, self._names)
         return spec
 
 

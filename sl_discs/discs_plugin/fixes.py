@@ -1,24 +1,24 @@
 """Errors of DISCS's samplers, because of which they do not sample from their target, and a fix for each.
 
-No fix applies by default: a wrapped sampler does exactly what DISCS's does. `register(fixes=True)` applies all fixes,
-`register(fixes=["mask"])` only some; each sampler gets those that concern it.
+By default a wrapped sampler does exactly what DISCS's does. With `register(fixes=True)` each sampler gets the fixes
+that concern it.
 
-- `chain_scale` (dmala, dlmc): the step size is computed from all chains of a batch, at x and again at y, although
+- Scale of a chain (dmala, dlmc): the step size is computed from all chains of a batch, at x and again at y, although
   each chain is accepted separately; it also overflows at low temperatures. Fixed: it is computed from the chain's own
   rates, in log space.
-- `first_scale` (dmala, dlmc; adaptive, not combinatorial): the first step size is not stored, and low acceptance
+- First scale (dmala, dlmc; adaptive, not combinatorial): the first step size is not stored, and low acceptance
   makes the next one NaN. Fixed: it is stored, and is at least one flip.
-- `path_probability` (path_auxiliary): the probability of a path is clipped to 1 if the remaining mass is below
+- Probability of a path (path_auxiliary): the probability of a path is clipped to 1 if the remaining mass is below
   float32 resolution. With several values and a fixed number of flips, it lacks the probability of the new values,
   although the reverse path has that of the old ones. Fixed: the mass is summed rather than obtained by subtraction,
   and the new values count.
-- `own_proposal` (gwg, several values): the probability of a chain's proposal is multiplied by those that it gives to
+- Own proposal (gwg, several values): the probability of a chain's proposal is multiplied by those that it gives to
   the proposals of all other chains of the batch. Fixed: it is that of the chain's own proposal.
-- `uniform_ball` (hammingball): the intermediate state is drawn from the ball around the first state with counts in
+- Uniform ball (hammingball): the intermediate state is drawn from the ball around the first state with counts in
   place of their logarithms, so it is not uniform, as detailed balance requires. Fixed: it is uniform.
-- `mask` (dmala, dlmc, randomwalk, hammingball, blockgibbs, gibbs, and gwg with several values): the mask is ignored.
+- Mask (dmala, dlmc, randomwalk, hammingball, blockgibbs, gibbs, and gwg with several values): the mask is ignored.
   Fixed: excluded sites do not change.
-- `float_states` (all, two values): a model computes with integers if the sampler uses integers, and the couplings of
+- Float states (all, two values): a model computes with integers if the sampler uses integers, and the couplings of
   DISCS's Ising model are truncated to whole numbers. Fixed: models get floats.
 """
 
@@ -26,55 +26,32 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Iterable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from sl_discs.errors import InputError
 
-FIXES = (
-    "chain_scale", "first_scale", "path_probability", "own_proposal", "uniform_ball", "mask", "float_states",
-)  # fmt: skip
-
-
-def chosen_fixes(fixes: bool | Iterable[str]) -> frozenset[str]:
-    """The names of fixes: all for True, none for False.
-
-    Raises:
-      InputError: an unknown name.
-    """
-    if isinstance(fixes, bool):
-        return frozenset(FIXES if fixes else ())
-    fixes = [fixes] if isinstance(fixes, str) else list(fixes)
-    unknown = sorted(set(fixes) - set(FIXES))
-    if unknown:
-        raise InputError(f"unknown fix {unknown[0]!r}; known: {', '.join(FIXES)}")
-    return frozenset(fixes)
-
-
-def mend(name: str, sampler: Any, fixes: frozenset[str]) -> None:
-    """Replaces methods of one sampler object; the fixes `mask` and `float_states` concern the model instead."""
+def mend(name: str, sampler: Any) -> None:
+    """Replaces methods of one sampler object; `AdaptedModel` respects the mask and gives floats to models."""
 
     def replace(method, function):
         setattr(sampler, method, types.MethodType(function, sampler))
 
-    if name in ("dmala", "dlmc") and "chain_scale" in fixes:
+    if name in ("dmala", "dlmc"):
         replace("reset_stats", _scale_of_each_chain)
-    if name in ("dmala", "dlmc") and "first_scale" in fixes:
         replace("update_sampler_state", _with_first_scale(sampler.update_sampler_state))
-    if name == "path_auxiliary" and "path_probability" in fixes:
+    if name == "path_auxiliary":
         replace("proposal", _propose_path)
         replace("ll_y2x", _reverse_path)
-    if name == "gwg" and "own_proposal" in fixes and sampler.num_categories > 2:
+    if name == "gwg" and sampler.num_categories > 2:
         replace("get_ll_onestep", _log_prob_of_own)
-    if name == "hammingball" and "uniform_ball" in fixes:
+    if name == "hammingball":
         sampler.hamming_logit = jnp.log(sampler.hamming_logit)
 
 
 def _scale_of_each_chain(sampler, log_rates):
-    """log_tau = log n - log sum_i rate_i, for each chain if the scale follows the state, else for the batch."""
+    """Returns log n - log sum_i rate_i, of each chain if the scale follows the state, else of the batch."""
     flat = log_rates.reshape(log_rates.shape[0], -1)
     log_z = jax.nn.logsumexp(flat, axis=1)
     if sampler.adaptive and sampler.co_opt_prob:
@@ -85,7 +62,7 @@ def _scale_of_each_chain(sampler, log_rates):
 
 
 def _with_first_scale(update):
-    """The sampler's own update, made to start from the scale of the first step and to stay finite."""
+    """Returns the sampler's own update, made to start from the scale of the first step and to stay finite."""
 
     def updated(sampler, state, acc, local_stats):
         adapts = sampler.adaptive and not sampler.co_opt_prob
@@ -99,7 +76,7 @@ def _with_first_scale(update):
 
 
 def _log_prob_in_order(log_prob, order, length):
-    """log-probability of drawing the first `length` sites of `order` one after the other without replacement.
+    """Returns the log-probability of drawing the first `length` sites of `order` in turn, without replacement.
 
     The mass remaining at a draw is summed over the later sites rather than subtracted from one, to avoid
     cancellation.
@@ -111,7 +88,7 @@ def _log_prob_in_order(log_prob, order, length):
 
 
 def _propose_path(sampler, model, rng, x, model_param, state, x_mask):
-    """Sites in the order of their perturbed log-probabilities, which flip or get values drawn by theirs."""
+    """Draws sites in the order of their perturbed log-probabilities, which flip or get values drawn by theirs."""
     ll_x, log_prob, calls = sampler.get_local_dist(model, x, model_param, x_mask)
     log_sites, log_values = _sites_and_values(sampler, log_prob)
     size = log_sites.shape[1]
@@ -132,7 +109,7 @@ def _propose_path(sampler, model, rng, x, model_param, state, x_mask):
 
 
 def _reverse_path(sampler, model, x, model_param, path, y, x_mask):
-    """The same sites at y in reverse order, followed by all others, and the old values."""
+    """Evaluates the same sites at y in reverse order, followed by all others, and the old values."""
     ll_y, log_prob, calls = sampler.get_local_dist(model, y, model_param, x_mask)
     log_sites, log_values = _sites_and_values(sampler, log_prob)
     place = jnp.arange(log_sites.shape[1])
@@ -143,7 +120,7 @@ def _reverse_path(sampler, model, x, model_param, path, y, x_mask):
 
 
 def _sites_and_values(sampler, log_prob):
-    """log-probabilities [B, N] of sites, and [B, N, q] of the values of each, given that it changes; None for two."""
+    """Returns log-probabilities [B, N] of sites, and [B, N, q] of new values, given the site; None if q = 2."""
     if sampler.num_categories == 2:
         return log_prob, None
     of_both = log_prob.reshape(log_prob.shape[0], -1, sampler.num_categories)
@@ -152,7 +129,7 @@ def _sites_and_values(sampler, log_prob):
 
 
 def _log_prob_of_values(log_values, one_hot, changes):
-    """log-probability that the sites that change get the values of `one_hot`."""
+    """Returns the log-probability that the sites that change get the values of `one_hot`."""
     if log_values is None:
         return 0.0
     chosen = (one_hot.reshape(log_values.shape) > 0) & changes[..., None]
@@ -160,5 +137,5 @@ def _log_prob_of_values(log_values, one_hot, changes):
 
 
 def _log_prob_of_own(sampler, dist, aux, src_to_dst):
-    """log-probability of each chain's own pair of site and value."""
+    """Returns the log-probability of each chain's own pair of site and value."""
     return jnp.take_along_axis(dist, aux[src_to_dst][:, None], axis=1)[:, 0]

@@ -12,9 +12,7 @@ from pathlib import Path
 from absl import flags
 
 from sl_discs.discs_plugin import config_file, register
-from sl_discs.discs_plugin.modules import OWN, sampler_names
 from sl_discs.errors import InputError
-from sl_discs.samplers.registry import PREFIX
 
 _CONFIG_FLAGS = ("config", "model_config", "sampler_config")
 
@@ -30,10 +28,10 @@ def define_flags(own: flags.FlagValues) -> None:
         "Supply, to DISCS only, what current versions of JAX and other packages lack (sl_discs.discs_plugin.compat).",
         flag_values=own,
     )
-    flags.DEFINE_list(
+    flags.DEFINE_boolean(
         "fixes",
-        [],
-        "Errors to fix in sl_ samplers: `all`, or names from sl_discs.discs_plugin.FIXES.",
+        False,
+        "Correct the errors of DISCS's samplers in sl_ samplers (sl_discs.discs_plugin.fixes).",
         flag_values=own,
     )
 
@@ -47,11 +45,11 @@ def add_working_directory() -> None:
 def register_from_flags(own: flags.FlagValues) -> None:
     """Calls `register` according to --compat and --fixes; InputError as `register`."""
     given = own.flag_values_dict()
-    register(compat=given["compat"], fixes=True if given["fixes"] == ["all"] else given["fixes"])
+    register(compat=given["compat"], fixes=given["fixes"])
 
 
 def checkout() -> Path:
-    """The folder that holds the package discs."""
+    """Returns the folder that holds the package discs."""
     spec = importlib.util.find_spec("discs")
     if spec is None or not spec.submodule_search_locations:
         raise InputError("discs is not importable; run this in a checkout of it, or install it")
@@ -59,7 +57,7 @@ def checkout() -> Path:
 
 
 def resolve_configs(argv: Sequence[str]) -> list[str]:
-    """The arguments with every config file replaced by one that can be opened.
+    """Returns the arguments with every config file replaced by one that can be opened.
 
     A file that does not exist in the working directory is looked for beside the package discs, then among the
     plugin's modules: `discs/samplers/configs/sl_gwg_config.py` is not a file, but a valid config name.
@@ -82,7 +80,7 @@ def resolve_configs(argv: Sequence[str]) -> list[str]:
 
 
 def find_file(path: str) -> Path | None:
-    """The file in the working directory or beside the package discs; None if there is none."""
+    """Returns the file in the working directory or beside the package discs; None if there is none."""
     folders = [Path()] if importlib.util.find_spec("discs") is None else [Path(), checkout()]
     return next((folder / path for folder in folders if (folder / path).is_file()), None)
 
@@ -97,20 +95,14 @@ def _resolve(flag: str, value: str) -> str:
     module = _plugin_module(path)
     if module is not None and not argument:
         return f"{config_file.__file__}:{module}"
-    name = re.search(rf"({PREFIX})?(\w+)_config\.py$", path)
-    own = f"{name[1] or ''}{OWN}{name[2]}" if name else ""
     raise InputError(
-        f"--{flag}: there is no file {path}, here or in {checkout()}, and no config of sl_discs by that name; "
-        + (
-            f"in DISCS, {name[1] or ''}{name[2]} of sl_discs has the config discs/samplers/configs/{own}_config.py"
-            if name and own in sampler_names()
-            else "configs of sl_discs are named as discs/samplers/configs/sl_gwg_config.py"
-        )
+        f"--{flag}: there is no file {path}, here or in {checkout()}, and no config of sl_discs by that name; they "
+        "are named as discs/samplers/configs/sl_gwg_config.py, or sl_sldiscs_gwg_config.py for samplers of sl_discs"
     )
 
 
 def _plugin_module(path: str) -> str | None:
-    """The plugin's module for a path such as discs/samplers/configs/sl_gwg_config.py; None if there is none."""
+    """Returns the plugin's module for a path such as discs/samplers/configs/sl_gwg_config.py, or None."""
     match = re.fullmatch(r"(?:\./|.*/)?(discs/(?:samplers|models)/configs/\w+)\.py", path)
     name = match[1].replace("/", ".") if match else None
     spec = importlib.util.find_spec(name) if name else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
@@ -19,7 +20,7 @@ _FIRST, _MOVE = 0x534C0000, 0x534C0001
 
 
 def unobserved(base: Any, shape: tuple[int, ...]) -> LocalizedState:
-    """The state before the first step, with a placeholder for the observation, which `with_observation` draws.
+    """Returns the state before the first step, without the observation, which `with_observation` draws.
 
     DISCS gives all graphs and devices the same initial state; only the keys of their steps tell them apart.
     """
@@ -28,7 +29,7 @@ def unobserved(base: Any, shape: tuple[int, ...]) -> LocalizedState:
 
 
 def with_observation(rng: Array, state: LocalizedState, noise: float) -> LocalizedState:
-    """The state with Y_0 ~ N(0, noise^2) if it is that before the first step, whose key is `rng`."""
+    """Returns the state, with Y_0 ~ N(0, noise^2) before the first step, whose key is `rng`."""
     key = keys.fold(keys.from_rng(rng), _FIRST)
     y = cond_for_batch(jnp.all(state.step == 0), _draw_first, state.y, key, jnp.float32(noise))
     return state._replace(y=y)
@@ -39,7 +40,7 @@ def _draw_first(y: Float[Array, "B *spin_shape"], key: Array, noise) -> Float[Ar
 
 
 def check_batch(x: Int[Array, "B *shape"], num_chains: int, states: States) -> None:
-    """InputError unless the batch has the shape of the sampler's observations."""
+    """Raises InputError unless the batch has the shape of the sampler's observations."""
     if x.shape != (num_chains, *states.shape):
         raise InputError(
             f"a localized sampler got states of shape {x.shape}, but was built for {(num_chains, *states.shape)} "
@@ -52,8 +53,8 @@ class LocalizedSampler:
 
     Such a sampler steps a whole batch, so `localization.algorithm` is applied to the batch as to one chain. The state
     is a dictionary: num_ll_calls and steps, which DISCS reads, and `chains`, a `LocalizedState` whose `base` is the
-    base sampler's state and whose `y` and `mean` are [B, *spin_shape]. Steps after `chain_length` stay at the last
-    level.
+    base sampler's state and whose `y` and `mean` are [B, N], or [B, N, q] for q > 2 values. Later steps than
+    `chain_length` stay at the last level.
 
     Args:
       base: the base sampler.
@@ -68,9 +69,10 @@ class LocalizedSampler:
     def __init__(self, base: BaseSampler, localization: Localization, chain_length: int, num_chains: int):
         self._base, self._num_chains = base, num_chains
         self._levels, self._first_noise = localization.levels(chain_length), localization.initial_noise()
+        self._tilts = localization.tilt
 
     def make_init_state(self, rng: Array) -> dict[str, Any]:
-        """The base sampler's initial state, without an observation."""
+        """Returns the base sampler's initial state, without an observation."""
         base, shape = self._base.make_init_state(rng), (self._num_chains, *self._base.states.spin_shape)
         return {"num_ll_calls": base["num_ll_calls"], "steps": jnp.int32(0), "chains": unobserved(base, shape)}
 
@@ -83,7 +85,7 @@ class LocalizedSampler:
         state: dict[str, Any],
         x_mask: Bool[Array, "*shape"] | None = None,
     ) -> tuple[Int[Array, "B *shape"], dict[str, Any], Float[Array, ""]]:
-        """One step of the base sampler on each chain's tilted target, and the update of the observation after it.
+        """Makes one step of the base sampler on each chain's tilted target, then updates the observation.
 
         The base sampler gets the key, the states, the parameters and the mask as DISCS passes them.
 
@@ -98,17 +100,20 @@ class LocalizedSampler:
         states = self._base.states
         check_batch(x, self._num_chains, states)
         chains = with_observation(rng, state["chains"], self._first_noise)
-        tilt = tilt_of(self._levels, chains)
-        tilt = tilt if x_mask is None else tilt * states.over_values(x_mask)
+        tilt = tilt_of(self._levels, chains) if self._tilts else None
+        if x_mask is not None and self._tilts:
+            tilt = tilt * states.over_values(x_mask.reshape(-1))
         new_x, base, acceptance = self._base.step(model, rng, x, model_param, chains.base, x_mask, tilt)
-        chains = observe(keys.fold(keys.from_rng(rng), _MOVE), self._levels, chains, base, states.spins(new_x))
+        spins = jax.vmap(states.sites.spins)(states.integers(new_x.reshape(len(x), -1)))
+        chains = observe(keys.fold(keys.from_rng(rng), _MOVE), self._levels, chains, base, spins)
         new_state = {"num_ll_calls": base["num_ll_calls"], "steps": state["steps"] + 1, "chains": chains}
         return new_x, new_state, acceptance
 
     def final_sample(self, state: dict[str, Any]) -> Int[Array, "B *shape"]:
-        """sign(Y_K / alpha(t_K)) of each chain, or the largest entry of each site, as integers; alpha is positive.
+        """Returns sign(Y_K / alpha(t_K)) of each chain, or the largest entry of each site, as integers.
 
         It is a sample only if the run localizes (`Localization.localizes`); otherwise the chain's state is the
         sample.
         """
-        return self._base.states.decode(state["chains"].y)
+        states = self._base.states
+        return states.in_shape(states.sites.decode(state["chains"].y))

@@ -33,72 +33,68 @@ class Sites(abc.ABC):
     """Spins, moves and tilts of the states of a model; x is [N] int8.
 
     Attributes:
-      several: whether a site may have more than one alternative. If not, `choose` and `log_chance` ignore logits.
+      num_values: of each site.
+      several: whether a site has more than one alternative. If not, `choose` and `log_chance` ignore logits.
     """
 
+    num_values: int
     several: ClassVar[bool]
 
     @abc.abstractmethod
-    def counts(self, num_sites: int) -> tuple[int, ...]:
-        """The number of values of each site."""
-
-    @abc.abstractmethod
     def shape(self, num_sites: int) -> tuple[int, ...]:
-        """The shape of spins, tilts, logits and gains."""
+        """Returns the shape of spins, tilts, logits and gains."""
 
     @abc.abstractmethod
     def spins(self, x: Int8[AnyArray, "N"]) -> Num[Array, "N *q"]:
-        """The vectors that localization observes: two values of a site are at distance 2."""
+        """Returns the vectors that localization observes: two values of a site are at distance 2."""
 
     @abc.abstractmethod
     def decode(self, y: Float[AnyArray, "*B"]) -> Int8[AnyArray, "*C"]:
-        """The states whose spins are closest to observations [..., N] or [..., N, q]."""
+        """Returns the states whose spins are closest to observations [..., N] or [..., N, q]."""
 
     @abc.abstractmethod
     def random(self, key: Key, mask: Bool[Array, "N"]) -> Int8[Array, "N"]:
-        """Each site of the mask any of its values with equal probability, 0 outside it."""
+        """Draws for each site of the mask any of its values with equal probability; 0 outside of it."""
 
     @abc.abstractmethod
     def tilt_gains(self, x: Int8[Array, "N"], tilt: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
-        """The change of <spins, tilt> by each alternative."""
+        """Returns the change of <spins, tilt> by each alternative."""
 
     @abc.abstractmethod
     def tilt_change(self, x: Int8[Array, "N"], tilt: Float[Array, "N *q"], y: Int8[Array, "N"]) -> Float[Array, ""]:
-        """The change of <spins, tilt> from x to y."""
+        """Returns the change of <spins, tilt> from x to y."""
 
     @abc.abstractmethod
     def total(self, x: Int8[Array, "N"], logits: Float[Array, "N *q"]) -> Float[Array, "N"]:
-        """The log of the total weight of the alternatives of each site."""
+        """Returns the log of the total weight of the alternatives of each site."""
 
     @abc.abstractmethod
     def choose(
         self, key: Key, x: Int8[Array, "N"], logits: Float[Array, "N *q"] | None, flips: Bool[Array, "N"]
     ) -> Int8[Array, "N"]:
-        """x with these sites at alternatives drawn by weight; each site needs at least one."""
+        """Returns x with the sites of `flips` at alternatives drawn by weight."""
 
     @abc.abstractmethod
     def log_chance(
         self, x: Int8[Array, "N"], y: Int8[Array, "N"], logits: Float[Array, "N *q"] | None
     ) -> Float[Array, ""] | float:
-        """The log-probability that `choose` moves the sites of x that differ from y to the values of y."""
+        """Returns the log-probability that `choose` moves the sites of x that differ from y to the values of y."""
 
     @abc.abstractmethod
     def gradient(self, x: Int8[Array, "N"], gains: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
-        """A vector with these gains, in DISCS's form: with respect to x, or to its one-hot vectors."""
+        """Returns a vector with these gains, in DISCS's form: with respect to x, or to its one-hot vectors."""
 
     @abc.abstractmethod
     def gains(self, x: Int8[Array, "N"], gradient: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
-        """The gains of a vector in that form: exact for a function that is linear in each site."""
+        """Returns the gains of a vector in that form: exact for a function that is linear in each site."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TwoValues(Sites):
     """Sites of value 0 or 1; spins are -1 and 1."""
 
+    num_values: ClassVar[int] = 2  # type: ignore[misc]  # a field of `Categories`
     several: ClassVar[bool] = False
-
-    def counts(self, num_sites):
-        return (2,) * num_sites
 
     def shape(self, num_sites):
         return (num_sites,)
@@ -138,59 +134,48 @@ class TwoValues(Sites):
 
 @dataclasses.dataclass(frozen=True)
 class Categories(Sites):
-    """Sites with values 0 .. q_i - 1, where q_i may differ from site to site.
+    """Sites with values 0 .. q - 1.
 
-    Spins are one-hot vectors of length sqrt(2), centred, in R^q with the largest q. For q = 2 these are the spins -1
-    and 1 along one line, so localization then has the same law as that of `TwoValues`. All of a site's spins have the
-    same norm, and so the posterior given an observation adds a linear tilt alone.
+    Spins are one-hot vectors of length sqrt(2), centred. For q = 2 these are the spins -1 and 1 along one line, so
+    localization then has the same law as that of `TwoValues`. All of a site's spins have the same norm, and so the
+    posterior given an observation adds a linear tilt alone.
 
     Attributes:
-      values: q_i of each site, 2 to 127.
+      num_values: q, from 2 to 127.
     """
 
     several: ClassVar[bool] = True
 
-    values: tuple[int, ...]
+    num_values: int
 
     def __post_init__(self):
-        wrong = [count for count in self.values if not 2 <= count <= MOST_VALUES]
-        if wrong or not self.values:
-            raise InputError(
-                f"values is {wrong[0] if wrong else '()'}; expected 2 to {MOST_VALUES} values for each site"
-            )
-
-    @property
-    def _exists(self) -> Bool[np.ndarray, "N q"]:
-        return np.arange(max(self.values)) < np.array(self.values)[:, None]
+        if not 2 <= self.num_values <= MOST_VALUES:
+            raise InputError(f"num_values is {self.num_values}; expected 2 to {MOST_VALUES} values for each site")
 
     def _alternatives(self, x):
-        return self._exists & (jnp.arange(max(self.values)) != x[:, None])
+        return jnp.arange(self.num_values) != x[:, None]
 
     def _log_weights(self, x, logits):
-        """Relative to the largest of each site, which is the second result; -inf for what is no alternative."""
+        """Returns logits relative to the largest of each site, -inf for x itself; and these largest logits."""
         allowed = self._alternatives(x)
         top = jnp.max(jnp.where(allowed, logits, -jnp.inf), axis=1, keepdims=True)
         return jnp.where(allowed, jnp.maximum(logits - top, _LOWEST_LOGIT), -jnp.inf), top[:, 0]
 
-    def counts(self, num_sites):
-        return self.values
-
     def shape(self, num_sites):
-        return (num_sites, max(self.values))
+        return (num_sites, self.num_values)
 
     def spins(self, x):
-        """sqrt(2) (e(x) - 1/q_i), and 0 where a value does not exist."""
-        one_hot = jnp.arange(max(self.values)) == x[:, None]
-        centre = self._exists / np.array(self.values, np.float32)[:, None]
-        return SPIN_LENGTH * (one_hot.astype(jnp.float32) - centre.astype(np.float32))
+        """Returns sqrt(2) (e(x) - 1/q)."""
+        one_hot = jnp.arange(self.num_values) == x[:, None]
+        return SPIN_LENGTH * (one_hot.astype(jnp.float32) - 1 / self.num_values)
 
     def decode(self, y):
-        return jnp.argmax(jnp.where(self._exists, y, -jnp.inf), axis=-1).astype(jnp.int8)
+        return jnp.argmax(y, axis=-1).astype(jnp.int8)
 
     def random(self, key, mask):
-        drawn = keys.uniforms(key, mask.shape) * np.array(self.values, np.float32)
-        # Rounding may give q_i.
-        return jnp.where(mask, jnp.minimum(jnp.floor(drawn), np.array(self.values) - 1), 0).astype(jnp.int8)
+        drawn = jnp.floor(keys.uniforms(key, mask.shape) * self.num_values)
+        # Rounding may give q.
+        return jnp.where(mask, jnp.minimum(drawn, self.num_values - 1), 0).astype(jnp.int8)
 
     def tilt_gains(self, x, tilt):
         return SPIN_LENGTH * (tilt - entries(tilt, x)[:, None])
@@ -203,7 +188,7 @@ class Categories(Sites):
         return top + jnp.log(jnp.sum(jnp.exp(weights), axis=1))
 
     def choose(self, key, x, logits, flips):
-        """The first alternative at which the cumulative weight exceeds a uniform part of the total."""
+        """Takes the first alternative at which the cumulative weight exceeds a uniform part of the total."""
         weights = jnp.exp(self._log_weights(x, logits)[0])
         running = jnp.where(weights > 0, jnp.cumsum(weights, axis=1), 0.0)
         level = keys.uniforms(key, x.shape)[:, None] * jnp.max(running, axis=1, keepdims=True)
@@ -222,10 +207,10 @@ class Categories(Sites):
 
 
 def apply_flips(x: Int8[Array, "N"], flips: Bool[Array, "N"]) -> Int8[Array, "N"]:
-    """x with the sites flipped at which `flips` is True, of two values each."""
+    """Returns x with the sites flipped at which `flips` is True, of two values each."""
     return x ^ flips.astype(x.dtype)
 
 
 def entries(of: Num[AnyArray, "N q"], x: Int8[AnyArray, "N"]) -> Num[Array, "N"]:
-    """The entry of each site at its value."""
+    """Returns the entry of each site at its value."""
     return jnp.take_along_axis(jnp.asarray(of), x.astype(jnp.int32)[:, None], axis=1)[:, 0]

@@ -10,19 +10,6 @@ import numpy as np
 import pytest
 
 from sl_discs.discs_plugin import fixes
-from sl_discs.errors import InputError
-
-
-def test_chosen_fixes():
-    assert fixes.chosen_fixes(True) == set(fixes.FIXES)
-    assert fixes.chosen_fixes(False) == set()
-    assert fixes.chosen_fixes("mask") == {"mask"} and fixes.chosen_fixes(["mask"]) == {"mask"}
-    with pytest.raises(InputError, match="unknown fix 'all'"):
-        fixes.chosen_fixes(["all"])
-
-
-def test_every_fix_is_described():
-    assert all(f"`{name}`" in fixes.__doc__ for name in fixes.FIXES)
 
 
 def test_probability_of_a_path_against_the_definition():

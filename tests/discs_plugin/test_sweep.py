@@ -1,6 +1,7 @@
 """Sweep files of DISCS's form."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,13 +36,10 @@ def sweep_file(tmp_path):
     return path
 
 
-def test_every_combination_in_order():
+def test_names_folders_and_flags(sweep_file):
     assert combinations([{"a": [1, 2], "b": [3, 4]}, {"a": [5]}]) == [
         {"a": 1, "b": 3}, {"a": 1, "b": 4}, {"a": 2, "b": 3}, {"a": 2, "b": 4}, {"a": 5}
     ]  # fmt: skip
-
-
-def test_names_folders_and_flags(sweep_file):
     sweep = read_sweep(sweep_file)
     assert (sweep.name, len(sweep.runs)) == ("pairs-small", 4)
     assert sweep.folder(2) == "2_chain_length=60,name='onesite'"
@@ -103,9 +101,13 @@ def test_the_command(sweep_file, tmp_path):
     listed = run("--list")
     assert listed.returncode == 0 and listed.stdout.count("sl_discs.discs_main") == 4
     assert "[4/4]" in listed.stdout and "sl_onesite_config.py" in listed.stdout
+    assert run("--only=1").returncode == 0
     done = run("--only=2", "--", "--sampler_config.K=8")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "discs-pairs-small" / "2_chain_length=40,name='sl_onesite'" / "results.pkl").is_file()
+    assert re.search(
+        r"\[2\] sl_onesite \d\.\d{4}, \[1\] onesite \d\.\d{4}: difference [+-]\d.* \(n = 1\)", done.stdout
+    )
     failed = run("--only=2")  # 256 levels do not fit into 40 steps
     assert failed.returncode == 1 and "1 of the runs failed; --only=2 repeats them" in failed.stderr
     wrong = run("--only=9")
