@@ -1,6 +1,6 @@
 """networkx's functions beside the same calls with backend="sl_discs".
 
-    python benchmarks/networkx_functions.py --cases=max_clique,greedy_color --graphs=3
+    python benchmarks/networkx_functions.py --cases=max_clique,one_exchange --graphs=3
 
 Each case is a function on random graphs. The table has the mean size of the answers and the CPU-seconds of a call, of
 networkx, of the backend with a time limit of one second, and of the backend without one. Compilation is not counted.
@@ -32,11 +32,6 @@ CASES: dict[str, tuple[Callable[..., Any], int, float, Callable[[Any], float]]] 
     "min_weighted_vertex_cover": (APPROX.min_weighted_vertex_cover, 200, 0.1, len),
     "one_exchange": (
         lambda graph, **options: APPROX.one_exchange(graph, seed=0, **options), 300, 0.1, lambda found: found[0],
-    ),
-    "greedy_color": (nx.greedy_color, 200, 0.5, lambda found: 1 + max(found.values())),
-    "greedy_color_dsatur": (
-        lambda graph, **options: nx.greedy_color(graph, "DSATUR", **options), 200, 0.5,
-        lambda found: 1 + max(found.values()),
     ),
 }  # fmt: skip
 WAYS: dict[str, dict[str, Any]] = {

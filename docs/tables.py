@@ -163,8 +163,6 @@ def networkx(found: Mapping[str, Any]) -> str:
         "max_weight_clique": ("`max_weight_clique`", "200, .5"),
         "min_weighted_vertex_cover": ("`min_weighted_vertex_cover`", "200, .1"),
         "one_exchange": ("`one_exchange`", "300, .1"),
-        "greedy_color": ("`greedy_color`", "200, .5"),
-        "greedy_color_dsatur": ("`greedy_color`, strategy `DSATUR`", "200, .5"),
     }
     rows = [
         [*names[case], *(f"{value:,.1f}, {seconds:.2f} s" for value, seconds in ways.values())]

@@ -22,7 +22,6 @@ import inspect
 import itertools
 import math
 import numbers
-import time
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -34,12 +33,6 @@ if TYPE_CHECKING:
     from sl_discs.problems import Problem
 
 _NAME = "sl_discs"
-
-# Passes of iterated greedy colouring without a time limit: their number for each node, and the most visits of edges,
-# which take about five seconds.
-_PASSES_PER_NODE, _MOST_VISITS = 100, 5e8
-# What a node costs a pass, in visits of edges.
-_VISITS_PER_NODE = 20
 
 
 def _uncached(function: Callable) -> Callable:
@@ -55,13 +48,13 @@ def _uncached(function: Callable) -> Callable:
 
 @_uncached
 def maximum_independent_set(G: nx.Graph, *, time_limit: float | None = None, seed: int = 0) -> set[Hashable]:
-    """An independent set, the largest that was found."""
+    """Returns the largest independent set that was found."""
     return _best_set("mis", G, time_limit, seed)[0]
 
 
 @_uncached
 def max_clique(G: nx.Graph, *, time_limit: float | None = None, seed: int = 0) -> set[Hashable]:
-    """A clique, the largest that was found."""
+    """Returns the largest clique that was found."""
     return _best_set("maxclique", G, time_limit, seed)[0]
 
 
@@ -69,7 +62,7 @@ def max_clique(G: nx.Graph, *, time_limit: float | None = None, seed: int = 0) -
 def max_weight_clique(
     G: nx.Graph, weight: str | None = "weight", *, time_limit: float | None = None, seed: int = 0
 ) -> tuple[list[Hashable], int]:
-    """The heaviest clique, and its weight; a warning says so if it is not proved to be the heaviest.
+    """Returns the heaviest clique, and its weight; a warning says so if it is not proved to be the heaviest.
 
     Raises:
       KeyError: a node has no attribute `weight`.
@@ -93,7 +86,7 @@ def max_weight_clique(
 def min_weighted_vertex_cover(
     G: nx.Graph, weight: str | None = None, *, time_limit: float | None = None, seed: int = 0
 ) -> set[Hashable]:
-    """A vertex cover, the lightest that was found; of a node without the attribute `weight`, the weight is 1.
+    """Returns the lightest vertex cover that was found; a node without the attribute `weight` weighs 1.
 
     The directions of edges do not count, and nodes of negative weight are always in it.
     """
@@ -114,7 +107,7 @@ def one_exchange(
     *,
     time_limit: float | None = None,
 ) -> tuple[Any, tuple[set[Hashable], set[Hashable]]]:
-    """The weight of the heaviest cut that was found, never below that of `initial_cut`, and its two sides."""
+    """Returns the weight of the heaviest cut that was found, at least that of `initial_cut`, and its two sides."""
     if not len(G):
         return 0, (set(), set())
     import sl_discs
@@ -128,43 +121,6 @@ def one_exchange(
     sizes = [nx.cut_size(G, cut, weight=weight, backend="networkx") for cut in cuts]
     best = sizes.index(max(sizes))
     return sizes[best], (cuts[best], set(nodes) - cuts[best])
-
-
-@_uncached
-def greedy_color(
-    G: nx.Graph, strategy: Any = "largest_first", interchange: bool = False, *, time_limit: float | None = None
-) -> dict[Hashable, int]:
-    """A proper colouring, by as many colours as networkx's answer or fewer.
-
-    networkx's answer, with its strategy and without self-loops and parallel edges, is the first of many passes of
-    greedy colouring in an order that keeps the classes of before together (iterated greedy, see
-    `sl_discs.proofs.covers`).
-    """
-    begin = time.monotonic()
-    if G.is_multigraph() or any(u == v for u, v in G.edges()):
-        # Some strategies fail on what does not count here.
-        G = nx.Graph(G)
-        G.remove_edges_from([(node, node) for node in G])
-    found = nx.greedy_color(G, strategy, interchange, backend="networkx")
-    if not found:
-        return found
-    import numpy as np
-
-    from sl_discs.proofs.covers import Classes
-
-    limit = _limit(time_limit)
-    nodes, graph = _read("coloring", G)
-    classes = Classes(graph, cliques=False, order=np.argsort([found[node] for node in nodes], kind="stable"))
-    each = 2 * graph.num_edges + _VISITS_PER_NODE * graph.num_nodes
-    passes = max(1, int(min(_PASSES_PER_NODE * graph.num_nodes, _MOST_VISITS / each)))
-    best, number = classes.home.copy(), classes.number
-    done = 0
-    # A graph with an edge has at least two colours.
-    while number > 2 and (done < passes if limit is None else time.monotonic() - begin < limit):
-        if classes.improve():
-            best, number = classes.home.copy(), classes.number
-        done += 1
-    return dict(zip(nodes, best.tolist(), strict=True))
 
 
 def _best_set(
@@ -199,7 +155,7 @@ def _solved(
 
 
 def _limit(time_limit: float | None) -> float | None:
-    """The seconds of a call, or those of the configuration; None where there are none."""
+    """Returns the seconds of a call, or those of the configuration; None where there are none."""
     configured = getattr(nx.config.backends, _NAME, None)
     if time_limit is None and configured is not None:
         time_limit = configured.time_limit
@@ -213,7 +169,7 @@ def _limit(time_limit: float | None) -> float | None:
 def _read(
     name: str, G: nx.Graph, weights: Hashable | None = None, node_weights: Any = None
 ) -> tuple[list[Hashable], Graph]:
-    """The nodes of a networkx graph in their order, and the graph on their positions.
+    """Returns the nodes of a networkx graph in their order, and the graph on their positions.
 
     Self-loops are dropped, directions too, and parallel edges are one. `weights` is the attribute of edges, 1 where
     it is missing; only for simple graphs.
@@ -245,8 +201,6 @@ def can_run(name: str, args: tuple, kwargs: dict) -> bool | str:
     given = inspect.signature(globals()[name]).bind(*args, **kwargs)
     given.apply_defaults()
     graph, weight = given.arguments["G"], given.arguments.get("weight")
-    if name == "greedy_color" and graph.is_directed():
-        return "a colouring of a directed graph looks at successors alone; convert it to an undirected graph"
     if weight is not None:
         view = graph.edges if name == "one_exchange" else graph.nodes
         values = (row[-1] for row in view(data=weight, default=1))
@@ -267,26 +221,17 @@ def _is_beyond_doubles(value: Any) -> bool:
 
 
 def convert_from_nx(graph: nx.Graph, *args: Any, **kwargs: Any) -> nx.Graph:
-    """The graph itself, since the functions read networkx graphs."""
+    """Returns the graph itself, since the functions read networkx graphs."""
     return graph
 
 
 def convert_to_nx(result: Any, *args: Any, **kwargs: Any) -> Any:
-    """The result itself."""
+    """Returns the result itself."""
     return result
 
 
-def on_start_tests(items: Iterable[Any]) -> None:
-    """Marks those of networkx's tests, as pytest's items, that our better answers fail."""
-    import pytest
-
-    for item in items:
-        if item.nodeid.endswith("TestColoring::test_special_cases"):
-            item.add_marker(pytest.mark.xfail(reason="expects the colours that a greedy strategy wastes"))
-
-
 def get_info() -> dict[str, Any]:
-    """What networkx shows in its documentation, and the defaults of `networkx.config.backends.sl_discs`."""
+    """Returns what networkx shows in its documentation, and the defaults of `networkx.config.backends.sl_discs`."""
     limit = {"time_limit : float or None, optional (default: None)": "Seconds; None: a fixed number of steps."}
     seed = {"seed : int, optional (default: 0)": "Equal seeds give equal answers without a time limit."}
     sets = "Reductions, annealing and, with a time limit, local search."
@@ -296,13 +241,12 @@ def get_info() -> dict[str, Any]:
         max_weight_clique: (sets + " Branch and bound; warns without a proof.", limit | seed),
         min_weighted_vertex_cover: (sets, limit | seed),
         one_exchange: ("Annealing of the whole cut.", limit),
-        greedy_color: ("Starts from networkx's answer and needs as many colours or fewer.", limit),
     }
     return {
         "backend_name": _NAME,
         "project": _NAME,
         "package": _NAME,
-        "short_summary": "Independent sets, cliques, covers, cuts and colourings by annealing, with proofs.",
+        "short_summary": "Independent sets, cliques, covers and cuts by annealing, with proofs.",
         "default_config": {"time_limit": None},
         "functions": {
             function.__name__: {"additional_docs": text, "additional_parameters": parameters}
