@@ -14,14 +14,13 @@ from __future__ import annotations
 import inspect
 import random
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float64, Int
 
-from sl_discs.errors import InputError, MissingExtra, boolean, check_memory, integer, real, real_array
+from sl_discs.errors import InputError, MissingExtra, boolean, integer, real, real_array
 
 try:
     import dimod
@@ -30,7 +29,6 @@ except ImportError as error:
         "sl_discs.dimod needs dimod; install it with: pip install -e '.[dimod]' in the clone"
     ) from error
 
-from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
 from sl_discs.problems import Problem
 from sl_discs.problems.forms import from_bqm
 from sl_discs.samplers import registry
@@ -42,15 +40,11 @@ from sl_discs.solving.options import AUTO, SolveOptions
 from sl_discs.solving.solve import solve
 
 SCHEDULES = ("linear", "geometric", "custom")
-STATES = ("best", "final")
 CRITERIA = {"Metropolis": "metropolis", "Gibbs": "gibbs"}
 NUM_SWEEPS = 1_000
 # The temperature that represents beta = 0, in units of the largest bias: every flip is accepted there.
 _HOT = 1e9
 _TIMES = "preprocessing_ns", "compilation_ns", "sampling_ns", "postprocessing_ns"  # of info["timing"]
-# Of a variable of a read: initial, best and last states, and a sample set; and of how many variables the energies,
-# keys and weights of a read take the memory.
-_STATE_BYTES, _READ_VARIABLES = 8, 16
 
 
 class _Sampler(dimod.Sampler):
@@ -59,7 +53,7 @@ class _Sampler(dimod.Sampler):
 
     @property
     def parameters(self) -> dict[str, list[str]]:
-        """Arguments of `sample`, and the properties that describe them."""
+        """The arguments of `sample`, and the properties that describe them."""
         names = [name for name in inspect.signature(self.sample).parameters if name not in ("bqm", "kwargs")]
         return {name: [self._OPTIONS[name][0]] if name in self._OPTIONS else [] for name in names}
 
@@ -92,35 +86,28 @@ class BoltzmannSampler(_Sampler):
     ) -> dimod.SampleSet:
         """Draws at an inverse temperature.
 
+        Arguments that are not listed are those of `sl_discs.sample`.
+
         Args:
           bqm: BINARY or SPIN, any labels, possibly empty.
           beta: above 0.
-          num_reads: exact number of reads.
-          method: as for `sl_discs.sample`.
+          num_reads: exact number of reads; if a time limit or an interruption leaves fewer draws, some are repeated.
           seed: from 0 to 2^32 - 1; None: a new one, which `info` names.
-          time_limit: seconds; the reads are then chosen from the draws made in this time, with repetitions if there
-            are not enough.
-          interrupt_function: called repeatedly without arguments; True ends the run, and the reads are chosen from
-            the draws so far.
-          sampler: a base sampler, as for `sl_discs.sample`.
-          groups: as for `sl_discs.sample`.
-          engine: as for `sl_discs.sample`.
+          interrupt_function: called repeatedly without arguments; True ends the run.
           sampler_fields: of the sampler's config.
           **kwargs: ignored, with a warning.
 
         Returns:
-          reads with their exact energies. `info` holds beta, `reliable` and the `reasons` against it, `log_z`, which
-          is log sum exp(-beta energy) with its standard error, or None if the method does not give it, and the
-          rest of `sl_discs.Samples.summary`. These refer to all `draws`, from which the reads are chosen in
-          proportion to their weights and evenly from all groups.
+          reads with their exact energies. `info` holds beta and `sl_discs.Samples.summary` of all draws, from which
+          the reads are chosen in proportion to their weights: `reliable`, the `reasons` against it, `log_z`, which is
+          log sum exp(-beta energy) with its standard error or None, and more.
 
         Raises:
           InputError: an argument is wrong.
         """
         self.remove_unknown_kwargs(**kwargs)
-        if not isinstance(bqm, dimod.BinaryQuadraticModel):
-            raise InputError(f"a {type(bqm).__name__} where a dimod BinaryQuadraticModel is expected")
-        beta, num_reads = real("beta", beta, above=0), _check_reads(bqm, num_reads)
+        _check_model(bqm)
+        beta, num_reads = real("beta", beta, above=0), integer("num_reads", num_reads, 1, bits=31)
         temperature = real("1/beta", 1 / beta)
         seed = random.getrandbits(32) if seed is None else integer("seed", seed, bits=32)
         if not bqm.num_variables:
@@ -146,7 +133,7 @@ class BoltzmannSampler(_Sampler):
 
 
 def _systematic(weights: Float64[np.ndarray, "S"], count: int, offset: float) -> Int[np.ndarray, "{count}"]:
-    """`count` indices, each as often as its weight requires, rounded up or down.
+    """Draws `count` indices, each as often as its weight requires, rounded up or down.
 
     Args:
       weights: with sum 1.
@@ -160,10 +147,7 @@ def _systematic(weights: Float64[np.ndarray, "S"], count: int, offset: float) ->
 class SLSampler(_Sampler, dimod.Initialized):
     """Anneals chains of a discrete MCMC sampler, localized or not; each read is one chain."""
 
-    _OPTIONS: ClassVar = {
-        "beta_schedule_type": ("beta_schedule_options", SCHEDULES),
-        "states": ("states_options", STATES),
-    }
+    _OPTIONS: ClassVar = {"beta_schedule_type": ("beta_schedule_options", SCHEDULES)}
 
     def sample(
         self,
@@ -182,60 +166,46 @@ class SLSampler(_Sampler, dimod.Initialized):
         proposal_acceptance_criteria: str | None = None,
         *,
         sampler: str = AUTO,
-        steps: int | None = None,
         time_limit: float | None = None,
-        states: str = "best",
         engine: str = "auto",
         sampler_fields: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> dimod.SampleSet:
-        """Samples from a binary quadratic model.
+        """Anneals; a read is the lowest state that a chain visited.
+
+        The arguments up to `proposal_acceptance_criteria` are those of `dwave.samplers.SimulatedAnnealingSampler`,
+        `sampler`, `time_limit` and `engine` those of `sl_discs.solve`.
 
         Args:
           bqm: to be minimised; BINARY or SPIN, any labels, possibly empty.
           beta_range: first and last inverse temperature; None: from the model's gains.
-          num_reads: number of chains, each of which is one read; None: the number of initial states, otherwise 1.
-          num_sweeps: of each chain; a sweep is one step per variable for `metropolis`, `gibbs` and `exchange`, which
-            try one or two variables per step, and one step for the others, which consider all of them. None: that of
-            beta_schedule, otherwise 1,000, or the default of the other samplers.
+          num_reads: number of chains; None: the number of initial states, otherwise 1.
+          num_sweeps: of each chain; a sweep is one step per variable for `metropolis`, `gibbs` and `exchange`, and a
+            step for the others, which consider all variables. None: 1,000, or the default of the other samplers.
           num_sweeps_per_beta: sweeps at each inverse temperature.
           beta_schedule_type: `linear` or `geometric` between the ends of beta_range; or `custom`, with
             beta_schedule.
           seed: from 0 to 2^32 - 1; None: a new one, which `info` names.
-          interrupt_function: called without arguments between calls to the engine; True ends the run, which
-            returns the best states so far.
+          interrupt_function: called without arguments between calls to the engine; True ends the run.
           beta_schedule: only with `custom`: a sequence of inverse temperatures of at least 0.
           initial_states: samples-like, one per read.
           initial_states_generator: `none`, `tile` or `random`, as in dimod's `Initialized`.
           randomize_order: whether `metropolis` and `gibbs` try a random variable at each step; otherwise they repeat
             the variables in order.
           proposal_acceptance_criteria: `Metropolis` or `Gibbs`, an alternative to `sampler`.
-          sampler: a name, as for `sl_discs.solve`.
-          steps: of each chain, instead of num_sweeps.
-          time_limit: seconds, as for `sl_discs.solve`.
-          states: `best`: the lowest state that each chain visited at any step; `final`: its final state, as needed
-            for samples at a fixed temperature, where a sampler that adapts, such as `path_auxiliary`, needs
-            `adapt_until` among sampler_fields. `info["states"]` says which; for an `sl_` sampler that does not
-            localize they are the chains' last states, and a warning says so.
-          engine: as for `sl_discs.solve`.
           sampler_fields: of the sampler's config, such as {"K": 128, "sigma": 4.0} for localized ones.
           **kwargs: ignored, with a warning.
 
         Returns:
-          reads with their exact energies; `info` holds beta_range, beta_schedule_type, sampler, states, engine, seed,
-          steps and timing in nanoseconds.
+          reads with their exact energies; `info` holds beta_range, beta_schedule_type, sampler, engine, seed, steps
+          and timing in nanoseconds.
 
         Raises:
           InputError: an argument is wrong.
         """
         begin = time.perf_counter_ns()
         self.remove_unknown_kwargs(**kwargs)
-        if not isinstance(bqm, dimod.BinaryQuadraticModel):
-            raise InputError(f"a {type(bqm).__name__} where a dimod BinaryQuadraticModel is expected")
-        if states not in STATES:
-            raise InputError(f"states is {states!r}; known: {', '.join(STATES)}")
-        if steps is not None and num_sweeps is not None:
-            raise InputError("num_sweeps and steps are both given; give one of them")
+        _check_model(bqm)
         if interrupt_function is not None and not callable(interrupt_function):
             raise InputError(f"interrupt_function is {interrupt_function!r}; expected a function")
         seed = random.getrandbits(32) if seed is None else integer("seed", seed, bits=32)
@@ -245,11 +215,11 @@ class SLSampler(_Sampler, dimod.Initialized):
             fields = {"scan": RANDOM if boolean("randomize_order", randomize_order) else SEQUENTIAL} | fields
         elif boolean("randomize_order", randomize_order):
             raise InputError(f"randomize_order is True; {name} has no order of variables, so leave it out")
-        count = steps if num_sweeps is None else integer("num_sweeps", num_sweeps, 1)
+        count = None if num_sweeps is None else integer("num_sweeps", num_sweeps, 1)
         problem = from_bqm(bqm) if bqm.num_variables else None
         betas = _betas(problem, beta_range, num_sweeps, num_sweeps_per_beta, beta_schedule_type, beta_schedule)
         if num_reads is not None:
-            _check_reads(bqm, num_reads)
+            integer("num_reads", num_reads, 1, bits=31)
         try:
             parsed = self.parse_initial_states(bqm, initial_states, initial_states_generator, num_reads, seed)
         except (TypeError, ValueError) as error:
@@ -258,16 +228,15 @@ class SLSampler(_Sampler, dimod.Initialized):
             "beta_range": [float(betas[0]), float(betas[-1])],
             "beta_schedule_type": beta_schedule_type,
             "sampler": name,
-            "states": states,
             "seed": seed,
         }
         if problem is None:
             empty: Any = np.empty((parsed.num_reads, 0), np.int8), []
             info |= {"engine": "none", "steps": 0, "timing": dict.fromkeys(_TIMES, 0)}
             return dimod.SampleSet.from_samples_bqm(empty, bqm, info=info)
-        if beta_schedule is not None and steps is None:
+        if beta_schedule is not None:
             count = len(betas) * num_sweeps_per_beta
-        if count is not None and steps is None:
+        if count is not None:
             count *= bqm.num_variables if registry.counts_sweeps(name) else 1
         begun = None
         if initial_states is not None:
@@ -288,32 +257,21 @@ class SLSampler(_Sampler, dimod.Initialized):
             **fields,
         )
         sampled = time.perf_counter_ns()
-        reads = result.states if states == "best" else result.final_states
-        if states == "final" and result.final_is == NOT_LOCALIZED:
-            warnings.warn(not_localized_note([name]), stacklevel=2)
-        found = dimod.SampleSet.from_samples_bqm((reads, list(bqm.variables)), bqm)
+        found = dimod.SampleSet.from_samples_bqm((result.states, list(bqm.variables)), bqm)
         sampling, compiling = (int(1e9 * result.timing[key]) for key in ("run_s", "compile_s"))
         preparing, polishing = sampled - begin - sampling - compiling, time.perf_counter_ns() - sampled
         timing = dict(zip(_TIMES, (preparing, compiling, sampling, polishing), strict=True))
         found.info.update(info, engine=result.engine, steps=result.steps, timing=timing)
-        if states == "final":
-            found.info["states"] = result.final_is
         return found
 
 
-def _check_reads(bqm: dimod.BinaryQuadraticModel, num_reads: Any) -> int:
-    """The number of reads; InputError if it is none, or they do not fit into memory."""
-    num_reads = integer("num_reads", num_reads, 1, bits=31)
-    check_memory(
-        f"num_reads is {num_reads:,}: reads of {bqm.num_variables:,} variables",
-        num_reads * (bqm.num_variables + _READ_VARIABLES) * _STATE_BYTES,
-        "give fewer reads",
-    )
-    return num_reads
+def _check_model(bqm: Any) -> None:
+    if not isinstance(bqm, dimod.BinaryQuadraticModel):
+        raise InputError(f"a {type(bqm).__name__} where a dimod BinaryQuadraticModel is expected")
 
 
 def _sampler(sampler: str, criterion: str | None, engine: str) -> str:
-    """The sampler's name, which the criterion may give instead."""
+    """Returns the sampler's name, which the criterion may give instead."""
     if criterion is None:
         return SolveOptions(sampler, engine=engine).sampler_name
     if criterion not in CRITERIA:
@@ -326,7 +284,7 @@ def _sampler(sampler: str, criterion: str | None, engine: str) -> str:
 def _betas(
     problem: Problem | None, beta_range, num_sweeps, each: int, kind: str, schedule
 ) -> Float64[np.ndarray, "B"]:
-    """Inverse temperatures, each for `each` sweeps."""
+    """Returns inverse temperatures, each for `each` sweeps."""
     each = integer("num_sweeps_per_beta", each, 1)
     if kind not in SCHEDULES:
         raise InputError(f"beta_schedule_type is {kind!r}; known: {', '.join(SCHEDULES)}")

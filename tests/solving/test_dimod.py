@@ -3,7 +3,6 @@
 import inspect
 import json
 import unittest
-import warnings
 
 import dimod
 import dimod.testing
@@ -63,41 +62,6 @@ def test_no_prover_works_on_a_bound_that_no_sample_set_holds(monkeypatch):
     assert found.first.energy < -600
 
 
-def test_samples_at_a_fixed_temperature_follow_its_law():
-    """Final states of 4,000 chains at beta 0.7; with 7 degrees of freedom chi-squared exceeds 41.2 once in 10^6."""
-    bqm = dimod.BinaryQuadraticModel({"a": 0.5, "b": -0.3}, {("a", "b"): 0.8, ("b", "c"): -0.6}, 1.0, "SPIN")
-    found = SLSampler().sample(
-        bqm, num_reads=4_000, num_sweeps=40, beta_range=(0.7, 0.7), states="final", sampler="gibbs", seed=3
-    )
-    exact = dimod.ExactSolver().sample(bqm)
-    columns = [exact.variables.index(label) for label in found.variables]
-    weights = np.exp(-0.7 * exact.record.energy)
-    expected = 4_000 * weights / weights.sum()
-    counts = [(found.record.sample == state[columns]).all(axis=1).sum() for state in exact.record.sample]
-    assert ((counts - expected) ** 2 / expected).sum() < 41.2
-
-
-@pytest.mark.parametrize(
-    ("sigma", "states"), [(2.0, "sign(Y)"), (10.0, "last state (not localized)")], ids=["localized", "not localized"]
-)
-def test_final_samples_of_a_localized_sampler_follow_the_law(sigma, states):
-    """Of 4,000 chains, of whose distance in total variation .018 is noise; the sign of Y at sigma 10 is .16 off."""
-    bqm = dimod.BinaryQuadraticModel({"a": 0.5, "b": -0.3}, {("a", "b"): 0.8, ("b", "c"): -0.6}, 1.0, "SPIN")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        found = SLSampler().sample(
-            bqm, sampler="sl_gibbs", num_reads=4_000, num_sweeps=3_000, beta_range=(0.7, 0.7), states="final", seed=3,
-            sampler_fields={"sigma": sigma},
-        )  # fmt: skip
-    assert found.info["states"] == states
-    assert ["last states" in str(one.message) for one in caught] == [True] * (sigma > 2)
-    exact = dimod.ExactSolver().sample(bqm)
-    columns = [exact.variables.index(label) for label in found.variables]
-    weights = np.exp(-0.7 * exact.record.energy)
-    shares = [(found.record.sample == state[columns]).all(axis=1).mean() for state in exact.record.sample]
-    assert abs(shares - weights / weights.sum()).sum() / 2 < 0.04
-
-
 def test_arguments_of_simulated_annealing():
     bqm = random_bqm(4)
     one, two = (SLSampler().sample(bqm, num_reads=3, num_sweeps=50, beta_range=(0.1, 4.2), seed=88) for _ in range(2))
@@ -109,14 +73,15 @@ def test_arguments_of_simulated_annealing():
     assert len(empty) == 3 and set(empty.info) == set(one.info)
     assert set(empty.info["timing"]) == set(one.info["timing"])
     lowest = dimod.ExactSolver().sample(bqm).first.sample
-    tiled = SLSampler().sample(bqm, initial_states=lowest, initial_states_generator="tile", num_reads=4, steps=1)
+    tiled = SLSampler().sample(bqm, initial_states=lowest, initial_states_generator="tile", num_reads=4, num_sweeps=1)
     assert tiled.record.energy == pytest.approx([bqm.energy(lowest)] * 4)
     calls = []
     stopped = SLSampler().sample(bqm, num_sweeps=300_000, seed=1, interrupt_function=lambda: calls.append(1) or True)
     # Asked once, after the first call to the engine.
     assert len(calls) == 1 and stopped.info["steps"] < 300_000 * bqm.num_variables
     with pytest.warns(dimod.exceptions.SamplerUnknownArgWarning):
-        SLSampler().sample(bqm, num_sweeps=1, colour="red")
+        found = SLSampler().sample(bqm, num_sweeps=1, proposal_acceptance_criteria="Gibbs", colour="red")
+    assert found.info["sampler"] == "gibbs"
 
 
 def test_the_signature_is_that_of_simulated_annealing():
@@ -155,48 +120,27 @@ def test_one_sweep_in_order_tries_every_variable(in_order):
     """In the cold each free variable falls to its lower side when it is tried, and in a random order not all are."""
     bqm = dimod.BinaryQuadraticModel(dict.fromkeys(range(200), 1.0), {}, dimod.SPIN)
     found = SLSampler().sample(
-        bqm, num_reads=4, num_sweeps=1, beta_range=(50.0, 50.0), randomize_order=not in_order, states="final", seed=1
+        bqm, num_reads=4, num_sweeps=1, beta_range=(50.0, 50.0), randomize_order=not in_order, seed=1
     )
     assert ((found.record.energy == -200) == in_order).all()
-
-
-def test_criteria_name_samplers():
-    names = [
-        SLSampler().sample(random_bqm(4), num_sweeps=1, proposal_acceptance_criteria=one).info["sampler"]
-        for one in ("Metropolis", "Gibbs")
-    ]
-    assert names == ["metropolis", "gibbs"]
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
         {"beta_schedule_type": "sine"},
-        {"beta_schedule_type": "custom"},
         {"beta_schedule": [1.0, 2.0]},
         {"beta_schedule_type": "custom", "beta_schedule": [1.0, -2.0]},
-        {"beta_schedule_type": "custom", "beta_schedule": ["a"]},
         {"beta_schedule_type": "custom", "beta_schedule": [1.0, 2.0], "num_sweeps": 3},
         {"beta_schedule_type": "custom", "beta_schedule": [1.0, 2.0], "beta_range": (1.0, 3.0)},
         {"beta_range": (0.0, 1.0)},
-        {"beta_range": (-1.0, 1.0), "beta_schedule_type": "linear"},
-        {"beta_range": 1.0},
         {"num_sweeps": 3, "num_sweeps_per_beta": 2},
-        {"num_sweeps_per_beta": 0},
         {"randomize_order": True, "sampler": "gwg"},
-        {"randomize_order": True, "sampler": "exchange"},
-        {"proposal_acceptance_criteria": "Glauber"},
         {"proposal_acceptance_criteria": "Gibbs", "sampler": "gwg"},
         {"interrupt_function": 3},
         {"initial_states_generator": "none"},
-        {"initial_states_generator": "tiled"},
         {"num_reads": 0},
-        {"num_reads": 1.5},
         {"seed": -1},
-        {"num_sweeps": -1},
-        {"states": "first"},
-        {"num_sweeps": 10, "steps": 10},
-        {"num_sweeps": 0},
         {"sampler_fields": {"sigma": 1.0}},
     ],
 )
@@ -268,29 +212,14 @@ def test_time_and_interruption_keep_the_number_of_reads():
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"beta": 0.0},
         {"beta": -1.0},
-        {"beta": float("nan")},
-        {"beta": float("inf")},
         {"beta": "cold"},
         {"beta": 1e-320},
-        {"num_reads": 0},
         {"num_reads": 1.5},
-        {"seed": -1},
         {"method": "magic"},
-        {"time_limit": 0},
         {"sampler": "sl_gibbs"},
-        {"sampler_fields": {"sigma": 1.0}},
     ],
 )
 def test_bad_arguments_of_draws_are_explained(arguments):
     with pytest.raises(InputError, match="|".join([*arguments, "no field"])):
         BoltzmannSampler().sample(random_bqm(4), **arguments)
-
-
-@pytest.mark.parametrize("sampler", [SLSampler, BoltzmannSampler])
-@pytest.mark.parametrize(("reads", "words"), [(10**12, "expected a whole number from 1 to 2"), (2**31 - 1, "GiB")])
-def test_more_reads_than_fit_are_refused(sampler, reads, words):
-    model = dimod.BinaryQuadraticModel(dict.fromkeys(range(1000), 1.0), {}, 0.0, "SPIN")
-    with pytest.raises(InputError, match=words):
-        sampler().sample(model, num_reads=reads)
