@@ -4,8 +4,7 @@
     state = algorithm.init(position)
     state, info = algorithm.step(rng_key, state)
 
-There is a function for each registered base sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`,
-`exchange`, `dlmc` and those of your own. `algorithm(name, ...)` also takes names that are not Python's.
+There is a function for each registered base sampler; `algorithm(name, ...)` also takes names that are not Python's.
 `localized` wraps a base sampler in Algorithm 1.
 """
 
@@ -85,7 +84,7 @@ class DiscreteInfo(NamedTuple):
     num_flips: Float[Array, ""]
 
 
-class LocalizedState(DiscreteState):
+class LocalizedDiscreteState(DiscreteState):
     """The state of a localized chain; `sampler` is a `localization.algorithm.LocalizedState`.
 
     Its position visits the posterior given the observation Y, which `sampler.y` holds as a vector.
@@ -93,16 +92,15 @@ class LocalizedState(DiscreteState):
 
     @property
     def draw(self) -> Position:
-        """sign(Y) as zeros and ones: a draw from the log-density once the last step is done."""
+        """The sign of Y as zeros and ones: a draw from the log-density once the last step is done."""
         draw = TwoValues().decode(self.sampler.y).reshape(self.position.shape)
         return jnp.asarray(draw, self.position.dtype)
 
 
 def algorithm(name: str, logdensity_fn: LogDensity, **fields: Any) -> SamplingAlgorithm:
-    """A base sampler as an algorithm of blackjax.
+    """Returns a base sampler as an algorithm of blackjax.
 
-    `init` checks its arguments, except for values that are not known under `jit` or `vmap`. A state at which the
-    log-density is -inf or NaN is never accepted.
+    A state at which the log-density is -inf or NaN is never accepted.
 
     Args:
       name: of a registered base sampler.
@@ -113,12 +111,11 @@ def algorithm(name: str, logdensity_fn: LogDensity, **fields: Any) -> SamplingAl
 
     Raises:
       InputError: an argument is wrong; from `init`, also if the position holds other values than 0 and 1, or
-        `logdensity_fn` is not finite there, does not return a scalar, or cannot be differentiated.
+        `logdensity_fn` is not finite there, does not return a scalar, or cannot be differentiated. Values that are
+        not known, as under `jit` and `vmap`, are not checked.
     """
     with fields_are_keywords():
-        name = _base_checked(name)
-        if is_localized(name):
-            raise InputError(f"name is {name!r}; expected a base sampler, which `localized` wraps", "name")
+        name = _base_checked("name", name)
         kernel = _Kernel(build_method({"name": name, **_adapting(name), **fields}, 1).sampler, logdensity_fn)
 
     def init(position: Any, rng_key: PRNGKeyArray | None = None) -> DiscreteState:
@@ -132,10 +129,10 @@ def algorithm(name: str, logdensity_fn: LogDensity, **fields: Any) -> SamplingAl
 
 
 def localized(base: str, logdensity_fn: LogDensity, num_steps: int, **fields: Any) -> SamplingAlgorithm:
-    """Algorithm 1 around a base sampler: each chain gives one draw, `state.draw`, after `num_steps` steps.
+    """Returns Algorithm 1 around a base sampler: each chain gives one draw, `state.draw`, after `num_steps` steps.
 
-    The draws of chains with different keys are independent. They are as accurate as the posterior means that the
-    base sampler estimates at each level. Later steps leave the draw as it is. `init` needs a key.
+    Draws are as accurate as the posterior means that the base sampler estimates at each level. Later steps leave the
+    draw as it is. `init` needs a key.
 
     Args:
       base: name of the base sampler.
@@ -148,9 +145,7 @@ def localized(base: str, logdensity_fn: LogDensity, num_steps: int, **fields: An
       InputError: as `algorithm`; or sign(Y) would be mostly noise with these fields.
     """
     with fields_are_keywords():
-        base = _base_checked(base)
-        if is_localized(base):
-            raise InputError(f"base is {base!r}; expected a base sampler, such as 'gwg'", "base")
+        base = _base_checked("base", base)
         num_steps = integer("num_steps", num_steps, _STEPS_A_LEVEL, bits=31)
         defaults = _adapting(base) | LOCALIZES | {"K": min(_MOST_LEVELS, num_steps // _STEPS_A_LEVEL)}
         method = build_method({"name": localized_name(base), **defaults, **fields}, 1)
@@ -164,29 +159,31 @@ def localized(base: str, logdensity_fn: LogDensity, num_steps: int, **fields: An
         )
     kernel = _Kernel(method.sampler, logdensity_fn, levels)
 
-    def init(position: Any, rng_key: PRNGKeyArray | None = None) -> LocalizedState:
+    def init(position: Any, rng_key: PRNGKeyArray | None = None) -> LocalizedDiscreteState:
         if rng_key is None:
             raise InputError("rng_key: the first observation is random; give init a key", "rng_key")
         state = kernel.init(position)
         first = init_localized(
             keys.from_rng(rng_key), state.sampler, (state.position.size,), localization.initial_noise()
         )
-        return LocalizedState(*state._replace(sampler=first))
+        return LocalizedDiscreteState(*state._replace(sampler=first))
 
-    def step(rng_key: PRNGKeyArray, state: LocalizedState) -> tuple[LocalizedState, DiscreteInfo]:
+    def step(rng_key: PRNGKeyArray, state: LocalizedDiscreteState) -> tuple[LocalizedDiscreteState, DiscreteInfo]:
         key = keys.from_rng(rng_key)
         after, info = kernel.step(keys.StepKeys(keys.fold(key, 0), keys.fold(key, 1)), state)
-        return LocalizedState(*after), info
+        return LocalizedDiscreteState(*after), info
 
     return SamplingAlgorithm(init, step)
 
 
-def _base_checked(name: Any) -> str:
-    """The name of a registered sampler."""
-    if not isinstance(name, str):
-        raise InputError(f"a {type(name).__name__} where the name of a sampler is expected")
-    name = own_name(name)
+def _base_checked(argument: str, given: Any) -> str:
+    """Returns the name of a registered base sampler."""
+    if not isinstance(given, str):
+        raise InputError(f"{argument} is a {type(given).__name__}; expected the name of a sampler", argument)
+    name = own_name(given)
     base_name(name, variants=False)
+    if is_localized(name):
+        raise InputError(f"{argument} is {given!r}; expected a base sampler, such as 'gwg'", argument)
     return name
 
 
@@ -246,8 +243,7 @@ def _state(position: Position, field: Field, sampler: SamplerState) -> DiscreteS
 
 
 def _known(array: Array) -> bool:
-    """Whether values can be looked at: not under a transformation such as `jit`."""
-    return not isinstance(array, jax.core.Tracer)
+    return not isinstance(array, jax.core.Tracer)  # of `jit`, `vmap` and the like
 
 
 def _checked_position(position: Any) -> Position:
@@ -255,11 +251,8 @@ def _checked_position(position: Any) -> Position:
         position = jnp.asarray(position)
     except (TypeError, ValueError):
         raise InputError(f"position is a {type(position).__name__}; expected an array", "position") from None
-    if not position.size or position.dtype.kind not in "biuf":
-        raise InputError(
-            f"position has shape {position.shape} and dtype {position.dtype}; expected an array of zeros and ones",
-            "position",
-        )
+    if not position.size:
+        raise InputError(f"position has shape {position.shape}; expected an array of zeros and ones", "position")
     if _known(position) and not np.isin(position, (0, 1)).all():
         raise InputError("position holds values other than 0 and 1", "position")
     return position

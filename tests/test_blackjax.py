@@ -43,7 +43,7 @@ LAW /= LAW.sum()
 
 
 def ends(algorithm, steps, chains, position=lambda state: state.position):
-    """The states [C, 4] of independent chains after so many steps from zeros."""
+    """The states [C, 4] of independent chains after `steps` steps from zeros."""
 
     def one(key):
         start = jnp.zeros(SHAPE, jnp.int32)
@@ -71,12 +71,7 @@ def test_the_law_is_that_of_the_log_density(name):
     assert p_value(ends(algorithm, 150, 2**14)) > FALSE_ALARM
 
 
-@pytest.mark.slow
-def test_a_sampler_without_its_acceptance_test_has_another_law():
-    assert p_value(ends(sl_blackjax.dmala(logdensity_fn, adjusted=False), 150, 2**14)) < FALSE_ALARM
-
-
-@pytest.mark.parametrize("name", slow_except(NAMES, ("dmala", "exchange", "path_auxiliary")))
+@pytest.mark.parametrize("name", slow_except(NAMES, ("dmala", "exchange")))
 def test_steps_are_those_of_our_kernel(name):
     fields = {"adapt_until": 20} if "adapt_until" in registry.sampler_fields(name) else {}
     algorithm = getattr(sl_blackjax, name)(logdensity_fn, **fields)
@@ -196,27 +191,14 @@ def test_what_is_registered_is_there(monkeypatch):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: sl_blackjax.gwg(logdensity_fn).init(np.array([0, 2, 1, 0])), "position holds values other than"),
         (lambda: sl_blackjax.gwg(logdensity_fn).init(np.array([0, np.nan, 1, 0])), "position holds values other"),
         (lambda: sl_blackjax.gwg(logdensity_fn).init(np.zeros(0)), "position has shape"),
         (lambda: sl_blackjax.gwg(logdensity_fn).init({"x": np.zeros(4)}), "position is a dict"),
-        (lambda: sl_blackjax.gwg(lambda x: jnp.log(x.sum())).init(np.zeros(4)), "logdensity_fn is not finite"),
         (lambda: sl_blackjax.gibbs(lambda x: x.sum() / 0).init(np.zeros(4)), "logdensity_fn is not finite"),
-        (lambda: sl_blackjax.gibbs(lambda x: x).init(np.zeros(4)), r"logdensity_fn returns shape \(4,\)"),
         (lambda: sl_blackjax.gwg(lambda x: x).init(np.zeros(4)), r"logdensity_fn returns shape \(4,\)"),
         (lambda: sl_blackjax.gwg(lambda x: WEIGHTS[x]).init(np.zeros(4)), "logdensity_fn cannot be differentiated"),
-        (
-            lambda: sl_blackjax.dmala(
-                lambda x: jax.lax.while_loop(lambda v: v < 9, lambda v: v + 1, x.sum())
-            ).init(np.zeros(4)),
-            "logdensity_fn cannot be differentiated",
-        ),
-        (lambda: sl_blackjax.gwg("f"), "logdensity_fn is a str"),
         (lambda: sl_blackjax.gwg(logdensity_fn, radius=2), "has no field 'radius'"),
-        (lambda: sl_blackjax.gwg(logdensity_fn, num_flips=0), "^num_flips is 0"),
         (lambda: sl_blackjax.algorithm("sl_gwg", logdensity_fn), "name is 'sl_gwg'"),
-        (lambda: sl_blackjax.algorithm("none", logdensity_fn), "unknown sampler 'none'"),
-        (lambda: sl_blackjax.localized("sl_gwg", logdensity_fn, 100), "base is 'sl_gwg'"),
         (lambda: sl_blackjax.localized("gwg", logdensity_fn, 1), "num_steps is 1"),
         (lambda: sl_blackjax.localized("gwg", logdensity_fn, 100, sigma=10.0), "sigma is 10"),
         (lambda: sl_blackjax.localized("gwg", logdensity_fn, 100).init(np.zeros(4)), "rng_key"),
