@@ -37,39 +37,39 @@ class Model(abc.ABC):
 
     @abc.abstractmethod
     def init(self, params: Params, x: Int8[Array, "N"]) -> Field:
-        """The field at x, computed from scratch."""
+        """Returns the field at x, computed from scratch."""
 
     def fields_on_host(self, params: Params, x: Int8[np.ndarray, "G B N"]) -> Field | None:
-        """The fields of many chains of G instances by NumPy; None where the model only computes with JAX."""
+        """Returns the fields of many chains of G instances by NumPy; None where the model only computes with JAX."""
         return None
 
     @abc.abstractmethod
     def value(self, params: Params, x: Int8[Array, "N"], field: Field) -> Float[Array, ""]:
-        """f(x)."""
+        """Returns f(x)."""
 
     @abc.abstractmethod
     def gains(self, params: Params, x: Int8[Array, "N"], field: Field) -> Float[Array, "N *q"]:
-        """f(x with site i flipped) - f(x) for every i, exact for multilinear f, otherwise to first order.
+        """Returns f(x with site i flipped) - f(x) for every i, exact for multilinear f, otherwise to first order.
 
         With several values: of site i set to v, for every i and v. `gibbs` then relies on them to be exact.
         """
 
     def update(self, params: Params, x: Int8[Array, "N"], field: Field, y: Int8[Array, "N"]) -> Field:
-        """The field at y, given that at x: computed from scratch, unless a model knows better."""
+        """Returns the field at y, given that at x: computed from scratch, unless a model knows better."""
         return self.init(params, y)
 
     def change(
         self, params: Params, x: Int8[Array, "N"], before: Field, y: Int8[Array, "N"], after: Field
     ) -> Float[Array, ""]:
-        """f(y) - f(x), where a model can without the cancellation of subtracting two values."""
+        """Returns f(y) - f(x), where a model can without the cancellation of subtracting two values."""
         return self.value(params, y, after) - self.value(params, x, before)
 
     def coupled(self, params: Params, site: Int[Array, ""]) -> Bool[Array, "N"]:
-        """The other sites whose gains may depend on this one, which may then depend on theirs; all, unless known."""
+        """Returns the other sites whose gains may depend on this one, and this one's on theirs; all, unless known."""
         return jnp.arange(self.num_sites) != site
 
     def target(self, params: Params, mask: Bool[AnyArray, "N"]) -> Target:
-        """The distribution exp(f) over the sites of the mask."""
+        """Returns the distribution exp(f) over the sites of the mask."""
         return Target(self, params, jnp.float32(1), mask)
 
 
@@ -114,25 +114,25 @@ class Target:
         return self.model.num_sites
 
     def init(self, x: Int8[Array, "N"]) -> Field:
-        """The field at x, computed from scratch."""
+        """Returns the field at x, computed from scratch."""
         return self.model.init(self.params, x)
 
     def value(self, x: Int8[Array, "N"], field: Field) -> Float[Array, ""]:
-        """log q(x), up to a constant."""
+        """Returns log q(x), up to a constant."""
         value = self.model.value(self.params, x, field) / self.temperature
         return value if self.tilt is None else value + jnp.sum(self.sites.spins(x) * self.tilt)
 
     def gains(self, x: Int8[Array, "N"], field: Field) -> Float[Array, "N *q"]:
-        """The change of log q by each alternative, as `Model.gains`."""
+        """Returns the change of log q by each alternative, as `Model.gains`."""
         gains = self.model.gains(self.params, x, field) / self.temperature
         return gains if self.tilt is None else gains + self.sites.tilt_gains(x, self.tilt)
 
     def update(self, x: Int8[Array, "N"], field: Field, y: Int8[Array, "N"]) -> Field:
-        """The field at y, given that at x."""
+        """Returns the field at y, given that at x."""
         return self.model.update(self.params, x, field, y)
 
     def change(self, x: Int8[Array, "N"], before: Field, y: Int8[Array, "N"], after: Field) -> Float[Array, ""]:
-        """log q(y) - log q(x), from the model's change; at infinite temperature f does not count, even if -inf."""
+        """Returns log q(y) - log q(x); at infinite temperature f does not count, even if it is -inf."""
         change = self.model.change(self.params, x, before, y, after) / self.temperature
         change = jnp.where(jnp.isinf(self.temperature), 0.0, change)
         return change if self.tilt is None else change + self.sites.tilt_change(x, self.tilt, y)
@@ -146,17 +146,17 @@ class TargetModel:
     """Targets in DISCS's calling convention: a model of batches of states, whose parameters are a `Target`."""
 
     def target(self, params: Target, mask: Bool[AnyArray, "N"]) -> Target:
-        """The target itself, with this mask."""
+        """Returns the target itself, with this mask."""
         return params.masked(mask)
 
     def forward(self, params: Target, x: Num[Array, "B N"]) -> Float[Array, "B"]:
-        """log q of each state of a batch, up to a constant."""
+        """Returns log q of each state of a batch, up to a constant."""
         return jax.vmap(lambda x: params.value(x, params.init(x)))(x.astype(jnp.int8))
 
     def get_value_and_grad(
         self, params: Target, x: Num[Array, "B N"]
     ) -> tuple[Float[Array, "B"], Float[Array, "B N *q"]]:
-        """`forward`, and a vector with the gains of each state as `Sites.gradient`."""
+        """Returns `forward`, and a vector with the gains of each state as `Sites.gradient`."""
 
         def one(x):
             field = params.init(x)

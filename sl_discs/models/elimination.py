@@ -29,12 +29,12 @@ class Elimination(NamedTuple):
         return max(map(len, self.neighbours))
 
     def table_entries(self) -> int:
-        """The size of all tables: one entry for each joint state of each variable and its remaining neighbours."""
+        """Returns the size of all tables, of an entry for each joint state of a variable and its neighbours."""
         return sum(2 ** (len(near) + 1) for near in self.neighbours)
 
 
 def narrow_elimination(num_variables: int, edges: Int[np.ndarray, "M 2"], most: int) -> Elimination | None:
-    """The better of two orders: min-fill, for irregular sparse graphs, and reverse Cuthill-McKee, for grids.
+    """Returns the better of two orders: min-fill, for irregular sparse graphs, and reverse Cuthill-McKee, for grids.
 
     On a 16 x 16 grid min-fill has width 22 and Cuthill-McKee 16; on random graphs min-fill is narrower. Edges may
     repeat. None if neither order has a width of at most `most`.
@@ -47,14 +47,14 @@ def narrow_elimination(num_variables: int, edges: Int[np.ndarray, "M 2"], most: 
 
 
 def _missing(near: list[set[int]], v: int) -> int:
-    """How many pairs of neighbours of v are not joined, counted in both directions."""
+    """Counts pairs of neighbours of v are not joined, counted in both directions."""
     return sum(len(near[v]) - 1 - len(near[v] & near[u]) for u in near[v])
 
 
 def _eliminate(
     num_variables: int, edges: np.ndarray, most: int, cost: Callable[[list[set[int]], int], int]
 ) -> Elimination | None:
-    """Repeatedly eliminates the variable of least cost among those with at most `most` remaining neighbours.
+    """Returns repeatedly eliminates the variable of least cost among those with at most `most` remaining neighbours.
 
     The cost is that of a variable, given the remaining neighbours of all. It stops as soon as there is none, so a
     dense graph is refused quickly.

@@ -33,7 +33,7 @@ class EnumeratedLaw(NamedTuple):
     mean_value: float
 
     def moments(self) -> Float64[np.ndarray, "N 2 N 2"]:
-        """P(x_i = k, x_j = l), with P(x_i = k) where i is j.
+        """Returns P(x_i = k, x_j = l), with P(x_i = k) where i is j.
 
         The states of the first half of the variables and of the others are a table, so a few products of matrices
         give all moments.
@@ -49,7 +49,7 @@ class EnumeratedLaw(NamedTuple):
         return np.block([[within[0], across], [across.T, within[1]]]).reshape(self.num_sites, 2, self.num_sites, 2)
 
     def sample(self, rng: np.random.Generator, draws: int) -> Int8[np.ndarray, "draws N"]:
-        """Independent exact draws, by the inverse of the cumulative distribution."""
+        """Draws independently and exactly, by the inverse of the cumulative distribution."""
         cumulative = np.cumsum(self.probabilities)
         # Below the total, so a state of probability 0 is never drawn.
         numbers = np.searchsorted(cumulative, rng.random(draws) * cumulative[-1], side="right")
@@ -57,7 +57,7 @@ class EnumeratedLaw(NamedTuple):
 
 
 def enumerate_law(terms: Terms, temperature: float) -> EnumeratedLaw:
-    """The law exp(f/temperature) of any function; InputError for more than 2^20 states."""
+    """Returns the law exp(f/temperature) of any function; InputError for more than 2^20 states."""
     if 2**terms.num_sites > MOST_STATES:
         raise InputError(
             f"method 'exact' enumerates up to {MOST_STATES:,} states where there are no couplings of zeros and ones, "
@@ -108,7 +108,7 @@ def largest_states(terms: Terms, magnitude: float, num_given: int) -> Largest:
 
 
 def _all_values(terms: Terms) -> Float64[np.ndarray, "S"]:
-    """f at all states; the first variable varies fastest."""
+    """Returns f at all states; the first variable varies fastest."""
     if terms.quadratic is not None:
         return _quadratic_values(terms.quadratic)
     values = terms.evaluator()
@@ -116,7 +116,7 @@ def _all_values(terms: Terms) -> Float64[np.ndarray, "S"]:
 
 
 def _quadratic_values(terms: Coefficients) -> Float64[np.ndarray, "S"]:
-    """f at all states, in a fraction of the time of evaluating each of them.
+    """Returns f at all states, in a fraction of the time of evaluating each of them.
 
     The variables are split into two halves, low and high: f(x) = f_low + f_high + x_low' J x_high is a table
     [2^high, 2^low] that one matrix product fills.
@@ -145,5 +145,5 @@ def _all_states(size: int) -> Int8[np.ndarray, "S N"]:
 
 
 def _numbered(numbers: Int[np.ndarray, "B"], size: int) -> Int8[np.ndarray, "B N"]:
-    """The states of these numbers."""
+    """Returns the states of these numbers."""
     return (numbers[:, None] >> np.arange(size) & 1).astype(np.int8)

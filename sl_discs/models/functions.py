@@ -19,7 +19,7 @@ from sl_discs.models.terms import Values
 
 
 def scalar(name: str, value: Any) -> Float[Array, ""]:
-    """What a log-density returned, as float32; InputError naming the argument unless it is a scalar."""
+    """Returns what a log-density returned, as float32; InputError naming the argument unless it is a scalar."""
     value = jnp.asarray(value)
     if value.shape != ():
         raise InputError(f"{name} returns shape {value.shape}; expected a scalar", name)
@@ -29,7 +29,7 @@ def scalar(name: str, value: Any) -> Float[Array, ""]:
 
 
 def check_differentiable(name: str, model: Model, params: Params, num_sites: int, sampler: str) -> None:
-    """InputError naming the argument if a model cannot be traced because JAX cannot differentiate its log-density."""
+    """Raises InputError, naming the argument, if JAX cannot differentiate the log-density of a model."""
     try:
         jax.eval_shape(model.init, params, jax.ShapeDtypeStruct((num_sites,), jnp.int8))
     except InputError:
@@ -60,7 +60,7 @@ class GradientModel(Model):
         return field.value
 
     def gains(self, params, x, field):
-        """(1 - 2x) times the gradient, for two values."""
+        """Returns (1 - 2x) times the gradient, for two values."""
         return self.sites.gains(x, field.grad)
 
 
@@ -72,7 +72,7 @@ class DifferentiableModel(GradientModel):
     num_sites: int
 
     def init(self, params, x):
-        """Value and gradient at x; a value of NaN is -inf, which every sampler rejects, and a gradient of NaN 0."""
+        """Returns value and gradient at x: -inf for a NaN, so that every sampler rejects it, and a gradient of 0."""
         value, grad = jax.value_and_grad(self.log_density, argnums=1)(params, x.astype(jnp.float32))
         return ValueAndGrad(jnp.where(jnp.isnan(value), -jnp.inf, value), jnp.nan_to_num(grad))
 
@@ -85,7 +85,7 @@ class ValueModel(Model):
     num_sites: int
 
     def init(self, params, x):
-        """f(x); -inf instead of NaN, so that every sampler rejects it."""
+        """Returns f(x); -inf instead of NaN, so that every sampler rejects it."""
         value = self.log_density(params, x)
         return jnp.where(jnp.isnan(value), -jnp.inf, value)
 
@@ -103,7 +103,7 @@ _BLOCK = 256
 
 
 def checked(values: Float[np.ndarray, "*B"]) -> Float[np.ndarray, "*B"]:
-    """The values of a log-density at some states; InputError if one is +inf."""
+    """Returns the values of a log-density at some states; InputError if one is +inf."""
     if np.isposinf(values).any():
         raise InputError("fn is inf at some states, which no log-density is; it may be -inf there", "fn")
     return values
@@ -138,7 +138,7 @@ class Density(NamedTuple):
         return 1
 
     def max_degree(self) -> int:
-        """All other sites, as nothing is known of couplings."""
+        """Returns all other sites, as nothing is known of couplings."""
         return self.num_sites - 1
 
     def largest(self) -> float:
@@ -154,11 +154,11 @@ class Density(NamedTuple):
         return self.values
 
     def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
-        """No states are quenched, as that takes couplings."""
+        """Raises NotImplementedError, as states are quenched by couplings."""
         raise NotImplementedError("a log-density is not annealed")
 
     def values(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
-        """The function at many states, a block at a time; InputError if it is +inf somewhere."""
+        """Returns the function at many states, a block at a time; InputError if it is +inf somewhere."""
         found = [
             np.asarray(_values(self.model(self.num_sites, gains=False), self.params, _filled(states[k : k + _BLOCK])))
             for k in range(0, len(states), _BLOCK)
@@ -166,7 +166,7 @@ class Density(NamedTuple):
         return checked(np.concatenate(found)[: len(states)].astype(np.float64))
 
     def model(self, num_sites: int, *, gains: bool = True) -> Model:
-        """The model on a padded number of sites, equal for equal functions; without gains it needs no gradient."""
+        """Returns the model on a padded number of sites; without gains it needs no gradient."""
         return (DifferentiableModel if gains else ValueModel)(_OfVectors(self.function, self.shape), num_sites)
 
 
@@ -175,12 +175,12 @@ def _filled(states: Int8[np.ndarray, "B N"]) -> Int8[np.ndarray, "_block N"]:
 
 
 def density_params(density: Density, num_sites: int, degree: int | None) -> Params:
-    """The function's own, on the host."""
+    """Returns the function's own, on the host."""
     return jax.tree.map(np.asarray, density.params)
 
 
 def density_model(density: Density, num_sites: int, params: Params, asking: Callable[[], str]) -> Model:
-    """The model on a padded number of sites.
+    """Returns the model on a padded number of sites.
 
     Args:
       density: the function.

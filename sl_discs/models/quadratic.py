@@ -12,7 +12,6 @@ from jaxtyping import Array, Bool, Float, Float32, Float64, Int, Int8, Num
 
 from sl_discs.batching import AnyArray, batch_max, turn_width
 from sl_discs.models.base import Model
-from sl_discs.models.functions import DifferentiableModel
 from sl_discs.models.terms import Coefficients
 
 # Symmetric couplings with zero diagonal, stored as rows (dense) or padded neighbour lists (sparse).
@@ -40,7 +39,7 @@ class Dense(NamedTuple):
         return self.rows
 
     def entries(self, num_sites: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Instance, site, neighbour and weight of each non-zero coupling of a stack, sorted by the first two."""
+        """Returns instance, site, neighbour and weight of each non-zero coupling of a stack, in order."""
         rows = np.asarray(self.rows)
         # Four times as fast as np.nonzero (2.7 instead of 11 ms for 4 x 832 x 832), which matters in short runs.
         place = np.flatnonzero(rows.ravel() if rows.dtype != np.int8 else rows.ravel().view(np.bool_))
@@ -48,7 +47,7 @@ class Dense(NamedTuple):
         return row // num_sites, row % num_sites, neighbour, rows.ravel()[place]
 
     def matvec(self, x: Num[Array, "N"]) -> Float[Array, "N"]:
-        """Kx in float32 for whole numbers x, exact where K is int8."""
+        """Returns Kx in float32 for whole numbers x, exact where K is int8."""
         if self.rows.dtype == jnp.int8:
             # Sums of integers below 2^24 are exact in any order, so the library's product may be used.
             return jnp.dot(x.astype(jnp.float32), self.rows.astype(jnp.float32), precision="highest")
@@ -63,7 +62,7 @@ class Dense(NamedTuple):
         return lax.fori_loop(0, x.shape[0], add_row, jnp.zeros(x.shape, jnp.float32))
 
     def products(self, x: Int8[np.ndarray, "B N"]) -> Float32[np.ndarray, "B N"]:
-        """Kx of many states by NumPy, with the sums of `matvec`."""
+        """Returns Kx of many states by NumPy, with the sums of `matvec`."""
         if self.rows.dtype == np.int8:
             return x.astype(np.float32) @ self.rows.astype(np.float32)
         found = np.zeros(x.shape, np.float32)
@@ -72,7 +71,7 @@ class Dense(NamedTuple):
         return found
 
     def add_row(self, field: Num[Array, "N"], site: Int[Array, ""], delta: Float[Array, ""]):
-        """field + delta K[site] in the field's dtype; a site of N adds nothing if delta is 0."""
+        """Returns field + delta K[site] in the field's dtype; a site of N adds nothing if delta is 0."""
         row = self.rows[jnp.minimum(site, self.rows.shape[0] - 1)]
         return field + delta.astype(field.dtype) * row.astype(field.dtype)
 
@@ -117,19 +116,19 @@ Coupling = Dense | Sparse
 
 
 def sparse_is_cheaper(degree: int, num_sites: int) -> bool:
-    """Whether neighbour lists of this length are cheaper than dense rows of this length."""
+    """Returns whether neighbour lists of this length are cheaper than dense rows of this length."""
     cost = _SCATTER_COST if num_sites <= _LARGE_MATRIX else _SCATTER_COST_OF_LARGE
     return cost * max(degree, 1) < num_sites
 
 
 def weight_dtype(weights: np.ndarray) -> type:
-    """int8 if that is exact, otherwise float32."""
+    """Returns int8 if that is exact, otherwise float32."""
     exact = np.array_equal(weights, np.round(weights)) and np.abs(weights).max(initial=0) <= 127
     return np.int8 if exact else np.float32
 
 
 def field_dtype(coupling: Coupling) -> str:
-    """The dtype of the sums Kx: int16 if K is int8 and no sum can overflow, otherwise float32.
+    """Returns the dtype of the sums Kx: int16 if K is int8 and no sum can overflow, otherwise float32.
 
     Args:
       coupling: on the host, one or a stack of them.
@@ -144,7 +143,7 @@ def field_dtype(coupling: Coupling) -> str:
 def dense_coupling(
     edges: np.ndarray, weights: np.ndarray, num_sites: int, background: float = 0.0, padded: int | None = None
 ) -> Dense:
-    """The symmetric matrix of weighted edges, with the background between all other sites, on the host.
+    """Returns the symmetric matrix of weighted edges, with the background between all other sites, on the host.
 
     It is padded with zeros to `padded` sites, if that is given.
     """
@@ -159,7 +158,7 @@ def dense_coupling(
 
 
 def sparse_coupling(edges: np.ndarray, weights: np.ndarray, num_sites: int, degree: int) -> Sparse:
-    """The neighbour lists of weighted edges, padded to `degree`, on the host."""
+    """Returns the neighbour lists of weighted edges, padded to `degree`, on the host."""
     source = np.concatenate([edges[:, 0], edges[:, 1]])
     target = np.concatenate([edges[:, 1], edges[:, 0]])
     both = np.concatenate([weights, weights])
@@ -210,7 +209,7 @@ class QuadraticModel(Model):
     field_dtype: str = "float32"
 
     def init(self, params, x):
-        """Kx by a product with the whole matrix."""
+        """Returns Kx by a product with the whole matrix."""
         coupled = params.coupling.matvec(x)
         state = x.astype(jnp.float32)
         linear, pairs = jnp.sum(params.linear * state), jnp.sum(state * coupled) / 2
@@ -256,7 +255,7 @@ class QuadraticModel(Model):
 def add_rows(
     coupling: Coupling, coupled: Num[Array, "N"], flips: Bool[Array, "N"], delta: Float[Array, "N"]
 ) -> Num[Array, "N"]:
-    """K(x + delta) from Kx: adds the rows of the flipped sites one after the other, or all by one product."""
+    """Returns K(x + delta) from Kx: adds the rows of the flipped sites one after the other, or all by one product."""
     num_sites = flips.shape[0]
     if turn_width(num_sites, 1) == num_sites and coupling[-1].dtype == jnp.int8:
         return coupled + coupling.matvec(delta).astype(coupled.dtype)
@@ -274,12 +273,12 @@ def add_rows(
 
 
 def quadratic_model(terms: Coefficients, num_sites: int, params: QuadraticParams, asking: Any) -> QuadraticModel:
-    """The model of these stacked params, padded to num_sites."""
+    """Returns the model of these stacked params, padded to num_sites."""
     return QuadraticModel(num_sites, field_dtype(params.coupling))
 
 
 def quadratic_params(terms: Coefficients, num_sites: int, degree: int | None) -> QuadraticParams:
-    """Host arrays of a model padded to num_sites, with neighbour lists of `degree` or, if None, dense rows."""
+    """Returns host arrays of a model padded to num_sites: neighbour lists of `degree` or, if None, dense rows."""
     linear = np.zeros(num_sites, np.float32)
     linear[: len(terms.linear)] = terms.linear
     if degree is None:
@@ -307,7 +306,7 @@ class SpinForm(NamedTuple):
 def to_spin(
     c: Float64[np.ndarray, "N"], J: Float64[np.ndarray, "N N"], beta: float = 1.0, constant: float = 0.0
 ) -> SpinForm:
-    """The spin form of f + constant, equal to it on every state up to rounding; J symmetric with zero diagonal.
+    """Returns the spin form of f + constant, equal up to rounding; J is symmetric with zero diagonal.
 
     With x = (1 + s)/2: W = -J/(4 beta), b = c/2 + J1/4, constant = sum c/2 + sum J/8.
     """
@@ -316,35 +315,7 @@ def to_spin(
 
 
 def from_spin(form: SpinForm) -> tuple[Float64[np.ndarray, "N"], Float64[np.ndarray, "N N"], float]:
-    """(c, J, constant) with c.x + 1/2 x'Jx + constant equal to the spin form on every state, up to rounding."""
+    """Returns (c, J, constant) such that c.x + 1/2 x'Jx + constant is the spin form, up to rounding."""
     J = -4 * form.beta * form.W
     c = 2 * (form.b - J.sum(1) / 4)
     return c, J, form.constant - c.sum() / 2 - J.sum() / 8
-
-
-# A spin system as a general model, with value and gains by automatic differentiation.
-
-
-class IsingParams(NamedTuple):
-    """Coupling lambda of neighbours and external field mu of each spin."""
-
-    coupling: Float[Array, ""]
-    external: Float[Array, "N"]
-
-
-def ising_lattice(height: int, width: int) -> DifferentiableModel:
-    """2-D Ising model on a torus: f = lambda sum_<ij> s_i s_j + sum_i mu_i s_i; each bond of the torus once.
-
-    Params are `IsingParams`. On a side of length 2, both bonds to the same neighbour count.
-    """
-
-    def log_density(params: IsingParams, x: Float[Array, "N"]) -> Float[Array, ""]:
-        spins = (2 * x - 1).reshape(height, width)
-        bonds = jnp.float32(0)
-        if height > 1:
-            bonds += jnp.sum(spins * jnp.roll(spins, 1, axis=0))
-        if width > 1:
-            bonds += jnp.sum(spins * jnp.roll(spins, 1, axis=1))
-        return params.coupling * bonds + jnp.sum(params.external * spins.reshape(-1))
-
-    return DifferentiableModel(log_density, height * width)

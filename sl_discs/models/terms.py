@@ -45,22 +45,22 @@ class Terms(Protocol):
         """A value sums no more numbers than these, which bounds its rounding error."""
 
     def max_degree(self) -> int:
-        """The largest number of couplings of a site."""
+        """Returns the largest number of couplings of a site."""
 
     def largest(self) -> float:
-        """The largest absolute value of a coefficient; 0 if nothing is known."""
+        """Returns the largest absolute value of a coefficient; 0 if nothing is known."""
 
     def magnitude(self) -> float:
-        """The sum of all absolute terms; 0 if nothing is known."""
+        """Returns the sum of all absolute terms; 0 if nothing is known."""
 
     def reach(self) -> float:
-        """The largest absolute value that f can have beside its constant, from above; 0 if nothing is known."""
+        """Returns an upper bound on |f| without its constant; 0 if nothing is known."""
 
     def evaluator(self) -> Values:
-        """f of many states as they are, in double precision; what depends on the terms alone is prepared once."""
+        """Returns a function that computes f of many states in double precision."""
 
     def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
-        """Absolute changes of f by all single moves, at states that hardly any single move improves."""
+        """Returns absolute changes of f by all single moves, at states that hardly any single move improves."""
 
 
 # Of what sums are exact: multiples of 2^-10 below 2^33.
@@ -99,13 +99,13 @@ class Coefficients(NamedTuple):
         return self.num_sites**2
 
     def max_degree(self) -> int:
-        """The largest number of terms of a site; with a background, at most all other sites."""
+        """Returns the largest number of terms of a site; with a background, at most all other sites."""
         if self.background:
             return len(self.linear) - 1
         return int(np.bincount(self.edges.ravel(), minlength=1).max()) if len(self.edges) else 0
 
     def largest(self) -> float:
-        """The largest absolute value of a coefficient, including a background."""
+        """Returns the largest absolute value of a coefficient, including a background."""
         coupling = float(np.abs(self.weights).max(initial=abs(self.background)))
         return max(float(np.abs(self.linear).max()), abs(self.scale) * coupling)
 
@@ -120,7 +120,7 @@ class Coefficients(NamedTuple):
         return float(np.abs(self.linear).sum() + couplings + abs(self.constant))
 
     def listed(self) -> Coefficients:
-        """The same terms, all of them listed, which takes O(N^2) memory with a background."""
+        """Returns the same terms, all of them listed, which takes O(N^2) memory with a background."""
         if not self.background:
             return self
         others = np.triu(np.ones((len(self.linear), len(self.linear)), bool), 1)
@@ -152,7 +152,7 @@ class Coefficients(NamedTuple):
         return np.concatenate([np.abs(self._gains(above, self._quenched(above, rng))) for _ in range(states)])
 
     def _above_background(self) -> sparse.csr_matrix:
-        """[N, N] K on the listed pairs u < v, minus the background."""
+        """Returns [N, N] K on the listed pairs u < v, minus the background."""
         weights = self.weights - self.background
         return sparse.csr_matrix((weights, tuple(self.edges.T)), (self.num_sites, self.num_sites))
 
@@ -162,7 +162,7 @@ class Coefficients(NamedTuple):
         return (1 - 2 * x) * (self.linear + self.scale * coupled)
 
     def _quenched(self, above: sparse.csr_matrix, rng: np.random.Generator) -> Int8[np.ndarray, "N"]:
-        """A state that hardly any single flip improves."""
+        """Returns a state that hardly any single flip improves."""
         x = rng.integers(0, 2, self.num_sites, np.int8)
         for _ in range(_ROUNDS):
             willing = self._gains(above, x) > 0
@@ -173,12 +173,12 @@ class Coefficients(NamedTuple):
 
 
 def are_integers(values: Float64[np.ndarray, "..."]) -> bool:
-    """Whether these are whole numbers whose sums are below 2^33."""
+    """Returns whether these are whole numbers whose sums are below 2^33."""
     return bool((values == np.rint(values)).all() and np.abs(values).sum() < _LARGEST_SUM)
 
 
 def has_integer_values(form: QuadraticForm) -> bool:
-    """Whether every value of a form is surely a whole number, below 2^33.
+    """Returns whether every value of a form is surely a whole number, below 2^33.
 
     That is so where its coefficients as a function of zeros and ones are whole, which two halves may add up to. They
     are computed without rounding from multiples of 2^-10.
@@ -193,7 +193,7 @@ def has_integer_values(form: QuadraticForm) -> bool:
 
 
 def form_coefficients(form: QuadraticForm) -> Coefficients:
-    """The terms of a form as a function of x in {0,1}^N to maximise, negated if the form is minimised.
+    """Returns the terms of a form as a function of x in {0,1}^N to maximise, negated if the form is minimised.
 
     Spins are 2x - 1. Repeated pairs are summed, and those of a variable with itself are linear. If all variables are
     coupled, most pairs equally, as by a penalty on their number, that coupling is the background.
@@ -226,7 +226,7 @@ def form_coefficients(form: QuadraticForm) -> Coefficients:
 def merged_pairs(
     size: int, pairs: Int32[np.ndarray, "M 2"], couplings: Float64[np.ndarray, "M"]
 ) -> tuple[Int32[np.ndarray, "E 2"], Float64[np.ndarray, "E"]]:
-    """Each pair u < v once and in order, with the sum of its couplings in both directions, if that is not 0."""
+    """Returns each pair u < v once and in order, with the sum of its couplings if that is not 0."""
     upper = sparse.csr_matrix((couplings, (np.minimum(*pairs.T), np.maximum(*pairs.T))), (size, size))
     upper.sum_duplicates()
     upper.eliminate_zeros()

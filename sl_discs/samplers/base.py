@@ -85,14 +85,14 @@ class Sampler(abc.ABC):
 
     @abc.abstractmethod
     def init_state(self, num_sites: int) -> SamplerState:
-        """The state of one chain before its first step, with fixed dtypes."""
+        """Returns the state of one chain before its first step, with fixed dtypes."""
 
     @abc.abstractmethod
     def kernel(self, key: Key, target: Target, chain: Chain) -> tuple[Chain, Info]:
-        """One step of one chain; sites outside `target.mask` never change."""
+        """Makes one step of one chain; sites outside `target.mask` never change."""
 
     def step_key(self, root: Key, number: Int[Array, ""]) -> Any:
-        """The key of a chain's kernel in `step`, folded from the batch's."""
+        """Returns the key of a chain's kernel in `step`, folded from the batch's."""
         return keys.fold(root, number)
 
     def make_init_state(self, rng: PRNGKeyArray, num_sites: int = 1) -> SamplerState:
@@ -113,7 +113,7 @@ class Sampler(abc.ABC):
         state: SamplerState,
         x_mask: Bool[Array, "N"] | None = None,
     ) -> tuple[Int[Array, "B N"], SamplerState, Float[Array, ""]]:
-        """One step of each chain of a batch, in DISCS's calling convention.
+        """Makes one step of each chain of a batch, in DISCS's calling convention.
 
         It computes the local field anew in every call; a run uses `kernel`, which updates it.
 
@@ -146,7 +146,7 @@ def accept_or_keep(
     proposed: tuple[Int8[Array, "N"], Field],
     current: tuple[Int8[Array, "N"], Field],
 ) -> tuple[Int8[Array, "N"], Field]:
-    """The proposed state and field if accepted, otherwise the current ones."""
+    """Returns the proposed state and field if accepted, otherwise the current ones."""
     return jax.tree.map(lambda new, old: jnp.where(accepted, new, old), proposed, current)
 
 
@@ -172,7 +172,7 @@ def adapted(
     adapt_until: int | None,
     shared: bool,
 ) -> Float[Array, ""]:
-    """scale + gain (acceptance - target); DISCS's form uses the mean acceptance of the chains."""
+    """Returns scale + gain (acceptance - target); DISCS's form uses the mean acceptance of the chains."""
     if shared:
         acceptance = chain_mean(acceptance)
     return scale + adaptation_gain(steps, adapt_until) * (acceptance - target)
@@ -231,7 +231,7 @@ class StepSampler(Sampler):
 
 
 def asks_for_gains(sampler: Sampler) -> bool:
-    """Found out by tracing a step on two sites with a model that has values alone."""
+    """Returns whether a step needs gains, by tracing one with a model that has values alone."""
     target, x = ValueModel(_constant, 2).target((), jnp.ones(2, bool)), jnp.zeros(2, jnp.int8)
     try:
         jax.eval_shape(

@@ -39,12 +39,12 @@ class Draws(NamedTuple):
 
 
 def _in_blocks(values: Float[Array, "N"], fill: float) -> Float[Array, "K W"]:
-    """Values in rows of 32, the last one padded."""
+    """Returns values in rows of 32, the last one padded."""
     return jnp.pad(values, (0, -values.shape[0] % _BLOCK), constant_values=fill).reshape(-1, _BLOCK)
 
 
 def floored_logits(logits: Float[Array, "N"], mask: Bool[Array, "N"]) -> Float[Array, "N"]:
-    """Logits relative to the largest over the mask and at least -80; -inf outside the mask."""
+    """Returns logits relative to the largest over the mask and at least -80; -inf outside the mask."""
     # The maximum is taken row by row: with one over N numbers, which XLA does not vectorise on CPUs, a step of dmala
     # takes a fifth longer (N = 640).
     top = jnp.max(functools.reduce(jnp.maximum, _in_blocks(jnp.where(mask, logits, -jnp.inf), -jnp.inf)))
@@ -52,12 +52,12 @@ def floored_logits(logits: Float[Array, "N"], mask: Bool[Array, "N"]) -> Float[A
 
 
 def softmax_weights(logits: Float[Array, "N"], mask: Bool[Array, "N"]) -> Float[Array, "N"]:
-    """The floored softmax over the mask, not normalised; 0 outside the mask."""
+    """Returns the floored softmax over the mask, not normalised; 0 outside the mask."""
     return jnp.exp(floored_logits(logits, mask))
 
 
 def invert_cdf(uniform: Float[Array, ""], weights: Float[Array, "K"]) -> Int[Array, ""]:
-    """The first index of positive weight at which the cumulative sum exceeds `uniform` times the total.
+    """Returns the first index of positive weight at which the cumulative sum exceeds `uniform` times the total.
 
     The total is the largest of these sums, so such an index exists whatever the rounding.
     """
@@ -68,7 +68,7 @@ def invert_cdf(uniform: Float[Array, ""], weights: Float[Array, "K"]) -> Int[Arr
 
 
 def draw_site(key: Key, weights: Float[Array, "N"]) -> Int[Array, ""]:
-    """A site drawn with probability proportional to its weight; some weight must be positive.
+    """Returns a site drawn with probability proportional to its weight; some weight must be positive.
 
     The site's block of 32 is drawn first, then the site in it: on CPUs one cumulative sum over N = 832 takes ten
     times as long (4.9 microseconds instead of .5).
@@ -118,7 +118,7 @@ def draw_sites(
 def log_probability(
     weights: Float[Array, "N"], drawn: Draws, *, replacement: bool, backwards: bool = False
 ) -> Float[Array, ""]:
-    """Log-probability of drawing these sites from these weights, in the order of the draws or backwards.
+    """Returns the log-probability of drawing these sites from these weights, in the order of the draws or backwards.
 
     Without replacement, a site is drawn from the total weight of itself, the sites drawn after it and those never
     drawn. This weight is summed from the last draw to the first, never subtracted, so nothing cancels, however
@@ -149,11 +149,11 @@ def _draws_a_turn(most: int) -> int:
 
 
 def _turns(length: Int[Array, ""], width: int) -> Int[Array, ""]:
-    """The number of turns of `width` draws after which every chain of the batch has made its own."""
+    """Returns the number of turns of `width` draws after which every chain of the batch has made its own."""
     return -(-batch_max(length) // width)
 
 
 def _take_turns(length: Int[Array, ""], most: int, turn: Callable, carry):
-    """The last of carry = turn(number, carry)."""
+    """Returns the last of carry = turn(number, carry)."""
     width = _draws_a_turn(most)
     return turn(0, carry) if width == most else lax.fori_loop(0, _turns(length, width), turn, carry)

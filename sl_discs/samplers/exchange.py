@@ -22,14 +22,14 @@ from sl_discs.samplers.draws import draw_site
 
 
 def partners(target: Target, x: Int8[Array, "N"], site: Int[Array, ""]) -> Bool[Array, "N"]:
-    """The sites of the mask that are coupled to this one and have the other value."""
+    """Returns the sites of the mask that are coupled to this one and have the other value."""
     return target.coupled(site) & target.mask & (x != x[site])
 
 
 def chance_of_pair(
     target: Target, x: Int8[Array, "N"], first: Int[Array, ""], second: Int[Array, ""]
 ) -> Float[Array, ""]:
-    """1/n_i + 1/n_j for two sites that are partners: in proportion to the probability of drawing both."""
+    """Returns 1/n_i + 1/n_j for two sites that are partners: in proportion to the probability of drawing both."""
     one, other = (jnp.sum(partners(target, x, site)) for site in (first, second))
     return 1 / one + 1 / other
 

@@ -37,12 +37,12 @@ from sl_discs.samplers.draws import LOWEST_LOGIT, floored_logits
 
 
 def log_probability(logits: Float[Array, "N"], flips: Bool[Array, "N"]) -> Float[Array, ""]:
-    """Log-probability of flipping exactly these sites, each with probability sigmoid(logit)."""
+    """Returns the log-probability of flipping exactly these sites, each with probability sigmoid(logit)."""
     return -jnp.sum(jnp.log(1 + jnp.exp(jnp.where(flips, -logits, logits))))
 
 
 def bounded(logits: Float[Array, "N"], mask: Bool[Array, "N"]) -> Float[Array, "N"]:
-    """Logits between -80 and 80, whose probabilities are normal numbers in float32; -inf outside the mask."""
+    """Returns logits between -80 and 80, whose probabilities are normal numbers in float32; -inf outside the mask."""
     return jnp.where(mask, jnp.clip(logits, LOWEST_LOGIT, -LOWEST_LOGIT), -jnp.inf)
 
 
@@ -55,7 +55,7 @@ class DMALAState(NamedTuple):
 
 
 def _log_chain_mean(value: Float[Array, ""]) -> Float[Array, ""]:
-    """log of the mean of exp(value) over the chains of an instance."""
+    """Returns the log of the mean of exp(value) over the chains of an instance."""
     top = chain_max(value)
     return top + jnp.log(chain_mean(jnp.exp(value - top)))
 
@@ -118,7 +118,7 @@ class DMALA(Sampler):
         return BALANCING[self.balancing_fn_type](gains)
 
     def logits(self, balanced: Float[Array, "N"], state: DMALAState, mask: Bool[Array, "N"]) -> Float[Array, "N"]:
-        """The logits of the sites, given the log of the total weight of their alternatives; -inf outside the mask."""
+        """Returns the logits of the sites from the log of the total weight of alternatives; -inf outside the mask."""
         if self.scaling == "fixed":
             return bounded(balanced - 1 / (2 * self.step_size), mask)
         shape = floored_logits(balanced, mask)
@@ -185,7 +185,7 @@ INTERPOLATE, EULER = SOLVERS = ("interpolate", "euler_forward")
 
 
 def jump_logits(log_rates: Float[Array, "N"], gains: Float[Array, "N"], solver: str) -> Float[Array, "N"]:
-    """log p/(1 - p) of the jump probabilities p, without underflow or cancellation.
+    """Returns log p/(1 - p) of the jump probabilities p, without underflow or cancellation.
 
     Args:
       log_rates: log r.
@@ -221,7 +221,7 @@ class DLMC(DMALA):
             raise InputError(f"sampler_config.solver is {self.solver!r}; known: {', '.join(SOLVERS)}")
 
     def balanced(self, gains):
-        """The gains, which the jump probabilities need besides the balanced ones."""
+        """Returns the gains, which the jump probabilities need besides the balanced ones."""
         return gains
 
     def logits(self, balanced, state, mask):

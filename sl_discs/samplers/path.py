@@ -76,7 +76,7 @@ class PathSampler(Sampler):
         return PathState(jnp.int32(0), jnp.int32(0), jnp.float32(self.num_flips))
 
     def _rounded(self, key, state: PathState) -> Int[Array, ""]:
-        """round(radius) while it adapts; afterwards one of the two neighbouring integers at random.
+        """Returns round(radius) while it adapts; afterwards one of the two neighbouring integers at random.
 
         Always flipping exactly R sites preserves the parity of |x| if R is even: such a chain is not ergodic.
         """

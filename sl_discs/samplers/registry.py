@@ -43,17 +43,17 @@ class Dimension:
     only_if: tuple[str, tuple[Value, ...]] | None = None
 
     def applies(self, point: Mapping[str, Value]) -> bool:
-        """Whether a point with these earlier choices has this dimension."""
+        """Returns whether a point with these earlier choices has this dimension."""
         return self.only_if is None or point.get(self.only_if[0]) in self.only_if[1]
 
     def contains(self, value: Value) -> bool:
-        """Whether this value is possible."""
+        """Returns whether this value is possible."""
         if self.choices:
             return value in self.choices
         return not isinstance(value, str) and self.low <= value <= self.high
 
     def range_in_words(self) -> str:
-        """The possible values, such as `0, 100, 200` or `0.05 to 5`."""
+        """Returns the possible values, such as `0, 100, 200` or `0.05 to 5`."""
         return ", ".join(map(str, self.choices)) or f"{self.low:g} to {self.high:g}"
 
 
@@ -92,12 +92,12 @@ def register_sampler(
 
 
 def code_of(name: str) -> dict[str, str]:
-    """The user's code on which a sampler's results depend, with the digests of its files; none if it is built in."""
+    """Returns the user's code on which a sampler's results depend, with its digests; none if it is built in."""
     return {} if name in BUILT_IN else {f"import {code}": sha256 for code, sha256 in imported().items()}
 
 
 def localized_name(base: str) -> str:
-    """The name of a base sampler's localized variant: `sl_gwg`, `sl:discs:gwg`."""
+    """Returns the name of a base sampler's localized variant: `sl_gwg`, `sl:discs:gwg`."""
     return f"sl{_SEPARATOR}{base}" if _SEPARATOR in base else PREFIX + base
 
 
@@ -105,7 +105,7 @@ _PAPER_NAMES = {"GWG": "gwg", "PAS": "path_auxiliary", "DMALA": "dmala"}
 
 
 def own_name(name: str) -> str:
-    """The name of a sampler here, which may be given by the paper's: `sl_path_auxiliary` of `SL-PAS`."""
+    """Returns the name of a sampler here, which may be given by the paper's: `sl_path_auxiliary` of `SL-PAS`."""
     base = _PAPER_NAMES.get(name.removeprefix("SL-"))
     if base is None:
         return name
@@ -113,18 +113,20 @@ def own_name(name: str) -> str:
 
 
 def is_localized(name: str) -> bool:
-    """Whether a name is that of a localized variant."""
+    """Returns whether a name is that of a localized variant."""
     return name.startswith((PREFIX, f"sl{_SEPARATOR}"))
 
 
 def known_samplers() -> list[str]:
-    """The names of base samplers and their localized variants."""
+    """Returns the names of base samplers and their localized variants."""
     return [*_FACTORIES, *map(localized_name, _FACTORIES)]
 
 
 def base_name(name: str, *, variants: bool = True) -> str:
-    """The name of the base sampler of a sampler or its variant; InputError if unknown, which lists the names of
-    variants where they are accepted.
+    """Returns the name of the base sampler of a sampler or its variant.
+
+    Raises:
+      InputError: an unknown name; it lists those of variants where they are accepted.
     """
     base = name[len(PREFIX) :] if is_localized(name) else name
     if base not in _FACTORIES or name not in (base, localized_name(base)):
@@ -135,7 +137,7 @@ def base_name(name: str, *, variants: bool = True) -> str:
 
 
 def registered_name(kind: type[Sampler]) -> str:
-    """The name by which a class is registered, itself or as what a factory returns; otherwise its own."""
+    """Returns the name by which a class is registered, itself or as what a factory returns; otherwise its own."""
     for name, factory in _FACTORIES.items():
         if factory is kind or inspect.signature(factory).return_annotation in (kind, kind.__name__):
             return name
@@ -143,24 +145,24 @@ def registered_name(kind: type[Sampler]) -> str:
 
 
 def sampler_fields(name: str) -> dict[str, Any]:
-    """Config fields of a base sampler with their defaults."""
+    """Returns config fields of a base sampler with their defaults."""
     parameters = inspect.signature(_FACTORIES[base_name(name)]).parameters.values()
     fields = {p.name: p.default for p in parameters if p.default is not p.empty and p.name != "num_chains"}
     return fields | _DEFAULTS[base_name(name)]
 
 
 def search_space(name: str) -> tuple[Dimension, ...]:
-    """The dimensions that a sampler registered for the search of its own fields."""
+    """Returns the dimensions that a sampler registered for the search of its own fields."""
     return _SEARCHED[base_name(name)]
 
 
 def counts_sweeps(name: str) -> bool:
-    """Whether a sampler's steps are counted in sweeps over all sites: `Sampler.counts_sweeps` of its factory."""
+    """Returns whether a sampler's steps are counted in sweeps over all sites (`Sampler.counts_sweeps`)."""
     return getattr(_FACTORIES[base_name(name)], "counts_sweeps", False)
 
 
 def build_sampler(name: str, fields: Mapping[str, Any], num_chains: int) -> Sampler:
-    """The base sampler of `name` with the given config fields."""
+    """Returns the base sampler of `name` with the given config fields."""
     factory = _FACTORIES[base_name(name)]
     arguments = dict(fields)
     if "num_chains" in inspect.signature(factory).parameters:

@@ -54,7 +54,7 @@ class SingleSiteSampler(Sampler):
 
     @abc.abstractmethod
     def acceptance(self, change: Float[Array, ""], log_chance: Float[Array, ""] | float) -> Float[Array, ""]:
-        """Probability of accepting an alternative.
+        """Returns the probability of accepting an alternative.
 
         Args:
           change: of the log-density.
@@ -65,7 +65,7 @@ class SingleSiteSampler(Sampler):
         return Counters.zero()
 
     def site(self, key: Key, state: Counters, mask: Bool[Array, "N"]) -> Int[Array, ""]:
-        """The site that a step tries."""
+        """Returns the site that a step tries."""
         if self.scan == RANDOM:
             return draw_site(key, mask.astype(jnp.float32))
         place = state.steps % jnp.sum(mask, dtype=jnp.int32)
@@ -101,7 +101,7 @@ class Gibbs(SingleSiteSampler):
         return gains
 
     def acceptance(self, change, log_chance):
-        """sigmoid(change - log_chance), as exp(change) is the chance times the total weight of all alternatives."""
+        """Returns sigmoid(change - log_chance): exp(change) is the chance times the weight of all alternatives."""
         return jax.nn.sigmoid(change - log_chance)
 
 
@@ -124,7 +124,7 @@ class Metropolis(SingleSiteSampler):
         return jnp.zeros_like(gains)
 
     def acceptance(self, change, log_chance):
-        """min(1, exp(change)), and 0.9 at 0 in a sequential scan."""
+        """Returns min(1, exp(change)), and 0.9 at 0 in a sequential scan."""
         if self.scan == SEQUENTIAL:
             change = jnp.where(change == 0, TIE, change)
         return jnp.exp(jnp.minimum(change, 0.0))

@@ -11,19 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sl_discs import batching
-from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
 from sl_discs.models.base import Target
 from sl_discs.models.quadratic import (
-    Dense,
-    IsingParams,
     QuadraticModel,
     QuadraticParams,
-    Sparse,
     dense_coupling,
     field_dtype,
     from_spin,
-    ising_lattice,
     quadratic_params,
     sparse_coupling,
     to_spin,
@@ -31,7 +26,7 @@ from sl_discs.models.quadratic import (
 from sl_discs.models.sites import apply_flips
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.solving.annealing import temperature_range
-from sl_discs.testing import all_states
+from sl_discs.testing import all_states, standard_cases
 
 N = 6
 
@@ -85,13 +80,13 @@ def test_coupled_sites_are_those_whose_gains_change(sparse):
     target = Target(model, params, jnp.float32(np.inf), jnp.ones(8, bool))
     for coupled in (functools.partial(model.coupled, params), target.coupled):
         np.testing.assert_array_equal(jax.jit(jax.vmap(coupled))(jnp.arange(8)), changed)
-    lattice = ising_lattice(2, 3)
+    lattice = standard_cases()[5].model
     np.testing.assert_array_equal(lattice.coupled(None, jnp.int32(2)), np.arange(6) != 2)
 
 
 @pytest.mark.parametrize("problem", ["mis", "maxcut", "maxclique"])
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_values_and_gains_are_exact(problem, sparse, seed):
     graph = random_graph(seed, weighted=problem == "maxcut" and seed > 0)
     model, params = build(problem, graph, sparse)
@@ -152,13 +147,6 @@ def test_integer_couplings_never_drift():
         np.testing.assert_array_equal(running, fresh)
 
 
-def test_coupling_storage_is_exact_and_small():
-    _, params = build("mis", random_graph(0, False), sparse=False)
-    assert isinstance(params.coupling, Dense) and params.coupling.rows.dtype == jnp.int8
-    _, params = build("maxcut", random_graph(1, True), sparse=True)
-    assert isinstance(params.coupling, Sparse) and params.coupling.weights.dtype == jnp.float32
-
-
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize(("last", "dtype"), [(1, "int16"), (2, "float32"), (0.5, "float32")])
 def test_fields_take_16_bits_only_where_no_sum_can_leave_them(sparse, last, dtype):
@@ -196,10 +184,9 @@ def test_spin_form_is_equal_on_every_state_and_back(seed, beta):
 
 
 def test_general_models_have_exact_gains():
-    lattice, params = ising_lattice(2, 3), IsingParams(jnp.float32(0.4), jnp.arange(6) / 10)
-    states = all_states(6)
+    target, states = standard_cases()[5].target, all_states(6)
     neighbours = np.arange(64)[:, None] ^ (1 << np.arange(6))
-    values, gains = map(np.asarray, values_and_gains(lattice, params, states))
+    values, gains = map(np.asarray, values_and_gains(target.model, target.params, states))
     np.testing.assert_allclose(gains, values[neighbours] - values[:, None], atol=1e-5)
 
 
@@ -233,20 +220,3 @@ def test_a_clique_in_a_sparse_graph_lists_no_missing_edge():
     assert temperature_range(terms) == pytest.approx(temperature_range(listed))
     nearly_all = Graph.from_arrays("dense", 9, listed.edges)
     assert len(graph_kind("maxclique").terms(nearly_all, 1.0001).edges) == 4
-
-
-def test_bad_problem_and_penalty():
-    graph = random_graph(0, False)
-    with pytest.raises(InputError, match="mis, maxcut, maxclique"):
-        graph_kind("tsp").terms(graph, 1.0)
-    with pytest.raises(InputError, match="penalty"):
-        graph_kind("mis").terms(graph, 0.5)
-
-
-@pytest.mark.parametrize("num_sites", [5, 1_100])
-def test_a_product_with_real_couplings(num_sites):
-    """Also beyond the size up to which all terms are formed at once."""
-    rng = np.random.default_rng(0)
-    rows, x = rng.normal(size=(num_sites, num_sites)).astype(np.float32), rng.integers(0, 2, num_sites)
-    found = Dense(jnp.asarray(rows + rows.T)).matvec(jnp.asarray(x, jnp.int8))
-    np.testing.assert_allclose(found, (rows + rows.T).astype(np.float64) @ x, atol=1e-3)

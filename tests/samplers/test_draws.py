@@ -137,21 +137,6 @@ def test_enormous_logits_stay_finite():
     assert sorted(np.asarray(drawn.sites)) == [0, 1, 2, 3]
 
 
-def test_lengths_may_differ_between_chains():
-    weights = softmax_weights(jnp.zeros(50), jnp.ones(50, bool))
-    lengths = jnp.arange(1, 41)
-
-    def draw(key, length):
-        drawn = draw_sites(key, weights, length, 50, replacement=False)
-        return drawn, log_probability(weights, drawn, replacement=False)
-
-    drawn, log_probabilities = jax.jit(over_chains(draw))(many_keys(40), lengths)
-    np.testing.assert_array_equal(drawn.flips.sum(axis=1), lengths)
-    np.testing.assert_array_equal((drawn.sites < 50).sum(axis=1), lengths)
-    expected = -np.cumsum(np.log(50 - np.arange(40)))
-    np.testing.assert_allclose(log_probabilities, expected, rtol=1e-5)
-
-
 def test_rounding_never_leads_to_a_place_without_weight():
     """Running sums need not stay the same where weights are 0: their rounding depends on the place."""
     rng = np.random.default_rng(0)
