@@ -5,7 +5,6 @@ import json
 import os
 import pickle
 import runpy
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sl_discs.commands import run as run_command
 from sl_discs.localization.method import method_config, method_fields
 from sl_discs.samplers.registry import BUILT_IN
 
@@ -63,23 +61,6 @@ def test_a_comparison_prints_and_saves_everything(tmp_path, command, monkeypatch
         assert (folder / name).stat().st_size > 0
     with (folder / "gwg" / "results.pkl").open("rb") as file:
         assert set(pickle.load(file)) >= {"trajectory", "best_ratio", "running_time", "best_ratio_mean"}
-
-
-def test_a_signal_while_the_figure_is_drawn_does_not_end_a_finished_run(tmp_path, command, monkeypatch):
-    def draw(record, path):
-        signal.raise_signal(signal.SIGTERM)
-        return path
-
-    caught = []
-    before = signal.signal(signal.SIGTERM, lambda number, frame: caught.append(number))
-    monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path))
-    monkeypatch.setattr(run_command, "draw_trajectories", draw)
-    try:
-        folder = f"--config.experiment.save_root={tmp_path}"
-        code, out, err = command("run", *chosen_configs(), "--samplers=gwg", *SHORT, folder)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert code == 0 and not caught and "trajectory.png\n" in out, err
 
 
 def test_one_sampler_by_its_config_as_discs_does_without_matplotlib(tmp_path, refusal, monkeypatch):
@@ -189,23 +170,17 @@ SL_GWG = "--sampler_config=configs/sampler/sl_gwg_config.py"
     [
         (["--samplers=nuts"], None, "unknown sampler 'nuts'; known: gwg, path_auxiliary"),
         (["--samplers=gwg", "--model_config.name=tsp"], None, "maxcut, maxclique, vertex_cover"),
-        (["--samplers=gwg", "--model_config.graph_type=grid"], None, "er_density"),
-        (["--samplers=gwg", "--config.experiment.chain_length=many"], None, "chain_length"),
         (["--samplers=gwg", "--config.experiment.chain_lenght=5"], None, "chain_lenght"),
         (["--samplers=gwg", "--model_config.lambdaa=1"], None, "a config has no field 'lambdaa'"),
-        (["--samplers=gwg", "--no_such_flag=1"], None, "no_such_flag"),
         (["--samplers=gwg", "--model_config.graph_type=satlib", "--model_config.cfg_str=_"], None, "satlib"),
         (["--samplers=gwg"], write_pickle_that_runs_a_command, "system"),
         (["--samplers=gwg"], Path.rmdir, "data is not a folder"),
         (["--samplers=sl_gwg", "--config.experiment.chain_length=500"], None, "exceed chain_length = 500"),
         ([SL_GWG, "--samplers=gwg,dmala"], None, "is of 'sl_gwg', which --samplers=gwg,dmala lacks"),
         ([SL_GWG, "--sampler_config.eps=0.7", "--sampler_config.eps_end=0.3"], None, "horizon"),
-        ([SL_GWG, "--sampler_config.sigma=0.0"], None, "sigma"),
         (["--samplers=sl_gwg", "--sampler_config.sigma=2.0"], None, "sigma needs --sampler_config=FILE"),
         (["--samplers=gwg", "--config.experiment.save_root=/proc/results"], None, "/proc/results"),
-        (["--samplers=gwg", "--model_config.name=ising"], None, "model_config.name is 'ising'; known: mis"),
         (["--samplers=gwg,gwg"], None, "twice"),
-        (["--sampler_config=configs/sampler/nowhere.py"], None, "nowhere.py"),
         (["--sampler_config", "configs/sampler/sl_gw_config.py"], None, "no file configs/sampler/sl_gw_config.py"),
         ([SL_GWG, "--sampler_config.sigm=3"], None, "sampler 'sl_gwg' has no field 'sigm'; known: name"),
     ],
@@ -225,42 +200,13 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, prepare, mes
     ("text", "message"),
     [
         ("def get_config():\n    return 3", "get_config() returns a int"),
-        ("def get_config():\n    return 1 / 0", "bad.py:2: ZeroDivisionError: division by zero"),
         ("def get_config():\n    raise RuntimeError('of\\ntwo lines')", "bad.py:2: RuntimeError: of two lines"),
-        ("assert False", "bad.py:1: AssertionError"),
-        (
-            "from ml_collections import ConfigDict\ndef get_config():\n    return ConfigDict({'experiment': 3})",
-            "is 3",
-        ),
     ],
 )
-@pytest.mark.parametrize("more", [[], ["--config.experiment.seed=3"]], ids=["as it is", "with a field"])
-def test_config_files_are_programs(tmp_path, text, message, more, refusal):
+def test_config_files_are_programs(tmp_path, text, message, refusal):
     (tmp_path / "bad.py").write_text(text)
     model = chosen_configs()[1]
-    said = refusal("run", f"--config={tmp_path / 'bad.py'}", model, "--samplers=gwg", *more)
-    assert more or message in said
-
-
-def test_names_that_are_too_long(tmp_path, refusal):
-    long, graph = tmp_path / ("x" * 300), tmp_path / "g"
-    graph.write_text("2 1\n1 2 1\n")
-    run_flags = [*chosen_configs(), "--samplers=gwg"]
-    for arguments in (
-        ["run", *run_flags, f"--config={long}.py"],
-        ["run", *run_flags, f"--config.experiment.save_root={long}"],
-        ["run", *run_flags, f"--model_config.data_root={long}"],
-        ["solve", f"{long}.txt"],
-        ["sample", "--temperature=1", f"{long}.txt"],
-        ["convert", f"{long}.txt", "out.npz"],
-        ["convert", graph, f"{long}.npz"],
-        ["check", f"{long}.txt", f"{long}.json"],
-        ["solve", graph, "--problem=mis", f"--save={long}.json"],
-        ["solve", graph, "--problem=mis", f"--plot={long}/a.png"],
-        ["sample", graph, "--problem=mis", "--temperature=1", "--method=chain", f"--store={long}.npy"],
-        ["sweep", "list", f"--sweep={long}.py"],
-    ):
-        assert "too long" in refusal(*arguments)
+    assert message in refusal("run", f"--config={tmp_path / 'bad.py'}", model, "--samplers=gwg")
 
 
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the folder of real instances is not there")

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 import tables
 
-from claim_plan import NARROW, PLANTED
 from sl_discs.experiment.published import published_cells
 from sl_discs.instances.formats import READERS, read_instances
 from sl_discs.reproduction.rows import level_rows
@@ -118,16 +117,6 @@ def test_the_pooled_gains_are_those_of_the_report():
             assert words in readme or (row["arm"], row["sampler"]) != ("defaults", "path_auxiliary")
 
 
-def test_planted_gains_are_those_of_the_report():
-    """Which sets they were measured on, and their sizes."""
-    text = (ROOT / "studies/claim/README.md").read_text()
-    planted = [row for row in tables.numbers("levels")["claim"]["gains"] if row["arm"] in PLANTED]
-    power = text.partition("- **Power.**")[2].partition("\n- **")[0]
-    assert all(f"{row['mean']:+.2f}".replace("0.", ".") in power for row in planted)
-    others = {row["dataset"].rpartition("r-")[2] for row in planted if row["arm"] != NARROW}
-    assert len(others) == 4 and "no gains on any of the four ER sets" in power
-
-
 def about(number):
     """Two significant digits, as in prose."""
     return re.sub(r"^0\.", ".", f"{float(f'{number:.2g}'):,g}")
@@ -177,19 +166,6 @@ def test_each_format_of_files_has_an_example_that_is_read(tmp_path):
         [instance] = read_instances(tmp_path / name)
         found.add(instance.format)
     assert found >= set(READERS) - {"npz", "coo"}
-
-
-def test_rates_on_gpus_are_shown_once_they_are_measured(monkeypatch, tmp_path):
-    """A table is made of what `benchmarks/rates.py` saves, and its place stays empty while the file is missing."""
-    rates = {"cuda": {"chain_steps_per_s": 2.0e8}, "reference": {"chain_steps_per_s": 9e5}}
-    shown = tables.gpu(
-        {"cases": {"mis-er-0.05": {"gwg": rates | {"discs": {"chain_steps_per_s": 2e6}}, "sl_gwg": rates}}}
-    )
-    assert "| mis-er-0.05 | `gwg` | 200 | 0.900 | 2.00 | 100 |" in shown
-    assert "| mis-er-0.05 | `sl_gwg` | 200 | 0.900 | - | - |" in shown
-    monkeypatch.setattr(tables, "MEASURED", tmp_path)
-    text = "<!-- table: gpu -->\n\n| old |\n\nnext"
-    assert tables.filled(text) == "<!-- table: gpu -->\n\nnext"
 
 
 def test_the_table_of_extras_is_complete_and_what_is_installed_comes_from_the_clone():
@@ -267,13 +243,6 @@ def test_every_page_is_in_the_navigation():
     entries = re.findall(r"^ +- .*: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     examples = [f"docs/examples/{path.stem}.md" for path in (ROOT / "examples").glob("*.py")]
     assert sorted(f"docs/{entry}" for entry in entries) == sorted([*PAGES, *examples])
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if page.count("/") == 1])
-def test_a_page_has_the_title_that_the_navigation_gives_it(page):
-    """All but reports, which commands write."""
-    title = (ROOT / page).read_text().partition("\n")[0].removeprefix("# ")
-    assert f"- {title}: {Path(page).name}\n" in (ROOT / "mkdocs.yml").read_text()
 
 
 @pytest.mark.skipif(find_spec("mkdocs") is None, reason="needs the extra docs")
