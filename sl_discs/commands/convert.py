@@ -22,12 +22,11 @@ from typing import Any
 import numpy as np
 
 from sl_discs.command import Command, Given, own_flags, say
-from sl_discs.commands.problem_file import read_with_progress
 from sl_discs.errors import InputError
 from sl_discs.files import write_text
 from sl_discs.instances.archive import write_archive, write_forms
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.instances.formats import READERS, SUFFIXES
+from sl_discs.instances.formats import READERS, SUFFIXES, read_instances
 from sl_discs.instances.graph import Graph, complement
 from sl_discs.instances.graph_files import write_dimacs, write_rudy
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
@@ -56,7 +55,7 @@ def _convert(given: Given) -> int:
         raise InputError(f"{len(given.arguments)} files were given; give an INPUT and an OUTPUT, see --help")
     source, target = given.arguments
     to = _target_format(target)
-    instances = read_with_progress(source, FLAGS.problem, FLAGS["from"].value)
+    instances = read_instances(source, problem=FLAGS.problem, format=FLAGS["from"].value)
     contents: list[Any] = [instance.content for instance in instances]
     models = any(isinstance(content, QuadraticForm) for content in contents)
     if models and (to != "npz" or FLAGS.complement):

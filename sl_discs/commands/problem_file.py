@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import os
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -15,7 +13,6 @@ from absl import flags
 from sl_discs.command import warn
 from sl_discs.errors import InputError, real
 from sl_discs.experiment.figures import check_matplotlib
-from sl_discs.experiment.progress import progress_bar
 from sl_discs.files import check_file
 from sl_discs.instances.formats import READERS, Instance, read_instances
 from sl_discs.instances.graph import Graph
@@ -25,20 +22,6 @@ from sl_discs.problems.from_file import has_unused_weights, problem_of
 from sl_discs.problems.graph_kind import GRAPH_KINDS
 from sl_discs.problems.kind import PENALTY
 from sl_discs.terminal import printable
-
-# Reading a problem's file for a command: with a progress bar, if it is large enough to wait for.
-
-_BAR_BYTES = 2**23
-
-
-def read_with_progress(path: str | os.PathLike, problem: str | None, format: str | None) -> list[Instance]:
-    """Reads instances as `read_instances` does, with a progress bar for a large file."""
-    path = Path(path)
-    size = path.stat().st_size if path.is_file() else 0
-    with progress_bar(size, " B") as advance:
-        shown = functools.partial(advance, path.name) if size > _BAR_BYTES else None
-        return read_instances(path, problem=problem, format=format, progress=shown)
-
 
 # The most bytes of a file that are read per second: plain lists of edges are read fastest.
 _READ_BYTES_PER_S = 4e7
@@ -134,7 +117,7 @@ def read_problems(
     expected_s = path.stat().st_size / _READ_BYTES_PER_S if path.is_file() else 0.0
     if time_limit is not None and expected_s > time_limit:
         warn(f"reading will take about {expected_s:.0f} s, which --time_limit={time_limit:g} does not count")
-    instances = read_with_progress(path, kind, format)
+    instances = read_instances(path, problem=kind, format=format)
     read_s = time.perf_counter() - begin
     if time_limit is not None and read_s > time_limit >= expected_s:
         warn(f"reading took {read_s:.1f} s, which --time_limit={time_limit:g} does not count")

@@ -15,7 +15,6 @@ from sl_discs.instances.archive import read_archive, read_forms
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.instances.graph_files import (
-    METIS_FMTS,
     PACE,
     is_heading,
     read_dimacs,
@@ -27,13 +26,14 @@ from sl_discs.instances.graph_files import (
 )
 from sl_discs.instances.library_files import (
     VARTYPE,
+    is_coo,
     read_coo,
     read_gml,
     read_graphml,
     read_matrix_market,
     read_node_link,
 )
-from sl_discs.instances.text import Lines, Progress, Source, is_real, is_whole, show
+from sl_discs.instances.text import Lines, Source, is_real, is_whole, show
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, form_problem, in_words
 
 
@@ -105,7 +105,6 @@ def read_instances(
     *,
     problem: str | None = None,
     format: str | None = None,
-    progress: Progress | None = None,
 ) -> list[Instance]:
     """The graphs or models of a file: one, except for archives.
 
@@ -117,7 +116,6 @@ def read_instances(
       problem: one of `GRAPH_PROBLEMS` (expects a graph), `qubo` or `ising` (expect a model, binary or of spins), or
         None for any content. It decides the meaning of a MatrixMarket file and of a bare list `i j v`.
       format: one of `READERS`, to read the file in that format.
-      progress: called with the number of bytes of the file that each block took, about a MiB at a time.
 
     Raises:
       FormatError: the file is damaged, or is not what its format asks for.
@@ -130,7 +128,7 @@ def read_instances(
         raise InputError(f"unknown problem {problem!r}; choose one of {', '.join(known)}")
     if format not in (None, *READERS):
         raise InputError(f"unknown format {format!r}; choose one of {', '.join(READERS)}")
-    source = Source(path, problem, progress, named=format is not None)
+    source = Source(path, problem, named=format is not None)
     if format is not None and source.is_zip != (format == "npz"):
         kind = "a zip archive" if source.is_zip else "not a zip archive"
         raise InputError(f"{path}: {kind}, so its format is not {format}; leave out the format")
@@ -161,79 +159,101 @@ def _check_problem(instance: Instance, problem: str | None) -> None:
 
 # Which format a file is in.
 
-# In GML, comments and what is said of the file may come before the graph.
-_GML = re.compile(rb"(?:\s*(?:#.*|(?:creator|version|comment)\s.*)\n)*\s*graph\s*\[", re.IGNORECASE)
-_TAG = re.compile(rb"(?:[^\S\n]*(?:c.*)?\n)*[^\S\n]*p[^\S\n]+(\S+)[^\S\n]*(\d?)")
+# Beginnings that no other format has. In GML, comments and what is said of the file may come before the graph.
+_COMMENTS = rb"(?:[^\S\n]*(?:c.*)?\n)*[^\S\n]*"
+_BEGINNINGS = {
+    "matrix_market": re.compile(rb"%%matrixmarket", re.IGNORECASE),
+    "cnf": re.compile(_COMMENTS + rb"p\s+cnf\s"),
+    "qbsolv": re.compile(_COMMENTS + rb"p\s+qubo\s"),
+    "dimacs": re.compile(_COMMENTS + rb"p\s+(edge|edges|col|clq|" + b"|".join(PACE) + rb")\s"),
+    "node_link": re.compile(rb"\s*\{"),
+    "graphml": re.compile(rb"\s*<(?s:.{0,2000}?)graphml"),
+    "gml": re.compile(rb"(?:\s*(?:#.*|(?:creator|version|comment)\s.*)\n)*\s*graph\s*\[", re.IGNORECASE),
+}
+_OTHER_HEADER = re.compile(_COMMENTS + rb"(p\s+\S+)\s+\d")
 
 
 def recognise(source: Source) -> str:
-    """Name of the format of a file.
+    """Returns the name of the format of a file.
 
     A zip archive is `npz`; `%%MatrixMarket` starts `matrix_market`; a line `p cnf`, `p qubo`, `p edge`, `p edges`,
     `p col`, `p clq` or, of the PACE challenges, `p td`, `p tw` and `p ds` identifies `cnf`, `qbsolv` or `dimacs`; a
     comment `# vartype=` identifies `coo`; a brace starts `node_link`, `<` starts `graphml`, and `graph [` starts
-    `gml`, after comments and lines about the file. Without such a tag the suffix of the file's name counts, if it is
-    one of `SUFFIXES`; otherwise these remain, where comments (`#`, `%`) are no lines:
-
-    - `rudy`, if the first line is a header `n m` or `n m 0` and m lines of edges follow;
-    - `metis`, if it is a header `n m [fmt [ncon]]` and n lines follow;
-    - `edge_list`, if all lines have two or three words, of which two are whole numbers, but for a heading; with three
-      they may also be `coo`, and for qubo and ising they are. The first line cannot be of a list if m lines follow,
-      nodes are 1 to n, and m is larger than n + 1: as an edge it would lead to a node far beyond all others.
+    `gml`, after comments and lines about the file. Without such a beginning the suffix of the file's name counts, if
+    it is one of `SUFFIXES`; otherwise the file must begin with two whole numbers, after comments and a heading, and
+    be read without an error in exactly one of the formats `rudy`, `metis`, `edge_list` and `coo` (see `_by_content`).
 
     Raises:
-      InputError: two formats fit, the first line is a header with a wrong number of lines, no format begins like this
-        file, or a header is that of a graph where the problem needs a quadratic model.
+      InputError: two formats fit, or the file has an error in the one that it looks like.
+      NotSupported: no format begins like this file.
     """
     if source.is_zip:
         return "npz"
-    if source.head[:14].lower() == b"%%matrixmarket":
-        return "matrix_market"
-    tagged = _TAG.match(source.head)
-    if tagged and tagged[1] in _TAGS:
-        return _TAGS[tagged[1]]
-    if tagged and tagged[2]:
-        known = ", ".join(f"p {tag.decode()}" for tag in _TAGS)
-        raise NotSupported(f"{source.path}: files of {show(b'p ' + tagged[1])} are not read; those of {known} are")
-    if VARTYPE.search(source.head):
+    for name, pattern in _BEGINNINGS.items():
+        if pattern.match(source.text):
+            return name
+    if VARTYPE.search(source.text):
         return "coo"
-    start = source.head.lstrip()
-    if start.startswith(b"{"):
-        return "node_link"
-    if start.startswith(b"<") and b"<graphml" in start:
-        return "graphml"
-    if _GML.match(source.head):
-        return "gml"
-    if source.suffix in SUFFIXES:
-        return SUFFIXES[source.suffix]
-    rows = [words for words in map(bytes.split, source.head.split(b"\n")) if words and words[0][0] not in b"#%"]
-    if not rows:
-        raise InputError(f"{source.path}: only comments at its start; is it one of the formats? Say with --format")
-    number, first = Lines(source, (b"#", b"%"), quiet=True).peek("a graph or model")
+    if other := _OTHER_HEADER.match(source.text):
+        known = "p cnf, p qubo, p edge, p col and p td"
+        raise NotSupported(f"{source.path}: files of {show(other[1])} are not read; those of {known} are")
+    return SUFFIXES.get(source.suffix) or _by_content(source)
+
+
+def _by_content(source: Source) -> str:
+    """Returns the format in which a file can be read, if there is one.
+
+    A list of edges has as many words on each line as on the first one. That line may be a header `n m` if no node is
+    above n. It is no edge then if m is larger than n + 1, where as an edge it would lead to a node far beyond all
+    others, or larger than the number of lines that follow; and the file may be `rudy` if that number is m.
+    """
+    number, first, rest = Lines(source, (b"#", b"%")).first("a graph or model")
     if is_heading(first):
         return "edge_list"
-    fits: tuple[str, ...] = ()
-    if not (len(first) >= 2 and all(map(bytes.isdigit, first[:2]))):
+    if not (2 <= len(first) <= 4 and all(map(is_whole, first[:2]))):
         raise _unknown(source, number, first)
-    if len(first) in (2, 3) and all(len(words) == len(first) for words in rows):
-        graph = ("edge_list",) if first[0] != first[1] else ()  # which has no edge from a node to itself
-        model = ("coo",) if len(first) == 3 and is_real(first[2]) else ()
-        fits = model or graph if source.problem in FORM_PROBLEMS else graph if source.problem else (*graph, *model)
-    if len(first) <= 4 and all(map(is_whole, first)) and int(first[0]):
-        fits = _by_header(source, [int(word) for word in first], rows[1:], fits)
+    widths = {len(line.split()) for _, line in rest}
+    ends = [word for _, line in rest for word in line.split()[:2]]
+    n, m = map(int, first[:2])
+    bounded = first[2:] in ([], [b"0"]) and all(is_whole(word) and int(word) <= n for word in ends)
+    is_header = bounded and (m > n + 1 or 2 * m > len(ends))
+    is_list = len(first) < 4 and widths <= {len(first)}
+    tries = ["rudy", "metis"]
+    if is_list and not is_header and source.problem not in FORM_PROBLEMS:
+        tries.append("edge_list")
+    if is_list and not is_header and source.problem not in GRAPH_PROBLEMS and is_coo(source):
+        tries.append("coo")
+    errors: dict[str, InputError] = {}
+    for name in tries:
+        try:
+            with errors_of(source.path):
+                READERS[name](source)
+        except InputError as error:
+            errors[name] = error
+    may_be_rudy = bounded and 2 * m == len(ends) and widths in ({2}, {3})
+    fits = [name for name in tries if name not in errors or (name == "rudy" and may_be_rudy)]
     if len(fits) > 1:
         by_problem = " or --problem" if {"edge_list", "coo"} <= set(fits) else ""
         raise InputError(
             f"{source.path}: the file reads as {' and as '.join(fits)}; say which it is with "
             f"--format={' or --format='.join(fits)}{by_problem} (--from in convert), or by its suffix"
         )
-    if not fits and len(first) > 3:
+    if fits:
+        return fits[0]
+    if len(first) == 4 and widths == {4}:
         raise _unknown(source, number, first)
-    return fits[0] if fits else "coo" if source.problem in FORM_PROBLEMS and len(first) == 3 else "edge_list"
+    if is_list and is_header:
+        raise InputError(f"{errors['rudy']} If the first line is like the others, say --format=edge_list")
+    # The reader of the likeliest format says what is wrong.
+    if source.problem in FORM_PROBLEMS and len(first) == 3:
+        return "coo"
+    if is_list or not n:
+        return "edge_list"
+    return "rudy" if widths <= {2, 3} else "metis"
 
 
 def _unknown(source: Source, number: int, first: list[bytes]) -> NotSupported:
-    """Says that a file is in a format that is not read, which is no fault of the file."""
+    """Returns the error for a file in a format that is not read, which is no fault of the file."""
     count = len(first)
     like = {1: "OR-Library's bqp begins like this", 4: "lists with a time beside the weight look like this"}
     hint = f" ({like[count]})" if count in like and all(map(is_real, first)) else ""
@@ -242,46 +262,3 @@ def _unknown(source: Source, number: int, first: list[bytes]) -> NotSupported:
         f"{', '.join(READERS)}, and of edge lists the lines are 'u v' or 'u v w' with nodes as whole numbers, or any "
         "words with --format=edge_list"
     )
-
-
-def _by_header(source: Source, first: list[int], rows: list[list[bytes]], lists: tuple[str, ...]) -> tuple[str, ...]:
-    """The formats that fit if the first line is two to four whole numbers."""
-    n, m, *rest = first
-    weighted = bool(rows) and not rest and all(len(words) == 3 for words in rows)
-    if weighted and source.problem in FORM_PROBLEMS:
-        raise InputError(
-            f"{source.path}: rudy holds a graph, but {source.problem} needs a quadratic model; if these lines are "
-            "its coefficients, remove the header and say --format=coo"
-        )
-    if weighted and 3 * n != 2 * m:  # otherwise all nodes of a METIS file may have three neighbours
-        return ("rudy",)
-    num_rows, num_lines = _count(source)
-    # Most lines have a weight: one without may be a mistake.
-    edges = all(len(words) == 2 for words in rows) or 2 * sum(len(words) == 3 for words in rows) > len(rows)
-    within = all(is_whole(word) and 1 <= int(word) <= n for words in rows for word in words[:2])
-    certain = within and m > n + 1
-    header = len(rest) <= 1 and n and m <= n * (n - 1) // 2 and (certain or not any(rest))
-    rudy = ("rudy",) if header and num_rows == m and edges else ()
-    fmt = str(rest[0]) if rest else "0"
-    # Without weights, a METIS file gives each edge twice and nothing else.
-    meant = fmt in METIS_FMTS and (fmt != "0" or sum(map(len, rows)) <= 2 * m)
-    metis = ("metis",) if meant and max(num_rows, 1) <= n <= num_lines else ()
-    if lists and header and within and not (metis or rudy) and (certain or num_rows < m):
-        raise InputError(
-            f"{source.path}: the first line reads as a header of {m} edges, but {num_rows} lines follow; is the file "
-            f"cut short? If that line is like the others, say --format={lists[0]}"
-        )
-    fits = (*metis, *rudy, *(() if rudy and certain else lists))
-    if not fits and len(first) == 4 and all(len(words) == 4 for words in rows):
-        return ()
-    # A header with a wrong number of lines: its reader says so.
-    return fits or (("metis",) if not edges else ("rudy",) if len(first) == 2 else ())
-
-
-def _count(source: Source) -> tuple[int, int]:
-    """The number of lines with words after the first line, and that of all lines after it, without comments."""
-    with_words = lines = 0
-    for block, _ in Lines(source, (b"#", b"%"), keep_blank=True, quiet=True).blocks():
-        with_words += sum(map(bool, map(bytes.strip, block)))
-        lines += len(block)
-    return with_words - 1, lines - 1

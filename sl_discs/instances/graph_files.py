@@ -11,16 +11,16 @@ import dataclasses
 import itertools
 import os
 import re
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from sl_discs.errors import InputError
+from sl_discs.files import write_atomically
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph, checked_node_weights, edge_codes, first_rows, have_repeats
 from sl_discs.instances.text import (
-    Block,
     Lines,
     Rows,
     Source,
@@ -30,14 +30,20 @@ from sl_discs.instances.text import (
     is_whole,
     read_rows,
     show,
-    write_lines,
 )
 
 Labelled = list[tuple[Graph | QuadraticForm, Sequence[Hashable]]]
 
 
-def simple_graph(name: str, num_nodes: int, ends, weights, refuse, merge: bool) -> Graph:
-    """The graph with edges [E], in the order of the rows that they came from.
+def simple_graph(
+    name: str,
+    num_nodes: int,
+    ends: tuple[np.ndarray, np.ndarray],
+    weights: np.ndarray | None,
+    refuse: Callable[[np.ndarray, str], None],
+    merge: bool,
+) -> Graph:
+    """Returns the graph with edges [E], in the order of the rows that they came from.
 
     `ends` are two arrays [E] of nodes from 0 on, `refuse` is `Rows.refuse` of their lines. If `merge`, an edge may be
     repeated, in either direction and with the same weight.
@@ -53,11 +59,11 @@ def simple_graph(name: str, num_nodes: int, ends, weights, refuse, merge: bool) 
             differs = weights != weights[first]
             refuse(differs, "edge {0} {1} was given before with another weight than {2}; keep one of them")
         u, v, weights = u[~again], v[~again], None if weights is None else weights[~again]
-    return Graph.from_arrays(name, num_nodes, np.stack([u, v], axis=1, dtype=np.int32, casting="unsafe"), weights)
+    return Graph.from_arrays(name, num_nodes, np.stack([u, v], axis=1), weights)
 
 
 def number_labels(u: np.ndarray, v: np.ndarray) -> tuple[Sequence[int], tuple[np.ndarray, np.ndarray]]:
-    """The distinct numbers of two arrays in ascending order, and the arrays as positions among these."""
+    """Returns the distinct numbers of two arrays in ascending order, and the arrays as positions among these."""
     labels, index = np.unique(np.concatenate([u, v]), return_inverse=True)
     index = index.reshape(-1)
     gapless = len(labels) and labels[-1] - labels[0] == len(labels) - 1
@@ -77,17 +83,19 @@ _RUDY_HEADER = "the numbers of nodes and edges, 'n m' or 'n m 0'"
 
 
 def read_rudy(source: Source) -> Labelled:
-    """The graph of a file, its labels 1 to n."""
-    lines = Lines(source, (b"#", b"%"))
-    number, words = lines.one(_RUDY_HEADER)
+    """Returns the graph of a file, its labels 1 to n."""
+    number, words, lines = Lines(source, (b"#", b"%")).first(_RUDY_HEADER)
     words = words[:2] if words[2:] == [b"0"] else words
     num_nodes, num_edges = header_counts(source.path, number, words, (2,), _RUDY_HEADER)
-    rows = read_rows(source.path, lines.blocks(), ("ii", "iif"), "an edge and its weight, 'i j w'")
-    check_count(source.path, number, num_edges, len(rows), "edges")
+    rows = read_rows(source.path, lines, ("ii", "iif"), "an edge and its weight, 'i j w'")
+    check_count(source.path, number, num_edges, len(rows.numbers), "edges")
     ends = rows.indices(1, num_nodes)
-    weights = rows.columns[2] if rows.layout == "iif" else None
-    graph = simple_graph(source.name, num_nodes, ends, weights, rows.refuse, merge=False)
+    graph = simple_graph(source.name, num_nodes, ends, _third(rows), rows.refuse, merge=False)
     return [(graph, range(1, num_nodes + 1))]
+
+
+def _third(rows: Rows) -> np.ndarray | None:
+    return rows.columns[2] if len(rows.columns) > 2 else None
 
 
 def write_rudy(path: str | os.PathLike, graph: Graph) -> None:
@@ -97,22 +105,20 @@ def write_rudy(path: str | os.PathLike, graph: Graph) -> None:
     """
     if graph.node_weights is not None:
         raise InputError(f"{path}: rudy has no weights of nodes, but {graph.name} has; write DIMACS or npz")
-    write_lines(path, f"{graph.num_nodes} {graph.num_edges}\n", _edge_words(graph, "{} {} {}\n"))
-
-
-def _edge_words(graph: Graph, template: str, at_once: int = 2**16) -> Iterator[str]:
-    """Lines of edges, many at a time; the template takes two nodes, from 1 on, and the weight's shortest text."""
-    for start in range(0, graph.num_edges, at_once):
-        u, v = (graph.edges[start : start + at_once] + 1).T.tolist()
-        if graph.weights is None:
-            words = ["1"] * len(u)
-        else:
-            words = list(map(_shortest, graph.weights[start : start + at_once].tolist()))
-        yield "".join(map(template.format, u, v, words))
+    weights = itertools.repeat(1.0) if graph.weights is None else graph.weights.tolist()
+    edges = (graph.edges + 1).tolist()
+    lines = (f"{u} {v} {_shortest(weight)}\n" for (u, v), weight in zip(edges, weights, strict=False))
+    _write_lines(path, f"{graph.num_nodes} {graph.num_edges}\n", lines)
 
 
 def _shortest(weight: float) -> str:
     return repr(weight).removesuffix(".0")
+
+
+def _write_lines(path: str | os.PathLike, header: str, lines: Iterable[str]) -> None:
+    write_atomically(
+        path, lambda file: file.writelines(line.encode("ascii") for line in itertools.chain([header], lines))
+    )
 
 
 # DIMACS graphs (.clq, .col): `p edge n m` or `p col n m`, then `e i j` with nodes from 1 to n; `c` is a comment.
@@ -129,28 +135,39 @@ PACE = (b"td", b"tw", b"ds")
 
 
 def read_dimacs(source: Source) -> Labelled:
-    """The graph of a file, its labels 1 to n."""
-    lines = Lines(source, (b"c",))
-    number, words = lines.one(f"the header {_DIMACS_HEADER}")
+    """Returns the graph of a file, its labels 1 to n."""
+    path = source.path
+    number, words, lines = Lines(source, (b"c",)).first(f"the header {_DIMACS_HEADER}")
     if words[0] != b"p" or len(words) != 4:
-        raise InputError(f"{source.path}:{number}: {show(b' '.join(words))} is not a header; write {_DIMACS_HEADER}")
-    num_nodes, promised = header_counts(source.path, number, words[2:], (2,), _DIMACS_HEADER)
-    of_nodes: list[Block] = []
+        raise InputError(f"{path}:{number}: {show(b' '.join(words))} is not a header; write {_DIMACS_HEADER}")
+    num_nodes, promised = header_counts(path, number, words[2:], (2,), _DIMACS_HEADER)
+    weights = None
     if words[1] in PACE:
-        rows = read_rows(source.path, lines.blocks(), ("ii",), "an edge, 'i j'")
+        rows = read_rows(path, lines, ("ii",), "an edge, 'i j'")
     else:
-        edges = _dimacs_edges(source.path, lines.blocks(), of_nodes)
-        rows = read_rows(source.path, edges, ("-ii",), "an edge, 'e i j'")
+        lines = dataclasses.replace(lines, skipped=(b"c", b"n", b"d", b"v", b"x"))
+        rows = read_rows(path, lines, ("eii",), "an edge, 'e i j'")
+        lines = dataclasses.replace(lines, skipped=(b"c", b"e", b"d", b"v", b"x"))
+        weights = _dimacs_weights(num_nodes, read_rows(path, lines, ("nif",), "the weight of a node, 'n i w'"))
     ends = rows.indices(1, num_nodes)
     graph = simple_graph(source.name, num_nodes, ends, None, rows.refuse, merge=True)
-    if of_nodes:
-        graph = dataclasses.replace(graph, node_weights=_dimacs_weights(source.path, num_nodes, of_nodes))
-    if promised not in (len(rows), graph.num_edges, 2 * graph.num_edges):
+    if promised not in (len(rows.numbers), graph.num_edges, 2 * graph.num_edges):
         raise InputError(
-            f"{source.path}:{number}: the header promises {promised} edges, but there are {graph.num_edges} "
-            f"on {len(rows)} lines; is the file cut short?"
+            f"{path}:{number}: the header promises {promised} edges, but there are {graph.num_edges} "
+            f"on {len(rows.numbers)} lines; is the file cut short?"
         )
-    return [(graph, range(1, num_nodes + 1))]
+    return [(dataclasses.replace(graph, node_weights=weights), range(1, num_nodes + 1))]
+
+
+def _dimacs_weights(num_nodes: int, rows: Rows) -> np.ndarray | None:
+    """Returns the weights [N] of nodes, 1 for those without a line; None where no node has one."""
+    nodes, values = rows.columns
+    rows.refuse((nodes < 1) | (nodes > num_nodes), f"node {{0}}, but nodes are 1 to {num_nodes}; correct the line")
+    rows.refuse(first_rows(nodes) != np.arange(len(nodes)), "node {0} has a weight already; give each node one")
+    rows.refuse(~(values >= 0), "the weight of node {0} is {1}; expected at least 0")
+    weights = np.ones(num_nodes)
+    weights[nodes - 1] = values
+    return weights if len(nodes) else None
 
 
 def write_dimacs(path: str | os.PathLike, graph: Graph) -> None:
@@ -158,43 +175,9 @@ def write_dimacs(path: str | os.PathLike, graph: Graph) -> None:
     if graph.weights is not None and (graph.weights != 1).any():
         raise InputError(f"{path}: DIMACS graphs have no weights of edges, but {graph.name} has; write rudy or npz")
     weights = [] if graph.node_weights is None else graph.node_weights.tolist()
-    of_nodes = (f"n {node} {_shortest(weight)}\n" for node, weight in enumerate(weights, 1))
-    header = f"p edge {graph.num_nodes} {graph.num_edges}\n"
-    write_lines(path, header, itertools.chain(of_nodes, _edge_words(graph, "e {} {}\n")))
-
-
-def _dimacs_weights(path: Path, num_nodes: int, blocks: Iterable[Block]) -> np.ndarray:
-    """The weights [N] of nodes; those without a line have the weight 1."""
-    rows = read_rows(path, blocks, ("-if",), "the weight of a node, 'n i w'")
-    nodes, values = rows.columns
-    rows.refuse((nodes < 1) | (nodes > num_nodes), f"node {{0}}, but nodes are 1 to {num_nodes}; correct the line")
-    again = np.ones(len(nodes), bool)
-    again[np.unique(nodes, return_index=True)[1]] = False
-    rows.refuse(again, "node {0} has a weight already; give each node one")
-    rows.refuse(~(values >= 0), "the weight of node {0} is {1}; expected at least 0")
-    weights = np.ones(num_nodes)
-    weights[nodes - 1] = values
-    return weights
-
-
-def _dimacs_edges(path: Path, blocks: Iterable[Block], of_nodes: list[Block]) -> Iterator[Block]:
-    """The lines of edges; those of nodes are added to `of_nodes`."""
-    for lines, numbers in blocks:
-        if b"\n".join([b"", *lines]).count(b"\ne ") != len(lines):
-            tags = [line.split(None, 1)[0] for line in lines]
-            for tag, line, number in zip(tags, lines, numbers, strict=True):
-                if tag == b"p":
-                    raise InputError(f"{path}:{number}: a second header; a file holds one graph")
-                if tag not in (b"e", b"n", b"d", b"v", b"x"):
-                    raise InputError(
-                        f"{path}:{number}: {show(line.strip())} is not a line of the format; write 'e i j'"
-                    )
-            nodes, kept = ([k for k, tag in enumerate(tags) if tag == word] for word in (b"n", b"e"))
-            if nodes:
-                of_nodes.append(([lines[k] for k in nodes], [numbers[k] for k in nodes]))
-            lines, numbers = [lines[k] for k in kept], [numbers[k] for k in kept]
-        if lines:
-            yield lines, numbers
+    nodes = (f"n {node} {_shortest(weight)}\n" for node, weight in enumerate(weights, 1))
+    edges = (f"e {u} {v}\n" for u, v in (graph.edges + 1).tolist())
+    _write_lines(path, f"p edge {graph.num_nodes} {graph.num_edges}\n", itertools.chain(nodes, edges))
 
 
 # Edge lists: one edge per line, `u v` or `u v w`; lines that start with `#` or `%` are comments, and a first line may
@@ -209,21 +192,8 @@ def _dimacs_edges(path: Path, blocks: Iterable[Block], of_nodes: list[Block]) ->
 
 _EDGE_LINE = "an edge, 'u v' or 'u v w', with a weight everywhere or nowhere"
 _ENDS = {
-    "from",
-    "to",
-    "source",
-    "target",
-    "src",
-    "dst",
-    "u",
-    "v",
-    "i",
-    "j",
-    "node1",
-    "node2",
-    "fromnodeid",
-    "tonodeid",
-}
+    "from", "to", "source", "target", "src", "dst", "u", "v", "i", "j", "node1", "node2", "fromnodeid", "tonodeid",
+}  # fmt: skip
 _WEIGHTS = {"w", "weight", "value"}
 
 
@@ -234,51 +204,47 @@ def is_heading(words: Sequence[bytes]) -> bool:
 
 
 def read_edge_list(source: Source) -> Labelled:
-    """The graph of a file."""
-    lines = Lines(source, (b"#", b"%"))
-    number, first = lines.peek(_EDGE_LINE)
+    """Returns the graph of a file."""
+    path, lines = source.path, Lines(source, (b"#", b"%"))
+    number, first, rest = lines.first(_EDGE_LINE)
     if is_heading(first):
-        lines.one(_EDGE_LINE)
-        number, first = lines.peek(_EDGE_LINE)
-    names: dict[bytes, int] = {}
-    numbered = all(word.isdigit() for word in first[:2])
-    if not (numbered or source.named):
-        raise InputError(
-            f"{source.path}:{number}: {show(b' '.join(first))} is not an edge between nodes that are whole numbers; "
-            "if they have other names, say --format=edge_list"
-        )
-    blocks = lines.blocks() if numbered else _numbered(lines.blocks(), names)
-    rows = read_rows(source.path, blocks, ("ii", "iif"), _EDGE_LINE)
+        lines = rest
+        number, first, _ = lines.first(_EDGE_LINE)
     labels: Sequence[int | str]
-    if numbered:
+    if all(word.isdigit() for word in first[:2]):
+        rows = read_rows(path, lines, ("ii", "iif"), _EDGE_LINE)
         labels, ends = number_labels(*rows.columns[:2])
-    else:
-        labels, ends = _texts(source.path, names), (rows.columns[0], rows.columns[1])
-        # Two words that come nowhere else, above numbers alone.
-        words = all(word[:1].isalpha() for word in first[:2]) and np.sum(np.less(ends, 2)) == 2
-        if words and len(names) > 2 and all(map(bytes.isdigit, [*names][2:])):
+    elif source.named:
+        names, numbered = _number_words(lines)
+        rows = read_rows(path, numbered, ("ii", "iif"), _EDGE_LINE)
+        labels, ends = _texts(path, names), (rows.columns[0], rows.columns[1])
+        others = set(labels) - {label.decode("utf-8") for label in first[:2]}
+        if others and all(map(bytes.isalpha, first[:2])) and all(map(str.isdigit, others)):
             raise InputError(
-                f"{source.path}:{number}: {show(b' '.join(first))} above numbers reads as a heading; "
+                f"{path}:{number}: {show(b' '.join(first))} above numbers reads as a heading; "
                 "remove the line, or begin it with #"
             )
-    weights = rows.columns[2] if rows.layout == "iif" else None
-    return [(simple_graph(source.name, len(labels), ends, weights, rows.refuse, merge=True), labels)]
+    else:
+        raise InputError(
+            f"{path}:{number}: {show(b' '.join(first))} is not an edge between nodes that are whole numbers; "
+            "if they have other names, say --format=edge_list"
+        )
+    return [(simple_graph(source.name, len(labels), ends, _third(rows), rows.refuse, merge=True), labels)]
 
 
-def _numbered(blocks: Iterable[Block], names: dict[bytes, int]) -> Iterator[Block]:
-    """Lines with numbers in place of the names of nodes, which are added to `names`; other lines as they are."""
-    for lines, numbers in blocks:
-        found = []
-        for line in lines:
-            words = line.split()
-            if 2 <= len(words) <= 3:
-                u, v = (names.setdefault(word, len(names)) for word in words[:2])
-                line = b"%d %d %b" % (u, v, words[2]) if words[2:] else b"%d %d" % (u, v)
-            found.append(line)
-        yield found, numbers
+def _number_words(lines: Lines) -> tuple[dict[bytes, int], list[tuple[int, bytes]]]:
+    """Returns a number for each word that stands for a node, and the lines with these numbers."""
+    names: dict[bytes, int] = {}
+    numbered = []
+    for number, line in lines:
+        words = line.split()
+        if len(words) in (2, 3):
+            words[:2] = (b"%d" % names.setdefault(word, len(names)) for word in words[:2])
+        numbered.append((number, b" ".join(words)))
+    return names, numbered
 
 
-def _texts(path: Path, names: dict[bytes, int]) -> tuple[str, ...]:
+def _texts(path: Path, names: Iterable[bytes]) -> tuple[str, ...]:
     try:
         return tuple(name.decode("utf-8") for name in names)
     except UnicodeDecodeError as error:
@@ -296,101 +262,77 @@ def _texts(path: Path, names: dict[bytes, int]) -> tuple[str, ...]:
 # Source: G. Karypis, METIS manual 5.1.0, section 4.1.1.
 
 _METIS_HEADER = "'NODES EDGES', 'NODES EDGES FMT' or 'NODES EDGES FMT NCON'"
-METIS_FMTS = ("0", "1", "10", "11", "100", "101", "110", "111")
+_METIS_FMTS = ("000", "001", "010", "011", "100", "101", "110", "111")
 
 
 def read_metis(source: Source) -> Labelled:
-    """The graph of a file, its edges ordered by their smaller node, its labels 1 to n."""
-    path, lines = source.path, Lines(source, (b"%",), keep_blank=True)
-    number, words = lines.one(f"the header {_METIS_HEADER}")
+    """Returns the graph of a file, its edges ordered by their smaller node, its labels 1 to n."""
+    path = source.path
+    number, words, lines = Lines(source, (b"%",), blank=True).first(f"the header {_METIS_HEADER}")
     num_nodes, num_edges, *rest = header_counts(path, number, words, (2, 3, 4), _METIS_HEADER)
-    fmt = words[2].decode().lstrip("0") or "0" if rest else "0"
-    if fmt not in METIS_FMTS:
-        raise InputError(f"{path}:{number}: fmt {fmt}; it is one of {', '.join(METIS_FMTS)}")
-    fmt = fmt.zfill(3)
-    skipped = int(fmt[0] == "1") + ((rest[1] if len(rest) == 2 else 1) if fmt[1] == "1" else 0)
-    step = 2 if fmt[2] == "1" else 1
-    counts, values, numbers = _adjacency(path, lines.blocks(num_nodes), skipped, step)
-    check_count(path, number, num_nodes, len(counts), "lines, one a node")
-    for extra, where in lines.blocks():
-        for line, at in zip(extra, where, strict=True):
-            if line.strip():
-                raise InputError(
-                    f"{path}:{at}: {show(line.strip())} after the last of {num_nodes} nodes; "
-                    "remove it or correct the header"
-                )
-    place = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts) - skipped
-    neighbour = (place >= 0) & (place % step == 0)
-    u = np.repeat(np.arange(num_nodes), counts)[neighbour]
-    weights = values[(place >= 0) & (place % 2 == 1)] if step == 2 else None
-    one_weight = fmt[1] == "1" and skipped - int(fmt[0]) == 1
-    of_nodes = values[place == -1] if one_weight else None
-    edges = Rows(path, "", [values[neighbour]], [numbers[u]])
-    graph = _mutual(source.name, num_nodes, u, values[neighbour] - 1, weights, edges)
-    if of_nodes is not None:
-        of_nodes = checked_node_weights(source.name, of_nodes, range(1, num_nodes + 1))
-        graph = dataclasses.replace(graph, node_weights=of_nodes)
+    fmt = words[2].decode().zfill(3) if rest else "000"
+    if fmt not in _METIS_FMTS:
+        raise InputError(f"{path}:{number}: fmt {fmt}; it is one of {', '.join(_METIS_FMTS)}")
+    num_weights = 0 if fmt[1] == "0" else rest[1] if len(rest) > 1 else 1
+    skipped, step = int(fmt[0]) + num_weights, 1 + int(fmt[2])
+    words_of, numbers = _metis_lines(path, lines, num_nodes, skipped, step)
+    check_count(path, number, num_nodes, len(numbers), "lines, one a node")
+    counts = [(len(words) - skipped) // step for words in words_of]
+    u = np.repeat(np.arange(num_nodes), counts)
+    pairs = np.array([word for words in words_of for word in words[skipped:]], np.int64).reshape(-1, step)
+    rows = Rows(path, [pairs[:, 0]], np.repeat(np.array(numbers), counts))
+    graph = _mutual(source.name, num_nodes, u, pairs[:, 0] - 1, pairs[:, 1] if step == 2 else None, rows)
     check_count(path, number, num_edges, graph.num_edges, "edges")
+    if num_weights == 1:
+        weights = checked_node_weights(
+            source.name, [words[skipped - 1] for words in words_of], range(1, num_nodes + 1)
+        )
+        graph = dataclasses.replace(graph, node_weights=weights)
     return [(graph, range(1, num_nodes + 1))]
 
 
-def _adjacency(
-    path: Path, blocks: Iterable[Block], skipped: int, step: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The number of words on each line, all words as numbers, and the numbers of the lines."""
-    counts, values, numbers = ([np.zeros(0, np.int64)] for _ in range(3))
-    for lines, where in blocks:
-        count = np.fromiter((len(line.split()) for line in lines), np.int64, len(lines))
-        bad = (count < skipped) | ((count - skipped) % step != 0)
-        if bad.any():
-            row = int(np.argmax(bad))
+def _metis_lines(
+    path: Path, lines: Lines, num_nodes: int, skipped: int, step: int
+) -> tuple[list[list[int]], list[int]]:
+    """Returns the numbers on the line of each node, and the number of each line."""
+    words_of: list[list[int]] = []
+    numbers = []
+    for number, line in lines:
+        words = line.split()
+        if len(words_of) == num_nodes and words:
             raise InputError(
-                f"{path}:{where[row]}: {count[row]} numbers; a line has {skipped} of the node "
-                f"and then {step} for each neighbour, as the fmt of the header says"
+                f"{path}:{number}: {show(line)} after the last of {num_nodes} nodes; remove it or correct the header"
             )
-        text = b" ".join(lines)
-        # Lines have different lengths, which `np.loadtxt` does not read.
-        value = np.zeros(0, np.int64)
-        if not text.translate(None, b"0123456789 \t\r\v\f"):
-            value = np.fromstring(text, np.int64, sep=" ") if text.strip() else value
-        # What is too large is the largest number.
-        if len(value) != count.sum() or value.max(initial=0) == 2**63 - 1:
-            for line, at in zip(lines, where, strict=True):
-                for word in line.split():
-                    if not is_whole(word):
-                        raise InputError(f"{path}:{at}: {show(word)} is not a whole number; correct the line")
-        counts.append(count)
-        values.append(value)
-        numbers.append(np.asarray(where, np.int64))
-    return np.concatenate(counts), np.concatenate(values), np.concatenate(numbers)
+        if len(words_of) == num_nodes:
+            continue
+        if line.translate(None, b"0123456789 \t") or len(max(words, key=len, default=b"")) > 18:
+            wrong = next((word for word in words if not (is_whole(word) and len(word) <= 18)), line)
+            raise InputError(f"{path}:{number}: {show(wrong)} is not a whole number; correct the line")
+        if len(words) < skipped or (len(words) - skipped) % step:
+            raise InputError(
+                f"{path}:{number}: {len(words)} numbers; a line has {skipped} of the node and then {step} for each "
+                "neighbour, as the fmt of the header says"
+            )
+        words_of.append(list(map(int, words)))
+        numbers.append(number)
+    return words_of, numbers
 
 
 def _mutual(name: str, n: int, u: np.ndarray, v: np.ndarray, weights: np.ndarray | None, rows: Rows) -> Graph:
-    """The graph of directed edges, of which each must have its opposite."""
+    """Returns the graph of directed edges, of which each must have its opposite."""
     rows.refuse((v < 0) | (v >= n), f"neighbour {{0}}, but nodes are 1 to {n}; correct the line or the header")
     rows.refuse(u == v, "node {0} is its own neighbour; remove that")
-    codes, mirrored = u * np.int64(n) + v, v * np.int64(n) + u
-    order, back = np.argsort(codes, kind="stable"), np.argsort(mirrored, kind="stable")
-    again = np.zeros(len(codes), bool)
-    again[order[1:]] = np.diff(codes[order]) == 0
-    rows.refuse(again, "neighbour {0} is listed twice; give it once")
-    if not np.array_equal(codes[order], mirrored[back]):
-        rows.refuse(~np.isin(codes, mirrored), "neighbour {0} does not have this node in its own line; add it there")
-    forth = u[order] < v[order]
+    # The last bit is the direction.
+    codes = 2 * edge_codes(u, v, n) + (u > v)
+    rows.refuse(first_rows(codes) != np.arange(len(codes)), "neighbour {0} is listed twice; give it once")
+    rows.refuse(~np.isin(codes ^ 1, codes), "neighbour {0} does not have this node in its own line; add it there")
+    forth, back = np.argsort(codes).reshape(-1, 2).T
     if weights is not None:
-        doubles = weights.astype(np.float64)
-        exact = doubles < 2.0**63
-        exact[exact] = doubles[exact].astype(np.int64) == weights[exact]
-        if not exact.all():
-            row = int(np.argmin(exact))
-            rows.refuse_row(
-                row, f"{weights[row]} is beyond 2^53 and not exact in double precision; scale the weights"
-            )
         differs = np.zeros(len(codes), bool)
-        differs[order] = weights[order] != weights[back]
+        differs[forth] = weights[forth] != weights[back]
         rows.refuse(differs, "the weight to neighbour {0} differs in the line of that node; make them equal")
-        weights = doubles[order][forth]
-    return Graph.from_arrays(name, n, np.stack([u, v], axis=1)[order][forth], weights)
+        weights = weights[forth]
+    return Graph.from_arrays(name, n, np.stack([u, v], axis=1)[forth], weights)
 
 
 # QUBOs of qbsolv (.qubo), to be minimised: a header `p qubo 0 maxNodes nNodes nCouplers`.
@@ -411,26 +353,25 @@ def offset_of(source: Source) -> float:
     InputError for two, for one that is no number, and for a scale other than 1, whose sense differs between programs.
     """
     found: dict[str, float] = {}
-    for block in source.blocks(quiet=True):
-        for word, number in _CONSTANT.findall(block):
-            name = "scale" if word.lower() == b"scale" else "offset"
-            if name in found or not is_real(number) or (name == "scale" and float(number) != 1):
-                raise InputError(
-                    f"{source.path}: a comment with the {name} {show(number)}; expected one offset, a number, and no "
-                    "scale other than 1"
-                )
-            found[name] = float(number)
+    for word, number in _CONSTANT.findall(source.text):
+        name = "scale" if word.lower() == b"scale" else "offset"
+        if name in found or not is_real(number) or (name == "scale" and float(number) != 1):
+            raise InputError(
+                f"{source.path}: a comment with the {name} {show(number)}; expected one offset, a number, and no "
+                "scale other than 1"
+            )
+        found[name] = float(number)
     return found.get("offset", 0.0)
 
 
 def read_qbsolv(source: Source) -> Labelled:
-    """The model of a file, to be minimised, its labels 0 to maxNodes - 1."""
-    path, lines = source.path, Lines(source, (b"c",))
-    number, words = lines.one(f"the header {_QBSOLV_HEADER}")
+    """Returns the model of a file, to be minimised, its labels 0 to maxNodes - 1."""
+    path = source.path
+    number, words, lines = Lines(source, (b"c",)).first(f"the header {_QBSOLV_HEADER}")
     if words[:2] != [b"p", b"qubo"] or len(words) != 6 or words[2] not in (b"0", b"unconstrained"):
         raise InputError(f"{path}:{number}: {show(b' '.join(words))} is not a header; write {_QBSOLV_HEADER}")
     size, num_nodes, num_couplers = header_counts(path, number, words[3:], (3,), _QBSOLV_HEADER)
-    rows = read_rows(path, lines.blocks(), ("iif",), "a node or coupler, 'i j value'")
+    rows = read_rows(path, lines, ("iif",), "a node or coupler, 'i j value'")
     i, j = rows.indices(0, size - 1)
     rows.refuse(i > j, "coupler {0} {1}; the smaller node comes first")
     own, values, codes = i == j, rows.columns[2], edge_codes(i, j, size)
@@ -450,12 +391,13 @@ def read_qbsolv(source: Source) -> Labelled:
 # A node is an occurrence of a literal, labelled `CLAUSE:LITERAL` with clauses counted from 1.
 
 Clause = tuple[int, ...]
+_CNF_HEADER = "'p cnf VARIABLES CLAUSES'"
 # A single clause makes a number of edges that grows with the square of its length.
 _MOST_CONFLICTS = 10**7
 
 
 def read_cnf(path: str | os.PathLike) -> list[Clause]:
-    """The clauses of a DIMACS file, each a tuple of literals: v or -v for variable v >= 1.
+    """Returns the clauses of a DIMACS file, each a tuple of literals: v or -v for variable v >= 1.
 
     Comment lines (`c`) may appear anywhere, a clause may span several lines, and a line that starts with `%`, as
     in SATLIB's own files, ends the formula.
@@ -463,9 +405,39 @@ def read_cnf(path: str | os.PathLike) -> list[Clause]:
     return _read_clauses(Source(path))
 
 
+def _read_clauses(source: Source) -> list[Clause]:
+    path = source.path
+    header, words, lines = Lines(source, (b"c",)).first(f"the header {_CNF_HEADER}")
+    if words[:2] != [b"p", b"cnf"]:
+        raise InputError(f"{path}:{header}: {show(b' '.join(words))} is not a header; write {_CNF_HEADER}")
+    num_variables, num_clauses = header_counts(path, header, words[2:], (2,), _CNF_HEADER)
+    clauses: list[Clause] = []
+    clause: list[int] = []
+    number = header
+    for number, line in lines:
+        if line.startswith(b"%"):
+            break
+        for word in line.split():
+            if not is_whole(word.removeprefix(b"-")) or abs(int(word)) > num_variables:
+                raise InputError(
+                    f"{path}:{number}: {show(word)} is not a literal of {num_variables} variables; write whole "
+                    "numbers, and 0 at the end of a clause"
+                )
+            if int(word):
+                clause.append(int(word))
+            else:
+                clauses.append(tuple(clause))
+                clause = []
+    if clause:
+        raise InputError(f"{path}:{number}: the last clause does not end with 0; is the file cut short?")
+    check_count(path, header, num_clauses, len(clauses), "clauses")
+    return clauses
+
+
 def read_formula(source: Source) -> Labelled:
-    """The conflict graph of a file."""
-    clauses = _read_clauses(source)
+    """Returns the conflict graph of a file."""
+    # A literal that a clause repeats says nothing new, and labels are distinct.
+    clauses = [tuple(dict.fromkeys(clause)) for clause in _read_clauses(source)]
     occurrences = collections.Counter(literal for clause in clauses for literal in clause)
     edges = sum(len(clause) * (len(clause) - 1) // 2 for clause in clauses)
     edges += sum(count * occurrences[-literal] for literal, count in occurrences.items() if literal > 0)
@@ -475,14 +447,12 @@ def read_formula(source: Source) -> Labelled:
         raise InputError(
             f"{source.path}: {edges} conflicts between literals; graphs have at most {_MOST_CONFLICTS} edges"
         )
-    # A literal that a clause repeats says nothing new, and labels are distinct.
-    clauses = [tuple(dict.fromkeys(clause)) for clause in clauses]
     labels = tuple(f"{number}:{literal}" for number, clause in enumerate(clauses, 1) for literal in clause)
     return [(conflict_graph(source.name, clauses), labels)]
 
 
 def conflict_graph(name: str, clauses: list[Clause]) -> Graph:
-    """The graph whose independent sets are the ways to satisfy clauses together (the SATLIB MIS instances).
+    """Returns the graph whose independent sets are the ways to satisfy clauses together (the SATLIB MIS instances).
 
     The graph has one node for each literal of each clause, clause by clause. The nodes of one clause are joined,
     and each occurrence of a literal is joined to each occurrence of its negation. The size of the largest
@@ -492,68 +462,14 @@ def conflict_graph(name: str, clauses: list[Clause]) -> Graph:
     The reference is the number of clauses that have literals, an upper bound that is reached if and only if they can
     all be satisfied together, as in SATLIB's CBS formulas, which DISCS uses.
     """
-    literals = [literal for clause in clauses for literal in clause]
-    ends = np.cumsum([0, *(len(clause) for clause in clauses)]).tolist()
-    within = (itertools.combinations(range(a, b), 2) for a, b in itertools.pairwise(ends))
-    occurrences: dict[int, list[int]] = {}
-    for node, literal in enumerate(literals):
-        occurrences.setdefault(literal, []).append(node)
-    against = (
-        itertools.product(nodes, occurrences.get(-literal, []))
-        for literal, nodes in occurrences.items()
-        if literal > 0
-    )
-    edges = list(itertools.chain(itertools.chain.from_iterable(within), itertools.chain.from_iterable(against)))
-    edges = np.unique(np.sort(np.array(edges, dtype=np.int64).reshape(-1, 2), axis=1), axis=0)
-    return Graph.from_arrays(name, len(literals), edges, reference=float(sum(map(bool, clauses))))
-
-
-def _read_clauses(source: Source) -> list[Clause]:
-    path, header, header_line = source.path, None, 0
-    clauses: list[Clause] = []
-    clause: list[int] = []
-    number = 0
-    for lines, numbers in Lines(source, (b"c",)).blocks():
-        for line, number in zip(lines, numbers, strict=True):
-            words = line.split()
-            if words[0].startswith(b"%"):
-                break
-            if words[0] == b"p":
-                if header is not None:
-                    raise InputError(f"{path}:{number}: a second header; a file holds one formula")
-                if len(words) != 4 or words[1] != b"cnf" or not all(map(is_whole, words[2:])):
-                    raise InputError(
-                        f"{path}:{number}: {show(b' '.join(words))} is not a header; write 'p cnf VARIABLES CLAUSES'"
-                    )
-                header, header_line = (int(words[2]), int(words[3])), number
-                continue
-            if header is None:
-                raise InputError(f"{path}:{number}: a clause before the header; start with 'p cnf VARIABLES CLAUSES'")
-            for word in words:
-                literal = _parse_literal(f"{path}:{number}", word, header[0])
-                if literal:
-                    clause.append(literal)
-                else:
-                    clauses.append(tuple(clause))
-                    clause = []
-        else:
-            continue
-        break
-    if header is None:
-        raise InputError(f"{path}: no header; a DIMACS file starts with 'p cnf VARIABLES CLAUSES'")
-    if clause:
-        raise InputError(f"{path}:{number}: the last clause does not end with 0; is the file cut short?")
-    check_count(path, header_line, header[1], len(clauses), "clauses")
-    return clauses
-
-
-def _parse_literal(where: str, word: bytes, num_variables: int) -> int:
-    """A literal, or 0 for the end of a clause."""
-    if not is_whole(word.removeprefix(b"-")):
-        raise InputError(f"{where}: {show(word)} is not a literal; write whole numbers, and 0 at the end of a clause")
-    literal = int(word)
-    if abs(literal) > num_variables:
-        raise InputError(
-            f"{where}: literal {literal}, but the header promises {num_variables} variables; correct one"
-        )
-    return literal
+    nodes_of: dict[int, list[int]] = collections.defaultdict(list)
+    edges: set[tuple[int, int]] = set()
+    count = 0
+    for clause in clauses:
+        edges.update(itertools.combinations(range(count, count + len(clause)), 2))
+        for literal in clause:
+            edges.update((node, count) for node in nodes_of[-literal])
+            nodes_of[literal].append(count)
+            count += 1
+    pairs = np.array(sorted(edges), np.int64).reshape(-1, 2)
+    return Graph.from_arrays(name, count, pairs, reference=float(sum(map(bool, clauses))))

@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 _PARSING = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError, SyntaxError, OverflowError)
 
 
-def _text(source: Source) -> bytes:
-    return b"".join(source.blocks())
-
-
 def _refusal(source: Source, what: str, error: Exception) -> InputError:
     """Says what a package said about a file that it could not read."""
     said = " ".join(str(error).split())[:200]
@@ -72,7 +68,7 @@ def read_matrix_market(source: Source) -> Labelled:
     import scipy.io
 
     # SciPy 1.17 ends with a segmentation fault at blanks after the last line, and likewise at matrices of no rows.
-    text = _text(source).rstrip() + b"\n"
+    text = source.text.rstrip() + b"\n"
     try:
         rows, columns, entries, layout, field, symmetry = scipy.io.mminfo(io.BytesIO(text))
         if field not in _FIELDS or symmetry not in ("general", "symmetric"):
@@ -170,7 +166,7 @@ def _parsed(source: Source, what: str, parse: Callable[[str], nx.Graph]) -> nx.G
     import networkx as nx
 
     try:
-        graph = parse(_text(source).decode("utf-8"))
+        graph = parse(source.text.decode("utf-8"))
     except (*_PARSING, nx.NetworkXException) as error:
         raise _refusal(source, f"a graph in {what}", error) from None
     if graph.is_directed() or graph.is_multigraph():
@@ -210,7 +206,12 @@ def _labelled(source: Source, graph: nx.Graph, labels: list[Hashable]) -> Labell
 # dimod skips whatever it cannot read, such as numbers with an exponent, so lines are checked first.
 
 VARTYPE = re.compile(rb"^[ \t]*#.*?vartype[:=][ \t]*([-_.a-zA-Z0-9]+)", re.MULTILINE)
-_COEFFICIENT = re.compile(rb"\s*\d+\s+\d+\s+[-+]?(\d+(\.\d+)?|\.\d+)\s*")
+_COEFFICIENT = re.compile(rb"\d+\s+\d+\s+[-+]?(\d+(\.\d+)?|\.\d+)")
+
+
+def is_coo(source: Source) -> bool:
+    """Returns whether each line is a coefficient."""
+    return all(_COEFFICIENT.fullmatch(line) for _, line in Lines(source, (b"#", b"%")))
 
 
 def read_coo(source: Source) -> Labelled:
@@ -222,19 +223,19 @@ def read_coo(source: Source) -> Labelled:
             f"{source.path}: a list of coefficients (coo), which dimod reads, the extra `dimod`; install it with: "
             "pip install dimod"
         ) from None
-    for lines, numbers in Lines(source, (b"#",)).blocks():
-        for line, number in zip(lines, numbers, strict=True):
-            if not _COEFFICIENT.fullmatch(line):
-                raise InputError(
-                    f"{source.path}:{number}: {show(line.strip())} is not a coefficient 'i j v', where v has no "
-                    "exponent; correct the line"
-                )
-            _check_exact(source, line.split()[2])
-    text = _text(source)
+    for number, line in Lines(source, (b"#",)):
+        if not _COEFFICIENT.fullmatch(line):
+            raise InputError(
+                f"{source.path}:{number}: {show(line)} is not a coefficient 'i j v', where v has no exponent; "
+                "correct the line"
+            )
+        _check_exact(source, line.split()[2])
     default: Any = "SPIN" if FORM_PROBLEMS.get(source.problem or "", False) else "BINARY"
     model: Any
     try:
-        model = coo.loads(text.decode("utf-8", "replace"), vartype=None if VARTYPE.search(text) else default)
+        model = coo.loads(
+            source.text.decode("utf-8", "replace"), vartype=None if VARTYPE.search(source.text) else default
+        )
     except _PARSING as error:
         raise _refusal(source, "a list of coefficients", error) from None
     labels = sorted(model.variables)

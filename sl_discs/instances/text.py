@@ -2,235 +2,164 @@
 
 Files may be plain or compressed by gzip, bzip2 or xz, told apart by their first bytes. A compressed file may unpack
 to 64 MiB, or to 100 times its own size if that is more: lists of numbers compress 3 to 20 times, while a bomb
-compresses a thousand times. Nothing is unpacked beyond that limit, and lines longer than 64 MiB are refused.
+compresses a thousand times.
 """
 
 from __future__ import annotations
 
+import array
 import bz2
 import codecs
+import dataclasses
 import decimal
-import functools
 import gzip
-import itertools
+import io
 import lzma
 import os
 import re
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from sl_discs.errors import FormatError
-from sl_discs.files import open_regular, write_atomically
+from sl_discs.files import open_regular
 from sl_discs.instances.graph import check_size
 
-_BLOCK_BYTES = 2**20
-_LONGEST_LINE = 2**26
 _UNPACKED_BYTES, _UNPACKED_RATIO = 2**26, 100
-
-_UNPACKERS: dict[bytes, Callable[[BinaryIO], Any]] = {
-    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
-    b"BZh": bz2.BZ2File,
-    b"\xfd7zXZ\x00": functools.partial(lzma.LZMAFile, format=lzma.FORMAT_XZ),
+_UNPACKERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+_ENCODINGS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
 }
-
-Progress = Callable[[int], None]
-# Lines and their numbers in the file, from 1 on.
-Block = tuple[list[bytes], Sequence[int]]
 
 
 class Source:
-    """A file that can be read from its start as often as needed.
+    """The content of a file.
 
     Attributes:
       path: the file.
       problem: that it shall pose, which decides what some files mean; None: any.
-      name, suffix: its name without suffixes, and the suffix in lower case, both without that of a compression.
       named: whether the user has named its format.
+      name, suffix: its name without suffixes, and the suffix in lower case, both without that of a compression.
       is_zip: whether it is a zip archive, as NumPy's `.npz` files are.
-      head: its first block of lines, unpacked; empty if it is a zip archive.
+      text: its text, unpacked; empty if it is a zip archive.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike,
-        problem: str | None = None,
-        progress: Progress | None = None,
-        named: bool = False,
-    ):
-        """Reads the start of the file; `progress` is called with the bytes that each later block took of it."""
-        self.path, self.problem, self._progress, self.named = Path(path), problem, progress, named
+    def __init__(self, path: str | os.PathLike, problem: str | None = None, named: bool = False):
+        """Reads the file; FormatError where it is no text, or a web page."""
+        self.path, self.problem, self.named = Path(path), problem, named
         with open_regular(self.path) as file:
-            magic = file.read(6)
-        if not magic:
-            raise FormatError(f"{path}: the file is empty; was it cut short while it was copied?")
-        self._unpack = next((unpack for start, unpack in _UNPACKERS.items() if magic.startswith(start)), None)
-        plain = Path(self.path.stem) if self._unpack else self.path
+            start = file.peek(6)
+            if not start:
+                raise FormatError(f"{path}: the file is empty; was it cut short while it was copied?")
+            unpack = next((unpack for mark, unpack in _UNPACKERS.items() if start.startswith(mark)), None)
+            self.is_zip = start.startswith((b"PK\x03\x04", b"PK\x05\x06"))
+            self.text = b"" if self.is_zip else self._unpacked(file, unpack) if unpack else file.read()
+        plain = Path(self.path.stem) if unpack else self.path
         self.name, self.suffix = plain.stem, plain.suffix.lower()
-        self.is_zip = magic.startswith((b"PK\x03\x04", b"PK\x05\x06"))
-        self.head = b"" if self.is_zip else next(self.blocks(quiet=True), b"")
-        if not (self.is_zip or self.head.strip()):
-            raise FormatError(f"{path}: the file holds nothing but blanks; was it cut short while it was copied?")
-        start = self.head[:256].lstrip().lower()
+        if not self.is_zip:
+            self._check_text()
+
+    def _unpacked(self, file: io.BufferedReader, unpack: Any) -> bytes:
+        limit = max(_UNPACKED_BYTES, _UNPACKED_RATIO * os.fstat(file.fileno()).st_size)
+        try:
+            with unpack(file) as stream:
+                text = stream.read(limit + 1)
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            raise FormatError(
+                f"{self.path}: damaged or cut short ({' '.join(str(error).split())}); copy it again"
+            ) from error
+        if len(text) > limit:
+            raise FormatError(
+                f"{self.path}: unpacks to more than {limit >> 20} MiB, far beyond its own size; if you trust it, "
+                "unpack it yourself and give the plain file"
+            )
+        return text
+
+    def _check_text(self) -> None:
+        encoding = next((name for mark, name in _ENCODINGS.items() if self.text.startswith(mark)), None)
+        if encoding:
+            raise FormatError(
+                f"{self.path}: text in {encoding}, which is not read; save it as UTF-8, for instance with: "
+                f"iconv -f {encoding} -t UTF-8"
+            )
+        self.text = self.text.removeprefix(codecs.BOM_UTF8)
+        if b"\0" in self.text:
+            raise FormatError(
+                f"{self.path}: a binary file, or text that is not UTF-8; give text in one of the formats, or an .npz "
+                "archive"
+            )
+        start = self.text[:4096].lstrip().lower()
+        if not start and not self.text.strip():
+            raise FormatError(
+                f"{self.path}: the file holds nothing but blanks; was it cut short while it was copied?"
+            )
         if start.startswith((b"<!doctype html", b"<html")):
-            raise FormatError(f"{path}: a web page, perhaps of an error; download the file again")
-
-    def blocks(self, quiet: bool = False) -> Iterator[bytes]:
-        """Blocks of about a MiB that end where a line ends, from the start of the file to its end.
-
-        Unless `quiet`, `progress` is called.
-        """
-        parts: list[bytes] = []
-        length, started = 0, False
-        ready = b""  # held back until more follows, so that a last line without a newline goes with it
-        for chunk in self._chunks(None if quiet else self._progress):
-            if not started:
-                if encoding := _encoding(chunk):
-                    raise FormatError(
-                        f"{self.path}: text in {encoding}, which is not read; save it as UTF-8, "
-                        f"for instance with: iconv -f {encoding} -t UTF-8"
-                    )
-                chunk, started = chunk.removeprefix(codecs.BOM_UTF8), True
-            if b"\0" in chunk:
-                raise FormatError(f"{self.path}: a binary file; give text in one of the formats, or an .npz archive")
-            if ready:
-                yield ready
-                ready = b""
-            if cut := chunk.rfind(b"\n") + 1:
-                ready = b"".join([*parts, chunk[:cut]])
-                parts, length = [], 0
-            parts.append(chunk[cut:])
-            length += len(chunk) - cut
-            if length > _LONGEST_LINE:
-                raise FormatError(f"{self.path}: a line of over {_LONGEST_LINE >> 20} MiB; is it one of the formats?")
-        if last := b"".join([ready, *parts]):
-            yield last
-
-    def _chunks(self, progress: Progress | None) -> Iterator[bytes]:
-        """Unpacked bytes in pieces, counted against the limit that the file's size sets."""
-        with open_regular(self.path) as file:
-            limit = max(_UNPACKED_BYTES, _UNPACKED_RATIO * os.fstat(file.fileno()).st_size)
-            unpacked = taken = 0
-            try:
-                stream = self._unpack(file) if self._unpack else file
-                while chunk := stream.read(_BLOCK_BYTES):
-                    unpacked += len(chunk)
-                    if self._unpack and unpacked > limit:
-                        raise FormatError(
-                            f"{self.path}: unpacks to more than {limit >> 20} MiB, far beyond its own size; "
-                            "if you trust it, unpack it yourself and give the plain file"
-                        )
-                    yield chunk
-                    if progress:
-                        progress(file.tell() - taken)
-                        taken = file.tell()
-            except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-                raise FormatError(
-                    f"{self.path}: damaged or cut short ({' '.join(str(error).split())}); copy it again"
-                ) from error
+            raise FormatError(f"{self.path}: a web page, perhaps of an error; download the file again")
 
 
-def _encoding(start: bytes) -> str:
-    """Name of an encoding other than UTF-8, recognised by its byte order mark or by zero bytes between characters."""
-    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        return "UTF-32"
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "UTF-16"
-    for name, place in ("UTF-16LE", 1), ("UTF-16BE", 0):
-        if len(start) > 3 and not any(start[place:64:2]) and all(start[1 - place : 64 : 2]):
-            return name
-    return ""
-
-
+@dataclasses.dataclass(frozen=True)
 class Lines:
-    """Reads the lines of a file in blocks, without those that begin as comments do.
+    """Some lines of a file, without blanks around them; iteration yields the number of each, from 1 on, and itself.
 
-    Lines without words count if `keep_blank`, as in METIS files; if `quiet`, the source's `progress` is not called.
+    Attributes:
+      source: the file.
+      skipped: beginnings of lines to leave out, such as comments.
+      blank: whether lines without words count, as in METIS files.
+      after: number of the line, such as a header, after which the first one comes.
     """
 
-    def __init__(self, source: Source, comments: Sequence[bytes] = (), keep_blank: bool = False, quiet: bool = False):
-        self.source, self._comments, self._keep_blank = source, tuple(comments), keep_blank
-        self._blocks = source.blocks(quiet)
-        self._ready: Block = [], ()
-        self._next_number = 1
+    source: Source
+    skipped: tuple[bytes, ...] = ()
+    blank: bool = False
+    after: int = 0
 
-    def _fill(self) -> Block:
-        """Lines that were read but not taken yet; none only at the end of the file."""
-        while not self._ready[0] and (block := next(self._blocks, None)) is not None:
-            lines = block.removesuffix(b"\n").split(b"\n")
-            numbers: Sequence[int] = range(self._next_number, self._next_number + len(lines))
-            self._next_number += len(lines)
-            commented = any(mark in block for mark in self._comments)
-            if commented or not (self._keep_blank or all(map(bytes.strip, lines))):
-                kept = [k for k, line in enumerate(lines) if self._counts(line.strip())]
-                lines, numbers = [lines[k] for k in kept], [numbers[k] for k in kept]
-            self._ready = lines, numbers
-        return self._ready
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        for number, line in enumerate(io.BytesIO(self.source.text), 1):
+            line = line.strip()
+            if number > self.after and (line or self.blank) and not line.startswith(self.skipped):
+                yield number, line
 
-    def _counts(self, line: bytes) -> bool:
-        return not line.startswith(self._comments) if line else self._keep_blank
-
-    def peek(self, what: str) -> tuple[int, list[bytes]]:
-        """Number and words of the next line, without taking it; InputError if the file ends here."""
-        lines, numbers = self._fill()
-        if not lines:
-            raise FormatError(
-                f"{self.source.path}:{self._next_number}: the file ends where {what} should be; complete it"
-            )
-        return numbers[0], lines[0].split()
-
-    def one(self, what: str) -> tuple[int, list[bytes]]:
-        """Number and words of the next line; errors as `peek`."""
-        found = self.peek(what)
-        lines, numbers = self._ready
-        self._ready = lines[1:], numbers[1:]
-        return found
-
-    def blocks(self, limit: int | None = None) -> Iterator[Block]:
-        """All remaining lines, or the next `limit` of them, in blocks."""
-        while (limit is None or limit > 0) and (ready := self._fill())[0]:
-            lines, numbers = ready
-            taken = len(lines) if limit is None else min(limit, len(lines))
-            self._ready = lines[taken:], numbers[taken:]
-            yield lines[:taken], numbers[:taken]
-            limit = None if limit is None else limit - taken
+    def first(self, what: str) -> tuple[int, list[bytes], Lines]:
+        """Number and words of the first line with words, and the lines after it; FormatError if there is none."""
+        for number, line in self:
+            if line:
+                return number, line.split(), dataclasses.replace(self, after=number)
+        raise FormatError(f"{self.source.path}: the file ends where {what} should be; complete it")
 
 
 _REAL = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
+@dataclasses.dataclass(frozen=True)
 class Rows:
-    """Numbers of lines with the same layout, as one array per column.
+    """Numbers of lines with the same layout.
 
     Attributes:
-      layout: one letter per column: `i` for a whole number from 0 on (int64), `f` for a finite number (float64), `-`
-        for a word that is skipped.
-      columns: the columns, without those skipped.
+      path: the file.
+      columns: an array for each column of numbers.
+      numbers: of the lines.
     """
 
-    def __init__(self, path: Path, layout: str, columns: list[np.ndarray], numbers: list[Sequence[int]]):
-        self._path, self.layout, self.columns, self._numbers = path, layout, columns, numbers
-
-    def __len__(self) -> int:
-        return sum(map(len, self._numbers))
+    path: Path
+    columns: list[np.ndarray]
+    numbers: Sequence[int]
 
     def refuse(self, bad: np.ndarray, message: str) -> None:
         """Raises for the first row marked in `bad`, if there is one; `{0}`, `{1}` stand for its columns."""
         if bad.any():
             row = int(np.argmax(bad))
-            self.refuse_row(row, message.format(*(column[row].item() for column in self.columns)))
-
-    def refuse_row(self, row: int, message: str) -> NoReturn:
-        """Raises with the line of a row."""
-        number = next(itertools.islice(itertools.chain.from_iterable(self._numbers), row, None))
-        raise FormatError(f"{self._path}:{number}: {message}")
+            words = message.format(*(column[row].item() for column in self.columns))
+            raise FormatError(f"{self.path}:{self.numbers[row]}: {words}")
 
     def indices(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        """The first two columns as indices from 0 on; InputError if one is outside first .. last."""
+        """The first two columns as indices from 0 on; FormatError if one is outside first .. last."""
         u, v = self.columns[:2]
         for column, index in enumerate((u, v)):
             self.refuse(
@@ -240,87 +169,90 @@ class Rows:
         return u - first, v - first
 
 
-def read_rows(path: Path, blocks: Iterable[Block], layouts: Sequence[str], what: str) -> Rows:
-    """Rows of numbers, one per line; the number of words in the first line selects one of the layouts (see `Rows`).
+def read_rows(path: Path, lines: Iterable[tuple[int, bytes]], layouts: Sequence[str], what: str) -> Rows:
+    """Reads rows of numbers, one a line, in the layout that has as many words as the first line.
 
-    Whole numbers must be exact in double precision. Messages name the path, the line and `what` it should look like.
+    Args:
+      path: the file, for messages.
+      lines: they are iterated again to find one that is wrong.
+      layouts: one letter per column: `i` for a whole number from 0 on (int64), `f` for a finite number (float64),
+        which must be exact if it is whole and has no exponent; any other letter stands for itself.
+      what: a line should be, for messages.
     """
-    layout, parts, numbers = "", [], []
-    for lines, where in blocks:
-        layout = layout or next((one for one in layouts if len(one) == len(lines[0].split())), layouts[0])
-        parts.append(_columns(path, lines, where, layout, what))
-        numbers.append(where)
-    layout = layout or layouts[0]
-    parts = parts or [[np.zeros(0, np.float64 if kind == "f" else np.int64) for kind in layout if kind != "-"]]
-    return Rows(path, layout, [np.concatenate(column) for column in zip(*parts, strict=True)], numbers)
+    width = next((len(line.split()) for _, line in lines), 0)
+    layout = next((one for one in layouts if len(one) == width), layouts[0])
+    numbers = array.array("q")
 
+    def counted() -> Iterator[bytes]:
+        for number, line in lines:
+            numbers.append(number)
+            yield line
 
-def _columns(path: Path, lines: list[bytes], numbers: Sequence[int], layout: str, what: str) -> list[np.ndarray]:
-    # Reading whole numbers takes NumPy a third of the time; among these, there is no -0.
-    for real in (np.int64, np.float64) if "f" in layout else (np.float64,):
-        types = {"i": np.int64, "f": real, "-": "S1"}
+    types = [(str(k), {"i": np.int64, "f": np.float64}.get(kind, "S2")) for k, kind in enumerate(layout)]
+    table = np.zeros(0, types)
+    if width:
         try:
             with warnings.catch_warnings():
                 # NumPy before 2.3 reads whole numbers through floating point, and says so.
                 warnings.simplefilter("error", DeprecationWarning)
-                table = np.loadtxt(
-                    lines, [(str(k), types[kind]) for k, kind in enumerate(layout)], comments=None, ndmin=1
-                )
+                table = np.loadtxt(counted(), types, comments=None, ndmin=1)
         except (ValueError, DeprecationWarning):
-            continue
-        found = [(k, kind, table[str(k)]) for k, kind in enumerate(layout) if kind != "-"]
-        if real == np.float64 or all(column.all() for _, kind, column in found if kind == "f"):
-            break
-    else:
-        _explain(path, lines, numbers, layout, what)
-    if len(table) != len(lines):
-        _explain(path, lines, numbers, layout, what)
-    columns = []
-    for k, kind, column in found:
-        column = column.astype(np.float64 if kind == "f" else np.int64)
-        if (column.min() < 0) if kind == "i" else not np.isfinite(column).all():
-            _explain(path, lines, numbers, layout, what)
+            _explain(path, lines, layout, what)
+    # What NumPy takes for blanks may be none.
+    good = len(table) == len(numbers)
+    for (name, _), kind in zip(types, layout, strict=True):
+        column = table[name]
+        good &= bool(
+            np.all(column >= 0 if kind == "i" else np.isfinite(column) if kind == "f" else column == kind.encode())
+        )
+    if not good:
+        _explain(path, lines, layout, what)
+    for k, kind in enumerate(layout):
         if kind == "f":
-            # Whole numbers without an exponent are meant exactly; NumPy rounds them silently.
-            for row in np.flatnonzero(np.abs(column) >= 2**53).tolist():
-                word = lines[row].split()[k]
-                if b"e" not in word.lower() and decimal.Decimal(word.decode()) != decimal.Decimal(column[row]):
-                    raise FormatError(
-                        f"{path}:{numbers[row]}: {show(word)} is beyond 2^53 and not exact in double precision; "
-                        "correct the line"
-                    )
-        columns.append(column)
-    return columns
+            _check_exact(path, lines, k, np.abs(table[str(k)]) >= 2**53)
+    columns = [np.ascontiguousarray(table[str(k)]) for k, kind in enumerate(layout) if kind in "if"]
+    return Rows(path, columns, numbers)
 
 
-def _explain(path: Path, lines: list[bytes], numbers: Sequence[int], layout: str, what: str) -> NoReturn:
+def _check_exact(path: Path, lines: Iterable[tuple[int, bytes]], column: int, large: np.ndarray) -> None:
+    """Refuses a large number that was rounded, unless it has an exponent."""
+    if large.any():
+        for (number, line), is_large in zip(lines, large, strict=True):
+            word = line.split()[column] if is_large else b"e"
+            if b"e" not in word.lower() and decimal.Decimal(word.decode()) != decimal.Decimal(float(word)):
+                raise FormatError(
+                    f"{path}:{number}: {show(word)} is beyond 2^53 and not exact in double precision; "
+                    "correct the line"
+                )
+
+
+def _explain(path: Path, lines: Iterable[tuple[int, bytes]], layout: str, what: str) -> NoReturn:
     """Raises for the first line that is not in the layout."""
-    for line, number in zip(lines, numbers, strict=True):
+    for number, line in lines:
         words = line.split()
-        if len(words) != len(layout):
-            raise FormatError(
-                f"{path}:{number}: {show(b' '.join(words))} where every line should be {what}; correct the line"
-            )
+        given = [kind in "if" or word == kind.encode() for word, kind in zip(words, layout, strict=False)]
+        if len(words) != len(layout) or not all(given):
+            raise FormatError(f"{path}:{number}: {show(line)} where every line should be {what}; correct the line")
         for word, kind in zip(words, layout, strict=True):
             if kind == "i" and not is_whole(word):
                 raise FormatError(f"{path}:{number}: {show(word)} is not a whole number from 0 on; correct the line")
             if kind == "f" and not is_real(word):
                 raise FormatError(f"{path}:{number}: {show(word)} is not a finite number; correct the line")
-    raise FormatError(f"{path}:{numbers[0]}: from here on, a line is not {what}; use spaces and line feeds only")
+    raise FormatError(f"{path}: a line is not {what}; use spaces and line feeds only")
 
 
 def is_whole(word: bytes) -> bool:
-    """Whether a word is a whole number from 0 on that fits into 64 bits."""
+    """Returns whether a word is a whole number from 0 on that fits into 64 bits."""
     return word.isdigit() and len(word.lstrip(b"0")) < 20 and int(word) < 2**63
 
 
 def is_real(word: bytes) -> bool:
-    """Whether a word is a finite number; `float` alone would also take 1_000."""
+    """Returns whether a word is a finite number; `float` alone would also take 1_000."""
     return bool(_REAL.fullmatch(word)) and bool(np.isfinite(float(word)))
 
 
 def header_counts(path: Path, number: int, words: Sequence[bytes], widths: Sequence[int], usage: str) -> list[int]:
-    """The whole numbers in a header, one of `widths` in number; the first one is a number of nodes."""
+    """Returns the whole numbers in a header, one of `widths` in number; the first one is a number of nodes."""
     if len(words) not in widths or not all(map(is_whole, words)):
         raise FormatError(f"{path}:{number}: {show(b' '.join(words))} is not a header; write {usage}")
     counts = [int(word) for word in words]
@@ -339,16 +271,6 @@ def check_count(path: Path, number: int, promised: int, found: int, what: str) -
 
 
 def show(text: bytes) -> str:
-    """Part of a file in a form that is safe to print in a message."""
+    """Returns part of a file in a form that is safe to print in a message."""
     text = text if len(text) <= 40 else text[:40] + b"..."
     return repr(text.decode("utf-8", "replace"))
-
-
-def write_lines(path: str | os.PathLike, header: str, pieces: Iterator[str]) -> None:
-    """Writes ASCII text atomically."""
-
-    def write(file: BinaryIO) -> None:
-        file.write(header.encode("ascii"))
-        file.writelines(piece.encode("ascii") for piece in pieces)
-
-    write_atomically(path, write)
