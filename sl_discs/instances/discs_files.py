@@ -4,8 +4,7 @@ Most are pickles, which can run any code whose name their reader resolves. Here 
 resolve: networkx graphs of versions 1 to 3 and their cached views, NumPy arrays, scalars and types, and plain
 containers. Each resolves to a stand-in that accepts only data and cannot be altered; any other name is refused
 without importing it. NumPy's own types would not do: in NumPy 2.4 an array of objects reads beyond the end of a list
-that is too short, and a pickle can change the flags of a type. A pickle of at most 1 GiB is read; what it holds can
-still take much memory and time.
+that is too short, and a pickle can change the flags of a type.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-import mmap
 import os
 import pickle
 import re
@@ -195,9 +193,6 @@ def graphs_and_scores(graphs: Sequence[Graph]) -> Iterable[Any]:
 
 # Pickles.
 
-# Of one pickle, of which a file may have many: lists of all graphs of a dataset take up to some hundred MB.
-_LARGEST_BYTES = 2**30
-
 
 class _Improper(PickledGraph):
     """A directed graph or multigraph, which is read so that the error can say so."""
@@ -212,26 +207,25 @@ class _Ignored:
         pass
 
 
-class PickledDtype:
-    """A NumPy dtype of plain numbers or text; structured and object types are refused."""
+class _Dtype:
+    """A NumPy type of plain numbers or text; structured and object types are refused."""
 
     def __init__(self, code: str | bytes, align: bool = False, copy: bool = False) -> None:
         code = code.decode("ascii") if isinstance(code, bytes) else code
         if not isinstance(code, str) or not re.fullmatch(r"[biufc]\d{1,2}|[SU]\d{1,6}", code):
             raise pickle.UnpicklingError(f"NumPy type {code!r}; only plain numbers and text are read")
-        self._code = code
-        self._order = "="
+        self.dtype = np.dtype(code)
 
     def __setstate__(self, state: tuple) -> None:
         # The code determines everything but the byte order of a plain type.
-        order = state[1].decode("ascii") if isinstance(state[1], bytes) else state[1]
-        if order not in ("<", ">", "=", "|"):
-            raise pickle.UnpicklingError(f"NumPy byte order {order!r}")
-        self._order = order
+        self.dtype = self.dtype.newbyteorder(state[1].decode("ascii") if isinstance(state[1], bytes) else state[1])
 
-    @property
-    def dtype(self) -> np.dtype:
-        return np.dtype(self._order + self._code)
+    def array(self, raw: Any) -> np.ndarray:
+        """The numbers in some bytes; a length is refused, since `bytes` would turn it into that many zeros."""
+        raw = raw.encode("latin1") if isinstance(raw, str) else raw
+        if not isinstance(raw, bytes | bytearray | pickle.PickleBuffer):
+            raise pickle.UnpicklingError(f"an array whose contents are a {type(raw).__name__}")
+        return np.frombuffer(raw, self.dtype)
 
 
 class PickledArray(np.ndarray):
@@ -239,7 +233,7 @@ class PickledArray(np.ndarray):
 
     def __setstate__(self, state: tuple) -> None:
         _, shape, dtype, fortran, raw = state
-        super().__setstate__((shape, _plain(dtype), bool(fortran), _raw_bytes(raw)))  # type: ignore[arg-type]  # a version is optional
+        super().__setstate__((shape, dtype.dtype, bool(fortran), dtype.array(raw).tobytes()))  # type: ignore[arg-type]
 
 
 class _Sealed:
@@ -247,110 +241,73 @@ class _Sealed:
 
     __slots__ = ("_function",)
 
-    def __init__(self, function: Callable | None) -> None:
+    def __init__(self, function: Callable) -> None:
         self._function = function
 
     def __call__(self, *args: Any) -> Any:
-        return self._function(*args)  # type: ignore[misc]  # a TypeError where there is none
+        return self._function(*args)
 
     def __setstate__(self, state: Any) -> None:
         raise pickle.UnpicklingError("an attempt to alter a function")
 
 
-def _rebuild_object(cls: type, base: type, state: Any) -> Any:
-    """`copyreg._reconstructor` of protocols 0 and 1, restricted to the classes above."""
-    if base is not object or state is not None or not isinstance(cls, type):
+def _new_array(*args: Any) -> PickledArray:
+    """An array without its state yet (`numpy.core.multiarray._reconstruct`)."""
+    return PickledArray((0,), dtype=np.uint8)
+
+
+def _array_from_buffer(buffer: Any, dtype: _Dtype, shape: tuple, order: Any) -> np.ndarray:
+    """An array from its bytes (`numpy.core.numeric._frombuffer`, protocol 5)."""
+    return dtype.array(buffer).reshape(shape, order=order)
+
+
+def _scalar(dtype: _Dtype, raw: bytes | str = b"") -> np.generic:
+    """A NumPy scalar from its bytes (`numpy.core.multiarray.scalar`)."""
+    (value,) = dtype.array(raw)
+    return value
+
+
+def _new_object(cls: type, base: type, state: Any) -> Any:
+    """`copyreg._reconstructor` of protocols 0 and 1, for the graphs and views on the list."""
+    if not (isinstance(cls, type) and issubclass(cls, PickledGraph | _Ignored)):
         raise pickle.UnpicklingError("an object of an unknown form")
-    if not issubclass(cls, PickledGraph | _Ignored):
-        raise pickle.UnpicklingError(f"an object of type {cls.__name__} without its contents")
     return cls()
 
 
-def _encode_latin1(text: str, encoding: str = "latin1") -> bytes:
+def _encode(text: str, encoding: str = "latin1") -> bytes:
     """`_codecs.encode`, as protocols 0 to 2 use it for bytes."""
     if encoding not in ("latin1", "latin-1"):
         raise pickle.UnpicklingError(f"bytes in the encoding {encoding!r}")
     return text.encode("latin1")
 
 
-# Protocols 0 to 2 make empty bytes by a call; a length or contents are not accepted.
-_BYTES = _Sealed(lambda: b"")
-# Stand-in for `numpy.ndarray`, which a pickle passes as an argument but has no reason to call.
-_NDARRAY = _Sealed(None)
+def _refuse_call(*args: Any) -> None:
+    raise pickle.UnpicklingError("a call of numpy.ndarray")
 
 
-def _rebuild_array(cls: Any, shape: tuple, typecode: bytes | str) -> PickledArray:
-    """An array without its state yet (`numpy.core.multiarray._reconstruct`)."""
-    if cls is not _NDARRAY:
-        raise pickle.UnpicklingError("an array of an unknown class")
-    return PickledArray((0,), dtype=np.uint8)
-
-
-def _array_from_buffer(buffer: bytes, dtype: PickledDtype, shape: tuple, order: Any) -> np.ndarray:
-    """An array from its bytes (`numpy.core.numeric._frombuffer`, protocol 5)."""
-    return np.frombuffer(_raw_bytes(buffer), dtype=_plain(dtype)).reshape(shape, order=order)
-
-
-def _scalar_from_bytes(dtype: PickledDtype, raw: bytes | str = b"") -> np.generic:
-    """A NumPy scalar from its bytes (`numpy.core.multiarray.scalar`)."""
-    dtype, raw = _plain(dtype), _raw_bytes(raw)
-    if len(raw) != dtype.itemsize:
-        raise pickle.UnpicklingError(f"a NumPy scalar of {len(raw)} bytes; {dtype} takes {dtype.itemsize}")
-    return np.frombuffer(raw, dtype=dtype)[0]
-
-
-def _plain(dtype: Any) -> np.dtype:
-    if not isinstance(dtype, PickledDtype):
-        raise pickle.UnpicklingError("an array without a NumPy type")
-    return dtype.dtype
-
-
-def _raw_bytes(raw: Any) -> bytes:
-    """The bytes of an array; a number is refused, since `bytes` would turn it into that many zeros."""
-    if isinstance(raw, str):
-        return raw.encode("latin1")
-    if not isinstance(raw, bytes | bytearray | pickle.PickleBuffer):
-        raise pickle.UnpicklingError(f"an array whose contents are a {type(raw).__name__}")
-    return bytes(raw)
-
-
-_GRAPHS = {
+_ALLOWED: dict[tuple[str, str], Any] = {
     ("networkx.classes.graph", "Graph"): PickledGraph,
     ("networkx.classes.ordered", "OrderedGraph"): PickledGraph,
     ("networkx.classes.digraph", "DiGraph"): _Improper,
     ("networkx.classes.multigraph", "MultiGraph"): _Improper,
     ("networkx.classes.multidigraph", "MultiDiGraph"): _Improper,
-}
-_VIEWS = {
-    (f"networkx.classes.{module}", name): _Ignored
-    for module, names in (
-        ("reportviews", "NodeView NodeDataView EdgeView EdgeDataView DegreeView"),
-        ("coreviews", "AtlasView AdjacencyView"),
-    )
-    for name in names.split()
-}
-_NUMPY = {("numpy", "ndarray"): _NDARRAY, ("numpy", "dtype"): PickledDtype} | {
-    (f"numpy.{core}.{module}", name): _Sealed(function)
-    for core in ("core", "_core")
-    for module, name, function in (
-        ("multiarray", "_reconstruct", _rebuild_array),
-        ("multiarray", "scalar", _scalar_from_bytes),
-        ("numeric", "_frombuffer", _array_from_buffer),
-    )
-}
-_PYTHON = {
-    (module, kind.__name__): kind
-    for module in ("builtins", "__builtin__")
-    for kind in (dict, list, tuple, set, frozenset, object)
-} | {
+    ("networkx.classes.coreviews", "AtlasView"): _Ignored,
+    ("networkx.classes.coreviews", "AdjacencyView"): _Ignored,
+    ("numpy", "ndarray"): _Sealed(_refuse_call),
+    ("numpy", "dtype"): _Dtype,
     ("collections", "OrderedDict"): collections.OrderedDict,
-    ("builtins", "bytes"): _BYTES,
-    ("__builtin__", "bytes"): _BYTES,
-    ("_codecs", "encode"): _Sealed(_encode_latin1),
-    ("copyreg", "_reconstructor"): _Sealed(_rebuild_object),
-    ("copy_reg", "_reconstructor"): _Sealed(_rebuild_object),
+    ("builtins", "bytes"): _Sealed(lambda: b""),  # of protocols 0 to 2, with neither a length nor contents
+    ("_codecs", "encode"): _Sealed(_encode),
+    ("copyreg", "_reconstructor"): _Sealed(_new_object),
 }
-_ALLOWED = _GRAPHS | _VIEWS | _NUMPY | _PYTHON
+for _kind in (dict, list, tuple, set, frozenset, object):
+    _ALLOWED["builtins", _kind.__name__] = _kind
+for _view in ("NodeView", "NodeDataView", "EdgeView", "EdgeDataView", "DegreeView"):
+    _ALLOWED["networkx.classes.reportviews", _view] = _Ignored
+for _core in ("numpy.core", "numpy._core"):
+    _ALLOWED[f"{_core}.multiarray", "_reconstruct"] = _Sealed(_new_array)
+    _ALLOWED[f"{_core}.multiarray", "scalar"] = _Sealed(_scalar)
+    _ALLOWED[f"{_core}.numeric", "_frombuffer"] = _Sealed(_array_from_buffer)
 
 # Exceptions that the unpickler raises on a damaged stream (the pickle module's documentation names some of these).
 _DAMAGE = (
@@ -367,6 +324,7 @@ class _Reader(pickle.Unpickler):
     """An unpickler that resolves only the names on the list."""
 
     def find_class(self, module: str, name: str) -> Any:
+        module = {"__builtin__": "builtins", "copy_reg": "copyreg"}.get(module, module)  # of Python 2
         if (module, name) not in _ALLOWED:
             raise _Refused(ascii(f"{module}.{name}"))  # the stream may hold line breaks and escapes
         return _ALLOWED[module, name]
@@ -381,16 +339,15 @@ def iter_pickles(path: str | os.PathLike) -> Iterator[Any]:
       InputError: the file is missing, empty, cut short or damaged, or names something that is not allowed.
     """
     with open_regular(path) as file:
-        size = file.seek(0, os.SEEK_END)
+        size = os.fstat(file.fileno()).st_size
         if not size:
             raise FormatError(f"{path}: an empty file, not a pickle; copy it again")
-        file.seek(0)
         while file.tell() < size:
             yield load_next(path, file)
 
 
 def load_pickle(path: str | os.PathLike) -> Any:
-    """The single object of a pickle file.
+    """Returns the single object of a pickle file.
 
     Raises:
       InputError: as `iter_pickles`, or the file holds more than one pickle.
@@ -402,25 +359,14 @@ def load_pickle(path: str | os.PathLike) -> Any:
 
 
 def load_next(path: str | os.PathLike, file: BinaryIO) -> Any:
-    """The next pickle of an open file; errors as `iter_pickles`."""
-    start = file.tell()
-    first = start - start % mmap.ALLOCATIONGRANULARITY
-    size = os.fstat(file.fileno()).st_size - first
+    """Returns the next pickle of an open file; errors as `iter_pickles`."""
     try:
-        # A length in the stream that exceeds what is mapped takes no memory.
-        with mmap.mmap(file.fileno(), min(size, _LARGEST_BYTES), access=mmap.ACCESS_READ, offset=first) as data:
-            data.seek(start - first)
-            found = _Reader(data, encoding="latin1").load()
-            file.seek(first + data.tell())
-            return found
+        return _Reader(file, encoding="latin1").load()
     except _Refused as refused:
         raise FormatError(
             f"{path}: refused: the pickle asks for {refused}, which graph data does not need; "
             "do not trust this file, or save its graphs again as an .npz archive"
         ) from None
     except _DAMAGE as error:
-        if size > _LARGEST_BYTES and isinstance(error, EOFError | pickle.UnpicklingError):
-            raise FormatError(
-                f"{path}: a pickle of more than {_LARGEST_BYTES >> 20} MiB; save its graphs as an .npz archive"
-            ) from None
-        raise FormatError(f"{path}: not a readable pickle of graphs ({error}); copy or make it again") from error
+        reason = " ".join(str(error).split())
+        raise FormatError(f"{path}: not a readable pickle of graphs ({reason}); copy or make it again") from error

@@ -2,7 +2,6 @@
 
 import collections
 import copyreg
-import io
 import os
 import pickle
 import struct
@@ -14,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sl_discs.errors import InputError
-from sl_discs.instances import discs_files
 from sl_discs.instances.discs_files import iter_pickles, load_pickle
 from sl_discs.instances.graph import graph_from_networkx
+
+PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 
 
 def save(path, *objects, protocol=4):
@@ -27,56 +27,43 @@ def save(path, *objects, protocol=4):
 @settings(max_examples=40, deadline=None)
 @given(
     num_nodes=st.integers(1, 8),
-    density=st.floats(0, 1),
     seed=st.integers(0, 1000),
-    protocol=st.integers(0, pickle.HIGHEST_PROTOCOL),
+    protocol=st.sampled_from(PROTOCOLS),
     weighted=st.booleans(),
     touched=st.booleans(),
 )
-def test_networkx_round_trip(tmp_path_factory, num_nodes, density, seed, protocol, weighted, touched):
+def test_networkx_round_trip(tmp_path_factory, num_nodes, seed, protocol, weighted, touched):
     rng = np.random.default_rng(seed)
     graph = nx.Graph()
     graph.add_nodes_from(rng.permutation(num_nodes).tolist())
     for u in range(num_nodes):
         for v in range(u):
-            if rng.random() < density:
+            if rng.random() < 0.5:
                 graph.add_edge(u, v, **({"weight": np.float32(rng.integers(-3, 4))} if weighted else {}))
     if touched:  # networkx then stores its views in the pickle
         _ = graph.edges, graph.nodes, graph.degree, graph.adj
     path = save(tmp_path_factory.mktemp("p") / "g.pkl", graph, protocol=protocol)
     read = graph_from_networkx(load_pickle(path), "g", weighted)
-    live = graph_from_networkx(graph, "g", weighted)
     edges = sorted((min(e), max(e)) for e in graph.edges)
-    assert read.num_nodes == num_nodes
-    assert read.edges.tolist() == live.edges.tolist() == [list(e) for e in edges]
+    assert read.num_nodes == num_nodes and read.edges.tolist() == [list(e) for e in edges]
     if weighted:
         assert read.weights.tolist() == [graph.edges[e]["weight"] for e in edges]
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-@pytest.mark.parametrize(
-    "value",
-    [
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_values_keep_type_and_content(tmp_path, protocol):
+    for value in (
         np.arange(6.0).reshape(2, 3),
         np.asfortranarray(np.arange(6, dtype=">i4").reshape(2, 3)),
         np.array(["a", "bc"]),
         np.arange(0),
-        np.float64(2.5),
         np.int32(-3),
         np.bool_(True),
-    ],
-    ids=repr,
-)
-def test_numpy_values_keep_type_and_content(tmp_path, value, protocol):
-    read = load_pickle(save(tmp_path / "v.pkl", value, protocol=protocol))
-    assert read.dtype.newbyteorder("=") == value.dtype.newbyteorder("=")
-    assert np.array_equal(read, value)
-
-
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_plain_containers(tmp_path, protocol):
-    value = [{"a": (1, 2.5, None, True)}, {3}, frozenset({4}), b"\xff", b"", collections.OrderedDict(x=1)]
-    assert load_pickle(save(tmp_path / "v.pkl", value, protocol=protocol)) == value
+    ):
+        read = load_pickle(save(tmp_path / "v.pkl", value, protocol=protocol))
+        assert read.dtype.newbyteorder("=") == value.dtype.newbyteorder("=") and np.array_equal(read, value)
+    plain = [{"a": (1, 2.5, None, True)}, {3}, frozenset({4}), b"\xff", b"", collections.OrderedDict(x=1)]
+    assert load_pickle(save(tmp_path / "v.pkl", plain, protocol=protocol)) == plain
 
 
 def test_graphs_of_networkx_1_and_2(tmp_path):
@@ -89,8 +76,7 @@ def test_graphs_of_networkx_1_and_2(tmp_path):
         old.__dict__.clear()
         old.__dict__.update(state)
         graph = graph_from_networkx(load_pickle(save(tmp_path / "g.pkl", old, protocol=2)), "g", weighted=True)
-        assert graph.edges.tolist() == [[0, 1]]
-        assert graph.weights.tolist() == [2]
+        assert graph.edges.tolist() == [[0, 1]] and graph.weights.tolist() == [2]
 
 
 def test_pickles_back_to_back(tmp_path):
@@ -98,22 +84,6 @@ def test_pickles_back_to_back(tmp_path):
     assert list(iter_pickles(path)) == [(1, 2), [3], {}]
     with pytest.raises(InputError, match="3 pickles"):
         load_pickle(path)
-
-
-def test_lengths_beyond_the_file_take_no_memory(tmp_path):
-    for content in b"\x80\x04\x8e" + b"\xff" * 5 + b"\0\0\0x.", b"\x80\x04B\xff\xff\xff\x7fx.":
-        (tmp_path / "bad.pkl").write_bytes(content)
-        with pytest.raises(InputError, match="not a readable pickle of graphs"):
-            load_pickle(tmp_path / "bad.pkl")
-
-
-def test_a_pickle_has_a_largest_size(tmp_path, monkeypatch):
-    path = save(tmp_path / "g.pkl", [1] * 9, [0] * 10**5)
-    monkeypatch.setattr(discs_files, "_LARGEST_BYTES", 10**5)
-    objects = iter_pickles(path)
-    assert next(objects) == [1] * 9
-    with pytest.raises(InputError, match=r"g.pkl: a pickle of more than 0 MiB"):
-        next(objects)
 
 
 class Calls:
@@ -124,28 +94,20 @@ class Calls:
         return self.function, self.args
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-@pytest.mark.parametrize(
-    ("function", "named"),
-    [
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_calls_are_refused_by_name(tmp_path, protocol):
+    mark = tmp_path / "mark"
+    for function, named in (
         (os.system, r"posix\.system|nt\.system"),
-        (eval, r"(builtins|__builtin__)\.eval"),
-        (getattr, r"(builtins|__builtin__)\.getattr"),
-        (np.load, r"numpy.*\.load"),
+        (eval, r"builtins\.eval"),
+        (getattr, r"builtins\.getattr"),
         (np.fromfile, r"numpy.*\.fromfile"),
         (nx.read_adjlist, "networkx"),
-        (os.execl, r"os\.execl"),
-        (io.open, r"_?io\.open"),
-    ],
-)
-def test_calls_are_refused_by_name(tmp_path, function, named, protocol):
-    mark = tmp_path / "mark"
-    path = save(tmp_path / "bad.pkl", [1, Calls(function, f"touch {mark}")], protocol=protocol)
-    with pytest.raises(InputError, match=named) as caught:
-        load_pickle(path)
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert not mark.exists()
+    ):
+        path = save(tmp_path / "bad.pkl", [1, Calls(function, f"touch {mark}")], protocol=protocol)
+        with pytest.raises(InputError, match=rf"bad\.pkl: refused: .*({named})"):
+            load_pickle(path)
+        assert not mark.exists()
 
 
 def text(value):
@@ -156,74 +118,53 @@ def named(module, name):
     return text(module) + text(name) + b"\x93"
 
 
+def scalar(code, argument):
+    """A call of NumPy's function for a scalar of a type."""
+    dtype = named("numpy", "dtype") + text(code) + b"\x85R"
+    return named("numpy.core.multiarray", "scalar") + dtype + argument + b"\x86R."
+
+
 STREAMS = {
-    "dotted name": b"\x80\x04" + named("networkx.classes.graph", "Graph.__init__") + b".",
-    "dotted through os": b"\x80\x04" + named("os", "path.join") + b".",
-    "numpy f2py": b"\x80\x04" + named("numpy.f2py", "compile") + b".",
-    "persistent id": b"\x80\x04" + text("x") + b"Q.",
-    "extension": b"\x80\x02\x82\x01.",
-    "INST": b"(ios\nsystem\n.",
-    "alter a class": b"\x80\x04" + named("networkx.classes.graph", "Graph") + b"N}" + text("nodes") + b"K\x01s\x86b.",
-    "alter a builtin": b"\x80\x04" + named("builtins", "dict") + b"N}" + text("get") + b"K\x01s\x86b.",
-    "alter a function": b"\x80\x04" + named("_codecs", "encode") + b"N}" + text("x") + b"K\x01s\x86b.",
-    "array by arguments": b"\x80\x04" + named("numpy", "ndarray") + b"K\x05\x85\x81.",
-    "array call": b"\x80\x04" + named("numpy", "ndarray") + b"K\x05\x85R.",
-    "other codec": b"\x80\x04" + named("_codecs", "encode") + text("x") + text("rot13") + b"\x86R.",
-    "object dtype": b"\x80\x04" + named("numpy", "dtype") + text("O8") + b"\x85R.",
-    "structured dtype": b"\x80\x04" + named("numpy", "dtype") + text("i4,O") + b"\x85R.",
-    "scalar too short": b"\x80\x04"
-    + named("numpy.core.multiarray", "scalar")
-    + named("numpy", "dtype")
-    + text("f8")
-    + b"\x85RC\x02ab\x86R.",
-    "reconstruct a dict": b"\x80\x04"
-    + named("copyreg", "_reconstructor")
-    + named("builtins", "dict")
-    + named("builtins", "dict")
-    + b"}\x87R.",
-    "scalar of a length": b"\x80\x04"
-    + named("numpy.core.multiarray", "scalar")
-    + named("numpy", "dtype")
-    + text("u1")
-    + b"\x85RK\x01\x86R.",
-    "array of a length": b"\x80\x04"
-    + named("numpy.core.numeric", "_frombuffer")
-    + b"(K\x05"
-    + named("numpy", "dtype")
-    + text("u1")
-    + b"\x85RK\x05\x85"
-    + text("C")
-    + b"tR.",
-    "bytes of a length": b"\x80\x04" + named("builtins", "bytes") + b"K\x05\x85R.",
-    "persistent id of protocol 0": b"Px\n.",
-    "scalar too long": b"\x80\x04"
-    + named("numpy.core.multiarray", "scalar")
-    + named("numpy", "dtype")
-    + text("u1")
-    + b"\x85RC\x02ab\x86R.",
-    "reconstruct a container": b"\x80\x04"
-    + named("copyreg", "_reconstructor")
+    "dotted name": named("networkx.classes.graph", "Graph.__init__") + b".",
+    "the rest of copyreg": named("copyreg", "add_extension") + b".",
+    "persistent id": text("x") + b"Q.",
+    "unknown extension": b"\x82\x01.",
+    "alter a class": named("networkx.classes.graph", "Graph") + b"N}" + text("nodes") + b"K\x01s\x86b.",
+    "alter a builtin": named("builtins", "dict") + b"N}" + text("get") + b"K\x01s\x86b.",
+    "alter a function": named("_codecs", "encode") + b"N}" + text("x") + b"K\x01s\x86b.",
+    "array call": named("numpy", "ndarray") + b"K\x05\x85R.",
+    "other codec": named("_codecs", "encode") + text("x") + text("rot13") + b"\x86R.",
+    "object dtype": named("numpy", "dtype") + text("O8") + b"\x85R.",
+    "structured dtype": named("numpy", "dtype") + text("i4,O") + b"\x85R.",
+    "scalar too short": scalar("f8", b"C\x02ab"),
+    "scalar too long": scalar("u1", b"C\x02ab"),
+    "scalar of a length": scalar("u1", b"K\x01"),
+    "bytes of a length": named("builtins", "bytes") + b"K\x05\x85R.",
+    "reconstruct a container": named("copyreg", "_reconstructor")
     + named("builtins", "dict")
     + named("builtins", "object")
     + b"N\x87R.",
-    "graph without state": b"\x80\x04" + named("networkx.classes.graph", "Graph") + b")\x81K\x01b.",
-    "huge bytes": b"\x80\x04\x8e" + struct.pack("<Q", 2**62) + b".",
+    "graph with another state": named("networkx.classes.graph", "Graph") + b")\x81K\x01b.",
+    "huge bytes": b"\x8e" + struct.pack("<Q", 2**62) + b".",
+    "a name for the terminal": named("os\n\x1b[2J", "system") + b".",
 }
 
 
 @pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
 def test_hand_made_streams_are_refused(tmp_path, stream):
-    path = tmp_path / "bad.pkl"
-    path.write_bytes(stream)
-    with pytest.raises(InputError, match=r"bad\.pkl"):
-        load_pickle(path)
+    (tmp_path / "bad.pkl").write_bytes(b"\x80\x04" + stream)
+    with pytest.raises(InputError, match=r"bad\.pkl") as caught:
+        load_pickle(tmp_path / "bad.pkl")
+    assert str(caught.value).isprintable()
 
 
-@pytest.mark.parametrize("kind", ["Graph", "DiGraph", "MultiGraph"])
-def test_a_graph_that_never_gets_a_state_is_refused(tmp_path, kind):
-    (tmp_path / "g.pkl").write_bytes(b"\x80\x04" + named(f"networkx.classes.{kind.lower()}", kind) + b")\x81.")
-    with pytest.raises(InputError, match=r"empty|directed"):
-        graph_from_networkx(load_pickle(tmp_path / "g.pkl"), "g")
+def test_object_arrays_and_graphs_without_a_state_are_refused(tmp_path):
+    with pytest.raises(InputError, match="plain numbers"):
+        load_pickle(save(tmp_path / "o.pkl", np.array([{}], dtype=object)))
+    for kind in "Graph", "DiGraph":
+        (tmp_path / "g.pkl").write_bytes(b"\x80\x04" + named(f"networkx.classes.{kind.lower()}", kind) + b")\x81.")
+        with pytest.raises(InputError, match=r"empty|directed"):
+            graph_from_networkx(load_pickle(tmp_path / "g.pkl"), "g")
 
 
 def test_a_registered_extension_code_is_refused_by_name(tmp_path):
@@ -236,13 +177,6 @@ def test_a_registered_extension_code_is_refused_by_name(tmp_path):
         copyreg.remove_extension("os", "system", 250)
 
 
-@pytest.mark.parametrize("name", ["add_extension", "__newobj__", "__newobj_ex__", "dispatch_table.update"])
-def test_the_rest_of_copyreg_is_refused_by_name(tmp_path, name):
-    (tmp_path / "bad.pkl").write_bytes(b"\x80\x04" + named("copyreg", name) + b".")
-    with pytest.raises(InputError, match=rf"copyreg\.{name}"):
-        load_pickle(tmp_path / "bad.pkl")
-
-
 def test_a_refused_module_is_not_imported(tmp_path, monkeypatch):
     (tmp_path / "payload.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()")
     monkeypatch.syspath_prepend(tmp_path)
@@ -252,29 +186,13 @@ def test_a_refused_module_is_not_imported(tmp_path, monkeypatch):
     assert not (tmp_path / "mark").exists()
 
 
-def test_a_refused_name_cannot_write_to_the_terminal(tmp_path):
-    (tmp_path / "bad.pkl").write_bytes(b"\x80\x04" + named("os\n\x1b[2J", "system") + b".")
-    with pytest.raises(InputError, match="refused") as caught:
-        load_pickle(tmp_path / "bad.pkl")
-    assert str(caught.value).isprintable()
-
-
-def test_object_arrays_are_refused(tmp_path):
-    with pytest.raises(InputError, match="plain numbers"):
-        load_pickle(save(tmp_path / "o.pkl", np.array([{}], dtype=object)))
-
-
-def test_damage_is_reported_as_such(tmp_path):
+def test_a_file_cut_short_is_refused(tmp_path):
     path = tmp_path / "g.pkl"
     whole = pickle.dumps((nx.path_graph(4), (np.float64(3), np.arange(4))), protocol=4)
-    for length in range(len(whole)):
+    for length in range(0, len(whole), 7):
         path.write_bytes(whole[:length])
         with pytest.raises(InputError, match=r"g\.pkl"):
             load_pickle(path)
-    with pytest.raises(InputError, match="no such file"):
-        load_pickle(tmp_path / "absent.pkl")
-    with pytest.raises(InputError, match="a folder; give a file"):
-        load_pickle(tmp_path)
 
 
 @settings(max_examples=200, deadline=None)
@@ -294,7 +212,6 @@ def test_a_changed_byte_gives_data_or_input_error(tmp_path_factory, position, va
         assert str(error).startswith((str(path), "g"))
     else:
         assert ((graph.edges >= 0) & (graph.edges < graph.num_nodes)).all()
-        assert graph.weights is None or len(graph.weights) == len(graph.edges)
 
 
 def test_labels_that_are_not_numbers_give_positions():
@@ -307,24 +224,18 @@ def test_labels_that_are_not_numbers_give_positions():
 
 
 def test_graphs_that_are_not_simple_are_refused():
-    loop, partly, absurd = nx.Graph([(0, 0), (0, 1)]), nx.path_graph(3), nx.path_graph(2)
+    partly, absurd, asymmetric = nx.path_graph(3), nx.path_graph(2), nx.path_graph(3)
     partly.edges[0, 1]["weight"] = 1.0
     absurd.edges[0, 1]["weight"] = "heavy"
-    unknown = nx.path_graph(3)
-    nx.set_edge_attributes(unknown, float("nan"), "weight")
-    asymmetric = nx.path_graph(3)
     del asymmetric._adj[0][1]
     for graph, says in (
-        (loop, "self-loop"),
-        (nx.DiGraph([(0, 1)]), "directed"),
+        (nx.Graph([(0, 0), (0, 1)]), "self-loop"),
         (nx.MultiGraph([(0, 1)]), "multigraph"),
         (nx.Graph(), "empty"),
         (partly, "some have none"),
-        (unknown, "nan"),
         (absurd, "heavy"),
         (asymmetric, "differs"),
         ([1], "a list where"),
     ):
         with pytest.raises(InputError, match=says):
             graph_from_networkx(graph, "g", weighted=True)
-    assert graph_from_networkx(nx.path_graph(3), "g", weighted=True).weights.tolist() == [1, 1]
