@@ -7,8 +7,8 @@ sl-discs sweep collect --sweep=FILE       writes a table of the results, collect
 
 Each run is a separate `sl-discs run` with its own folder in --save_root. `run` skips what is done or performed by
 somebody else, and continues interrupted runs from their checkpoints. With --executor=slurm it submits a job array
-with a task for each run (extra `cluster`). Arguments after `--`, such as `-- --engine=cpu`, are passed to every run;
-all commands of a sweep must be given the same.
+with a job for each run, or prints its script with --dry_run. Arguments after `--`, such as `-- --engine=cpu`, are
+passed to every run; all commands of a sweep must be given the same.
 
 The exit code of `run` is 0 for success, 1 if runs have failed, 2 after a one-line message about bad input, and 75 if
 SIGTERM, SIGINT or SIGUSR1 interrupted it and it should be started again.
@@ -16,6 +16,7 @@ SIGTERM, SIGINT or SIGUSR1 interrupted it and it should be started again.
 
 from __future__ import annotations
 
+import itertools
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -40,6 +41,8 @@ from sl_discs.sweeps.sweep_runs import FAILED, INTERRUPTED, MISSING, Run, Task, 
 from sl_discs.terminal import tell
 
 _COMMANDS = ("list", "run", "status", "collect")
+# Flags that a job of Slurm is given as the command was.
+_PASSED_ON = ("import", "sweep", "save_root", "data_root", "samplers", "retry")
 
 FLAGS, define = own_flags()
 define.string("sweep", None, "Sweep file, such as configs/sweep/seeds_and_samplers.py.")
@@ -64,8 +67,9 @@ define.integer(
 define.list(
     "slurm",
     [],
-    "With --executor=slurm: options of submitit's SlurmExecutor, such as partition=gpu,gpus_per_node=1,time=4:00:00.",
+    "With --executor=slurm: options of sbatch, such as partition=gpu,gpus_per_node=1,time=4:00:00.",
 )
+define.boolean("dry_run", False, "With --executor=slurm: print the script instead of submitting it.")
 define.boolean("retry", False, "With run: repeat failed runs.")
 
 
@@ -79,9 +83,9 @@ def _chosen(sweep: Sweep) -> list[int]:
 def _sweep(given: Given) -> int:
     what = choice_before_flags(given.arguments, _COMMANDS)
     if what != "run":
-        refuse_flags(FLAGS, ["retry", "executor", "parallel", "slurm"], f"in `sweep {what}`")
+        refuse_flags(FLAGS, ["retry", "executor", "parallel", "slurm", "dry_run"], f"in `sweep {what}`")
     elif FLAGS.executor != "slurm":
-        refuse_flags(FLAGS, ["slurm"], "without --executor=slurm")
+        refuse_flags(FLAGS, ["slurm", "dry_run"], "without --executor=slurm")
     if not FLAGS.sweep:
         raise InputError("no sweep is given; pass --sweep=FILE, such as configs/sweep/seeds_and_samplers.py")
     path = launch.find_file(FLAGS.sweep)
@@ -100,7 +104,7 @@ def _sweep(given: Given) -> int:
         if left_out(sweep):
             tell(f"ignored fields, which only DISCS uses: {', '.join(left_out(sweep))}")
         if what == "run":
-            return _perform(sweep, runs, root)
+            return _perform(sweep, runs, root, given.more)
         count = len(sweep.runs)
         lines = [f"[{one.number}/{count}] {shlex.join(['sl-discs', *one.command[3:]])}" for one in runs]
     say("\n".join(lines))
@@ -113,18 +117,31 @@ def _run_of(sweep: Sweep, number: int, root: Path, extra: Mapping[str, str]) -> 
     return Run(number, sweep.label(number), folder, arguments, command)
 
 
-def _perform(sweep: Sweep, runs: Sequence[Run], root: Path) -> int:
-    check_writable(root)
+def _submit(sweep: Sweep, runs: Sequence[Run], root: Path, more: Sequence[str]) -> None:
+    """Submits the missing runs to Slurm, or prints the script that would do it."""
+    todo = {MISSING, FAILED} if FLAGS.retry else {MISSING}
+    numbers = [one.number for one in runs if state_of(one).name in todo]
+    if not numbers:
+        say("nothing to submit: all runs are done, running or failed (--retry repeats failed ones)")
+        return
+    flags = [FLAGS[name].serialize().splitlines() for name in _PASSED_ON if FLAGS[name].present]
+    words = [sys.executable, "-m", "sl_discs", "sweep", "run", *itertools.chain(*flags)]
+    passed_on = shlex.join(["--", *more]) if more else ""
+    command = f'{shlex.join(words)} --sweep_index="$SLURM_ARRAY_TASK_ID" {passed_on}'.strip()
+    script = sweep_runs.job_script(sweep.name, numbers, command, root / "slurm", FLAGS.slurm, FLAGS.parallel)
+    if FLAGS.dry_run:
+        say(script.rstrip())
+        return
+    check_writable(root / "slurm")
+    say(f"{len(numbers)} of {len(runs)} runs: {sweep_runs.submit(script)}")
+
+
+def _perform(sweep: Sweep, runs: Sequence[Run], root: Path, more: Sequence[str]) -> int:
     sweep_runs.check_folders(runs)
     if FLAGS.executor == "slurm":
-        todo = {MISSING, FAILED} if FLAGS.retry else {MISSING}
-        tasks: list[Task] = [sweep_runs.SlurmTask(one, FLAGS.retry) for one in runs if state_of(one).name in todo]
-        if tasks:
-            jobs = sweep_runs.submit(tasks, sweep.name, root / "submitit", FLAGS.slurm, FLAGS.parallel)
-            say(f"submitted {len(jobs)} of {len(runs)} runs as jobs {jobs[0]} to {jobs[-1]}")
-        else:
-            say("nothing to submit: all runs are done, running or failed (--retry repeats failed ones)")
+        _submit(sweep, runs, root, more)
         return 0
+    check_writable(root)
     ended = sweep_runs.perform_here([Task(one, FLAGS.retry) for one in runs], FLAGS.parallel or 1)
     states = [(one, state_of(one)) for one in runs]
     failed = [f"[{one.number}] failed: {state.detail}" for one, state in states if state.name == FAILED]

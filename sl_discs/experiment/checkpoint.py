@@ -34,7 +34,7 @@ from sl_discs.terminal import tell
 # EX_TEMPFAIL in sysexits.h, an exit code that means: the same command, run again, continues.
 RESUME_ME = 75
 
-# SIGUSR2 is what submitit makes Slurm send to all processes of a job before its time is up.
+# SIGUSR2 is what submitit, and Slurm jobs made with it, send before the time is up.
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGUSR1", "SIGUSR2") if hasattr(signal, name))
 
 

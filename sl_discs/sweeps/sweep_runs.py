@@ -19,6 +19,7 @@ import math
 import os
 import queue
 import re
+import shlex
 import signal
 import subprocess
 import time
@@ -31,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sl_discs.command import say
-from sl_discs.errors import InputError, MissingExtra
+from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import RESUME_ME
 from sl_discs.experiment.summary import aligned
 from sl_discs.files import (
@@ -136,10 +137,7 @@ def check_folders(runs: Sequence[Run]) -> None:
 
 @dataclasses.dataclass
 class Task:
-    """Performs one run, unless it is done, has failed without `retry`, or somebody else performs it.
-
-    Slurm's jobs are pickled tasks.
-    """
+    """Performs one run, unless it is done, has failed without `retry`, or somebody else performs it."""
 
     run: Run
     retry: bool = False
@@ -202,32 +200,6 @@ class Task:
         if self._program is not None:
             self._program.send_signal(number)
 
-    def checkpoint(self) -> Any:
-        """What submitit runs again, called before the job's time is up."""
-        import submitit
-
-        self.stop()
-        if self._program is not None:
-            # Not `wait`, whose lock is held by the call that this signal has interrupted.
-            with contextlib.suppress(ChildProcessError):
-                os.waitid(os.P_PID, self._program.pid, os.WEXITED | os.WNOWAIT)
-        return submitit.helpers.DelayedSubmission(SlurmTask(self.run, self.retry))
-
-
-class SlurmTask(Task):
-    """A task as a job of Slurm, whose signal before the time limit is submitit's to handle."""
-
-    def __call__(self) -> str:
-        """How it ended; waits for Slurm if something else has interrupted the program.
-
-        At preemption Slurm sends SIGTERM to job and program alike and requeues the job after the grace period; a job
-        that had ended by itself would not be requeued, and one that is cancelled must not be.
-        """
-        outcome = super().__call__()
-        while outcome == INTERRUPTED:
-            time.sleep(1.0)
-        return outcome
-
 
 def _last_line(path: Path, start: int) -> str:
     with path.open("rb") as file:
@@ -276,47 +248,73 @@ def _stopping(tasks: Sequence[Task]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-# Slurm's default limit on the tasks of an array is 1001.
-_ARRAY = 1000
-_MAX_TIMEOUTS = 100  # time limits that a run may reach before it is not requeued any more
+# A job of a Slurm array performs one run. Two minutes before the time limit it is told to save a checkpoint, and goes
+# back into the queue, but not for ever. A job that gets SIGTERM saves one and waits: Slurm requeues it when the grace
+# period is over if it was preempted, and ends it if it was cancelled.
+_JOB = """\
+#!/usr/bin/env bash
+{options}
+
+{command} &
+program=$! told= again=1
+tell() {{
+  [ -n "$told" ] || kill -USR1 "$program"
+  told=${{told:-$1}} again=1
+}}
+trap 'tell limit' USR1
+trap 'tell end' TERM
+while [ "$again" = 1 ]; do # a signal ends the wait, not the program
+  again=0 code=0
+  wait "$program" || code=$?
+done
+if [ "$told" = end ] && [ "$code" = {resume} ]; then
+  sleep infinity &
+  wait
+elif [ "$code" = {resume} ] || [ "$told $code" = "limit $((128 + $(kill -l USR1)))" ]; then
+  [ "${{SLURM_RESTART_COUNT:-0}}" -ge 100 ] || scontrol requeue "$SLURM_JOB_ID"
+fi
+exit "$code"
+"""
 
 
-def submit(tasks: Sequence[Task], name: str, folder: Path, options: Sequence[str], parallel: int | None) -> list[str]:
-    """Submits a job array with a task for each run, and returns the numbers of the jobs.
+def job_script(
+    name: str, numbers: Sequence[int], command: str, folder: Path, options: Sequence[str], parallel: int | None
+) -> str:
+    """Returns the script of a Slurm array with a job for each run.
 
     Args:
-      tasks: to submit.
       name: of the jobs.
-      folder: for submitit's files, seen by all machines.
-      options: `KEY=VALUE` of submitit's `SlurmExecutor`, such as `partition=gpu`, `time=4:00:00`.
-      parallel: how many may run at a time; None: as many as Slurm allows.
+      numbers: of the runs, which are the indices of the array.
+      command: line that performs the run `$SLURM_ARRAY_TASK_ID`.
+      folder: for the jobs' logs, seen by all machines.
+      options: `KEY=VALUE` or `KEY` of sbatch, such as `partition=gpu`, `cpus_per_task=8`.
+      parallel: how many jobs may run at a time; None: as many as Slurm allows.
     """
-    try:
-        import submitit
-    except ImportError:
-        raise MissingExtra("--executor=slurm needs submitit: pip install -e '.[cluster]' in the clone") from None
-    given: dict[str, Any] = {"job_name": name, "array_parallelism": parallel or _ARRAY, "signal_delay_s": 120}
+    array = ",".join(map(str, numbers)) + (f"%{parallel}" if parallel else "")
+    wanted = [f"job-name={name}", f"array={array}", f"output={folder.absolute()}/%A_%a.txt", "open-mode=append"]
+    wanted += ["requeue", "signal=B:USR1@120"]
     for option in options:
         key, equals, value = option.partition("=")
-        if not (key and equals):
-            raise InputError(f"--slurm: {option!r} is not KEY=VALUE, such as partition=gpu")
-        given[key] = _minutes(value) if key == "time" else int(value) if value.isdecimal() else value
+        if not re.fullmatch(r"[a-z][a-z_-]*", key) or not value.isprintable():
+            raise InputError(f"--slurm: {option!r} is not an option of sbatch, such as partition=gpu or time=4:00:00")
+        wanted.append(key.replace("_", "-") + equals + value)
+    # What stands behind the first = is one word.
+    wanted = [re.sub("=(.*)", lambda match: f"={shlex.quote(match[1])}", option) for option in wanted]
+    lines = "\n".join(f"#SBATCH --{option}" for option in wanted)
+    return _JOB.format(options=lines, command=command, resume=RESUME_ME)
+
+
+def submit(script: str) -> str:
+    """Submits a script and returns what sbatch says; InputError if it refuses."""
     try:
-        executor = submitit.SlurmExecutor(folder, max_num_timeout=_MAX_TIMEOUTS)
-        executor.update_parameters(**given, additional_parameters={"requeue": True})
-        arrays = [tasks[k : k + _ARRAY] for k in range(0, len(tasks), _ARRAY)]
-        return [job.job_id for part in arrays for job in executor.submit_array(part)]
-    except (RuntimeError, ValueError, submitit.core.utils.FailedJobError) as error:
-        raise InputError(f"--executor=slurm: {' '.join(str(error).split())}") from None
-
-
-def _minutes(text: str) -> int:
-    """Minutes of `90`, `1:30:00` or `2-00:00:00`."""
-    found = re.fullmatch(r"(?:(?:(\d+)-)?(\d+):(\d\d):\d\d|(\d+))", text)
-    if found is None:
-        raise InputError(f"--slurm: time={text} is not understood; write minutes, H:MM:SS or D-HH:MM:SS")
-    days, hours, minutes, alone = (int(group or 0) for group in found.groups())
-    return alone or (days * 24 + hours) * 60 + minutes
+        done = subprocess.run(["sbatch"], input=script, capture_output=True, text=True)
+    except OSError as error:
+        raise InputError(
+            f"--executor=slurm: sbatch cannot be run ({error.strerror}); give the command where Slurm is installed"
+        ) from None
+    if done.returncode:
+        raise InputError(f"--executor=slurm: {' '.join(done.stderr.split())}")
+    return done.stdout.strip()
 
 
 def varied(sweep: Sweep) -> list[tuple[str, list[Any]]]:
@@ -394,7 +392,7 @@ def _pairs(
                 continue
             gains = np.array([of_localized[name] - of_base[name] for name in of_base])
             pair = {"run": localized["run"], "base run": base["run"]}
-            pair |= {"localized": localized["mean"], "base": base["mean"]}
+            pair |= {"base": base["mean"], "localized": localized["mean"]}
             error = float(gains.std(ddof=1) / math.sqrt(len(gains))) if len(gains) > 1 else None
             pairs.append(pair | {"difference": float(gains.mean()), "se": error, "n": len(gains)})
     return pairs

@@ -122,7 +122,7 @@ def test_a_sweep_and_its_table(tmp_path, queue):
     (tmp_path / "sweep.py").write_text(SWEEP)
     sweep = f"--sweep={tmp_path}/sweep.py", f"--save_root={tmp_path}/runs"
     said = sl_discs("sweep", "run", *sweep, "--executor=slurm", "--slurm=time=0:10:00,cpus_per_task=1")
-    job = re.search(r"submitted 4 of 4 runs as jobs (\d+)_0", said)[1]
+    job = re.search(r"4 of 4 runs: Submitted batch job (\d+)", said)[1]
     queue.append(job)
     wait_until(lambda: not in_queue(job))
     assert "4 in total: 4 done" in sl_discs("sweep", "status", *sweep)

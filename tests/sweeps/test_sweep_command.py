@@ -4,6 +4,7 @@ import csv
 import importlib.util
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -252,6 +253,18 @@ def test_the_states_as_a_table(tmp_path):
     ]
 
 
+def test_the_script_for_slurm_performs_a_run_of_the_same_sweep(tmp_path, command, monkeypatch):
+    """The line of the script lists, with `list` for `run`, what the sweep lists of that run; nothing is written."""
+    flags = f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}", "--samplers=gwg,sl_gwg"
+    code, script, _ = command("sweep", "run", *flags, "--executor=slurm", "--dry_run", "--", "--engine=cpu")
+    assert code == 0 and "#SBATCH --array=1,2,3" in script and list(tmp_path.iterdir()) == []
+    [line] = [line for line in script.splitlines() if line.endswith(" -- --engine=cpu &")]
+    words = shlex.split(line.replace("$SLURM_ARRAY_TASK_ID", "2"))[3:-1]
+    assert words[:2] == ["sweep", "run"] and "--executor" not in line
+    listed = [command("sweep", "list", *arguments)[1] for arguments in (words[2:], [*flags, "--", "--engine=cpu"])]
+    assert listed[0].startswith("[2/") and listed[0] in listed[1]
+
+
 def test_one_run_from_the_command_line(tmp_path, command, monkeypatch):
     monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path))
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
@@ -282,6 +295,7 @@ def test_one_run_from_the_command_line(tmp_path, command, monkeypatch):
         (["list", f"--sweep={EXAMPLE}", "--sweep_index=13"], "the sweep has runs 1 to 12"),
         (["run", f"--sweep={EXAMPLE}", "--save_root=/proc/none"], "/proc/none"),
         (["run", f"--sweep={EXAMPLE}", "--slurm=partition=gpu"], "--slurm has no effect without --executor=slurm"),
+        (["run", f"--sweep={EXAMPLE}", "--dry_run"], "--dry_run has no effect without --executor=slurm"),
     ],
 )
 def test_bad_input_is_one_line(refusal, arguments, message):

@@ -3,13 +3,12 @@
 import contextlib
 import json
 import os
-import pickle
+import shlex
 import signal
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -208,104 +207,72 @@ def test_states_in_words(tmp_path):
     assert state_of(run).detail == "interrupted; it continues from its checkpoint"
 
 
-# Stand-ins: `sbatch` keeps the script, and `srun` leaves the output to the terminal.
-SBATCH = '#!/bin/sh\ncp "$1" "$KEPT/$(ls "$KEPT" | wc -l).sh"\necho Submitted batch job 12\n'
-SRUN = """#!/bin/sh
-while true; do
-  case "$1" in --output | --error) shift 2 ;; -*) shift ;; *) exec "$@" ;; esac
-done
-"""
-SCONTROL = '#!/bin/sh\necho "$@" >>"$KEPT/../scontrol"\n'
+def script_of(root, *options, command="true", numbers=(1, 3), parallel=None):
+    return sweep_runs.job_script("a-sweep", numbers, command, root / "my logs", options, parallel)
 
 
-@pytest.fixture
-def slurm(tmp_path, monkeypatch):
-    """A Slurm cluster that only keeps what is submitted; gives the texts of the scripts."""
-    pytest.importorskip("submitit")
-    kept, commands = tmp_path / "kept", tmp_path / "bin"
-    for folder in (kept, commands):
-        folder.mkdir()
-    for name, text in (("sbatch", SBATCH), ("srun", SRUN), ("scontrol", SCONTROL)):
-        (commands / name).write_text(text)
+def test_what_slurm_gets(tmp_path):
+    script = script_of(tmp_path, "partition=gpu", "gpus_per_node=1", "time=1-04:30:00", "exclusive", parallel=2)
+    wanted = ["job-name=a-sweep", "array=1,3%2", "partition=gpu", "gpus-per-node=1", "time=1-04:30:00", "exclusive"]
+    wanted += ["requeue", "signal=B:USR1@120", "open-mode=append", f"output='{tmp_path}/my logs/%A_%a.txt'"]
+    for line in wanted:
+        assert f"#SBATCH --{line}\n" in script
+    assert script_of(tmp_path).startswith("#!/usr/bin/env bash\n#SBATCH ")
+    for option in ("=gpu", "time=1\nrm", "Time 3"):
+        with pytest.raises(InputError, match="is not an option of sbatch"):
+            script_of(tmp_path, option)
+
+
+def put(tmp_path, monkeypatch, **programs):
+    """Puts stand-ins for Slurm's commands on the PATH."""
+    commands = tmp_path / "bin"
+    commands.mkdir(exist_ok=True)
+    for name, text in programs.items():
+        (commands / name).write_text(f"#!/bin/sh\n{text}\n")
         (commands / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{commands}:{os.environ['PATH']}")
-    monkeypatch.setenv("KEPT", str(kept))
-    return lambda: [path.read_text() for path in sorted(kept.iterdir())]
 
 
-def submit(tasks, root, *options, parallel=None):
-    return sweep_runs.submit(tasks, "a-sweep", root / "submitit", options, parallel)
-
-
-def tasks_of(root, *behaviours):
-    return [sweep_runs.SlurmTask(run) for run in runs_of(root, *behaviours)]
-
-
-def test_what_slurm_gets(tmp_path, slurm):
-    options = ("partition=gpu", "gpus_per_node=1", "time=1-04:30:00", "gres=gpu:a100:2")
-    assert submit(tasks_of(tmp_path, "", "", ""), tmp_path, *options, parallel=2) == ["12_0", "12_1", "12_2"]
-    (script,) = slurm()
-    for line in ("job-name=a-sweep", "array=0-2%2", "partition=gpu", "gpus-per-node=1", "time=1710", "requeue",
-                 "signal=USR2@120", "gres=gpu:a100:2", "open-mode=append"):  # fmt: skip
-        assert f"#SBATCH --{line}\n" in script
-    pickled = [tmp_path / "submitit" / f"12_{k}_submitted.pkl" for k in range(3)]
-    assert [pickle.loads(path.read_bytes()).function.run.number for path in pickled] == [1, 2, 3]
-
-
-def test_more_runs_than_an_array_may_have_are_several(tmp_path, slurm, monkeypatch):
-    monkeypatch.setattr(sweep_runs, "_ARRAY", 2)
-    assert len(submit(tasks_of(tmp_path, "", "", "", ""), tmp_path)) == 4
-    assert ["array=0-1%2" in script for script in slurm()] == [True, True]
+def test_submission(tmp_path, monkeypatch):
+    put(tmp_path, monkeypatch, sbatch=f"cat >{tmp_path}/kept; echo Submitted batch job 12")
+    script = script_of(tmp_path)
+    assert sweep_runs.submit(script) == "Submitted batch job 12" and (tmp_path / "kept").read_text() == script
+    put(tmp_path, monkeypatch, sbatch="echo sbatch: error: invalid partition >&2; exit 1")
+    with pytest.raises(InputError, match="slurm: sbatch: error: invalid partition"):
+        sweep_runs.submit(script)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match="sbatch cannot be run"):
+        sweep_runs.submit(script)
 
 
 @pytest.mark.parametrize(
-    ("option", "message"),
+    ("behaviour", "told", "code", "queued"),
     [
-        ("gpu", "'gpu' is not KEY=VALUE"),
-        ("time=soon", "time=soon is not understood"),
-        ("gpus=1", r"Unavailable parameter\(s\): \['gpus'\]"),
+        ("", [], 0, False),
+        ("fail", [], 1, False),
+        ("catch", [signal.SIGUSR1], 75, True),  # the time limit
+        ("catch", [signal.SIGUSR1, signal.SIGTERM], 75, True),
+        ("catch", [signal.SIGTERM], None, False),  # preempted, or cancelled
+        ("together", [signal.SIGUSR1], 128 + signal.SIGUSR1, True),  # it does not listen yet
     ],
 )
-def test_options_that_slurm_does_not_have(tmp_path, slurm, option, message):
-    with pytest.raises(InputError, match=message) as refused:
-        submit(tasks_of(tmp_path, "", ""), tmp_path, option)
-    assert "\n" not in str(refused.value) and slurm() == []
-
-
-def test_without_slurm(tmp_path, monkeypatch):
-    pytest.importorskip("submitit")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InputError, match='Could not detect "srun"'):
-        submit(tasks_of(tmp_path, ""), tmp_path)
-
-
-def job(root, number):
-    """Starts a submitted task as Slurm does, again in the same way after it was requeued."""
-    variables = {"SLURM_JOB_ID": "99", "SLURM_ARRAY_JOB_ID": "12", "SLURM_ARRAY_TASK_ID": str(number)}
-    environment = os.environ | variables | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    script = next((root / "kept").iterdir())
-    return subprocess.Popen(["bash", script], env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
-
-
-def test_a_job_at_its_time_limit_is_requeued_and_continues(tmp_path, slurm):
-    """Slurm signals every process of a step; submitit asks the task, which waits for its program's checkpoint."""
-    submit(tasks_of(tmp_path, "catch", ""), tmp_path, "time=60")
-    first, second = job(tmp_path, 0), job(tmp_path, 1)
-
-    def begun(count):
-        found = [line for line in log(tmp_path) if line[:2] == ("begin", "1")]
-        return len(found) == count and [int(process) for process in found[-1][2:]]
-
-    wait_until(lambda: begun(1))
-    for process in begun(1):
-        os.kill(process, signal.SIGUSR2)
-    assert first.wait(600) != 0 and second.wait(600) == 0
-    said = [word for word, number, *_ in log(tmp_path) if number == "1"]
-    assert said[:2] == ["begin", "caught"] and said[-1] == "saved"  # by Slurm, and perhaps before that by the task
-    assert (tmp_path / "scontrol").read_text() == "requeue 12_0\n" and states(tmp_path, 2) == ["missing", "done"]
-    again = job(tmp_path, 0)
-    wait_until(lambda: begun(2))
-    for process in begun(2):  # a machine that is lost
-        os.kill(process, signal.SIGKILL)
-    again.wait(600)
-    assert states(tmp_path, 1) == ["missing"] and perform(tmp_path, "") == ["done"]
+def test_a_job_of_slurm(tmp_path, monkeypatch, behaviour, told, code, queued):
+    """The program is told once; its exit code and the signal say whether the job goes back into the queue."""
+    put(tmp_path, monkeypatch, scontrol=f'echo "$@" >>{tmp_path}/queue')
+    (tmp_path / "runs" / "1").mkdir(parents=True)
+    script = script_of(tmp_path, command=shlex.join(runs_of(tmp_path, behaviour)[0].command))
+    environment = os.environ | {"SLURM_JOB_ID": "99", "SLURM_ARRAY_TASK_ID": "1"}
+    job = subprocess.Popen(["bash", "-c", script], env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
+    for number in told:
+        wait_until(lambda: log(tmp_path))
+        job.send_signal(number)
+        time.sleep(0.1)
+    if code is None:
+        wait_until(lambda: "saved" in words(tmp_path))
+        time.sleep(0.5)
+        assert job.poll() is None  # until Slurm ends it
+        os.killpg(job.pid, signal.SIGKILL)
+    else:
+        assert job.wait(600) == code
+    assert words(tmp_path).count("caught") == (behaviour == "catch")
+    assert (tmp_path / "queue").exists() is queued
