@@ -17,7 +17,7 @@ import pytest
 from jaxtyping import install_import_hook
 from llvmlite import binding
 
-from sl_discs.cache import Cache
+from sl_discs.cache import cache_folder
 
 # Limits in tests are in steps or CPU-seconds, so that other work on the machine fails none. What still has seconds of
 # wall time, such as the time-outs of processes, is ten minutes, and only ends what would never end.
@@ -48,7 +48,7 @@ def pytest_configure(config):
     folder = config.cache.mkdir(name) if config.pluginmanager.hasplugin("cacheprovider") else None
     if folder and sum(1 for _ in folder.rglob("*")) > _MOST_KEPT:
         shutil.rmtree(folder, ignore_errors=True)
-    if folder is None or Cache(folder).folder is None:  # others could have written to it
+    if folder is None or cache_folder(folder) is None:  # others could have written to it
         temporary = tempfile.TemporaryDirectory(prefix="sl_discs-compiled-")
         config.add_cleanup(temporary.cleanup)
         folder = temporary.name

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 
-from sl_discs.cache import Cache
+from sl_discs.cache import cache_folder
 from sl_discs.terminal import tell
 
 Value = TypeVar("Value")
@@ -144,7 +144,7 @@ def keep_programs() -> None:
     if jax.config.jax_compilation_cache_dir is not None:  # type: ignore[attr-defined]
         return
     _announces = True
-    folder = Cache().folder
+    folder = cache_folder()
     if folder is not None:
         from llvmlite import binding  # imported here, as commands that only print their help do not need it
 

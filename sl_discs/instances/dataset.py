@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import os
@@ -12,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.cache import Cache
+from sl_discs.cache import cache_folder, warn_once
 from sl_discs.errors import InputError, check_memory
 from sl_discs.instances import discs_files, generators
-from sl_discs.instances.archive import count_graphs, read_archive, save_graphs
+from sl_discs.instances.archive import count_graphs, read_archive, write_archive
 from sl_discs.instances.discs_files import DiscsFiles
 from sl_discs.instances.generators import GENERATOR_VERSION, Generator
 from sl_discs.instances.graph import Graph
@@ -134,20 +135,15 @@ def find_family(problem: str, graph_type: str, cfg_str: str | None = "") -> Fami
     known = _FAMILIES[problem]
     if graph_type not in known:
         raise InputError(f"unknown graph_type {graph_type!r} of {problem}; choose one of {', '.join(sorted(known))}")
-    r = None
-    if cfg_str not in (None, "", "_"):
-        if not re.fullmatch(r"r-[A-Za-z0-9.-]+", cfg_str):
-            raise InputError(f"cfg_str {cfg_str!r} is not understood; write r-<value>, or _ for none")
-        r = cfg_str.removeprefix("r-")
+    name, cfg_str = f"{problem}/{graph_type}", cfg_str or "_"
     values, make = known[graph_type]
-    name = f"{problem}/{graph_type}"
-    if values is not None and r is None:
+    if cfg_str != "_" and not re.fullmatch(r"r-[A-Za-z0-9.-]+", cfg_str):
+        raise InputError(f"cfg_str {cfg_str!r} is not understood; write r-<value>, or _ for none")
+    if values is not None and cfg_str == "_":
         raise InputError(f"{name} needs a cfg_str; known: {values}")
-    if name == "maxcut/optsicom" and r not in (None, "b"):
-        raise InputError(f"{name} has r-b only, not r-{r}")
-    if values is None and r is not None and name != "maxcut/optsicom":
-        raise InputError(f"{name} has one dataset only, so no cfg_str r-{r}; write _")
-    family = make(r)
+    if values is None and cfg_str not in ("_", "r-b" if name == "maxcut/optsicom" else "_"):
+        raise InputError(f"{name} has one dataset only, so no cfg_str {cfg_str}; write _")
+    family = make(cfg_str.removeprefix("r-"))
     if problem == "vertex_cover":
         _, _, rest = family.name.partition("/")
         family = dataclasses.replace(family, name=f"vertex_cover/{rest}", problem=problem, scored=False)
@@ -241,7 +237,7 @@ def load_dataset(
         total = max(generator.count, stop or 0)
         _check_range(family.name, first, stop, total)
         wanted = range(first, stop or total, stride)
-        graphs = _draw_cached(generator, wanted, data_seed, Cache(cache_dir))
+        graphs = _draw_cached(generator, wanted, data_seed, cache_folder(cache_dir))
         detail = f"{generator.description}; data_seed {data_seed}, generator version {GENERATOR_VERSION}"
         found = "generated", detail, graphs, total
     source, detail, graphs, total = found
@@ -279,19 +275,23 @@ def _check_range(where: str, first: int, stop: int | None, total: int) -> None:
         raise InputError(f"{where}: {asked} were asked for, but there are {total} (0 to {total - 1})")
 
 
-def _draw_cached(generator: Generator, indices: range, data_seed: int, cache: Cache) -> list[Graph]:
+def _draw_cached(generator: Generator, indices: range, data_seed: int, folder: Path | None) -> list[Graph]:
     """Draws graphs, or reads those that an earlier call drew; InputError if they would not fit into memory."""
-    stream = generator.stream.replace("/", "_")
     span = f"{indices.start}-{indices.stop}" + (f"-{indices.step}" if indices.step > 1 else "")
-    name = f"{stream}_seed{data_seed}_{span}_v{GENERATOR_VERSION}.npz"
-    if cache.folder is not None and cache.load(name) is not None:
-        return read_archive(cache.folder / name)
+    name = f"{generator.stream.replace('/', '_')}_seed{data_seed}_{span}_v{GENERATOR_VERSION}.npz"
+    if folder is not None and (folder / name).exists():
+        with contextlib.suppress(InputError):  # drawn again
+            return read_archive(folder / name, 0, len(indices))
     first = generator.draw(data_seed, indices[0])
     # The object and its arrays, three times while an archive is being written.
     size = 500 + 3 * (first.edges.nbytes + (0 if first.weights is None else first.weights.nbytes))
     check_memory(f"{len(indices)} graphs of {generator.stream}", len(indices) * size, "ask for fewer instances")
     graphs = [first] + [generator.draw(data_seed, k) for k in indices[1:]]
-    cache.save(name, lambda file: save_graphs(file, graphs))
+    if folder is not None:
+        try:
+            write_archive(folder / name, graphs)
+        except InputError as error:
+            warn_once(f"{error}; or set SL_DISCS_CACHE to another folder")
     return graphs
 
 

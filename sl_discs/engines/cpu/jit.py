@@ -22,7 +22,7 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic, overload
 
-from sl_discs.cache import Cache
+from sl_discs.cache import cache_folder
 from sl_discs.engines.compiled import Stopwatch
 from sl_discs.errors import InputError
 
@@ -162,7 +162,7 @@ def _folder(package: Path = Path(__file__).parents[2]) -> str | None:
 
     numba compares only the source of the loop itself, not of the functions and constants that it was compiled with.
     """
-    folder = Cache(numba.config.CACHE_DIR).folder  # type: ignore[attr-defined]  # set from the environment
+    folder = cache_folder(numba.config.CACHE_DIR)  # type: ignore[attr-defined]  # set from the environment
     if folder is None or not os.access(folder, os.W_OK):
         return None
     digest = hashlib.sha256()
