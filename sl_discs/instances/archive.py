@@ -1,97 +1,121 @@
 """The portable form of graphs and quadratic forms: NumPy `.npz` archives, many instances in each.
 
-Nothing in them is pickled, so an archive from a stranger is safe to open. Arrays of graphs: `names [G]`,
-`num_nodes [G]`, `edge_ptr [G+1]`, `edges [E, 2]` (0-based; graph k owns the rows from `edge_ptr[k]` up to
-`edge_ptr[k+1]`), optionally `edge_weight [E]`, `node_weight [sum of num_nodes]` (graph after graph) and
-`reference [G]` (best known objective; NaN where there is none).
-
-Arrays of forms: `names [G]`, `num_variables [G]`, `linear [sum of num_variables]` (form after form),
-`pair_ptr [G+1]`, `pairs [M, 2]` with `couplings [M]`, `offset [G]`, `spins [G]` and `maximise [G]` (booleans), and
-`reference [G]`, and `offset_rest [G, K]`, filled with 0, where a form has further constants. Terms are stored as they
-were given, see `QuadraticForm`.
+Nothing in them is pickled, so an archive from a stranger is safe to open. The tables below list the arrays, with the
+kinds of their types and their shapes: G instances with N nodes or variables and E edges or pairs in all, instance
+after instance. Instance k owns the rows of `edges` and `pairs` (both count from 0) from `edge_ptr[k]` up to
+`edge_ptr[k+1]`, and likewise `pair_ptr`. A `reference` is the best known objective, NaN where there is none.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, BinaryIO, TypeVar
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
+from jaxtyping import Int64
 
 from sl_discs.errors import FormatError, InputError, errors_of
 from sl_discs.files import read_npz, save_npz, write_atomically
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 
-_One = TypeVar("_One", Graph, QuadraticForm)
+GRAPH_ARRAYS = {
+    "names": ("U", "G"),
+    "num_nodes": ("iu", "G"),
+    "edge_ptr": ("iu", "G+1"),
+    "edges": ("iu", "E 2"),
+    "edge_weight": ("iufb", "E"),
+    "node_weight": ("iufb", "N"),
+    "reference": ("iufb", "G"),
+}
+FORM_ARRAYS = {
+    "names": ("U", "G"),
+    "num_variables": ("iu", "G"),
+    "pair_ptr": ("iu", "G+1"),
+    "pairs": ("iu", "E 2"),
+    "linear": ("iufb", "N"),
+    "couplings": ("iufb", "E"),
+    "offset": ("iufb", "G"),
+    "spins": ("b", "G"),
+    "maximise": ("b", "G"),
+    "reference": ("iufb", "G"),
+}
 _REQUIRED = ("names", "num_nodes", "edge_ptr", "edges")
-KEYS = (
-    "names", "num_variables", "linear", "pair_ptr", "pairs", "couplings", "offset", "spins", "maximise", "reference",
-)  # fmt: skip
+_KINDS = {"U": "text", "iu": "integers", "iufb": "numbers", "b": "truth values"}
+
+
+def _read(
+    path: str | os.PathLike, kinds: Mapping[str, tuple[str, str]], required: Collection[str]
+) -> tuple[dict[str, np.ndarray], Int64[np.ndarray, "G+1"]]:
+    """Returns the arrays of an archive, whose types and shapes agree, and where the nodes of each instance begin."""
+    arrays = read_npz(path, required, kinds)
+    for name, array in arrays.items():
+        kind, shape = kinds[name]
+        if array.dtype.kind not in kind or array.ndim != 1 + (shape == "E 2"):
+            raise FormatError(
+                f"{path}: {name} is {array.dtype} of shape {array.shape}; expected {_KINDS[kind]} of shape [{shape}]"
+            )
+    sizes, ptr, rows = (arrays[name] for name in tuple(kinds)[1:4])
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+    if (sizes < 0).any():
+        raise FormatError(f"{path}: a negative number of nodes or variables; make the archive again")
+    count, num_rows = len(arrays["names"]), len(rows)
+    shapes = {"G": (count,), "G+1": (count + 1,), "E": (num_rows,), "E 2": (num_rows, 2), "N": (int(starts[-1]),)}
+    for name, array in arrays.items():
+        if array.shape != shapes[kinds[name][1]]:
+            raise FormatError(f"{path}: {name} has shape {array.shape}; expected {shapes[kinds[name][1]]}")
+    if ptr[0] != 0 or ptr[-1] != num_rows or (ptr[1:] < ptr[:-1]).any():
+        raise FormatError(f"{path}: {tuple(kinds)[2]} must rise from 0 to {num_rows}; make the archive again")
+    return arrays, starts
 
 
 def read_archive(path: str | os.PathLike, start: int = 0, stop: int | None = None) -> list[Graph]:
     """Reads graphs start..stop-1 of an archive (all of them by default).
 
-    The index arrays are checked in full, edges and weights only for the requested graphs.
-
     Raises:
       InputError: the file is missing, cut short or not an archive; an array is missing, has the wrong type or
         a length that contradicts another; a requested graph is not simple; or the range exceeds the archive.
     """
-    arrays = read_npz(path, _REQUIRED, (*_REQUIRED, "edge_weight", "node_weight", "reference"))
-    count = _check_index(path, arrays, "edges", "edge_ptr", {"num_nodes": "iu", "reference": "fiub"})
+    arrays, nodes = _read(path, GRAPH_ARRAYS, _REQUIRED)
     names, num_nodes, ptr, edges = (arrays[key] for key in _REQUIRED)
-    weights, of_nodes, reference = (arrays.get(key) for key in ("edge_weight", "node_weight", "reference"))
-    if weights is not None:
-        _check_array(path, "edge_weight", weights, len(edges), "fiub")
-    if of_nodes is not None:
-        ends = np.cumsum([0, *num_nodes.tolist()])
-        _check_array(path, "node_weight", of_nodes, int(ends[-1]), "fiub")
-    stop = count if stop is None else stop
-    if not 0 <= start <= stop <= count:
-        raise InputError(f"{path}: graphs {start} to {stop} were asked for, but the archive holds {count}")
-
-    def graph(k: int) -> Graph:
+    weights, node_weights, reference = (arrays.get(key) for key in ("edge_weight", "node_weight", "reference"))
+    stop = len(names) if stop is None else stop
+    if not 0 <= start <= stop <= len(names):
+        raise InputError(f"{path}: graphs {start} to {stop} were asked for, but the archive holds {len(names)}")
+    found = []
+    for k in range(start, stop):
         rows = slice(int(ptr[k]), int(ptr[k + 1]))
-        its_weights = None if weights is None else weights[rows]
-        its_reference = None if reference is None else float(reference[k])
-        its_nodes = None if of_nodes is None else of_nodes[ends[k] : ends[k + 1]]
-        return Graph.from_arrays(str(names[k]), int(num_nodes[k]), edges[rows], its_weights, its_reference, its_nodes)
-
-    return _made(f"{path}: graph", range(start, stop), graph)
+        with errors_of(f"{path}: graph {k}"):
+            graph = Graph.from_arrays(
+                str(names[k]),
+                int(num_nodes[k]),
+                edges[rows],
+                None if weights is None else weights[rows],
+                None if reference is None else float(reference[k]),
+                None if node_weights is None else node_weights[nodes[k] : nodes[k + 1]],
+            )
+        found.append(graph)
+    return found
 
 
 def count_graphs(path: str | os.PathLike) -> int:
-    """Number of graphs in an archive, without reading their edges.
-
-    Raises:
-      InputError: as `read_archive`, for errors that the names reveal.
-    """
+    """Returns the number of graphs in an archive, without reading their edges; InputError as `read_archive`."""
     return len(read_npz(path, _REQUIRED, ("names",))["names"])
 
 
 def write_archive(path: str | os.PathLike, graphs: Sequence[Graph]) -> None:
     """Writes graphs as an archive; a reader never sees a half-written file.
 
-    Raises:
-      InputError: the file cannot be written.
-    """
-    write_atomically(path, lambda file: save_graphs(file, graphs))
-
-
-def save_graphs(file: BinaryIO, graphs: Sequence[Graph]) -> None:
-    """Writes graphs as an archive into an open file.
-
     Edges take two bytes per index if every graph has fewer than 65,536 nodes. `edge_weight` is written if any
     graph has weights (edges of an unweighted graph get weight 1), and `node_weight` likewise; `reference` is always
     written.
+
+    Raises:
+      InputError: the file cannot be written.
     """
     largest = max((graph.num_nodes for graph in graphs), default=0)
     edges = [np.zeros((0, 2), np.int32), *(graph.edges for graph in graphs)]
-    arrays: dict[str, Any] = {
+    arrays = {
         "names": np.array([graph.name for graph in graphs], dtype=np.str_),
         "num_nodes": np.array([graph.num_nodes for graph in graphs], dtype=np.int32),
         "edge_ptr": np.cumsum([len(rows) for rows in edges], dtype=np.int64),
@@ -106,7 +130,34 @@ def save_graphs(file: BinaryIO, graphs: Sequence[Graph]) -> None:
         arrays["node_weight"] = np.concatenate(
             [np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights for graph in graphs]
         )
-    save_npz(file, arrays)
+    write_atomically(path, lambda file: save_npz(file, arrays))
+
+
+def read_forms(path: str | os.PathLike) -> list[QuadraticForm]:
+    """Reads all models of an archive, with their terms as they were given.
+
+    Raises:
+      InputError: the file is missing, cut short or not an archive; an array is missing, has the wrong type or a
+        length that contradicts another; or a model is not valid.
+    """
+    arrays, variables = _read(path, FORM_ARRAYS, FORM_ARRAYS)
+    ptr = arrays["pair_ptr"]
+    found = []
+    for k, name in enumerate(arrays["names"]):
+        rows = slice(int(ptr[k]), int(ptr[k + 1]))
+        with errors_of(f"{path}: model {k}"):
+            form = QuadraticForm.from_arrays(
+                str(name),
+                arrays["linear"][variables[k] : variables[k + 1]],
+                arrays["pairs"][rows],
+                arrays["couplings"][rows],
+                arrays["offset"][k],
+                spins=bool(arrays["spins"][k]),
+                maximise=bool(arrays["maximise"][k]),
+                reference=float(arrays["reference"][k]),
+            )
+        found.append(form)
+    return found
 
 
 def write_forms(path: str | os.PathLike, forms: Sequence[QuadraticForm]) -> None:
@@ -116,7 +167,7 @@ def write_forms(path: str | os.PathLike, forms: Sequence[QuadraticForm]) -> None
       InputError: the file cannot be written.
     """
     pairs = [np.zeros((0, 2), np.int32), *(form.pairs for form in forms)]
-    arrays: dict[str, Any] = {
+    arrays = {
         "names": np.array([form.name for form in forms], dtype=np.str_),
         "num_variables": np.array([form.num_variables for form in forms], dtype=np.int32),
         "linear": np.concatenate([np.zeros(0), *(form.linear for form in forms)]),
@@ -128,81 +179,4 @@ def write_forms(path: str | os.PathLike, forms: Sequence[QuadraticForm]) -> None
         "maximise": np.array([form.maximise for form in forms], dtype=bool),
         "reference": np.array([form.reference for form in forms], dtype=np.float64),
     }
-    if any(form.offset_rest for form in forms):
-        rests = itertools.zip_longest(*(form.offset_rest for form in forms), fillvalue=0.0)
-        arrays["offset_rest"] = np.array(list(rests), dtype=np.float64).T
     write_atomically(path, lambda file: save_npz(file, arrays))
-
-
-def read_forms(path: str | os.PathLike) -> list[QuadraticForm]:
-    """All models of an archive.
-
-    Raises:
-      InputError: the file is missing, cut short or not an archive; an array is missing, has the wrong type or a
-        length that contradicts another; or a model is not valid.
-    """
-    arrays = read_npz(path, KEYS, (*KEYS, "offset_rest"))
-    kinds = {"num_variables": "iu", "spins": "b", "maximise": "b", "offset": "fiub", "reference": "f"}
-    count = _check_index(path, arrays, "pairs", "pair_ptr", kinds)
-    names, num_variables, linear, ptr, pairs, couplings, *_ = (arrays[key] for key in KEYS)
-    _check_array(path, "couplings", couplings, len(pairs), "fiub")
-    if (num_variables < 0).any():
-        raise FormatError(f"{path}: num_variables has a negative number; make the archive again")
-    ends = np.cumsum([0, *num_variables.tolist()])
-    _check_array(path, "linear", linear, int(ends[-1]), "fiub")
-    rests = arrays.get("offset_rest", np.zeros((count, 0)))
-    if rests.ndim != 2 or len(rests) != count or rests.dtype.kind not in "fiub":
-        raise FormatError(f"{path}: offset_rest is {rests.dtype} of shape {rests.shape}; expected [{count}, K]")
-
-    def form(k: int) -> QuadraticForm:
-        rows = slice(int(ptr[k]), int(ptr[k + 1]))
-        return QuadraticForm.from_arrays(
-            str(names[k]),
-            linear[ends[k] : ends[k + 1]],
-            pairs[rows],
-            couplings[rows],
-            arrays["offset"][k],
-            spins=bool(arrays["spins"][k]),
-            maximise=bool(arrays["maximise"][k]),
-            reference=float(arrays["reference"][k]),
-            offset_rest=rests[k][rests[k] != 0],
-        )
-
-    return _made(f"{path}: model", range(count), form)
-
-
-def _check_index(
-    path, arrays: Mapping[str, np.ndarray], rows_key: str, ptr_key: str, kinds: Mapping[str, str]
-) -> int:
-    """Checks names, pairs and the pointer that assigns them to instances, and arrays [G]; returns G."""
-    names, rows, ptr = (arrays[key] for key in ("names", rows_key, ptr_key))
-    if names.ndim != 1 or names.dtype.kind != "U":
-        raise FormatError(f"{path}: names is {names.dtype} of shape {names.shape}; expected text of shape [G]")
-    for key in kinds.keys() & arrays.keys():
-        _check_array(path, key, arrays[key], len(names), kinds[key])
-    _check_array(path, ptr_key, ptr, len(names) + 1, "iu")
-    if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu":
-        raise FormatError(
-            f"{path}: {rows_key} is {rows.dtype} of shape {rows.shape}; expected integers of shape [rows, 2]"
-        )
-    if ptr[0] != 0 or ptr[-1] != len(rows) or (ptr[1:] < ptr[:-1]).any():
-        raise FormatError(f"{path}: {ptr_key} must rise from 0 to the number of {rows_key}, {len(rows)}")
-    return len(names)
-
-
-def _check_array(path, key: str, array: np.ndarray, length: int, kinds: str) -> None:
-    """Checks an array of integers (kinds `iu`), truth values (`b`) or numbers (`fiub`)."""
-    if array.shape != (length,) or array.dtype.kind not in kinds:
-        what = {"iu": "integers", "b": "truth values"}.get(kinds, "numbers")
-        raise FormatError(
-            f"{path}: {key} is {array.dtype} of shape {array.shape}; expected {what} of shape ({length},)"
-        )
-
-
-def _made(what: str, numbers: Iterable[int], make: Callable[[int], _One]) -> list[_One]:
-    """The instances of some numbers, whose errors say which they are of."""
-    found = []
-    for k in numbers:
-        with errors_of(f"{what} {k}"):
-            found.append(make(k))
-    return found

@@ -55,18 +55,13 @@ def check_sum(name: str, *values: Float64[np.ndarray, "..."] | float) -> None:
         raise InputError(f"{name}: coefficients that add up to more than 1e307; scale all of them")
 
 
-def expansion(values: Iterable[float]) -> list[float]:
-    """Few numbers with exactly the same sum, the first of them that sum as it is rounded; none where it is 0."""
-    left, found = list(values), []
-    while total := math.fsum(left):
-        found.append(total)
-        left.append(-total)
-    return found
-
-
 def fraction(values: Iterable[float]) -> Fraction:
     """Returns the sum of numbers, not rounded at all."""
-    return sum(map(Fraction, expansion(values)), Fraction(0))
+    left, total = list(values), Fraction(0)
+    while rounded := math.fsum(left):
+        total += Fraction(rounded)
+        left.append(-rounded)
+    return total
 
 
 def exact_sum(values: Float64[np.ndarray, "M"]) -> float:
@@ -93,7 +88,6 @@ class QuadraticForm:
       spins: whether variables are -1 and 1 instead of 0 and 1.
       maximise: whether the largest value is the best; otherwise the smallest one is.
       reference: best known value, or None.
-      offset_rest: further constants, where one number in double precision cannot hold their sum.
     """
 
     name: str
@@ -104,12 +98,6 @@ class QuadraticForm:
     spins: bool = False
     maximise: bool = False
     reference: float | None = None
-    offset_rest: tuple[float, ...] = ()
-
-    @property
-    def offsets(self) -> Float64[np.ndarray, "K"]:
-        """All constants."""
-        return np.array([self.offset, *self.offset_rest])
 
     @property
     def num_variables(self) -> int:
@@ -117,28 +105,18 @@ class QuadraticForm:
         return len(self.linear)
 
     def magnitude(self, *, offset: bool = True) -> float:
-        """The sum of all absolute terms as a function of zeros and ones, with or without the constants."""
-        constants = np.abs(self.offsets).sum() if offset else 0.0
-        return float(4 * np.abs(self.couplings).sum() + 2 * np.abs(self.linear).sum() + constants)
+        """The sum of all absolute terms as a function of zeros and ones, with or without the constant."""
+        constant = abs(self.offset) if offset else 0.0
+        return float(4 * np.abs(self.couplings).sum() + 2 * np.abs(self.linear).sum() + constant)
 
     @property
     def numbers(self) -> Float64[np.ndarray, "K"]:
-        """All coefficients, without the constants."""
+        """All coefficients, without the constant."""
         return np.concatenate([self.linear, self.couplings])
 
     @classmethod
     def from_arrays(
-        cls,
-        name,
-        linear,
-        pairs,
-        couplings,
-        offset=0.0,
-        *,
-        spins=False,
-        maximise=False,
-        reference=None,
-        offset_rest=(),
+        cls, name, linear, pairs, couplings, offset=0.0, *, spins=False, maximise=False, reference=None
     ) -> QuadraticForm:
         """Checks arrays of any integer or float dtype.
 
@@ -167,17 +145,17 @@ class QuadraticForm:
             if not np.isfinite(numbers).all():
                 row = int(np.argmax(~np.isfinite(numbers)))
                 raise InputError(f"{name}: {what} {row} is {numbers[row]}; expected a finite number")
-        offset_rest = tuple(real(f"{name}: offset", number) for number in offset_rest)
-        check_sum(name, linear, couplings, offset, *offset_rest)
+        check_sum(name, linear, couplings, offset)
         if reference is not None and not np.isfinite(reference):
             reference = None
         pairs = pairs.astype(np.int32, copy=False)
-        return cls(str(name), linear, pairs, couplings, offset, bool(spins), maximise, reference, offset_rest)
+        return cls(str(name), linear, pairs, couplings, offset, bool(spins), maximise, reference)
 
     def fixed(self, x: Int8[np.ndarray, "N"], free: Bool[np.ndarray, "N"]) -> QuadraticForm:
         """The form of the free variables where the others are as in x, zeros and ones (a one is spin 1).
 
-        Couplings with variables that are not free are summed to linear coefficients, each rounded once.
+        Couplings with variables that are not free are summed to linear coefficients, and their terms to the constant,
+        each rounded once.
         """
         v = 2.0 * x - 1.0 if self.spins else x.astype(np.float64)
         first, second = self.pairs.T
@@ -188,15 +166,13 @@ class QuadraticForm:
         for place, number in zip(inside.tolist(), (self.couplings[one] * v[outside]).tolist(), strict=True):
             summands[place].append(number)
         products = self.couplings * v[first] * v[second]
-        constants = expansion([*self.offsets, *(self.linear * v)[~free], *products[none]])
         places = np.cumsum(free, dtype=np.int32) - 1
         return dataclasses.replace(
             self,
             linear=np.array([math.fsum(summands[place]) for place in np.flatnonzero(free)]),
             pairs=places[self.pairs[both]],
             couplings=self.couplings[both],
-            offset=constants[0] if constants else 0.0,
-            offset_rest=tuple(constants[1:]),
+            offset=math.fsum([self.offset, *(self.linear * v)[~free], *products[none]]),
             reference=None,
         )
 
@@ -212,7 +188,7 @@ class QuadraticForm:
         v = 2.0 * x - 1.0 if self.spins else x.astype(np.float64)
         # Products with -1, 0 and 1 are exact.
         products = self.couplings * v[self.pairs[:, 0]] * v[self.pairs[:, 1]]
-        return exact_sum(np.concatenate([self.offsets, self.linear * v, products]))
+        return exact_sum(np.concatenate([[self.offset], self.linear * v, products]))
 
 
 # Exact values of a quadratic form at many states, at the speed of matrix products.
@@ -229,11 +205,9 @@ class FormValues:
 
     def __init__(self, form: QuadraticForm):
         self._spins, size = form.spins, form.num_variables
-        constants = np.full(len(form.offsets), size, np.int32)
-        last = np.full(size + len(constants), size, np.int32)
-        first = np.concatenate([form.pairs[:, 0], np.arange(size, dtype=np.int32), constants])
-        second = np.concatenate([form.pairs[:, 1], last])
-        parts, (places, rest) = exact_parts(np.concatenate([form.couplings, form.linear, form.offsets]))
+        first = np.concatenate([form.pairs[:, 0], np.arange(size + 1, dtype=np.int32)])
+        second = np.concatenate([form.pairs[:, 1], np.full(size + 1, size, np.int32)])
+        parts, (places, rest) = exact_parts(np.concatenate([form.couplings, form.linear, [form.offset]]))
         shape = size + 1, size + 1
         self._parts = [sparse.csr_matrix((part, (first[at], second[at])), shape) for at, part in parts]
         self._rest = first[places], second[places], rest

@@ -6,7 +6,6 @@ What differs between functions is a method of their terms. The arrays of chains 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -183,7 +182,7 @@ def has_integer_values(form: QuadraticForm) -> bool:
     That is so where its coefficients as a function of zeros and ones are whole, which two halves may add up to. They
     are computed without rounding from multiples of 2^-10.
     """
-    given = np.concatenate([form.linear, form.couplings, form.offsets])
+    given = np.concatenate([form.linear, form.couplings, [form.offset]])
     finest = given * 2**_BITS
     if not (np.array_equal(finest, np.rint(finest)) and np.abs(given).sum() < _LARGEST_SUM):
         return False
@@ -201,7 +200,7 @@ def form_coefficients(form: QuadraticForm) -> Coefficients:
     sign = 1.0 if form.maximise else -1.0
     first, second = form.pairs.T
     own = first == second
-    linear, constant = form.linear.copy(), math.fsum(form.offsets)
+    linear, constant = form.linear.copy(), form.offset
     couplings = form.couplings
     if form.spins:
         # s_a s_b = 4 x_a x_b - 2 x_a - 2 x_b + 1 and s_a s_a = 1.

@@ -227,4 +227,4 @@ def form_bound(form: QuadraticForm) -> Fraction:
         best[len(form.linear) :][own] = form.couplings[own]
     else:
         best = np.maximum(terms, 0) if form.maximise else np.minimum(terms, 0)
-    return fraction([*form.offsets, *best.tolist()])
+    return fraction([form.offset, *best.tolist()])

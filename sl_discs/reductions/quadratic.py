@@ -35,7 +35,7 @@ def terms_of_form(form: QuadraticForm) -> SpinTerms:
     first, second = form.pairs.T
     own = first == second
     pairs, couplings = merged_pairs(form.num_variables, form.pairs[~own], sign * form.couplings[~own])
-    fields, constant = sign * form.linear, sign * math.fsum(form.offsets)
+    fields, constant = sign * form.linear, sign * form.offset
     if form.spins:
         return SpinTerms(fields, pairs, couplings, constant + sign * float(form.couplings[own].sum()))
     # x = (1 + s) / 2.
