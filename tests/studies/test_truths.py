@@ -5,7 +5,6 @@ import pytest
 from scipy import special
 
 import truths
-from sl_discs.errors import InputError
 from sl_discs.testing.cases import all_states
 from truths import boltzmann_machine, communities, hopfield, planted_strip, two_sides
 
@@ -20,30 +19,19 @@ def machine(visible, hidden, temperature, seed=0):
     "truth",
     [
         truths.curie_weiss(9, 0.7, coupling=1.3, field=0.05),
-        truths.curie_weiss(10, 5.0, field=-0.2),
         truths.complete_bipartite(5, 4, 0.2),
-        truths.complete_bipartite(2, 6, 0.9, penalty=1.5),
-        truths.ising_torus(3, 1.0),
         truths.ising_torus(4, truths.CRITICAL),
         truths.ising_torus(4, 1.4),
-        truths.ising_torus(4, 6.0),
         truths.ising_torus(3, 0.01),
-        truths.random_field_grid(1, 0.8),
         truths.random_field_grid(4, 0.8, field=0.7, seed=1),
         truths.random_field_grid(4, 0.05),
-        hopfield(9, [1.3], 0.8, field=0.1),
         hopfield(12, [1.5, 0.7], 0.6, field=0.2, seed=1),
-        hopfield(12, [1.5, 1.2, 0.7], 0.6, field=-0.05, seed=2),
         hopfield(8, [1.6, 1.4, 1.2, 1, 0.8, 0.6, 0.4], 0.6, field=0.1),
         communities([3, 5, 4], 1.7, -0.4, 0.5, field=0.1, seed=3),
-        communities([2, 2, 1, 2, 2, 3], 2.0, 0.3, 0.9, field=-0.2),
         two_sides(3, 7, 0.9, gain=0.4, penalty=1.1, weight=0.3),
-        planted_strip(1, 9, 1.3, 0.8, 0.7, field=0.05),
         planted_strip(3, 4, 1.5, 0.6, 0.8, field=0.1, seed=1),
         planted_strip(4, 3, 0.0, 1.0, 0.3, field=-0.1, seed=2),
-        planted_strip(5, 1, 2.0, 0.4),
         machine(7, 4, 1.0),
-        machine(3, 6, 0.5, 1),
     ],
     ids=lambda truth: f"{truth.problem.name}-{truth.temperature:.2f}",
 )
@@ -78,7 +66,7 @@ def _order(truth, states):
     return ((2 * states - 1) * direction > 0).sum(axis=1)
 
 
-@pytest.mark.parametrize("weights", [[1.5], [1.5, 0.7], [1.5, 1.2, 0.7], np.linspace(1.6, 0.4, 8)])
+@pytest.mark.parametrize("weights", [[1.5], np.linspace(1.6, 0.4, 8)])
 def test_weights_of_patterns_are_eigenvalues(weights):
     """Of the coupling with its diagonal, which is the mean weight of all patterns over N."""
     found = hopfield(24, weights, 1.0, seed=5).problem.source
@@ -88,45 +76,9 @@ def test_weights_of_patterns_are_eigenvalues(weights):
     np.testing.assert_allclose(np.linalg.eigvalsh(couplings)[: -len(weights) - 1 : -1], weights)
 
 
-def test_the_rest_of_a_strip_has_a_narrow_spectrum():
-    """At most 8 times the strength of the glass, and the planted direction stands out by its own strength."""
-    found = planted_strip(4, 12, 3.0, 0.1, seed=5)
-    couplings = np.zeros((48, 48))
-    couplings[*found.problem.source.pairs.T] = found.problem.source.couplings
-    couplings += couplings.T + np.eye(48) * 3.0 / 48
-    rest = np.linalg.eigvalsh(couplings - 3.0 / 48 * np.outer(found.direction, found.direction))
-    assert 0.4 < rest[-1] - rest[0] < 0.8
-    assert np.linalg.eigvalsh(couplings)[-1] == pytest.approx(3.0, abs=0.3)
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: hopfield(9, [1.0, 0.5], 1.0), "num_variables is 9"),
-        (lambda: hopfield(9, [], 1.0), "weights"),
-        (lambda: communities([100] * 6, 1.0, 0.0, 1.0), "communities: classes"),
-        (lambda: planted_strip(9, 2, 1.0, 1.0), "width is 9"),
-        (lambda: machine(3, 17, 1.0), "weights have shape"),
-    ],
-)
-def test_what_cannot_be_summed_is_refused(make, words):
-    with pytest.raises(InputError, match=words):
-        make()
-
-
-def test_a_large_curie_weiss_model_is_exact():
-    """At infinite temperature log Z is N log 2; at 0.5 there are two modes, and a weak field favours one of them."""
-    assert truths.curie_weiss(1_000, 1e12).log_z == pytest.approx(1_000 * np.log(2), rel=1e-9)
-    even, biased = truths.curie_weiss(1_001, 0.5), truths.curie_weiss(1_001, 0.5, field=2e-4)
-    assert even.mode_weight == pytest.approx(0.5)
-    assert biased.counts.sum() == pytest.approx(1)
-    assert 0.6 < biased.mode_weight < 0.8
-
-
-@pytest.mark.parametrize("side", [32, 64])
-def test_the_critical_torus_is_that_of_ferdinand_and_fisher(side):
+def test_the_critical_torus_is_that_of_ferdinand_and_fisher():
     """Their expansions in 1/side at the critical point, of which Catalan's constant and theta functions are parts."""
-    catalan = 0.915965594177219
+    side, catalan = 64, 0.915965594177219
     powers = np.arange(1, 6)
     theta3, theta4 = (1 + 2 * (sign**powers * np.exp(-np.pi * powers**2)).sum() for sign in (1, -1))
     theta2 = theta4  # on a square
@@ -137,7 +89,7 @@ def test_the_critical_torus_is_that_of_ferdinand_and_fisher(side):
     assert truth.mean_value / side**2 == pytest.approx(energy, rel=1e-5)
 
 
-@pytest.mark.parametrize("temperature", [0.3, 1.5, 2.269, 4.0, 50.0])
+@pytest.mark.parametrize("temperature", [1.5, 2.269, 4.0])
 def test_the_mean_is_the_derivative_of_log_z(temperature):
     beta, step = 1 / temperature, 1e-5
     low, high = (truths.ising_torus(64, 1 / (beta + sign * step)).log_z for sign in (-1, 1))
