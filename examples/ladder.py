@@ -3,8 +3,8 @@
 An Ising ferromagnet below its critical temperature has two modes. A chain stays in one of them for hundreds of
 sweeps, so the share of draws in each mode is a matter of chance. R-hat of the value looks good, because both modes
 have the same values, but R-hat of the magnetisation is far above its limit. Parallel tempering changes modes by way
-of high temperatures. The evidence for this is that swaps are rejected equally often between all neighbours, that the
-barrier has no steep part, and that each ladder makes many round trips.
+of high temperatures. The evidence for this is that swaps are rejected equally often between all neighbours, and that
+each ladder makes many round trips. The map shows that no part of the lattice prefers a side.
 """
 
 import sys
@@ -13,7 +13,7 @@ import networkx as nx
 
 import sl_discs
 from sl_discs.experiment.figures import save_figure
-from sl_discs.sampling.samples import paint_barrier, paint_overlaps, paint_round_trips, paint_swaps, paint_traces
+from sl_discs.sampling.report import paint_marginals, paint_overlaps, paint_round_trips, paint_swaps, paint_traces
 
 SIDE, TEMPERATURE, FIELD = 16, 1.9, 0.002
 
@@ -33,7 +33,7 @@ def main(path: str) -> None:
             paint_traces(samples, left, "magnetisation")
             paint_overlaps(samples, right)
             left.set_title(f"{samples.method}: {'reliable' if samples.reliable else 'NOT reliable'}")
-        for column, paint_part in enumerate((paint_swaps, paint_barrier, paint_round_trips)):
+        for column, paint_part in enumerate((paint_swaps, paint_round_trips, paint_marginals)):
             paint_part(found[1], figure.add_subplot(grid[2, column]))
 
     save_figure(path, (7.5, 6.0), paint)

@@ -124,15 +124,6 @@ def open_regular(path: str | os.PathLike) -> BinaryIO:
         raise InputError(f"{str(path)!r}: not a path ({error}); check it") from error
 
 
-def allocate(file: BinaryIO, size: int) -> None:
-    """Takes the space of a file's bytes up to `size`, 0 where nothing was written; OSError without space."""
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file.fileno(), 0, size)
-        return
-    for start in range(file.seek(0, os.SEEK_END), size, _BLOCK):
-        file.write(bytes(min(_BLOCK, size - start)))
-
-
 def _remove(path: Path) -> None:
     # Asking first: on a read-only disk, removing a file that is not there is an error too.
     if path.exists():

@@ -1,14 +1,15 @@
 """Draws from the problem in a file at a temperature, with evidence.
 
 sl-discs sample FILE --temperature=TAU [--problem=PROBLEM] [--draws=N] [--method=auto]
-    [--time_limit=10] [--save=DRAWS.npz] [--plot=RUN.png]
+    [--time_limit=10] [--save=DRAWS.npz|MARGINALS.csv] [--plot=RUN.png]
 
 A state x is drawn with probability proportional to exp(f(x)/TAU), where f is the value that the problem maximises,
 or minus the value that it minimises; TAU is in units of that value. FILE is any file that `sl-discs solve` reads. If
 it holds several problems, each is sampled, and the files to write are numbered: DRAWS-1.npz, DRAWS-2.npz.
 
 The table shows means with their standard errors, R-hat and effective sample sizes, and log Z where the method gives
-it. The last line says whether the draws are reliable, and if not, why.
+it. The last line says whether the draws are reliable, and if not, why. --save=MARGINALS.csv writes the probability of
+each variable with its standard error, and --plot shows them as bars, or as a map where the couplings form a grid.
 
 The exit code is 0 if all draws are reliable, 1 if some are not, and 2 after a one-line message about bad input.
 Ctrl-C, SIGTERM and SIGUSR1 end the sampling: the draws so far are printed and saved, marked as interrupted, and the
@@ -19,7 +20,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import signal
 import time
 from typing import Any
@@ -31,11 +31,10 @@ from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError, integer
 from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.figures import or_warn
-from sl_discs.experiment.summary import aligned
-from sl_discs.sampling.diagnostics import Diagnostic
-from sl_discs.sampling.draws import Estimate, variable_name
+from sl_discs.files import check_file
+from sl_discs.sampling.report import marginal_lines, summary_lines
 from sl_discs.sampling.sample import AUTO, ENGINES, METHODS, SampleOptions, drawn_from
-from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples
+from sl_discs.sampling.samples import Samples
 from sl_discs.terminal import printable
 
 FLAGS, define = own_flags()
@@ -63,15 +62,15 @@ define.float("time_limit", None, "Seconds of sampling, which then determine the 
 define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
 define.integer("seed", 0, "Seed of all random numbers.")
 define.integer("top", 20, "Number of marginals to print, those nearest to 1/2 first.")
-define.string("save", None, "File to write the draws to, .npz; sl_discs.Samples.load reads it.")
-define.string("store", None, "File to write draws to as they are made, .npy, if they do not fit into memory.")
+define.string("save", None, "File to write: .npz for the draws, see sl_discs.Samples.load; .csv for the marginals.")
 define.string("plot", None, "Figure to write, .png.")
 
 
 def _options() -> SampleOptions:
     """Returns the arguments of `sl_discs.sample`; all flags are checked before a file is read."""
-    targets = {"save": ".npz", "store": ".npy", "plot": ".png"}
-    check_flags(FLAGS, targets, ["plot"])
+    check_flags(FLAGS, {"plot": ".png"}, ["plot"])
+    if FLAGS.save is not None and check_file(FLAGS.save).suffix not in (".npz", ".csv"):
+        raise InputError(f"--save={FLAGS.save}: the name of this file must end in .npz or .csv")
     integer("top", FLAGS.top)
     if FLAGS.time_limit is not None:
         refuse_flags(FLAGS, ["draws"], "with --time_limit, which determines the number of draws")
@@ -92,11 +91,11 @@ def _sample(given: Given) -> int:
     found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.weights)
     drawn: list[Samples] = []
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
+        options = dataclasses.replace(options, interrupt=lambda: notice.given)
         for number, one in enumerate(found, start=1):
             say(f"{one}; temperature {FLAGS.temperature:g}")
-            files = {name: numbered(FLAGS[name].value, number, len(found)) for name in ("store", "save", "plot")}
-            own = dataclasses.replace(options, store=files["store"], interrupt=lambda: notice.given)
-            samples = drawn_from(one.problem, own, time.perf_counter())
+            files = {name: numbered(FLAGS[name].value, number, len(found)) for name in ("save", "plot")}
+            samples = drawn_from(one.problem, options, time.perf_counter())
             drawn.append(samples)
             say(_summary(samples, read_s, FLAGS.top))
             if files["save"]:
@@ -116,71 +115,12 @@ def _sample(given: Given) -> int:
 
 
 def _summary(samples: Samples, read_s: float, top: int) -> str:
-    lines = [*(f"  {printable(line)}" for line in (played(samples), *samples.notes)), ""]
-    lines += aligned([ESTIMATES, *estimates(samples)])
-    if top:
-        rows, which = marginals(samples, top)
-        lines += ["", *aligned(rows), *([f"  ({which})"] if which != "all" else [])]
+    lines = [*summary_lines(samples), *(["", *marginal_lines(samples, top)] if top else [])]
     parts = {"compiling": "compile_s", "drawing": "draw_s", "evidence": "evaluate_s"}
     seconds = {"reading": read_s} | {words: samples.seconds[name] for words, name in parts.items()}
-    lines += ["", f"  seconds: {', '.join(f'{value:.2f} {words}' for words, value in seconds.items())}"]
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(
+        [*lines, "", f"  seconds: {', '.join(f'{value:.2f} {words}' for words, value in seconds.items())}"]
+    )
 
 
 main = Command("FILE", __doc__, FLAGS, _sample)
-
-
-# Estimates from draws as rows of text.
-
-ESTIMATES = "", "mean", "error", "R-hat", "limit", "ESS bulk", "ESS tail"
-
-
-def estimates(samples: Samples) -> list[tuple[str, ...]]:
-    """Rows under `ESTIMATES`: means, the variables with the largest R-hat and the least ESS, and log Z."""
-    found = {one.name: one for one in samples.diagnostics}
-    rows: list[tuple[str, ...]] = []
-    for name in (VALUE, MAGNETISATION, OVERLAP):
-        rows.append((name, *_numbers(samples.mean(name)), *_evidence(found.pop(name))))
-    if found:
-        known = {variable_name(label): label for label in samples.labels}
-        apart = max(found.values(), key=lambda one: -1.0 if math.isnan(one.r_hat) else one.r_hat)
-        least = min(found.values(), key=lambda one: min(one.ess_bulk, one.ess_tail))
-        for one in dict.fromkeys((apart, least)):
-            rows.append((f"P({one.name} = 1)", *_numbers(samples.marginal(known[one.name])), *_evidence(one)))
-    if samples.log_z is not None:
-        rows.append(("log Z", *_numbers(samples.log_z), "", "", "", ""))
-    return rows
-
-
-def marginals(samples: Samples, top: int) -> tuple[list[tuple[str, ...]], str]:
-    """The titles and rows of a table of `top` marginals, those nearest to 1/2 first, and how many of how many."""
-    found = sorted(samples.marginals.items(), key=lambda row: abs(row[1].mean - 0.5))
-    rows: list[tuple[str, ...]] = [("variable", "P(x = 1)", "error")]
-    rows += [(str(label), *_numbers(one)) for label, one in found[:top]]
-    return rows, "all" if len(found) <= top else f"the {top} of {len(found):,} variables nearest to 1/2"
-
-
-def played(samples: Samples) -> str:
-    """The number of draws, the method, and why it was chosen."""
-    chosen = f" ({samples.chosen})" if samples.chosen else ""
-    how = ", ".join(f"{name} {value}" for name, value in samples.how.items())
-    return f"{len(samples):,} draws by {samples.method}{chosen}: {how}"
-
-
-def _numbers(found: Estimate) -> tuple[str, str]:
-    """A mean to the digit of its error, and the error."""
-    if found.error == 0:
-        return f"{found.mean:.10g}", "exact"
-    if math.isnan(found.error):
-        return f"{found.mean:.10g}", "unknown: all draws agree"
-    if not math.isfinite(found.error):
-        return f"{found.mean:.6g}", "unknown"
-    digits = min(12, max(0, 1 - math.floor(math.log10(found.error))))
-    return f"{found.mean:,.{digits}f}", f"{found.error:,.{digits}f}"
-
-
-def _evidence(found: Diagnostic) -> tuple[str, ...]:
-    """R-hat and its limit, empty where it has no meaning, and effective sample sizes."""
-    known = not math.isnan(found.r_hat)
-    r_hat = [f"{one:.3f}" if known and not math.isnan(one) else "" for one in (found.r_hat, found.limit)]
-    return *r_hat, f"{found.ess_bulk:,.0f}", f"{found.ess_tail:,.0f}"

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import jax
 import numpy as np
-from jaxtyping import Int, Int8
+from jaxtyping import Float32, Int, Int8
 
 from sl_discs.batching import make_mesh
 from sl_discs.engines import compiled
@@ -148,13 +148,20 @@ class Chains:
         self.batch = self.batch._replace(keys=step_keys(names, self.shape, self._seed))
         self.initial_keys = initial_keys(names, self.shape, self._seed)
 
-    def start(self, program: Program, states: Int8[np.ndarray, "R N"] | None = None, noise: Any = None) -> None:
+    def start(
+        self,
+        program: Program,
+        states: Int8[np.ndarray, "R N"] | None = None,
+        noise: Any = None,
+        tilts: Float32[np.ndarray, "B N"] | None = None,
+    ) -> None:
         """Puts the chains before step 1 of a program.
 
         Args:
           program: to run.
           states: initial states of each instance's chains, in turn; None: random ones.
           noise: standard deviation of Y_0; None without localization.
+          tilts: of the chains, in place of Y_0, for a program with `constant_tilt`.
         """
         if states is not None:
             places, num_chains = self.shape.num_instances, self.shape.num_chains
@@ -166,7 +173,14 @@ class Chains:
             if states is None:
                 of_instances = zip(self.initial_keys, np.asarray(self.batch.mask), strict=True)
                 states = np.stack([np.asarray(self.model.sites.random(*one)) for one in of_instances])
-            self.states = init_chains(self.model, self.sampler, self.batch, states, noise)
+            self.states = init_chains(
+                self.model, self.sampler, self.batch, states, 0.0 if tilts is not None else noise
+            )
+        if tilts is not None:
+            chain: Any = self.states.chain
+            y = np.zeros(chain.x.shape, np.float32)
+            y[:, :, : tilts.shape[1]] = tilts
+            self.states = self.states._replace(chain=chain._replace(state=chain.state._replace(y=y)))
 
     def resume(self, program: Program, noise: Any, leaves: Sequence[np.ndarray], done: int) -> None:
         """Puts the chains after `done` steps of a program, into the states with these leaves."""

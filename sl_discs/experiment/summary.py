@@ -22,7 +22,7 @@ from sl_discs.experiment.record import (
     sl_pairs,
 )
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
-from sl_discs.terminal import printable
+from sl_discs.terminal import aligned
 
 # Columns of the summary, except for file paths, and of the names of samplers.
 WIDTH, _NAME_WIDTH = 100, 22
@@ -171,17 +171,6 @@ def wrapped(label: str, text: str) -> list[str]:
 def _without_empty_columns(rows: Sequence[Sequence[str]]) -> list[list[str]]:
     kept = [any(column[1:]) for column in zip(*rows, strict=True)]
     return [[cell or "-" for cell, keep in zip(row, kept, strict=True) if keep] for row in rows]
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of one table as lines: the first column to the left, the others to the right."""
-    rows = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [f"{row[0]:<{widths[0]}}"] + [f"{c:>{w}}" for c, w in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  " + "  ".join(cells))
-    return lines
 
 
 def _short(name: str) -> str:

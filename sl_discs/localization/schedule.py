@@ -232,6 +232,14 @@ class Levels(NamedTuple):
         return min(int(np.searchsorted(self.last, step)), len(self.last) - 1)
 
 
+def constant_tilt(num_steps: int) -> Levels:
+    """Returns one level of `num_steps` steps, whose tilt is Y itself: the target exp(f/temperature + <s, Y>)."""
+    one, none = np.ones(1), np.zeros(1)
+    return Levels(
+        np.float32(one), np.int32(num_steps * one - 1), np.int32(one), drift=np.float32(none), noise=np.float32(none)
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class Localization:
     """Hyperparameters of Algorithm 1, with the paper's names.

@@ -8,27 +8,36 @@ that no chain has visited does not show in any diagnostic.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
-from jaxtyping import Float, Float64, Int8, Shaped
+from jaxtyping import Bool, Float, Float32, Float64, Int8, Shaped
 
+from sl_discs import keys
+from sl_discs.engines.base import Program
+from sl_discs.engines.registry import choose_engine
+from sl_discs.errors import check_memory
+from sl_discs.experiment.batches import shape_of_one
+from sl_discs.experiment.chains import Chains, copied
+from sl_discs.experiment.memory import batch_bytes
+from sl_discs.localization.schedule import constant_tilt
+from sl_discs.models.functions import checked
 from sl_discs.models.terms import Terms
-from sl_discs.samplers.registry import sampler_fields
+from sl_discs.samplers.registry import build_sampler, counts_sweeps, sampler_fields
 from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
-from sl_discs.sampling.diagnostics import Agreement, diagnose
-from sl_discs.sampling.draws import Averages, Budget, Drawn, Request, Store, magnetisations
-from sl_discs.sampling.recorded import Recorded, RecordedChains
+from sl_discs.sampling.diagnostics import diagnose
+from sl_discs.sampling.draws import Averages, Budget, Drawn, Request, magnetisations, packed
 
 # Rounds of the warm-up in sweeps; adaptation ends with the first one.
 FIRST_ROUND, LAST_ROUND = 64, 2_048
 # The warm-up ends when R-hat of the values is below this.
 _AGREEMENT = 1.05
 MOST_SWEEPS_A_DRAW = 64
-# Times that the value and the magnetisation are looked at from one draw to the next, for their averages.
-_LOOKS = 8
-# Numbers of its streams.
+# Times that the value and the magnetisation are recorded from one draw to the next, for their averages.
+_RECORDS = 8
+# The stream of the chains that disperse.
 DISPERSING = 5
 # Samplers with a sequential scan, which costs half as much. metropolis is not among them: where all gains are 0, as
 # at infinite temperature, its sequential scan only flips every site.
@@ -36,8 +45,8 @@ ORDERED = ("gibbs",)
 
 
 def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> Drawn:
-    """Draws of every chain."""
-    collector, chains = DrawCollector(terms, options, budget), chains_of(terms, options, options.groups)
+    """Draws from every chain."""
+    chains = chains_of(terms, options, options.groups)
     chains.restart(dispersed(terms, temperature, options).current())
     warm_up, length = 0, FIRST_ROUND
     while True:
@@ -48,24 +57,25 @@ def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> 
             break
         length *= 2
     thinning = sweeps_a_draw(recorded.values, recorded.states)
-    looks = min(_LOOKS, thinning)
-    sweeps = -(-thinning // looks)
-    collector.play(chains, temperature, looks, sweeps)
+    records = min(_RECORDS, thinning)
+    sweeps = -(-thinning // records)
+    draws = DrawCollector(options, budget)
+    draws.play(chains, temperature, records, sweeps)
     how = {
         "sampler": options.sampler, "engine": chains.engine.name, "chains": options.groups,
-        "warm-up sweeps": warm_up, "sweeps a draw": looks * sweeps, "steps": chains.steps,
+        "warm-up sweeps": warm_up, "sweeps a draw": records * sweeps, "steps": chains.steps,
     }  # fmt: skip
-    return collector.drawn(how)
+    return draws.drawn(how)
 
 
 def dispersed(
     terms: Terms, temperature: float, options: Request, is_over: Callable[[], bool] = lambda: False
 ) -> RecordedChains:
-    """Chains, one of each group, that have reached their states from different starts, or until `is_over`."""
+    """Returns chains, one of each group, after a first round from different starts, or until `is_over`."""
     if options.sampler in ORDERED:
         options = options._replace(fields={**options.fields, "scan": RANDOM})
     chains = chains_of(terms, options, options.groups, stream=DISPERSING)
-    states, chain = chains.current(), np.arange(len(chains.current()))
+    states, chain = chains.current(), np.arange(options.groups)
     second = chain % 2
     chains.restart((states[chain - second] ^ second[:, None]).astype(np.int8))
     chains.record(temperature, FIRST_ROUND, is_over=is_over)
@@ -75,9 +85,9 @@ def dispersed(
 def chains_of(
     terms: Terms, options: Request, num_chains: int, *, adapting: int = FIRST_ROUND, stream: int = 0, **more: Any
 ) -> RecordedChains:
-    """So many chains of the options' sampler, whose adaptation ends after `adapting` sweeps.
+    """Returns `num_chains` chains of the options' sampler, whose adaptation ends after `adapting` sweeps.
 
-    Fields that are those of a method are left out.
+    Fields that are those of a method are left out; `more` are arguments of `RecordedChains`.
     """
     known = sampler_fields(options.sampler)
     fields = {name: value for name, value in options.fields.items() if name in known}
@@ -91,16 +101,10 @@ def chains_of(
 
 
 class DrawCollector:
-    """Makes draws of chains, or of the first rungs of ladders, of which `each` in a row are a group.
+    """Collects draws of chains, or of the first rungs of ladders, of which `each` in a row are a group."""
 
-    Space for the draws is allocated at once.
-    """
-
-    def __init__(self, terms: Terms, options: Request, budget: Budget, each: int = 1):
-        self._terms, self._draws_each, self._budget, self._each = terms, options.draws_each, budget, each
-        self._groups = options.groups // each
-        wanted = None if options.draws_each is None else options.draws_each * each
-        self._store = Store(self._groups, terms.num_sites, wanted, options.store)
+    def __init__(self, options: Request, budget: Budget, each: int = 1):
+        self._draws_each, self._budget, self._each = options.draws_each, budget, each
 
     def play(
         self, chains: RecordedChains, temperatures: Float64[np.ndarray, "B"] | float, every: int, sweeps: int = 1
@@ -109,31 +113,35 @@ class DrawCollector:
 
         Returns all records, without their states.
         """
-        parts, spins, agreement = [], [], Agreement()
-        done = before = 0
-        with self._budget.keeping(self._store):
+        parts, done = [], 0
+        try:
             for recorded in chains.play(temperatures, (self._draws_each or 2**31 // every) * every, sweeps):
                 kept = np.arange(done, done + len(recorded.states)) % every == every - 1
-                self._store.add(by_group(recorded.states[kept], self._each))
+                bits = packed(np.swapaxes(by_group(recorded.states[kept], self._each), 0, 1))
+                spins = magnetisations(recorded.states)
+                # Without the states, of which a view would keep all.
+                parts.append((recorded._replace(states=recorded.states[:0].copy()), bits, spins))
                 done += len(kept)
-                parts.append(recorded._replace(states=recorded.states[:0].copy()))  # a view would keep all states
-                spins.append(magnetisations(recorded.states))
-                said = agreement.add(recorded.values[:, :: chains.rungs].T)
-                self._budget.say((len(self._store) - before) * self._groups, said)
-                before = len(self._store)
-                if self._budget.is_over() and before:
+                self._budget.say(bits.shape[0] * bits.shape[1])
+                if self._budget.is_over() and done >= every:
                     break
-        found = Recorded.joined(parts)
+        except KeyboardInterrupt:  # the draws so far are kept
+            if done < every:
+                raise
+            self._budget.interrupted = True
+        records, bits, spins = zip(*parts, strict=True)
+        found = Recorded.joined(list(records))
         values = found.values[:, :: chains.rungs]
         observed = values, np.concatenate(spins)
+        self._bits = np.concatenate(bits, axis=1)
         self._averages = Averages(*(by_group(averaged(one, every), self._each).T for one in observed))
         self._recorded = by_group(values[every - 1 :: every], self._each).T
         return found
 
     def drawn(self, how: dict[str, Any], **more: Any) -> Drawn:
-        """The draws, with what the method knows of them."""
+        """Returns the draws, with `more` that the method knows of them."""
         return Drawn(
-            self._store.bits(), "serial", how, averages=self._averages, recorded=self._recorded,
+            self._bits, "serial", how, averages=self._averages, recorded=self._recorded,
             interrupted=self._budget.interrupted, **more,
         )  # fmt: skip
 
@@ -155,7 +163,8 @@ def averaged(records: Float[np.ndarray, "L C"], every: int) -> Float64[np.ndarra
 
 
 def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L C N"]) -> int:
-    """The number of sweeps between nearly independent draws, from the values of f after each of L sweeps of C chains.
+    """Returns the number of sweeps between nearly independent draws, from the values of f after each of L sweeps of C
+    chains.
 
     Of the states, their sum counts, which is the magnetisation, and the sum with signs drawn once.
     """
@@ -165,3 +174,178 @@ def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L 
     sums = np.array([one.astype(np.float32) @ both for one in states])
     sizes = [diagnose("", one.T).ess_bulk for one in (values, sums[..., 0], sums[..., 1])]
     return int(np.clip(np.ceil(values.size / max(min(sizes), 1)), 1, MOST_SWEEPS_A_DRAW))
+
+
+# Chains of one problem, whose states and values are recorded: all methods but `exact` run them.
+
+# For samplers whose steps read all sites, a sweep is one step per this many sites.
+_SITES_A_STEP = 10
+# Largest size of a call's records in bytes, and its approximate duration; time limits are checked between calls.
+_MOST_RECORDED, _CALL_S = 2**26, 0.2
+# Approximate seconds of a step that tries one or two sites, of any other step, of each coupling of a site, and of a
+# chain's record. They are not measured, since calls must end at the same steps in every run for equal rounding.
+_FEW_SITES_S, _STEP_S, _COUPLING_S, _RECORD_S = 5e-9, 2e-6, 1e-10, 2e-6
+# The same of a step of the engine `reference` on a core, for each site.
+_SITE_S = 1e-8
+# Step numbers have 31 bits; chains that run longer get new keys.
+_MOST_STEPS = 2**31 - 1
+# A run has fewer streams than this.
+_STREAMS = 1 << 16
+
+
+class Recorded(NamedTuple):
+    """The records of a call at L moments.
+
+    Values are those of f, without the constant of the problem; states those of the first rung of each ladder, L = 0
+    if they are not kept; `exchanged` is whether a chain exchanged states with the next one, None without ladders.
+    """
+
+    values: Float32[np.ndarray, "L B"]
+    states: Int8[np.ndarray, "_L C N"]
+    exchanged: Bool[np.ndarray, "L B"] | None
+
+    @classmethod
+    def joined(cls, parts: list[Recorded]) -> Recorded:
+        """Joins the records of consecutive calls."""
+        values, states, exchanged = zip(*parts, strict=True)
+        swaps = None if exchanged[0] is None else np.concatenate(exchanged)
+        return cls(np.concatenate(values), np.concatenate(states), swaps)
+
+
+class RecordedChains(Chains):
+    """B chains of a base sampler on one problem of N variables, whose records are kept.
+
+    `sweep` is the number of steps in a sweep, `steps` that of the Markov steps of all chains so far, `clusters` that
+    of the rungs that exchange clusters.
+    """
+
+    def __init__(
+        self,
+        terms: Terms,
+        sampler: str,
+        fields: dict,
+        num_chains: int,
+        *,
+        rungs: int = 1,
+        engine: str = "auto",
+        seed: int = 0,
+        stream: int = 0,
+        keeps_states: bool = True,
+        clusters: int = 0,
+    ):
+        """Lays out the chains in random states.
+
+        Args:
+          terms: of f.
+          sampler: the base sampler.
+          fields: of its config.
+          num_chains: B.
+          rungs: R; each R chains in a row are a ladder.
+          engine: its name, or `auto`.
+          seed: of all random numbers.
+          stream: number of these chains in a run, for random numbers of their own.
+          keeps_states: whether states are recorded.
+          clusters: number of rungs of ladders 2k and 2k + 1 that exchange clusters, where the engine can do that.
+        """
+        kernel = build_sampler(sampler, sampler_fields(sampler) | fields, num_chains)
+        chosen, _ = choose_engine(engine, kernel, num_chains=0)
+        shape = shape_of_one(terms, num_chains)
+        check_memory(
+            f"{num_chains:,} chains of {terms.num_sites:,} variables",
+            batch_bytes(shape, 0, chosen.name),
+            "ask for fewer draws or groups",
+        )
+        self._names = [stream] * shape.num_instances
+        super().__init__([terms] * shape.num_instances, self._names, shape, kernel, chosen, seed)
+        self.size, self.num_chains, self.rungs, self.steps = terms.num_sites, num_chains, rungs, 0
+        few_sites = counts_sweeps(sampler)
+        self.sweep = self.size if few_sites else -(-self.size // _SITES_A_STEP)
+        # The current temperatures, of which all rows of the program are views.
+        self._temperatures = np.ones(num_chains, np.float32)
+        self.clusters = clusters if clusters and chosen.has_clusters(self.sampler, self.batch) else 0
+        rows = np.broadcast_to(self._temperatures, (_MOST_STEPS, num_chains))
+        self._program = Program(rows, None, rungs, keeps_states, clusters=self.clusters)
+        row = shape.num_sites if shape.degree is None else shape.degree
+        self._step_s = num_chains * ((_FEW_SITES_S if few_sites else _STEP_S) + row * _COUPLING_S)
+
+    def restart(
+        self, states: Int8[np.ndarray, "B N"] | None = None, tilts: Float32[np.ndarray, "B N"] | None = None
+    ) -> None:
+        """Puts the chains into the given states, or random ones, and resets the samplers' adaptation.
+
+        With tilts h, the target of each chain is exp(f/temperature + <s, h>).
+        """
+        # The number of the step goes on: it numbers the random numbers.
+        done, levels = self.done, None if tilts is None else constant_tilt(_MOST_STEPS)
+        self.start(self._program._replace(levels=levels), states, tilts=tilts)
+        self.done = done
+
+    def current(self) -> Int8[np.ndarray, "B N"]:
+        """Returns a copy of the chains' current states."""
+        if not hasattr(self, "states"):
+            self.restart()
+        return np.array(self.states.chain.x[0, :, : self.size])
+
+    def copy(self, chosen: np.ndarray) -> None:
+        """Makes chain b continue from the state of chain chosen[b]."""
+        chain = self.states.chain
+        x, field = copied((chain.x, chain.field), np.tile(chosen, (len(chain.x), 1)))
+        self.states = self.states._replace(chain=chain._replace(x=x, field=field))
+
+    def uniforms(self, count: int) -> Float32[np.ndarray, "{count}"]:
+        """Returns uniform numbers on [0, 1) for use between two calls; they change after each call."""
+        return np.asarray(keys.uniforms(keys.fold(self.initial_keys[0, 0], self.done + 1), (count,)))
+
+    def play(
+        self, temperatures: Float64[np.ndarray, "B"] | float, moments: int, sweeps: int = 1
+    ) -> Iterator[Recorded]:
+        """Continues the chains and yields `moments` records, a few per call, one after every `sweeps` sweeps.
+
+        At infinite temperature all states are equally likely.
+        """
+        if not hasattr(self, "states"):
+            self.restart()
+        self._temperatures[:] = temperatures
+        steps = sweeps * self.sweep
+        most = self._worth_a_call(moments, steps)
+        while moments > 0:
+            count = min(most, moments)
+            if self.done + count * steps > _MOST_STEPS:
+                self._names = [name + _STREAMS for name in self._names]
+                self.rename(self._names)
+                self.prepare(self.program)
+            trace = self.advance(count, steps)
+            self.steps += count * steps * self.num_chains
+            moments -= count
+            exchanged = None if trace.exchanged is None else np.asarray(trace.exchanged)[:, 0]
+            states = np.zeros((0, self.num_chains // self.rungs, self.size), np.int8)
+            if trace.states is not None:
+                states = np.asarray(trace.states)[:, 0, :, : self.size]
+            yield Recorded(checked(np.asarray(trace.value)[:, 0]), states, exchanged)
+
+    def _worth_a_call(self, moments: int, steps: int) -> int:
+        """Returns the number of moments per call; if each number needs its own compiled code, one or two numbers for
+        all.
+        """
+        bytes_each = self.num_chains // self.rungs * self.shape.num_sites
+        most = max(1, min(moments, _MOST_RECORDED // bytes_each))
+        if self.engine.on_host:
+            return max(1, min(most, int(_CALL_S / (self._step_s * steps + self.num_chains * _RECORD_S))))
+        most = min(most, max(1, self.engine.steps_per_call(self.sampler) // steps))
+        if jax.default_backend() == "cpu":
+            # All sites are evaluated in each step; a time limit is checked between calls.
+            step_s = self.num_chains * self.shape.num_sites * _SITE_S
+            most = max(1, min(most, int(_CALL_S / (step_s * steps))))
+        calls = -(-moments // (1 << (most.bit_length() - 1)))
+        return -(-moments // calls)
+
+    def record(
+        self, temperatures, moments: int, sweeps: int = 1, is_over: Callable[[], bool] = lambda: False
+    ) -> Recorded:
+        """Continues the chains as `play`, and returns all records until `is_over` at once."""
+        parts = []
+        for part in self.play(temperatures, moments, sweeps):
+            parts.append(part)
+            if is_over():
+                break
+        return Recorded.joined(parts)

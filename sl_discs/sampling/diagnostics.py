@@ -52,29 +52,6 @@ class Verdict(NamedTuple):
         return "reliable" if self.reliable else "NOT reliable: " + "; ".join(self.reasons)
 
 
-class Agreement:
-    """The split R-hat of the values so far (Gelman and Rubin), which is fast, as text for a progress bar."""
-
-    def __init__(self):
-        self._parts: list[np.ndarray] = []
-        self._count = self._looked = 0
-        self._words = ""
-
-    def add(self, values: Float[np.ndarray, "C D"]) -> str:
-        """Adds D values of each group; recomputes R-hat whenever their number has grown by a tenth."""
-        self._parts.append(values)
-        self._count += values.shape[1]
-        if self._count >= 1.1 * self._looked:
-            self._looked = self._count
-            self._parts = [np.concatenate(self._parts, axis=1)]
-            self._words = f"R-hat {_split_r_hat(self._parts[0]):.3f}"
-        return self._words
-
-
-def _split_r_hat(values: Float[np.ndarray, "C D"]) -> float:
-    return math.nan if values.shape[1] < 4 else _r_hat_of(_halves(values.astype(np.float64)))
-
-
 def _r_hat(means: Float64[np.ndarray, "M ..."], within, count: int):
     between = means.var(axis=0, ddof=1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -131,13 +108,13 @@ def diagnose(
 
 
 def _halves(values: Num[np.ndarray, "C D"]) -> Num[np.ndarray, "M H"]:
-    """Both halves of each group, without the middle draw of an odd number."""
+    """Returns both halves of each group, without the middle draw of an odd number."""
     half = values.shape[1] // 2
     return np.concatenate([values[:, :half], values[:, -half:]])
 
 
 def _z_scores(values: Float64[np.ndarray, "M H"]) -> Float64[np.ndarray, "M H"]:
-    """Normal quantiles of the ranks, equal values having their mean rank."""
+    """Returns normal quantiles of the ranks, equal values having their mean rank."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks = np.cumsum(counts) - (counts - 1) / 2
     return ndtri((ranks - 3 / 8) / (values.size + 1 / 4))[place].reshape(values.shape)
@@ -148,7 +125,7 @@ def _r_hat_of(values: Float64[np.ndarray, "M H"]) -> float:
 
 
 def _effective(values: Float64[np.ndarray, "M H"]) -> float:
-    """How many independent draws the mean of M chains of H draws is worth; NaN if all values agree.
+    """Returns how many independent draws the mean of M chains of H draws is worth; NaN if all values agree.
 
     Sums of the autocorrelations of two neighbouring lags are taken while they are positive, and made decreasing
     (Geyer 1992).
@@ -172,7 +149,7 @@ def _effective(values: Float64[np.ndarray, "M H"]) -> float:
 
 
 def r_hat_limit(num_groups: int, effective: float, tests: int = 1) -> float:
-    """The largest acceptable R-hat, see `MOST_R_HAT`.
+    """Returns the largest acceptable R-hat, see `MOST_R_HAT`.
 
     R-hat compares 2 C halves of groups: its square exceeds 1 by (F - 1)/n, where n is the effective number of draws
     of a half and F, the variance of the halves' means over its expectation, is chi-squared/(2 C - 1) under
@@ -191,7 +168,7 @@ def judge(
     reasons: list[str],
     remedy: str = "",
 ) -> Verdict:
-    """The verdict from diagnostics of the value, magnetisation and overlap, and of the worst events.
+    """Returns the verdict from diagnostics of the value, magnetisation and overlap, and of the worst events.
 
     `reasons` are the method's own ones against its draws, and `remedy` what helps where more of them do not.
     """

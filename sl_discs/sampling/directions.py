@@ -23,9 +23,8 @@ from scipy.special import expit
 
 from sl_discs.errors import InputError
 from sl_discs.models.terms import Coefficients, Terms
-from sl_discs.sampling.chain import chains_of
+from sl_discs.sampling.chain import RecordedChains, chains_of
 from sl_discs.sampling.draws import Request
-from sl_discs.sampling.recorded import RecordedChains
 
 # Up to this many variables, all eigenvalues are computed.
 _ALL_EIGENVALUES = 400
@@ -54,18 +53,18 @@ class ScaledSpins(NamedTuple):
     constant: float
 
     def times(self, vectors: Float64[np.ndarray, "N *k"]) -> Float64[np.ndarray, "N *k"]:
-        """J times vectors."""
+        """Returns J times vectors."""
         return self.couplings @ vectors + self.background * (vectors.sum(axis=0) - vectors)
 
     def matrix(self) -> Float64[np.ndarray, "N N"]:
-        """J."""
+        """Returns J."""
         found = self.couplings.toarray() + self.background
         np.fill_diagonal(found, 0.0)
         return found
 
 
 def spin_terms(terms: Coefficients, temperature: float) -> ScaledSpins:
-    """f/temperature in spins s = 2x - 1."""
+    """Returns f/temperature in spins s = 2x - 1."""
     size = len(terms.linear)
     weights = terms.scale * (terms.weights - terms.background) / (4 * temperature)
     upper = sparse.csr_matrix((weights, (terms.edges[:, 0], terms.edges[:, 1])), (size, size))
@@ -91,7 +90,7 @@ class Directions(NamedTuple):
 
     @property
     def loadings(self) -> Float64[np.ndarray, "N r"]:
-        """U D^(1/2)."""
+        """Returns U D^(1/2)."""
         return self.vectors * np.sqrt(self.strengths)
 
 
@@ -106,8 +105,8 @@ class Outer(NamedTuple):
 def outer_eigenvalues(
     spin: ScaledSpins, count: int, num_least: int = 1, is_over: Callable[[], bool] = lambda: False
 ) -> Outer | None:
-    """The `count` < N largest eigenvalues, and the one that is the `num_least`-th from below; None if they are too
-    close together to be found, or the time is over.
+    """Returns the `count` < N largest eigenvalues, and the one that is the `num_least`-th from below; None if they
+    are too close together to be found, or the time is over.
     """
     size = len(spin.field)
     if size <= _ALL_EIGENVALUES:
@@ -132,7 +131,7 @@ def outer_eigenvalues(
 
 
 def mixes_fast(terms: Terms, temperature: float, is_over: Callable[[], bool] = lambda: False) -> bool:
-    """Whether a local sampler is known to mix fast, by one of the certificates above."""
+    """Returns whether a local sampler is known to mix fast, by one of the certificates above."""
     if terms.quadratic is None:
         return False
     spin = spin_terms(terms.quadratic, temperature)
@@ -147,7 +146,7 @@ def mixes_fast(terms: Terms, temperature: float, is_over: Callable[[], bool] = l
 
 
 def _influences(spin: ScaledSpins) -> tuple[sparse.csr_matrix, Float64[np.ndarray, "N"]]:
-    """R of a model of spins, as listed pairs in addition to a constant of each row on all pairs.
+    """Returns R of a model of spins, as listed pairs in addition to a constant of each row on all pairs.
 
     A spin follows tanh of its field h; the change of a neighbour moves h by J to both sides, which counts most where
     |h| is least.
@@ -167,7 +166,7 @@ def _influences(spin: ScaledSpins) -> tuple[sparse.csr_matrix, Float64[np.ndarra
 
 
 def _radius(pairs: sparse.csr_matrix, on_all: Float64[np.ndarray, "N"]) -> float:
-    """The spectral radius of a matrix R of numbers at least 0, from above: max_i (R w)_i / w_i for any w > 0."""
+    """Returns a bound of the spectral radius of R, which has no number below 0: max_i (R w)_i / w_i for any w > 0."""
     weights, found = np.ones(len(on_all)), np.inf
     for _ in range(_INFLUENCE_ROUNDS):
         image = pairs @ weights + on_all * (weights.sum() - weights)
@@ -179,25 +178,20 @@ def _radius(pairs: sparse.csr_matrix, on_all: Float64[np.ndarray, "N"]) -> float
     return found
 
 
-def find_directions(
-    spin: ScaledSpins, number: int | None = None, is_over: Callable[[], bool] = lambda: False
-) -> Directions | None:
-    """So many directions with the largest eigenvalues; None if these are so close that they are not found.
+def find_directions(spin: ScaledSpins, is_over: Callable[[], bool] = lambda: False) -> Directions | None:
+    """Finds the directions with the largest eigenvalues; None if these are so close that they are not found.
 
-    By default their number is the smallest one, at most 2, that leaves a rest narrower than 1, or otherwise the one
-    above the wider gap.
+    Their number is the smallest one, at most 2, that leaves a rest narrower than 1, or otherwise the one above the
+    wider gap.
     """
     size = len(spin.field)
-    most = min((number or MOST_DIRECTIONS) + 1, size - 1)
+    most = min(MOST_DIRECTIONS + 1, size - 1)
     if most < 2 or (outer := outer_eigenvalues(spin, most, is_over=is_over)) is None:
         return None
     values, vectors, least = outer
     widths = values[1:] - least
-    if number is None:
-        narrow = np.flatnonzero(widths < NARROW)
-        number = 1 + int(narrow[0] if len(narrow) else np.argmax(-np.diff(values)))
-    if number >= most:
-        return None
+    narrow = np.flatnonzero(widths < NARROW)
+    number = 1 + int(narrow[0] if len(narrow) else np.argmax(-np.diff(values)))
     # J has no diagonal, so the eigenvalues sum to 0.
     strengths = values[:number] + values[:number].sum() / (size - number)
     return Directions(vectors[:, :number], strengths, float(widths[number - 1]), values[: number + 1])
@@ -222,7 +216,7 @@ _PIECE = 2**24
 
 
 def is_free(spin: ScaledSpins, directions: Directions) -> bool:
-    """Whether J0 = J - U D U' is zero except on its diagonal, which is a constant on spins."""
+    """Returns whether J0 = J - U D U' is zero except on its diagonal, which is a constant on spins."""
     size = len(spin.field)
     probes = np.random.default_rng(0).choice((-1.0, 1.0), (size, 2))
     loadings = directions.loadings
@@ -245,17 +239,17 @@ class FreeRest:
             yield self._spin.field + points[start : start + step] @ self._loadings.T
 
     def log_z(self, points: Float64[np.ndarray, "Q r"]) -> Float64[np.ndarray, "Q"]:
-        """log of the sum over s, sum_i log 2 cosh(b_i + (U D^(1/2) z)_i) and a constant."""
+        """Returns the logarithm of the sum over s, sum_i log 2 cosh(b_i + (U D^(1/2) z)_i) and a constant."""
         return self._constant + np.concatenate([_log_cosh(np.abs(h)).sum(axis=1) for h in self._fields(points)])
 
     def draw(self, rng: np.random.Generator, points: Float64[np.ndarray, "Q r"]) -> Int8[np.ndarray, "Q N"]:
-        """A state for each z."""
+        """Returns a state for each z."""
         chances = (expit(2 * fields) for fields in self._fields(points))
         return np.concatenate([(rng.random(one.shape) < one).astype(np.int8) for one in chances])
 
 
 def _log_cosh(fields: Float64[np.ndarray, "*B"]) -> Float64[np.ndarray, "*B"]:
-    """log 2 cosh of numbers at least 0."""
+    """Returns log 2 cosh of numbers at least 0."""
     return fields + np.log1p(np.exp(-2 * fields))
 
 
@@ -302,16 +296,16 @@ class CoupledRest:
 
     def chains(self, num_chains: int, stream: int) -> RecordedChains:
         """Chains whose z is not set yet."""
-        chains = chains_of(self.terms, self._options, num_chains, stream=stream, tilted=True)
+        chains = chains_of(self.terms, self._options, num_chains, stream=stream)
         self.engine = chains.engine.name
         return chains
 
     def fields(self, points: Float64[np.ndarray, "B r"]) -> Float32[np.ndarray, "B N"]:
-        """b + U D^(1/2) z, the tilt of each chain."""
+        """Returns b + U D^(1/2) z, the tilt of each chain."""
         return self._field + points.astype(np.float32) @ self._loadings.T.astype(np.float32)
 
     def mean_field(self, points: Float64[np.ndarray, "Q r"]) -> Float64[np.ndarray, "Q r"]:
-        """About D^(1/2) U'E[s|z], by the naive mean-field equations m = tanh(b + U D^(1/2) z + J0 m)."""
+        """Returns roughly D^(1/2) U'E[s|z], by the naive mean-field equations m = tanh(b + U D^(1/2) z + J0 m)."""
         fields = self.fields(points)
         means = np.tanh(fields)
         for _ in range(_ROUNDS):
@@ -319,7 +313,7 @@ class CoupledRest:
         return means @ self._loadings
 
     def log_z(self, z: Float64[np.ndarray, "r"], stream: int) -> Float64[np.ndarray, "G"]:
-        """log of the sum over s, for each group.
+        """Returns the logarithm of the sum over s, for each group.
 
         Without J0 it has a closed form. The rest is the mean of 1/2 s'J0 s under lambda J0, integrated over lambda in
         [0, 1]. The tilt holds all other terms, so that lambda is an inverse temperature.

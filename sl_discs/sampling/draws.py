@@ -1,30 +1,29 @@
-"""What all methods of `sample` share: requests, budget, layout of states, packed draws, and estimates with errors."""
+"""What all methods of `sample` share: requests, budget, packed draws, and estimates with errors."""
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import time
-import uuid
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Int8, Num, UInt8
 from scipy.special import softmax
 
-from sl_discs.errors import InputError
-from sl_discs.files import allocate
 from sl_discs.models.terms import Terms
 
 
 class Request(NamedTuple):
     """What a method is asked for, from the arguments of `sample`.
 
-    `draws_each` are those per group, None as many as there is time for; groups are independent chains, ladders or
-    populations; `fields` are those of the base sampler's config.
+    Attributes:
+      draws_each: the number of draws of a group; None: as many as there is time for.
+      groups: the number of independent chains, ladders or populations.
+      sampler: the name of the base sampler.
+      fields: those of its config.
+      engine: the name of the engine, or `auto`.
+      seed: of all random numbers.
     """
 
     draws_each: int | None
@@ -33,16 +32,15 @@ class Request(NamedTuple):
     fields: Mapping[str, Any]
     engine: str
     seed: int
-    store: str | None = None
 
     def in_groups(self, count: int) -> Request:
-        """Returns options for the same number of draws, in `count` groups."""
+        """Returns a request for the same number of draws, in `count` groups."""
         each = None if self.draws_each is None else -(-self.draws_each * self.groups // count)
         return self._replace(groups=count, draws_each=each)
 
 
 def log_num_states(terms: Terms) -> float:
-    """The logarithm of the number of states, which is log Z at infinite temperature."""
+    """Returns the logarithm of the number of states, which is log Z at infinite temperature."""
     return terms.num_sites * math.log(2)
 
 
@@ -78,14 +76,14 @@ def pieces(bits: UInt8[np.ndarray, "C D W"], size: int):
 
 
 def column(bits: UInt8[np.ndarray, "C D W"], size: int, place: int) -> Int8[np.ndarray, "C D"]:
-    """One variable of all draws."""
+    """Returns one variable of all draws."""
     first = place // 8 * 8
     return unpacked(bits, size, first, min(first + 8, size))[:, :, place - first]
 
 
 def overlaps(bits: UInt8[np.ndarray, "C D W"], size: int) -> Float[np.ndarray, "C D"]:
-    """The overlap s.s'/N of each draw with that of the same number in the next group; of a single group, with the
-    draw half the group away.
+    """Returns the overlap s.s'/N of each draw with that of the same number in the next group; of a single group, with
+    the draw half the group away.
     """
     groups, draws, width = bits.shape
     step = max(1, _PIECE // max(1, groups * width))
@@ -118,7 +116,7 @@ class Known(NamedTuple):
 
     @classmethod
     def of(cls, moments: Float64[np.ndarray, "N 2 N 2"], mean_value: float) -> Known:
-        """From P(x_i = k, x_j = l) of all pairs, with P(x_i = k) where i is j and k is l."""
+        """Builds it from P(x_i = k, x_j = l) of all pairs, with P(x_i = k) where i is j and k is l."""
         first, second = np.triu_indices(len(moments), 1)
         marginals, pairs = np.einsum("ikik->ik", moments).copy(), np.stack([first, second], axis=1)
         return cls(marginals, pairs, moments[first, :, second], np.array(mean_value))
@@ -184,14 +182,14 @@ class Ladder(NamedTuple):
 class Budget:
     """The time limit of a method in seconds from now, None for no limit, and its callbacks.
 
-    A true result of `interrupt` ends the run; `say` is called with a number of new draws, and maybe text on all.
+    A true result of `interrupt` ends the run; `say` is called with the number of new draws.
     """
 
     def __init__(
         self,
         seconds: float | None = None,
         interrupt: Callable[[], object] | None = None,
-        say: Callable[..., None] = lambda count, words="": None,
+        say: Callable[[int], None] = lambda count: None,
     ):
         self._end = math.inf if seconds is None else time.perf_counter() + seconds
         self._interrupt, self.say = interrupt, say
@@ -199,20 +197,20 @@ class Budget:
 
     @property
     def timed(self) -> bool:
-        """Whether there is a time limit."""
+        """Returns whether there is a time limit."""
         return self._end < math.inf
 
     def left(self) -> float:
-        """The remaining seconds."""
+        """Returns the remaining seconds."""
         return self._end - time.perf_counter()
 
     def after(self, part: float) -> Callable[[], bool]:
-        """Whether this part of the time that is left now has passed, without asking for an interruption."""
+        """Returns whether this part of the time that is left now has passed, without asking for an interruption."""
         left = (1 - part) * self.left()
         return lambda: self.left() < left
 
     def is_over(self) -> bool:
-        """Whether to stop now."""
+        """Returns whether to stop now."""
         self.interrupted = self.interrupted or bool(self._interrupt and self._interrupt())
         return self.interrupted or self.left() <= 0
 
@@ -222,84 +220,20 @@ class Budget:
         if self.interrupted:
             raise KeyboardInterrupt
 
-    @contextlib.contextmanager
-    def keeping(self, store: Store) -> Iterator[None]:
-        """While draws are made, Ctrl-C ends the run and the draws in the store are kept."""
-        try:
-            yield
-        except KeyboardInterrupt:
-            if not len(store):
-                raise
-            self.interrupted = True
 
-
-class Store:
-    """Collects draws of C groups and N variables.
-
-    Under a time limit their number is not known in advance: `wanted` is None. Draws that do not fit into memory go
-    to a .npy file; InputError if it cannot be written, or the disk has no space for all draws.
-    """
-
-    def __init__(self, groups: int, size: int, wanted: int | None, path: str | None = None):
-        width = num_bytes(size)
-        self._parts: list[np.ndarray] = []
-        self._file = None
-        if path is not None and wanted is not None:
-            self._file = _mapped(Path(path), (groups, wanted, width))
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    def add(self, states) -> None:
-        """Adds the states [L, C, N] of L records."""
-        bits = packed(np.swapaxes(states, 0, 1))
-        if self._file is None:
-            self._parts.append(bits)
-        else:
-            self._file[:, self._count : self._count + bits.shape[1]] = bits
-        self._count += bits.shape[1]
-
-    def bits(self) -> UInt8[np.ndarray, "C D W"]:
-        """All draws so far."""
-        if self._file is None:
-            return np.concatenate(self._parts, axis=1)
-        self._file.flush()
-        return self._file[:, : self._count]
-
-
-def _mapped(path: Path, shape: tuple[int, ...]) -> np.memmap:
-    """A new .npy file of bytes, mapped into memory.
-
-    Its space is allocated first: where a disk is full, writing to a mapped file would end the process.
-    """
-    temporary, size = path.with_name(f".{uuid.uuid4().hex}.tmp"), math.prod(shape)
-    try:
-        with temporary.open("xb") as file:
-            header = {"descr": "|u1", "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(file, header)
-            allocate(file, file.tell() + size)
-        os.replace(temporary, path)  # noqa: PTH105
-        return np.lib.format.open_memmap(path, mode="r+")
-    except OSError as error:
-        raise InputError(
-            f"store is {str(path)!r}, where {size / 2**20:,.0f} MiB cannot be written ({error.strerror}); free some "
-            "space or choose another folder",
-            "store",
-        ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+# Observables that all draws have.
+VALUE, MAGNETISATION, OVERLAP = "value", "magnetisation", "overlap"
 
 
 def magnetisations(states: Int8[np.ndarray, "*B N"]) -> Float64[np.ndarray, "*B"]:
-    """The mean spin of each state."""
+    """Returns the mean spin of each state."""
     return 2 * states.mean(axis=-1) - 1
 
 
 def observed(
     terms: Terms, bits: UInt8[np.ndarray, "C D W"]
 ) -> tuple[Float64[np.ndarray, "C D"], Float64[np.ndarray, "C D"]]:
-    """The value f and the magnetisation of every draw."""
+    """Returns the value f and the magnetisation of every draw."""
     function, size = terms.evaluator(), terms.num_sites
     values, means = [], []
     for _, states in pieces(bits, size):
@@ -309,7 +243,7 @@ def observed(
 
 
 def variable_name(label: Hashable) -> str:
-    """The name of a variable in reports."""
+    """Returns the name of a variable in reports."""
     return f"variable {label!r}"
 
 
@@ -368,7 +302,7 @@ class Batches:
         self._weights = (self._groups[:, None] * self._lengths).ravel()
 
     def estimate(self, values: Float[np.ndarray, "C D *shape"]) -> Estimates:
-        """Means over all draws and their errors, as in `Estimate`."""
+        """Returns means over all draws and their errors, as in `Estimate`."""
         mean, error = self._by_batches(values)
         low, high = values.min(axis=(0, 1)), values.max(axis=(0, 1))
         rounding = _ROUNDING * np.maximum(np.abs(low), np.abs(high))
@@ -386,7 +320,7 @@ class Batches:
         return mean, self._inflation * np.sqrt(number / (number - 1) * squares)
 
     def share(self, events: Num[np.ndarray, "C D *shape"]) -> Estimates:
-        """The probability of events, as `estimate`.
+        """Returns the probability of events, as `estimate`.
 
         If all batches agree, their error would be 0. The error is therefore at least that of n independent draws
         whose probability is the posterior mean under a uniform prior, (n p + 1)/(n + 2): of an event that is in none

@@ -18,7 +18,7 @@ from sl_discs.errors import InputError, check_memory
 from sl_discs.models.elimination import Elimination, narrow_elimination
 from sl_discs.models.enumeration import enumerate_law
 from sl_discs.models.terms import Coefficients, Terms
-from sl_discs.sampling.draws import Budget, Drawn, Known, Request, Store
+from sl_discs.sampling.draws import Budget, Drawn, Known, Request, packed
 
 MOST_WIDTH = 25
 # Above this number of variables they are eliminated.
@@ -44,7 +44,8 @@ class ExactLaw(NamedTuple):
 
 
 def exact(terms: Terms, temperature: float) -> ExactLaw:
-    """The law by enumeration of up to 2^20 states, or by elimination of more than 20 variables of a quadratic model.
+    """Returns the law by enumeration of up to 2^20 states, or by elimination of more than 20 variables of a quadratic
+    model.
 
     InputError for a large treewidth, or too many states.
     """
@@ -55,7 +56,7 @@ def exact(terms: Terms, temperature: float) -> ExactLaw:
 
 
 def is_narrow(terms: Coefficients) -> bool:
-    """Whether elimination takes about a second at most."""
+    """Returns whether elimination takes about a second at most."""
     if terms.num_sites > _QUICK_VARIABLES or _num_couplings(terms) > _QUICK_WIDTH * terms.num_sites:
         return False
     found = narrow_elimination(terms.num_sites, terms.listed().edges, _QUICK_WIDTH)
@@ -125,7 +126,7 @@ class _Tables:
                 self.log_z += float(total)
 
     def sample(self, rng: np.random.Generator, draws: int) -> Int8[np.ndarray, "draws N"]:
-        """Independent draws, the last variable first."""
+        """Returns independent draws, the last variable first."""
         states = np.empty((draws, len(self._order)), np.int8)
         for v in reversed(self._order):
             near = self._scope[v][1:]
@@ -134,7 +135,7 @@ class _Tables:
         return states
 
     def marginals(self) -> tuple[Float64[np.ndarray, "N 2"], Float64[np.ndarray, "M 2 2"]]:
-        """P(x_i = k), and P(x_a = k, x_b = l) of the pairs with a coupling."""
+        """Returns P(x_i = k), and P(x_a = k, x_b = l) of the pairs with a coupling."""
         ones, joint = np.empty((len(self._order), 2)), np.empty((len(self._edges), 2, 2))
         near_law = {v: np.ones(()) for v in self._order if len(self._scope[v]) == 1}
         for v in reversed(self._order):
@@ -150,12 +151,12 @@ class _Tables:
 
 
 def _at(scope: list[int], states: dict[int, int]) -> tuple[int | slice, ...]:
-    """Index of the part of a table where some of its variables have these states."""
+    """Returns the index of the part of a table where some of its variables have these states."""
     return tuple(states.get(v, slice(None)) for v in scope)
 
 
 def _axes(scope: list[int], part: list[int]) -> list[int]:
-    """The shape in which a table of a part of the scope is added to one of all."""
+    """Returns the shape in which a table of a part of the scope is added to one of all."""
     return [2 if v in part else 1 for v in scope]
 
 
@@ -176,18 +177,21 @@ _PIECE = 2**24
 
 
 def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> Drawn:
-    """The requested number of exact draws; 10,000 if there is a time limit."""
+    """Returns the requested number of exact draws; 10,000 if there is a time limit."""
     each = options.draws_each or -(-_DRAWS_IN_TIME // options.groups)
     law = exact(terms, temperature)
     how = {"states": 2**terms.num_sites} if law.width is None else {"width": law.width}
-    store, rng = Store(options.groups, terms.num_sites, each), np.random.default_rng(options.seed)
+    rng, parts, left = np.random.default_rng(options.seed), [], each
     piece = max(1, _PIECE // (options.groups * terms.num_sites))
-    while len(store) < each:
-        count = min(piece, each - len(store))
-        store.add(law.sample(rng, count * options.groups).reshape(count, options.groups, -1))
+    while left > 0:
+        count = min(piece, left)
+        states = law.sample(rng, count * options.groups).reshape(count, options.groups, -1)
+        parts.append(packed(np.swapaxes(states, 0, 1)))
+        left -= count
         budget.say(count * options.groups)
         if not budget.timed and budget.is_over():
             break
     return Drawn(
-        store.bits(), "none", how, log_z=(law.log_z, 0.0), exact=True, known=law.known, interrupted=budget.interrupted
-    )
+        np.concatenate(parts, axis=1), "none", how, log_z=(law.log_z, 0.0), exact=True, known=law.known,
+        interrupted=budget.interrupted,
+    )  # fmt: skip

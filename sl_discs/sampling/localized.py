@@ -40,9 +40,9 @@ _LEVELS, _SWEEPS_A_LEVEL = 256, 8
 _MOST_AT_FIRST = 0.01
 # Records of the continued chains, and the largest fraction of an observable's variance that may lie between chains:
 # it is a sixteenth if chains forget their state from one record to the next, and 1 if they never leave their mode.
-_LOOKS, _MOST_KEPT = 16, 0.5
+_RECORDS, _MOST_KEPT = 16, 0.5
 # More records make the comparison as precise as the draws: up to this number of bytes.
-_MOST_LOOKS, _RECORDED = 256, 2**23
+_MOST_RECORDS, _RECORD_BYTES = 256, 2**23
 # Of draws that these chains do not confirm: their error is in the posterior means, which more draws share.
 _MORE_LEVELS = "raise K, the number of levels, or use another method"
 # Draws that are compared with these chains at once.
@@ -52,12 +52,12 @@ _TOGETHER, _BATCHES_THAT_GO_ON, _STREAM = 8, 2, 6
 
 
 def check_fields(options: Request) -> None:
-    """InputError for fields with wrong values."""
+    """Raises InputError for fields with wrong values."""
     _method(options)
 
 
 def _method(options: Request) -> tuple[Method, int]:
-    """The method and its number of levels."""
+    """Returns the method and its number of levels."""
     scan = {"scan": "sequential"} if options.sampler in ORDERED else {}
     fields = LOCALIZES | {"K": _LEVELS} | scan | dict(options.fields) | {"name": localized_name(options.sampler)}
     method = build_method(fields, _TOGETHER * options.groups)
@@ -70,7 +70,7 @@ def _method(options: Request) -> tuple[Method, int]:
 
 
 def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> Drawn:
-    """One draw of each chain."""
+    """Makes one draw of each chain."""
     method, levels = _method(options)
     assert method.localization is not None
     at_first = method.localization.first_signal_to_noise()
@@ -127,12 +127,13 @@ def _what_chains_say(
     chains = chains_of(terms, options, number, stream=_STREAM)
     chains.restart(states[:number])
     chains.record(temperature, 1, -(-sweeps // 2))
-    looks = min(int(np.clip(_RECORDED // (number * terms.num_sites), _LOOKS, _MOST_LOOKS)), max(_LOOKS, sweeps // 2))
-    later = chains.record(temperature, looks, max(1, sweeps // (2 * looks)))
+    fitting = int(np.clip(_RECORD_BYTES // (number * terms.num_sites), _RECORDS, _MOST_RECORDS))
+    records = min(fitting, max(_RECORDS, sweeps // 2))
+    later = chains.record(temperature, records, max(1, sweeps // (2 * records)))
     values = terms.evaluator()
 
     def observed(one: np.ndarray) -> np.ndarray:
-        """f, the magnetisation, the overlap with one draw and each variable."""
+        """Returns f, the magnetisation, the overlap with one draw and each variable."""
         overlap = (one == direction).mean(axis=1)
         return np.column_stack([values(one), magnetisations(one), overlap, one])
 
@@ -162,7 +163,7 @@ def _what_chains_say(
 
 
 def _moments(parts: Iterable[np.ndarray]) -> tuple[np.ndarray, np.ndarray, int]:
-    """Means and variances of the columns of all parts together, and the number of rows."""
+    """Returns means and variances of the columns of all parts together, and the number of rows."""
     each = [(len(one), one.mean(axis=0), one.var(axis=0)) for one in parts]
     counts, means, variances = (np.array(one) for one in zip(*each, strict=True))
     shares = counts / counts.sum()

@@ -28,12 +28,11 @@ from numpy.polynomial import chebyshev
 from scipy.spatial import cKDTree
 from scipy.special import chdtri, logsumexp
 
-from sl_discs.errors import InputError, integer
+from sl_discs.errors import InputError
 from sl_discs.models.terms import Coefficients
 from sl_discs.sampling.diagnostics import FALSE_ALARM
 from sl_discs.sampling.directions import (
     MOST_COUPLED,
-    MOST_DIRECTIONS,
     NARROW,
     SWEEPS,
     CoupledRest,
@@ -67,7 +66,7 @@ def even_axes(box: Float64[np.ndarray, "r 2"], distance: float) -> list[Float64[
 
 
 def locates(box: Float64[np.ndarray, "r 2"]) -> bool:
-    """Whether a grid for locating the mass on this box is not much coarser than its spacing should be."""
+    """Returns whether a grid for locating the mass on this box is not much coarser than its spacing should be."""
     return bool((box[:, 1] - box[:, 0]).max() <= 2 * COARSE * _MOST_CELLS[len(box)])
 
 
@@ -87,14 +86,16 @@ class DensityTable:
         self.pooled = self._shares.mean(axis=0).reshape(log_densities.shape[1:])
 
     def effective_draws(self) -> float:
-        """The number of independent draws that would determine the density as well as its G independent estimates."""
+        """Returns the number of independent draws that would determine the density as well as its G independent
+        estimates.
+        """
         pooled = self.pooled.ravel()
         apart = (self._shares - pooled) ** 2 / np.where(pooled > 0, pooled, 1.0)
         squares = apart.sum(axis=1).mean()
         return float(len(self._shares) - 1) / squares if squares > 0 else float("inf")
 
     def hull(self, drop: float) -> Float64[np.ndarray, "r 2"]:
-        """The box around all cells whose pooled density is at least exp(-drop) of the largest."""
+        """Returns the box around all cells whose pooled density is at least exp(-drop) of the largest."""
         inside = self.pooled >= np.exp(-drop) * self.pooled.max()
         found = []
         for number, axis in enumerate(self._axes):
@@ -108,7 +109,7 @@ class DensityTable:
         return np.array([axis[place] for axis, place in zip(self._axes, places, strict=True)])
 
     def sample(self, rng: np.random.Generator, draws: int) -> Float64[np.ndarray, "G draws r"]:
-        """Independent draws from each density, uniform within a cell."""
+        """Returns independent draws from each density, uniform within a cell."""
         sums = np.cumsum(self._shares, axis=1)
         cells = np.stack([np.searchsorted(one, rng.random(draws) * one[-1], side="right") for one in sums])
         places = np.stack(np.unravel_index(cells, self.pooled.shape), axis=-1)
@@ -158,11 +159,11 @@ class GradientFit:
         return product[:, 1:]
 
     def __call__(self, gradients: Float64[np.ndarray, "G Q r"]) -> Float64[np.ndarray, "G K"]:
-        """The coefficients of the functions whose gradients fit best."""
+        """Returns the coefficients of the functions whose gradients fit best."""
         return _stacked(gradients) @ self._inverse.T
 
     def misfit(self, gradients: Float64[np.ndarray, "G Q r"]) -> float:
-        """How far the mean gradients are from what can be fitted: chi-squared for its degrees of freedom.
+        """Returns how far the mean gradients are from what can be fitted: chi-squared for its degrees of freedom.
 
         About 1 where polynomials of this degree are enough.
         """
@@ -175,7 +176,7 @@ class GradientFit:
     def values(
         self, coefficients: Float64[np.ndarray, "G K"], axes: list[Float64[np.ndarray, "_P"]]
     ) -> Float64[np.ndarray, "G *P"]:
-        """The functions on the tensor product of axes."""
+        """Returns the functions on the tensor product of axes."""
         degrees = [self._degree + 1] * len(axes)
         found = np.concatenate([np.zeros((len(coefficients), 1)), coefficients], axis=1).reshape(-1, *degrees)
         for number, axis in enumerate(axes):
@@ -188,7 +189,6 @@ def _stacked(gradients: Float64[np.ndarray, "G Q r"]) -> Float64[np.ndarray, "G 
     return np.swapaxes(gradients, 1, 2).reshape(len(gradients), -1)
 
 
-FIELD = "directions"
 # How far log p(z) may be below its maximum where it counts, while the grid is rough and when it is known.
 _ROUGH_DROP, _DROP = 12.0, 40.0
 # Nodes in each direction at first and at most, by the number of directions.
@@ -213,15 +213,8 @@ _DRAWS_IN_TIME = 10_000
 _STREAM = 64
 
 
-def check_fields(options: Request) -> None:
-    """InputError for an invalid number of directions."""
-    number, name = options.fields.get(FIELD), f"sampler_config.{FIELD}"
-    if number is not None and integer(name, number, 1) > MOST_DIRECTIONS:
-        raise InputError(f"{name} is {number}; a grid supports at most {MOST_DIRECTIONS}")
-
-
 def applies(terms: Coefficients, temperature: float, is_over: Callable[[], bool]) -> bool:
-    """Whether few directions stand out from a rest that is narrow and small enough to sample."""
+    """Returns whether few directions stand out from a rest that is narrow and small enough to sample."""
     spin = spin_terms(terms, temperature)
     found = find_directions(spin, is_over=is_over)
     if found is None or found.width >= NARROW or not locates(_reachable(found.loadings)):
@@ -234,8 +227,8 @@ def draw(terms: Coefficients, temperature: float, options: Request, budget: Budg
 
     InputError: no direction stands out from the couplings, or the rest is too large.
     """
-    spin = spin_terms(terms._replace(constant=0.0), temperature)
-    directions = find_directions(spin, options.fields.get(FIELD))
+    spin = spin_terms(terms, temperature)
+    directions = find_directions(spin)
     if directions is None:
         raise InputError("method low_rank: no direction stands out from the couplings; use method='tempering'")
     if not locates(_reachable(directions.loadings)):
@@ -257,13 +250,13 @@ def _description(directions: Directions) -> dict:
 
 
 def _reachable(loadings: Float64[np.ndarray, "N r"]) -> Float64[np.ndarray, "r 2"]:
-    """A box that contains every z up to six standard deviations of its noise."""
+    """Returns a box that contains every z up to six standard deviations of its noise."""
     most = np.abs(loadings).sum(axis=0) + 6
     return np.stack([-most, most], axis=1)
 
 
 def _log_normal(axes: list[np.ndarray]) -> Float64[np.ndarray, "*P"]:
-    """Logarithm of the normal density on the tensor product of axes."""
+    """Returns the logarithm of the normal density on the tensor product of axes."""
     squares = sum(np.meshgrid(*(axis**2 for axis in axes), indexing="ij"))
     return -squares / 2 - len(axes) * np.log(2 * np.pi) / 2
 
@@ -313,12 +306,12 @@ class _Nodes:
         return series.means[:, :-1].reshape(self._groups, len(self.fit.nodes), -1)
 
     def table(self, series: Series, distance: float) -> DensityTable:
-        """p(z), up to a constant for each group."""
+        """Returns p(z), up to a constant for each group."""
         axes = even_axes(self._box, distance)
         return DensityTable(axes, self.fit.values(self.fit(self.gradients(series)), axes) + _log_normal(axes))
 
     def times(self, series: Series) -> Float64[np.ndarray, "Q K"]:
-        """Autocorrelation times in records, assuming geometrically falling correlations."""
+        """Returns autocorrelation times in records, assuming geometrically falling correlations."""
         shape = self._groups, len(self.fit.nodes), -1
         variance = (series.squares / series.moments - series.means**2).reshape(shape).mean(axis=0)
         moves = (series.moves / series.moments).reshape(shape).mean(axis=0)
@@ -327,7 +320,9 @@ class _Nodes:
         return (1 + correlation) / (1 - correlation)
 
     def disagreement(self, first: Series, last: Series) -> tuple[float, float]:
-        """The split R-hat of the node where it is largest relative to its limit, and that limit; halves are equal."""
+        """Returns the split R-hat of the node where it is largest relative to its limit, and that limit; halves are
+        equal.
+        """
         count, both = first.moments, first.joined(last)
         halves = np.stack([first.means, last.means]).reshape(2 * self._groups, len(self.fit.nodes), -1)
         within = np.stack([one.squares / count - one.means**2 for one in (first, last)])
@@ -342,13 +337,13 @@ class _Nodes:
 
 
 def _grown(box: np.ndarray, part: float, inside: np.ndarray) -> np.ndarray:
-    """A box that is larger by this part in each direction, but inside another one."""
+    """Returns a box that is larger by this part in each direction, but inside another one."""
     margin = 1 + part / 2 * (box[:, 1] - box[:, 0])
     return np.stack([np.maximum(box[:, 0] - margin, inside[:, 0]), np.minimum(box[:, 1] + margin, inside[:, 1])], 1)
 
 
 def _where_the_mass_is(rest: CoupledRest, reachable: Float64[np.ndarray, "r 2"]) -> Float64[np.ndarray, "r 2"]:
-    """A guess by mean-field theory."""
+    """Returns a guess by mean-field theory."""
     fit = GradientFit(reachable, _NODES[len(reachable)][1])
     axes = even_axes(reachable, COARSE)
     guess = fit.values(fit(rest.mean_field(fit.nodes)[None]), axes) + _log_normal(axes)
@@ -401,7 +396,7 @@ class _Table:
             self.reasons.append("the grid over z does not hold all of the mass")
 
     def log_z(self, rest: CoupledRest, options: Request) -> tuple[float, float]:
-        """log Z and its standard error, Z0 at the peak included."""
+        """Returns log Z and its standard error, Z0 at the peak included."""
         peak = self.density.peak()
         at_peak = rest.log_z(peak, _STREAM - 2)
         fit = self.nodes.fit

@@ -52,12 +52,12 @@ def places_after(log_weights: Float[np.ndarray, "B"], uniform: float) -> Int[np.
 
 
 def _effective(log_weights: np.ndarray) -> float:
-    """The effective number of weighted members divided by their number (Kish)."""
+    """Returns the effective number of weighted members divided by their number (Kish)."""
     return float(np.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights))) / len(log_weights)
 
 
 def _next_inverse(inverse: float, last: float, values: np.ndarray) -> float:
-    """The next inverse temperature, at which `_KEPT` of the members are effective."""
+    """Returns the next inverse temperature, at which `_KEPT` of the members are effective."""
 
     def excess(step: float) -> float:
         return _effective(step * values) - _KEPT
@@ -94,13 +94,15 @@ class _Cooling:
         self.values = self.chains.record(1 / inverse, 1, _SWEEPS).values[-1].astype(np.float64)
 
     def families(self) -> np.ndarray:
-        """The effective number of families of each population."""
+        """Returns the effective number of families of each population."""
         counts = np.stack([np.bincount(row, minlength=self.members) for row in self.family]) / self.members
         return 1 / (counts**2).sum(axis=1)
 
 
 def _steps(terms: Terms, temperature: float, options: Request, budget: Budget) -> tuple[list[float], int]:
-    """Inverse temperatures between which a small run keeps most of its members, and its number of Markov steps."""
+    """Returns inverse temperatures between which a small run keeps most of its members, and its number of Markov
+    steps.
+    """
     is_over = budget.after(_PILOT_PART)
     pilot = _Cooling(terms, options, 1, _PILOT, 3)
     last = 1 / temperature
@@ -113,7 +115,7 @@ def _steps(terms: Terms, temperature: float, options: Request, budget: Budget) -
 
 
 def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> Drawn:
-    """One draw per member of every population, whose number of members is at least that of the draws."""
+    """Returns one draw per member of every population, whose number of members is at least that of the draws."""
     begin = budget.left()
     steps, searched = _steps(terms, temperature, options, budget)
     least = int(np.clip(_MEMBERS_TIMES_VARIABLES // terms.num_sites, *_LEAST_MEMBERS))

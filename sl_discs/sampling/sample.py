@@ -16,7 +16,6 @@ from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.registry import check_threads, choose_engine
 from sl_discs.errors import InputError, fields_are_keywords, integer, keywords, real
 from sl_discs.experiment.progress import Advance, progress_bar
-from sl_discs.files import check_file
 from sl_discs.localization.method import method_fields
 from sl_discs.models.terms import Terms
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
@@ -35,6 +34,9 @@ from sl_discs.sampling import chain, exact, localized, low_rank, population, tem
 from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, judge, r_hat_limit, worst_variables
 from sl_discs.sampling.directions import mixes_fast
 from sl_discs.sampling.draws import (
+    MAGNETISATION,
+    OVERLAP,
+    VALUE,
     Budget,
     Drawn,
     Estimate,
@@ -44,7 +46,8 @@ from sl_discs.sampling.draws import (
     overlaps,
     variable_name,
 )
-from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples
+from sl_discs.sampling.report import grid_of
+from sl_discs.sampling.samples import Samples
 
 # Each makes draws of a model's terms at a temperature.
 METHODS: dict[str, Callable[[Any, float, Request, Budget], Drawn]] = {
@@ -78,8 +81,6 @@ _UNCERTIFIED = (
     "nothing is known of how fast a local sampler mixes here: chains that agree may all have missed a mode; "
     "method='tempering' looks for others"
 )
-# Fields of a method in addition to those of its sampler.
-_OWN_FIELDS = {"low_rank": (low_rank.FIELD,)}
 
 
 @fields_are_keywords()
@@ -94,7 +95,6 @@ def sample(
     sampler: str = AUTO,
     groups: int | None = None,
     engine: str = "auto",
-    store: str | None = None,
     interrupt: Callable[[], object] | None = None,
     progress: bool = False,
     **sampler_fields: Any,
@@ -120,12 +120,9 @@ def sample(
       groups: number of independent chains, ladders or populations; None: 8, or 16 for chain, population and low_rank.
         Of ladders that exchange clusters, see `tempering.exchanges_clusters`, two are one group of the draws.
       engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise `reference`.
-      store: path of a .npy file for the packed draws, if they do not fit into memory; only with `chain` or
-        `tempering`, and without a time limit. Its space is allocated before the first draw.
       interrupt: called repeatedly without arguments; a true result ends the run, which returns the draws so far.
       progress: whether to show a progress bar, with tqdm.
-      **sampler_fields: of the sampler's config; for low_rank also `directions`, 1 or 2, by default chosen from the
-        eigenvalues.
+      **sampler_fields: of the sampler's config.
 
     Raises:
       InputError: an argument is wrong; the message names it.
@@ -139,8 +136,7 @@ def sample(
             f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, 'from_bqm', 'from_log_density'])}"
         )
     options = SampleOptions(
-        temperature, draws, method, seed, time_limit, sampler, groups, engine, store, sampler_fields, interrupt,
-        progress,
+        temperature, draws, method, seed, time_limit, sampler, groups, engine, sampler_fields, interrupt, progress
     )  # fmt: skip
     return drawn_from(problem, options, begin)
 
@@ -193,7 +189,6 @@ class SampleOptions:
     sampler: str = AUTO
     groups: int | None = None
     engine: str = AUTO
-    store: str | None = None
     fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     interrupt: Callable[[], object] | None = None
     progress: bool = False
@@ -203,7 +198,7 @@ class SampleOptions:
             "temperature": float(real("temperature", self.temperature, above=0)),
             "seed": integer("seed", self.seed, bits=64),
         }
-        method, engine, store = self.method, self.engine, self.store
+        method, engine = self.method, self.engine
         sampler = own_name(self.sampler) if isinstance(self.sampler, str) else self.sampler
         if not isinstance(method, str) or method not in (AUTO, *METHODS):
             raise InputError(f"method is {method!r}; known: {', '.join((AUTO, *METHODS))}", "method")
@@ -216,20 +211,13 @@ class SampleOptions:
         plain["sampler"] = sampler = "gibbs" if sampler == AUTO else sampler
         base_name(sampler, variants=False)
         name = localized_name(sampler) if method == "localization" else sampler
-        known = {*method_fields(name), *_OWN_FIELDS.get(method, ())} - {"name"}
+        known = {*method_fields(name)} - {"name"}
         arguments = [field.name for field in dataclasses.fields(self) if field.name != "fields"]
         keywords(sorted(self.fields), ["problem", *arguments], name, sorted(known))
         if not isinstance(engine, str) or engine not in ENGINES:
             raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}", "engine")
         if self.groups is not None:
             plain["groups"] = integer("groups", self.groups, 2, bits=20)
-        if store is not None and (self.time_limit is not None or method not in ("chain", "tempering")):
-            raise InputError("store: needs the method chain or tempering, and no time_limit", "store")
-        if store is not None:
-            path = check_file(store)
-            if path.suffix != ".npy":
-                raise InputError(f"store is {str(path)!r}; the name of this file must end in .npy", "store")
-            plain["store"] = str(path)
         if self.interrupt is not None and not callable(self.interrupt):
             raise InputError(f"interrupt is {self.interrupt!r}; expected a function")
         for field, value in plain.items():
@@ -237,8 +225,6 @@ class SampleOptions:
         request = self.request()
         if method == "localization":
             localized.check_fields(request)
-        if method == "low_rank":
-            low_rank.check_fields(request)
         if method != "exact":
             choose_engine(engine, _kernel(sampler, self.fields, request.groups), num_chains=0)
 
@@ -247,12 +233,12 @@ class SampleOptions:
         groups = _GROUPS.get(self.method, _USUAL_GROUPS) if self.groups is None else self.groups
         draws = _USUAL_DRAWS if self.draws is None else self.draws
         each = None if self.time_limit is not None else -(-draws // groups)
-        return Request(each, groups, self.sampler, self.fields, self.engine, self.seed, self.store)
+        return Request(each, groups, self.sampler, self.fields, self.engine, self.seed)
 
     @property
     def goes_on(self) -> bool:
-        """Whether draws are added while they are worth too few."""
-        return self.draws is None and self.time_limit is None and self.store is None
+        """Returns whether draws are added while they are worth too few."""
+        return self.draws is None and self.time_limit is None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -275,7 +261,7 @@ class _Run:
         return time.perf_counter() - self.begin
 
     def __call__(self, method: str, seconds: float | None, chosen: str = "") -> Samples:
-        """The draws of a method, and why it was chosen.
+        """Returns the draws of a method, and why it was chosen.
 
         It ends `seconds` after the call of `sample`; None: when it has its draws. A run whose options say
         `goes_on` is made anew, with more draws, while these are too few.
@@ -298,32 +284,19 @@ class _Run:
 
     def _draw(self, method: str, seconds: float | None, chosen: str, request: Request) -> Samples:
         """Makes the draws of a request."""
-        problem, terms, size = self.problem, self.terms, len(self.problem.labels)
+        problem, terms = self.problem, self.terms
         begin, compiled = time.perf_counter(), compile_seconds()
         left = None if seconds is None else seconds - self.elapsed()
         budget = Budget(left, self.options.interrupt, functools.partial(self.bar, method))
         drawn = METHODS[method](terms, self.temperature, request, budget)
         drew = time.perf_counter()
         values, spins = observed(terms, drawn.bits)
-        overlap = overlaps(drawn.bits, size)
+        overlap = overlaps(drawn.bits, len(problem.labels))
         if not drawn.exact:
             drawn = drawn._replace(reasons=(*drawn.reasons, *self._limits(request)))
         diagnostics, verdict = self._evidence(drawn, {VALUE: values, MAGNETISATION: spins, OVERLAP: overlap})
-        # What records of chains lack: the constant, and digits.
-        lacking = np.full(values.shape, 0.0 if method == "exact" else terms.constant)
-        if drawn.recorded is not None:
-            lacking = values - drawn.recorded
-        log_z = drawn.log_z
-        if log_z is not None:
-            shares = None if drawn.log_weights is None else softmax(drawn.log_weights)
-            offset = np.average(lacking.mean(axis=1), weights=shares) / self.temperature
-            log_z = Estimate(float(log_z[0] + offset), float(log_z[1]))
+        drawn = _in_double_precision(drawn, values, terms, self.temperature)
         sign, averages = 1.0 if problem.maximise else -1.0, drawn.averages
-        if averages is not None and drawn.recorded is not None:
-            since = averages.value - drawn.recorded
-            if np.abs(since).max() <= _ROUNDED * max(terms.reach(), np.abs(drawn.recorded).max()):
-                since = np.zeros_like(since)  # nothing has happened but rounding, whose spread is no error
-            averages = averages._replace(value=sign * (values + since))
         compiled = compile_seconds() - compiled
         timing = {
             "compile_s": compiled,
@@ -333,15 +306,16 @@ class _Run:
         }
         return Samples(
             kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
-            spins=problem.spins, temperature=self.temperature, method=method, chosen=chosen,
+            spins=problem.spins, grid=grid_of(terms), temperature=self.temperature, method=method, chosen=chosen,
             how=drawn.how, bits=drawn.bits, group_values=sign * values, group_overlaps=overlap,
-            group_magnetisations=spins, dependence=drawn.dependence, log_weights=drawn.log_weights, log_z=log_z,
-            ladder=drawn.ladder, known=drawn.known, averages=averages, diagnostics=diagnostics, verdict=verdict,
-            notes=drawn.notes, interrupted=drawn.interrupted, seconds=timing, seed=self.options.seed,
+            group_magnetisations=spins, dependence=drawn.dependence, log_weights=drawn.log_weights,
+            log_z=drawn.log_z and Estimate(*map(float, drawn.log_z)), ladder=drawn.ladder, known=drawn.known,
+            averages=averages and averages._replace(value=sign * averages.value), diagnostics=diagnostics,
+            verdict=verdict, notes=drawn.notes, interrupted=drawn.interrupted, seconds=timing, seed=self.options.seed,
         )  # fmt: skip
 
     def _limits(self, request: Request) -> list[str]:
-        """What is known beforehand against the draws of chains."""
+        """Returns what is known beforehand against the draws of chains."""
         found = []
         if not _kernel(request.sampler, request.fields, request.groups).exact:
             found.append(
@@ -379,8 +353,27 @@ class _Run:
         return (*scalars, *variables), judge(scalars, variables, reasons, drawn.remedy)
 
 
+def _in_double_precision(drawn: Drawn, values: np.ndarray, terms: Terms, temperature: float) -> Drawn:
+    """Adds to log Z and to averages what the records of chains lack of f: its constant, and digits.
+
+    `values` are those of the draws. Methods without such records give the whole log Z.
+    """
+    if drawn.recorded is None:
+        return drawn
+    log_z, averages, lacking = drawn.log_z, drawn.averages, values - drawn.recorded
+    if log_z is not None:
+        shares = None if drawn.log_weights is None else softmax(drawn.log_weights)
+        log_z = log_z[0] + np.average(lacking.mean(axis=1), weights=shares) / temperature, log_z[1]
+    if averages is not None:
+        since = averages.value - drawn.recorded
+        if np.abs(since).max() <= _ROUNDED * max(terms.reach(), np.abs(drawn.recorded).max()):
+            since = np.zeros_like(since)  # nothing has happened but rounding, whose spread is no error
+        averages = averages._replace(value=values + since)
+    return drawn._replace(log_z=log_z, averages=averages)
+
+
 def _check_range(terms: Terms, temperature: float) -> None:
-    """InputError for values that chains in single precision cannot divide by the temperature."""
+    """Raises InputError for values that chains in single precision cannot divide by the temperature."""
     if not 1 / _LARGEST <= temperature <= _LARGEST:
         raise InputError(f"temperature is {temperature}; expected a number from {1 / _LARGEST:g} to {_LARGEST:g}")
     reach = terms.reach()
@@ -392,7 +385,7 @@ def _check_range(terms: Terms, temperature: float) -> None:
 
 
 def _choose(run: _Run, time_limit: float | None) -> Samples:
-    """Method `auto`."""
+    """Chooses a method, and draws by it."""
     terms, temperature = run.terms, run.temperature
     if terms.num_sites <= _ENUMERATED:
         return run("exact", time_limit, f"auto: {terms.num_sites} variables are enumerated")

@@ -25,10 +25,17 @@ from scipy import optimize
 from scipy.special import chdtri, expit
 
 from sl_discs.models.terms import Terms
-from sl_discs.sampling.chain import MOST_SWEEPS_A_DRAW, DrawCollector, by_group, chains_of, dispersed, sweeps_a_draw
+from sl_discs.sampling.chain import (
+    MOST_SWEEPS_A_DRAW,
+    DrawCollector,
+    Recorded,
+    by_group,
+    chains_of,
+    dispersed,
+    sweeps_a_draw,
+)
 from sl_discs.sampling.diagnostics import FALSE_ALARM
 from sl_discs.sampling.draws import Budget, Drawn, Ladder, Request, log_num_states
-from sl_discs.sampling.recorded import Recorded
 
 # A ladder of temperatures for tempering: the placement of its rungs, and its round trips (Syed et al. 2022).
 #
@@ -45,7 +52,7 @@ _SATURATED = 0.7
 def rejection_rates(
     inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "D L R"]
 ) -> Float64[np.ndarray, "Q"]:
-    """[R - 1] mean probability that a swap is rejected, from f at each rung in D records of L ladders.
+    """Returns the mean probability that each swap is rejected, from f at each rung in D records of L ladders.
 
     Two states of probability 0, where f is -inf, are not swapped.
     """
@@ -58,7 +65,7 @@ def rejection_rates(
 def adapted_ladder(
     inverse: Float64[np.ndarray, "R"], rates: Float64[np.ndarray, "Q"], rungs: int
 ) -> Float64[np.ndarray, "S"]:
-    """So many inverse temperatures with equal increments of the barrier."""
+    """Returns `rungs` inverse temperatures with equal increments of the barrier."""
     barrier = np.concatenate([[0.0], np.cumsum(np.maximum(rates, _LEAST_RATE))])
     found = np.interp(np.linspace(0, barrier[-1], rungs), barrier, inverse)
     found[[0, -1]] = inverse[[0, -1]]
@@ -66,7 +73,8 @@ def adapted_ladder(
 
 
 def best_number_of_rungs(rates: Float64[np.ndarray, "Q"]) -> int:
-    """About twice the barrier, where half of the swaps succeed and round trips are most frequent for the work.
+    """Returns about twice the barrier, where half of the swaps succeed and round trips are most frequent for the
+    work.
 
     If there are far too few rungs to estimate the barrier, it doubles their number.
     """
@@ -76,14 +84,15 @@ def best_number_of_rungs(rates: Float64[np.ndarray, "Q"]) -> int:
 
 
 def sweeps_a_round_trip(rates: Float64[np.ndarray, "Q"]) -> int:
-    """Sweeps per round trip of a ladder, all its walkers together, where chains forget their state between swaps:
-    2 + 2 sum of r/(1 - r) over the swaps (Syed et al. 2022). Where they do not, round trips take longer.
+    """Returns the sweeps per round trip of a ladder, all its walkers together, where chains forget their state
+    between swaps: 2 + 2 sum of r/(1 - r) over the swaps (Syed et al. 2022). Where they do not, round trips take
+    longer.
     """
     return math.ceil(2 + 2 * (rates / np.maximum(1 - rates, _LEAST_RATE)).sum())
 
 
 def round_trips(exchanged: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
-    """The number of round trips of states from the hottest rung to the coldest one and back, in each ladder.
+    """Returns the number of round trips of states from the hottest rung to the coldest one and back, in each ladder.
 
     Rung k exchanged with k + 1, or did not, at each of D records; rung 0 is the coldest.
     """
@@ -120,21 +129,21 @@ _BLOCKS = 20
 
 
 def _range(below: Float64[np.ndarray, "*D"], above: Float64[np.ndarray, "*D"]) -> tuple[float, float]:
-    """Surely around the ratio if f is -inf at less than all draws at b and at none at b'."""
+    """Returns bounds of the ratio, if f is -inf at less than all draws at b and at none at b'."""
     both = np.concatenate([below, above])
     finite = both[np.isfinite(both)]
     return finite.min() - np.log(len(below)), finite.max()
 
 
 def log_ratio(below: Float64[np.ndarray, "*D"], above: Float64[np.ndarray, "*D"]) -> float:
-    """log Z(b')/Z(b) from (b' - b) f of draws at b, and of as many at b'."""
+    """Returns log Z(b')/Z(b) from (b' - b) f of draws at b, and of as many at b'."""
     return optimize.brentq(lambda c: expit(below - c).sum() - expit(c - above).sum(), *_range(below, above))
 
 
 def log_z_of_ladder(
     log_states: float, inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "L D R"]
 ) -> tuple[float, float]:
-    """log Z at the last temperature, and its standard error by leaving out one block of draws at a time.
+    """Returns log Z at the last temperature, and its standard error by leaving out one block of draws at a time.
 
     `log_states` is the logarithm of the number of states, inverse temperatures begin at 0, and values are those of f
     at each of them, of D draws of L independent ladders.
@@ -182,7 +191,7 @@ _MOST_NEIGHBOURS, _CLUSTERED, _LEAST_PAIRS, _SITES_A_NEIGHBOUR = 4, 1 / 3, 2, 16
 
 
 def exchanges_clusters(terms: Terms, ladders: int) -> bool:
-    """Whether cluster moves are worth their time, and there are enough ladders for them."""
+    """Returns whether cluster moves are worth their time, and there are enough ladders for them."""
     if terms.quadratic is None or ladders % 2 or ladders < 2 * _LEAST_PAIRS:
         return False
     return terms.max_degree() <= min(_MOST_NEIGHBOURS, terms.num_sites / _SITES_A_NEIGHBOUR)
@@ -217,7 +226,7 @@ class _Tempering:
             return np.tile(1 / self.inverse[::-1], self.ladders)
 
     def by_rung(self, recorded: Recorded) -> np.ndarray:
-        """The values [D, C, R], the hottest rung first."""
+        """Returns the values [D, C, R], the hottest rung first."""
         return recorded.values.reshape(-1, self.ladders, self.rungs)[:, :, ::-1]
 
     def better_ladder(self, sweeps: int, is_over: Callable[[], bool], *, keep_rungs: bool) -> np.ndarray:
@@ -230,7 +239,7 @@ class _Tempering:
         return adapted_ladder(self.inverse, rates, rungs)
 
     def states_near(self, inverse: np.ndarray) -> np.ndarray:
-        """For each rung of other ladders, the states at the nearest temperature."""
+        """Returns, for each rung of other ladders, the states at the nearest temperature."""
         nearest = np.abs(inverse[::-1, None] - self.inverse[::-1]).argmin(axis=1)
         states = self.chains.current()
         return states.reshape(self.ladders, self.rungs, -1)[:, nearest].reshape(-1, states.shape[1])
@@ -242,7 +251,7 @@ def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> 
     tempering = _Tempering(terms, options, 1 / temperature * np.linspace(0, 1, _FIRST_RUNGS) ** 2, _STREAM)
     # Ladders of a group.
     each = 2 if tempering.chains.clusters else 1
-    collector = DrawCollector(terms, options, budget, each)
+    draws = DrawCollector(options, budget, each)
     is_over = budget.after(_SEARCH_PART)
     searched = tempering.start(terms, temperature, options, is_over)
     for number in range(_ROUNDS):
@@ -260,7 +269,7 @@ def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> 
     warm = tempering.chains.record(tempering.temperatures, _LAST_ROUND, is_over=budget.after(_WARM_UP_PART))
     thinning = _sweeps_a_draw(tempering, warm) if len(warm.states) == _LAST_ROUND else 1
 
-    recorded = collector.play(tempering.chains, tempering.temperatures, thinning)
+    recorded = draws.play(tempering.chains, tempering.temperatures, thinning)
     assert recorded.exchanged is not None
     values = tempering.by_rung(recorded)
     of_ladders = round_trips(recorded.exchanged.reshape(-1, tempering.ladders, tempering.rungs))
@@ -273,7 +282,7 @@ def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> 
         "rungs": tempering.rungs, "rungs with cluster moves": tempering.chains.clusters, "sweeps a draw": thinning,
         "round trips": int(trips.sum()), "steps": searched + tempering.chains.steps,
     }  # fmt: skip
-    return collector.drawn(
+    return draws.drawn(
         how, reasons=_reasons(of_ladders), ladder=Ladder(tempering.inverse, swaps, trips, means),
         log_z=log_z_of_ladder(log_num_states(terms), tempering.inverse, some), most_effective=_effective(trips),
     )  # fmt: skip
@@ -290,7 +299,7 @@ def _sweeps_a_draw(tempering: _Tempering, warm: Recorded) -> int:
 
 
 def _effective(trips: np.ndarray) -> float:
-    """The independent draws of modes that R round trips of each of C ladders are worth.
+    """Returns the independent draws of modes that R round trips of each of C ladders are worth.
 
     A ladder's mean has the variance of as many draws, so the mean over all ladders has that of C times the harmonic
     mean: round trips of one ladder do not make up for another one without any.
@@ -299,7 +308,7 @@ def _effective(trips: np.ndarray) -> float:
 
 
 def _dispersion(trips: np.ndarray) -> tuple[float, float]:
-    """Variance over mean of the ladders' round trips, and the limit that Poisson numbers pass by chance.
+    """Returns variance over mean of the ladders' round trips, and the limit that Poisson numbers pass by chance.
 
     Round trips of equal ladders are more even than Poisson numbers. Where some ladders hold modes that others do not,
     they are less even, although their sum may be large.
@@ -310,7 +319,7 @@ def _dispersion(trips: np.ndarray) -> tuple[float, float]:
 
 
 def _reasons(trips: np.ndarray) -> tuple[str, ...]:
-    """What the ladders' round trips say against the draws."""
+    """Returns what the ladders' round trips say against the draws."""
     reasons = []
     if trips.sum() < _LEAST_ROUND_TRIPS:
         reasons.append(

@@ -34,7 +34,6 @@ import numpy as np
 from sl_discs.command import say
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import RESUME_ME
-from sl_discs.experiment.summary import aligned
 from sl_discs.files import (
     Damaged,
     FolderInUse,
@@ -47,6 +46,7 @@ from sl_discs.files import (
 )
 from sl_discs.samplers.registry import PREFIX
 from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, short
+from sl_discs.terminal import aligned
 
 DONE, RUNNING, FAILED, MISSING, DIFFERS = "done", "running", "failed", "missing", "differs"
 INTERRUPTED = "interrupted"  # how a task ends; the run's state is `missing`

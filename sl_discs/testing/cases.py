@@ -59,7 +59,7 @@ def _lattice(field: Float[Array, "6"], x: Float[Array, "6"]) -> Float[Array, ""]
 
 
 def standard_cases() -> list[Case]:
-    """Six targets on five or six sites that together cover every part of a sampler's contract."""
+    """Returns six targets on five or six sites that together cover every part of a sampler's contract."""
     path = [(0, 1), (1, 2), (2, 3), (3, 4), (0, 2)]
     tilt = jnp.array([0.4, -0.7, 0.2, 0.0, 0.9], jnp.float32)
     everywhere = np.ones(_NUM_SITES, bool)
@@ -96,16 +96,16 @@ class Law(NamedTuple):
     probabilities: Float64[np.ndarray, "S"]
 
     def numbers(self, states) -> Int[np.ndarray, "*B"]:
-        """The number of each state [..., N]."""
+        """Returns the number of each state [..., N]."""
         return state_index(states, tuple(self.states.max(axis=0) + 1))
 
     def sample(self, rng: np.random.Generator, count: int) -> Int8[np.ndarray, "count N"]:
-        """Independent exact draws."""
+        """Returns independent exact draws."""
         return self.states[rng.choice(len(self.states), size=count, p=self.probabilities)]
 
 
 def all_states(num_sites: int) -> Int8[np.ndarray, "S N"]:
-    """The 2^N states in order of their index."""
+    """Returns the 2^N states in order of their index."""
     return (np.arange(2**num_sites)[:, None] >> np.arange(num_sites) & 1).astype(np.int8)
 
 
@@ -122,7 +122,7 @@ def state_index(states, counts: Sequence[int] | None = None) -> Int[np.ndarray, 
 
 
 def enumerate_law(target: Target, start: Int8[np.ndarray, "N"]) -> Law:
-    """The law of the target over the sites of its mask, the others held at `start`."""
+    """Returns the law of the target over the sites of its mask, the others held at `start`."""
     states = states_of((target.sites.num_values,) * target.num_sites)
     values = np.array(TargetModel().forward(target, jnp.asarray(states)), np.float64)
     values[(states != start)[:, ~np.asarray(target.mask)].any(axis=1)] = -np.inf

@@ -69,7 +69,7 @@ class ConformanceError(AssertionError):
 
 
 def _for_batches(sampler, chains: int):
-    """A sampler for batches of `chains` chains, and that number; its own if it cannot be rebuilt."""
+    """Returns a sampler for batches of `chains` chains, and that number; its own if it cannot be rebuilt."""
     built = getattr(sampler, "num_chains", chains)
     if built != chains and isinstance(sampler, Sampler) and dataclasses.is_dataclass(sampler):
         return dataclasses.replace(sampler, num_chains=chains), chains
@@ -81,7 +81,9 @@ _LOOKED_AT = 256
 
 
 def _check_kernel(sampler: Sampler, case: Case, starts: Int8[np.ndarray, "B N"]) -> None:
-    """That a `Sampler` can be a static argument, and that from starts its kernel returns what the next step takes."""
+    """Checks that a `Sampler` can be a static argument, and that from starts its kernel returns what the next step
+    takes.
+    """
     who, root = type(sampler).__name__, jnp.zeros(2, jnp.uint32)
     if dataclasses.is_dataclass(sampler) and not sampler.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise ConformanceError(f"{who} is not frozen; decorate it with @dataclasses.dataclass(frozen=True)")
@@ -107,7 +109,7 @@ def _check_kernel(sampler: Sampler, case: Case, starts: Int8[np.ndarray, "B N"])
 
 
 def _in_words(part: Any) -> str:
-    """The shapes and dtypes of a batch of one chain's part, without the batch."""
+    """Returns the shapes and dtypes of a batch of one chain's part, without the batch."""
     return str(jax.tree.map(lambda leaf: f"{leaf.dtype}{[*leaf.shape[1:]]}", part)).replace("'", "")
 
 
@@ -137,7 +139,7 @@ def _simulate(sampler, case: Case, starts, steps: int, seed: int, warm_up: int):
 
 
 def total_variation(states, law: Law) -> float:
-    """Total variation between the empirical distribution of states [..., N] and a law."""
+    """Returns the total variation between the empirical distribution of states [..., N] and a law."""
     counts = np.bincount(law.numbers(states).ravel(), minlength=len(law.probabilities))
     return float(np.abs(counts / counts.sum() - law.probabilities).sum() / 2)
 

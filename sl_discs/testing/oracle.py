@@ -41,22 +41,22 @@ BALANCING = {
 
 
 def metropolis_test(ratio: float) -> float:
-    """min(1, ratio)."""
+    """Returns min(1, ratio)."""
     return min(1.0, ratio)
 
 
 def metropolis_test_with_ties(ratio: float) -> float:
-    """The test of a sequential scan, which rejects one in ten changes of 0."""
+    """Returns the test of a sequential scan, which rejects one in ten changes of 0."""
     return 0.9 if abs(ratio - 1) < 1e-9 else min(1.0, ratio)
 
 
 def barker_test(ratio: float) -> float:
-    """ratio/(1 + ratio), the conditional probability of y given that the state is x or y."""
+    """Returns ratio/(1 + ratio), the conditional probability of y given that the state is x or y."""
     return ratio / (1 + ratio)
 
 
 def no_test(ratio: float) -> float:
-    """1: every proposal is accepted, so p is not left invariant."""
+    """Returns 1: every proposal is accepted, so p is not left invariant."""
     return 1.0
 
 
@@ -77,7 +77,7 @@ def kernel_of_proposals(
     proposals: Callable[[int], Iterable[tuple[int, float, float]]],
     test: Callable[[float], float] = metropolis_test,
 ) -> Kernel:
-    """The kernel of `proposals(x)`, which lists every y with the probabilities q and q_reverse."""
+    """Returns the kernel of `proposals(x)`, which lists every y with the probabilities q and q_reverse."""
     size = len(log_density)
     kernel = Kernel(np.zeros((size, size)), np.zeros(size))
     for x in range(size):
@@ -90,12 +90,12 @@ def kernel_of_proposals(
 
 
 def flip(x: int, sites: Iterable[int]) -> int:
-    """State x with each of these sites flipped, once."""
+    """Returns state x with each of these sites flipped, once."""
     return functools.reduce(lambda y, site: y ^ (1 << int(site)), set(sites), x)
 
 
 def balanced_weights(log_density: LogDensity, mask: Mask, balancing: str) -> Float64[np.ndarray, "S N"]:
-    """g(p(y)/p(x)) for each state x and the y that differs from it at one site; 0 outside the mask."""
+    """Returns g(p(y)/p(x)) for each state x and the y that differs from it at one site; 0 outside the mask."""
     states = np.arange(len(log_density))
     gains = np.stack([log_density[states ^ (1 << site)] - log_density for site in range(len(mask))], axis=1)
     return np.where(mask, BALANCING[balancing](np.exp(gains)), 0.0)
@@ -189,7 +189,9 @@ def independent_flips(
 def langevin_odds(
     weights: Float64[np.ndarray, "S N"], step_size: float | None, expected_flips: float | None
 ) -> Float64[np.ndarray, "S N"]:
-    """The weights times exp(-1/(2 step_size)), or times expected_flips over their sum at the state that is left."""
+    """Returns the weights times exp(-1/(2 step_size)), or times expected_flips over their sum at the state that is
+    left.
+    """
     if step_size is not None:
         return weights * np.exp(-1 / (2 * step_size))
     return weights * expected_flips / weights.sum(axis=1, keepdims=True)
@@ -207,7 +209,7 @@ def dlmc(odds: Float64[np.ndarray, "S N"], log_density: LogDensity, solver: str)
 
 
 def numbers_of_flips(radius: float, most: int, frozen: bool) -> dict[int, float]:
-    """The probability of each number of flips R at an adaptive radius, from 1 to `most`.
+    """Returns the probability of each number of flips R at an adaptive radius, from 1 to `most`.
 
     R = round(radius) while the radius adapts, and floor(radius - 1/2 + u) for a uniform number u once it is frozen.
     """
@@ -232,7 +234,7 @@ def kernel_of(
     frozen: bool = False,
     done: int = 0,
 ) -> Kernel:
-    """The kernel of one step of one of this project's samplers.
+    """Returns the kernel of one step of one of this project's samplers.
 
     Args:
       sampler: one whose chains do not depend on each other.
@@ -271,7 +273,7 @@ def kernel_of(
 def kernel_of_steps(
     sampler: Sampler, log_density: LogDensity, mask: Mask, number: int, *, done: int = 0, **options: Any
 ) -> Kernel:
-    """Several steps as one kernel, with their mean acceptance; arguments as of `kernel_of`."""
+    """Returns several steps as one kernel, with their mean acceptance; arguments as of `kernel_of`."""
     transitions, acceptance = np.eye(len(log_density)), np.zeros(len(log_density))
     for k in range(done, done + number):
         step = kernel_of(sampler, log_density, mask, done=k, **options)

@@ -39,7 +39,7 @@ def planted(size, noise, strengths, *, field=0.5, seed=0):
 )
 def test_the_law_by_enumeration(strengths, noise, engine):
     problem, _ = planted(12, noise, strengths)
-    samples = sl_discs.sample(problem, 1.0, 2000, "low_rank", seed=1, engine=engine, directions=len(strengths))
+    samples = sl_discs.sample(problem, 1.0, 2000, "low_rank", seed=1, engine=engine)
     assert samples.how["directions"] == len(strengths) and samples.reliable, samples.verdict
     check(samples, truth_of(problem, 1.0))
 
@@ -77,7 +77,7 @@ def test_two_patterns_of_unequal_weight_are_in_closed_form():
 
 def test_a_glassy_rest_is_called_unreliable():
     problem, _ = planted(100, 2.0, (6.0,))
-    samples = sl_discs.sample(problem, 1.0, 400, "low_rank", directions=1)
+    samples = sl_discs.sample(problem, 1.0, 400, "low_rank")
     assert not samples.reliable
     assert "the spectrum of the remaining coupling is" in samples.verdict.reasons[0]
     assert any("R-hat" in reason for reason in samples.verdict.reasons), samples.verdict
@@ -90,39 +90,11 @@ def test_auto_takes_it_where_it_applies():
     assert found.method == "low_rank" and found.reliable and "few directions" in found.chosen
 
 
-@pytest.mark.slow
-def test_it_agrees_with_tempering_on_more_variables_than_can_be_enumerated():
-    problem, pattern = planted(120, 0.1, (1.6,), field=0.3)
-    found = sl_discs.sample(problem, 1.0, 1000, "low_rank"), sl_discs.sample(problem, 1.0, 4000, "tempering", seed=5)
-    one, other = (s.expectation(lambda states: states @ pattern > 0) for s in found)
-    assert abs(one.mean - other.mean) < LIMIT * np.hypot(one.error, other.error)
-
-
-def test_the_same_arguments_give_the_same_draws():
-    problem, _ = planted(10, 0.15, (1.6,))
-    one, same, other = (sl_discs.sample(problem, 1.0, 100, "low_rank", seed=seed) for seed in (4, 4, 5))
-    np.testing.assert_array_equal(one.bits, same.bits)
-    assert one.log_z == same.log_z and not np.array_equal(one.bits, other.bits)
-
-
 @pytest.mark.usefixtures("limits_in_cpu_time")
 def test_a_time_limit_gives_draws():
     problem, _ = planted(10, 0.15, (1.6,))
     samples = sl_discs.sample(problem, 1.0, method="low_rank", time_limit=0.5)
     assert len(samples) >= 1000 and samples.log_z.error < 0.1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"directions": 3}, "directions is 3"),
-        ({"directions": 0}, "directions is 0"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, message):
-    with pytest.raises(InputError) as error:
-        sl_discs.sample(planted(10, 0.1, (1.5,))[0], 1.0, 10, "low_rank", **arguments)
-    assert message in str(error.value)
 
 
 def test_what_remains_may_be_too_large_to_be_played():
@@ -138,9 +110,9 @@ def test_eigenvalues_of_a_large_sparse_coupling():
     size, rng = 20_000, np.random.default_rng(0)
     ends = rng.integers(0, size, (30 * size, 2))
     ends = ends[(ends[:, 0] % 2 == ends[:, 1] % 2) & (ends[:, 0] != ends[:, 1])]
-    couplings = {(int(a), int(b)): -0.02 for a, b in ends}
+    couplings = {(int(a), int(b)): -0.04 for a, b in ends}
     problem = sl_discs.ising({}, couplings)
-    found = find_directions(spin_terms(problem.terms(), 1.0), 2)
+    found = find_directions(spin_terms(problem.terms(), 1.0))
     assert found is not None and found.vectors.shape == (size, 2) and found.width < 1
     sides = np.where(np.array(problem.labels) % 2 == 0, 1, -1) / np.sqrt(size)
     both = np.stack([np.ones(size) / np.sqrt(size), sides], axis=1)

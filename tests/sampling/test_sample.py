@@ -3,10 +3,9 @@
 All estimates of one run are compared with what is known in units of their own standard errors (`estimates.py`).
 """
 
+import csv
 import dataclasses
-import os
 import re
-import weakref
 from pathlib import Path
 
 import dimod
@@ -18,13 +17,10 @@ from marks import slow_except
 
 import sl_discs
 import truths
-from sl_discs.commands.sample import estimates
 from sl_discs.errors import InputError
 from sl_discs.models.enumeration import enumerate_law
-from sl_discs.sampling import tempering
 from sl_discs.sampling.directions import _influences, mixes_fast, spin_terms
-from sl_discs.sampling.recorded import RecordedChains
-from sl_discs.sampling.samples import _bins
+from sl_discs.sampling.report import _bins, estimates, grid_of
 
 METHODS = ("exact", "chain", "tempering", "population", "localization")
 
@@ -82,19 +78,7 @@ def test_other_base_samplers(method, sampler):
     check(samples, truth_of(problem, temperature))
 
 
-@SLOW
-@pytest.mark.parametrize("method", ["chain", "population"])
-def test_the_reference_engine(method):
-    """Its single steps are compared with the oracle in tests/testing, and its chains in test_log_density."""
-    problem = next(problems())[1]
-    samples = sl_discs.sample(problem, 1.7, 1000, method, engine="reference")
-    assert samples.how["engine"] == "reference"
-    check(samples, truth_of(problem, 1.7))
-
-
-@pytest.mark.parametrize(
-    "method", slow_except(["exact", "chain", "tempering", "population"], ("exact", "chain", "tempering"))
-)
+@pytest.mark.parametrize("method", slow_except(["chain", "tempering", "population"], ("chain", "tempering")))
 def test_a_grid_in_random_fields(method):
     """12 x 12, against a transfer matrix."""
     truth = truths.random_field_grid(12, 1.5)
@@ -103,25 +87,21 @@ def test_a_grid_in_random_fields(method):
     assert samples.reliable, samples.verdict
 
 
-@pytest.mark.parametrize("side", slow_except([10, 16, 32, 64], [10]))
+@pytest.mark.parametrize("side", slow_except([10, 32], [10]))
 @pytest.mark.parametrize("method", slow_except(["tempering", "population"], ["tempering"]))
 def test_the_critical_ising_model(method, side):
     """Kaufman's energy and log Z."""
     truth = truths.ising_torus(side, truths.CRITICAL)
     samples = sl_discs.sample(truth.problem, truth.temperature, 800, method, seed=1)
-    if side == 64 and method == "population":
-        # Populations of 128 are too small for 4,096 spins, and say so: 17 families are left of 2,048 members.
-        assert not samples.reliable and "effective sample size" in str(samples.verdict)
-        return
     energy = samples.mean()
     assert abs(energy.mean - truth.mean_value) < LIMIT * energy.error and energy.error < 0.02 * truth.mean_value
     assert abs(samples.log_z.mean - truth.log_z) < LIMIT * samples.log_z.error and samples.log_z.error < 1
 
 
-@pytest.mark.parametrize("size", slow_except([200, 1000], [200]))
 @pytest.mark.parametrize("method", slow_except(["tempering", "population"], ["population"]))
-def test_curie_weiss(method, size):
+def test_curie_weiss(method):
     """Two modes of unequal weight, by summation over the magnetisation."""
+    size = 200
     truth = truths.curie_weiss(size, 0.9, field=1 / size)
     assert 0.6 < truth.mode_weight < 0.99
     samples = sl_discs.sample(truth.problem, 0.9, 2000, method, seed=2)
@@ -179,13 +159,6 @@ def test_means_over_all_sweeps_have_smaller_errors_than_those_of_draws_and_cover
         z.append((mean.mean - truth.mean_value) / mean.error)
         gains.append(dataclasses.replace(samples, averages=None).mean().error / mean.error)
     assert np.median(gains) > 1.5 and 0.6 < np.sqrt(np.mean(np.square(z))) < 1.5
-
-
-def test_ladders_with_modes_of_their_own_show_in_the_dispersion_of_round_trips():
-    even, uneven = np.array([20, 24, 19, 22, 21, 23, 20, 22]), np.array([60, 0, 55, 2, 1, 61, 0, 58])
-    (one, limit), (other, _) = tempering._dispersion(even), tempering._dispersion(uneven)
-    assert one < limit < 4 < other
-    assert tempering._effective(uneven) == 0 and 0.9 * even.sum() < tempering._effective(even) <= even.sum()
 
 
 @pytest.mark.parametrize(
@@ -274,15 +247,6 @@ def test_a_time_limit_is_filled_and_interruption_keeps_what_was_drawn():
     assert stopped.interrupted and 8 <= len(stopped) < 10**6 and "interrupted" in str(stopped.verdict)
 
 
-@pytest.mark.parametrize("method", ["chain", "tempering"])
-def test_a_time_limit_too_short_leaves_draws_with_a_verdict(method, tmp_path):
-    """What the first calls have drawn comes back, at least one draw of each group, and can be kept."""
-    problem = truths.random_field_grid(8, 2.0).problem
-    samples = sl_discs.sample(problem, 2.0, method=method, time_limit=1e-6)
-    assert len(samples) >= 8 and (samples.reliable or samples.verdict.reasons)
-    assert repr(sl_discs.Samples.load(samples.save(tmp_path / "few.npz"))) == repr(samples)
-
-
 class Stopper:
     """Ctrl-C at the n-th question."""
 
@@ -319,155 +283,38 @@ def test_draws_that_all_agree_have_no_known_error():
     assert edges[0] < samples.values[0] < edges[-1]
 
 
-@pytest.mark.parametrize(
-    ("scale", "temperature", "method"),
-    [(1e6, 1.0, "population"), (1.0, 1e-9, "population"), (1.0, 1e-9, "tempering")],
-)
-def test_energies_far_above_the_temperature(scale, temperature, method):
+@pytest.mark.parametrize("method", ["population", "tempering"])
+def test_energies_far_above_the_temperature(method):
     rng = np.random.default_rng(0)
-    problem = sl_discs.ising({}, {(i, j): scale * rng.normal() for i in range(9) for j in range(i)})
-    samples = sl_discs.sample(problem, temperature, 64, method)
-    ground = sl_discs.solve(problem)
-    assert ground.optimal
-    assert samples.values.min() == pytest.approx(ground.best_value) or not samples.reliable
+    problem = sl_discs.ising({}, {(i, j): rng.normal() for i in range(9) for j in range(i)})
+    samples = sl_discs.sample(problem, 1e-9, 64, method)
+    assert samples.values.min() == pytest.approx(sl_discs.solve(problem).best_value) or not samples.reliable
 
 
-@pytest.mark.parametrize("method", [*METHODS[1:], "low_rank"])
-def test_what_single_precision_cannot_hold_is_refused(method):
+def test_what_single_precision_cannot_hold_is_refused():
     problem = sl_discs.ising(dict.fromkeys(range(9), 1e300), {(0, 1): 1.0})
     with pytest.raises(InputError, match=r"coefficients add up to 1.8e\+301"):
-        sl_discs.sample(problem, 1.0, 64, method)
+        sl_discs.sample(problem, 1.0, 64, "chain")
     with pytest.raises(InputError, match="temperature is 1e-300"):
-        sl_discs.sample(next(problems())[1], 1e-300, 64, method)
-
-
-@pytest.mark.filterwarnings("error")
-def test_enumeration_takes_values_whose_squares_overflow():
-    samples = sl_discs.sample(sl_discs.ising({0: 1e300, 1: 1.0}, {(0, 1): 1.0}), 1.0, 64, "exact", seed=0)
-    assert samples.mean("value") == (-1e300, 0.0) and samples.marginal(0).mean == 0.0
-
-
-def test_every_phase_looks_at_the_clock(monkeypatch):
-    """The search for a ladder and the warm-up end after one call each; population cools in one step."""
-    problem = truths.random_field_grid(8, 2.0).problem
-    calls = []
-    play = RecordedChains.play
-
-    def counted(self, *arguments, **keywords):
-        for one in play(self, *arguments, **keywords):
-            calls.append(len(one.values))
-            yield one
-
-    monkeypatch.setattr(RecordedChains, "play", counted)
-    monkeypatch.setattr(RecordedChains, "_worth_a_call", lambda self, moments, steps: 4)
-    sl_discs.sample(problem, 2.0, method="tempering", time_limit=1e-6)
-    assert sum(calls) < 40
-    sl_discs.sample(problem, 2.0, method="population", time_limit=1e-6)
-    assert sum(calls) < 60
-
-
-@pytest.mark.parametrize("method", ["chain", "tempering"])
-def test_only_packed_draws_are_kept_in_memory(monkeypatch, method):
-    """The states of a call are gone when the one after the next returns, also as what a view is of."""
-    play, alive = RecordedChains.play, []
-
-    def watched(self, *arguments, **keywords):
-        states, counts = [], []
-        alive.append(counts)
-        for one in play(self, *arguments, **keywords):
-            counts.append(sum(ref() is not None for ref in states))
-            states.append(weakref.ref(one.states if one.states.base is None else one.states.base))
-            yield one
-
-    monkeypatch.setattr(RecordedChains, "play", watched)
-    monkeypatch.setattr(RecordedChains, "_worth_a_call", lambda self, moments, steps: 4)
-    sl_discs.sample(truths.random_field_grid(5, 2.0).problem, 2.0, 400, method)
-    assert len(alive[-1]) > 5 and max(alive[-1]) <= 1
-
-
-def test_draws_stream_to_a_file(tmp_path):
-    problem = truths.random_field_grid(5, 2.0).problem
-    path = tmp_path / "draws.npy"
-    samples = sl_discs.sample(problem, 2.0, 400, "chain", store=str(path))
-    kept = np.load(path)
-    np.testing.assert_array_equal(kept, sl_discs.sample(problem, 2.0, 400, "chain").bits)
-    assert kept.dtype == np.uint8 and kept.shape == (16, 25, 4)
-    assert isinstance(samples.bits, np.memmap)
-
-
-@pytest.mark.parametrize("method", ["chain", "tempering"])
-def test_a_disk_without_space_for_the_draws_is_refused_at_once(method, tmp_path):
-    """A mapped file on a full disk would end the process; an earlier file, and no other, is left as it was."""
-    resource = pytest.importorskip("resource")
-    problem, path = next(problems())[1], tmp_path / "draws.npy"
-    path.write_bytes(b"earlier")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, limits[1]))
-    try:
-        with pytest.raises(InputError, match=r"^store is .*draws.npy', where 20 MiB cannot be written \(File"):
-            sl_discs.sample(problem, 2.0, 10 * 2**20, method, store=path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert path.read_bytes() == b"earlier" and list(tmp_path.iterdir()) == [path]
-
-
-def test_a_store_that_cannot_be_one_is_refused(tmp_path):
-    os.mkfifo(tmp_path / "pipe.npy")
-    for store, words in (
-        (3, "not the path of a file"),
-        (tmp_path / "pipe.npy", "not a regular file"),
-        (tmp_path / ("x" * 300 + ".npy"), "File name too long"),
-        ("null\0.npy", "null"),
-        (tmp_path / "draws.npz", r"must end in \.npy"),
-    ):
-        with pytest.raises(InputError, match=words) as error:
-            sl_discs.sample(next(problems())[1], 2.0, 8, "chain", store=store)
-        assert "\n" not in str(error.value)
-
-
-@pytest.fixture(scope="module")
-def drawn_by_ladders():
-    return sl_discs.sample(next(problems())[1], 1.7, 80, "tempering")
+        sl_discs.sample(next(problems())[1], 1e-300, 64, "low_rank")
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         {"bits": lambda bits: bits[:, :, :0]},
-        {"bits": lambda bits: bits[:0]},
-        {"bits": lambda bits: bits.astype(np.int64)},
         {"group_values": lambda values: values[:, 1:]},
-        {"group_overlaps": lambda values: values.astype("U8")},
         {"labels": lambda labels: labels[1:]},
-        {"labels": lambda labels: [labels[0], *labels[:-1]]},
-        {"labels": lambda labels: [{}, *labels[1:]]},
-        {"labels": None, "num_labels": 10**30},
         {"temperature": "hot"},
-        {"temperature": -1.0},
-        {"dependence": "some"},
-        {"verdict": [1, []]},
-        {"diagnostics": lambda found: [found[0][:2]]},
-        {"log_z": [1.0]},
-        {"ladder_acceptance": lambda found: found[1:]},
-        {"ladder_round_trips": lambda found: found[1:]},
-        {"how": ["nothing"]},
-        {"seed": 1.5},
         {"format": "another"},
     ],
     ids=lambda changes: "-".join(changes),
 )
-def test_fields_that_contradict_each_other_are_refused(drawn_by_ladders, changes, tmp_path, edited):
-    path = drawn_by_ladders.save(tmp_path / "draws.npz")
-    sl_discs.Samples.load(edited(path, {}))
+def test_fields_that_contradict_each_other_are_refused(changes, tmp_path, edited):
+    path = sl_discs.sample(next(problems())[1], 1.7, 80, "tempering").save(tmp_path / "draws.npz")
     with pytest.raises(InputError, match=r"not a file that Samples\.save wrote") as error:
         sl_discs.Samples.load(edited(path, changes))
     assert str(error.value).startswith(f"{path}: ") and "\n" not in str(error.value)
-
-
-def test_formats_are_told_by_the_suffix(drawn_by_ladders, tmp_path):
-    with pytest.raises(InputError, match=r"must end in \.npz"):
-        drawn_by_ladders.save(tmp_path / "draws.json")
-    assert not list(tmp_path.iterdir())
 
 
 def test_saved_and_loaded_again(tmp_path):
@@ -476,13 +323,12 @@ def test_saved_and_loaded_again(tmp_path):
         samples = sl_discs.sample(problem, 1.7, 200, method)
         loaded = sl_discs.Samples.load(samples.save(tmp_path / f"{method}.npz"))
         assert repr(loaded.summary()) == repr(samples.summary()) and loaded.marginals == samples.marginals
-        assert repr(loaded) == repr(samples)
-    (tmp_path / "other.npz").write_bytes(b"PK\x03\x04")
-    with pytest.raises(InputError, match=r"not an \.npz archive, or cut short"):
-        sl_discs.Samples.load(tmp_path / "other.npz")
+        assert repr(loaded) == repr(samples) and str(loaded) == str(samples)
+    with pytest.raises(InputError, match=r"must end in \.npz, for the draws, or \.csv"):
+        samples.save(tmp_path / "draws.json")
 
 
-def test_other_libraries_and_pictures(tmp_path):
+def test_other_libraries():
     problem = next(problems())[1]
     samples = sl_discs.sample(problem, 1.7, 80, "tempering")
     sampleset = samples.to_dimod()
@@ -490,33 +336,46 @@ def test_other_libraries_and_pictures(tmp_path):
     np.testing.assert_allclose(sampleset.record.energy, samples.values)
     frame = samples.to_dataframe()
     assert list(frame.columns) == [*problem.labels, "value", "weight"] and len(frame) == 80
-    assert samples.plot(tmp_path / "one.png").stat().st_size > 10_000
+
+
+def test_marginals_as_a_csv_file_and_as_pictures(tmp_path):
+    """Bars with errors, and a map where the couplings are a grid."""
+    problem = next(problems())[1]
+    samples = sl_discs.sample(problem, 1.7, 400, "tempering")
+    title, *rows = csv.reader(samples.save(tmp_path / "marginals.csv").open(newline=""))
+    assert title == ["variable", "probability", "error"] and [row[0] for row in rows] == list(problem.labels)
+    np.testing.assert_allclose(np.array(rows)[:, 1:].astype(float), list(samples.marginals.values()))
+    assert samples.grid is None and samples.plot(tmp_path / "bars.png").stat().st_size > 10_000
+    bars = [one.get_height() for one in samples.plot().axes[3].patches]
+    np.testing.assert_allclose(bars, [one.mean for one in samples.marginals.values()])
+    lattice = sl_discs.sample(truths.random_field_grid(5, 1.5).problem, 1.5, 80)
+    [image] = lattice.plot().axes[3].images
+    np.testing.assert_allclose(image.get_array().ravel(), [one.mean for one in lattice.marginals.values()])
+
+
+def test_grids_are_known_by_their_couplings():
+    def found(graph):
+        return grid_of(sl_discs.maxcut(graph).terms())
+
+    assert found(nx.grid_2d_graph(3, 5)) == (3, 5) and found(nx.grid_2d_graph(4, 6, periodic=True)) == (4, 6)
+    for graph in (nx.cycle_graph(12), nx.circulant_graph(12, [1, 3]), nx.complete_graph(9), nx.grid_graph((3, 3, 3))):
+        assert found(graph) is None
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"temperature": 0}, "temperature is 0"),
         ({"temperature": float("nan")}, "temperature is nan"),
-        ({"temperature": -1.0}, "temperature is -1"),
-        ({"temperature": float("inf")}, "temperature is inf"),
-        ({"draws": 0}, "draws is 0"),
         ({"draws": 1.5}, "draws is 1.5"),
         ({"method": "magic"}, "method is 'magic'"),
-        ({"time_limit": 0}, "time_limit is 0"),
-        ({"seed": -1}, "seed is -1"),
         ({"sampler": "sl_gibbs"}, "expected a base sampler"),
         ({"sampler": "nope"}, "unknown sampler 'nope'"),
-        ({"engine": "gpu"}, "engine is 'gpu'"),
         ({"groups": 1}, "groups is 1"),
-        ({"num_flips": 2}, "has no field 'num_flips'"),
         (
             {"temprature": 2.0},
             "no argument 'temprature', and sampler 'gibbs' has no field 'temprature'; did you mean",
         ),
         ({"beta": 2.0}, "sampler 'gibbs' has no field 'beta'; use temperature = 1/beta; its fields"),
-        ({"method": "localization", "sigmaa": 2.0}, "no field 'sigmaa'; did you mean sigma?"),
-        ({"store": "x.npy"}, "store: needs the method"),
         ({"interrupt": 3}, "interrupt is 3"),
         ({"method": "localization", "sigma": 10.0}, "sign(Y) is mostly noise"),
     ],
@@ -525,12 +384,6 @@ def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(InputError) as error:
         sl_discs.sample(next(problems())[1], **arguments)
     assert message in str(error.value)
-
-
-def test_an_unknown_sampler_is_told_names_that_are_accepted():
-    with pytest.raises(InputError) as error:
-        sl_discs.sample(next(problems())[1], sampler="nope")
-    assert "gibbs" in str(error.value) and "sl_" not in str(error.value)
 
 
 def test_what_is_too_wide_for_exact_is_refused():
@@ -543,21 +396,10 @@ def test_unknown_names_are_refused():
     samples = sl_discs.sample(next(problems())[1], 1.7, 8)
     with pytest.raises(InputError, match="unknown observable 'energy level'"):
         samples.mean("energy level")
-    for name in ({}, ["value"]):
-        with pytest.raises(InputError, match="unknown observable"):
-            samples.mean(name)
-        with pytest.raises(InputError, match="is not a label"):
-            samples.to_dataframe(name)
-    for number in (1.0, "1", None, len(samples)):
-        with pytest.raises(InputError, match=r"draw .* of .*; expected a whole number from 0 to"):
-            samples.draw(number)
     with pytest.raises(InputError, match="'s99' is not a label"):
         samples.marginal("s99")
-    with pytest.raises(InputError, match=r"\['s99'\] is not a label; expected a number, a string or a tuple"):
-        samples.marginal(["s99"])
-    for wrong in (lambda states: states, lambda states: 1j * states[:, 0]):
-        with pytest.raises(InputError, match="expected a real number for each state"):
-            samples.expectation(wrong)
+    with pytest.raises(InputError, match="expected a real number for each state"):
+        samples.expectation(lambda states: states)
 
 
 def test_means_of_functions_do_not_overflow():
@@ -574,8 +416,8 @@ def test_the_example_of_the_guide(tmp_path, monkeypatch, capsys):
     code = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
     names = {}
     exec(code, names)
-    assert "reliable)" in capsys.readouterr().out and len(names["s"]) == 2000
-    assert len(sl_discs.Samples.load("draws.npz")) == 2000
+    assert capsys.readouterr().out.endswith("  reliable\n") and len(names["s"]) == 2000
+    assert len(sl_discs.Samples.load("draws.npz")) == 2000 and Path("marginals.csv").exists()
     # By tree decomposition.
     known = sl_discs.sample(names["model"], 2.5, 20_000, "exact", seed=1)
     found = names["corner"], known.expectation(lambda states: states[:, 0] * states[:, 63])

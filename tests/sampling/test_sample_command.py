@@ -68,22 +68,6 @@ def test_too_few_draws_are_called_so(ring, capsys):
     assert out.splitlines()[-1].startswith("ring: NOT reliable: ") and "draw many more" in out.splitlines()[-1]
 
 
-@pytest.mark.parametrize("problem", ["mis", "maxcut", "maxclique", "vertex_cover"])
-def test_graphs(tmp_path, capsys, problem):
-    path = tmp_path / "cycle.rudy"
-    edges = nx.cycle_graph(5).edges
-    path.write_text("5 5\n" + "".join(f"{u + 1} {v + 1} 1\n" for u, v in edges))
-    code, out, err = run(capsys, path, f"--problem={problem}", "--temperature=0.3", "--draws=64")
-    assert code == 0 and f"{problem} of cycle.rudy" in out and "log Z" in out, err
-
-
-@pytest.fixture
-def cycle(tmp_path):
-    path = tmp_path / "cycle.rudy"
-    path.write_text("5 5\n" + "".join(f"{u + 1} {v + 1} 1\n" for u, v in nx.cycle_graph(5).edges))
-    return path
-
-
 def two_models(path):
     """An archive of x1 + x2 - 2*3 x1 x2 and 5 x1, maximised."""
     forms = [([1, 1], [(0, 1)], [-6]), ([5], [], [])]
@@ -93,9 +77,10 @@ def two_models(path):
 
 def test_several_problems_have_files_of_their_own(tmp_path, capsys):
     path = two_models(tmp_path / "models.npz")
-    code, out, err = run(capsys, path, "--temperature=1", "--draws=8", f"--save={tmp_path / 'd.npz'}")
+    code, out, err = run(capsys, path, "--temperature=1", "--draws=8", f"--save={tmp_path / 'd.csv'}")
     assert code == 0, err
-    assert [len(Samples.load(tmp_path / f"d-{k}.npz").labels) for k in (1, 2)] == [2, 1]
+    rows = [(tmp_path / f"d-{k}.csv").read_text().splitlines() for k in (1, 2)]
+    assert [len(one) for one in rows] == [3, 2] and rows[1][1].startswith("0,0.9933")
     assert len(re.findall(": reliable$", out, re.MULTILINE)) == 2
 
 
@@ -131,25 +116,14 @@ def test_an_interrupted_run_keeps_its_draws(ring, tmp_path, capsys, monkeypatch,
     [
         ([], "--temperature=TAU is missing"),
         (["--temperature=0"], "temperature is 0"),
-        (["--temperature=warm"], "temperature"),
-        (["--temperature=1", "--draws=0"], "draws is 0"),
-        (["--temperature=1", "--method=magic"], "method"),
         (["--temperature=1", "--sampler=sl_gibbs"], "expected a base sampler"),
-        (["--temperature=1", "--engine=gpu"], "engine"),
-        (["--temperature=1", "--top=-1"], "top is -1"),
-        (["--temperature=1", "--penalty=0.5"], "penalty is 0.5"),
         (["--temperature=1", "--field=colour=red"], "no field 'colour'"),
         (["--temperature=1", "--field=scan=zigzag"], "scan is 'zigzag'"),
         (["--temperature=1", "--field=draws=9"], "use the flag --draws"),
-        (["--temperature=1", "--method=localization", "--field=sigma=wide"], "sigma is 'wide'"),
         (["--temperature=1", "--method=localization", "--field=sigma=10.0"], "sign(Y) is mostly noise"),
-        (["--temperature=1", "--store=d.npy"], "--store: needs the method"),
         (["--temperature=1", "--time_limit=1", "--draws=9"], "--draws has no effect with --time_limit"),
         (["--temperature=1", "--method=exact", "--sampler=gwg"], "--sampler has no effect with --method=exact"),
-        (["--temperature=1", "--store=d.npy", "--method=chain", "--time_limit=1"], "no time_limit"),
-        (["--temperature=1", "--store=file/d.npy", "--method=chain"], "a file stands where this folder should go"),
-        (["--temperature=1", "--save=d.txt"], "the name of this file must end in .npz"),
-        (["--temperature=1", "--plot=d.pdf"], "the name of this file must end in .png"),
+        (["--temperature=1", "--save=d.txt"], "the name of this file must end in .npz or .csv"),
         (["--temperature=1", "--plot=folder.png"], "a folder stands where this file should go"),
         (["--temperature=1", "more.coo"], "2 files were given"),
     ],
@@ -157,7 +131,6 @@ def test_an_interrupted_run_keeps_its_draws(ring, tmp_path, capsys, monkeypatch,
 def test_flags_are_checked_before_the_file_is_read(tmp_path, capsys, monkeypatch, flags, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder.png").mkdir()
-    (tmp_path / "file").write_text("")
     code, out, err = run(capsys, "missing.coo", *flags)
     assert code == 2 and not out and message in err and "missing.coo" not in err
     assert err.startswith("error: ") and err.count("\n") == 1
