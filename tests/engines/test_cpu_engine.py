@@ -151,7 +151,7 @@ def test_the_choice_of_an_engine_is_explained():
     assert choose_engine("auto", GWG()) == (CPU, "auto: the fastest on CPU cores")
     engine, note = choose_engine("auto", DMALA(shared_scale=True))
     assert engine is reference and note.startswith("not cpu: its chains are independent")
-    assert choose_engine("auto", DMALA(scaling="fixed"))[0] is CPU
+    assert choose_engine("auto", DMALA(scaling="fixed"))[1] == "not cpu: it only supports the normalized step size"
     assert choose_engine("auto", Metropolis(scan="sequential"))[0] is CPU
     assert "SQRT" in CPU.obstacle(GWG(balancing_fn_type="MIN"))
     assert "shared" in CPU.obstacle(GWG(adaptive=True, shared_adaptation=True))

@@ -1,23 +1,19 @@
 """Conversion between the reference engine's data and the arrays of the native loops.
 
-The loops use one axis for the chains of all instances, spins -1 and 1, sums in double precision, and N padded to
-whole tiles of weights.
+The loops use one axis for the chains of all instances, and sums in double precision.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from sl_discs.engines.base import Batch, Best, ChainStates, Program, Trace
+from sl_discs.engines.base import Batch, ChainStates, Program, Trace, states_after
 from sl_discs.engines.cpu.arithmetic import aligned_zeros
-from sl_discs.engines.cpu.chunk import ChainArrays, Recorded, Targets
+from sl_discs.engines.cpu.chunk import ChainArrays, Records, Targets
 from sl_discs.engines.cpu.tree import LANES, TILE
-from sl_discs.localization.algorithm import LocalizedState
 from sl_discs.localization.schedule import Levels
 from sl_discs.models.quadratic import QuadraticField, QuadraticModel
-from sl_discs.samplers.base import Chain, Sampler
+from sl_discs.samplers.base import Sampler
 
 # Couplings are stored as lists rather than rows if fewer than one in this many is not 0.
 _LISTED = 12
@@ -91,92 +87,55 @@ def as_targets(model: QuadraticModel, batch: Batch, *, listed: bool = False) -> 
 
 def as_arrays(sampler: Sampler, batch: Batch, chains: ChainStates, *, localized: bool) -> ChainArrays:
     """Copies of the chains in the form of the loops."""
-    size = native_size(np.shape(batch.mask)[1])
-
-    def spins(x):
-        x = np.asarray(x)
-        found = np.full((x.shape[0] * x.shape[1], size), -1, np.float32)
-        found[:, : x.shape[2]] += 2 * x.reshape(len(found), -1)
-        return found
-
     chain = chains.chain
-    x = np.asarray(chain.x)
     state = chain.state.base if localized else chain.state
-    empty = np.zeros((x.shape[0] * x.shape[1], 0), np.float32)
+    instances, count = np.shape(chain.x)[:2]
     coupled = np.asarray(chain.field.coupled)
     whole = np.asarray(batch.params.coupling[-1]).dtype == np.int8
     coupled_dtype = np.int16 if coupled.dtype == np.int16 else np.int32 if whole else np.float64
+    none = np.zeros((instances * count, 0), np.float32)
     return ChainArrays(
-        instance=np.repeat(np.arange(x.shape[0]), x.shape[1]),
+        instance=np.repeat(np.arange(instances), count),
         keys=flat(batch.keys.mcmc),
         observation_keys=flat(batch.keys.observation),
-        spins=spins(x),
-        coupled=_padded(flat(coupled), size, coupled_dtype),
+        x=flat(chain.x),
+        coupled=flat(coupled).astype(coupled_dtype),
         linear=flat(chain.field.linear).astype(np.float64),
         pairs=flat(chain.field.pairs).astype(np.float64),
         pace=flat(getattr(state, sampler.adapts) if sampler.adapts else np.zeros(state.steps.shape, np.float32)),
         steps=flat(state.steps),
-        y=_padded(flat(chain.state.y), size, np.float32) if localized else empty,
-        mean=_padded(flat(chain.state.mean), size, np.float32) if localized else empty,
+        y=flat(chain.state.y) if localized else none,
+        mean=flat(chain.state.mean) if localized else none,
         best=flat(chains.best.value).astype(np.float64),
-        best_spins=spins(chains.best.x),
+        best_x=flat(chains.best.x),
         best_logged=flat(chains.best_logged.value).astype(np.float64),
-        best_logged_spins=spins(chains.best_logged.x),
+        best_logged_x=flat(chains.best_logged.x),
     )
-
-
-def _sampler_state(sampler: Sampler, before: Any, steps: np.ndarray, pace: np.ndarray):
-    """The sampler's state after these steps; it counts likelihood calls as the reference engine does."""
-    calls = np.asarray(before.num_ll_calls) + sampler.calls_a_step * (steps - np.asarray(before.steps))
-    scale = {sampler.adapts: pace} if sampler.adapts else {}
-    return before._replace(steps=steps, num_ll_calls=calls, **scale)
-
-
-def localized_after(before: LocalizedState, base: Any, levels: Levels, steps: int, y, mean) -> LocalizedState:
-    """Returns the state of localized chains after `steps` more steps."""
-    step = np.asarray(before.step) + np.int32(steps)
-    level = np.minimum(np.searchsorted(levels.last, step), len(levels.last) - 1).astype(np.int32)
-    return LocalizedState(base, level, step, y, mean)
 
 
 def as_chains(
-    sampler: Sampler, before: ChainStates, arrays: ChainArrays, levels: Levels | None, steps: int
+    sampler: Sampler, before: ChainStates, arrays: ChainArrays, levels: Levels | None, num_steps: int
 ) -> ChainStates:
-    """The chains in the arrays, in the form of the reference engine, after `steps` steps."""
-    *shape, num_sites = np.shape(before.chain.x)
-
-    def back(array, dtype=np.float32):
-        array = array.reshape(*shape, *array.shape[1:])
-        return (array if array.ndim == 2 else array[..., :num_sites]).astype(dtype)
-
-    def states(spins):
-        return (back(spins) > 0).astype(np.int8)
-
-    coupled = back(arrays.coupled, np.asarray(before.chain.field.coupled).dtype)
-    field = QuadraticField(coupled, back(arrays.linear), back(arrays.pairs))
-    state: Any = before.chain.state if levels is None else before.chain.state.base
-    state = _sampler_state(sampler, state, back(arrays.steps, np.int32), back(arrays.pace))
-    if levels is not None:
-        state = localized_after(before.chain.state, state, levels, steps, back(arrays.y), back(arrays.mean))
-    return ChainStates(
-        Chain(states(arrays.spins), field, state),
-        Best(back(arrays.best), states(arrays.best_spins)),
-        Best(back(arrays.best_logged), states(arrays.best_logged_spins)),
-    )
+    """The chains in the arrays, in the form of the reference engine, after `num_steps` steps."""
+    return states_after(
+        sampler, before, levels, num_steps, x=arrays.x,
+        field=QuadraticField(arrays.coupled, arrays.linear, arrays.pairs), pace=arrays.pace, y=arrays.y,
+        mean=arrays.mean, best=(arrays.best, arrays.best_x), best_logged=(arrays.best_logged, arrays.best_logged_x),
+    )  # fmt: skip
 
 
-def make_recorded(program: Program, intervals: int, instances: int, chains: int, num_sites: int) -> Recorded:
+def make_recorded(program: Program, intervals: int, instances: int, chains: int, num_sites: int) -> Records:
     """Allocates the arrays that the loops record in one call."""
     count = instances * chains
     values, acceptances, hops = (np.zeros((intervals, count), np.float32) for _ in range(3))
     exchanged = np.zeros((intervals if program.ladder > 1 else 0, count), bool)
     kept = intervals if program.keeps_states else 0
-    return Recorded(
+    return Records(
         values, acceptances, hops, exchanged, np.zeros((kept, count // program.ladder, num_sites), np.int8)
     )
 
 
-def as_trace(program: Program, recorded: Recorded, instances: int, chains: int, num_sites: int) -> Trace:
+def as_trace(program: Program, recorded: Records, instances: int, chains: int, num_sites: int) -> Trace:
     """The loops' records in the form of the reference engine."""
     exchanged, states = None, None
     if program.ladder > 1:

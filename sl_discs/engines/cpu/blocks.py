@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from sl_discs.engines.base import Batch, Play, Program
+from sl_discs.engines.base import Batch, Play, Program, states_after
 from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cpu.arithmetic import aligned_zeros
-from sl_discs.engines.cpu.arrays import as_targets, as_trace, flat, localized_after, make_recorded, up_to_whole
+from sl_discs.engines.cpu.arrays import as_targets, as_trace, flat, make_recorded, up_to_whole
 from sl_discs.engines.cpu.lanes import WIDTH, play
 from sl_discs.engines.cpu.slices import ProgramSlices
 from sl_discs.engines.registry import in_threads
@@ -262,18 +262,15 @@ def make_play(
         def play_block(block):
             _play_block(gibbs, program, here, targets[block[0] // shape[1]], keys, chains, block, done + 1, found)
 
-        state = chains.chain.state
+        state, field = chains.chain.state, chains.chain.field
         base = state.base if localized else state
         together = program.ladder * (2 if program.clusters else 1)
         in_threads(play_block, make_blocks(base.steps.reshape(shape[:2]), together, threads), threads)
-        played = np.int32(intervals * every)
-        after = base._replace(
-            steps=base.steps + played, num_ll_calls=base.num_ll_calls + sampler.calls_a_step * played
-        )
-        if program.levels is not None:
-            after = localized_after(state, after, program.levels, intervals * every, state.y, state.mean)
-        chains = chains._replace(chain=chains.chain._replace(state=after))
-        chains = jax.tree.map(lambda leaf: leaf.reshape(*shape[:2], *leaf.shape[1:]), chains)
-        return chains, as_trace(program, found, *shape)
+        y, mean = (state.y, state.mean) if localized else (None, None)
+        after = states_after(
+            sampler, before, program.levels, intervals * every, x=chains.chain.x, field=field, pace=None, y=y,
+            mean=mean, best=chains.best, best_logged=chains.best_logged,
+        )  # fmt: skip
+        return after, as_trace(program, found, *shape)
 
     return advance

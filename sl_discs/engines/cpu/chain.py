@@ -107,7 +107,8 @@ class Chain(NamedTuple):
       spins: [N] -1 or 1 in float32.
       coupled: [N] Kx, see `flip`.
       saved: [N] a copy of `coupled` from before a proposal that touches many sites.
-      y: [N] observation, which tilts the target by h = tilt_scale y; zeros without localization.
+      y: [N] observation, which tilts the target by h = tilt_scale y; zeros without localization, like `mean`.
+      mean: [N] running posterior mean.
       base: [N] the part of the logits (to base 2) that does not depend on Kx.
       flipped: [N] the sites of a proposal.
       sequence: [N] sites in the order of their draws.
@@ -123,6 +124,7 @@ class Chain(NamedTuple):
     coupled: np.ndarray
     saved: np.ndarray
     y: np.ndarray
+    mean: np.ndarray
     base: np.ndarray
     flipped: np.ndarray
     sequence: np.ndarray
@@ -138,22 +140,12 @@ def make_chain(size, coupled_dtype):
     """Allocates a chain."""
     number, place = np.float32, np.uint32
     dtypes = Chain(
-        spins=number, coupled=coupled_dtype, saved=coupled_dtype, y=number, base=number,
+        spins=number, coupled=coupled_dtype, saved=coupled_dtype, y=number, mean=number, base=number,
         flipped=place, sequence=place, picked=np.float64, stamps=place, touched=place,
         fresh=number, stale=number, proposals=place,
     )  # fmt: skip
     arrays = Chain(*(aligned_zeros(size, dtype) for dtype in dtypes))
     return arrays._replace(proposals=arrays.proposals[:1])
-
-
-@inlined
-def smaller_chain(chain, y, size):
-    """A view of the memory for fewer sites, with a chain's observation."""
-    return Chain(
-        chain.spins[:size], chain.coupled[:size], chain.saved[:size], y[:size], chain.base[:size],
-        chain.flipped[:size], chain.sequence[:size], chain.picked[:size], chain.stamps[:size], chain.touched[:size],
-        chain.fresh[:size], chain.stale[:size], chain.proposals,
-    )  # fmt: skip
 
 
 @inlined(fastmath=FUSED)

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.engines.cpu.arithmetic import FOLD, aligned_zeros, fill_uniforms, normal_pair, threefry
-from sl_discs.engines.cpu.chain import Chain, Target, make_chain, smaller_chain
+from sl_discs.engines.cpu.chain import Chain, Target, make_chain
 from sl_discs.engines.cpu.jit import FUSED, called, entered, in_long_vectors, inlined
 from sl_discs.engines.cpu.samplers import fill_block, play_step, weigh_state
 from sl_discs.engines.cpu.single_site import exchange
 from sl_discs.engines.cpu.step import BLOCK, StepInputs, Words, make_words
-from sl_discs.engines.cpu.tree import REFERENCE, TILE, Tree, make_tree, smaller_tree
+from sl_discs.engines.cpu.tree import REFERENCE, Tree, make_tree
 from sl_discs.localization.schedule import Levels
 
 # The best state of a chain, kept without copying the state whenever it improves.
@@ -190,14 +190,14 @@ class Targets(NamedTuple):
 
 
 class ChainArrays(NamedTuple):
-    """The complete state of C chains, modified in place; N is padded to whole tiles.
+    """The complete state of C chains, modified in place.
 
     Attributes:
       instance: [C] the instance of each chain.
       keys: [C, 2] keys of its Markov steps.
       observation_keys: [C, 2] keys of its observation.
-      spins: [C, N] -1 or 1.
-      coupled: [C, N] Kx, see `coupling.flip`.
+      x: [C, N] int8.
+      coupled: [C, N] Kx, see `chain.flip`.
       linear: [C] c.x.
       pairs: [C] x'Kx/2.
       pace: [C] the radius or the expected number of flips.
@@ -205,15 +205,15 @@ class ChainArrays(NamedTuple):
       y: [C, N] observation; empty if not localized, like `mean`.
       mean: [C, N] running posterior mean.
       best: [C] highest value over every step.
-      best_spins: [C, N] state with that value.
+      best_x: [C, N] state with that value.
       best_logged: [C] highest value over logged steps.
-      best_logged_spins: [C, N] state with that value.
+      best_logged_x: [C, N] state with that value.
     """
 
     instance: np.ndarray
     keys: np.ndarray
     observation_keys: np.ndarray
-    spins: np.ndarray
+    x: np.ndarray
     coupled: np.ndarray
     linear: np.ndarray
     pairs: np.ndarray
@@ -222,12 +222,12 @@ class ChainArrays(NamedTuple):
     y: np.ndarray
     mean: np.ndarray
     best: np.ndarray
-    best_spins: np.ndarray
+    best_x: np.ndarray
     best_logged: np.ndarray
-    best_logged_spins: np.ndarray
+    best_logged_x: np.ndarray
 
 
-class Recorded(NamedTuple):
+class Records(NamedTuple):
     """The records of L intervals of C chains in ladders of R; `exchanged` and `states` are empty if not needed.
 
     Attributes:
@@ -264,47 +264,41 @@ class Workspace(NamedTuple):
 
 
 def make_workspace(size: int, coupled_dtype) -> Workspace:
-    """Working memory for chains of padded length `size`."""
+    """Working memory for chains of `size` sites, a multiple of the lane width."""
     return Workspace(
         make_chain(size, coupled_dtype), make_record(size), make_tree(size), make_tree(size), make_words()
     )
 
 
 @inlined
-def _smaller_workspace(workspace, y, size):
-    """A view of the memory for fewer sites, a multiple of the lane width, with a chain's observation."""
-    record, tiles = workspace.record, -(-size // TILE) * TILE
-    return Workspace(
-        smaller_chain(workspace.chain, y, size),
-        Record(record.value, record.spins[:size], record.journal[:size], record.state),
-        smaller_tree(workspace.one, tiles), smaller_tree(workspace.other, tiles), workspace.words,
-    )  # fmt: skip
-
-
-@inlined
-def _enter(workspace, chains, c):
+def _enter(workspace, chains, c, localized):
     """Copies a chain into the working memory."""
     chain, record = workspace.chain, workspace.record
     for tree in (workspace.one, workspace.other):
-        tree.weights[chain.spins.shape[0] :] = _F(0)
         tree.sums[REFERENCE] = 0.0  # not that of the chain before, which depends on the batch and the threads
     for i in range(chain.spins.shape[0]):
-        chain.spins[i], chain.coupled[i] = chains.spins[c, i], chains.coupled[c, i]
         chain.stamps[i] = 0
-        record.spins[i] = chains.best_spins[c, i]
+        chain.spins[i] = record.spins[i] = _F(-1)
+    for i in range(min(chain.spins.shape[0], chains.x.shape[1])):
+        chain.spins[i], chain.coupled[i] = _F(2 * chains.x[c, i] - 1), chains.coupled[c, i]
+        record.spins[i] = _F(2 * chains.best_x[c, i] - 1)
+        if localized:
+            chain.y[i], chain.mean[i] = chains.y[c, i], chains.mean[c, i]
     chain.proposals[0] = 0
     record.value[0] = chains.best[c]
     record.state[:] = 0
 
 
 @inlined
-def _leave(workspace, chains, c):
+def _leave(workspace, chains, c, localized):
     """Copies the chain back."""
     chain, record = workspace.chain, workspace.record
     write_out(record, chain.spins)
-    for i in range(chain.spins.shape[0]):
-        chains.spins[c, i], chains.coupled[c, i] = chain.spins[i], chain.coupled[i]
-        chains.best_spins[c, i] = record.spins[i]
+    for i in range(min(chain.spins.shape[0], chains.x.shape[1])):
+        chains.x[c, i], chains.coupled[c, i] = chain.spins[i] > 0, chain.coupled[i]
+        chains.best_x[c, i] = record.spins[i] > 0
+        if localized:
+            chains.y[c, i], chains.mean[c, i] = chain.y[i], chain.mean[i]
     chains.best[c] = record.value[0]
 
 
@@ -313,19 +307,16 @@ def _end_level(levels, level, chains, c, chain, collected):
     """Moves the observation after the last step of a level."""
     # `base` is recomputed with the next weights, so until then it can hold the noise.
     move(
-        chains.observation_keys[c, 0], chains.observation_keys[c, 1], levels.last[level] + 1, chain.y, chains.mean[c],
+        chains.observation_keys[c, 0], chains.observation_keys[c, 1], levels.last[level] + 1, chain.y, chain.mean,
         chain.spins, collected, levels.drift[level], levels.noise[level], chain.base,
     )  # fmt: skip
 
 
 @inlined
-def _write_state(spins, chains, c, state):
-    """Writes the state of a chain as 0 and 1; `spins` are the sites that it uses."""
-    looked_at = min(spins.shape[0], state.shape[0])
-    for i in range(looked_at):
-        state[i] = spins[i] > 0
-    for i in range(looked_at, state.shape[0]):
-        state[i] = chains.spins[c, i] > 0
+def _write_state(spins, before, state):
+    """Writes a state as 0 and 1; at sites that the chain does not use, it is as before."""
+    for i in range(state.shape[0]):
+        state[i] = spins[i] > 0 if i < spins.shape[0] else before[i]
 
 
 @inlined
@@ -333,10 +324,10 @@ def _play_chain(
     settings, program, target, chains, c, workspace, first_step, ladder, first_interval, last_interval, found
 ):
     """Runs one chain through some intervals; its arrays stay in the core's cache."""
-    _enter(workspace, chains, c)
+    _enter(workspace, chains, c, program.localized)
     chain, record, tree, other = workspace.chain, workspace.record, workspace.one, workspace.other
     words = workspace.words
-    spins, size = chain.spins, chain.spins.shape[0]
+    spins = chain.spins
     key0, key1 = chains.keys[c, 0], chains.keys[c, 1]
     linear, pairs, pace = chains.linear[c], chains.pairs[c], chains.pace[c]
     # Already of the type of its sums; otherwise numba would compile the whole step for both types.
@@ -395,7 +386,7 @@ def _play_chain(
                 note(record, linear + scale * pairs, spins, chain.flipped, done.flips)
                 if program.localized:
                     # Also if nothing is collected yet, as a mispredicted branch would cost more.
-                    turn(chains.mean[c], spins, chain.flipped, done.flips, collected)
+                    turn(chain.mean, spins, chain.flipped, done.flips, collected)
             elif record.value[0] == -np.inf:
                 note(record, linear + scale * pairs, spins, chain.flipped, 0)
             if program.localized:
@@ -408,17 +399,16 @@ def _play_chain(
         found.acceptances[interval, c] = sum_acceptance / steps_an_interval
         found.hops[interval, c] = sum_hops / steps_an_interval
         if found.states.shape[0] and c % ladder == 0:
-            _write_state(spins, chains, c, found.states[interval, c // ladder])
+            _write_state(spins, chains.x[c], found.states[interval, c // ladder])
         if value > chains.best_logged[c]:
             chains.best_logged[c] = value
-            for i in range(size):
-                chains.best_logged_spins[c, i] = spins[i]
+            _write_state(spins, chains.best_logged_x[c], chains.best_logged_x[c])
     if program.localized:
         if number > last:
             _end_level(levels, level, chains, c, chain, collected)
         else:
-            complete(chains.mean[c, :size], spins, collected)
-    _leave(workspace, chains, c)
+            complete(chain.mean, spins, collected)
+    _leave(workspace, chains, c, program.localized)
     chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c] = linear, pairs, pace, steps
 
 
@@ -446,7 +436,7 @@ def play(settings, program, instances, chains, ladder, members, workspace, first
       chains: modified in place.
       ladder: R; chain c has place c % R in ladder c // R.
       members: [M] the ladders to run; others are not touched.
-      workspace: working memory that only this call uses.
+      workspace: working memory that only this call uses, for the size of these chains.
       first_step: number of the first step.
       found: the records, output.
     """
@@ -456,12 +446,10 @@ def play(settings, program, instances, chains, ladder, members, workspace, first
     for member in members:
         for interval in range(0, intervals, together):
             for c in range(member * ladder, (member + 1) * ladder):
-                g = chains.instance[c]
-                size = instances.sizes[g]
-                y = chains.y[c, :size] if program.localized else workspace.chain.y
+                target = _target(instances, chains.instance[c], workspace.chain.spins.shape[0])
                 _play_chain(
-                    settings, program, _target(instances, g, size), chains, c, _smaller_workspace(workspace, y, size),
-                    first_step, ladder, interval, interval + together, found,
+                    settings, program, target, chains, c, workspace, first_step, ladder, interval,
+                    interval + together, found,
                 )  # fmt: skip
             if ladder > 1:
                 exchange(instances, chains, ladder, member, program.rate, first_step, interval, found)

@@ -16,7 +16,7 @@ from sl_discs.engines.base import Engine, check_ladder
 from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cpu import blocks
 from sl_discs.engines.cpu.arrays import as_arrays, as_chains, as_targets, as_trace, make_recorded
-from sl_discs.engines.cpu.chunk import Recorded, make_workspace, play
+from sl_discs.engines.cpu.chunk import Records, make_workspace, play
 from sl_discs.engines.cpu.samplers import ENTRIES
 from sl_discs.engines.cpu.slices import ProgramSlices
 from sl_discs.engines.registry import in_threads, num_cores
@@ -61,6 +61,8 @@ class Cpu(Engine):
             return f"it only supports {', '.join(map(registered_name, ENTRIES))}"
         if getattr(sampler, "balancing_fn_type", "SQRT") != "SQRT":
             return "it only supports balancing_fn_type SQRT"
+        if getattr(sampler, "scaling", "normalized") != "normalized":
+            return "it only supports the normalized step size"
         if sampler.couples_chains:
             return "its chains are independent: no shared_adaptation, no shared_scale"
         return None
@@ -101,19 +103,25 @@ class Cpu(Engine):
         def advance(chains, done, intervals, every):
             arrays = as_arrays(sampler, batch, chains, localized=program.levels is not None)
             steps = whole.part(done, intervals, every)
-            num_ladders = len(arrays.spins) // ladder
+            num_ladders = len(arrays.x) // ladder
             found = make_recorded(program, intervals, *np.shape(chains.chain.x))
 
-            def play_some(members, steps=steps, found=found):
-                workspace = make_workspace(arrays.spins.shape[1], arrays.coupled.dtype)
+            def play_alike(members, size, steps=steps, found=found):
+                workspace = make_workspace(size, arrays.coupled.dtype)
                 play(settings, steps, targets, arrays, ladder, members, workspace, done + 1, found)
 
+            def play_some(members):
+                sizes = targets.sizes[arrays.instance[members * ladder]]
+                for size in np.unique(sizes):
+                    play_alike(members[sizes == size], size)
+
             def compile_loops():
-                play_some(np.arange(0), whole.part(done, 0, every), Recorded(*(leaf[:0] for leaf in found)))
+                none = Records(*(leaf[:0] for leaf in found))
+                play_alike(np.arange(0), targets.sizes[0], whole.part(done, 0, every), none)
                 return True
 
             compiled(("cpu", type(settings), *_types(targets), *_types(arrays)), compile_loops)
-            worth = arrays.spins.size * intervals * every // _WORK_A_TASK
+            worth = arrays.x.size * intervals * every // _WORK_A_TASK
             tasks = np.array_split(np.arange(num_ladders), max(1, min(num_ladders, _TASKS_A_THREAD * threads, worth)))
             in_threads(play_some, tasks, threads)
             after = as_chains(sampler, chains, arrays, program.levels, intervals * every)

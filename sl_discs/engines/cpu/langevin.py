@@ -12,24 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sl_discs.engines.cpu.arithmetic import (
-    STEP,
-    Probability,
-    accepted_part,
-    product_of_odds,
-    threefry,
-    times,
-    uniform,
-)
-from sl_discs.engines.cpu.chain import fill_weights, flip_sites, set_base, take_back, weigh_proposal
-from sl_discs.engines.cpu.jit import called, in_long_vectors, inlined
+from sl_discs.engines.cpu.arithmetic import Probability, accepted_part, product_of_odds, times
+from sl_discs.engines.cpu.chain import flip_sites, take_back, weigh_proposal
+from sl_discs.engines.cpu.jit import inlined
 from sl_discs.engines.cpu.step import (
     Entry,
     Kernel,
     Outcome,
     adapted,
     draw_uniform,
-    fill_own,
     fill_words,
     step_uniform,
     target_change,
@@ -38,92 +29,7 @@ from sl_discs.engines.cpu.step import (
 from sl_discs.engines.cpu.tree import NORM, TOTAL, draw
 from sl_discs.samplers.langevin import DMALA
 
-# One step of dmala with a fixed step size on one chain: the mathematics of `sl_discs.samplers.langevin`.
-#
-# Every site flips independently with odds exp(gain/2 - 1/(2 step_size)), so a step takes one uniform number per site
-# and no sums of weights. The tree holds the odds as its weights and the sum of log(1 + odds) as its norm.
-
 _F = np.float32
-# Number of sites whose factors 1 + odds are multiplied before taking a logarithm, unless the product overflows.
-_TOGETHER = 128
-
-
-class IndependentSettings(NamedTuple):
-    """Fields of `DMALA` with fixed scaling; the step size as -log2(e)/(2 step_size)."""
-
-    adjusted: bool
-    log2_scale: np.float32
-
-
-@inlined
-def _log_norm_of_odds(odds, size):
-    """Sum over the first `size` sites of log(1 + odds)."""
-    total = 0.0
-    for first in range(0, size, _TOGETHER):
-        last = min(first + _TOGETHER, size)
-        product = product_of_odds(odds, first, last, 1.0)
-        if product < np.inf:
-            total += np.log(product)
-        else:
-            for i in range(first, last):
-                total += np.log1p(np.float64(odds[i]))
-    return total
-
-
-@called
-def form_odds(settings, chain, target, slope, tree):
-    """All odds of the state and their norm."""
-    in_long_vectors()
-    fill_weights(chain.spins, chain.coupled, chain.base, target.mask, slope, -settings.log2_scale, tree.weights)
-    tree.sums[NORM] = _log_norm_of_odds(tree.weights, chain.spins.shape[0])
-
-
-@called
-def _fill_uniforms(key0, key1, number, out):
-    in_long_vectors()
-    half = out.shape[0] // 2
-    for i in range(half):
-        first, second = threefry(key0, key1, np.uint32(number), np.uint32(STEP + 1 + i))
-        out[i] = uniform(first)
-        out[half + i] = uniform(second)
-
-
-@inlined
-def independent_step(settings, inputs, chain, target, tree, other, pace, steps):
-    """Flips each site independently, and keeps or restores the state; arguments as in `path.path_step`."""
-    uniforms, odds = chain.fresh, tree.weights
-    _fill_uniforms(inputs.key0, inputs.key1, inputs.number, uniforms)
-    count, log_forward = 0, -tree.sums[NORM]
-    for i in range(chain.spins.shape[0]):
-        if uniforms[i] * (_F(1) + odds[i]) < odds[i]:
-            chain.flipped[count] = i
-            count += 1
-            log_forward += np.log(np.float64(odds[i]))
-    changes, touched = flip_sites(chain, target, count)
-    form_odds(settings, chain, target, inputs.slope, other)
-    acceptance = 1.0
-    if settings.adjusted:
-        log_back = -other.sums[NORM]
-        for k in range(count):
-            log_back += np.log(np.float64(other.weights[chain.flipped[k]]))
-        change = target_change(inputs.rate, inputs.tilt_scale, target, changes)
-        acceptance = np.exp(min(change + log_back - log_forward, 0.0))
-    accepted = step_uniform(inputs) < acceptance
-    if not accepted:
-        take_back(chain, target, tree, False, touched, count)
-    return Outcome(acceptance, accepted, accepted, count, changes, pace, 1)
-
-
-@inlined
-def _weigh(settings, chain, target, rate, tilt_scale, tree):
-    slope = set_base(chain, target, rate, tilt_scale)
-    form_odds(settings, chain, target, slope, tree)
-    return slope
-
-
-KERNEL = Kernel(independent_step, _weigh, fill_own)
-
-
 # exp(n), the bound on a product over all sites, must be finite in float64.
 _LARGEST_FLIPS = 500.0
 # The time of the Poisson process is divided into pieces, so that exp(-time) does not underflow.
@@ -217,10 +123,7 @@ def langevin_step(settings, inputs, chain, target, tree, other, expected_flips, 
     return Outcome(acceptance, accepted, accepted and not in_place, count, changes, _F(expected_flips), 1)
 
 
-def _settings(sampler: DMALA) -> LangevinSettings | IndependentSettings:
-    if sampler.scaling == "fixed":
-        scale = np.float32(-np.log2(np.e) / (2 * sampler.step_size))
-        return IndependentSettings(sampler.adjusted, scale)
+def _settings(sampler: DMALA) -> LangevinSettings:
     target, adapt_until = np.float32(sampler.target_acceptance_rate), sampler.adapt_until or 0
     return LangevinSettings(sampler.adaptive, target, adapt_until, sampler.adjusted)
 
@@ -232,9 +135,6 @@ def _fill(settings, expected_flips, key0, key1, first_number, words):
 
 ENTRY = Entry(
     _settings,
-    {
-        LangevinSettings: Kernel(langevin_step, weigh_softmax, _fill),
-        IndependentSettings: KERNEL,
-    },
+    {LangevinSettings: Kernel(langevin_step, weigh_softmax, _fill)},
     keeps_weights=lambda sampler: sampler.adjusted,
 )

@@ -309,8 +309,8 @@ def _swap(one, other):
 def _keep_better(chains, c, value):
     if value > chains.best[c]:
         chains.best[c] = value
-        for i in range(chains.spins.shape[1]):
-            chains.best_spins[c, i] = chains.spins[c, i]
+        for i in range(chains.x.shape[1]):
+            chains.best_x[c, i] = chains.x[c, i]
 
 
 @called
@@ -340,7 +340,7 @@ def exchange(instances, chains, ladder, member, rates, first_step, interval, fou
         word, _ = threefry(chains.observation_keys[c, 0], chains.observation_keys[c, 1], np.uint32(number), DRAW)
         if uniform(word) < _acceptance(rate, next_rate, value, next_value):
             found.exchanged[interval, c] = True
-            _swap(chains.spins[c], chains.spins[c + 1])
+            _swap(chains.x[c], chains.x[c + 1])
             _swap(chains.coupled[c], chains.coupled[c + 1])
             chains.linear[c], chains.linear[c + 1] = chains.linear[c + 1], chains.linear[c]
             chains.pairs[c], chains.pairs[c + 1] = chains.pairs[c + 1], chains.pairs[c]

@@ -47,23 +47,11 @@ class Tree(NamedTuple):
     peaks: np.ndarray
 
 
-@inlined
-def _num_sums(size):
-    tiles = size // TILE
-    return _GROUPS + LANES * tiles + tiles + -(-tiles // _TILES_A_SPAN)
-
-
 def make_tree(size):
-    """A tree for `size` sites, all weights 0."""
-    num_sums = _num_sums.py_func(size)
-    return Tree(aligned_zeros(size, np.float32), aligned_zeros(num_sums), aligned_zeros(num_sums))
-
-
-@inlined
-def smaller_tree(tree, size):
-    """A tree for fewer sites that uses the same memory."""
-    count = _num_sums(size)
-    return Tree(tree.weights[:size], tree.sums[:count], tree.peaks[:count])
+    """A tree for `size` sites, rounded up to whole tiles, all weights 0."""
+    tiles = -(-size // TILE)
+    num_sums = _GROUPS + LANES * tiles + tiles + -(-tiles // _TILES_A_SPAN)
+    return Tree(aligned_zeros(tiles * TILE, np.float32), aligned_zeros(num_sums), aligned_zeros(num_sums))
 
 
 @inlined

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Num
 
-from sl_discs.engines.base import Batch, Best, ChainStates, Program
+from sl_discs.engines.base import Batch, ChainStates, Program, states_after
 from sl_discs.engines.cuda.chain import LEAST_RATE, LOWEST
 from sl_discs.engines.cuda.play import Chains, Found, Instances, Steps
-from sl_discs.localization.algorithm import LocalizedState
 from sl_discs.localization.schedule import Levels
 from sl_discs.models.quadratic import Coupling, QuadraticField
-from sl_discs.samplers.base import Chain, Sampler
+from sl_discs.samplers.base import Sampler
 
 _NO_LEVELS = Levels(*(np.zeros(1, dtype) for dtype in (np.float32, np.int32, np.int32, np.float32, np.float32)))
 
@@ -110,28 +109,16 @@ def as_states(
     sampler: Sampler, before: ChainStates, chains: Chains, levels: Levels | None, num_steps: int
 ) -> ChainStates:
     """Returns the chains in the form of the reference engine, `num_steps` steps after `before`."""
-    *shape, num_sites = np.shape(before.chain.x)
 
-    def back(array, dtype=None):
-        array = array.reshape(*shape, *array.shape[1:])
-        return np.ascontiguousarray(array if array.ndim == 2 else array[..., :num_sites], dtype)
+    def values(found):
+        return np.where(found <= LOWEST, np.float32(-np.inf), found)
 
-    def best(value, x):
-        return Best(back(np.where(value <= LOWEST, np.float32(-np.inf), value)), back(x))
-
-    coupled = back(chains.coupled, np.asarray(before.chain.field.coupled).dtype)
-    state: Any = before.chain.state if levels is None else before.chain.state.base
-    calls = np.asarray(state.num_ll_calls) + np.int32(sampler.calls_a_step * num_steps)
-    scale = {sampler.adapts: back(chains.pace)} if sampler.adapts else {}
-    state = state._replace(steps=back(chains.steps), num_ll_calls=calls, **scale)
-    if levels is not None:
-        step = np.asarray(before.chain.state.step) + np.int32(num_steps)
-        level = np.minimum(np.searchsorted(levels.last, step), len(levels.last) - 1).astype(np.int32)
-        state = LocalizedState(state, level, step, back(chains.y), back(chains.mean))
-    field = QuadraticField(coupled, back(chains.linear), back(chains.pairs))
-    return ChainStates(
-        Chain(back(chains.x), field, state), best(chains.best, chains.best_x), best(chains.logged, chains.logged_x)
-    )
+    return states_after(
+        sampler, before, levels, num_steps, x=chains.x,
+        field=QuadraticField(chains.coupled, chains.linear, chains.pairs), pace=chains.pace, y=chains.y,
+        mean=chains.mean, best=(values(chains.best), chains.best_x),
+        best_logged=(values(chains.logged), chains.logged_x),
+    )  # fmt: skip
 
 
 def as_steps(program: Program, done: int, intervals: int, every: int) -> Steps:
