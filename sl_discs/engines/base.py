@@ -51,7 +51,7 @@ class Program(NamedTuple):
         and best states stay with the place. 1: nothing is exchanged.
       keeps_states: whether the trace has the states of the first place of each ladder.
       clusters: of so many first places r of the ladders 2k and 2k + 1, those with the parity of pairs (r, r + 1) that
-        are tried also exchange clusters with each other, see `engines.cpu.clusters`; 0 unless `Engine.has_clusters`.
+        are tried also exchange clusters with each other, see `engines.cpu.lanes`; 0 unless `Engine.has_clusters`.
     """
 
     temperature: Temperature

@@ -9,7 +9,7 @@ R-hat compares the ladders, of which the first half start hot, in random states,
 states that chains reach at the target temperature. At a transition of first order, hot starts meet the phase of many
 states and cold ones that of the largest values, and where ladders do not lead from one to the other, they disagree.
 
-On sparse graphs the cold rungs of two ladders exchange clusters (Houdayer 2001, `engines.cpu.clusters`). The two are
+On sparse graphs the cold rungs of two ladders exchange clusters (Houdayer 2001, `engines.cpu.lanes`). The two are
 independent at each moment, but not over time: draws, values and round trips then count by pair of ladders.
 """
 

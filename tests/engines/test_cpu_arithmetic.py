@@ -1,11 +1,8 @@
 """Elementary functions and random numbers of the native loops against NumPy's and the reference's."""
 
-import re
-
 import jax.numpy as jnp
 import numba
 import numpy as np
-import pytest
 
 from sl_discs import keys
 from sl_discs.engines.cpu import arithmetic
@@ -42,20 +39,6 @@ def test_the_logarithm():
     np.testing.assert_allclose(over(arithmetic.log)(near), np.log(near.astype(np.float64)), rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("function", [arithmetic.log, arithmetic.exp2], ids=["log", "exp2"])
-def test_no_arithmetic_of_64_bits(function):
-    """numba's difference of two int32 is an int64, and vectors hold half as many of those."""
-
-    @numba.njit
-    def loop(x):
-        for i in range(x.shape[0]):
-            x[i] = function(x[i])
-
-    loop(np.ones(64, np.float32))
-    (ir,) = loop.inspect_llvm().values()
-    assert "bitcast" in ir and not re.search(r"(sitofp|ashr|shl)( nuw| nsw| exact)* <\d+ x i64>", ir)
-
-
 def test_random_numbers_are_those_of_the_keys():
     key = np.array([123, 2**32 - 5], np.uint32)
     first, second = from_python(arithmetic.threefry)(key[0], key[1], np.uint32(7), np.uint32(1))
@@ -65,12 +48,3 @@ def test_random_numbers_are_those_of_the_keys():
     normal_pair = from_python(arithmetic.normal_pair)
     pairs = [normal_pair(*pair) for pair in uniforms.reshape(2, -1).T]
     np.testing.assert_allclose(np.transpose(pairs).ravel(), keys.normals(jnp.asarray(key), (752,)), atol=1e-4)
-
-
-def test_uniform_numbers_of_two_words():
-    top = np.uint32(2**32 - 1)
-    uniform64 = from_python(arithmetic.uniform64)
-    assert uniform64(np.uint32(0), np.uint32(0)) == 0
-    assert uniform64(top, top) == 1 - 2.0**-53
-    assert uniform64(np.uint32(2**31), np.uint32(0)) == 0.5
-    assert uniform64(np.uint32(0), top) == (2**21 - 1) * 2.0**-53

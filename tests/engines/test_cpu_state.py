@@ -6,12 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sl_discs import keys
 from sl_discs.engines.cpu import chain as chain_state
 from sl_discs.engines.cpu import chunk
-from sl_discs.engines.cpu import chunk as records
 from sl_discs.engines.cpu import tree as trees
-from sl_discs.engines.cpu.chain import Target
+from sl_discs.engines.cpu.chain import LoopTarget
 from sl_discs.engines.cpu.jit import from_python
 from sl_discs.samplers.draws import softmax_weights
 
@@ -21,8 +19,7 @@ set_base, weigh_all, flip_sites = map(
     from_python, (chain_state.set_base, chain_state.weigh_all, chain_state.flip_sites)
 )
 weigh_proposal, take_back = map(from_python, (chain_state.weigh_proposal, chain_state.take_back))
-note, write_out = map(from_python, (records.note, records.write_out))
-turn_sites, complete, move = map(from_python, (chunk.turn, chunk.complete, chunk.move))
+note, write_out = map(from_python, (chunk.note, chunk.write_out))
 
 
 def tree_of(weights):
@@ -76,7 +73,7 @@ def a_chain(rng, dense, size=256, sites=250, degree=4):
     neighbours, weights = np.nonzero(rows)[1].astype(np.int32), rows[rows != 0]
     mask = (np.arange(size) < sites) & (rng.random(size) < 0.9)
     linear = (rng.normal(size=size) * (np.arange(size) < sites)).astype(np.float32)
-    target = Target(
+    target = LoopTarget(
         linear, np.float32(-1.5), dense, rows if dense else rows[:0], starts, neighbours, weights,
         mask.astype(np.float32), np.flatnonzero(mask).astype(np.int32),
     )  # fmt: skip
@@ -132,7 +129,7 @@ def test_weights_are_the_reference_s_after_flips_and_after_taking_them_back(dens
 def test_the_best_state_is_kept_through_any_history():
     rng = np.random.default_rng(2)
     size = 128
-    record, spins = records.make_record(size), -np.ones(size, np.float32)
+    record, spins = chunk.make_record(size), -np.ones(size, np.float32)
     record.value[0] = -np.inf
     best, best_spins = -np.inf, None
     for turn in range(3_000):
@@ -152,30 +149,3 @@ def test_the_best_state_is_kept_through_any_history():
             assert record.value[0] == best
     write_out(record, spins)
     np.testing.assert_array_equal(record.spins, best_spins)
-
-
-def test_a_level_s_posterior_mean_and_move_are_those_of_plain_sums():
-    """Of two levels, the second after a cut in its middle, as where a run is saved."""
-    rng = np.random.default_rng(3)
-    size, steps, key = 96, 40, np.array([5, 6], np.uint32)
-    y, mean, noise = rng.normal(size=size).astype(np.float32), np.zeros(size, np.float32), np.zeros(size, np.float32)
-    spins, before = np.where(rng.random(size) < 0.5, 1, -1).astype(np.float32), y.copy()
-    for level in range(2):
-        weights = (np.arange(steps) >= 10) / (steps - 10)
-        plain, collected = np.zeros(size), np.float32(0)
-        for step, weight in enumerate(weights):
-            flipped = rng.choice(size, rng.integers(0, 5), replace=False).astype(np.uint32)
-            spins[flipped] *= -1
-            turn_sites(mean, spins, flipped, len(flipped), collected)
-            plain += weight * spins
-            collected += np.float32(weight)
-            if level == 1 and step == 25:
-                complete(mean, spins, collected)
-                np.testing.assert_allclose(mean, plain, atol=1e-5)
-                collected = np.float32(0)
-        number = steps * (level + 1)
-        move(*key, number, y, mean, spins, collected, np.float32(0.3), np.float32(2), noise)
-        drawn = keys.normals(keys.fold(jnp.asarray(key), number), (size,))
-        before = before + 0.3 * plain + 2 * np.asarray(drawn)
-        np.testing.assert_allclose(y, before, atol=5e-4)
-        assert (mean == 0).all()

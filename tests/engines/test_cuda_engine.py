@@ -21,8 +21,16 @@ from sl_discs.engines.cuda import path
 from sl_discs.engines.cuda.arrays import as_instances, pack_rows
 from sl_discs.engines.cuda.chain import adapted, make_chain, make_random
 from sl_discs.engines.cuda.engine import MOST, Cuda, kind_of, numbers_of
-from sl_discs.engines.cuda.play import Chains as Arrays
-from sl_discs.engines.cuda.play import Found, Instances, Steps, make_kernel, make_shared, needed_by, outside
+from sl_discs.engines.cuda.play import (
+    Found,
+    Instances,
+    Steps,
+    WarpChains,
+    make_kernel,
+    make_shared,
+    needed_by,
+    outside,
+)
 from sl_discs.engines.cuda.warp import WIDTH, gpu, one_lane
 from sl_discs.engines.registry import choose_engine, get_engine
 from sl_discs.errors import InputError
@@ -279,7 +287,7 @@ def _types(typeof, whole):
     numbers = numbers_of(GWG(), 1)
     f4, i4, i1, u4 = (lambda n, dtype=dtype: np.zeros((1,) * n, dtype) for dtype in ("f4", "i4", "i1", "u4"))
     instances = Instances((u4 if whole else f4)(2), f4(2), f4(1), i1(2), i4(2), i4(1), np.int32(1))
-    chains = Arrays(
+    chains = WarpChains(
         u4(2), u4(2), i1(2), f4(2), f4(1), f4(1), f4(1), i4(1), f4(2), f4(2), f4(1), i1(2), f4(1), i1(2)
     )  # fmt: skip
     one = np.int32(1)

@@ -140,15 +140,6 @@ def test_one_call_or_several_are_the_same_run(engine, sampler):
     assert (once[0].best.value >= once[0].best_logged.value).all()
 
 
-def test_engines_that_make_the_same_steps_make_the_same_exchanges():
-    """Both draw the same numbers for them."""
-    copies = 50
-    x = np.pad(all_states(_SITES)[np.random.default_rng(0).integers(0, _STATES, 3 * copies)], ((0, 0), (0, 1)))
-    program = _program(LADDER, copies, 10, ladder=len(LADDER))
-    one, other = (_play(name, _case((False, False, False, True)), x, program, 10)[1].exchanged for name in ENGINES)
-    np.testing.assert_array_equal(one, other)
-
-
 @pytest.mark.parametrize("engine", slow_except(ENGINES, ["cpu"]))
 def test_kept_states_are_those_of_the_chains_and_change_nothing(engine):
     x = all_states(4)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sl_discs.engines.base import Program
-from sl_discs.engines.cpu.samplers import ENTRIES
-from sl_discs.engines.cpu.slices import ProgramSlices, proposal_temperatures
+from sl_discs.engines.cpu.arrays import ProgramSlices, proposal_temperatures
+from sl_discs.engines.cpu.chunk import ENTRIES
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers.langevin import DMALA
 
@@ -30,25 +30,6 @@ def test_close_to_the_target(name, levels):
     temperature = SCHEDULES[name]
     proposed = proposal_temperatures(temperature, levels_of(levels))
     assert np.abs(np.log(proposed / temperature)).max() < 0.76 / 256
-
-
-@pytest.mark.parametrize("name", ["exponential", "linear", "warming"])
-def test_as_few_as_there_are_parts(name):
-    """Weights are formed anew at each of K levels and for each 1/256, mostly for both at once."""
-    temperature, levels = SCHEDULES[name], 256
-    proposed = proposal_temperatures(temperature, levels_of(levels))
-    begins = np.isin(np.arange(STEPS), [0, *(levels_of(levels).last + 1)])
-    anew = begins | (np.diff(proposed, prepend=0.0) != 0)
-    parts = 256 * abs(np.log(temperature[-1] / temperature[0]))
-    assert max(levels, parts) - 4 <= anew.sum() <= 0.8 * (levels + parts)
-    without = proposal_temperatures(temperature, None)
-    assert abs((np.diff(without) != 0).sum() + 1 - parts) < 2
-
-
-@pytest.mark.parametrize("levels", [0, 16])
-def test_a_constant_temperature_is_that_of_the_proposal(levels):
-    temperature = np.full(STEPS, 0.7, np.float32)
-    np.testing.assert_allclose(proposal_temperatures(temperature, levels_of(levels)), temperature, rtol=1e-6)
 
 
 def test_an_unadjusted_sampler_proposes_at_the_temperature_of_the_target():

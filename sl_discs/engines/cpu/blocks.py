@@ -10,16 +10,15 @@ import numpy as np
 from sl_discs.engines.base import Batch, Play, Program, states_after
 from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cpu.arithmetic import aligned_zeros
-from sl_discs.engines.cpu.arrays import as_targets, as_trace, flat, make_recorded, up_to_whole
+from sl_discs.engines.cpu.arrays import ProgramSlices, as_targets, as_trace, flat, make_recorded, up_to_whole
 from sl_discs.engines.cpu.lanes import WIDTH, play
-from sl_discs.engines.cpu.slices import ProgramSlices
 from sl_discs.engines.registry import in_threads
 from sl_discs.models.quadratic import QuadraticModel
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.single_site import SEQUENTIAL, Gibbs, Metropolis, SingleSiteSampler
 
 
-class Target(NamedTuple):
+class LaneTarget(NamedTuple):
     """f of one instance, f(x) = c.x + scale/2 x'Kx, on S sites: those that may flip or are coupled.
 
     Attributes:
@@ -119,7 +118,7 @@ _ROUNDING = 1e-6
 _MOST, _FEWEST = 64, 16
 
 
-def make_targets(model: QuadraticModel, batch: Batch) -> list[Target]:
+def make_targets(model: QuadraticModel, batch: Batch) -> list[LaneTarget]:
     """The instances in the form of the loop."""
     stored = as_targets(model, batch, listed=True)
 
@@ -133,7 +132,7 @@ def make_targets(model: QuadraticModel, batch: Batch) -> list[Target]:
         fields = np.abs(2 * linear + scale * sums)
         symmetric = bool((fields <= _ROUNDING * abs(scale) * reach).all() and stored.mask[g, site].all())
         is_whole, sites = stored.weights.dtype == np.int8, stored.open_sites[g, : stored.num_open[g]]
-        return Target(linear, scale, starts, stored.neighbours[here], weights, is_whole, symmetric, sites)
+        return LaneTarget(linear, scale, starts, stored.neighbours[here], weights, is_whole, symmetric, sites)
 
     return [one(g) for g in range(len(stored.sizes))]
 

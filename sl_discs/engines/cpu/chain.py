@@ -21,7 +21,7 @@ from sl_discs.engines.cpu.tree import LANES, NORM, REFERENCE, TOTAL, put_many, s
 _NEXT = np.uint64(1)
 
 
-class Target(NamedTuple):
+class LoopTarget(NamedTuple):
     """f of one instance, for a chain of padded length N; the unused form of K is empty.
 
     Attributes:
@@ -100,7 +100,7 @@ class Changes(NamedTuple):
     observed: np.float64
 
 
-class Chain(NamedTuple):
+class LoopChain(NamedTuple):
     """One chain of padded length N, a multiple of `tree.LANES`, and working memory for its steps.
 
     Attributes:
@@ -139,12 +139,12 @@ class Chain(NamedTuple):
 def make_chain(size, coupled_dtype):
     """Allocates a chain."""
     number, place = np.float32, np.uint32
-    dtypes = Chain(
+    dtypes = LoopChain(
         spins=number, coupled=coupled_dtype, saved=coupled_dtype, y=number, mean=number, base=number,
         flipped=place, sequence=place, picked=np.float64, stamps=place, touched=place,
         fresh=number, stale=number, proposals=place,
     )  # fmt: skip
-    arrays = Chain(*(aligned_zeros(size, dtype) for dtype in dtypes))
+    arrays = LoopChain(*(aligned_zeros(size, dtype) for dtype in dtypes))
     return arrays._replace(proposals=arrays.proposals[:1])
 
 

@@ -2,18 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from sl_discs.engines.cpu import langevin, path, single_site
 from sl_discs.engines.cpu.arithmetic import FOLD, aligned_zeros, fill_uniforms, normal_pair, threefry
-from sl_discs.engines.cpu.chain import Chain, Target, make_chain
-from sl_discs.engines.cpu.jit import FUSED, called, entered, in_long_vectors, inlined
-from sl_discs.engines.cpu.samplers import fill_block, play_step, weigh_state
-from sl_discs.engines.cpu.single_site import exchange
-from sl_discs.engines.cpu.step import BLOCK, StepInputs, Words, make_words
-from sl_discs.engines.cpu.tree import REFERENCE, Tree, make_tree
+from sl_discs.engines.cpu.chain import LoopChain, LoopTarget, make_chain
+from sl_discs.engines.cpu.jit import FUSED, called, chosen_by_type, entered, in_long_vectors, inlined
+from sl_discs.engines.cpu.step import BLOCK, StepInputs, StepKernel, Words, make_words
+from sl_discs.engines.cpu.tree import REFERENCE, WeightTree, make_tree
 from sl_discs.localization.schedule import Levels
+from sl_discs.samplers.exchange import Exchange
+from sl_discs.samplers.langevin import DMALA
+from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.samplers.single_site import Gibbs, Metropolis
+
+# The samplers that this engine runs. The kernel is selected by the type of the settings when the loop is compiled, so
+# no sampler pays for the others.
+
+ENTRIES = {
+    GWG: path.ENTRY,
+    PathAuxiliary: path.ENTRY,
+    DMALA: langevin.ENTRY,
+    Gibbs: single_site.ENTRY,
+    Metropolis: single_site.ENTRY,
+    Exchange: single_site.EXCHANGE,
+}
+_KERNELS = {settings: kernel for entry in ENTRIES.values() for settings, kernel in entry.kernels.items()}
+
+
+def _chosen(field: str) -> Callable:
+    """A function for compiled loops: a field of the kernel that belongs to the type of its first argument."""
+
+    def call(settings, *arguments):
+        raise NotImplementedError("compiled code only")
+
+    @chosen_by_type(call)
+    def choose(settings, *arguments):
+        function = getattr(_KERNELS[settings.instance_class], field)
+        return lambda settings, *arguments: function(settings, *arguments)
+
+    return call
+
+
+play_step, weigh_state, fill_block = map(_chosen, StepKernel._fields)
+
 
 # The best state of a chain, kept without copying the state whenever it improves.
 #
@@ -157,7 +192,7 @@ class ProgramSlice(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """Fields of `coupling.Target` for G instances; the unused form of K has one entry.
+    """Fields of `chain.LoopTarget` for G instances; the unused form of K has one entry.
 
     Attributes:
       linear: [G, N].
@@ -256,10 +291,10 @@ class Workspace(NamedTuple):
       words: random words.
     """
 
-    chain: Chain
+    chain: LoopChain
     record: Record
-    one: Tree
-    other: Tree
+    one: WeightTree
+    other: WeightTree
     words: Words
 
 
@@ -417,7 +452,7 @@ def _target(instances, g, size):
     """An instance, restricted to the first `size` sites."""
     stored = g if instances.dense else 0
     begin, end = instances.first[g], instances.first[g + 1]
-    return Target(
+    return LoopTarget(
         instances.linear[g, :size], instances.scale[g], instances.dense, instances.rows[stored],
         instances.starts[g], instances.neighbours[begin:end], instances.weights[begin:end],
         instances.mask[g, :size],
@@ -452,4 +487,4 @@ def play(settings, program, instances, chains, ladder, members, workspace, first
                     interval + together, found,
                 )  # fmt: skip
             if ladder > 1:
-                exchange(instances, chains, ladder, member, program.rate, first_step, interval, found)
+                single_site.exchange(instances, chains, ladder, member, program.rate, first_step, interval, found)

@@ -15,10 +15,8 @@ from sl_discs.engines import base
 from sl_discs.engines.base import Engine, check_ladder
 from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cpu import blocks
-from sl_discs.engines.cpu.arrays import as_arrays, as_chains, as_targets, as_trace, make_recorded
-from sl_discs.engines.cpu.chunk import Records, make_workspace, play
-from sl_discs.engines.cpu.samplers import ENTRIES
-from sl_discs.engines.cpu.slices import ProgramSlices
+from sl_discs.engines.cpu.arrays import ProgramSlices, as_arrays, as_chains, as_targets, as_trace, make_recorded
+from sl_discs.engines.cpu.chunk import ENTRIES, Records, make_workspace, play
 from sl_discs.engines.registry import in_threads, num_cores
 from sl_discs.samplers.registry import registered_name
 
@@ -50,7 +48,7 @@ def _instance_parts(parts: list[tuple[np.ndarray, base.Play]]) -> base.Play:
 
 @dataclasses.dataclass(frozen=True)
 class Cpu(Engine):
-    """Runs the samplers of `samplers.ENTRIES`."""
+    """Runs the samplers of `chunk.ENTRIES`."""
 
     name = "cpu"
     on_host = True

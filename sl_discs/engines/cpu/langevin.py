@@ -17,8 +17,8 @@ from sl_discs.engines.cpu.chain import flip_sites, take_back, weigh_proposal
 from sl_discs.engines.cpu.jit import inlined
 from sl_discs.engines.cpu.step import (
     Entry,
-    Kernel,
-    Outcome,
+    StepKernel,
+    StepOutcome,
     adapted,
     draw_uniform,
     fill_words,
@@ -120,7 +120,7 @@ def langevin_step(settings, inputs, chain, target, tree, other, expected_flips, 
             expected_flips / _F(3), acceptance, settings.target_acceptance, steps, settings.adapt_until
         )
         expected_flips = min(max(_F(flips), _F(1)), _F(target.open_sites.shape[0]))
-    return Outcome(acceptance, accepted, accepted and not in_place, count, changes, _F(expected_flips), 1)
+    return StepOutcome(acceptance, accepted, accepted and not in_place, count, changes, _F(expected_flips), 1)
 
 
 def _settings(sampler: DMALA) -> LangevinSettings:
@@ -135,6 +135,6 @@ def _fill(settings, expected_flips, key0, key1, first_number, words):
 
 ENTRY = Entry(
     _settings,
-    {LangevinSettings: Kernel(langevin_step, weigh_softmax, _fill)},
+    {LangevinSettings: StepKernel(langevin_step, weigh_softmax, _fill)},
     keeps_weights=lambda sampler: sampler.adjusted,
 )

@@ -11,8 +11,8 @@ from sl_discs.engines.cpu.chain import flip_sites, take_back, weigh_proposal
 from sl_discs.engines.cpu.jit import inlined
 from sl_discs.engines.cpu.step import (
     Entry,
-    Kernel,
-    Outcome,
+    StepKernel,
+    StepOutcome,
     adapted,
     draw_uniform,
     fill_words,
@@ -168,7 +168,7 @@ def path_step(settings, inputs, chain, target, tree, other, radius, steps):
     if settings.adaptive:
         radius = adapted(radius, acceptance, settings.target_acceptance, steps, settings.adapt_until)
         radius = min(max(radius, _F(1)), _F(available))
-    return Outcome(acceptance, accepted, accepted and not in_place, distinct, changes, _F(radius), 1)
+    return StepOutcome(acceptance, accepted, accepted and not in_place, distinct, changes, _F(radius), 1)
 
 
 def _settings(sampler: PathSampler) -> PathSettings:
@@ -181,4 +181,4 @@ def _fill(settings, radius, key0, key1, first_number, words):
     return fill_words(key0, key1, first_number, int(radius) + 2, words)
 
 
-ENTRY = Entry(_settings, {PathSettings: Kernel(path_step, weigh_softmax, _fill)})
+ENTRY = Entry(_settings, {PathSettings: StepKernel(path_step, weigh_softmax, _fill)})

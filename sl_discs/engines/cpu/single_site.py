@@ -12,8 +12,8 @@ from sl_discs.engines.cpu.jit import FUSED, REORDERED, called, in_long_vectors, 
 from sl_discs.engines.cpu.step import (
     BLOCK,
     Entry,
-    Kernel,
-    Outcome,
+    StepKernel,
+    StepOutcome,
     fill_own,
     fill_words,
     step_uniform,
@@ -68,7 +68,7 @@ def random_step(settings, inputs, chain, target, tree, other, pace, steps):
     if accepted:
         chain.flipped[0] = site
         flip(target, chain.spins, chain.coupled, site)
-    return Outcome(np.float64(acceptance), accepted, False, 1, changes, pace, 1)
+    return StepOutcome(np.float64(acceptance), accepted, False, 1, changes, pace, 1)
 
 
 @inlined(fastmath=FUSED)
@@ -133,12 +133,12 @@ def sequential_steps(settings, inputs, chain, target, tree, other, pace, steps):
     rejected = _rejections(settings, inputs, chain, target, sites, most)
     if rejected == min(most, _P(BLOCK - inputs.row)):
         # If no site may flip, the step still counts.
-        return Outcome(0.0, False, False, 1, Changes(0.0, 0.0, 0.0), pace, np.int64(max(rejected, _P(1))))
+        return StepOutcome(0.0, False, False, 1, Changes(0.0, 0.0, 0.0), pace, np.int64(max(rejected, _P(1))))
     site = sites[rejected]
     changes = flip_changes(chain, target, site)
     chain.flipped[0] = site
     flip(target, chain.spins, chain.coupled, site)
-    return Outcome(1.0, True, False, 1, changes, pace, np.int64(rejected) + 1)
+    return StepOutcome(1.0, True, False, 1, changes, pace, np.int64(rejected) + 1)
 
 
 def _settings(sampler: SingleSiteSampler) -> RandomScan | SequentialScan:
@@ -149,8 +149,8 @@ def _settings(sampler: SingleSiteSampler) -> RandomScan | SequentialScan:
 ENTRY = Entry(
     _settings,
     {
-        RandomScan: Kernel(random_step, weigh_nothing, fill_own),
-        SequentialScan: Kernel(sequential_steps, weigh_nothing, fill_thresholds),
+        RandomScan: StepKernel(random_step, weigh_nothing, fill_own),
+        SequentialScan: StepKernel(sequential_steps, weigh_nothing, fill_thresholds),
     },
     keeps_weights=lambda sampler: False,
     steps_per_call=500_000,
@@ -246,11 +246,11 @@ def exchange_step(settings, inputs, chain, target, tree, other, pace, steps):
         accepted = drawn < acceptance
         if accepted:
             flip(target, chain.spins, chain.coupled, site)
-        return Outcome(np.float64(acceptance), accepted, False, 1, changes, pace, 1)
+        return StepOutcome(np.float64(acceptance), accepted, False, 1, changes, pace, 1)
     first, last = _range(chain, target, site)
     number, partners = _census(chain, target, site, first, last)
     if partners < _F(1):
-        return Outcome(0.0, False, False, 2, changes, pace, 1)
+        return StepOutcome(0.0, False, False, 2, changes, pace, 1)
     place = (_P(words.second[1, inputs.row]) * _P(partners)) >> _P(32)
     second, weight = _partner(chain, target, site, _F(place))
     also = flip_changes(chain, target, second)
@@ -264,7 +264,7 @@ def exchange_step(settings, inputs, chain, target, tree, other, pace, steps):
     gain = _F(1) / small if change > 0 else small
     # At best each site is the other's only partner afterwards. This bound rejects most proposals without counting.
     if drawn >= gain * _F(2) * partners:
-        return Outcome(0.0, False, False, 2, changes, pace, 1)
+        return StepOutcome(0.0, False, False, 2, changes, pace, 1)
     first, last = _range(chain, target, second)
     number_of_second, partners_of_second = _census(chain, target, second, first, last)
     # The two remain partners of each other; all their other neighbours change between partner and non-partner.
@@ -275,7 +275,7 @@ def exchange_step(settings, inputs, chain, target, tree, other, pace, steps):
         chain.flipped[1] = second
         flip(target, chain.spins, chain.coupled, site)
         flip(target, chain.spins, chain.coupled, second)
-    return Outcome(1.0 if accepted else 0.0, accepted, False, 2, changes, pace, 1)
+    return StepOutcome(1.0 if accepted else 0.0, accepted, False, 2, changes, pace, 1)
 
 
 @inlined
@@ -285,7 +285,7 @@ def _fill(settings, pace, key0, key1, first_number, words):
 
 EXCHANGE = Entry(
     lambda sampler: ExchangeSettings(np.float32(sampler.single)),
-    {ExchangeSettings: Kernel(exchange_step, weigh_nothing, _fill)},
+    {ExchangeSettings: StepKernel(exchange_step, weigh_nothing, _fill)},
     keeps_weights=lambda sampler: False,
     steps_per_call=500_000,
 )

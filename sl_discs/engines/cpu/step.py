@@ -70,7 +70,7 @@ class StepInputs(NamedTuple):
     draws: int
 
 
-class Outcome(NamedTuple):
+class StepOutcome(NamedTuple):
     """The outcome of a step, or of several steps of which all but the last one were rejected.
 
     Attributes:
@@ -150,7 +150,7 @@ def adapted(pace, acceptance, target, steps, adapt_until):
 # The description of a sampler for the compiled loops; each sampler's module ends with its entry.
 
 
-class Kernel(NamedTuple):
+class StepKernel(NamedTuple):
     """Compiled functions that belong to one type of settings.
 
     Attributes:
@@ -176,7 +176,7 @@ class Entry(NamedTuple):
     """
 
     settings: Callable[[Any], Any]
-    kernels: Mapping[type, Kernel]
+    kernels: Mapping[type, StepKernel]
     keeps_weights: Callable[[Any], bool] = lambda sampler: True
     steps_per_call: int = 10_000
 

@@ -33,7 +33,7 @@ TOTAL, REFERENCE, NORM = 0, 1, 2
 _GROUPS = 8
 
 
-class Tree(NamedTuple):
+class WeightTree(NamedTuple):
     """Weights of N sites, a multiple of 128, and their sums.
 
     Attributes:
@@ -51,7 +51,7 @@ def make_tree(size):
     """A tree for `size` sites, rounded up to whole tiles, all weights 0."""
     tiles = -(-size // TILE)
     num_sums = _GROUPS + LANES * tiles + tiles + -(-tiles // _TILES_A_SPAN)
-    return Tree(aligned_zeros(tiles * TILE, np.float32), aligned_zeros(num_sums), aligned_zeros(num_sums))
+    return WeightTree(aligned_zeros(tiles * TILE, np.float32), aligned_zeros(num_sums), aligned_zeros(num_sums))
 
 
 @inlined

@@ -9,7 +9,7 @@ from jaxtyping import Num
 
 from sl_discs.engines.base import Batch, ChainStates, Program, states_after
 from sl_discs.engines.cuda.chain import LEAST_RATE, LOWEST
-from sl_discs.engines.cuda.play import Chains, Found, Instances, Steps
+from sl_discs.engines.cuda.play import Found, Instances, Steps, WarpChains
 from sl_discs.localization.schedule import Levels
 from sl_discs.models.quadratic import Coupling, QuadraticField
 from sl_discs.samplers.base import Sampler
@@ -72,7 +72,7 @@ def as_instances(batch: Batch, num_sites: int, sites: int, threads: int) -> tupl
     return instances, largest
 
 
-def as_chains(sampler: Sampler, batch: Batch, states: ChainStates, size: int, localized: bool) -> Chains:
+def as_chains(sampler: Sampler, batch: Batch, states: ChainStates, size: int, localized: bool) -> WarpChains:
     """Returns copies of the chains, padded to `size` sites."""
     chain = states.chain
     state = chain.state.base if localized else chain.state
@@ -87,7 +87,7 @@ def as_chains(sampler: Sampler, batch: Batch, states: ChainStates, size: int, lo
     def values(best):
         return np.maximum(numbers(best.value), LOWEST)
 
-    return Chains(
+    return WarpChains(
         keys=np.array(_flat(batch.keys.mcmc)),
         observation_keys=np.array(_flat(batch.keys.observation)),
         x=sites(chain.x, np.int8),
@@ -106,7 +106,7 @@ def as_chains(sampler: Sampler, batch: Batch, states: ChainStates, size: int, lo
 
 
 def as_states(
-    sampler: Sampler, before: ChainStates, chains: Chains, levels: Levels | None, num_steps: int
+    sampler: Sampler, before: ChainStates, chains: WarpChains, levels: Levels | None, num_steps: int
 ) -> ChainStates:
     """Returns the chains in the form of the reference engine, `num_steps` steps after `before`."""
 

@@ -21,7 +21,7 @@ from sl_discs.engines.base import Engine, Trace, check_ladder
 from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cuda import langevin, path, single_site
 from sl_discs.engines.cuda.arrays import as_chains, as_instances, as_states, as_steps, make_found
-from sl_discs.engines.cuda.play import Chains, Found, Instances, Kind, Numbers, Steps, make_kernel, outside
+from sl_discs.engines.cuda.play import Found, Instances, KernelKind, Numbers, Steps, WarpChains, make_kernel, outside
 from sl_discs.engines.cuda.warp import WIDTH, gpu, import_cuda
 from sl_discs.engines.registry import has_card
 from sl_discs.errors import InputError, MissingExtra, NotSupported
@@ -37,8 +37,8 @@ MOST_SITES, MOST_WARPS = 32, 16
 MOST = WIDTH * MOST_SITES * MOST_WARPS
 
 
-def kind_of(sampler: Sampler, sites: int, whole: bool, localized: bool) -> Kind:
-    """Returns the kind of kernel that a sampler needs, see `Kind`."""
+def kind_of(sampler: Sampler, sites: int, whole: bool, localized: bool) -> KernelKind:
+    """Returns the kind of kernel that a sampler needs, see `KernelKind`."""
     match sampler:
         case GWG() | PathAuxiliary():
             step, options = path.make_step, (isinstance(sampler, GWG),)
@@ -47,7 +47,7 @@ def kind_of(sampler: Sampler, sites: int, whole: bool, localized: bool) -> Kind:
         case _:
             step, options = single_site.make_step, (isinstance(sampler, Gibbs),)
     drawn = step is path.make_step
-    return Kind(sites, whole, localized, step, options, drawn, drawn and isinstance(sampler, PathAuxiliary))
+    return KernelKind(sites, whole, localized, step, options, drawn, drawn and isinstance(sampler, PathAuxiliary))
 
 
 def numbers_of(sampler: Sampler, largest: int) -> Numbers:
@@ -72,7 +72,7 @@ def _digest() -> str:
 
 
 @functools.cache
-def _kernel(kind: Kind, warps: int) -> Any:
+def _kernel(kind: KernelKind, warps: int) -> Any:
     """Returns the kernel of a kind; what numba-cuda compiles is kept in its cache for the next process."""
     cuda = import_cuda()
     from numba.cuda.dispatcher import CUDACache
@@ -126,8 +126,8 @@ class Card:
         return type(group)(*(self._cuda.to_device(leaf) if np.ndim(leaf) else leaf for leaf in group))
 
     def begin(
-        self, kind: Kind, numbers: Numbers, chains: Chains, steps: Steps, found: Found, per_instance: int
-    ) -> tuple[Chains, Steps, Found]:
+        self, kind: KernelKind, numbers: Numbers, chains: WarpChains, steps: Steps, found: Found, per_instance: int
+    ) -> tuple[WarpChains, Steps, Found]:
         """Begins to play chains, `per_instance` of each instance, by a kernel of this kind, compiled if it is new.
 
         Returns what `end` waits for.
@@ -148,12 +148,12 @@ class Card:
             launch(numbers, self._instances, *played, memory, np.int32(per_instance))
             return played
 
-    def end(self, played: tuple[Chains, Steps, Found]) -> tuple[Chains, Found]:
+    def end(self, played: tuple[WarpChains, Steps, Found]) -> tuple[WarpChains, Found]:
         """Returns the chains and their records when they have been played."""
         with self._cuda.gpus[self._number]:
             chains, _, found = played
             return (
-                Chains(*(leaf.copy_to_host() for leaf in chains)),
+                WarpChains(*(leaf.copy_to_host() for leaf in chains)),
                 Found(*(leaf.copy_to_host() for leaf in found)),
             )
 
@@ -255,7 +255,7 @@ class Cuda(Engine):
                 found = make_found(program, intervals, some.x)
                 begun.append((card, card.begin(kind, numbers, some, steps, found, shape[1])))
             played, found = zip(*(card.end(played) for card, played in begun), strict=True)
-            chains = Chains(*(np.concatenate(leaves) for leaves in zip(*played, strict=True)))
+            chains = WarpChains(*(np.concatenate(leaves) for leaves in zip(*played, strict=True)))
             found = Found(*(np.concatenate(leaves, axis=1) for leaves in zip(*found, strict=True)))
             after = as_states(sampler, states, chains, program.levels, intervals * every)
             numbers_found = (leaf.reshape(intervals, *shape) for leaf in found[:3])

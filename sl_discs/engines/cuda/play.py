@@ -32,7 +32,7 @@ from sl_discs.engines.cuda.chain import (
 from sl_discs.engines.cuda.warp import WIDTH, Warp
 
 
-class Kind(NamedTuple):
+class KernelKind(NamedTuple):
     """What a kernel is compiled for.
 
     Attributes:
@@ -97,7 +97,7 @@ class Instances(NamedTuple):
     num_sites: Any
 
 
-class Chains(NamedTuple):
+class WarpChains(NamedTuple):
     """The states of C = G B chains, modified in place, as `engines.base.ChainStates` has them but padded to P sites.
 
     Attributes:
@@ -169,7 +169,7 @@ class Found(NamedTuple):
     states: Any
 
 
-class Target(NamedTuple):
+class WarpTarget(NamedTuple):
     """The target of a chain: scale of K, numbers of sites that may flip and that exist, and those that may flip."""
 
     scale: Any
@@ -185,7 +185,7 @@ class Play(NamedTuple):
     pull: Any
 
 
-def make_play(warp: Warp, kind: Kind) -> Callable:
+def make_play(warp: Warp, kind: KernelKind) -> Callable:
     """Returns the function that plays one chain, compiled for a warp."""
     jit, localized, whole, sites = warp.jit, kind.localized, kind.whole, kind.sites
     chain, random = make_chain(warp, sites, whole), make_random(warp)
@@ -267,7 +267,7 @@ def make_play(warp: Warp, kind: Kind) -> Callable:
         g = c // per_instance
         rows = instances.rows[index(g)]
         scale = instances.scale[g]
-        target = Target(scale, i32(instances.num_open[g]), instances.num_sites, instances.open_sites[g])
+        target = WarpTarget(scale, i32(instances.num_open[g]), instances.num_sites, instances.open_sites[g])
         enter(lane, instances, chains, g, c, thread)
         key0, key1 = chains.keys[c, 0], chains.keys[c, 1]
         linear, pairs, pace = chains.linear[c], chains.pairs[c], chains.pace[c]
@@ -372,12 +372,12 @@ def make_play(warp: Warp, kind: Kind) -> Callable:
 _SHARED, _ALL_REGISTERS = 48 << 10, 256
 
 
-def needed_by(kind: Kind) -> dict[str, bool]:
+def needed_by(kind: KernelKind) -> dict[str, bool]:
     """Returns which numbers of all sites in `Shared` a kind needs, the most used ones first."""
     return {"sums": kind.has_sums or kind.localized, "weights": kind.has_weights, "mean": kind.localized}
 
 
-def outside(kind: Kind, threads: int) -> list[str]:
+def outside(kind: KernelKind, threads: int) -> list[str]:
     """Returns which of these numbers do not fit into shared memory: they are in the card's, by way of its caches."""
     places, words = kind.sites * threads, -(-kind.sites // 32)
     left = _SHARED - 2 * places - 4 * (2 * words * threads + threads + WIDTH + 4)
@@ -390,7 +390,7 @@ def outside(kind: Kind, threads: int) -> list[str]:
     return found
 
 
-def make_kernel(cuda: Any, warp: Warp, kind: Kind) -> Any:
+def make_kernel(cuda: Any, warp: Warp, kind: KernelKind) -> Any:
     """Returns the kernel of a GPU; block c plays chain c."""
     play, sites = make_play(warp, kind), kind.sites
     threads, words = warp.lanes * warp.warps, -(-sites // 32)
@@ -428,7 +428,7 @@ def make_kernel(cuda: Any, warp: Warp, kind: Kind) -> Any:
     return cuda.jit(kernel, fastmath=True, launch_bounds=threads if threads > _ALL_REGISTERS else None)
 
 
-def make_loop(warp: Warp, kind: Kind) -> Callable:
+def make_loop(warp: Warp, kind: KernelKind) -> Callable:
     """Returns the loop that plays all chains by one lane, with the arguments of the kernel."""
     play = make_play(warp, kind)
     lane, shared = make_lane(kind), make_shared(warp, kind)
@@ -441,7 +441,7 @@ def make_loop(warp: Warp, kind: Kind) -> Callable:
     return lambda *arguments: loop(*arguments, lane, shared)
 
 
-def make_lane(kind: Kind) -> Lane:
+def make_lane(kind: KernelKind) -> Lane:
     """Returns the arrays of a lane, in the memory of the host."""
     sites, words = kind.sites, -(-kind.sites // 32)
     f4 = functools.partial(np.zeros, sites, np.float32)
@@ -452,7 +452,7 @@ def make_lane(kind: Kind) -> Lane:
     )  # fmt: skip
 
 
-def make_shared(warp: Warp, kind: Kind) -> Shared:
+def make_shared(warp: Warp, kind: KernelKind) -> Shared:
     """Returns the shared memory of a chain's lanes, in the memory of the host."""
     threads, words = warp.lanes * warp.warps, -(-kind.sites // 32)
     places = kind.sites * threads
