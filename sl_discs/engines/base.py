@@ -143,7 +143,7 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def obstacle(self, sampler: Sampler, num_sites: int = 0) -> str | None:
-        """Why this engine cannot run a sampler here; None if it can.
+        """Returns why this engine cannot run a sampler here; None if it can.
 
         `num_sites` is the largest number of sites, 0 where it is not known yet.
         """
@@ -158,12 +158,12 @@ class Engine(abc.ABC):
         return f"{len(devices)} x {devices[0].device_kind}"
 
     def steps_per_call(self, sampler: Sampler) -> int:
-        """About how many steps of a chain one call should run; the chains cannot be inspected within a call."""
+        """Returns about how many steps of a chain one call should run, within which it cannot be inspected."""
         del sampler
         return 1_000
 
     def has_clusters(self, sampler: Sampler, batch: Batch) -> bool:
-        """Whether ladders of these chains can exchange clusters."""
+        """Returns whether ladders of these chains can exchange clusters."""
         del sampler, batch
         return False
 
@@ -174,7 +174,7 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def prepare(self, model: Model, sampler: Sampler, batch: Batch, program: Program) -> Play:
-        """The function that runs a program on a batch.
+        """Returns the function that runs a program on a batch.
 
         Args:
           model: of f (hashable).
@@ -220,7 +220,7 @@ def _localized(chain_keys, noise, *, shape: tuple[int, ...]):
 
 
 def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, "G B N"], noise: Any) -> ChainStates:
-    """The chains before step 1, on the host; no state counts as visited yet.
+    """Makes the chains before step 1, on the host; no state counts as visited yet.
 
     What NumPy computes needs no compilation, which would take longer than all of it.
 
@@ -300,14 +300,14 @@ Tree = TypeVar("Tree")
 def acceptance(
     rate: Float[Array, "B"], next_rate: Float[Array, "B"], value: Float[Array, "G B"], next_value: Float[Array, "G B"]
 ) -> Float[Array, "G B"]:
-    """Probability of an exchange between chains with targets exp(rate f) and states with these values of f."""
+    """Returns the probability of an exchange between chains with targets exp(rate f), from the values of f."""
     return jnp.exp(jnp.minimum((rate - next_rate) * (next_value - value), 0.0))
 
 
 def exchanges(
     keys: StepKeys, value: Float[Array, "G B"], temperature: Float[Array, "..."], step, interval, ladder: int
 ) -> Bool[Array, "G B"]:
-    """Whether each chain exchanges its state with the next one.
+    """Returns whether each chain exchanges its state with the next one.
 
     Args:
       keys: [G, B] keys of the chains. Only exchanges draw from observation keys directly; elsewhere they are folded.
@@ -326,7 +326,7 @@ def exchanges(
 
 
 def exchange(leaves: Tree, exchanged: Bool[Array, "G B"]) -> Tree:
-    """Arrays [G, B, ...] of the chains, in which the entries of exchanging chains are swapped."""
+    """Returns arrays [G, B, ...] of the chains, in which the entries of exchanging chains are swapped."""
     step = exchanged.astype(jnp.int32)
     origin = jnp.arange(step.shape[1], dtype=jnp.int32) + step - jnp.roll(step, 1, axis=1)
     take = jax.vmap(lambda leaf, origin: leaf[origin])

@@ -28,7 +28,7 @@ _OF_THREAD = threading.local()
 
 
 def compile_seconds() -> float:
-    """Seconds that this thread has spent compiling so far."""
+    """Returns the seconds that this thread has spent compiling so far."""
     return getattr(_OF_THREAD, "seconds", 0.0)
 
 
@@ -73,7 +73,7 @@ class Stopwatch:
 
 
 def compiled(key: Hashable, build: Callable[[], Value]) -> Value:
-    """The result of `build`, built once for each key; the least recently used results are dropped."""
+    """Returns the result of `build`, built once for each key; the least recently used results are dropped."""
     with _LOCK:
         if key in _KEPT:
             _KEPT.move_to_end(key)
@@ -91,7 +91,7 @@ def compiled(key: Hashable, build: Callable[[], Value]) -> Value:
 
 
 def call(function: Callable, *arguments: Any, **static: Hashable) -> Any:
-    """function(*arguments, **static) for a jitted function; its compilation is timed.
+    """Calls function(*arguments, **static) for a jitted function; its compilation is timed.
 
     Args:
       function: a `jax.jit` with the names of `static` as static arguments.

@@ -55,7 +55,7 @@ class Reference(Engine):
 
 
 def _filled(levels: Levels) -> Levels:
-    """The levels, padded with levels that never begin, so that different numbers of them share compiled code."""
+    """Pads the levels with levels that never begin, so that different numbers of them share compiled code."""
     width = 0, -len(levels.last) % _LEVELS
     filled = Levels(*(np.pad(leaf, width, constant_values=1) for leaf in levels))
     return filled._replace(last=np.pad(levels.last, width, constant_values=np.iinfo(np.int32).max))
@@ -69,7 +69,7 @@ def _keep_better(best: Best, value, x) -> Best:
 def _step(
     model: Model, sampler: Sampler, keys: StepKeys, params, mask, chains: ChainStates, temperature, levels, done
 ):
-    """One step of one chain, of which `done` have been run."""
+    """Makes one step of one chain, of which `done` have been run."""
     key, target = StepKeys(*(fold(key, done + 1) for key in keys)), Target(model, params, temperature, mask)
     if levels is None:
         chain, info = sampler.kernel(key.mcmc, target, chains.chain)
@@ -80,7 +80,7 @@ def _step(
 
 
 def _log(model: Model, params, chains: ChainStates):
-    """The record of one chain at a logged step."""
+    """Makes the record of one chain at a logged step."""
     x, field = jnp.asarray(chains.chain.x), chains.chain.field
     value = model.value(params, x, field)
     return chains._replace(best_logged=_keep_better(chains.best_logged, value, x)), value

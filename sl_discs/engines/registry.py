@@ -33,7 +33,7 @@ ENGINES = (AUTO, *_ENGINES, *_ALIASES)
 
 
 def get_engine(name: str) -> Engine:
-    """The engine of a name other than `auto`.
+    """Returns the engine of a name other than `auto`.
 
     Raises:
       InputError: there is none.
@@ -123,7 +123,7 @@ def local_devices() -> list[jax.Device]:
 
 @functools.cache
 def has_card() -> bool:
-    """Whether there is an NVIDIA GPU; CUDA_VISIBLE_DEVICES may hide it."""
+    """Returns whether there is an NVIDIA GPU; CUDA_VISIBLE_DEVICES may hide it."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -142,7 +142,7 @@ _lost_threads = False
 
 
 def _in_use() -> bool:
-    """Whether JAX has started its devices, whose number can then no longer be set: JAX offers no other way to ask."""
+    """Returns whether JAX has started its devices, whose number can then no longer be set."""
     number = jax.config.jax_num_cpu_devices  # type: ignore[attr-defined]
     try:
         jax.config.update("jax_num_cpu_devices", number + 1)
@@ -175,7 +175,7 @@ def check_threads() -> None:
 
 
 def num_cores() -> int:
-    """Cores that this process may use."""
+    """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -191,7 +191,7 @@ def in_threads(function: Callable[[Any], object], tasks: Sequence[Any], threads:
 
 
 def describe_machine() -> str:
-    """Kind of the devices, and cores."""
+    """Returns the kind of the devices, and the number of cores."""
     return f"{jax.devices()[0].device_kind}, {num_cores()} cores"
 
 

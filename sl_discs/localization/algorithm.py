@@ -52,8 +52,8 @@ class LocalizedState(NamedTuple):
 def init_localized(
     key: Key, base: SamplerState, shape: tuple[int, ...], noise: float | Float[Array, ""]
 ) -> LocalizedState:
-    """The state before the first step, with Y_0 ~ N(0, t_0 sigma^2 I): alpha(t_0) X is unknown, and small compared
-    with the noise.
+    """Draws the state before the first step, with Y_0 ~ N(0, t_0 sigma^2 I): alpha(t_0) X is unknown, and small
+    compared with the noise.
 
     Args:
       key: used only in this call.
@@ -86,7 +86,7 @@ class Localized(Sampler):
         return StepKeys(keys.fold(root, number), keys.fold(keys.fold(root, _OBSERVATIONS), number))
 
     def kernel(self, key, target, chain):
-        """One step of the base sampler, and of the observation; each has a key of its own (`StepKeys`)."""
+        """Makes one step of the base sampler, and of the observation; each has a key of its own (`StepKeys`)."""
         state = chain.state
         tilted = target.tilted(tilt_of(self.levels, state))
         after, info = self.base.kernel(key.mcmc, tilted, chain._replace(state=state.base))
@@ -95,14 +95,14 @@ class Localized(Sampler):
 
 
 def tilt_of(levels: Levels, state: LocalizedState) -> Float[Array, "*shape"]:
-    """h, the tilt of the target of the next step."""
+    """Returns h, the tilt of the target of the next step."""
     return jnp.multiply(jnp.asarray(levels.tilt_scale)[state.level], state.y)
 
 
 def observe(
     key: Key, levels: Levels, state: LocalizedState, base: SamplerState, spins: Num[Array, "*shape"]
 ) -> LocalizedState:
-    """The state after a step of the base sampler: the spins are added to U, and at the end of a level Y moves.
+    """Returns the state after a step of the base sampler, which adds to U; at the end of a level Y moves.
 
     Args:
       key: of this step, for Z.
@@ -122,6 +122,6 @@ def observe(
 
 
 def _next_level(observation, key: Key, drift, noise):
-    """Y + drift U + noise Z, with U reset."""
+    """Returns Y + drift U + noise Z, with U reset."""
     y, mean = observation
     return y + drift * mean + noise * keys.normals(key, y.shape), jnp.zeros_like(mean)

@@ -31,14 +31,14 @@ class Method:
 
     @property
     def final_is(self) -> str:
-        """The kind of final sample of a whole run: `last state`, `sign(Y)` or `last state (not localized)`."""
+        """Returns the kind of a run's final sample: `last state`, `sign(Y)` or `last state (not localized)`."""
         if self.localization is None:
             return LAST_STATE
         return SIGN_OF_Y if self.localization.localizes else NOT_LOCALIZED
 
 
 def not_localized_note(names: Sequence[str]) -> str:
-    """A note to the user on the final samples of such methods."""
+    """Returns a note to the user on the final samples of such methods."""
     return (
         f"final samples of {', '.join(names)} are the chains' last states, as the observation Y ends too noisy for "
         f"its sign to be a draw (signal-to-noise ratio alpha^2/(sigma^2 t) below {LOCALIZED:g}). Best states do not "
@@ -47,7 +47,7 @@ def not_localized_note(names: Sequence[str]) -> str:
 
 
 def method_fields(name: str) -> dict[str, Any]:
-    """All config fields of a sampler or `sl_` variant, with their defaults; `name` among them."""
+    """Returns all config fields of a sampler or `sl_` variant, with their defaults; `name` among them."""
     name = own_name(name)
     base_name(name)
     localized = dataclasses.asdict(Localization()) if is_localized(name) else {}
@@ -55,7 +55,7 @@ def method_fields(name: str) -> dict[str, Any]:
 
 
 def method_config(name: str) -> config_dict.ConfigDict:
-    """`method_fields` as a config, every field of which can be overridden on the command line."""
+    """Returns `method_fields` as a config, every field of which can be overridden on the command line."""
     fields = method_fields(name)
     return config_dict.ConfigDict(
         {field: config_dict.placeholder(int) if value is None else value for field, value in fields.items()}
@@ -63,7 +63,7 @@ def method_config(name: str) -> config_dict.ConfigDict:
 
 
 def _checked(field: str, value: Any, default: Any) -> Any:
-    """The value, converted to the type of its default; InputError if it has another type."""
+    """Returns the value, converted to the type of its default; InputError if it has another type."""
     if default is None:
         return value
     if type(default) is float and type(value) is int:
@@ -76,7 +76,7 @@ def _checked(field: str, value: Any, default: Any) -> Any:
 
 
 def build_localization(name: str, fields: Mapping[str, Any]) -> Localization:
-    """The localization of an `sl_` sampler from its config fields; the others have their defaults.
+    """Returns the localization of an `sl_` sampler from its config fields; the others have their defaults.
 
     Raises:
       InputError: a field is unknown, or a value has the wrong type.
@@ -89,7 +89,7 @@ def build_localization(name: str, fields: Mapping[str, Any]) -> Localization:
 
 
 def build_method(fields: Mapping[str, Any], num_chains: int) -> Method:
-    """A method from config fields; the others have their defaults.
+    """Returns a method from config fields; the others have their defaults.
 
     Raises:
       InputError: the sampler or a field is unknown, or a value has the wrong type or is out of range.

@@ -31,11 +31,11 @@ class Classic:
             )
 
     def value(self, t: Float64[np.ndarray, "*s"]) -> Float64[np.ndarray, "*s"]:
-        """alpha(t)."""
+        """Returns alpha(t)."""
         return np.asarray(t, np.float64)
 
     def derivative(self, t: Float64[np.ndarray, "*s"]) -> Float64[np.ndarray, "*s"]:
-        """alpha'(t)."""
+        """Returns alpha'(t)."""
         return np.ones_like(np.asarray(t, np.float64))
 
 
@@ -55,16 +55,16 @@ class Geometric:
 
     @property
     def horizon(self) -> float:
-        """1: alpha grows without bound towards it when b > 0."""
+        """Returns 1: alpha grows without bound towards it when b > 0."""
         return 1.0
 
     def value(self, t: Float64[np.ndarray, "*s"]) -> Float64[np.ndarray, "*s"]:
-        """alpha(t)."""
+        """Returns alpha(t)."""
         t = np.asarray(t, np.float64)
         return np.asarray(t ** (self.a / 2) * (1 - t) ** (-self.b / 2))
 
     def derivative(self, t: Float64[np.ndarray, "*s"]) -> Float64[np.ndarray, "*s"]:
-        """alpha'(t) = alpha(t) (a/(2t) + b/(2(1 - t)))."""
+        """Returns alpha'(t) = alpha(t) (a/(2t) + b/(2(1 - t)))."""
         t = np.asarray(t, np.float64)
         return np.asarray(self.value(t) * (self.a / (2 * t) + self.b / (2 * (1 - t))))
 
@@ -73,7 +73,7 @@ Alpha = Classic | Geometric
 
 
 def parse_alpha(text: str, horizon: float = 1.0) -> Alpha:
-    """`classic`, or `geom(a,b)` in any case.
+    """Returns the schedule of a name, `classic` or `geom(a,b)` in any case.
 
     Args:
       text: the name, such as `geom(2,1)`.
@@ -106,12 +106,12 @@ GRIDS = ("uniform", "log_snr")
 
 
 def log_snr(alpha: Alpha, t: Float64[np.ndarray, "*s"]) -> Float64[np.ndarray, "*s"]:
-    """log(alpha(t)^2 / t); the noise level sigma only adds a constant."""
+    """Returns log(alpha(t)^2 / t); the noise level sigma only adds a constant."""
     return np.asarray(2 * np.log(alpha.value(t)) - np.log(t))
 
 
 def time_grid(alpha: Alpha, grid: str, levels: int, eps: float, eps_end: float) -> Float64[np.ndarray, "{levels}+1"]:
-    """K + 1 increasing times from eps to horizon - eps_end.
+    """Returns K + 1 increasing times from eps to horizon - eps_end.
 
     Args:
       alpha: the schedule, which sets the horizon (1 for geom).
@@ -142,7 +142,7 @@ def time_grid(alpha: Alpha, grid: str, levels: int, eps: float, eps_end: float) 
 
 
 def _invert_log_snr(alpha: Alpha, start: float, end: float, levels: int) -> Float64[np.ndarray, "{levels}+1"]:
-    """Times evenly spaced in log_snr, by bisection; log_snr increases for every valid schedule."""
+    """Returns times evenly spaced in log_snr, by bisection; log_snr increases for every valid schedule."""
     wanted = np.linspace(log_snr(alpha, np.asarray(start)), log_snr(alpha, np.asarray(end)), levels + 1)
     low, high = np.full(levels + 1, start), np.full(levels + 1, end)
     for _ in range(100):
@@ -162,7 +162,7 @@ BUDGETS = ("exp_decay", "identical")
 def level_budgets(
     budget: str, chain_length: int, levels: int, n_min: int, decay_rate: float
 ) -> Int64[np.ndarray, "K"]:
-    """Steps n_0..n_{K-1} with sum chain_length and each at least n_min (`identical`: at least 1).
+    """Returns the steps n_0..n_{K-1} with sum chain_length and each at least n_min (`identical`: at least 1).
 
     `exp_decay` is n_min + c r^(i/K), floored, where c uses up the whole chain; the steps lost to flooring go to
     the levels with the largest remainders, earlier levels first. `identical` is chain_length/K, rounded in the same
@@ -228,7 +228,7 @@ class Levels(NamedTuple):
     noise: Float32[AnyArray, "K"]
 
     def at(self, step: int) -> int:
-        """The level of a step, both counted from 0; after the end, the last level."""
+        """Returns the level of a step, both counted from 0; after the end, the last level."""
         return min(int(np.searchsorted(self.last, step)), len(self.last) - 1)
 
 
@@ -276,27 +276,27 @@ class Localization:
     tilt: bool = True
 
     def initial_noise(self) -> float:
-        """Standard deviation of Y_0: sigma sqrt(t_0)."""
+        """Returns the standard deviation of Y_0: sigma sqrt(t_0)."""
         return float(self.sigma * np.sqrt(self.eps))
 
     def last_signal_to_noise(self) -> float:
-        """alpha(t_K)^2 / (sigma^2 t_K), the squared signal in each Y_K divided by the variance of its noise."""
+        """Returns alpha(t_K)^2 / (sigma^2 t_K), the squared signal in each Y_K over the variance of its noise."""
         alpha = parse_alpha(self.alpha, self.horizon)
         end = alpha.horizon - self.eps_end
         return float(alpha.value(np.asarray(end))) ** 2 / (self.sigma**2 * end)
 
     def first_signal_to_noise(self) -> float:
-        """alpha(t_0)^2 / (sigma^2 t_0): the squared signal that Y_0 should have and its noise leaves out."""
+        """Returns alpha(t_0)^2 / (sigma^2 t_0): the squared signal that Y_0 should have and its noise leaves out."""
         first = np.asarray(self.eps)
         return float(parse_alpha(self.alpha, self.horizon).value(first)) ** 2 / (self.sigma**2 * self.eps)
 
     @property
     def localizes(self) -> bool:
-        """Whether sign(Y) is X at the end of the run; with geom(2,1), if sigma^2 eps_end is at most about 1/16."""
+        """Returns whether sign(Y) is X at the end; with geom(2,1), if sigma^2 eps_end is at most about 1/16."""
         return self.tilt and self.last_signal_to_noise() >= LOCALIZED
 
     def levels(self, chain_length: int) -> Levels:
-        """The levels of a chain of chain_length steps.
+        """Returns the levels of a chain of chain_length steps.
 
         Raises:
           InputError: a hyperparameter is out of range.
@@ -330,7 +330,7 @@ class Localization:
         return levels
 
     def times(self, chain_length: int) -> Float64[np.ndarray, "T"]:
-        """The time t of the level of each step; InputError as in `levels`."""
+        """Returns the time t of the level of each step; InputError as in `levels`."""
         last = self.levels(chain_length).last
         grid = time_grid(parse_alpha(self.alpha, self.horizon), self.grid, self.K, self.eps, self.eps_end)
         return grid[np.searchsorted(last, np.arange(chain_length))]

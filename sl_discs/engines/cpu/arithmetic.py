@@ -35,7 +35,7 @@ def _bits_of_float(value):
 
 @inlined(fastmath=FUSED)
 def exp2(x):
-    """2^x in float32 for x in [-125, 125]; relative error below 3e-7."""
+    """Returns 2^x in float32 for x in [-125, 125]; relative error below 3e-7."""
     # In float32 the sum has no fractional bits, and its lowest bits hold the nearest whole number.
     x = _F(x)
     shifted = x + _TO_WHOLE
@@ -49,7 +49,7 @@ _LOWEST, _NOTHING = _F(-125), _F(0)
 
 @inlined(fastmath=FUSED)
 def exp_nonpositive(x):
-    """exp(x) in float32 for x <= 0, 0 below 2^-125; relative error below 3e-7 + 6e-8 |x|."""
+    """Returns exp(x) in float32 for x <= 0, 0 below 2^-125; relative error below 3e-7 + 6e-8 |x|."""
     exponent = x * LOG2E
     return exp2(exponent) if exponent > _LOWEST else _NOTHING
 
@@ -69,7 +69,7 @@ _LOW_BITS = np.int32(0x007FFFFF)
 
 @inlined(fastmath=FUSED)
 def log(x):
-    """log(x) in float32 for normal positive x; relative error below 3e-7."""
+    """Returns log(x) in float32 for normal positive x; relative error below 3e-7."""
     # In numba the difference of two int32 is an int64, which would need twice as many vectors.
     shifted = np.int32(_bits_of_float(x) - _HALF_ROOT_BITS)
     exponent = np.int32(shifted >> _MANTISSA_BITS)
@@ -99,7 +99,7 @@ _UNIT64 = np.float64(2.0**-53)
 
 @inlined
 def uniform64(high, low):
-    """A uniform number on [0, 1) in float64 from two words."""
+    """Returns a uniform number on [0, 1) in float64 from two words."""
     return np.float64((np.uint64(high) << np.uint64(21)) ^ (np.uint64(low) >> np.uint64(11))) * _UNIT64
 
 
@@ -110,7 +110,7 @@ _TWO = _F(2)
 
 @called(fastmath=FUSED)
 def fill_uniforms(key0, key1, out):
-    """The arguments of `normal_pair`, from one key.
+    """Draws the arguments of `normal_pair` from one key.
 
     Args:
       key0: first word of a key that only this call uses.
@@ -127,7 +127,7 @@ def fill_uniforms(key0, key1, out):
 
 @inlined(fastmath=FUSED)
 def normal_pair(first, second):
-    """Two standard normal numbers, as `sl_discs.keys.words_to_normals`.
+    """Returns two standard normal numbers, as `sl_discs.keys.words_to_normals`.
 
     Applied to the entries i and N/2 + i of `fill_uniforms`, it gives the same entries of `sl_discs.keys.normals`. The
     two functions are separate loops, as one loop would need more registers than there are.
@@ -148,7 +148,7 @@ _LINE = 64
 
 
 def aligned_zeros(shape: int | tuple[int, ...], dtype=np.float64) -> np.ndarray:
-    """`np.zeros`, aligned."""
+    """Returns `np.zeros`, aligned."""
     dtype, shape = np.dtype(dtype), shape if isinstance(shape, tuple) else (shape,)
     # Each call of the loops makes dozens of arrays; np.prod alone would take longer than the rest of this function.
     num_bytes = math.prod(shape) * dtype.itemsize
@@ -174,7 +174,7 @@ class Probability(NamedTuple):
 
 @inlined
 def times(probability, over, under):
-    """The probability multiplied by over/under, for 0 < over <= under <= 1."""
+    """Returns the probability multiplied by over/under, for 0 < over <= under <= 1."""
     over *= probability.over
     under *= probability.under
     if over < _SMALLEST_PRODUCT:
@@ -184,7 +184,7 @@ def times(probability, over, under):
 
 @inlined
 def accepted_part(change, forward, back):
-    """min(1, exp(change) back/forward), the Metropolis-Hastings acceptance probability."""
+    """Returns min(1, exp(change) back/forward), the Metropolis-Hastings acceptance probability."""
     ratio = (back.over * forward.under) / (back.under * forward.over)
     return min(np.exp(min(change + back.log - forward.log, _LARGEST_EXPONENT)) * ratio, 1.0)
 
@@ -194,7 +194,7 @@ def accepted_part(change, forward, back):
 
 @called(fastmath=REORDERED)
 def product_of_odds(weights, first, last, scale):
-    """The product of 1 + scale w over the sites from `first` to `last` - 1."""
+    """Returns the product of 1 + scale w over the sites from `first` to `last` - 1."""
     in_long_vectors()
     product = 1.0
     for i in range(first, last):

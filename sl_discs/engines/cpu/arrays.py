@@ -21,17 +21,17 @@ _LISTED = 12
 
 
 def up_to_whole(part: int, num_sites: int) -> int:
-    """The number of sites, or of chains, rounded up to a multiple of `part`."""
+    """Returns the number of sites, or of chains, rounded up to a multiple of `part`."""
     return -(-num_sites // part) * part
 
 
 def native_size(num_sites: int) -> int:
-    """The padded number of sites in the arrays."""
+    """Returns the padded number of sites in the arrays."""
     return up_to_whole(TILE, num_sites)
 
 
 def _padded(array, size: int, dtype) -> np.ndarray:
-    """A copy whose last axis is padded to `size` with 0."""
+    """Returns a copy whose last axis is padded to `size` with 0."""
     array = np.asarray(array)
     found = aligned_zeros((*array.shape[:-1], size), dtype)
     found[..., : array.shape[-1]] = array
@@ -39,20 +39,20 @@ def _padded(array, size: int, dtype) -> np.ndarray:
 
 
 def flat(array) -> np.ndarray:
-    """[G, B, ...] as [G B, ...], a copy."""
+    """Returns [G, B, ...] as [G B, ...], a copy."""
     array = np.array(array)
     return array.reshape(-1, *array.shape[2:])
 
 
 def _padded_rows(rows: np.ndarray, size: int) -> np.ndarray:
-    """A copy of matrices [G, N, N] with both axes padded to `size` with 0."""
+    """Returns a copy of matrices [G, N, N] with both axes padded to `size` with 0."""
     found = aligned_zeros((len(rows), size, size), rows.dtype)
     found[:, : rows.shape[1], : rows.shape[2]] = rows
     return found
 
 
 def as_targets(model: QuadraticModel, batch: Batch, *, listed: bool = False) -> Targets:
-    """The instances in the form of the loops; converting dense ones takes as long as thousands of steps.
+    """Returns the instances in the form of the loops; converting dense ones takes as long as thousands of steps.
 
     Args:
       model: of f.
@@ -117,7 +117,7 @@ def as_arrays(sampler: Sampler, batch: Batch, chains: ChainStates, *, localized:
 def as_chains(
     sampler: Sampler, before: ChainStates, arrays: ChainArrays, levels: Levels | None, num_steps: int
 ) -> ChainStates:
-    """The chains in the arrays, in the form of the reference engine, after `num_steps` steps."""
+    """Returns the chains in the arrays, in the form of the reference engine, after `num_steps` steps."""
     return states_after(
         sampler, before, levels, num_steps, x=arrays.x,
         field=QuadraticField(arrays.coupled, arrays.linear, arrays.pairs), pace=arrays.pace, y=arrays.y,
@@ -137,7 +137,7 @@ def make_recorded(program: Program, intervals: int, instances: int, chains: int,
 
 
 def as_trace(program: Program, recorded: Records, instances: int, chains: int, num_sites: int) -> Trace:
-    """The loops' records in the form of the reference engine."""
+    """Returns the loops' records in the form of the reference engine."""
     exchanged, states = None, None
     if program.ladder > 1:
         exchanged = recorded.exchanged.reshape(-1, instances, chains)
@@ -162,7 +162,7 @@ _HIGHEST = 1e38
 
 
 def proposal_temperatures(temperature: Float32[np.ndarray, "T"], levels: Levels | None) -> Float32[np.ndarray, "T"]:
-    """The proposal's temperature at each step of a whole run; a run without levels counts as one level."""
+    """Returns the proposal's temperature at each step of a whole run; a run without levels counts as one level."""
     logarithm = np.log(np.minimum(np.asarray(temperature, np.float64), _HIGHEST))
     steps = logarithm.size
     ends = [] if levels is None else np.minimum(levels.last.astype(np.int64) + 1, steps)
@@ -205,7 +205,7 @@ class ProgramSlices:
             self._proposed = proposal_temperatures(program.temperature[:], program.levels)[None]
 
     def part(self, done: int, intervals: int, every: int) -> ProgramSlice:
-        """The intervals that follow the steps done; weights are recomputed before the first step.
+        """Returns the intervals that follow the steps done; weights are recomputed before the first step.
 
         If chains exchange states, they are also recomputed at the start of each interval.
         """

@@ -119,7 +119,7 @@ _MOST, _FEWEST = 64, 16
 
 
 def make_targets(model: QuadraticModel, batch: Batch) -> list[LaneTarget]:
-    """The instances in the form of the loop."""
+    """Returns the instances in the form of the loop."""
     stored = as_targets(model, batch, listed=True)
 
     def one(g):
@@ -146,7 +146,7 @@ _LEAST_CHAINS, _MOST_NEIGHBOURS = 12, 64
 
 
 def in_step(sampler: Sampler, batch: Batch) -> np.ndarray:
-    """[G] whether the chains of each instance are played in step; this depends on that instance only."""
+    """Returns [G] whether the chains of each instance are played in step; this depends on that instance only."""
     mask, num_chains = np.asarray(batch.mask), batch.keys.mcmc.shape[1]
     if not isinstance(sampler, Gibbs | Metropolis) or sampler.scan != SEQUENTIAL or num_chains < _LEAST_CHAINS:
         return np.zeros(len(mask), bool)
@@ -155,7 +155,7 @@ def in_step(sampler: Sampler, batch: Batch) -> np.ndarray:
 
 
 def make_blocks(steps: np.ndarray, ladder: int, threads: int) -> list[np.ndarray]:
-    """The chains of each block, as numbers g B + b.
+    """Returns the chains of each block, as numbers g B + b.
 
     Args:
       steps: [G, B] steps done, which must be the same in a block.
@@ -228,7 +228,7 @@ def _compile(gibbs, here, target) -> bool:
 def make_play(
     model: QuadraticModel, sampler: SingleSiteSampler, batch: Batch, program: Program, threads: int
 ) -> Play:
-    """`Engine.prepare` of this loop.
+    """Prepares as `Engine.prepare`, for this loop.
 
     Args:
       model: of f.
@@ -242,7 +242,7 @@ def make_play(
     keys: Any = jax.tree.map(flat, batch.keys)
 
     def slice_of(done, intervals, every):
-        """The slice, with one row of `refresh`; that of constant temperatures [T, B] without arrays of that size."""
+        """Returns the slice, with one row of `refresh`; constant temperatures [T, B] need no arrays of that size."""
         steps = intervals * every
         temperature = np.asarray(program.temperature[done : done + steps], np.float32)
         if temperature.ndim == 1 or temperature.strides[0] or localized or not steps:

@@ -164,7 +164,7 @@ def _logit(spin, coupled, base, slope):
 
 @inlined(fastmath=FUSED)
 def fill_weights(spins, coupled, base, mask, slope, reference, weights):
-    """2^(logit - reference), clipped to an interval; 0 outside the mask."""
+    """Writes 2^(logit - reference), clipped to an interval; 0 outside the mask."""
     # Weights of the padding up to a whole tile are 0 and stay 0.
     for i in range(spins.shape[0]):
         t = _logit(spins[i], coupled[i], base[i], slope) - reference
@@ -173,7 +173,7 @@ def fill_weights(spins, coupled, base, mask, slope, reference, weights):
 
 @called
 def weigh_all(chain, target, slope, tree):
-    """All weights of the state and their sums, with the tree's reference or, if that does not suit, a new one."""
+    """Computes all weights of the state and their sums, with a new reference if the tree's does not suit."""
     in_long_vectors()
     fill_weights(chain.spins, chain.coupled, chain.base, target.mask, slope, _F(tree.sums[REFERENCE]), tree.weights)
     sum_all(tree)

@@ -34,7 +34,7 @@ _KERNELS = {settings: kernel for entry in ENTRIES.values() for settings, kernel 
 
 
 def _chosen(field: str) -> Callable:
-    """A function for compiled loops: a field of the kernel that belongs to the type of its first argument."""
+    """Returns a function for compiled loops: a field of the kernel that belongs to the type of its first argument."""
 
     def call(settings, *arguments):
         raise NotImplementedError("compiled code only")
@@ -141,7 +141,7 @@ def complete(mean, spins, collected):
 
 @called(fastmath=FUSED)
 def move(key0, key1, step, y, mean, spins, collected, drift, spread, workspace):
-    """y + drift U + spread Z for standard normal Z, and an empty posterior mean for the next level.
+    """Sets y to y + drift U + spread Z for standard normal Z, and an empty posterior mean for the next level.
 
     Args:
       key0: first word of the chain's observation key.
@@ -299,7 +299,7 @@ class Workspace(NamedTuple):
 
 
 def make_workspace(size: int, coupled_dtype) -> Workspace:
-    """Working memory for chains of `size` sites, a multiple of the lane width."""
+    """Returns working memory for chains of `size` sites, a multiple of the lane width."""
     return Workspace(
         make_chain(size, coupled_dtype), make_record(size), make_tree(size), make_tree(size), make_words()
     )
@@ -449,7 +449,7 @@ def _play_chain(
 
 @inlined
 def _target(instances, g, size):
-    """An instance, restricted to the first `size` sites."""
+    """Returns an instance, restricted to the first `size` sites."""
     stored = g if instances.dense else 0
     begin, end = instances.first[g], instances.first[g + 1]
     return LoopTarget(

@@ -27,7 +27,7 @@ _WORK_A_TASK = 1 << 18
 
 
 def _take(tree, chosen: np.ndarray):
-    """Some of the instances."""
+    """Returns some of the instances."""
     return jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], tree)
 
 
@@ -54,7 +54,7 @@ class Cpu(Engine):
     on_host = True
 
     def obstacle(self, sampler, num_sites=0):
-        """A sampler without an entry; a subclass of one with an entry may differ."""
+        """Names a sampler without an entry; a subclass of one with an entry may differ."""
         if type(sampler) not in ENTRIES:
             return f"it only supports {', '.join(map(registered_name, ENTRIES))}"
         if getattr(sampler, "balancing_fn_type", "SQRT") != "SQRT":
@@ -87,11 +87,11 @@ class Cpu(Engine):
         )
 
     def _prepare_in_step(self, model, sampler, batch, program):
-        """All chains of an instance try the same site at a time."""
+        """Plays all chains of an instance in step, which try the same site at a time."""
         return blocks.make_play(model, sampler, batch, program, self.threads or num_cores())
 
     def _prepare_in_turn(self, model, sampler, batch, program):
-        """One chain after the other."""
+        """Plays one chain after the other."""
         entry = ENTRIES[type(sampler)]
         settings, targets = entry.settings(sampler), as_targets(model, batch)
         whole = ProgramSlices(program, keeps_weights=entry.keeps_weights(sampler))

@@ -70,7 +70,7 @@ class CalleeCompiler(CompilerBase):
     """numba's own pipeline with that pass replaced."""
 
     def define_pipelines(self):
-        """The pipelines, as `CompilerBase` requires."""
+        """Returns the pipelines, as `CompilerBase` requires."""
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
         passes.passes = [(_Lowering if one is NativeLowering else one, words) for one, words in passes.passes]
         passes.finalize()
@@ -126,7 +126,7 @@ def in_long_vectors(typing_context):
 
 
 def from_python(function):
-    """For tests: a function with the same arguments that can be called from Python."""
+    """Returns, for tests, a function with the same arguments that can be called from Python."""
 
     def entry(*arguments):
         in_long_vectors()

@@ -57,7 +57,7 @@ REFRESHED = 32
 
 
 def _pointer(context, builder, kind, array, element):
-    """The data of a [C] array as vectors of 16 elements."""
+    """Returns the data of a [C] array as vectors of 16 elements."""
     return builder.bitcast(make_array(kind)(context, builder, array).data, ir.VectorType(element, WIDTH).as_pointer())
 
 
@@ -68,7 +68,7 @@ def _number(context, builder, kind, array):
 
 @intrinsic
 def any_nonzero(typing_context, array):
-    """Whether an entry of a float32 array [C] is not 0; C is a multiple of 16."""
+    """Returns whether an entry of a float32 array [C] is not 0; C is a multiple of 16."""
 
     def codegen(context, builder, signature, arguments):
         word, [kind], [array] = ir.IntType(32), signature.args, arguments
@@ -88,7 +88,7 @@ def any_nonzero(typing_context, array):
 
 @intrinsic
 def add_multiple(typing_context, array, factor, other):
-    """array += factor * other for float32 arrays [C]; C is a multiple of 16."""
+    """Adds factor * other to array, for float32 arrays [C]; C is a multiple of 16."""
 
     def codegen(context, builder, signature, arguments):
         (one, _, two), (array, factor, other), number = signature.args, arguments, ir.FloatType()
@@ -127,7 +127,7 @@ def assume_whole(typing_context, size):
 
 @inlined
 def _draw(keys, pair, words):
-    """The words of two steps."""
+    """Draws the words of two steps."""
     assume_whole(words.shape[1])
     for lane in range(words.shape[1]):
         words[0, lane], words[1, lane] = threefry(keys[0, lane], keys[1, lane], _U(pair), STEP)
@@ -135,13 +135,13 @@ def _draw(keys, pair, words):
 
 @inlined(fastmath=FUSED)
 def _odds(gain):
-    """2^gain, clipped."""
+    """Returns 2^gain, clipped."""
     return exp2(min(max(gain, _LOWEST), _HIGHEST))
 
 
 @inlined(fastmath=FUSED)
 def _uniform(word):
-    """A uniform number on (0, 1], the middle of the interval of a word."""
+    """Returns a uniform number on (0, 1], the middle of the interval of a word."""
     return _F(word) * _UNIT + _HALF * _UNIT
 
 
@@ -185,7 +185,7 @@ def _move(target, lanes, site, linear):
 
 @inlined(fastmath=FUSED)
 def _turn(mean, change, collected):
-    """As `chunk.turn`, for one site: the change of x is half that of the spin."""
+    """Accounts for one site as `chunk.turn`: the change of x is half that of the spin."""
     for lane in range(change.shape[0]):
         mean[lane] -= _TWO * collected * change[lane]
 
@@ -199,7 +199,7 @@ def _set_keys(lanes):
 
 @inlined
 def _set_rates(lanes, rates, step):
-    """log2(e)/temperature of all lanes at a step; `rates` are [R, T], or [R, 1] if they are constant."""
+    """Sets log2(e)/temperature of all lanes at a step; `rates` are [R, T], or [R, 1] if they are constant."""
     step = step if rates.shape[1] > 1 else 0
     if rates.shape[0] == 1:
         rate = rates[0, step] * LOG2E
@@ -276,7 +276,7 @@ def _keep_better(lanes, scale, k, best):
 
 @called(fastmath=FUSED)
 def _end_level(lanes, number, collected, drift, spread):
-    """As `chunk.move`: y + drift U + spread Z, with the same normal numbers, and an empty posterior mean."""
+    """Moves y as `chunk.move` does, with the same normal numbers, and empties the posterior mean."""
     in_long_vectors()
     for lane in range(lanes.place.shape[0]):
         keys = lanes.observation_keys

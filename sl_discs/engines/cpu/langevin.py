@@ -47,7 +47,7 @@ class LangevinSettings(NamedTuple):
 
 @inlined
 def _log_norm_of_gains(tree, size, expected_flips):
-    """Sum over the first `size` sites of log(1 + a_i)."""
+    """Returns the sum over the first `size` sites of log(1 + a_i)."""
     weights, scale = tree.weights, np.float64(expected_flips) / tree.sums[TOTAL]
     if expected_flips < _LARGEST_FLIPS:
         return np.log(product_of_odds(weights, 0, size, scale))

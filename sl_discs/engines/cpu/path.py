@@ -43,7 +43,7 @@ class PathSettings(NamedTuple):
 
 @inlined
 def _path_length(settings, inputs, radius, steps, limit):
-    """round(radius) while it adapts, then one of two neighbouring numbers; or the fixed number of flips."""
+    """Returns round(radius) while it adapts, then one of two neighbouring numbers; or the fixed number of flips."""
     if not settings.adaptive:
         return min(settings.num_flips, limit)
     length = np.round(radius)
@@ -73,7 +73,7 @@ def _draw_with_replacement(inputs, chain, tree, length):
 
 @inlined
 def _draw_without_replacement(inputs, chain, tree, length):
-    """Likewise, but a repeated site is drawn again, which costs less than changing weights after every draw.
+    """Draws likewise, and again where a site is repeated, which costs less than changing weights after every draw.
 
     Once the drawn sites have half of the total weight, their weights are set to 0 until the path is complete.
     """
@@ -105,7 +105,7 @@ def _draw_without_replacement(inputs, chain, tree, length):
 
 @inlined
 def _untouched_mass(chain, tree, length):
-    """The total weight without the sites of the sequence."""
+    """Returns the total weight without the sites of the sequence."""
     mass = tree.sums[TOTAL]
     for k in range(length):
         mass -= chain.picked[k]
@@ -121,7 +121,7 @@ def _untouched_mass(chain, tree, length):
 
 @inlined
 def _probability_back(settings, chain, tree, length):
-    """The probability of drawing the sequence in reverse order with these weights."""
+    """Returns the probability of drawing the sequence in reverse order with these weights."""
     for k in range(length):
         chain.picked[k] = tree.weights[chain.sequence[k]]
     probability = Probability(1.0, 1.0, 0.0)

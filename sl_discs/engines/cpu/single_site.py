@@ -45,7 +45,7 @@ class SequentialScan(NamedTuple):
 
 @inlined
 def flip_changes(chain, target, site):
-    """The changes that a flip of one site would make."""
+    """Returns the changes that a flip of one site would make."""
     spin = np.float64(chain.spins[site])
     return Changes(-spin * target.linear[site], -spin * chain.coupled[site], -2.0 * spin * chain.y[site])
 
@@ -73,7 +73,7 @@ def random_step(settings, inputs, chain, target, tree, other, pace, steps):
 
 @inlined(fastmath=FUSED)
 def _threshold(settings, word):
-    """The least accepted change: log u for Metropolis and log(u/(1 - u)) for Gibbs, with a uniform number u."""
+    """Returns the least accepted change: log u for Metropolis, log(u/(1 - u)) for Gibbs, with a uniform u."""
     log_u = log((_F(word) + _F(0.5)) * _F(2.0**-32))
     return log_u - log((_F(~word) + _F(0.5)) * _F(2.0**-32)) if settings.gibbs else log_u
 
@@ -91,7 +91,7 @@ def fill_thresholds(settings, pace, key0, key1, first_number, words):
 
 @inlined
 def _accepts(settings, inputs, chain, target, site, k):
-    """Whether a site flips if it is tried k steps from now; computed in float32, like the reference."""
+    """Returns whether a site flips if it is tried k steps from now; computed in float32, like the reference."""
     field = target.linear[site] + target.scale * _F(chain.coupled[site])
     change = -chain.spins[site] * (field * inputs.rates[k] + _F(2) * inputs.tilt_scale * chain.y[site])
     if not settings.gibbs:
@@ -101,7 +101,7 @@ def _accepts(settings, inputs, chain, target, site, k):
 
 @inlined
 def _rejections(settings, inputs, chain, target, sites, most):
-    """How many of the next sites are rejected before one flips; `most` if none of them flips."""
+    """Returns how many of the next sites are rejected before one flips; `most` if none of them flips."""
     k, known = _P(0), _P(BLOCK - inputs.row)
     while k < min(most, known):
         site = sites[k]
@@ -171,7 +171,7 @@ class ExchangeSettings(NamedTuple):
 
 @inlined(fastmath=REORDERED)
 def _census(chain, target, site, first, last):
-    """The number of open sites coupled to a site, and the number of those with the other value.
+    """Returns the number of open sites coupled to a site, and the number of those with the other value.
 
     Args:
       chain: the chain.
@@ -198,7 +198,7 @@ def _census(chain, target, site, first, last):
 
 @inlined
 def _range(chain, target, site):
-    """The range of a site's neighbours, as `first` and `last` of `_census`."""
+    """Returns the range of a site's neighbours, as `first` and `last` of `_census`."""
     if target.dense:
         return _P(0), _P(chain.spins.shape[0])
     return target.starts[site], target.starts[site + _NEXT]
@@ -206,7 +206,7 @@ def _range(chain, target, site):
 
 @inlined
 def _partner(chain, target, site, number):
-    """The partner with the given number, counted from 0, and its coupling."""
+    """Returns the partner with the given number, counted from 0, and its coupling."""
     first, end = _range(chain, target, site)
     if target.dense:
         # Whole blocks are counted at once.

@@ -95,14 +95,14 @@ class StepOutcome(NamedTuple):
 
 @inlined
 def target_change(rate, tilt_scale, target, changes):
-    """The change of the logarithm of the target's probability."""
+    """Returns the change of the logarithm of the target's probability."""
     value = changes.linear + np.float64(target.scale) * changes.pairs
     return value * np.float64(rate) + np.float64(tilt_scale) * changes.observed
 
 
 @called
 def fill_words(key0, key1, first_number, draws, words):
-    """The words of BLOCK steps from `first_number` on; counters are (number of the step, STEP + number of the draw).
+    """Draws the words of BLOCK steps; counters are (number of the step, STEP + number of the draw).
 
     Returns:
       the number of draws that have words: the requested number, but at most MOST_DRAWS.
@@ -119,7 +119,7 @@ def fill_words(key0, key1, first_number, draws, words):
 
 @inlined
 def draw_uniform(inputs, k):
-    """The uniform number, in float64, of draw k = 0, 1, ... of a step."""
+    """Returns the uniform number, in float64, of draw k = 0, 1, ... of a step."""
     if k < inputs.draws:
         return uniform64(inputs.words.first[1 + k, inputs.row], inputs.words.second[1 + k, inputs.row])
     one, other = threefry(inputs.key0, inputs.key1, np.uint32(inputs.number), np.uint32(STEP + 1 + k))
@@ -128,19 +128,19 @@ def draw_uniform(inputs, k):
 
 @inlined
 def step_uniform(inputs):
-    """The uniform number that decides whether a step is accepted."""
+    """Returns the uniform number that decides whether a step is accepted."""
     return uniform(inputs.words.first[0, inputs.row])
 
 
 @inlined
 def other_uniform(inputs):
-    """A second uniform number of a step."""
+    """Returns a second uniform number of a step."""
     return uniform(inputs.words.second[0, inputs.row])
 
 
 @inlined
 def adapted(pace, acceptance, target, steps, adapt_until):
-    """`sl_discs.samplers.base.adapted` for one chain; with `adapt_until` 0, adaptation never ends."""
+    """Returns `sl_discs.samplers.base.adapted` for one chain; with `adapt_until` 0, adaptation never ends."""
     gain = np.float32(1)
     if adapt_until > 0:
         gain = min(max(np.float32(1) - np.float32(steps) / np.float32(adapt_until), np.float32(0)), np.float32(1))
@@ -183,7 +183,7 @@ class Entry(NamedTuple):
 
 @inlined
 def weigh_softmax(settings, chain, target, rate, tilt_scale, tree):
-    """All weights of a state at a proposal temperature 1/rate; returns the slope, see `chain.set_base`."""
+    """Computes all weights of a state at a proposal temperature 1/rate; returns the slope, see `chain.set_base`."""
     slope = set_base(chain, target, rate, tilt_scale)
     weigh_all(chain, target, slope, tree)
     return slope
@@ -191,11 +191,11 @@ def weigh_softmax(settings, chain, target, rate, tilt_scale, tree):
 
 @inlined
 def weigh_nothing(settings, chain, target, rate, tilt_scale, tree):
-    """For samplers that do not draw sites by weight."""
+    """Does nothing, for samplers that do not draw sites by weight."""
     return np.float32(0)
 
 
 @inlined
 def fill_own(settings, pace, key0, key1, first_number, words):
-    """For steps that only need their own words; returns the number of draws that have words."""
+    """Fills what steps need that draw nothing; returns the number of draws that have words."""
     return fill_words(key0, key1, first_number, 0, words)

@@ -48,7 +48,7 @@ class WeightTree(NamedTuple):
 
 
 def make_tree(size):
-    """A tree for `size` sites, rounded up to whole tiles, all weights 0."""
+    """Returns a tree for `size` sites, rounded up to whole tiles, all weights 0."""
     tiles = -(-size // TILE)
     num_sums = _GROUPS + LANES * tiles + tiles + -(-tiles // _TILES_A_SPAN)
     return WeightTree(aligned_zeros(tiles * TILE, np.float32), aligned_zeros(num_sums), aligned_zeros(num_sums))
@@ -56,7 +56,7 @@ def make_tree(size):
 
 @inlined
 def _levels(tree):
-    """Number of tiles, and where sums of tiles and of spans begin."""
+    """Returns the number of tiles, and where sums of tiles and of spans begin."""
     tiles = tree.weights.shape[0] // TILE
     first_tile = _GROUPS + LANES * tiles
     return tiles, first_tile, first_tile + tiles
@@ -170,7 +170,7 @@ def put_many(tree, sites, weights, count):
 
 @inlined
 def _find(values, first, count, stride, threshold):
-    """The entry at which the running sum passes the threshold, and the rest of the threshold there.
+    """Returns the entry at which the running sum passes the threshold, and the rest of the threshold there.
 
     If rounding keeps the sum below the threshold, it is the last positive entry.
     """

@@ -139,7 +139,7 @@ def make_chain(warp: Warp, sites: int, whole: bool) -> SimpleNamespace:
 
     @jit
     def word_of(m):
-        """The word of a site's bit: a constant where there is one, as registers have no index at run time."""
+        """Returns the word of a site's bit: a constant where there is one, as registers have no index at run time."""
         return 0 if words == 1 else m >> 5
 
     @jit

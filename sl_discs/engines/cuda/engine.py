@@ -185,7 +185,7 @@ class Cuda(Engine):
     busy_chains = 8_192
 
     def obstacle(self, sampler, num_sites=0):
-        """A sampler without a kernel, as a subclass of one may be, too many sites, or what this machine lacks."""
+        """Names a sampler without a kernel, too many sites, or what this machine lacks."""
         if type(sampler) not in SAMPLERS:
             return f"it only supports {', '.join(map(registered_name, SAMPLERS))}"
         if getattr(sampler, "balancing_fn_type", "SQRT") != "SQRT":

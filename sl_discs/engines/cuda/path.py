@@ -80,7 +80,7 @@ def make_draws(warp: Warp, sites: int, whole: bool, replacement: bool) -> Simple
 
     @jit
     def weight_left(lane: Lane, top, m):
-        """The weight of a site, 0 if it flips or may not."""
+        """Returns the weight of a site, 0 if it flips or may not."""
         if bit(lane.flips, m) != 0 or abs(lane.linear[m]) >= NEVER:
             return ZERO
         return max(exp2(lane.logits[m] - top), _LEAST)
@@ -98,7 +98,7 @@ def make_draws(warp: Warp, sites: int, whole: bool, replacement: bool) -> Simple
 
     @jit
     def search(shared: Shared, mass, word, other):
-        """The site whose share of the total weight the random words fall into."""
+        """Returns the site whose share of the total weight the random words fall into."""
         target = min(uniform(word) * mass, mass * _JUST_BELOW)
         low = i32(0)
         for half in lane_halves:
@@ -120,7 +120,7 @@ def make_draws(warp: Warp, sites: int, whole: bool, replacement: bool) -> Simple
 
     @jit
     def place_of(code):
-        """Where the shared arrays have the site of a code."""
+        """Returns where the shared arrays have the site of a code."""
         site = i32(code) >> 1
         owner = site // sites
         return index((site - owner * sites) * threads + owner)
@@ -179,7 +179,7 @@ def make_draws(warp: Warp, sites: int, whole: bool, replacement: bool) -> Simple
 
     @jit
     def drawn_weight(shared: Shared, taken, number):
-        """The total weight of the listed sites."""
+        """Returns the total weight of the listed sites."""
         found = ZERO
         for begin in range(0, taken, lanes):
             k = begin + number
@@ -190,7 +190,7 @@ def make_draws(warp: Warp, sites: int, whole: bool, replacement: bool) -> Simple
 
     @jit
     def log_masses(lane: Lane, shared: Shared, top, mass, taken, number, backwards):
-        """The sum of the logarithms of the masses before the draws, in the listed order or backwards."""
+        """Returns the sum of the logarithms of the masses before the draws, in the listed order or backwards."""
         rest = mass - drawn_weight(shared, taken, number)
         if rest < _CANCELLED * mass:
             rest = ZERO
@@ -232,7 +232,7 @@ def make_step(warp: Warp, sites: int, whole: bool, localized: bool, replacement:
 
     @jit
     def repeated_gains(lane: Lane, shared: Shared, target, play, repeats, thread):
-        """The sum of l(x) - l(y) over the repeated draws, with the spins and logits of y."""
+        """Returns the sum of l(x) - l(y) over the repeated draws, with the spins and logits of y."""
         for m in range(sites):
             if bit(lane.flips, m) != 0:
                 here = play.half_rate * (lane.linear[m] + target.scale * lane.coupled[m])
