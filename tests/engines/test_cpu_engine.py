@@ -131,9 +131,7 @@ def test_an_engine_that_cannot_run_the_sampler_is_refused():
     dataset = load_dataset("mis", "er_density", "r-0.05", None, num_instances=1)
     calls = [
         lambda: choose_engine("cpu", DMALA(shared_scale=True)),
-        lambda: sl_discs.solve(problem, "dlmc", steps=4, chains=2, engine="cpu"),
         lambda: sl_discs.solve(problem, "sl_dlmc", steps=400, chains=2, engine="cpu"),
-        lambda: sl_discs.sample(problem, 1.0, 8, "chain", sampler="dlmc", engine="cpu"),
         lambda: sl_discs.sample(problem, 1.0, 8, "localization", sampler="dlmc", engine="cpu"),
         lambda: run_sampler(
             dataset, 1.0, build_method({"name": "dlmc"}, 2), Settings(engine="cpu"), lambda steps: None
