@@ -152,7 +152,7 @@ def advance(
     play = jax.shard_map(
         functools.partial(_play, model, sampler, ladder, keeps_states),
         mesh=mesh,
-        in_specs=(Batch(instances, instances, both), both, all_alike, of_chains, all_alike),
+        in_specs=(Batch._make((instances, instances, both, None)), both, all_alike, of_chains, all_alike),
         out_specs=(both, PartitionSpec(None, *both)),
         check_vma=False,
     )

@@ -120,7 +120,7 @@ def as_chains(
     """Returns the chains in the arrays, in the form of the reference engine, after `num_steps` steps."""
     return states_after(
         sampler, before, levels, num_steps, x=arrays.x,
-        field=QuadraticField(arrays.coupled, arrays.linear, arrays.pairs), pace=arrays.pace, y=arrays.y,
+        field=QuadraticField._make((arrays.coupled, arrays.linear, arrays.pairs)), pace=arrays.pace, y=arrays.y,
         mean=arrays.mean, best=(arrays.best, arrays.best_x), best_logged=(arrays.best_logged, arrays.best_logged_x),
     )  # fmt: skip
 
