@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
+import lzma
 import os
-import re
 import socket
-import stat
 import time
 import tokenize
 import types
@@ -77,18 +75,14 @@ def check_writable(folder: str | os.PathLike) -> Path:
 
 
 def check_file(path: str | os.PathLike) -> Path:
-    """The same for a file that will be written; a folder may not stand in its place."""
+    """Checks the folder of a file that will be written, in whose place no folder, pipe or device may stand."""
     try:
         wanted = Path(path)
-        mode = wanted.stat().st_mode
-        if stat.S_ISDIR(mode):
-            raise InputError(f"{path}: a folder stands where this file should go; choose another name")
-        if not stat.S_ISREG(mode):
-            raise InputError(f"{path}: not a regular file; choose another name")
+        if wanted.exists() and not wanted.is_file():
+            kind = "a folder stands where this file should go" if wanted.is_dir() else "not a regular file"
+            raise InputError(f"{path}: {kind}; choose another name")
     except InputError:
         raise
-    except (FileNotFoundError, NotADirectoryError):
-        pass
     except OSError as error:
         raise InputError(f"{path}: cannot write there ({error.strerror}); choose another name") from error
     except (TypeError, ValueError) as error:
@@ -141,7 +135,7 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError("objects nested too deeply") from None
 
 
-# NumPy's `.npz` files, whoever wrote them: nothing is unpickled, and they unpack to a bounded size.
+# NumPy's `.npz` files, whoever wrote them: nothing is unpickled.
 #
 # What a program writes together, arrays and plain values, is in one file: the values are JSON text in its array
 # `json`.
@@ -149,43 +143,30 @@ def parse_json(text: str | bytes) -> Any:
 # What NumPy raises for a file that is cut short or has a wrong bit somewhere. In order: of the archive, of what is
 # packed in it, and of an array's header, which NumPy reads as Python source. The checksum of an array comes last.
 _DAMAGED = (
-    zipfile.BadZipFile,
-    NotImplementedError,
-    RuntimeError,
-    KeyError,
-    EOFError,
-    zlib.error,
-    ValueError,
-    TypeError,
-    SyntaxError,
-    tokenize.TokenError,
-    MemoryError,
-)
-# The most bytes that a file may unpack to, or the multiple of its own size if that is more. That
-# is more than for lists of numbers in text, since an array of equal weights compresses 1000 to 1.
-_UNPACKED_BYTES, _UNPACKED_RATIO = 2**28, 100
-# Python unpacks these piece by piece; a block of the others may be of any size.
-_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+    zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError, EOFError, zlib.error, lzma.LZMAError, ValueError,
+    TypeError, SyntaxError, tokenize.TokenError, MemoryError,
+)  # fmt: skip
+# Compressing more than this takes longer than it is worth.
+_COMPRESSED_BYTES = 2**27
 
 
 def read_npz(
     path: str | os.PathLike, required: Collection[str] = (), wanted: Collection[str] | None = None
 ) -> dict[str, np.ndarray]:
-    """Arrays of a file by their names: those that are `wanted`, or all; `required` ones must be there.
+    """Reads arrays of a file by their names: those that are `wanted`, or all; `required` ones must be there.
 
     Raises:
       InputError: there is no such file, or it is not a regular one, cut short, damaged or no archive; it has Python
-        objects, or unpacks to more than 256 MiB and more than a hundred times its size; or an array is missing.
+        objects; or an array is missing.
     """
     with open_regular(path) as file:
         try:
-            found = _names(path, file)
-            missing = [name for name in required if name not in found]
-            if missing:
-                raise FormatError(f"{path}: array {missing[0]!r} is missing; an archive has {', '.join(required)}")
-            file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in found if wanted is None or name in wanted}
+                if missing := [name for name in required if name not in archive.files]:
+                    raise FormatError(
+                        f"{path}: array {missing[0]!r} is missing of {', '.join(required)}; make it again"
+                    )
+                arrays = {name: archive[name] for name in archive.files if wanted is None or name in wanted}
             if not all(isinstance(array, np.ndarray) for array in arrays.values()):
                 raise ValueError("it holds other files")
             return arrays
@@ -198,24 +179,12 @@ def read_npz(
             ) from error
 
 
-def _names(path: str | os.PathLike, file: BinaryIO) -> list[str]:
-    """Names of the arrays of an archive whose directory promises no more than is allowed."""
-    with zipfile.ZipFile(file) as archive:
-        members = archive.infolist()
-    unpacked = sum(member.file_size for member in members)
-    if unpacked > max(_UNPACKED_BYTES, _UNPACKED_RATIO * file.seek(0, 2)):
-        raise FormatError(f"{path}: unpacks to {unpacked >> 20} MiB, far beyond its own size; make it again")
-    if any(member.compress_type not in _PACKED for member in members):
-        raise ValueError("packed in another way than NumPy does")
-    return [member.filename.removesuffix(".npy") for member in members]
-
-
 def save_npz(file: BinaryIO, arrays: Mapping[str, Any]) -> None:
-    """Writes arrays compressed, as long as `read_npz` unpacks any number of bytes that they may compress to."""
+    """Writes arrays, compressed if they are not many."""
     arrays = {name: np.asarray(array) for name, array in arrays.items()}
     if objects := [name for name, array in arrays.items() if array.dtype.hasobject]:
         raise ValueError(f"{', '.join(objects)}: arrays of Python objects cannot be saved")
-    save = np.savez_compressed if sum(array.nbytes for array in arrays.values()) < _UNPACKED_BYTES // 2 else np.savez
+    save = np.savez_compressed if sum(array.nbytes for array in arrays.values()) < _COMPRESSED_BYTES else np.savez
     save(file, **arrays)  # without `allow_pickle`, which NumPy before 2.1 would save as one more array
 
 
@@ -344,7 +313,6 @@ except ImportError:  # not a Unix system
 
 LOCK = ".run.lock"
 _LOOK_S = 0.1
-_HOLDER = re.compile(r"process [0-9]+ on .*")
 
 
 class FolderInUse(InputError):
@@ -364,11 +332,10 @@ def only_run_in(folder: Path, name: str = LOCK, patience_s: float = 0.0) -> Iter
     if fcntl is None:
         yield
         return
-    path = folder / name
     try:
-        file = _open_lock(path, os.O_RDWR | os.O_CREAT)
+        file = (folder / name).open("a+", encoding="utf-8")
     except OSError as error:
-        raise InputError(f"{path}: cannot write ({error.strerror}); choose another folder") from error
+        raise InputError(f"{folder / name}: cannot write ({error.strerror}); choose another folder") from error
     end = time.monotonic() + patience_s
     with file:
         while True:
@@ -377,46 +344,26 @@ def only_run_in(folder: Path, name: str = LOCK, patience_s: float = 0.0) -> Iter
                 break
             except BlockingIOError:
                 if time.monotonic() >= end:
-                    raise FolderInUse(folder, _holder_in(file) or "unknown") from None
+                    file.seek(0)
+                    raise FolderInUse(folder, file.readline().strip() or "unknown") from None
                 time.sleep(_LOOK_S)
             except OSError:
                 # Some network file systems have no locks; runs in different folders should still work there.
                 yield
                 return
-        if (before := _holder_in(file)) and not _HOLDER.fullmatch(before):
-            raise InputError(f"{path}: not a lock of this program; remove it, or choose another folder")
-        file.seek(0)
-        file.write(f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         file.flush()
         yield
 
 
 def holder_of(folder: Path, name: str = LOCK) -> str:
-    """Who holds the lock of a folder; empty if nobody does. Looking holds the lock for a moment."""
-    if fcntl is None:
-        return ""
-    try:
-        with _open_lock(folder / name, os.O_RDONLY) as file:
-            try:
+    """Returns who holds the lock of a folder; empty if nobody does. Looking holds the lock for a moment."""
+    # There is no such file, or there are no locks.
+    with contextlib.suppress(OSError), (folder / name).open(encoding="utf-8") as file:
+        try:
+            if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return _holder_in(file) or "unknown"
-    except OSError:  # there is no such file, or there are no locks
-        pass
+        except BlockingIOError:
+            return file.readline().strip() or "unknown"
     return ""
-
-
-def _open_lock(path: Path, flags: int) -> BinaryIO:
-    """Opens a lock without changing it; OSError for a link, which may lead anywhere, and for a pipe or device."""
-    number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
-    file = os.fdopen(number, "r+b" if flags & os.O_RDWR else "rb", buffering=0)
-    if not stat.S_ISREG(os.fstat(number).st_mode):
-        file.close()
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return file
-
-
-def _holder_in(file: BinaryIO) -> str:
-    """Returns the first line of a lock; after it may follow the rest of a longer one that it has replaced."""
-    file.seek(0)
-    return file.read(_BLOCK).decode(errors="replace").partition("\n")[0]
