@@ -94,7 +94,7 @@ class Own:
         del seconds
         settings = dataclasses.replace(self._settings, seed=seed)
         cpu_seconds, _, record = timed(
-            run_sampler, self._dataset, PENALTY, self._method, settings, lambda steps: None,
+            run_sampler, self._dataset, PENALTY, self._method, settings,
         )  # fmt: skip
         chain_steps = round(record.chain_steps_per_s * record.run_s)
         best = np.array([instance.best for instance in record.instances])

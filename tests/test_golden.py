@@ -56,7 +56,7 @@ def run(sampler, engine):
     fields = {"name": sampler} | (LEVELS if is_localized(sampler) else {})
     settings = Settings(batch_size=4, chain_length=64, log_every_steps=16, engine=engine, seed=3)
     dataset = load_dataset("mis", "er_density", "r-0.05", num_instances=1)
-    record = run_sampler(dataset, 1.0001, build_method(fields, 4), settings, lambda steps: None)
+    record = run_sampler(dataset, 1.0001, build_method(fields, 4), settings)
     (one,) = record.instances
     return one.best, one.solution, record.trajectory, record.acceptance, record.hops
 

@@ -17,7 +17,6 @@ import dataclasses
 import functools
 import importlib.util
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError, MissingExtra
 from sl_discs.experiment.checkpoint import RESUME_ME, Interrupted, Notice, notice_of_end
 from sl_discs.experiment.memory import fit_to_memory
-from sl_discs.experiment.progress import progress_bar
+from sl_discs.experiment.progress import Advance, progress_bar
 from sl_discs.experiment.run import total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings
 from sl_discs.files import check_writable
@@ -197,13 +196,13 @@ def _kind(search, split: Split, settings: Settings, sampler: str, name: str) -> 
     }
 
 
-def _until(notice: Notice, progress: Callable[[str, int], None]) -> Callable[[str, int], None]:
+def _until(notice: Notice, progress: Advance) -> Advance:
     """A progress function that raises Interrupted once the command is told to stop."""
 
-    def advance(name: str, steps: int) -> None:
+    def advance(name: str, done: int, words: str = "") -> None:
         if notice.given:
             raise Interrupted(FLAGS.storage)
-        progress(name, steps)
+        progress(name, done, words)
 
     return advance
 

@@ -268,6 +268,16 @@ def program_of(method: Method, settings: Settings) -> Program:
     return Program(settings.temperatures(), levels)
 
 
+# A tenth of a chain is a call of its own, if it has at least this number of steps.
+_SEEN = 1_000
+
+
+def _steps_per_call(chains: Chains, settings: Settings) -> int:
+    """Returns about how many steps a call runs; it depends on nothing that a resumed run could change."""
+    steps = chains.engine.steps_per_call(chains.sampler)
+    return min(steps, max(_SEEN, settings.chain_length // 10)) if chains.engine.on_host else steps
+
+
 def anneal(
     chains: Chains,
     method: Method,
@@ -291,9 +301,10 @@ def anneal(
       states: initial states, as in `Chains.start`.
       checkpoints: checkpoints to resume from and to save to.
       part: the batch's name in the checkpoints.
-      watch: called after each call with the number of steps done and the chains' best states so far; True ends
-        the run.
-      steps_per_call: about how many steps to run between calls of the watch; None: the engine's number.
+      watch: called after each call, before `progress`, with the number of steps done and the chains' best states so
+        far; True ends the run.
+      steps_per_call: about how many steps to run between calls of the watch; None: the engine's number, but on the
+        host at most a tenth of a long chain, so that its progress can be seen.
       temperatures: instead of those of the settings.
     """
     finished = None if checkpoints is None else checkpoints.finished(part)
@@ -318,7 +329,7 @@ def anneal(
         chains.run_s += middle.run_s
         progress(middle.step)
     traces: list[tuple[int, Trace]] = []
-    for first, intervals, every in _slices(settings, steps_per_call or chains.engine.steps_per_call(chains.sampler)):
+    for first, intervals, every in _slices(settings, steps_per_call or _steps_per_call(chains, settings)):
         stop = first + intervals * every
         if first < chains.done:
             traces.append((every, earlier[len(traces)]))
@@ -327,8 +338,9 @@ def anneal(
             checkpoints.offer(part, first, chains.states, [trace for _, trace in traces], chains.run_s - run_before)
         trace = chains.advance(intervals, every)
         traces.append((every, trace))
+        over = watch is not None and watch(stop, chains.states.best)
         progress(stop - first)
-        if watch is not None and watch(stop, chains.states.best):
+        if over:
             break
     final_is = method.final_is
     if final_is == SIGN_OF_Y and stop < settings.chain_length:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+from collections.abc import Callable
 
 import jax
 import numpy as np
 
-from sl_discs.engines.base import Trace
+from sl_discs.engines.base import Best, Trace
 from sl_discs.errors import InputError
 from sl_discs.experiment.batches import Pack
-from sl_discs.experiment.chains import Chains, Outcome, Progress, anneal, batches_of, engine_for, program_of
+from sl_discs.experiment.chains import Chains, Outcome, anneal, batches_of, engine_for, program_of
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
@@ -25,7 +27,7 @@ def run_sampler(
     penalty: float,
     method: Method,
     settings: Settings,
-    progress: Progress,
+    progress: Callable[[int, str], None] = lambda steps, words: None,
     checkpoints: Checkpoints | None = None,
 ) -> SamplerRecord:
     """Runs one method on all instances of a dataset.
@@ -35,7 +37,7 @@ def run_sampler(
       penalty: penalty of the problem's model.
       method: the sampler and its localization.
       settings: chains, steps, annealing, seed.
-      progress: called with the number of chain-steps done.
+      progress: called with the number of chain-steps done, and the batch and its mean best value so far in words.
       checkpoints: checkpoints of the command, if it can be interrupted; Interrupted is raised when it is.
 
     Returns:
@@ -54,11 +56,14 @@ def run_sampler(
         names = [dataset.index[k] for k in pack.filled]
         chains = Chains(terms, names, pack.shape, sampler, engine, settings.seed)
 
-        def report(steps, pack=pack):
-            progress(steps * settings.batch_size * len(pack.members))
+        batch = f"batch {number + 1} of {len(packs)}, " if len(packs) > 1 else ""
+        told = _Told(kind.sign, constants[pack.members], batch)
+
+        def report(steps, told=told):
+            progress(steps * settings.batch_size * len(told.constants), told.words)
 
         part = f"{method.name}-{number}"
-        outcome = anneal(chains, method, settings, report, checkpoints=checkpoints, part=part)
+        outcome = anneal(chains, method, settings, report, checkpoints=checkpoints, part=part, watch=told)
         compile_s, run_s = compile_s + chains.compile_s, run_s + chains.run_s
         _verify(kind, dataset, pack, outcome, records)
         for place, position in enumerate(pack.members):
@@ -77,6 +82,21 @@ def run_sampler(
         engine=engine.name + (f" ({note})" if note else ""),
         final_is=method.final_is,
     )
+
+
+@dataclasses.dataclass
+class _Told:
+    """The watch of a batch that ends nothing: `words` are the mean best value so far, before verification."""
+
+    sign: float
+    constants: np.ndarray  # of the instances, not of those that fill the batch
+    batch: str
+    words: str = ""
+
+    def __call__(self, done: int, best: Best) -> bool:
+        values = np.asarray(best.value)[: len(self.constants)].max(axis=1).astype(np.float64) + self.constants
+        self.words = f"{self.batch}mean best {self.sign * values.mean():.6g}"
+        return False
 
 
 def _verify(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import re
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from sl_discs.errors import FormatError, InputError, errors_of
+from sl_discs.experiment.progress import Advance
 from sl_discs.experiment.record import Spread, best_values, half_width
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings, settings_from
@@ -33,9 +35,9 @@ class Evaluation:
     penalty: float
 
     def run(
-        self, candidate: Candidate, dataset: Dataset, seed: int, progress: Callable[[int], None]
+        self, candidate: Candidate, dataset: Dataset, seed: int, progress: Callable[[int, str], None]
     ) -> Float64[np.ndarray, "G"]:
-        """Verified best objective of each instance; `progress` is called with the number of chain-steps done."""
+        """Verified best objective of each instance; `progress` is that of `run_sampler`."""
         settings = dataclasses.replace(candidate.settings(self.settings), seed=seed)
         method = candidate.method(settings.batch_size)
         return best_values(run_sampler(dataset, self.penalty, method, settings, progress))
@@ -59,16 +61,16 @@ def held_out(
     tuned: Candidate,
     default: Candidate,
     tuned_base: Candidate | None,
-    progress: Callable[[str, int], None],
+    progress: Advance,
 ) -> dict[str, Any]:
     """Test means and paired differences; the value of an instance is its mean over run seeds 0..seeds-1.
 
     Compared are the best settings of a search, the base sampler's defaults with the dataset's usual annealing, and
-    the base sampler's tuned settings, if there are any. `progress` is called with (name, chain-steps).
+    the base sampler's tuned settings, if there are any. `progress` shows each of them under its name.
     """
 
     def values(name: str, candidate: Candidate) -> Float64[np.ndarray, "G"]:
-        runs = [evaluation.run(candidate, test, seed, lambda steps: progress(name, steps)) for seed in range(seeds)]
+        runs = [evaluation.run(candidate, test, seed, functools.partial(progress, name)) for seed in range(seeds)]
         return np.mean(runs, axis=0)
 
     ours, theirs = values("tuned", tuned), values("default", default)

@@ -187,12 +187,12 @@ def run_trials(
     search: Tuning,
     evaluation: Evaluation,
     total: int,
-    progress: Callable[[int], None],
+    progress: Callable[[int, str], None],
     tell: Callable[[FrozenTrial], None],
 ) -> None:
     """Runs trials until the study has `total` of them, including those of other workers.
 
-    `progress` is called with the number of chain-steps done, and `tell` with each trial that this worker finished,
+    `progress` is that of `run_sampler`, and `tell` is called with each trial that this worker finished,
     whose last step is the number of its instances.
     """
 

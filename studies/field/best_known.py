@@ -248,7 +248,7 @@ def search_set(
     settings: list[Settings],
     command: str,
     folder: Path,
-    progress: Callable[[int], None],
+    progress: Callable[[int, str], None],
 ) -> Tally:
     """Runs all starts on each graph that has not had them, and saves the file after each graph.
 
@@ -273,7 +273,7 @@ def search_set(
     for index, graph in zip(dataset.index, dataset.graphs, strict=True):
         known = references.find(index, graph)
         if known is not None and run in known.starts:
-            progress(sum(start.chain_length * start.batch_size for start in settings))
+            progress(sum(start.chain_length * start.batch_size for start in settings), "")
             continue
         alone = dataclasses.replace(dataset, graphs=[graph], index=[index])
         found = [run_sampler(alone, 1.0, method, start, progress).instances[0] for start in settings]

@@ -235,7 +235,7 @@ def test_samplers_of_discs_in_this_projects_runner(discs, name):
     method = build_method(fields, num_chains=4)
     dataset = load_dataset("mis", "er_density", "r-0.05", None, num_instances=1)
     settings = Settings(batch_size=4, chain_length=60, log_every_steps=20)
-    [instance] = run_sampler(dataset, 1.0001, method, settings, lambda steps: None).instances
+    [instance] = run_sampler(dataset, 1.0001, method, settings).instances
     assert instance.feasible and instance.best >= 40
 
 

@@ -112,7 +112,7 @@ def test_it_agrees_with_the_reference_on_benchmark_graphs(problem, graph_type, c
     found = {}
     for engine, seed in (("reference", 0), ("cpu", 1)):
         chosen = dataclasses.replace(settings, engine=engine, seed=seed)
-        found[engine] = run_sampler(dataset, 1.0001, method, chosen, lambda steps: None)
+        found[engine] = run_sampler(dataset, 1.0001, method, chosen)
     assert found["cpu"].engine == "cpu" and found["reference"].engine == "reference"
     for trace in ("acceptance", "hops"):
         one, other = (getattr(found[engine], trace) for engine in ("reference", "cpu"))
@@ -133,9 +133,7 @@ def test_an_engine_that_cannot_run_the_sampler_is_refused():
         lambda: choose_engine("cpu", DMALA(shared_scale=True)),
         lambda: sl_discs.solve(problem, "sl_dlmc", steps=400, chains=2, engine="cpu"),
         lambda: sl_discs.sample(problem, 1.0, 8, "localization", sampler="dlmc", engine="cpu"),
-        lambda: run_sampler(
-            dataset, 1.0, build_method({"name": "dlmc"}, 2), Settings(engine="cpu"), lambda steps: None
-        ),
+        lambda: run_sampler(dataset, 1.0, build_method({"name": "dlmc"}, 2), Settings(engine="cpu")),
     ]
     for call in calls:
         with pytest.raises(InputError, match=r"^engine is 'cpu', which cannot run \w+: .*; choose 'auto' or"):

@@ -210,7 +210,6 @@ def test_on_a_card_levels_are_those_of_the_cpu(family, name):
     one, other = (
         run_sampler(
             dataset, 1.0001, build_method(fields, 32), dataclasses.replace(settings, engine=engine, seed=seed),
-            lambda steps: None,
         )
         for seed, engine in enumerate(("cuda", "cpu"))
     )  # fmt: skip

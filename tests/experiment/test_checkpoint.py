@@ -40,7 +40,7 @@ SHORT_CALLS = dataclasses.replace(SETTINGS, checkpoint_every_s=0.0, instances_pe
 KIND = {"seed": 0}
 
 
-def play(settings=SHORT_CALLS, checkpoints=None, tell=lambda steps: None):
+def play(settings=SHORT_CALLS, checkpoints=None, tell=lambda steps, words: None):
     """Two methods on three graphs: four parts."""
     methods = [method("gwg"), method("sl_path_auxiliary", K=20)]
     return {one.name: run_sampler(random_dataset(3), 1.0001, one, settings, tell, checkpoints) for one in methods}
@@ -52,7 +52,7 @@ def play_with_interruptions(folder, settings, meddle=lambda number: None):
         notice = Notice()
         left = iter(range(2 + number, -1, -1))
 
-        def tell(steps, notice=notice, left=left):
+        def tell(steps, words, notice=notice, left=left):
             notice.given = next(left, 0) == 0
 
         try:
@@ -84,7 +84,7 @@ def test_a_run_that_continues_says_so(tmp_path, short_calls, capsys):
     fresh = Checkpoints(tmp_path, kind, 0.0, Notice())
     left = iter([False] * 8)
 
-    def tell(steps):
+    def tell(steps, words):
         fresh.notice.given = next(left, True)
 
     with pytest.raises(Interrupted):

@@ -49,7 +49,7 @@ def method(name, **fields):
 
 
 def play(dataset, chosen, settings=SETTINGS):
-    return run_sampler(dataset, 1.0001, chosen, settings, lambda steps: None)
+    return run_sampler(dataset, 1.0001, chosen, settings)
 
 
 def only(dataset, k):
@@ -229,9 +229,23 @@ def test_a_tail_after_the_last_logged_step_is_played():
     dataset = random_dataset(1)
     settings = dataclasses.replace(SETTINGS, chain_length=230, engine="cpu")
     done = []
-    record = run_sampler(dataset, 1.0001, method("metropolis"), settings, done.append)
+    record = run_sampler(dataset, 1.0001, method("metropolis"), settings, lambda steps, words: done.append(steps))
     assert record.trajectory.shape == (4, 1)
     assert sum(done) == 230 * 8
+
+
+@pytest.mark.parametrize(("problem", "count"), [("mis", 1), ("vertex_cover", 3)])
+def test_progress_moves_within_a_long_chain_and_names_the_best_value(problem, count):
+    """Ten reports a batch, which add up to all chain-steps; the values only get better, up to that of the result."""
+    dataset, told = random_dataset(count, problem=problem), []
+    settings = dataclasses.replace(SETTINGS, chain_length=20_000, engine="cpu", instances_per_batch=2)
+    record = run_sampler(dataset, 1.0001, method("gwg"), settings, lambda *said: told.append(said))
+    assert sum(steps for steps, _ in told) == 20_000 * 8 * count
+    last = f"batch {(count + 1) // 2} of 2, " if count > 2 else ""
+    values = [float(words.rpartition(" ")[2]) for _, words in told if words.startswith(f"{last}mean best ")]
+    assert len(values) == 10 and values == sorted(values, reverse=problem == "vertex_cover")
+    ends = record.trajectory[-1, -(count - count // 2 if count > 1 else 1) :]
+    assert abs(values[-1] - ends.mean()) <= 0.5 * abs(ends.mean())
 
 
 def test_the_first_steps_do_not_depend_on_the_call_length():
