@@ -97,7 +97,7 @@ class LocalizedDiscreteState(DiscreteState):
         return jnp.asarray(draw, self.position.dtype)
 
 
-def algorithm(name: str, logdensity_fn: LogDensity, **fields: Any) -> SamplingAlgorithm:
+def algorithm(name: str, logdensity_fn: LogDensity, **fields: object) -> SamplingAlgorithm:
     """Returns a base sampler as an algorithm of blackjax.
 
     A state at which the log-density is -inf or NaN is never accepted.
@@ -128,7 +128,7 @@ def algorithm(name: str, logdensity_fn: LogDensity, **fields: Any) -> SamplingAl
     return SamplingAlgorithm(init, step)
 
 
-def localized(base: str, logdensity_fn: LogDensity, num_steps: int, **fields: Any) -> SamplingAlgorithm:
+def localized(base: str, logdensity_fn: LogDensity, num_steps: int, **fields: object) -> SamplingAlgorithm:
     """Returns Algorithm 1 around a base sampler: each chain gives one draw, `state.draw`, after `num_steps` steps.
 
     Draws are as accurate as the posterior means that the base sampler estimates at each level. Later steps leave the

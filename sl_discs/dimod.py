@@ -15,7 +15,7 @@ import inspect
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float64, Int
@@ -38,6 +38,11 @@ from sl_discs.sampling.sample import sample as sample_at
 from sl_discs.solving.annealing import objective_of, temperature_range
 from sl_discs.solving.options import AUTO, SolveOptions
 from sl_discs.solving.solve import solve
+
+if TYPE_CHECKING:
+    from dimod.typing import SamplesLike
+else:  # Anything else gets an `InputError`.
+    SamplesLike = object
 
 SCHEDULES = ("linear", "geometric", "custom")
 CRITERIA = {"Metropolis": "metropolis", "Gibbs": "gibbs"}
@@ -81,8 +86,8 @@ class BoltzmannSampler(_Sampler):
         sampler: str = "gibbs",
         groups: int | None = None,
         engine: str = "auto",
-        sampler_fields: Mapping[str, Any] | None = None,
-        **kwargs: Any,
+        sampler_fields: Mapping[str, object] | None = None,
+        **kwargs: object,
     ) -> dimod.SampleSet:
         """Draws at an inverse temperature.
 
@@ -114,6 +119,7 @@ class BoltzmannSampler(_Sampler):
             empty: Any = np.empty((num_reads, 0), np.int8), []
             info = {"beta": beta, "seed": seed, "reliable": True, "reasons": [], "log_z": [-beta * bqm.offset, 0.0]}
             return dimod.SampleSet.from_samples_bqm(empty, bqm, info=info)
+        fields: dict[str, Any] = dict(sampler_fields or {})
         drawn = sample_at(
             from_bqm(bqm),
             temperature,
@@ -125,7 +131,7 @@ class BoltzmannSampler(_Sampler):
             sampler=sampler,
             groups=groups,
             engine=engine,
-            **(sampler_fields or {}),
+            **fields,
         )
         chosen = _systematic(drawn.weights, num_reads, np.random.default_rng(seed).random())
         info = {"beta": beta} | drawn.summary()
@@ -160,7 +166,7 @@ class SLSampler(_Sampler, dimod.Initialized):
         seed: int | None = None,
         interrupt_function: Callable[[], bool] | None = None,
         beta_schedule: Sequence[float] | None = None,
-        initial_states: Any = None,
+        initial_states: SamplesLike | None = None,
         initial_states_generator: Literal["none", "tile", "random"] = "random",
         randomize_order: bool = False,
         proposal_acceptance_criteria: str | None = None,
@@ -168,8 +174,8 @@ class SLSampler(_Sampler, dimod.Initialized):
         sampler: str = AUTO,
         time_limit: float | None = None,
         engine: str = "auto",
-        sampler_fields: Mapping[str, Any] | None = None,
-        **kwargs: Any,
+        sampler_fields: Mapping[str, object] | None = None,
+        **kwargs: object,
     ) -> dimod.SampleSet:
         """Anneals; a read is the lowest state that a chain visited.
 
@@ -210,7 +216,7 @@ class SLSampler(_Sampler, dimod.Initialized):
             raise InputError(f"interrupt_function is {interrupt_function!r}; expected a function")
         seed = random.getrandbits(32) if seed is None else integer("seed", seed, bits=32)
         name = _sampler(sampler, proposal_acceptance_criteria, engine)
-        fields = dict(sampler_fields or {})
+        fields: dict[str, Any] = dict(sampler_fields or {})
         if "scan" in registry.sampler_fields(name):
             fields = {"scan": RANDOM if boolean("randomize_order", randomize_order) else SEQUENTIAL} | fields
         elif boolean("randomize_order", randomize_order):

@@ -106,7 +106,7 @@ def one_exchange(
     weight: Hashable | None = None,
     *,
     time_limit: float | None = None,
-) -> tuple[Any, tuple[set[Hashable], set[Hashable]]]:
+) -> tuple[float, tuple[set[Hashable], set[Hashable]]]:
     """Returns the weight of the heaviest cut that was found, at least that of `initial_cut`, and its two sides."""
     if not len(G):
         return 0, (set(), set())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -15,12 +15,24 @@ from sl_discs.problem_names import form_problem
 from sl_discs.problems.kind import FormKind
 from sl_discs.problems.problem import Problem, in_order, timed
 
+if TYPE_CHECKING:
+    from dimod import BinaryQuadraticModel
+    from numpy.typing import ArrayLike
+    from scipy import sparse
+
+    Linear: TypeAlias = Mapping[Hashable, float] | ArrayLike
+    """Numbers by label, or [N]."""
+    Quadratic: TypeAlias = Mapping[tuple[Hashable, Hashable], float] | ArrayLike | sparse.sparray | sparse.spmatrix
+    """Numbers by pair of labels, or a matrix [N, N] of NumPy or SciPy."""
+else:  # Anything else gets an `InputError`.
+    BinaryQuadraticModel = Linear = Quadratic = object
+
 QUBO = FormKind(name="qubo").register()
 ISING = FormKind(name="ising", spins=True).register()
 
 
 @timed
-def qubo(Q: Any, *, offset: float = 0.0, maximise: bool = False, name: str = "qubo") -> Problem:
+def qubo(Q: Quadratic, *, offset: float = 0.0, maximise: bool = False, name: str = "qubo") -> Problem:
     """offset + sum Q_ij x_i x_j over the entries of Q, with x in {0, 1}: x'Qx.
 
     Every entry counts: the matrix may be asymmetric, and the pair i, j has the coefficient Q_ij + Q_ji.
@@ -44,7 +56,9 @@ def qubo(Q: Any, *, offset: float = 0.0, maximise: bool = False, name: str = "qu
 
 
 @timed
-def ising(h: Any, J: Any, *, offset: float = 0.0, maximise: bool = False, name: str = "ising") -> Problem:
+def ising(
+    h: Linear | None, J: Quadratic, *, offset: float = 0.0, maximise: bool = False, name: str = "ising"
+) -> Problem:
     """offset + sum h_i s_i + sum J_ij s_i s_j over the entries of h and J, with s in {-1, 1}: dimod's energy.
 
     Every entry of J counts, so both halves of a symmetric matrix do; s_i s_i is 1.
@@ -80,7 +94,7 @@ def ising(h: Any, J: Any, *, offset: float = 0.0, maximise: bool = False, name: 
 
 
 @timed
-def from_bqm(bqm: Any, *, name: str = "bqm") -> Problem:
+def from_bqm(bqm: BinaryQuadraticModel, *, name: str = "bqm") -> Problem:
     """A dimod binary quadratic model, to be minimised, with its own labels, order, vartype and offset.
 
     Args:

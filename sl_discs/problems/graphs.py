@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int
@@ -22,6 +22,15 @@ from sl_discs.problems.forms import entries, is_sparse
 from sl_discs.problems.graph_kind import Chosen, Edges, GraphKind
 from sl_discs.problems.kind import EXCHANGE_PENALTY, PENALTY, Structure
 from sl_discs.problems.problem import Problem, timed
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from numpy.typing import ArrayLike
+
+    GraphLike: TypeAlias = nx.Graph | Graph | ArrayLike | sparse.sparray | sparse.spmatrix
+    """A graph of networkx, an adjacency matrix of NumPy or SciPy, edges [E, 2], or a `sl_discs.Graph`."""
+else:  # Anything else gets an `InputError`.
+    GraphLike = ArrayLike = object
 
 # What `weight` may be: the attribute of nodes of a networkx graph, weights by label, or [N] in the order of labels.
 Weight = str | Mapping[Hashable, float] | Sequence[float] | np.ndarray | None
@@ -74,7 +83,7 @@ MIS = GraphKind(
 
 @timed
 def mis(
-    graph: Any,
+    graph: GraphLike,
     *,
     weight: Weight = None,
     num_nodes: int | None = None,
@@ -140,7 +149,9 @@ MAXCUT = GraphKind(
 
 
 @timed
-def maxcut(graph: Any, weights: Any = None, *, num_nodes: int | None = None, name: str = "") -> Problem:
+def maxcut(
+    graph: GraphLike, weights: ArrayLike | None = None, *, num_nodes: int | None = None, name: str = ""
+) -> Problem:
     """The heaviest cut: nodes in two parts, and the weights of the edges between them.
 
     Args:
@@ -222,7 +233,7 @@ MAXCLIQUE = GraphKind(
 
 @timed
 def maxclique(
-    graph: Any,
+    graph: GraphLike,
     *,
     weight: Weight = None,
     num_nodes: int | None = None,
@@ -281,7 +292,7 @@ VERTEX_COVER = GraphKind(
 
 @timed
 def vertex_cover(
-    graph: Any,
+    graph: GraphLike,
     *,
     weight: Weight = None,
     num_nodes: int | None = None,

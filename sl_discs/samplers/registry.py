@@ -63,12 +63,12 @@ PREFIX = "sl_"
 _SEPARATOR = ":"
 
 _FACTORIES: dict[str, Callable[..., Sampler]] = {}
-_DEFAULTS: dict[str, dict[str, Any]] = {}
+_DEFAULTS: dict[str, dict[str, object]] = {}
 _SEARCHED: dict[str, tuple[Dimension, ...]] = {}
 
 
 def register_sampler(
-    name: str, factory: Callable[..., Sampler], *, search: tuple[Dimension, ...] = (), **defaults: Any
+    name: str, factory: Callable[..., Sampler], *, search: tuple[Dimension, ...] = (), **defaults: object
 ) -> None:
     """Makes `name` and `sl_<name>` available in configs, runs and the conformance suite.
 

@@ -97,7 +97,7 @@ def sample(
     engine: str = "auto",
     interrupt: Callable[[], object] | None = None,
     progress: bool = False,
-    **sampler_fields: Any,
+    **sampler_fields: object,
 ) -> Samples:
     """Draws from p(x) ~ exp(f(x)/temperature), where f is what the problem maximises, or minus what it minimises.
 

@@ -97,7 +97,7 @@ class Samples:
     temperature: float
     method: str
     chosen: str
-    how: Mapping[str, Any]
+    how: Mapping[str, object]
     bits: UInt8[np.ndarray, "C D W"]
     group_values: Float64[np.ndarray, "C D"]
     group_overlaps: Float64[np.ndarray, "C D"]
@@ -306,7 +306,7 @@ class Samples:
             info=self.summary(), sort_labels=False, weight=self.weights,
         )  # fmt: skip
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, object]:
         """Estimates and evidence as plain values."""
         return {
             "temperature": self.temperature, "method": self.method, "chosen": self.chosen, "how": dict(self.how),

@@ -155,7 +155,7 @@ class Result:
     engine: str
     engine_note: str
     sampler: str
-    annealing: Mapping[str, Any]
+    annealing: Mapping[str, object]
     seed: int
 
     @property

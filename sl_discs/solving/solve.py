@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from sl_discs.engines.registry import check_threads
 from sl_discs.errors import InputError, fields_are_keywords
@@ -12,6 +12,14 @@ from sl_discs.problems import Problem
 from sl_discs.solving.options import AUTO, SolveOptions
 from sl_discs.solving.result import Result
 from sl_discs.solving.search import annealed
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    States: TypeAlias = Mapping[Hashable, int] | Sequence[Mapping[Hashable, int]] | ArrayLike
+    """Values by label, a list of such dicts, [N], or [R, N]."""
+else:  # Anything else gets an `InputError`.
+    States = object
 
 
 @fields_are_keywords()
@@ -23,8 +31,8 @@ def solve(
     time_limit: float | None = None,
     target: float | None = None,
     chains: int | None = None,
-    annealing: tuple[float, float] | Mapping[str, Any] | None = None,
-    initial_states: Any = None,
+    annealing: tuple[float, float] | Mapping[str, object] | None = None,
+    initial_states: States | None = None,
     presolve: bool | None = None,
     proofs: bool = True,
     engine: str = "auto",
@@ -32,7 +40,7 @@ def solve(
     callback: Callable[[int, float], object] | None = None,
     interrupt: Callable[[], object] | None = None,
     progress: bool = False,
-    **sampler_fields: Any,
+    **sampler_fields: object,
 ) -> Result:
     """Anneals many chains of a sampler on a problem.
 
