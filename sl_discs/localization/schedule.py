@@ -244,6 +244,10 @@ def constant_tilt(num_steps: int) -> Levels:
 class Localization:
     """Hyperparameters of Algorithm 1, with the paper's names.
 
+    Example:
+        >>> Localization(sigma=10).localizes, Localization(sigma=2).localizes
+        (False, True)
+
     Attributes:
       alpha: `classic` or `geom(a,b)`.
       grid: `uniform` or `log_snr`.

@@ -56,6 +56,11 @@ def from_log_density(
     Samplers estimate flip gains to first order by the gradient in x, and accept by exact differences; `gibbs`,
     `metropolis` and `exchange` only evaluate `fn`.
 
+    Example:
+        >>> problem = sl_discs.from_log_density(lambda weights, x: weights @ x, jnp.array([0.0, 1.0, 2.0]), 3)
+        >>> sl_discs.sample(problem).marginal(2).mean  # sigmoid(2)
+        0.880...
+
     Args:
       fn: of (params, x), with x float32 of `shape`, zeros and ones; returns a scalar. JAX must be able to trace it,
         and to differentiate it in x, unless the sampler only evaluates it.

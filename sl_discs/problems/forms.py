@@ -37,6 +37,11 @@ def qubo(Q: Quadratic, *, offset: float = 0.0, maximise: bool = False, name: str
 
     Every entry counts: the matrix may be asymmetric, and the pair i, j has the coefficient Q_ij + Q_ji.
 
+    Example:
+        >>> problem = sl_discs.qubo({("a", "a"): -1, ("a", "b"): 2, ("b", "b"): -2})
+        >>> sl_discs.solve(problem).best_sample
+        {'a': 0, 'b': 1}
+
     Args:
       Q: a dict {(i, j): number} with any labels, where (i, i) is linear; or a matrix [N, N], dense or SciPy's sparse.
       offset: a constant.
@@ -62,6 +67,11 @@ def ising(
     """offset + sum h_i s_i + sum J_ij s_i s_j over the entries of h and J, with s in {-1, 1}: dimod's energy.
 
     Every entry of J counts, so both halves of a symmetric matrix do; s_i s_i is 1.
+
+    Example:
+        >>> problem = sl_discs.ising({"a": -0.5}, {("a", "b"): 1, ("b", "c"): 1})
+        >>> sl_discs.solve(problem).best_sample
+        {'a': 1, 'b': -1, 'c': 1}
 
     Args:
       h: a dict {i: number} with any labels, numbers [N], or None for none.

@@ -28,6 +28,12 @@ def read(
 ) -> Problem:
     """The problem of a file of a graph, a QUBO or an Ising model, with the labels of the file.
 
+    Example:
+        >>> written = Path("roads.txt").write_text("Rome Pisa 3\\nPisa Bari 2\\n")
+        >>> problem = sl_discs.read("roads.txt", "maxcut", format="edge_list")
+        >>> sl_discs.solve(problem).best_value
+        5.0
+
     Args:
       path: the file, in one of the formats of `sl_discs.instances.formats.read_instances`, which recognises them.
       problem: what to pose on a graph: `mis`, `maxcut`, `maxclique` or `vertex_cover`; a model is a

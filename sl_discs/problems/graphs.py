@@ -92,6 +92,11 @@ def mis(
 ) -> Problem:
     """The largest, or heaviest, independent set: nodes of which no two are joined.
 
+    Example:
+        >>> problem = sl_discs.mis(nx.path_graph(["Ann", "Bob", "Cy"]), weight={"Ann": 1, "Bob": 3, "Cy": 1})
+        >>> sl_discs.solve(problem).best_set
+        {'Bob'}
+
     Args:
       graph: an undirected networkx graph with any labels; an adjacency matrix [N, N], dense or SciPy's
         sparse, symmetric or triangular, whose nonzero entries are edges; edges [E, 2] of integers, each once; or a
@@ -153,6 +158,11 @@ def maxcut(
     graph: GraphLike, weights: ArrayLike | None = None, *, num_nodes: int | None = None, name: str = ""
 ) -> Problem:
     """The heaviest cut: nodes in two parts, and the weights of the edges between them.
+
+    Example:
+        >>> problem = sl_discs.maxcut([[0, 1], [1, 2], [2, 0]], weights=[3, 2, 1])
+        >>> sl_discs.solve(problem).best_value
+        5.0
 
     Args:
       graph: an undirected networkx graph with any labels; an adjacency matrix [N, N], dense or SciPy's
@@ -243,6 +253,10 @@ def maxclique(
     """The largest, or heaviest, clique: nodes of which every two are joined.
 
     Arguments and errors are those of `sl_discs.mis`; a name that is empty is the graph's own, or `maxclique`.
+
+    Example:
+        >>> sl_discs.solve(sl_discs.maxclique([[0, 1], [1, 2], [2, 0], [2, 3]])).best_set
+        {0, 1, 2}
     """
     return _problem(MAXCLIQUE, graph, None, num_nodes, penalty, name, weight)
 
@@ -302,6 +316,10 @@ def vertex_cover(
     """The smallest, or lightest, vertex cover: nodes of which every edge has one at least.
 
     Arguments and errors are those of `sl_discs.mis`; a name that is empty is the graph's own, or `vertex_cover`.
+
+    Example:
+        >>> sl_discs.solve(sl_discs.vertex_cover(nx.star_graph(5))).best_set
+        {0}
     """
     return _problem(VERTEX_COVER, graph, None, num_nodes, penalty, name, weight)
 

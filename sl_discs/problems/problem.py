@@ -180,6 +180,11 @@ class Problem(Generic[Source]):
         conflict with a given node counts as much as its other end, so that it never pays. Couplings with the given
         values are added to linear coefficients, and rounded once.
 
+        Example:
+            >>> problem = sl_discs.mis(nx.path_graph(4))
+            >>> sl_discs.solve(problem.fix({1: 1})).best_sample
+            {0: 0, 2: 0, 3: 1}
+
         Args:
           values: by label, 0 and 1, or -1 and 1 for `ising`.
 

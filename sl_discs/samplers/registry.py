@@ -72,6 +72,11 @@ def register_sampler(
 ) -> None:
     """Makes `name` and `sl_<name>` available in configs, runs and the conformance suite.
 
+    Example:
+        >>> register_sampler("one_flip", GWG, adaptive=False)
+        >>> sampler_fields("sl_one_flip")["adaptive"]  # now known to `solve`, `sample` and commands
+        False
+
     Args:
       name: a new name that does not start with `sl_`; it may have a namespace, as in `mine:gwg`.
       factory: returns a sampler from keyword arguments; every argument with a default becomes a config field.

@@ -56,6 +56,12 @@ class Samples:
 
     Draws are not repaired: sets may have conflicts, each of which costs `penalty` in f.
 
+    Example:
+        >>> samples = sl_discs.sample(sl_discs.mis(nx.path_graph(3), penalty=5), draws=100, seed=0)
+        >>> samples.reliable, samples.marginal(1).mean
+        (True, 0.163...)
+        >>> samples.save("draws.npz")
+
     Attributes:
       kind: of the problem.
       name: of the problem.

@@ -98,6 +98,13 @@ _ENDINGS = {
 class Result:
     """Answers to a problem; all values are exact, evaluated on the host from the problem as it was given.
 
+    Example:
+        >>> result = sl_discs.solve(sl_discs.mis(nx.cycle_graph(7)))
+        >>> result.best_value, result.bound, result.gap
+        (3.0, 3.0, 0.0)
+        >>> len(result.best_set)
+        3
+
     Attributes:
       kind: of the problem.
       name: of the problem.

@@ -46,6 +46,11 @@ def solve(
 
     The same problem, arguments and engine give bit-identical results, unless there is a time limit.
 
+    Example:
+        >>> result = sl_discs.solve(sl_discs.maxcut(nx.petersen_graph()), seed=0)
+        >>> result.best_value, result.optimal
+        (12.0, True)
+
     Args:
       problem: from `sl_discs.maxcut`, `sl_discs.qubo` or another constructor.
       sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`, `exchange`, any of these localized (`sl_gwg`),

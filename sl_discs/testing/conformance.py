@@ -265,6 +265,12 @@ class Conformance:
 def check_sampler(sampler, cases: list[Case] | None = None, **options) -> Conformance:
     """Calls `check_case` on every standard target and `check_convergence` on the first, which takes about a minute.
 
+    Example:
+        >>> print(check_sampler(Gibbs(num_chains=1), standard_cases()[:1]))
+        Gibbs leaves 1 targets invariant, keeps to the mask, and moves:
+          mis  p = 0.0...
+        from one state, its total variation from mis falls to 0.01...
+
     Args:
       sampler: as for `check_case`.
       cases: targets; the standard ones by default.

@@ -1,0 +1,42 @@
+"""The examples in the docstrings of what users call first: they run, and print what is shown."""
+
+import doctest
+import pkgutil
+import warnings
+from pathlib import Path
+
+import jax.numpy as jnp
+import networkx as nx
+import pytest
+
+import sl_discs
+from sl_discs.samplers import registry
+from sl_discs.samplers.single_site import Gibbs
+from sl_discs.testing.cases import standard_cases
+
+SHOWN = [
+    *(f"sl_discs:{name}" for name in ("qubo", "ising", "maxcut", "mis", "maxclique", "vertex_cover", "read")),
+    *(f"sl_discs:{name}" for name in ("from_log_density", "Problem.fix", "solve", "Result", "sample", "Samples")),
+    "sl_discs.localization.schedule:Localization",
+    "sl_discs.samplers.registry:register_sampler",
+    pytest.param("sl_discs.testing.conformance:check_sampler", marks=pytest.mark.slow),
+]
+GIVEN = {"sl_discs": sl_discs, "nx": nx, "jnp": jnp, "Path": Path, "Gibbs": Gibbs, "standard_cases": standard_cases}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_example_prints_what_is_shown(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    # Other tests look at what is registered.
+    for kept in ("_FACTORIES", "_DEFAULTS", "_SEARCHED"):
+        monkeypatch.setattr(registry, kept, dict(getattr(registry, kept)))
+    found = pkgutil.resolve_name(name)
+    text = found.__doc__
+    module = pkgutil.resolve_name(found.__module__)
+    example = doctest.DocTestParser().get_doctest(text, vars(module) | GIVEN, name, None, None)
+    assert example.examples, "no example"
+    printed = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        failed = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example, out=printed.append).failed
+    assert not failed, "".join(printed)
