@@ -60,7 +60,6 @@ class Samples:
         >>> samples = sl_discs.sample(sl_discs.mis(nx.path_graph(3), penalty=5), draws=100, seed=0)
         >>> samples.reliable, samples.marginal(1).mean
         (True, 0.163...)
-        >>> samples.save("draws.npz")
 
     Attributes:
       kind: of the problem.
