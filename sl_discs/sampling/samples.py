@@ -59,7 +59,7 @@ class Samples:
     Example:
         >>> samples = sl_discs.sample(sl_discs.mis(nx.path_graph(3), penalty=5), draws=100, seed=0)
         >>> samples.reliable, samples.marginal(1).mean
-        (True, 0.163...)
+        (True, 0.169...)
 
     Attributes:
       kind: of the problem.
