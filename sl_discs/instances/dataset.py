@@ -62,7 +62,7 @@ def _er_density(r: str) -> Family:
     r = f"{value:.2f}" if round(value, 2) == value else repr(value)
     spellings = list(dict.fromkeys([r, repr(value)]))
     own = tuple(
-        DiscsFiles("er_700_800", f"ER-700-800-{text}.pkl", discs_files.read_graph_list, discs_files.plain_graphs)
+        DiscsFiles("er_700_800", f"ER-700-800-{text}.pkl", discs_files.list_records, discs_files.list_pickles)
         for text in spellings
     )
     stems = tuple(f"mis_er_density_{text}" for text in spellings)
@@ -70,7 +70,7 @@ def _er_density(r: str) -> Family:
 
 
 def _ertest(r: str) -> Family:
-    own = DiscsFiles(f"er_{r}_test", "ER*", discs_files.read_single_graph, discs_files.labelled_graphs, per_file=1)
+    own = DiscsFiles(f"er_{r}_test", "ER*", discs_files.single_records, discs_files.single_pickles, per_file=1)
     return Family(f"mis/ertest/r-{r}", "mis", (f"mis_ertest_{r}",), (own,), generators.mis_ertest(r))
 
 
@@ -78,10 +78,12 @@ def _mis_rb(r: str) -> Family:
     return Family(f"mis/rb/r-{r}", "mis", (f"mis_rb_{r}",), (), generators.mis_rb(r))
 
 
+def _cut_files(folder: str, pattern: str) -> DiscsFiles:
+    return DiscsFiles(folder, pattern, discs_files.cut_records, discs_files.cut_pickles, weighted=True)
+
+
 def _cut(graph_type: str, r: str, generator: Generator) -> Family:
-    own = DiscsFiles(
-        f"maxcut-{graph_type}/maxcut-{r}", "test-*", discs_files.read_cut_solutions, discs_files.cut_solutions
-    )
+    own = _cut_files(f"maxcut-{graph_type}/maxcut-{r}", "test-*")
     return Family(f"maxcut/{graph_type}/r-{r}", "maxcut", (f"maxcut_{graph_type}_{r}",), (own,), generator)
 
 
@@ -91,10 +93,10 @@ def _only(name: str, own: DiscsFiles, generator: Generator | None) -> Family:
     return Family(name, problem, (f"{problem}_{graph_type}",), (own,), generator)
 
 
-_OPTSICOM = DiscsFiles("optsicom", "b.pkl", discs_files.read_cut_solutions, discs_files.cut_solutions)
-_SATLIB = DiscsFiles("satlib_test", "*.cnf", discs_files.read_formula)
-_RB = DiscsFiles("RB_test", "RB*", discs_files.read_scored_graphs, discs_files.scored_graphs, per_file=100)
-_TWITTER = DiscsFiles("twitter", "twitter*", discs_files.read_graphs_and_scores, discs_files.graphs_and_scores)
+_OPTSICOM = _cut_files("optsicom", "b.pkl")
+_SATLIB = DiscsFiles("satlib_test", "*.cnf")
+_RB = DiscsFiles("RB_test", "RB*", discs_files.scored_records, discs_files.scored_pickles, per_file=100)
+_TWITTER = DiscsFiles("twitter", "twitter*", discs_files.twitter_records, discs_files.twitter_pickles)
 
 # Of each problem and graph type: the known r, in words (None: there is one dataset), and the dataset of an r.
 _MIS: dict[str, tuple[str | None, Callable[[Any], Family]]] = {

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import functools
 import os
 import pickle
 import re
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from sl_discs.errors import FormatError, errors_of
+from sl_discs.errors import FormatError, InputError, errors_of
 from sl_discs.files import open_regular, write_atomically
 from sl_discs.instances.graph import Graph, PickledGraph, graph_from_networkx
 from sl_discs.instances.graph_files import conflict_graph, read_cnf
@@ -29,7 +28,8 @@ from sl_discs.instances.graph_files import conflict_graph, read_cnf
 if TYPE_CHECKING:
     import networkx as nx
 
-Load = Callable[[], Graph]
+# A graph of a file, or a file of a formula, and its reference or None.
+Record = tuple[Any, Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,32 +39,52 @@ class DiscsFiles:
     Attributes:
       folder: its folder, relative to the data root.
       pattern: glob pattern of its file names; files are read in sorted order.
-      read: yields a function for each graph of a file, which reads it if the format allows, so that graphs can be
-        counted and skipped.
-      pickles: the objects that a file of the given graphs holds, back to back; None if it is not written.
+      records: graphs and references in the pickles of a file, which may hold several back to back; None: each file is
+        a formula.
+      pickles: the objects that a file of the given graphs holds; None if it is not written.
+      weighted: whether edges have weights.
       per_file: the largest number of graphs in one file; None if one file holds all.
     """
 
     folder: str
     pattern: str
-    read: Callable[[Path], Iterator[Load]]
+    records: Callable[[Iterator[Any]], Iterable[Record]] | None = None
     pickles: Callable[[Sequence[Graph]], Iterable[Any]] | None = None
+    weighted: bool = False
     per_file: int | None = None
 
     def find(self, data_root: Path) -> list[Path]:
-        """The dataset's files, sorted by name; empty if there are none."""
+        """Returns the dataset's files, sorted by name; empty if there are none."""
         return sorted(path for path in (data_root / self.folder).glob(self.pattern) if path.is_file())
 
     def load(self, files: list[Path], first: int, stop: int | None) -> tuple[list[Graph], int]:
-        """Graphs first..stop-1 and the number of all graphs."""
+        """Returns graphs first..stop-1 and the number of all graphs."""
         graphs, total = [], 0
         for path in files:
-            for load in self.read(path):
+            for number, record in enumerate(self._records_of(path)):
                 if total >= first and (stop is None or total < stop):
                     with errors_of(path):
-                        graphs.append(load())
+                        graphs.append(self._graph(path, number, *record))
                 total += 1
         return graphs, total
+
+    def _records_of(self, path: Path) -> Iterator[Record]:
+        if self.records is None:
+            yield path, None
+            return
+        try:
+            for graph, value in self.records(iter_pickles(path)):
+                yield graph, None if value is None else float(value)
+        except InputError:
+            raise
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            raise FormatError(f"{path}: not of the form of {self.folder} ({error}); is it another file?") from error
+
+    def _graph(self, path: Path, number: int, graph: Any, reference: float | None) -> Graph:
+        if self.records is None:
+            return conflict_graph(path.stem, read_cnf(path))
+        name = path.stem if self.per_file == 1 else f"{path.name}[{number}]"
+        return graph_from_networkx(graph, name, self.weighted, reference)
 
     def write(self, path: Path, graphs: Sequence[Graph]) -> Path:
         """Writes a file atomically, one object at a time, since networkx graphs take much more memory."""
@@ -76,74 +96,74 @@ class DiscsFiles:
         return write_atomically(path, write)
 
 
-def read_formula(path: Path) -> Iterator[Load]:
-    """MIS `satlib`: one DIMACS formula per file."""
-    yield lambda: conflict_graph(path.stem, read_cnf(path))
+# What the files of each dataset hold.
 
 
-def read_single_graph(path: Path) -> Iterator[Load]:
-    """MIS `ertest`: one pickled graph per file; nodes of a known solution carry `label` 1."""
-
-    def load() -> Graph:
-        graph = load_pickle(path)
-        if not isinstance(graph, PickledGraph):
-            raise FormatError(f"{path}: a {type(graph).__name__} where one networkx graph is expected")
-        labels = (attributes.get("label") for attributes in graph.nodes.values() if isinstance(attributes, dict))
-        size = sum(_number(path, label) for label in labels if label is not None)
-        return graph_from_networkx(graph, path.stem, reference=size or None)
-
-    yield load
+def single_records(objects: Iterator[Any]) -> Iterable[Record]:
+    """MIS `ertest`: one graph; nodes of a known solution carry `label` 1."""
+    (graph,) = objects
+    labels = [float(data["label"]) for data in graph.nodes.values() if "label" in data]
+    return [(graph, sum(labels) or None)]
 
 
-def read_graph_list(path: Path) -> Iterator[Load]:
-    """MIS `er_density`: one pickled list of graphs. No reference is known."""
-    for k, graph in enumerate(_sequence(path, load_pickle(path), "graphs")):
-        yield functools.partial(graph_from_networkx, graph, f"{path.name}[{k}]")
+def single_pickles(graphs: Sequence[Graph]) -> Iterable[Any]:
+    """Graphs of which the first node has the reference as its label: which nodes are in the set is not known."""
+    for graph in graphs:
+        result = networkx_graph(graph)
+        if graph.reference:
+            result.add_node(0, label=graph.reference)
+        yield result
 
 
-def read_cut_solutions(path: Path) -> Iterator[Load]:
-    """MaxCut `er`, `ba`, `optsicom`: pickles back to back, each (weighted graph, (cut value, ...))."""
-    for k, item in enumerate(iter_pickles(path)):
-        graph, solution, *_ = _sequence(path, item, "a graph and a solution", 2)
-        value, *_ = _sequence(path, solution, "the value of a solution", 1)
-        reference = _number(path, value)
-        yield functools.partial(graph_from_networkx, graph, f"{path.name}[{k}]", weighted=True, reference=reference)
+def list_records(objects: Iterator[Any]) -> Iterable[Record]:
+    """MIS `er_density`: one list of graphs. No reference is known."""
+    (graphs,) = objects
+    return [(graph, None) for graph in graphs]
 
 
-def read_scored_graphs(path: Path) -> Iterator[Load]:
-    """MaxClique `rb`: one pickled list of (clique number, graph)."""
-    for k, item in enumerate(_sequence(path, load_pickle(path), "pairs")):
-        value, graph, *_ = _sequence(path, item, "a clique number and a graph", 2)
-        yield functools.partial(graph_from_networkx, graph, f"{path.name}[{k}]", reference=_number(path, value))
+def list_pickles(graphs: Sequence[Graph]) -> Iterable[Any]:
+    """One list of graphs."""
+    yield [networkx_graph(graph) for graph in graphs]
 
 
-def read_graphs_and_scores(path: Path) -> Iterator[Load]:
-    """MaxClique `twitter`: one pickled pair (graphs, clique numbers)."""
-    graphs, values, *_ = _sequence(path, load_pickle(path), "graphs and clique numbers", 2)
-    graphs, values = _sequence(path, graphs, "graphs"), _sequence(path, values, "clique numbers")
-    if len(graphs) != len(values):
-        raise FormatError(f"{path}: {len(graphs)} graphs, but {len(values)} clique numbers")
-    for k, (graph, value) in enumerate(zip(graphs, values, strict=True)):
-        yield functools.partial(graph_from_networkx, graph, f"{path.name}[{k}]", reference=_number(path, value))
+def cut_records(objects: Iterator[Any]) -> Iterable[Record]:
+    """MaxCut `er`, `ba`, `optsicom`: pairs of a weighted graph and a solution, whose first item is its cut."""
+    return ((graph, solution[0]) for graph, solution, *_ in objects)
 
 
-def _sequence(path: Path, value: Any, what: str, least: int = 0) -> Any:
-    if not isinstance(value, list | tuple | PickledArray):
-        raise FormatError(f"{path}: a {type(value).__name__} where {what} should be; is it another dataset's file?")
-    if len(value) < least:
-        raise FormatError(f"{path}: {len(value)} items where {what} should be; is it another dataset's file?")
-    return value
+def cut_pickles(graphs: Sequence[Graph]) -> Iterable[Any]:
+    """Pairs of a weighted graph and (cut value,)."""
+    return ((networkx_graph(graph, weighted=True), (_reference(graph),)) for graph in graphs)
 
 
-def _number(path: Path, value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise FormatError(f"{path}: a reference value is a {type(value).__name__}, which is not a number") from None
+def scored_records(objects: Iterator[Any]) -> Iterable[Record]:
+    """MaxClique `rb`: one list of (clique number, graph)."""
+    (pairs,) = objects
+    return [(graph, value) for value, graph, *_ in pairs]
+
+
+def scored_pickles(graphs: Sequence[Graph]) -> Iterable[Any]:
+    """One list of (reference, graph)."""
+    yield [(_reference(graph), networkx_graph(graph)) for graph in graphs]
+
+
+def twitter_records(objects: Iterator[Any]) -> Iterable[Record]:
+    """MaxClique `twitter`: one pair (graphs, clique numbers)."""
+    ((graphs, values, *_),) = objects
+    return zip(graphs, values, strict=True)
+
+
+def twitter_pickles(graphs: Sequence[Graph]) -> Iterable[Any]:
+    """One pair (graphs, references)."""
+    yield [networkx_graph(graph) for graph in graphs], [_reference(graph) for graph in graphs]
+
+
+def _reference(graph: Graph) -> float:
+    return float(graph.reference or 1.0)
 
 
 def networkx_graph(graph: Graph, weighted: bool = False) -> nx.Graph:
-    """The networkx graph, nodes and edges in order; if `weighted`, with the attribute `weight`, 1.0 by default."""
+    """Returns the networkx graph, nodes and edges in order; if `weighted`, edges have a `weight`, by default 1.0."""
     import networkx as nx
 
     result = nx.Graph()
@@ -155,40 +175,6 @@ def networkx_graph(graph: Graph, weighted: bool = False) -> nx.Graph:
     else:
         result.add_edges_from(edges)
     return result
-
-
-def _reference(graph: Graph) -> float:
-    return float(graph.reference or 1.0)
-
-
-def plain_graphs(graphs: Sequence[Graph]) -> Iterable[Any]:
-    """One list of graphs."""
-    yield [networkx_graph(graph) for graph in graphs]
-
-
-def labelled_graphs(graphs: Sequence[Graph]) -> Iterable[Any]:
-    """Graphs back to back; readers add up the labels of the nodes."""
-    for graph in graphs:
-        result = networkx_graph(graph)
-        if graph.reference:
-            # Which nodes are in the best known set is not known here.
-            result.add_node(0, label=graph.reference)
-        yield result
-
-
-def cut_solutions(graphs: Sequence[Graph]) -> Iterable[Any]:
-    """Pairs of a weighted graph and (cut value,)."""
-    return ((networkx_graph(graph, weighted=True), (_reference(graph),)) for graph in graphs)
-
-
-def scored_graphs(graphs: Sequence[Graph]) -> Iterable[Any]:
-    """One list of (reference, graph)."""
-    yield [(_reference(graph), networkx_graph(graph)) for graph in graphs]
-
-
-def graphs_and_scores(graphs: Sequence[Graph]) -> Iterable[Any]:
-    """One pair (graphs, references)."""
-    yield [networkx_graph(graph) for graph in graphs], [_reference(graph) for graph in graphs]
 
 
 # Pickles.

@@ -87,13 +87,12 @@ def test_discs_files(root, problem, graph_type, cfg_str, name, references):
 @pytest.mark.parametrize(
     ("file", "content", "arguments", "says"),
     [
-        ("er_700_800/ER-700-800-0.10.pkl", {}, ("mis", "er_density", "r-0.10"), "dict where graphs"),
         ("er_700_800/ER-700-800-0.10.pkl", [3], ("mis", "er_density", "r-0.10"), "int where"),
-        ("er_800_test/ER_1.gpickle", [], ("mis", "ertest", "r-800"), "list where"),
-        ("optsicom/b.pkl", (1,), ("maxcut", "optsicom", "r-b"), "a graph and a solution"),
-        ("optsicom/b.pkl", (nx.path_graph(2), ("x",)), ("maxcut", "optsicom", "r-b"), "not a number"),
-        ("RB_test/RB-0", [(nx.path_graph(2), 2)], ("maxclique", "rb", "_"), "not a number"),
-        ("twitter/twitter-0.pkl", ([nx.path_graph(2)], []), ("maxclique", "twitter", "_"), "1 graphs, but 0"),
+        ("er_800_test/ER_1.gpickle", [], ("mis", "ertest", "r-800"), "not of the form of er_800_test"),
+        ("optsicom/b.pkl", (1,), ("maxcut", "optsicom", "r-b"), "not of the form of optsicom"),
+        ("optsicom/b.pkl", (nx.path_graph(2), ("x",)), ("maxcut", "optsicom", "r-b"), "could not convert"),
+        ("RB_test/RB-0", [(nx.path_graph(2), 2)], ("maxclique", "rb", "_"), "not of the form of RB_test"),
+        ("twitter/twitter-0.pkl", ([nx.path_graph(2)], []), ("maxclique", "twitter", "_"), "is shorter"),
     ],
 )
 def test_discs_files_of_another_form(root, file, content, arguments, says):
@@ -162,13 +161,9 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
         (("maxclique", "twitter", "_"), r"twitter/twitter\* .*maxclique_twitter\*\.npz"),
         (("tsp", "ba", "_"), "maxclique, maxcut, mis"),
         (("mis", "ba", "_"), "er_density, ertest, rb, satlib"),
-        (("mis", "ertest", "r-900"), "r-800 and r-10k"),
         (("mis", "ertest", "_"), "r-800, r-10k"),
-        (("mis", "er_density", "_"), "r-0.05"),
-        (("mis", "er_density", "0.10"), "write r-<value>"),
         (("maxcut", "ba", "r-../../x"), "write r-<value>"),
         (("maxcut", "optsicom", "r-c"), "write _"),
-        (("maxclique", "rb", "r-1"), "write _"),
     ],
 )
 def test_what_is_unknown_or_missing(tmp_path, arguments, says):
@@ -196,21 +191,17 @@ def test_the_default_folder_need_not_exist(root, tmp_path, monkeypatch):
     assert load_dataset("maxcut", "ba", R_BA, default_data_root()).source == "generated"
 
 
-@pytest.mark.parametrize("wrong", [{"first": -1}, {"num_instances": 0}, {"stride": 0}, {"data_seed": -1}])
-def test_impossible_selections(wrong):
-    with pytest.raises(InputError):
-        load_dataset("maxcut", "optsicom", "_", **wrong)
-
-
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
+        ({"first": -1}, "at least one graph"),
+        ({"stride": 0}, "at least 1"),
+        ({"data_seed": -1}, "negative"),
         ({"num_instances": 10**9}, r"1000000000 graphs of maxcut/ba/.* GiB of memory, and there are"),
         ({"num_instances": 2, "stride": 2**31}, "graph 2147483648 was asked for; positions go up to 2147483647"),
-        ({"first": 10**12}, "graph 1000000000000 was asked for"),
     ],
 )
-def test_absurd_selections_are_refused_at_once(wrong, says):
+def test_impossible_selections_are_refused_at_once(wrong, says):
     with pytest.raises(InputError, match=says):
         load_dataset("maxcut", "ba", R_BA, **wrong)
 
