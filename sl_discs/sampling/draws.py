@@ -33,11 +33,6 @@ class Request(NamedTuple):
     engine: str
     seed: int
 
-    def in_groups(self, count: int) -> Request:
-        """Returns a request for the same number of draws, in `count` groups."""
-        each = None if self.draws_each is None else -(-self.draws_each * self.groups // count)
-        return self._replace(groups=count, draws_each=each)
-
 
 def log_num_states(terms: Terms) -> float:
     """Returns the logarithm of the number of states, which is log Z at infinite temperature."""

@@ -148,27 +148,16 @@ def sample(
 
 def drawn_from(problem: Problem | LogDensity, options: SampleOptions, begin: float) -> Samples:
     """Returns the draws that the options ask for; time counts from `begin`, by `time.perf_counter`."""
-    terms, request, time_limit = problem.terms(), options.request(), options.time_limit
-    if terms.quadratic is None:
-        request = _on_reference(request, options.method)
-    total = None if options.goes_on or request.draws_each is None else request.draws_each * request.groups
+    terms, time_limit = problem.terms(), options.time_limit
+    total = options.draws if time_limit is None else None
     with progress_bar(total, " draws", shown=options.progress) as bar:
-        run = _Run(problem, terms, options, request, bar, begin)
+        run = _Run(problem, terms, options, bar, begin)
         if options.method == AUTO:
             return _choose(run, time_limit)
         found = run(options.method, time_limit)
         if options.method != "chain" or mixes_fast(terms, options.temperature, lambda: time_limit is not None):
             return found
         return dataclasses.replace(found, notes=(*found.notes, _UNCERTIFIED))
-
-
-def _on_reference(request: Request, method: str) -> Request:
-    """Returns the request for a log-density, which the reference engine alone runs; InputError for what it lacks."""
-    if method == "low_rank":
-        raise InputError("method 'low_rank' needs the couplings of a quadratic problem; use another method", "method")
-    if request.engine == "cpu":
-        raise InputError("engine 'cpu' runs quadratic problems only; use 'reference' for a log-density", "engine")
-    return request._replace(engine="reference")
 
 
 def _kernel(name: str, fields: Mapping[str, Any], num_chains: int) -> Sampler:
@@ -227,15 +216,15 @@ class SampleOptions:
             raise InputError(f"interrupt is {self.interrupt!r}; expected a function")
         for field, value in plain.items():
             object.__setattr__(self, field, value)
-        request = self.request()
+        request = self.request(method)
         if method == "localization":
             localized.check_fields(request)
         if method != "exact":
             choose_engine(engine, _kernel(sampler, self.fields, request.groups), num_chains=0)
 
-    def request(self) -> Request:
-        """Returns what the method is asked for."""
-        groups = _GROUPS.get(self.method, _USUAL_GROUPS) if self.groups is None else self.groups
+    def request(self, method: str) -> Request:
+        """Returns what a method is asked for."""
+        groups = _GROUPS.get(method, _USUAL_GROUPS) if self.groups is None else self.groups
         draws = _USUAL_DRAWS if self.draws is None else self.draws
         each = None if self.time_limit is not None else -(-draws // groups)
         return Request(each, groups, self.sampler, self.fields, self.engine, self.seed)
@@ -253,7 +242,6 @@ class _Run:
     problem: Problem | LogDensity
     terms: Terms
     options: SampleOptions
-    request: Request
     bar: Advance
     begin: float
 
@@ -271,11 +259,11 @@ class _Run:
         It ends `seconds` after the call of `sample`; None: when it has its draws. A run whose options say
         `goes_on` is made anew, with more draws, while these are too few.
         """
+        request = self.options.request(method)
         if method != "exact":
             _check_range(self.terms, self.temperature)
-        request = self.request
-        if self.options.groups is None:
-            request = request.in_groups(_GROUPS.get(method, _USUAL_GROUPS))
+        if self.terms.quadratic is None:
+            request = _of_log_density(request, method)
         found, times = self._draw(method, seconds, chosen, request), 1
         while self.options.goes_on and found.verdict.times > 1 and not found.interrupted:
             times *= found.verdict.times
@@ -356,6 +344,15 @@ class _Run:
         if drawn.exact:
             return (*scalars, *variables), Verdict(not reasons, tuple(reasons))
         return (*scalars, *variables), judge(scalars, variables, reasons, drawn.remedy)
+
+
+def _of_log_density(request: Request, method: str) -> Request:
+    """Returns the request for a log-density, which the reference engine alone runs; InputError for what it lacks."""
+    if method == "low_rank":
+        raise InputError("method 'low_rank' needs the couplings of a quadratic problem; use another method", "method")
+    if request.engine == "cpu":
+        raise InputError("engine 'cpu' runs quadratic problems only; use 'reference' for a log-density", "engine")
+    return request._replace(engine="reference")
 
 
 def _in_double_precision(drawn: Drawn, values: np.ndarray, terms: Terms, temperature: float) -> Drawn:

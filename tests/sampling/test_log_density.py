@@ -114,13 +114,6 @@ def test_states_of_probability_0_count_at_infinite_temperature_alone(method):
         assert found.ladder.mean_values[0] == -np.inf and np.isfinite(found.ladder.mean_values[1:]).all()
 
 
-def test_a_problem_made_again_is_the_same_program():
-    other = sl_discs.from_log_density(energy, {"weights": 2 * WEIGHTS, "field": 0.1}, [2, 3])
-    for gains in (True, False):
-        one, two = (each.density.model(64, gains=gains) for each in (problem(), other))
-        assert one == two and hash(one) == hash(two)
-
-
 def test_a_lookup_is_enough_for_samplers_without_gains():
     table = jnp.linspace(0, 3, 64)
     lookup = sl_discs.from_log_density(lambda table, x: table[(x @ 2 ** jnp.arange(6)).astype(int)], table, 6)

@@ -13,7 +13,7 @@ import sl_discs
 import truths
 from sl_discs.errors import InputError
 from sl_discs.sampling.directions import find_directions, spin_terms
-from sl_discs.sampling.low_rank import DensityTable, GradientFit, even_axes
+from sl_discs.sampling.low_rank import GradientFit, even_axes
 
 
 def planted(size, noise, strengths, *, field=0.5, seed=0):
@@ -152,19 +152,6 @@ def test_gradients_of_polynomials_are_fitted_exactly():
     assert 0.5 < fit.misfit(noisy) < 1.8
     rough = noisy + 5 * np.sign(np.sin(40 * fit.nodes))
     assert fit.misfit(rough) > 5
-
-
-def test_a_table_of_normal_densities():
-    axes = even_axes(np.array([[-9.0, 9.0]]), 0.1)
-    shifted = np.stack([-((axes[0] - shift) ** 2) / 2 for shift in (-1.0, 1.0)])
-    table = DensityTable(axes, shifted)
-    np.testing.assert_allclose(table.log_integrals, np.log(2 * np.pi) / 2)
-    draws = table.sample(np.random.default_rng(0), 40_000)[..., 0]
-    np.testing.assert_allclose(draws.mean(axis=1), [-1, 1], atol=5 / 200)
-    np.testing.assert_allclose(draws.var(axis=1), 1, atol=5 * np.sqrt(2) / 200)
-    [[low, high]] = table.hull(8.0)
-    assert -5.6 < low < -4.8 and high == pytest.approx(-low)
-    assert DensityTable(axes, shifted[[0, 0]]).effective_draws() == np.inf
 
 
 @pytest.mark.slow

@@ -22,7 +22,6 @@ from sl_discs.sampling.draws import (
     pieces,
     unpacked,
 )
-from sl_discs.sampling.report import overlap_bins
 from sl_discs.sampling.tempering import log_z_of_ladder
 
 
@@ -68,22 +67,6 @@ def test_rejection_rates_are_those_of_the_rule():
     np.testing.assert_allclose(tempering.rejection_rates(inverse, values), known)
 
 
-def test_steps_past_states_of_probability_0():
-    """The first step may keep less of the members than the others, but hardly changes the rest of the weights."""
-    values = np.where(np.arange(100) < 30, -np.inf, np.arange(100.0))
-    step = population._next_inverse(0.0, 1.0, values)
-    assert 0 < step * 70 < 2e-3
-    assert population._next_inverse(0.0, 1.0, np.where(values < 0, values, 5.0)) == 1
-
-
-def test_log_z_with_states_of_probability_0():
-    """3/4 of the states have f = 0, the others -inf: log Z is that of their number at any temperature."""
-    values = np.zeros((4, 200, 3))
-    values[:, ::4, 0] = -np.inf
-    log_z, error = log_z_of_ladder(np.log(64), np.array([0.0, 0.5, 1.0]), values)
-    assert log_z == pytest.approx(np.log(48)) and error < 0.01
-
-
 def test_log_z_of_independent_spins():
     """f = sum of N spins' fields: Z = (2 cosh b)^N, values at b are sums of N coins; errors cover the truth."""
     rng, size = np.random.default_rng(1), 50
@@ -110,11 +93,6 @@ def test_standard_errors_of_an_autoregressive_chain():
     assert 0.65 < error / known < 1.4
 
 
-def test_an_event_that_was_never_seen_has_an_error():
-    mean, error = Batches(4, 100, "none", None).share(np.zeros((4, 100, 3)))
-    assert (mean == 0).all() and (error > 1e-3).all()
-
-
 def test_the_limit_of_r_hat_holds_for_independent_draws():
     """Of 2,000 sets of independent draws at most 8 pass it where 2 are expected (false-alarm rate 2e-4)."""
     rng = np.random.default_rng(3)
@@ -122,13 +100,6 @@ def test_the_limit_of_r_hat_holds_for_independent_draws():
     assert limit > 1.01
     passed = sum(diagnose("", rng.normal(size=(8, 60)), 480.0).r_hat > limit for _ in range(2000))
     assert passed <= 8
-
-
-def test_chains_in_different_modes_pass_any_limit():
-    rng = np.random.default_rng(4)
-    values = rng.normal(size=(8, 500)) + 5 * (np.arange(8) == 0)[:, None]
-    found = diagnose("value", values)
-    assert found.r_hat > 1.1 > r_hat_limit(8, 400) and found.ess_bulk < 400
 
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -148,16 +119,6 @@ def test_packed_draws(size, groups, draws, piece, seed):
         np.testing.assert_array_equal(np.concatenate([one for _, one in pieces(bits, size)], axis=1), states)
         expected = ((2 * states - 1) * (2 * other - 1)).mean(axis=2)
         np.testing.assert_allclose(overlaps(bits, size), expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("size", [3, 30, 40, 1000])
-def test_bins_of_overlaps_hold_equally_many_of_them(size):
-    """So that their histogram has no peaks of its own."""
-    bins = overlap_bins(size)
-    lost = 2 * np.arange(size + 1) / size
-    counts = np.histogram(1 - lost, bins)[0]
-    # The lowest bin may not be full.
-    assert counts.sum() == size + 1 and len(set(counts[counts > 0][1:].tolist())) == 1
 
 
 def test_an_engine_that_compiles_each_call_length_compiles_two():

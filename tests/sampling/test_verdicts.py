@@ -43,20 +43,6 @@ def test_a_mode_that_ladders_lead_to_is_weighed_and_trusted(seed):
     assert abs(samples.log_z.mean - truth.log_z) < LIMIT * samples.log_z.error
 
 
-def test_half_of_the_ladders_start_cold():
-    """On an ordered torus, cold starts are its two ground states, or nearly so, on all rungs of a ladder."""
-    from sl_discs.sampling.draws import Request
-    from sl_discs.sampling.tempering import _Tempering
-
-    truth = truths.ising_torus(8, 0.5)
-    terms = truth.problem.terms()
-    options = Request(100, 5, "gibbs", {}, "cpu", 0)
-    ladders = _Tempering(terms, options, np.linspace(0, 2, 6), 16)
-    assert ladders.start(terms, 0.5, options, lambda: False) > 0
-    spins = np.abs(2 * ladders.chains.current().reshape(5, 6, 64).mean(axis=2) - 1)
-    assert (spins[3:] > 0.95).all() and (spins[:3] < 0.6).all()
-
-
 def nine_spins(largest=0.5):
     """A glass of nine spins, so that it shares compiled programs; its first field has the given size."""
     rng = np.random.default_rng(0)
