@@ -19,10 +19,9 @@ from sl_discs.models.base import Target, TargetModel
 from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.models.terms import Coefficients
 from sl_discs.samplers.base import Sampler
-from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.langevin import DLMC, DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
-from sl_discs.samplers.single_site import Gibbs, Metropolis
+from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
 from sl_discs.testing.cases import Case, enumerate_law, states_of
 from sl_discs.testing.conformance import ConformanceError, total_variation
 

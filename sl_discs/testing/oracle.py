@@ -22,10 +22,9 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from sl_discs.samplers.base import Sampler
-from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.langevin import DLMC, DMALA, EULER
 from sl_discs.samplers.path import GWG, PathAuxiliary
-from sl_discs.samplers.single_site import SEQUENTIAL, Gibbs, Metropolis
+from sl_discs.samplers.single_site import SEQUENTIAL, Exchange, Gibbs, Metropolis
 from sl_discs.testing.cases import all_states
 
 LogDensity = Float64[np.ndarray, "S"]

@@ -15,11 +15,10 @@ from sl_discs import keys
 from sl_discs.models.base import TargetModel
 from sl_discs.models.sites import apply_flips
 from sl_discs.samplers.base import Chain, Info, Sampler, accept_or_keep
-from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.langevin import DLMC, DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.registry import build_sampler, known_samplers, register_sampler
-from sl_discs.samplers.single_site import Gibbs, Metropolis
+from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
 from sl_discs.testing import ConformanceError, check_case, check_sampler, standard_cases
 
 CHAINS = 4

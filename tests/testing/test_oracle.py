@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from single_steps import small_targets
 
-from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.langevin import DLMC, DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
-from sl_discs.samplers.single_site import Gibbs, Metropolis
+from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
 from sl_discs.testing.conformance import chi_squared
 from sl_discs.testing.oracle import gwg, kernel_of, kernel_of_steps, numbers_of_flips, path_auxiliary
 

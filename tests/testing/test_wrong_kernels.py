@@ -14,10 +14,9 @@ from single_steps import Disagreement, check_steps, play_steps, small_targets
 
 from sl_discs.engines.registry import get_engine
 from sl_discs.samplers import path as path_module
-from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.langevin import DLMC, DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
-from sl_discs.samplers.single_site import Gibbs, Metropolis
+from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
 from sl_discs.testing.oracle import kernel_of
 
 TARGETS = small_targets(4)

@@ -14,10 +14,9 @@ from sl_discs.engines.cpu.jit import FUSED, called, chosen_by_type, entered, in_
 from sl_discs.engines.cpu.step import BLOCK, StepInputs, StepKernel, Words, make_words
 from sl_discs.engines.cpu.tree import REFERENCE, WeightTree, make_tree
 from sl_discs.localization.schedule import Levels
-from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
-from sl_discs.samplers.single_site import Gibbs, Metropolis
+from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
 
 # The samplers that this engine runs. The kernel is selected by the type of the settings when the loop is compiled, so
 # no sampler pays for the others.

@@ -157,7 +157,7 @@ ENTRY = Entry(
 )
 
 
-# Steps of exchange on one chain: the mathematics of `sl_discs.samplers.exchange`.
+# Steps of exchange on one chain: the mathematics of `sl_discs.samplers.single_site.Exchange`.
 
 # Unsigned, as in tree.py.
 _NEXT = np.uint64(1)
