@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Num
 
+from sl_discs.batching import AnyArray
 from sl_discs.discs_plugin.fixes import mend
 from sl_discs.errors import InputError
 from sl_discs.models.sites import SPIN_LENGTH, Categories, Sites, TwoValues
@@ -64,7 +65,7 @@ class States:
         """Returns an array over sites with the axes of coordinates."""
         return per_site[..., None] if self.sites.several else per_site
 
-    def in_shape(self, x: Num[Array, "M *any"]) -> Num[Array, "M *any"]:
+    def in_shape(self, x: Num[AnyArray, "M *any"]) -> Num[AnyArray, "M *any"]:
         """Returns flat states, as integers or coordinates, in the shape of the model."""
         return x.reshape(-1, *self.shape, *x.shape[2:])
 
@@ -85,14 +86,14 @@ class AdaptedParams(NamedTuple):
     Attributes:
       base: the model's own parameters.
       tilt: h of each chain; None for no tilt.
-      origin: the states before the step, at which the tilt's part of the value is zero.
+      origin: the states before the step [B, N], at which the tilt's part of the value is zero.
       mask: sites that may change; None for all. The others are never proposed, and are evaluated as in `origin`, so
         changes that a sampler makes to them have no effect.
     """
 
     base: Any
     tilt: Float[Array, "B *spin_shape"] | None = None
-    origin: Int[Array, "B N"] | None = None
+    origin: Any = None
     mask: Bool[Array, "N"] | None = None
 
 
@@ -169,7 +170,7 @@ class AdaptedModel:
     def _as_gradient(self, x: Num[Array, "B *spin_shape"], gains: Float[Array, "B *spin_shape"]) -> Array:
         return jax.vmap(self.states.sites.gradient)(self.states.integers(x), gains)
 
-    def _given(self, x: Num[Array, "M *any"]) -> Num[Array, "M *any"]:
+    def _given(self, x: Num[Array, "M *any"]) -> Num[AnyArray, "M *any"]:
         """Returns states as the model takes them."""
         x = self.states.in_shape(x)
         return x.astype(jnp.float32) if self._as_floats else x

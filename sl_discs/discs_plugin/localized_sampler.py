@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from sl_discs import keys
-from sl_discs.batching import cond_for_batch
+from sl_discs.batching import AnyArray, cond_for_batch
 from sl_discs.discs_plugin.base_sampler import BaseSampler, States
 from sl_discs.errors import InputError
 from sl_discs.localization.algorithm import LocalizedState, observe, tilt_of
@@ -100,16 +100,17 @@ class LocalizedSampler:
         states = self._base.states
         check_batch(x, self._num_chains, states)
         chains = with_observation(rng, state["chains"], self._first_noise)
-        tilt = tilt_of(self._levels, chains) if self._tilts else None
-        if x_mask is not None and self._tilts:
-            tilt = tilt * states.over_values(x_mask.reshape(-1))
+        tilt = None
+        if self._tilts:
+            on = 1.0 if x_mask is None else states.over_values(x_mask.reshape(-1))
+            tilt = tilt_of(self._levels, chains) * on
         new_x, base, acceptance = self._base.step(model, rng, x, model_param, chains.base, x_mask, tilt)
         spins = jax.vmap(states.sites.spins)(states.integers(new_x.reshape(len(x), -1)))
         chains = observe(keys.fold(keys.from_rng(rng), _MOVE), self._levels, chains, base, spins)
         new_state = {"num_ll_calls": base["num_ll_calls"], "steps": state["steps"] + 1, "chains": chains}
         return new_x, new_state, acceptance
 
-    def final_sample(self, state: dict[str, Any]) -> Int[Array, "B *shape"]:
+    def final_sample(self, state: dict[str, Any]) -> Int[AnyArray, "B *shape"]:
         """Returns sign(Y_K / alpha(t_K)) of each chain, or the largest entry of each site, as integers.
 
         It is a sample only if the run localizes (`Localization.localizes`); otherwise the chain's state is the

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from sl_discs.batching import AnyArray
 from sl_discs.discs_plugin.base_sampler import States
 from sl_discs.discs_plugin.localized_sampler import check_batch, unobserved, with_observation
 from sl_discs.localization.algorithm import Localized
@@ -100,6 +101,6 @@ class OwnSampler:
         new_state = {"num_ll_calls": calls, "steps": state["steps"] + 1, "chains": chains}
         return flat.reshape(x.shape), new_state, acceptance
 
-    def final_sample(self, state: dict[str, Any]) -> Int[Array, "B *shape"]:
+    def final_sample(self, state: dict[str, Any]) -> Int[AnyArray, "B *shape"]:
         """Returns the states whose spins are closest to the observations at the end of a run."""
         return self._states.in_shape(self._states.sites.decode(state["chains"].y))
