@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sl_discs.engines.cpu import slices
+from sl_discs.engines.cpu import arrays
 
 
 @pytest.fixture
@@ -10,7 +10,7 @@ def proposing_at(monkeypatch):
 
     def at(temperature):
         monkeypatch.setattr(
-            slices, "proposal_temperatures", lambda row, levels: np.full(row.shape, temperature, np.float32)
+            arrays, "proposal_temperatures", lambda row, levels: np.full(row.shape, temperature, np.float32)
         )
 
     return at
