@@ -20,8 +20,8 @@ def presolve(problem: Problem, seconds: float = math.inf) -> Presolved:
 
     `mis` and `vertex_cover`: nodes whose neighbours are a clique, or all but one of them, and unconfined ones
     (`independent_set`); solved where the nodes are covered by cliques in each of which a set can have a node,
-    which a search finds (`clique_cover`); not with weights of nodes. `maxclique`: nodes
-    that are in no clique larger than one found at once (`clique`). `qubo`, `ising` and `maxcut`: dominant couplings,
+    which a search finds (`clique_cover`); not with weights of nodes. `maxclique`: nodes with too few neighbours for a
+    clique larger than one found at once (`clique`). `qubo`, `ising` and `maxcut`: dominant couplings,
     spins with up to three couplings (`quadratic`), and, where `dwave-preprocessing` is installed and there are linear
     terms, roof duality. Other kinds have no rules.
 

@@ -18,21 +18,13 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.instances.graph import Graph
+from sl_discs.reductions.presolve import neighbours_of
 
 # Larger graphs, and those whose greedy set is much smaller than the cover, are not searched. The last
 # number limits the neighbours that are read in vain, to about two seconds.
 _MOST_EDGES, _LEAST_SHARE, _MOST_LOOKS = 50_000, 0.9, 5_000_000
 # The most nodes that are tried as additions to a clique, those of the smallest degree.
 _TRIED = 8
-
-
-def neighbours_of(graph: Graph) -> list[set[int]]:
-    """The neighbours of each node."""
-    found: list[set[int]] = [set() for _ in range(graph.num_nodes)]
-    for u, v in graph.edges.tolist():
-        found[u].add(v)
-        found[v].add(u)
-    return found
 
 
 def clique_cover(graph: Graph) -> list[list[int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import time
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -10,7 +11,9 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Int, Int8
+from scipy import sparse
 
+from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
 
 # What is left of a problem after reductions, and the way back.
@@ -103,6 +106,19 @@ def none_found(size: int) -> Int8[np.ndarray, "F N"]:
 def part_of(problem: Problem, kept: Int[np.ndarray, "n"], source: Any) -> Problem:
     """The same problem of another source, on some of its variables."""
     return dataclasses.replace(problem, labels=tuple(problem.labels[k] for k in kept), source=source)
+
+
+def adjacency_of(graph: Graph) -> sparse.csr_array:
+    """Returns the adjacency matrix of a graph, with ones."""
+    heads, tails = np.concatenate([graph.edges, graph.edges[:, ::-1]]).T
+    return sparse.csr_array((np.ones(len(heads), np.int8), (heads, tails)), (graph.num_nodes,) * 2)
+
+
+def neighbours_of(graph: Graph) -> list[set[int]]:
+    """Returns the neighbours of each node."""
+    adjacency = adjacency_of(graph)
+    others, ends = adjacency.indices.tolist(), adjacency.indptr.tolist()
+    return [set(others[begin:end]) for begin, end in itertools.pairwise(ends)]
 
 
 def ends_at(seconds: float) -> float:
