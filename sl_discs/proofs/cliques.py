@@ -1,24 +1,15 @@
-"""Largest or heaviest cliques by branch and bound on sets of bits, and independent sets as cliques of the complement.
+"""Heaviest cliques by branch and bound on sets of bits, and independent sets as cliques of the complement.
 
-A node of the search tree has a clique and its candidates, which are joined to all of it. Candidates are coloured
-greedily, so that joined ones differ: no clique of them has more nodes than there are colours. Candidates of the first
-colours, as many as a clique may have without being larger than the best one, need not be tried. Two rules let more
-candidates go without a colour of their own. Recolouring moves the one neighbour that a candidate has in a class to
-another class. And a candidate is infeasible with k classes if it cannot be in a clique with one node of each: they
-then have no more than k nodes of a clique together. Each class is used once for that.
+A node of the search tree has a clique and its candidates, which are joined to all of it. The candidates are covered
+by independent sets, each with a number: the numbers of the sets that a node is in add up to its weight. A clique has
+one node of each set at most, so it weighs no more than all numbers together. Sets are made one after another of nodes
+whose weight is not used up, each with the least weight that is left to one of its nodes. Candidates that are used up
+by the first sets, as long as the clique with them would not be heavier than the best one, need not be tried. With
+weights of 1 the sets are the classes of a greedy colouring.
 
-With weights, the candidates are covered by independent sets, each with a number: the numbers of the sets that a node
-is in add up to its weight. A clique has one node of each set at most, so it weighs no more than all numbers together.
-Sets are made one after another of nodes whose weight is not used up, each with the least weight that is left to one
-of its nodes. Candidates that are used up by the first sets, as long as the clique with them would not be heavier than
-the best one, need not be tried.
-
-Sources: Tomita, Sutani, Higashi, Takahashi and Wakatsuki 2010, "A simple and faster branch-and-bound algorithm for
-finding a maximum clique"; San Segundo, Rodriguez-Losada and Jimenez 2011, "An exact bit-parallel algorithm for the
-maximum clique problem"; San Segundo, Nikolaev and Batsyn 2015, "Infra-chromatic bound for exact maximum clique
-search"; Li and Quan 2010, "An efficient branch-and-bound algorithm based on MaxSAT for the maximum clique problem";
-Babel 1994, "A fast algorithm for the maximum weight clique problem"; Tavares, Campelo Neto, Rodrigues and Michelon
-2015, "Um algoritmo de branch and bound para o problema da clique maxima ponderada".
+Sources: Babel 1994, "A fast algorithm for the maximum weight clique problem"; San Segundo, Rodriguez-Losada and
+Jimenez 2011, "An exact bit-parallel algorithm for the maximum clique problem"; Tavares, Campelo Neto, Rodrigues and
+Michelon 2015, "Um algoritmo de branch and bound para o problema da clique maxima ponderada".
 """
 
 from __future__ import annotations
@@ -27,45 +18,85 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int32, Int64, UInt64
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
-from sl_discs.engines.cpu.jit import called, entered, in_long_vectors, inlined
+from sl_discs.engines.cpu.jit import called, entered, inlined
 from sl_discs.instances.form import exact_sum
 from sl_discs.instances.graph import Graph
-from sl_discs.proofs.bits import ONE, add, bits_of, degeneracy_order, drop, lowest, ones
 from sl_discs.proofs.provers import Prover
-from sl_discs.reductions.presolve import ROUNDED, Presolved
+from sl_discs.reductions.presolve import ROUNDED, Presolved, adjacency_of
+
+_ONE = np.uint64(1)
+
+
+def _bits_of(sets: Bool[np.ndarray, "K n"]) -> UInt64[np.ndarray, "K W"]:
+    """Returns sets of n nodes in words of 64 bits."""
+    padded = np.zeros((len(sets), -(-sets.shape[1] // 64) * 64), np.bool_)
+    padded[:, : sets.shape[1]] = sets
+    return np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)
+
+
+@intrinsic
+def _lowest(typing_context, word):
+    """The place of the lowest bit of a word that is not 0."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), codegen
+
+
+@inlined
+def _drop(bits, node):
+    """Takes a node out of a set."""
+    bits[node >> 6] &= ~(_ONE << np.uint64(node & 63))
+
+
+def _degeneracy_order(adjacency: Bool[np.ndarray, "n n"]) -> Int64[np.ndarray, "n"]:
+    """Returns the nodes so that the last one has the least degree, the one before it in what is left, and so on."""
+    order = np.empty(len(adjacency), np.int64)
+    _sort(np.ascontiguousarray(adjacency), adjacency.sum(axis=1), order)
+    return order
+
+
+@entered
+def _sort(adjacency, degrees, order):
+    size = degrees.shape[0]
+    for place in range(size - 1, -1, -1):
+        node = 0
+        for other in range(size):
+            if degrees[other] < degrees[node]:
+                node = other
+        order[place] = node
+        for other in range(size):
+            degrees[other] -= adjacency[node, other]
+        degrees[node] = 2 * size
+
 
 # Entries of `state`: the depth in the tree (-1: the search is over), how many nodes the best clique has that was
-# found, words of bits that were looked at, the number of candidates at depth 0, and whether nodes have weights.
-_DEPTH, _FOUND, _LOOKS, _LISTED, _WEIGHTED = range(5)
-# Added to numbers of nodes, of which there are far fewer.
-_BARRED = 1 << 40
-_NOT_COLOURED = -2
+# found, words of bits that were looked at, and the number of candidates at depth 0.
+_DEPTH, _FOUND, _LOOKS, _LISTED = range(4)
+_NOT_COVERED = -2
 
 
 class Tree(NamedTuple):
     """A search on n nodes with W words of bits, which can be interrupted; depth d has a clique of d nodes.
-
-    Words of several classes stand side by side, so that one instruction counts nodes in eight of them.
 
     Attributes:
       adjacent: [n, W] the neighbours of each node.
       weights: [n] of nodes, above 0; 1 where there are none.
       candidates: [D, W] of each depth.
       listed: [D, n] candidates to be tried, from the last to the first.
-      bounds: [D, n] of cliques of the candidates up to this one: their colours, or the numbers of their sets.
+      bounds: [D, n] of cliques of the candidates up to this one: the numbers of their sets.
       last: [D] the place of the next one to be tried; -1: there is none.
       chosen: [D] the clique.
       totals: [D] its weight up to each depth.
       found: [n] the best clique found.
       best: [1] the largest weight known.
-      sets: [3, W] working memory: nodes without a colour, those that fit the present class, and that class.
-      classes: [W, n] working memory: the colour classes.
-      fitting: [W, n] working memory: the nodes of each class that are joined to all that must be chosen.
-      counts: [n] working memory: numbers of nodes in classes.
-      barred: [n] working memory: added to these; large for classes that count for an infeasible candidate.
-      settled: [n] working memory: likewise, also for classes with a single node that fits.
-      forced: [2, n] working memory: classes with a single node that fits, and that node.
+      sets: [2, W] working memory: nodes whose weight is not used up, and those that fit the present set.
+      members: [n] working memory: the nodes of that set.
       rest: [n] working memory: the weight that is not used up.
       state: as above.
     """
@@ -80,26 +111,19 @@ class Tree(NamedTuple):
     totals: Float64[np.ndarray, "D"]
     found: Int32[np.ndarray, "n"]
     best: Float64[np.ndarray, "1"]
-    sets: UInt64[np.ndarray, "3 W"]
-    classes: UInt64[np.ndarray, "W n"]
-    fitting: UInt64[np.ndarray, "W n"]
-    counts: Int64[np.ndarray, "n"]
-    barred: Int64[np.ndarray, "n"]
-    settled: Int64[np.ndarray, "n"]
-    forced: Int64[np.ndarray, "2 n"]
+    sets: UInt64[np.ndarray, "2 W"]
+    members: Int64[np.ndarray, "n"]
     rest: Float64[np.ndarray, "n"]
-    state: Int64[np.ndarray, "5"]
+    state: Int64[np.ndarray, "4"]
 
 
-def make_tree(
-    adjacency: Bool[np.ndarray, "n n"], weights: Float64[np.ndarray, "n"], best: float, *, weighted: bool
-) -> Tree:
-    """Begins a search for cliques heavier than `best`, in a graph whose nodes are in the order of colouring."""
+def make_tree(adjacency: Bool[np.ndarray, "n n"], weights: Float64[np.ndarray, "n"], best: float) -> Tree:
+    """Begins a search for cliques heavier than `best`, in a graph whose nodes are in the order of covering."""
     size = len(adjacency)
     words = -(-size // 64)
     depth = int(adjacency.sum(axis=1).max(initial=0)) + 2
     tree = Tree(
-        adjacent=bits_of(adjacency),
+        adjacent=_bits_of(adjacency),
         weights=weights,
         candidates=np.zeros((depth, words), np.uint64),
         listed=np.zeros((depth, size), np.int32),
@@ -109,207 +133,26 @@ def make_tree(
         totals=np.zeros(depth),
         found=np.zeros(size, np.int32),
         best=np.array([best], np.float64),
-        sets=np.zeros((3, words), np.uint64),
-        classes=np.zeros((words, size), np.uint64),
-        fitting=np.zeros((words, size), np.uint64),
-        counts=np.zeros(size, np.int64),
-        barred=np.zeros(size, np.int64),
-        settled=np.zeros(size, np.int64),
-        forced=np.zeros((2, size), np.int64),
+        sets=np.zeros((2, words), np.uint64),
+        members=np.zeros(size, np.int64),
         rest=np.zeros(size),
-        state=np.array([0, 0, 0, 0, weighted], np.int64),
+        state=np.zeros(4, np.int64),
     )
-    tree.candidates[0] = bits_of(np.ones((1, size), np.bool_))[0]
-    tree.last[0] = _NOT_COLOURED
+    tree.candidates[0] = _bits_of(np.ones((1, size), np.bool_))[0]
+    tree.last[0] = _NOT_COVERED
     return tree
-
-
-@inlined
-def _count(tree, sets, near, offsets, most):
-    """Counts the nodes of the first classes that are in a set, beside the offsets; returns the least number."""
-    counts = tree.counts
-    for k in range(most):
-        counts[k] = offsets[k]
-    for j in range(near.shape[0]):
-        word = near[j]
-        for k in range(most):
-            counts[k] += np.int64(ones(sets[j, k] & word))
-    least = _BARRED
-    for k in range(most):
-        least = min(least, counts[k])
-    tree.state[_LOOKS] += most * near.shape[0]
-    return least
-
-
-@inlined
-def _member(sets, k, near):
-    """The first node of a class that is in a set, which must meet it."""
-    j = 0
-    while not sets[j, k] & near[j]:
-        j += 1
-    return (j << 6) + np.int64(lowest(sets[j, k] & near[j]))
-
-
-@called
-def _recoloured(tree, node, most):
-    """Whether a node found a place in one of the first classes, perhaps after its only neighbour there moved on."""
-    in_long_vectors()
-    classes, counts, near = tree.classes, tree.counts, tree.adjacent[node]
-    bit = ONE << np.uint64(node & 63)
-    least = _count(tree, classes, near, tree.barred, most)
-    if least > 1:
-        return False
-    singles = 0
-    for k in range(most):
-        if counts[k] == 0:
-            classes[node >> 6, k] |= bit
-            return True
-        if counts[k] == 1:
-            tree.forced[0, singles] = k
-            singles += 1
-    for place in range(singles):
-        k = tree.forced[0, place]
-        single = _member(classes, k, near)
-        tree.barred[k] = _BARRED  # it has no neighbour in its own class
-        least = _count(tree, classes, tree.adjacent[single], tree.barred, most)
-        tree.barred[k] = 0
-        if least == 0:
-            other = 0
-            while counts[other]:
-                other += 1
-            its = ONE << np.uint64(single & 63)
-            classes[single >> 6, k] &= ~its
-            classes[single >> 6, other] |= its
-            classes[node >> 6, k] |= bit
-            return True
-    return False
-
-
-@inlined
-def _force(tree, near, end, most):
-    """Lists the classes with a single node that fits, after `end` others; returns how many there are then."""
-    for k in range(most):
-        if tree.counts[k] == 1:
-            tree.forced[0, end], tree.forced[1, end] = k, _member(tree.fitting, k, near)
-            tree.settled[k] = _BARRED
-            end += 1
-    return end
-
-
-@called
-def _infeasible(tree, node, most):
-    """Whether a node cannot be in a clique with one of each of some first classes, which are barred from now on.
-
-    Where a class has a single node left that is joined to all that must be chosen, that must be chosen as well.
-    """
-    in_long_vectors()
-    fitting, near = tree.fitting, tree.adjacent[node]
-    for k in range(most):
-        tree.settled[k] = tree.barred[k]
-    begin = end = 0
-    one = near
-    while True:
-        for j in range(one.shape[0]):
-            word = one[j]
-            for k in range(most):
-                fitting[j, k] = (fitting[j, k] if begin else tree.classes[j, k]) & word
-        least = _count(tree, fitting, near, tree.settled, most)
-        if least == 0:
-            k = 0
-            while tree.counts[k]:
-                k += 1
-            _bar(tree, near, k, begin)
-            return True
-        if least == 1:
-            end = _force(tree, near, end, most)
-        if begin == end:
-            return False
-        k, forced = tree.forced[0, begin], tree.forced[1, begin]
-        if not fitting[forced >> 6, k] >> np.uint64(forced & 63) & ONE:
-            _bar(tree, near, k, begin)
-            return True
-        one = tree.adjacent[forced]
-        begin += 1
-
-
-@inlined
-def _bar(tree, near, k, number):
-    """Bars a class without a node left, and those of the first forced nodes because of which nodes have gone."""
-    tree.barred[k] = _BARRED
-    waiting, end = tree.counts, 1  # whose numbers are not needed any more
-    waiting[0] = k
-    while end:
-        end -= 1
-        k = waiting[end]
-        for j in range(near.shape[0]):
-            members = tree.classes[j, k] & near[j]
-            while members:
-                one = (j << 6) + np.int64(lowest(members))
-                members &= members - ONE
-                for place in range(number):
-                    if not tree.adjacent[tree.forced[1, place], one >> 6] >> np.uint64(one & 63) & ONE:
-                        of = tree.forced[0, place]
-                        if not tree.barred[of]:
-                            tree.barred[of] = _BARRED
-                            waiting[end] = of
-                            end += 1
-                        break
-
-
-@called
-def _colour(tree, depth):
-    """Lists the candidates that must be tried, with the numbers of colours; returns how many there are."""
-    left, fitting, present = tree.sets[0], tree.sets[1], tree.sets[2]
-    words, most = left.shape[0], np.int64(tree.best[0] - tree.totals[depth])
-    for k in range(words):
-        left[k] = tree.candidates[depth, k]
-    for k in range(min(most, tree.barred.shape[0])):
-        tree.barred[k] = 0
-    colour = count = begin = 0
-    while True:
-        while begin < words and not left[begin]:
-            begin += 1
-        if begin == words:
-            break
-        for k in range(words):
-            fitting[k] = left[k]
-            present[k] = 0
-        for k in range(begin, words):
-            while fitting[k]:
-                node = (k << 6) + np.int64(lowest(fitting[k]))
-                drop(fitting, node)
-                drop(left, node)
-                add(present, node)
-                for j in range(k, words):
-                    fitting[j] &= ~tree.adjacent[node, j]
-                tree.state[_LOOKS] += words
-        if colour < most:
-            for k in range(words):
-                tree.classes[k, colour] = present[k]
-            colour += 1
-            continue
-        before = count
-        for k in range(words):
-            while present[k]:
-                node = (k << 6) + np.int64(lowest(present[k]))
-                drop(present, node)
-                if most <= 0 or not (_recoloured(tree, node, most) or _infeasible(tree, node, most)):
-                    tree.listed[depth, count], tree.bounds[depth, count] = node, colour + 1
-                    count += 1
-        colour += count > before
-    return count
 
 
 @called
 def _cover(tree, depth):
-    """Lists the candidates that must be tried, with the bounds of sets by weight; returns how many there are."""
-    left, fitting, rest, members = tree.sets[0], tree.sets[1], tree.rest, tree.forced[0]
+    """Lists the candidates that must be tried, with their bounds; returns how many there are."""
+    left, fitting, rest, members = tree.sets[0], tree.sets[1], tree.rest, tree.members
     words, most = left.shape[0], tree.best[0] - tree.totals[depth]
     for k in range(words):
         word = left[k] = tree.candidates[depth, k]
         while word:
-            node = (k << 6) + np.int64(lowest(word))
-            word &= word - ONE
+            node = (k << 6) + np.int64(_lowest(word))
+            word &= word - _ONE
             rest[node] = tree.weights[node]
     bound, count, begin = 0.0, 0, 0
     while True:
@@ -322,8 +165,8 @@ def _cover(tree, depth):
         size, least = 0, np.inf
         for k in range(begin, words):
             while fitting[k]:
-                node = (k << 6) + np.int64(lowest(fitting[k]))
-                drop(fitting, node)
+                node = (k << 6) + np.int64(_lowest(fitting[k]))
+                _drop(fitting, node)
                 for j in range(k, words):
                     fitting[j] &= ~tree.adjacent[node, j]
                 members[size] = node
@@ -335,7 +178,7 @@ def _cover(tree, depth):
             node = members[place]
             rest[node] -= least
             if rest[node] == 0:
-                drop(left, node)
+                _drop(left, node)
                 if bound > most:
                     tree.listed[depth, count], tree.bounds[depth, count] = node, bound
                     count += 1
@@ -350,8 +193,8 @@ def _search(tree, most_looks, deepest):
     state, words = tree.state, tree.sets.shape[1]
     while state[_DEPTH] >= 0 and state[_LOOKS] < most_looks:
         depth = state[_DEPTH]
-        if tree.last[depth] == _NOT_COLOURED:
-            count = _cover(tree, depth) if state[_WEIGHTED] else _colour(tree, depth)
+        if tree.last[depth] == _NOT_COVERED:
+            count = _cover(tree, depth)
             tree.last[depth] = count - 1
             if depth == 0:
                 state[_LISTED] = count
@@ -362,7 +205,7 @@ def _search(tree, most_looks, deepest):
         node = tree.listed[depth, place]
         tree.last[depth] -= 1
         tree.chosen[depth] = node
-        drop(tree.candidates[depth], node)
+        _drop(tree.candidates[depth], node)
         total = tree.totals[depth + 1] = tree.totals[depth] + tree.weights[node]
         if total > tree.best[0]:
             tree.best[0] = total
@@ -377,7 +220,7 @@ def _search(tree, most_looks, deepest):
         if some and depth + 1 == deepest:
             return True
         if some:
-            tree.last[depth + 1] = _NOT_COLOURED
+            tree.last[depth + 1] = _NOT_COVERED
             state[_DEPTH] += 1
     return False
 
@@ -409,7 +252,7 @@ class CliqueSearch:
     """
 
     def __init__(self, adjacency: Bool[np.ndarray, "n n"], weights: Float64[np.ndarray, "n"] | None = None):
-        self._adjacency, self._weighted = adjacency, weights is not None
+        self._adjacency = adjacency
         self._weights = np.ones(len(adjacency)) if weights is None else weights
         self.best, self.found, self.over = 0.0, np.empty(0, np.int64), False
         self._begin()
@@ -427,9 +270,9 @@ class CliqueSearch:
     ) -> Level:
         """Begins a search for the cliques of some nodes of a graph that are better than `best`."""
         inside = adjacency[nodes][:, nodes]
-        order = degeneracy_order(inside)
+        order = _degeneracy_order(inside)
         inside, nodes = inside[order][:, order], nodes[order]
-        return Level(nodes, inside, make_tree(inside, weights[nodes], best, weighted=self._weighted))
+        return Level(nodes, inside, make_tree(inside, weights[nodes], best))
 
     def know(self, size: float) -> None:
         """Takes into account that there is a clique of this size or weight."""
@@ -490,7 +333,7 @@ _PAIR_S = 1e-7
 class Cliques(Prover):
     """The largest cliques of a graph that has those of the reduced problem, or its largest independent sets."""
 
-    by = "branch and bound with colourings"
+    by = "branch and bound"
 
     def __init__(self, presolved: Presolved, *, joined: bool):
         super().__init__(presolved)
@@ -555,8 +398,6 @@ def _of(presolved: Presolved, joined: bool) -> Prover | str:
 
 def _adjacency(graph: Graph, joined: bool) -> Bool[np.ndarray, "n n"]:
     """Returns the adjacency matrix of a graph, or of its complement."""
-    adjacency = np.full((graph.num_nodes, graph.num_nodes), not joined)
-    for ends in (graph.edges, graph.edges[:, ::-1]):
-        adjacency[tuple(ends.T)] = joined
+    adjacency = adjacency_of(graph).toarray() == joined
     np.fill_diagonal(adjacency, False)
     return adjacency

@@ -16,13 +16,12 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Int, Int32
-from scipy import sparse
 
 from sl_discs.engines.cpu.jit import entered
 from sl_discs.instances.form import exact_sum
 from sl_discs.instances.graph import Graph
 from sl_discs.proofs.provers import Prover
-from sl_discs.reductions.presolve import ROUNDED, Presolved
+from sl_discs.reductions.presolve import ROUNDED, Presolved, adjacency_of
 
 # Ends of edges that a core looks at in a second, and what a node costs in these.
 _ENDS_A_SECOND, _PER_NODE = 1e8, 20
@@ -74,8 +73,7 @@ class Classes:
     def __init__(self, graph: Graph, *, cliques: bool, order: Int[np.ndarray, "N"] | None = None):
         """Puts the nodes into classes in an order; None: those that are heavy, or else hard to place, go first."""
         size = graph.num_nodes
-        heads, tails = np.concatenate([graph.edges, graph.edges[:, ::-1]]).T
-        matrix = sparse.csr_array((np.ones(len(heads), np.int8), (heads, tails)), (size, size))
+        matrix = adjacency_of(graph)
         self._starts, self._others = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
         self._cliques, self._counts, self._sizes = cliques, np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
         self._rng = np.random.default_rng(0)

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int
+from jaxtyping import Bool, Float64
 from scipy import sparse
 
 from sl_discs.instances.form import exact_sum

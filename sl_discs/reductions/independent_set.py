@@ -175,7 +175,11 @@ def reduce_sets(problem: Problem[Graph], seconds: float) -> Presolved:
     # The clique cover is that of the graph as it was given: the rules leave graphs where a greedy one is worse.
     best = set_of_a_cover(graph) if len(kept) else None
     if best is not None:
-        rules.taken, rules.funnels, rules.removed = np.flatnonzero(best).tolist(), [], collections.Counter({COVER: size})
+        rules.taken, rules.funnels, rules.removed = (
+            np.flatnonzero(best).tolist(),
+            [],
+            collections.Counter({COVER: size}),
+        )
         kept, complete = kept[:0], True
     if len(kept) == size:
         return unreduced(problem, complete)
