@@ -35,7 +35,7 @@ from sl_discs.samplers import registry
 from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 from sl_discs.sampling.sample import METHODS
 from sl_discs.sampling.sample import sample as sample_at
-from sl_discs.solving.annealing import objective_of, temperature_range
+from sl_discs.solving.annealer import objective_of, temperature_range
 from sl_discs.solving.options import AUTO, SolveOptions
 from sl_discs.solving.solve import solve
 

@@ -53,7 +53,7 @@ from sl_discs.solving.answers import (
 )
 from sl_discs.solving.options import SolveOptions
 from sl_discs.solving.result import Result
-from sl_discs.solving.search import annealed
+from sl_discs.solving.solve import annealed
 from sl_discs.terminal import printable
 
 FLAGS, define = own_flags()

@@ -1,4 +1,4 @@
-"""All states of small problems, up to 2^20: the law exp(f/temperature), and the largest values of f."""
+"""All states of small problems, up to 2^20: the law exp(f/temperature)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from sl_discs.models.terms import Coefficients, Terms
 
 # Of states, and of those that are evaluated at once.
 MOST_STATES, _BLOCK = 2**20, 2**14
-# States whose values are the largest up to rounding are listed up to this number.
-_MOST_LARGEST = 2**12
 
 
 class EnumeratedLaw(NamedTuple):
@@ -71,40 +69,6 @@ def enumerate_law(terms: Terms, temperature: float) -> EnumeratedLaw:
     law /= total
     mean = law @ np.where(law > 0, values, 0.0)  # without 0 * -inf
     return EnumeratedLaw(float(largest / temperature + np.log(total)), law, terms.num_sites, float(mean))
-
-
-class Largest(NamedTuple):
-    """Where a function is largest.
-
-    Attributes:
-      states: [K, N] those with the largest value, up to rounding.
-      value: the largest value without the constant, rounded.
-      error: no computed value is farther from the exact one.
-      complete: whether no other state may have the largest value; otherwise there are too many to be listed.
-    """
-
-    states: Int8[np.ndarray, "K N"]
-    value: float
-    error: float
-    complete: bool
-
-
-def largest_states(terms: Terms, magnitude: float, num_given: int) -> Largest:
-    """Returns the states of up to 2^20 at which a function is largest; its constant is left out.
-
-    Args:
-      terms: of the function.
-      magnitude: sum of its absolute terms, as they were given, without a constant.
-      num_given: how many these are.
-    """
-    terms = terms.quadratic._replace(constant=0.0) if terms.quadratic is not None else terms
-    values = _all_values(terms)
-    # A bound on the errors of sums in any order, of the terms and of what they were summed from.
-    error = 4 * (terms.num_summands + num_given + 2) * float(np.finfo(np.float64).eps) * magnitude
-    largest = float(values.max())
-    places = np.flatnonzero(values >= largest - 2 * error)
-    complete = len(places) <= _MOST_LARGEST
-    return Largest(_numbered(places[:_MOST_LARGEST], terms.num_sites), largest, error, complete)
 
 
 def _all_values(terms: Terms) -> Float64[np.ndarray, "S"]:

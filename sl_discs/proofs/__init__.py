@@ -8,11 +8,9 @@ from sl_discs.proofs.provers import Factory
 
 def exact_provers(structure: Structure | None) -> tuple[Factory, ...]:
     """Returns the provers that compare all answers to a problem of this structure, in exact arithmetic."""
-    if structure not in (Structure.CUT, Structure.FORM):
-        return ()
     from sl_discs.proofs.tables import elimination, enumeration
 
-    return enumeration, elimination
+    return (enumeration, elimination) if structure in (Structure.CUT, Structure.FORM) else (enumeration,)
 
 
 def provers_of(structure: Structure | None) -> tuple[Factory, ...]:
@@ -37,4 +35,4 @@ def provers_of(structure: Structure | None) -> tuple[Factory, ...]:
             from sl_discs.proofs.semidefinite import form_prover
 
             return *exact_provers(structure), form_prover
-    return ()
+    return exact_provers(structure)

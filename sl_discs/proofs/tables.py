@@ -1,7 +1,7 @@
 """Largest values of quadratic functions of zeros and ones: by comparing all states, or by eliminating variables.
 
-Enumeration has a table of the values of all states of twelve variables; each further variable that is 1 adds a table
-to it, so that a state costs an addition and a comparison. Elimination replaces a variable and all terms with it by
+Enumeration has a table of the values of all states of some variables; each further variable that is 1 adds a row to
+it, so that a state costs an addition and a comparison. Elimination replaces a variable and all terms with it by
 the best value that they can have, a table of the states of its neighbours (Bertele and Brioschi 1972, "Nonserial
 dynamic programming"), in an order in which few variables are neighbours at a time.
 
@@ -12,12 +12,14 @@ compared in exact arithmetic.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int, Int8, UInt8
+from jaxtyping import Float64, Int8, UInt8
 
-from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined
+from sl_discs.engines.cpu.jit import entered
 from sl_discs.models.elimination import Elimination, narrow_elimination
 from sl_discs.proofs.provers import Prover
 from sl_discs.reductions.presolve import Presolved, unreduced
@@ -53,18 +55,19 @@ class Exact(Prover):
     def finish(self, value: float, states: Int8[np.ndarray, "K n"], complete: bool) -> None:
         """Takes the largest value, without the constant, and states of the reduced problem that have it.
 
-        `complete` says whether no other may be best.
+        `complete` says whether no other may be best. Values are whole, or those of the exact best one where that is
+        worth what the function says, which it is not where a repair changes it, since penalties are too small.
         """
         problem, view = self.presolved.original, self.presolved
         sign = 1.0 if problem.maximise else -1.0
-        self.states = view.lift(states)
-        if not problem.integer_values and (self._exact or complete):
-            found = problem.evaluate(self.states)
-            best = problem.best_row(found)
-            [self.bound] = problem.exact_values(found.states[best : best + 1])
-            return
+        self.states, most = view.lift(states), value + self._constant
         error = 0.0 if self._exact else self._error + 4 * _EPS * problem.magnitude()
-        self.bound = view.lifted_bound(sign * (value + self._constant + error))
+        found = problem.evaluate(self.states)
+        best = problem.best_row(found)
+        if not problem.integer_values and complete and abs(sign * found.values[best] - most) <= error:
+            [self.bound] = problem.exact_values(found.states[best : best + 1])
+        else:
+            self.bound = view.lifted_bound(sign * (most + error))
 
 
 def _sums_are_exact(numbers: Float64[np.ndarray, "K"] | None) -> bool:
@@ -80,12 +83,11 @@ def view_of(presolved: Presolved) -> Presolved:
     return presolved if presolved.original.integer_values else unreduced(presolved.original)
 
 
-# Enumeration. State h of the variables beyond the first twelve has bit k at the variable that is k-th from the end.
+# Enumeration.
 
 MOST_ENUMERATED = 30
-_LOW = 12
-# Additions and comparisons of a core in a second.
-_STATES_A_SECOND = 2e9
+# Variables of the table, and additions and comparisons of a core in a second.
+_LOW, _STATES_A_SECOND = 14, 1e9
 
 
 class Enumeration(Exact):
@@ -101,139 +103,56 @@ class Enumeration(Exact):
         couplings[tuple(terms.edges.T)] = terms.scale * terms.weights
         couplings += couplings.T
         states = (np.arange(2**low)[:, None] >> np.arange(low) & 1).astype(np.float64)
-        inside = np.triu(couplings[:low, :low])
-        self._low, self._begin, self._number = low, 0, 2 ** (size - low)
-        self._scan = Scan(
-            states @ terms.linear[:low] + np.einsum("si,si->s", states @ inside, states) + terms.constant,
-            np.ascontiguousarray((states @ couplings[:low, low:]).T),
-            terms.linear[low:].copy(),
-            np.ascontiguousarray(couplings[low:, low:]),
-            np.zeros((size - low + 1, 2**low)),
-            np.zeros(size - low + 1, np.int64),
-            np.full(1, -np.inf),
-            np.zeros((_MOST_LISTED, 2), np.int64),
-            np.zeros(_MOST_LISTED),
-            np.zeros(2, np.int64),
-        )
+        table = states @ terms.linear[:low] + np.einsum("si,si->s", states @ np.triu(couplings[:low, :low]), states)
+        self._rows = np.ascontiguousarray((states @ couplings[:low, low:]).T)
+        self._linear, self._couplings = terms.linear[low:], couplings[low:, low:]
+        self._tables, self._left = self._with_each((), table, 0.0), 2 ** (size - low)
+        self._value, self._complete = -np.inf, True
+        # States that may be best: the further variables, the place in the table, and the value.
+        self._listed: list[tuple[tuple[int, ...], int, float]] = []
+
+    def _with_each(
+        self, further: tuple[int, ...], table: Float64[np.ndarray, "L"], more: float
+    ) -> Iterator[tuple[tuple[int, ...], Float64[np.ndarray, "L"], float]]:
+        """Yields each state of the further variables that begins as given, with a table and what is added to it."""
+        k = len(further)
+        if k == len(self._rows):
+            yield further, table, more
+            return
+        yield from self._with_each((*further, 0), table, more)
+        more += float(self._linear[k] + self._couplings[k, :k] @ further)
+        yield from self._with_each((*further, 1), table + self._rows[k], more)
 
     def advance(self, work: float, best: float) -> bool:
-        end = min(self._number, self._begin + max(1, int(work * _STATES_A_SECOND / 2**self._low)))
-        _scan(self._scan, self._begin, end, self.slack)
-        self._begin = end
-        self.expected = (self._number - end) * 2**self._low / _STATES_A_SECOND
-        if end < self._number:
+        number = max(1, int(work * _STATES_A_SECOND / self._rows.shape[1]))
+        for one in itertools.islice(self._tables, number):
+            self._compare(*one)
+            self._left -= 1
+        self.expected = self._left * self._rows.shape[1] / _STATES_A_SECOND
+        if self._left:
             return True
-        count, lost = self._scan.found
-        states, high = self._scan.states[:count], self.terms.num_sites - self._low
-        bits = states[:, :1] >> np.arange(high)[::-1] & 1, states[:, 1:] >> np.arange(self._low) & 1
-        self.finish(float(self._scan.best[0]), np.concatenate(bits[::-1], axis=1).astype(np.int8), not lost)
+        low = self.terms.num_sites - len(self._rows)
+        states = [(*(place >> np.arange(low) & 1), *further) for further, place, _ in self._listed]
+        self.finish(self._value, np.array(states, np.int8), self._complete)
         return False
 
-
-class Scan(NamedTuple):
-    """All states, of L low ones and of H variables beyond.
-
-    Attributes:
-      table: [L] values of the low states.
-      rows: [H, L] what each further variable adds to them.
-      linear: [H] what it adds anyway.
-      couplings: [H, H] what pairs of these add.
-      tables: [H + 1, L] working memory: the values with some of them.
-      places: [H + 1] working memory: which of the tables has them; -1 is `table`.
-      best: [1] the largest value.
-      states: [K, 2] the high and low parts of states that may have it.
-      values: [K] of these.
-      found: how many there are, and whether there were more.
-    """
-
-    table: Float64[np.ndarray, "L"]
-    rows: Float64[np.ndarray, "H L"]
-    linear: Float64[np.ndarray, "H"]
-    couplings: Float64[np.ndarray, "H H"]
-    tables: Float64[np.ndarray, "H1 L"]
-    places: Int[np.ndarray, "H1"]
-    best: Float64[np.ndarray, "1"]
-    states: Int[np.ndarray, "K 2"]
-    values: Float64[np.ndarray, "K"]
-    found: Int[np.ndarray, "2"]
-
-
-# For maxima of numbers that are not NaN.
-_ANY_ORDER = frozenset({"nnan", "nsz", "reassoc", "contract"})
-
-
-@inlined(fastmath=_ANY_ORDER)
-def _largest(values):
-    found = values[0]
-    for k in range(values.shape[0]):
-        found = max(found, values[k])
-    return found
-
-
-@inlined
-def _add_row(before, row, number, after):
-    for k in range(row.shape[0]):
-        after[k] = before[k] + (row[k] + number)
-
-
-@inlined
-def _is_listed(scan, value, slack):
-    """Whether a state of this value may be the best; where those as good are too many, only a better one counts."""
-    return value > scan.best[0] or (slack >= 0 and scan.found[1] == 0 and value >= scan.best[0] - slack)
-
-
-@inlined
-def _list(scan, high, low, value, slack):
-    """Lists a state that may be the best; those that are not any more make place."""
-    found = scan.found
-    if value > scan.best[0] + max(slack, 0.0):
-        found[0] = found[1] = 0
-    scan.best[0] = max(scan.best[0], value)
-    if found[0] == scan.values.shape[0]:
-        kept = 0
-        for place in range(found[0]):
-            if scan.values[place] >= scan.best[0] - slack:
-                scan.values[kept] = scan.values[place]
-                scan.states[kept, 0], scan.states[kept, 1] = scan.states[place, 0], scan.states[place, 1]
-                kept += 1
-        found[0] = kept
-    if found[0] == scan.values.shape[0]:
-        found[1] = 1
-        return
-    place = found[0]
-    scan.states[place, 0], scan.states[place, 1], scan.values[place] = high, low, value
-    found[0] += 1
-
-
-@entered
-def _scan(scan, begin, end, slack):
-    """Looks at the low states with all high ones from `begin` to `end`."""
-    in_long_vectors()
-    size, places = scan.linear.shape[0], scan.places
-    places[0] = -1
-    for high in range(begin, end):
-        # The bits below the lowest that differs from the state before are new.
-        depth = 0
-        if high > begin:
-            depth, changed = size, high ^ (high - 1)
-            while changed:
-                changed >>= 1
-                depth -= 1
-        for k in range(depth, size):
-            places[k + 1] = places[k]
-            if high >> (size - 1 - k) & 1:
-                number = scan.linear[k]
-                for j in range(k):
-                    if high >> (size - 1 - j) & 1:
-                        number += scan.couplings[j, k]
-                before = scan.table if places[k] < 0 else scan.tables[places[k]]
-                _add_row(before, scan.rows[k], number, scan.tables[k + 1])
-                places[k + 1] = k + 1
-        values = scan.table if places[size] < 0 else scan.tables[places[size]]
-        if _is_listed(scan, _largest(values), slack):
-            for low in range(values.shape[0]):
-                if _is_listed(scan, values[low], slack):
-                    _list(scan, high, low, values[low], slack)
+    def _compare(self, further: tuple[int, ...], table: Float64[np.ndarray, "L"], more: float) -> None:
+        """Lists the states that may be best; where they are too many, only a better one counts."""
+        place, slack = int(table.argmax()), self.slack
+        value = float(table[place]) + more
+        if value > self._value + max(slack, 0.0):
+            self._listed, self._complete = [], True
+        if value > self._value and (slack < 0 or not self._complete):
+            self._listed = [(further, place, value)]
+        elif self._complete and value >= self._value - slack:
+            values = table + more
+            places = np.flatnonzero(values >= max(value, self._value) - slack)
+            self._listed += zip(itertools.repeat(further), places.tolist(), values[places].tolist())
+        self._value = max(self._value, value)
+        if len(self._listed) > _MOST_LISTED:
+            self._listed = [one for one in self._listed if one[2] >= self._value - slack]
+            self._complete = len(self._listed) <= _MOST_LISTED
+            self._listed = sorted(self._listed, key=lambda one: -one[2])[:_MOST_LISTED]
 
 
 # Elimination.
@@ -370,7 +289,7 @@ def _choose(one, zero, slack, choices):
 
 
 def enumeration(presolved: Presolved) -> Prover | None:
-    """Returns a prover of a problem on zeros and ones; None: it has too many variables."""
+    """Returns a prover of any problem; None: it has too many variables."""
     view = view_of(presolved)
     return Enumeration(view) if view.left.num_variables <= MOST_ENUMERATED else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,16 @@ from jaxtyping import Int8
 
 from sl_discs.engines.base import Engine
 from sl_discs.engines.registry import choose_engine, num_cores
-from sl_discs.errors import InputError, boolean, check_memory, integer, keywords, real, unmasked
+from sl_discs.errors import InputError, boolean, check_memory, integer, keywords, real, real_array, unmasked
 from sl_discs.experiment.batches import Layout, Shape, padded_size
 from sl_discs.experiment.memory import batch_bytes, program_bytes
-from sl_discs.experiment.settings import ENGINES
+from sl_discs.experiment.settings import ENGINES, SCHEDULES
 from sl_discs.localization.method import DISCS_ONLY, Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS
 from sl_discs.samplers.registry import base_name, counts_sweeps, is_localized, own_name
 from sl_discs.samplers.single_site import SEQUENTIAL, Metropolis
-from sl_discs.solving.annealing import given_annealing
 
 AUTO = "auto"
 SWEEPS = 1_000
@@ -34,6 +33,7 @@ MOST_STEPS = 10_000_000
 # Seconds of a bound, and the part of a time limit.
 _MOST_BOUND_S, _BOUND_PART = 2.0, 0.05
 _FEWEST_INFORMED, _MOST_INFORMED = 2_000, 20_000
+_ANNEALING = ("t_schedule", "init_temperature", "final_temperature", "decay_rate", "anneal_every")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,6 +218,43 @@ class SolveOptions:
         penalty = kind.exchange_penalty if problem.penalty == kind.penalty else problem.penalty
         exchange = dataclasses.replace(self, sampler="exchange", fields={})
         return [(dataclasses.replace(problem, penalty=penalty), exchange)]
+
+
+def given_annealing(annealing: Any) -> dict[str, Any]:
+    """The given fields of `Annealing`, from what `sl_discs.solve` takes; a t_schedule of temperatures includes the
+    initial and final one. InputError for anything else, or a field out of range.
+    """
+    if annealing is not None and not isinstance(annealing, Mapping):
+        given = annealing.tolist() if isinstance(annealing, np.ndarray) else annealing
+        if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != 2:
+            raise InputError(
+                f"annealing is {annealing!r}; expected (initial, final) temperatures or a dict of "
+                + ", ".join(_ANNEALING)
+            )
+        initial, final = (real("annealing: a temperature", one, above=0) for one in given)
+        if final > initial:
+            raise InputError(f"annealing goes from {initial} to {final}; expected initial >= final > 0", "annealing")
+        return {"init_temperature": initial, "final_temperature": final}
+    given = dict(annealing or {})
+    unknown = [name for name in given if name not in _ANNEALING]
+    if unknown:
+        raise InputError(f"annealing has no field {unknown[0]!r}; known: {', '.join(_ANNEALING)}")
+    for name in {"init_temperature", "final_temperature", "decay_rate"} & set(given):
+        given[name] = real(f"annealing: {name}", given[name], above=0)
+    if given.get("decay_rate", 1) > 1:
+        raise InputError(f"annealing: decay_rate is {given['decay_rate']}; expected a number in (0, 1]")
+    if "anneal_every" in given:
+        given["anneal_every"] = integer("annealing: anneal_every", given["anneal_every"], 1)
+    schedule = given.get("t_schedule", SCHEDULES[0])
+    if isinstance(schedule, list | tuple | np.ndarray) and len(schedule):
+        temperatures = real_array("annealing: t_schedule", schedule)
+        if temperatures.ndim != 1 or not (np.isfinite(temperatures) & (temperatures > 0)).all():
+            raise InputError("annealing: t_schedule: expected finite temperatures [T] above 0")
+        table = tuple(temperatures.tolist())
+        given |= {"t_schedule": table, "init_temperature": table[0], "final_temperature": table[-1]}
+    elif schedule not in SCHEDULES:
+        raise InputError(f"annealing: t_schedule is {given['t_schedule']!r}; known: {', '.join(SCHEDULES)}")
+    return given
 
 
 def as_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R N"] | None:

@@ -1,4 +1,6 @@
-"""The result of `sl_discs.solve`: the best answer, the best of every chain, and a record of the run."""
+"""The result of `sl_discs.solve`: the best answer, the best of every chain, and a record of the run; and how it is
+collected from the rounds of the run.
+"""  # fmt: skip
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ import csv
 import dataclasses
 import io
 import os
+import time
 from collections.abc import Hashable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,9 +18,14 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8, Int64
 
 from sl_discs.errors import FormatError, InputError, MissingExtra, check_label
+from sl_discs.experiment.chains import Outcome
 from sl_discs.experiment.figures import COLOURS, new_figure, save_figure
+from sl_discs.experiment.settings import Temperatures
 from sl_discs.files import check_fields, read_document, write_atomically, write_document, write_json
+from sl_discs.localization.method import LAST_STATE
+from sl_discs.problems import Evaluated
 from sl_discs.problems.problem import label_of, plain_label
+from sl_discs.reductions.presolve import Presolved
 from sl_discs.terminal import printable
 
 
@@ -326,3 +335,138 @@ class Result:
                 f"{self.timing['run_s']:.3g} s"
             )
         return f"Result({self.kind} {self.name!r}: best_value={self.best_value:.12g}{quality}, {how}, {self.ending})"
+
+
+# Collects the outcomes of rounds of chains into one result, with all values recomputed.
+
+
+class Collector:
+    """The best state of each chain over all rounds, the last samples, and the trajectory.
+
+    Attributes:
+      constant: what the reduced problem's value leaves out of the original's, times the sign of its sense.
+    """
+
+    def __init__(self, presolved: Presolved):
+        problem = presolved.original
+        self._problem, self._presolved = problem, presolved
+        self.constant = presolved.constant if problem.maximise else -presolved.constant
+        self._sign = 1.0 if problem.maximise else -1.0
+        self._begun: Evaluated | None = None
+        # None until the first round is added.
+        self._values: Any = None
+        self._states: Any = None
+        self._final: Any = None
+        self._final_is: str = LAST_STATE
+        self._parts: list[Trajectory] = []
+        self._acceptance: list[np.ndarray] = []
+        self._hops: list[np.ndarray] = []
+        self._steps = self._rounds = 0
+
+    def begin(self, states: Int8[np.ndarray, "B N"]) -> Evaluated:
+        """Adds states of the original problem that count as visited; returns them with their values."""
+        found = self._problem.evaluate(states)
+        self._begun = found if self._begun is None else self._better(found, self._begun)
+        return found
+
+    def _better(self, one: Evaluated, other: Evaluated) -> Evaluated:
+        """The better ones of pairs of states, by exact values where rounded ones are equal."""
+        better = self._sign * (one.values - other.values) >= 0
+        if not self._problem.integer_values:
+            for row in np.flatnonzero((one.values == other.values) & (one.states != other.states).any(axis=1)):
+                pair = zip(one, other, strict=True)
+                both = Evaluated(*(np.stack([first[row], second[row]]) for first, second in pair))
+                better[row] = self._problem.best_row(both) == 0
+        pairs = zip(one, other, strict=True)
+        return Evaluated(
+            *(np.where(better if first.ndim == 1 else better[:, None], first, second) for first, second in pairs)
+        )
+
+    def add(
+        self, outcome: Outcome, every: int, temperatures: Temperatures, steps: int, constant: float, *, complete: bool
+    ) -> None:
+        """Adds a round of `steps` steps, of which every `every`-th was logged.
+
+        `constant` is the part of the reduced problem's value that the chains' model omits, and `complete` is whether
+        the round was not cut short.
+        """
+        size, constant = len(self._presolved.kept), constant + self.constant
+        values, states = outcome.best[0][0] + constant, outcome.best[1][0][:, :size]
+        if self._states is not None:
+            better = values > self._values
+            values = np.where(better, values, self._values)
+            states = np.where(better[:, None], states, self._states)
+        self._values, self._states = values, states
+        if self._final is None or complete:
+            self._final, self._final_is = outcome.final[0][:, :size], outcome.final_is
+        number = every * np.arange(1, len(outcome.trace.value) + 1)
+        values = self._sign * (np.asarray(outcome.trace.value)[:, 0].astype(np.float64) + constant)
+        low, high = np.quantile(values, (0.1, 0.9), axis=1)
+        self._parts.append(
+            Trajectory(
+                self._steps + number,
+                np.full(len(number), self._rounds),
+                self._sign * (self._sign * values).max(axis=1),
+                values.mean(axis=1),
+                low,
+                high,
+                temperatures[number - 1].astype(np.float64),
+                np.asarray(outcome.trace.acceptance)[:, 0].mean(axis=1, dtype=np.float64),
+            )
+        )
+        self._acceptance.append(np.asarray(outcome.trace.acceptance))
+        self._hops.append(np.asarray(outcome.trace.hops))
+        self._steps += steps
+        self._rounds += 1
+
+    def _visited(self) -> Evaluated:
+        """The chains' best states, evaluated once, at the end: for a dense problem this takes longer than a round."""
+        if self._states is None:
+            assert self._begun is not None
+            return self._begun
+        found = self._problem.evaluate(self._presolved.lift(self._states))
+        return found if self._begun is None else self._better(found, self._begun)
+
+    def _best(self) -> tuple[Evaluated, Float64[np.ndarray, "B"]]:
+        """Those states after the problem's local improvement, and by how much that has raised or lowered values."""
+        visited = self._visited()
+        states = self._problem.improve(visited.states)
+        if np.array_equal(states, visited.states):
+            return visited, np.zeros(len(states))
+        best = self._problem.evaluate(states)
+        return best, self._sign * (best.values - visited.values)
+
+    def result(
+        self,
+        *,
+        bound: Fraction | float | None,
+        annealing: Mapping[str, Any],
+        timing: Mapping[str, float],
+        **how: Any,
+    ) -> Result:
+        """The result so far; `how` holds the remaining fields of `Result`, `timing` what the problem cannot know."""
+        begin = time.perf_counter()
+        problem, (best, improved) = self._problem, self._best()
+        # Where values are equal after rounding, the first chain stands for all.
+        place = problem.best_row(best)
+        equal = best.feasible & (best.values == best.values[place])
+        if not problem.integer_values:
+            best.states[equal] = best.states[place]
+        reported = None if bound is None else problem.reported_bound(bound, best.states[place])
+        timing = {"construct_s": problem.construct_s, **timing, "verify_s": time.perf_counter() - begin}
+        trajectory = joined(self._parts)
+        so_far = self._sign * np.maximum.accumulate(self._sign * trajectory.best)
+        final = best.states if self._final is None else self._presolved.lift(self._final)
+        return Result(
+            kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
+            spins=problem.spins, values=best.values, improved=improved, states=problem.as_values(best.states),
+            feasible_chains=best.feasible, final_states=problem.as_values(final), final_is=self._final_is,
+            presolved=self._presolved.summary() if self._presolved.removed else "",
+            trajectory=trajectory._replace(best=so_far), acceptance=_mean(self._acceptance), hops=_mean(self._hops),
+            steps=self._steps, rounds=self._rounds, annealing=dict(annealing), timing=timing, bound=reported, **how,
+        )  # fmt: skip
+
+
+def _mean(parts: list[np.ndarray]) -> float:
+    """The mean over logged steps of all rounds and chains; 0 where there are none."""
+    return float(np.concatenate(parts).mean(dtype=np.float64)) if parts else 0.0

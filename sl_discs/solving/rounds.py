@@ -1,4 +1,4 @@
-"""Annealings that fill a time limit, what watches them, and what collects their outcomes."""
+"""Rounds of annealing and of local search that fill a time limit, and what watches them and gives provers turns."""
 
 from __future__ import annotations
 
@@ -7,23 +7,21 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
-from fractions import Fraction
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int8
+from jaxtyping import Int8
 
 from sl_discs.engines.base import Best
 from sl_discs.engines.compiled import compile_seconds
-from sl_discs.experiment.chains import Outcome
 from sl_discs.experiment.settings import Temperatures
-from sl_discs.localization.method import LAST_STATE
 from sl_discs.problems import Evaluated
 from sl_discs.proofs.provers import TURN, Proofs
 from sl_discs.reductions.presolve import Presolved
-from sl_discs.solving.options import SolveOptions
-from sl_discs.solving.result import Result, Trajectory, joined
+from sl_discs.solving.annealer import Annealer, LocalSearch
+from sl_discs.solving.options import MOST_STEPS, SolveOptions, as_states
+from sl_discs.solving.result import Collector
 
 # Part of the remaining time that a round of fixed length may plan with: rates vary, and an annealing that is cut off
 # ends hot. And where temperatures follow the time, so that a rate that was measured too low does not end it early.
@@ -36,6 +34,12 @@ _WORTH = 0.25
 PROOFS, BOUNDS = 0.75, 0.05
 # Relative error of the chains' 32-bit values, and of penalties that a repair takes away.
 _ABOUT = 1e-3
+# Target number of seconds between two checks of the clock on the CPU engine.
+_CALL_S = 0.1
+# Steps of a round of samplers that try one site per step: numbers of steps have 31 bits.
+_MOST_TRIES = 2**30
+# For the watcher, where no chain has moved.
+_NO_CHAINS = Best(np.full((1, 1), -np.inf), np.zeros((1, 1, 0), np.int8))
 
 
 class Clock:
@@ -132,48 +136,18 @@ class TimedTemperatures(Temperatures):
         return self._behind(part * len(self))
 
 
-class Turns:
-    """When provers have their turns beside a search, and how much time they have.
-
-    Once a twentieth of a time limit has passed and there are good answers, they have that part of it; and three
-    quarters of the time that passes where one of them expects to end with a proof. Without a limit they have none.
-    """
-
-    def __init__(self, proofs: Proofs, options: SolveOptions, clock: Clock):
-        self.proofs, self._options, self._clock = proofs, options, clock
-        self._begun_at, self._spent_s = clock(), 0.0
-
-    def _lacking(self) -> float:
-        """Returns the seconds that provers lack of their part so far; 0 if they have none, or are over."""
-        limit, passed = self._options.time_limit, self._clock() - self._begun_at
-        if limit is None or self.proofs.over or passed < BOUNDS * limit:
-            return 0.0
-        return max(BOUNDS * limit, PROOFS * passed * self.proofs.hopeful) - self._spent_s
-
-    @property
-    def due(self) -> bool:
-        """Whether provers lack enough for a turn."""
-        return self._lacking() >= TURN
-
-    def run(self) -> None:
-        """Gives provers the seconds that they lack."""
-        begin, share = self._clock(), self._lacking()
-        over = functools.partial(is_over, self._options, self._clock)
-        self.proofs.advance(share, PROOFS * max(self._clock.left(), 0.0), over)
-        # Work that they save for a long computation is spent, too.
-        self._spent_s += max(share, self._clock() - begin)
-
-
 def is_over(options: SolveOptions, clock: Clock) -> bool:
     """Returns whether the time is over, or the user has interrupted the run."""
     return clock.left() <= 0 or options.is_interrupted()
 
 
 class Watcher:
-    """Checks the chains after each call to the engine, and decides when the run ends.
+    """Checks the chains after each call to the engine, gives provers their turns, and decides when the run ends.
 
-    Unless the options want the values of chains alone, proofs are told of better values, and have the turns that are
-    due. The run then ends when nothing is left to prove.
+    Unless the options want the values of chains alone, proofs are told of better values, and the run ends when
+    nothing is left to prove. Provers have no turns without a time limit. With one, once a twentieth of it has passed
+    and there are good answers, they have that part of it, and three quarters of the time that passes where one of
+    them expects to end with a proof.
 
     Attributes:
       reason: `target`, `bound`, `callback`, `interrupt` or `time`; empty while there is none.
@@ -183,18 +157,35 @@ class Watcher:
     def __init__(
         self,
         options: SolveOptions,
+        proofs: Proofs,
+        clock: Clock,
         evaluate: Callable[[np.ndarray], Evaluated],
         maximise: bool,
-        turns: Turns,
-        clock: Clock,
     ):
         self.reason = ""
-        self._options, self._evaluate, self._turns, self._clock = options, evaluate, turns, clock
+        self._options, self._evaluate, self._clock = options, evaluate, clock
         self._sign, self.constant = 1.0 if maximise else -1.0, 0.0
-        self._proofs = turns.proofs if options.presolves else None
+        self._proofs = proofs if options.presolves else None
         self._best = -self._sign * np.inf
         self._before = self._done = 0
         self._highest = -np.inf
+        # When provers may begin to have turns, and the seconds that they had.
+        self._begun_at, self._spent_s = clock(), 0.0
+
+    def _lacking(self) -> float:
+        """Returns the seconds that provers lack of their part so far; 0 if they have none, or are over."""
+        limit, passed = self._options.time_limit, self._clock() - self._begun_at
+        if self._proofs is None or limit is None or self._proofs.over or passed < BOUNDS * limit:
+            return 0.0
+        return max(BOUNDS * limit, PROOFS * passed * self._proofs.hopeful) - self._spent_s
+
+    def _run_provers(self, seconds: float) -> None:
+        assert self._proofs is not None
+        begin = self._clock()
+        over = functools.partial(is_over, self._options, self._clock)
+        self._proofs.advance(seconds, PROOFS * max(self._clock.left(), 0.0), over)
+        # Work that they save for a long computation is spent, too.
+        self._spent_s += max(seconds, self._clock() - begin)
 
     def next_round(self) -> int:
         """Ends a round; the number of its steps that were run."""
@@ -219,12 +210,13 @@ class Watcher:
         self._done, options = done, self._options
         values = np.asarray(best.value)[0, : options.num_chains]
         place = int(np.argmax(values))
-        due = self._proofs is not None and self._turns.due
+        lacking = self._lacking()
+        due = lacking >= TURN
         if values[place] > self._highest and (due or self._is_used(float(values[place]))):
             self._highest = values[place]
             self.reached(self._evaluate(np.asarray(best.x[0, place])[None]))
         if self._proofs is not None and due and not self.reason:
-            self._turns.run()
+            self._run_provers(lacking)
             self.reason = "bound" if self._proofs.closed else ""
         if options.callback is not None and options.callback(self._before + done, self._best) and not self.reason:
             self.reason = "callback"
@@ -244,136 +236,109 @@ class Watcher:
         return bool(value + self.constant >= self._sign * float(bound) - _ABOUT * max(1.0, abs(float(bound))))
 
 
-# Collects the outcomes of rounds of chains into one result, with all values recomputed.
-
-
-class Collector:
-    """The best state of each chain over all rounds, the last samples, and the trajectory.
+class Rounds:
+    """Plays rounds of annealing and of local search on one problem, watches them, and collects what they find.
 
     Attributes:
-      constant: what the reduced problem's value leaves out of the original's, times the sign of its sense.
+      watcher: its `reason` says why the run ends, and is empty before.
+      collector: of everything that was visited.
+      bar: called with the name of a sampler and the number of chain-steps done.
     """
 
-    def __init__(self, presolved: Presolved):
-        problem = presolved.original
-        self._problem, self._presolved = problem, presolved
-        self.constant = presolved.constant if problem.maximise else -presolved.constant
-        self._sign = 1.0 if problem.maximise else -1.0
-        self._begun: Evaluated | None = None
-        # None until the first round is added.
-        self._values: Any = None
-        self._states: Any = None
-        self._final: Any = None
-        self._final_is: str = LAST_STATE
-        self._parts: list[Trajectory] = []
-        self._acceptance: list[np.ndarray] = []
-        self._hops: list[np.ndarray] = []
-        self._steps = self._rounds = 0
+    def __init__(self, presolved: Presolved, options: SolveOptions, proofs: Proofs, clock: Clock):
+        self._presolved, self._options, self._clock = presolved, options, clock
+        self._problem, self._number = presolved.original, 0
+        self._states = as_states(self._problem, options.initial_states, options.num_chains)
+        self.collector = Collector(presolved)
+        self.watcher = Watcher(options, proofs, clock, self.exactly, self._problem.maximise)
+        self.bar: Callable[[str, int], None] = lambda name, steps: None
 
-    def begin(self, states: Int8[np.ndarray, "B N"]) -> Evaluated:
-        """Adds states of the original problem that count as visited; returns them with their values."""
-        found = self._problem.evaluate(states)
-        self._begun = found if self._begun is None else self._better(found, self._begun)
-        return found
+    def begin(self) -> None:
+        """Counts the initial states as visited, or those that reductions found."""
+        self.visit(self._presolved.found if self._states is None else self._states)
 
-    def _better(self, one: Evaluated, other: Evaluated) -> Evaluated:
-        """The better ones of pairs of states, by exact values where rounded ones are equal."""
-        better = self._sign * (one.values - other.values) >= 0
-        if not self._problem.integer_values:
-            for row in np.flatnonzero((one.values == other.values) & (one.states != other.states).any(axis=1)):
-                pair = zip(one, other, strict=True)
-                both = Evaluated(*(np.stack([first[row], second[row]]) for first, second in pair))
-                better[row] = self._problem.best_row(both) == 0
-        pairs = zip(one, other, strict=True)
-        return Evaluated(
-            *(np.where(better if first.ndim == 1 else better[:, None], first, second) for first, second in pairs)
-        )
+    def exactly(self, states: np.ndarray) -> Evaluated:
+        """Evaluates states of the chains, which may be padded."""
+        return self._problem.evaluate(self._presolved.lift(states[:, : len(self._presolved.kept)]))
 
-    def add(
-        self, outcome: Outcome, every: int, temperatures: Temperatures, steps: int, constant: float, *, complete: bool
-    ) -> None:
-        """Adds a round of `steps` steps, of which every `every`-th was logged.
+    def visit(self, states: Int8[np.ndarray, "K N"]) -> None:
+        """Counts states of the original problem as visited, by chains in turn."""
+        if len(states):
+            shape = self._options.num_chains, states.shape[1]
+            self.watcher.reached(self.collector.begin(np.resize(states, shape)))
 
-        `constant` is the part of the reduced problem's value that the chains' model omits, and `complete` is whether
-        the round was not cut short.
+    def fill(self, annealer: Annealer, seconds: float, *, compared: bool) -> None:
+        """Anneals in rounds that fill `seconds`; finds the `best` value where compared."""
+        end = self._clock.left() - seconds
+
+        def left() -> float:
+            return self._clock.left() - end
+
+        def pace() -> float | None:
+            return annealer.pace
+
+        # What draws sites by weight has a number for each of its steps in memory.
+        most = _MOST_TRIES if annealer.options.tries_one_site else MOST_STEPS
+        for length in round_lengths(annealer.first, annealer.unit, most, left, pace, timed=annealer.timed):
+            states = self.play(annealer, length, left)
+            if compared:
+                values = self.exactly(states).values
+                annealer.best = max(annealer.best, float((values if self._problem.maximise else -values).max()))
+            if self.watcher.reason:
+                return
+
+    def advance(self, search: LocalSearch, seconds: float, *, compared: bool = True) -> None:
+        """Runs a local search for `seconds`; finds its `best` value."""
+        end, more = self._clock.left() - seconds, True
+        states = np.empty((0, 0), np.int8)
+        while more and (left := self._clock.left() - end) > 0:
+            more = search.advance(min(left, _CALL_S))
+            before, states = states, search.state[None]
+            if not np.array_equal(states, before):
+                [value] = self.exactly(states).values
+                search.best = max(search.best, float(value if self._problem.maximise else -value))
+                self.visit(self._presolved.lift(states))
+            if self.watcher(0, _NO_CHAINS):
+                break
+        self.watcher.next_round()
+
+    def play(
+        self, annealer: Annealer, length: int, left: Callable[[], float] | None = None
+    ) -> Int8[np.ndarray, "B N"]:
+        """Anneals once, for `length` steps, or as many as fit into the seconds `left` if the rate is known.
+
+        Returns the best state that each chain visited.
         """
-        size, constant = len(self._presolved.kept), constant + self.constant
-        values, states = outcome.best[0][0] + constant, outcome.best[1][0][:, :size]
-        if self._states is not None:
-            better = values > self._values
-            values = np.where(better, values, self._values)
-            states = np.where(better[:, None], states, self._states)
-        self._values, self._states = values, states
-        if self._final is None or complete:
-            self._final, self._final_is = outcome.final[0][:, :size], outcome.final_is
-        number = every * np.arange(1, len(outcome.trace.value) + 1)
-        values = self._sign * (np.asarray(outcome.trace.value)[:, 0].astype(np.float64) + constant)
-        low, high = np.quantile(values, (0.1, 0.9), axis=1)
-        self._parts.append(
-            Trajectory(
-                self._steps + number,
-                np.full(len(number), self._rounds),
-                self._sign * (self._sign * values).max(axis=1),
-                values.mean(axis=1),
-                low,
-                high,
-                temperatures[number - 1].astype(np.float64),
-                np.asarray(outcome.trace.acceptance)[:, 0].mean(axis=1, dtype=np.float64),
-            )
-        )
-        self._acceptance.append(np.asarray(outcome.trace.acceptance))
-        self._hops.append(np.asarray(outcome.trace.hops))
-        self._steps += steps
-        self._rounds += 1
+        options, host = annealer.options, annealer.engine.on_host
+        method = annealer.method(length)
+        one_shape = options.fills_time and not host
+        # A hundredth of the steps, but no more than the steps of a call, which cannot be interrupted.
+        every = max(1, min(length // 100, annealer.engine.steps_per_call(method.sampler)))
+        if one_shape:
+            every = annealer.unit
+        settings = annealer.settings(length, every)
+        temperatures = settings.temperatures()
+        timed = None
+        if left is not None and annealer.timed and annealer.pace is not None:
+            temperatures = timed = TimedTemperatures(settings, length, left=left, pace=annealer.pace)
+            timed.plan(0)
 
-    def _visited(self) -> Evaluated:
-        """The chains' best states, evaluated once, at the end: for a dense problem this takes longer than a round."""
-        if self._states is None:
-            assert self._begun is not None
-            return self._begun
-        found = self._problem.evaluate(self._presolved.lift(self._states))
-        return found if self._begun is None else self._better(found, self._begun)
+        def watch(done: int, best: Best) -> bool:
+            over = self.watcher(done, best)
+            return (timed is not None and timed.plan(done)) or over
 
-    def _best(self) -> tuple[Evaluated, Float64[np.ndarray, "B"]]:
-        """Those states after the problem's local improvement, and by how much that has raised or lowered values."""
-        visited = self._visited()
-        states = self._problem.improve(visited.states)
-        if np.array_equal(states, visited.states):
-            return visited, np.zeros(len(states))
-        best = self._problem.evaluate(states)
-        return best, self._sign * (best.values - visited.values)
-
-    def result(
-        self,
-        *,
-        bound: Fraction | float | None,
-        annealing: Mapping[str, Any],
-        timing: Mapping[str, float],
-        **how: Any,
-    ) -> Result:
-        """The result so far; `how` holds the remaining fields of `Result`, `timing` what the problem cannot know."""
-        begin = time.perf_counter()
-        problem, (best, improved) = self._problem, self._best()
-        # Where values are equal after rounding, the first chain stands for all.
-        place = problem.best_row(best)
-        equal = best.feasible & (best.values == best.values[place])
-        if not problem.integer_values:
-            best.states[equal] = best.states[place]
-        reported = None if bound is None else problem.reported_bound(bound, best.states[place])
-        timing = {"construct_s": problem.construct_s, **timing, "verify_s": time.perf_counter() - begin}
-        trajectory = joined(self._parts)
-        so_far = self._sign * np.maximum.accumulate(self._sign * trajectory.best)
-        final = best.states if self._final is None else self._presolved.lift(self._final)
-        return Result(
-            kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
-            spins=problem.spins, values=best.values, improved=improved, states=problem.as_values(best.states),
-            feasible_chains=best.feasible, final_states=problem.as_values(final), final_is=self._final_is,
-            presolved=self._presolved.summary() if self._presolved.removed else "",
-            trajectory=trajectory._replace(best=so_far), acceptance=_mean(self._acceptance), hops=_mean(self._hops),
-            steps=self._steps, rounds=self._rounds, annealing=dict(annealing), timing=timing, bound=reported, **how,
+        steps_per_call = annealer.unit if one_shape else annealer.steps_per_call
+        self.watcher.constant = self.collector.constant + annealer.constant
+        outcome = annealer.anneal(
+            self._number, method, settings, self._states, watch=watch, steps_per_call=steps_per_call,
+            progress=lambda steps: self.bar(options.sampler_name, steps * options.num_chains),
+            temperatures=temperatures,
         )  # fmt: skip
-
-
-def _mean(parts: list[np.ndarray]) -> float:
-    """The mean over logged steps of all rounds and chains; 0 where there are none."""
-    return float(np.concatenate(parts).mean(dtype=np.float64)) if parts else 0.0
+        played = self.watcher.next_round()
+        complete = played == length or (timed is not None and self.watcher.reason in ("", "time"))
+        self.collector.add(outcome, every, temperatures, played, annealer.constant, complete=complete)
+        self._number += 1
+        annealer.pace = max(outcome.run_s, 1e-9) / played
+        if host:
+            annealer.steps_per_call = max(1, int(_CALL_S / annealer.pace))
+        return outcome.best[1][0]

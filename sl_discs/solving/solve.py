@@ -1,17 +1,42 @@
-"""`sl_discs.solve`: from a problem to its answer."""
+"""`sl_discs.solve`: from a problem to its answer, by reductions, provers, samplers and local searches."""
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import functools
+import itertools
+import math
+import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from jaxtyping import Int8
 
 from sl_discs.engines.registry import check_threads
 from sl_discs.errors import InputError, fields_are_keywords
+from sl_discs.experiment.progress import progress_bar
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
-from sl_discs.solving.options import AUTO, SolveOptions
-from sl_discs.solving.result import Result
-from sl_discs.solving.search import annealed
+from sl_discs.problems.kind import KINDS, Structure
+from sl_discs.proofs import exact_provers, provers_of
+from sl_discs.proofs.provers import Proofs
+from sl_discs.reductions import presolve
+from sl_discs.reductions.presolve import Presolved, unreduced
+from sl_discs.solving.annealer import Annealer, LocalSearch, first_round
+from sl_discs.solving.options import AUTO, SolveOptions, check_fit, layout_seconds
+from sl_discs.solving.result import Collector, Result
+from sl_discs.solving.rounds import BOUNDS, Clock, Rounds, is_over
+
+# Part of the time that each of several samplers has to show what it can do.
+_TRIAL = 0.1
+# Part of the time limit that reductions may take, in nominal seconds, and the part that may have passed on the clock
+# when a prover begins a turn before the first sweep. That begins within a quarter of the limit on a loaded machine.
+_PRESOLVE, _FIRST_TURNS = 0.1, 0.15
+# Nominal seconds of proofs before and after a search without a time limit.
+_BEFORE_S, _AFTER_S = 0.25, 5.0
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -64,20 +89,19 @@ def solve(
         engine, about ten times per second on CPU cores, and may be exceeded by that much. If none is left for
         sampling, a warning says so (in advance, if the problem is much too large for the limit), and one short
         annealing is run all the same. On sets, cliques and covers `auto` also tries `exchange` and a local search on
-        vertex covers, see `sl_discs.solving.search`.
+        vertex covers, see `sl_discs.solving.solve.share`.
       target: a value: the run ends as soon as a value this good is found, which is checked between calls to the
         engine.
       chains: number of parallel chains; None: 32, but fewer on the CPU engine under a time limit in which 32 chains
         of `metropolis` or `gibbs` would have less than about 20,000 sweeps each.
       annealing: None: exponential decay between temperatures chosen from the problem's gains
-        (`sl_discs.solving.annealing`); (initial, final) for other temperatures; or a dict of t_schedule,
+        (`sl_discs.solving.annealer`); (initial, final) for other temperatures; or a dict of t_schedule,
         init_temperature, final_temperature, decay_rate, anneal_every, where t_schedule may be a sequence of
         temperatures, each for an equal part of the steps. Temperatures are in units of the problem's value.
       initial_states: initial states of every round: one sample as a dict or [N] for all chains, or a list or array
         [R, N] of up to `chains` samples, which are repeated in turn; None: random. They count as visited.
-      presolve: whether a problem of up to 2^20 states is enumerated instead, exact reductions remove variables of
-        larger ones first (`sl_discs.reductions`), and the run ends as soon as an answer is proved to be optimal;
-        None: for the sampler `auto`, without initial states.
+      presolve: whether exact reductions remove variables first (`sl_discs.reductions`), and the run ends as soon as
+        an answer is proved to be optimal; None: for the sampler `auto`, without initial states.
       proofs: whether provers bound the answers beside the search, and end it with a proof where `presolve` is on.
         False saves their time, and leaves the bound to what is known without any work.
       engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise `reference`.
@@ -108,3 +132,193 @@ def solve(
         engine, seed, callback, interrupt, progress,
     )  # fmt: skip
     return annealed(problem, options)
+
+
+def annealed(problem: Problem, options: SolveOptions) -> Result:
+    """Returns the answer of chains, or one that is known without them where the options ask for that.
+
+    InputError where the problem's coefficients are out of range, or it does not fit into memory.
+    """
+    clock, limit = Clock(options.time_limit), math.inf if options.time_limit is None else options.time_limit
+    engine, _ = options.choose_engine(problem.num_variables)
+    check_fit(problem, options, first_round(options, problem.num_variables, engine.on_host)[0], engine)
+    presolved = presolve(problem, _PRESOLVE * limit) if options.presolves else unreduced(problem)
+    reduced = presolved.problem
+    if reduced is None:
+        return _by_reductions(presolved, options, clock)
+    options = options.for_size(reduced.num_variables, engine.on_host)
+    seconds = layout_seconds(reduced)
+    too_large = seconds > limit
+    if too_large:
+        warnings.warn(
+            f"{problem.name}: building the arrays of the problem will take about {seconds:.1f} s, more than the time "
+            f"limit of {limit:g} s; one short annealing will be played",
+            stacklevel=4,
+        )
+    annealers: list[Annealer] = [Annealer(reduced, options)]
+    searches: list[LocalSearch] = []
+    if not too_large:
+        annealers += [Annealer(*rival) for rival in options.rivals(reduced)]
+        searches = local_searches(reduced, options)
+    provers = provers_of(KINDS[problem.kind].structure) if options.proofs else ()
+    with contextlib.closing(Proofs(presolved, 0.0 if too_large else options.bound_seconds, provers)) as proofs:
+        if not too_large:
+            # Without a good answer, provers cannot tell how long they will take.
+            short = options.bound_seconds if limit < math.inf or not options.presolves else _BEFORE_S
+            proofs.advance(short, math.inf, lambda: clock() >= _FIRST_TURNS * limit or options.is_interrupted())
+            if options.presolves and proofs.closed:
+                return _without_chains(presolved, proofs.states, proofs.by, proofs.by, options.seed, clock)
+        return _searched(presolved, options, proofs, clock, annealers, searches, warned=too_large)
+
+
+def local_searches(problem: Problem, options: SolveOptions) -> list[LocalSearch]:
+    """Returns the local searches that `auto` uses beside the samplers."""
+    fits = KINDS[problem.kind].structure in (Structure.SETS, Structure.CLIQUES)
+    if options.time_limit is None or not (options.uses_local_searches and fits):
+        return []
+    # Imported where it is needed, since numba takes a while.
+    from sl_discs.solving.cover_search import cover_search
+
+    search = cover_search(problem, options.seed, _TRIAL * options.time_limit)
+    return [] if search is None else [search]
+
+
+def _searched(
+    presolved: Presolved,
+    options: SolveOptions,
+    proofs: Proofs,
+    clock: Clock,
+    annealers: Sequence[Annealer],
+    searches: Sequence[LocalSearch],
+    *,
+    warned: bool,
+) -> Result:
+    """Anneals, and verifies the answers; InputError where the chains do not fit into memory.
+
+    `warned` says whether the user knows already that the time limit is too short.
+    """
+    limit, rounds, winner = options.time_limit, Rounds(presolved, options, proofs, clock), annealers[0]
+
+    def visit_proved() -> None:
+        # What provers found counts, unless the values asked for are those that chains visit.
+        if options.presolves:
+            rounds.visit(proofs.states)
+
+    rounds.begin()
+    visit_proved()
+    total = None if limit is not None else winner.first * options.num_chains
+    with progress_bar(total, shown=options.progress) as rounds.bar:
+        assert winner.chains
+        build_s = clock()
+        if limit is not None and build_s >= limit and not warned:
+            warnings.warn(
+                f"{winner.problem.name}: building the arrays of the problem took {build_s:.1f} s, more than the "
+                f"time limit of {limit:g} s; one short annealing is played",
+                stacklevel=5,
+            )
+        if options.fills_time:
+            winner = share(rounds, clock, annealers, searches)
+        else:
+            for _ in range(1) if limit is None else itertools.count():
+                states = rounds.play(winner, winner.first)
+                if rounds.watcher.reason:
+                    break
+    run_s = clock() - build_s
+    if limit is None and options.presolves and not rounds.watcher.reason and not proofs.over:
+        rounds.watcher.reached(rounds.exactly(states))
+        # Without a time limit, results do not depend on the time that provers take.
+        proofs.advance(_AFTER_S, 0.0, functools.partial(is_over, options, clock))
+    visit_proved()
+    found_by = [f"the best answer is by {one.name}" for one in searches if one.best > winner.best]
+    return rounds.collector.result(
+        stopped=rounds.watcher.reason or ("steps" if limit is None else "time"),
+        bound=proofs.bound,
+        bound_by=proofs.by,
+        timing={"build_s": build_s, "compile_s": clock.compiling(), "run_s": run_s},
+        engine=winner.engine.name,
+        engine_note="; ".join(words for words in (winner.note, *found_by) if words),
+        sampler=winner.options.sampler_name,
+        annealing=winner.reported(),
+        seed=options.seed,
+    )
+
+
+def share(
+    rounds: Rounds, clock: Clock, annealers: Sequence[Annealer], searches: Sequence[LocalSearch] = ()
+) -> Annealer:
+    """Fills the seconds that are left; returns the sampler that found the best value, the first of equal ones.
+
+    Of several samplers, and local searches beside them, each first has a tenth of the time. Those that found a value
+    as good as the best share the rest, one long annealing each: where short runs tell them apart, the best has nearly
+    all of the time, and where only long runs would, none is given up. A local search whose trial is too short to tell
+    what it would find has its trial alone.
+    """
+    rivals: list[tuple[Any, Callable]] = [(one, rounds.fill) for one in annealers]
+    rivals += [(one, rounds.advance) for one in searches]
+    if len(rivals) > 1:
+        trial = _TRIAL * clock.left()
+        for one, fill in rivals:
+            fill(one, trial, compared=True)
+            if rounds.watcher.reason:
+                return max(annealers, key=lambda annealer: annealer.best)
+        rivals = [rival for rival in rivals if rival[0].conclusive]
+        best = max(one.best for one, _ in rivals)
+        rivals = [rival for rival in rivals if rival[0].best == best]
+    else:
+        # A first answer, also for provers.
+        rounds.fill(annealers[0], BOUNDS * clock.left(), compared=False)
+        if rounds.watcher.reason:
+            return annealers[0]
+    for number, (one, fill) in enumerate(rivals):
+        fill(one, clock.left() / (len(rivals) - number), compared=len(rivals) > 1)
+        if rounds.watcher.reason:
+            break
+    return max(annealers, key=lambda annealer: annealer.best)
+
+
+# Answers that need no chains.
+
+
+def _by_reductions(presolved: Presolved, options: SolveOptions, clock: Clock) -> Result:
+    """Returns the result where reductions leave nothing to search.
+
+    Reductions round real coefficients, so that the best answer is theirs only up to a rounding error. Enumeration and
+    elimination of the whole problem compare exactly, where they can.
+    """
+    problem = presolved.original
+    states = np.concatenate([presolved.lift(np.zeros((1, 0), np.int8)), presolved.found])
+    by, note, bound = "reductions", "reductions left nothing to search", None
+    whole = dataclasses.replace(unreduced(problem), found=states)
+    proofs = Proofs(whole, 0.0, exact_provers(KINDS[problem.kind].structure))
+    if not problem.integer_values:
+        proofs.advance(options.bound_seconds)
+        if proofs.closed:
+            by = proofs.by
+        else:
+            bound = presolved.lifted_bound(proofs.best - presolved.constant)
+    return _without_chains(presolved, proofs.states, by, note, options.seed, clock, bound)
+
+
+def _without_chains(
+    presolved: Presolved,
+    state: Int8[np.ndarray, "1 N"],
+    by: str,
+    note: str,
+    seed: int,
+    clock: Clock,
+    bound: Fraction | float | None = None,
+) -> Result:
+    """Returns the result of a state that is known to be the best, or otherwise to be so close to this bound."""
+    collector = Collector(presolved)
+    begun = collector.begin(state)
+    return collector.result(
+        stopped="bound" if bound is None else "steps",
+        bound=presolved.original.exact_values(begun.states)[0] if bound is None else bound,
+        bound_by=by,
+        timing={"build_s": clock(), "compile_s": clock.compiling(), "run_s": 0.0},
+        engine="none",
+        engine_note=note,
+        sampler="none",
+        annealing={},
+        seed=seed,
+    )

@@ -16,7 +16,7 @@ from sl_discs.proofs import cliques, covers, provers_of
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions.presolve import unreduced
 from sl_discs.solving.options import SolveOptions
-from sl_discs.solving.rounds import Clock, Turns, Watcher
+from sl_discs.solving.rounds import Clock, Watcher
 
 
 def adjacency_of(graph):
@@ -151,33 +151,16 @@ def test_provers_are_hopeful_only_while_one_expects_to_end():
     assert proofs.by == "a clique cover"
 
 
-class Scheduled(Turns):
-    """Turns of provers that are due as told, and in which they do nothing."""
-
-    def __init__(self, proofs, turns):
-        self.proofs, self._turns = proofs, turns
-
-    @property
-    def due(self):
-        return next(self._turns)
-
-    def run(self):
-        pass
-
-
-def test_better_states_are_evaluated_exactly_only_when_provers_have_a_turn():
+def test_better_states_are_evaluated_exactly_only_when_provers_have_a_turn(monkeypatch):
     problem = sl_discs.mis(nx.gnp_random_graph(300, 0.1, seed=1))
-    proofs, evaluated, turns = (
-        Proofs(unreduced(problem), 0.0, provers_of(Structure.SETS)),
-        [],
-        iter([False, False, True, False]),
-    )
+    proofs, evaluated, lacking = Proofs(unreduced(problem), 0.0), [], iter([0.0, 0.0, 1.0, 0.0])
+    monkeypatch.setattr(Watcher, "_lacking", lambda self: next(lacking))
 
     def evaluate(states):
         evaluated.append(len(states))
         return problem.evaluate(states)
 
-    watcher = Watcher(SolveOptions(chains=1), evaluate, True, Scheduled(proofs, turns), Clock())
+    watcher = Watcher(SolveOptions(chains=1), proofs, Clock(), evaluate, True)
     seen = []
     for done, nodes in enumerate(([0], [0, 1], [0, 1, 2], [0, 1, 2, 3]), 1):
         state = np.zeros((1, 1, 300), np.int8)

@@ -141,18 +141,18 @@ def test_small_problems_are_enumerated(seed, size, spins, maximise):
         problem = sl_discs.qubo(couplings, maximise=maximise)
     result = sl_discs.solve(problem)
     assert result.optimal and result.best_value == result.bound == optimum(problem)
-    assert result.engine_note == f"all {2**problem.num_variables:,} states were compared"
+    assert result.rounds == 0
 
 
 @pytest.mark.parametrize("kind", GRAPH_KINDS)
 @pytest.mark.parametrize("penalty", [1.0, 1.0001])
-def test_sets_of_twenty_nodes_are_enumerated(kind, penalty):
-    """Also where sets with conflicts are as good, and there are more best states than can be listed."""
+def test_sets_of_twenty_nodes_are_proved(kind, penalty):
+    """Also where sets with conflicts are as good, and there are many best states."""
     keywords = {} if kind == "maxcut" else {"penalty": penalty}
     for graph in nx.gnp_random_graph(20, 0.3, seed=3), nx.disjoint_union_all([nx.path_graph(2)] * 10):
         problem = getattr(sl_discs, kind)(graph, **keywords)
         result = sl_discs.solve(problem)
-        assert result.optimal and result.rounds == 0 and "1,048,576 states" in result.engine_note
+        assert result.optimal and result.rounds == 0
         assert result.best_value == sl_discs.solve(problem, "metropolis", steps=20_000, chains=8).best_value
 
 

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 import sl_discs
 from sl_discs.instances.graph import Graph, complement, graph_from_networkx
-from sl_discs.solving import search
-from sl_discs.solving.annealer import Rounds
 from sl_discs.solving.cover_search import CoverSearch, cover_search
+from sl_discs.solving.rounds import Rounds
 from sl_discs.testing.cases import all_states
 
 pytestmark = pytest.mark.usefixtures("limits_in_cpu_time")
@@ -194,7 +193,7 @@ def test_it_ends_where_annealing_does(monkeypatch, end):
     """Where annealing leaves it all the time."""
     problem, begun = hard(), []
     monkeypatch.setattr(Rounds, "fill", lambda self, one, seconds, *, compared: self.play(one, one.first))
-    monkeypatch.setattr(search, "_TRIAL", 0.9)
+    monkeypatch.setattr("sl_discs.solving.solve._TRIAL", 0.9)
     real = CoverSearch.advance
     monkeypatch.setattr(CoverSearch, "advance", lambda self, seconds: begun.append(0) or real(self, seconds))
     how = {

@@ -10,12 +10,11 @@ import sl_discs
 from sl_discs import InputError
 from sl_discs.proofs.provers import Proofs
 from sl_discs.proofs.semidefinite import Semidefinite
+from sl_discs.reductions import presolve
 from sl_discs.reductions.presolve import unreduced
-from sl_discs.solving import search
-from sl_discs.solving.annealer import Rounds
 from sl_discs.solving.options import SolveOptions
-from sl_discs.solving.rounds import Clock
-from sl_discs.solving.search import Search
+from sl_discs.solving.rounds import Clock, Rounds
+from sl_discs.solving.solve import share
 
 pytestmark = pytest.mark.usefixtures("limits_in_cpu_time")
 
@@ -26,6 +25,11 @@ class Claimed(NamedTuple):
     sampler: str
     best: float
     conclusive: bool = True
+
+
+def rounds():
+    presolved = unreduced(sl_discs.mis([(0, 1)]))
+    return Rounds(presolved, SolveOptions(time_limit=10.0, chains=2), Proofs(presolved, 0.0), Clock())
 
 
 @pytest.mark.parametrize(
@@ -40,10 +44,8 @@ def test_the_time_is_shared_by_success(monkeypatch, values, winner, given):
     filled = []
     monkeypatch.setattr(Rounds, "fill", lambda self, one, seconds, *, compared: filled.append((one.sampler, seconds)))
     monkeypatch.setattr(Clock, "left", lambda self: 10.0)
-    problem = sl_discs.mis([(0, 1)])
-    proofs = Proofs(unreduced(problem), 0.0)
-    searching = Search(unreduced(problem), SolveOptions(time_limit=10.0, chains=2), proofs, Clock())
-    assert searching.share([*map(Claimed, ("metropolis", "exchange"), values)]).sampler == winner
+    annealers = [*map(Claimed, ("metropolis", "exchange"), values)]
+    assert share(rounds(), Clock(), annealers).sampler == winner
     assert filled == given
 
 
@@ -62,9 +64,8 @@ def test_a_local_search_has_the_rest_where_its_trial_tells(monkeypatch, claimed,
     monkeypatch.setattr(Rounds, "fill", fill)
     monkeypatch.setattr(Rounds, "advance", fill)
     monkeypatch.setattr(Clock, "left", lambda self: 10.0)
-    presolved = unreduced(sl_discs.mis([(0, 1)]))
-    searching = Search(presolved, SolveOptions(time_limit=10.0, chains=2), Proofs(presolved, 0.0), Clock())
-    winner = searching.share([Claimed("metropolis", 5.0)], [Claimed("covers", claimed, conclusive)])
+    annealers, searches = [Claimed("metropolis", 5.0)], [Claimed("covers", claimed, conclusive)]
+    winner = share(rounds(), Clock(), annealers, searches)
     assert winner.sampler == "metropolis" and filled == [("metropolis", 1.0), ("covers", 1.0), *rest]
 
 
@@ -86,7 +87,7 @@ def test_provers_leave_three_quarters_of_the_time_to_chains_on_a_slow_machine(mo
     def begin(self, *arguments):
         raise FirstSweep
 
-    monkeypatch.setattr(search, "Clock", SlowClock)
+    monkeypatch.setattr("sl_discs.solving.solve.Clock", SlowClock)
     monkeypatch.setattr(Semidefinite, "advance", turn)
     monkeypatch.setattr(Rounds, "play", begin)
     with pytest.raises(FirstSweep):
@@ -129,15 +130,13 @@ def test_a_search_of_what_is_left_answers_the_whole_problem():
 
 def test_presolve_is_for_auto_unless_it_is_asked_for(monkeypatch):
     reduced = []
-    real = search.presolve
     monkeypatch.setattr(
-        search, "presolve", lambda problem, seconds: reduced.append(problem) or real(problem, seconds)
+        "sl_discs.solving.solve.presolve",
+        lambda problem, seconds: reduced.append(problem) or presolve(problem, seconds),
     )
     problem = sl_discs.maxcut(nx.cycle_graph(9))
     assert sl_discs.solve(problem, "metropolis", steps=2_000, chains=2).rounds == 1 and not reduced
-    assert sl_discs.solve(problem, "metropolis", presolve=True).engine_note == "all 512 states were compared"
-    larger = sl_discs.maxcut(nx.cycle_graph(29))
-    assert sl_discs.solve(larger, "metropolis", presolve=True).rounds == 0 and reduced
+    assert sl_discs.solve(problem, "metropolis", presolve=True).rounds == 0 and reduced
     state = np.zeros(9, int)
     assert sl_discs.solve(problem, steps=100, chains=2, initial_states=state).rounds == 1
     with pytest.raises(InputError, match="presolve and initial_states"):

@@ -15,8 +15,8 @@ import sl_discs
 from sl_discs import InputError
 from sl_discs.experiment.settings import Settings
 from sl_discs.models.terms import Coefficients
-from sl_discs.solving.annealing import given_annealing, objective_of, temperature_range
-from sl_discs.solving.options import SolveOptions
+from sl_discs.solving.annealer import objective_of, temperature_range
+from sl_discs.solving.options import SolveOptions, given_annealing
 from sl_discs.solving.rounds import TimedTemperatures, round_lengths
 
 
