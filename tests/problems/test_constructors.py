@@ -146,69 +146,40 @@ def test_labels_are_those_that_were_given():
 NAN = math.nan
 BAD = {
     "directed": (sl_discs.maxcut, (nx.DiGraph([(0, 1)]),), "directed graph"),
-    "a multigraph": (sl_discs.mis, (nx.MultiGraph([(0, 1)]),), "multigraph"),
     "a self-loop": (sl_discs.maxcut, (nx.Graph([(0, 0), (0, 1)]),), "self-loop at node 0"),
     "no nodes": (sl_discs.mis, (nx.Graph(),), "empty"),
     "some weights": (sl_discs.maxcut, (nx.Graph([(0, 1, {"weight": 2}), (1, 2)]),), "some edges have a weight"),
-    "a NaN weight": (sl_discs.maxcut, ([[0, 1]], [NAN]), r"weight of edge \(0, 1\) is nan"),
     "too few weights": (sl_discs.maxcut, ([[0, 1], [1, 2]], [1.0]), "weights for 2 edges"),
     "an edge twice": (sl_discs.maxcut, ([[0, 1], [1, 0]],), "more than once"),
     "the name of a file": (sl_discs.maxcut, ("G1.rudy",), r"read a file with sl_discs.read\('G1.rudy', 'maxcut'\)"),
-    "edges of strings": (sl_discs.mis, ([["a", "b"]],), "networkx"),
     "ragged edges": (sl_discs.mis, ([[0, 1], [2]],), "rectangular"),
-    "a dense loop": (sl_discs.maxcut, (np.ones((3, 3)),), "self-loop at node 0; clear the diagonal"),
     "a dense directed matrix": (
         sl_discs.mis,
         (np.eye(3, k=1) + np.eye(3, k=-2),),
         "neither symmetric nor triangular",
     ),
-    "dense weights that differ": (sl_discs.maxcut, (np.array([[0.0, 1], [2, 0]]),), "directed"),
     "a NaN weight between labels": (
         sl_discs.maxcut,
         (nx.Graph([("b", "c", {"weight": 1.0}), ("a", ("b", 1), {"weight": NAN})]),),
         r"the weight of edge \('a', \('b', 1\)\) is nan; expected a finite number",
     ),
-    "a dense NaN": (sl_discs.mis, (np.array([[0, NAN], [NAN, 0]]),), "the adjacency matrix is nan at 0, 1"),
-    "a dense matrix of words": (sl_discs.mis, (np.full((3, 3), "a"),), "has dtype <U1; expected numbers"),
-    "a matrix of no nodes": (sl_discs.mis, (np.zeros((0, 0)),), "empty"),
     "numbers that are no edges": (sl_discs.mis, (np.ones((3, 4)),), r"or an adjacency matrix \[N, N\]"),
-    "weights of a matrix": (sl_discs.maxcut, (np.zeros((3, 3)), [1.0]), "are only for edges"),
-    "a directed matrix": (sl_discs.maxcut, (scipy.sparse.coo_array([[0, 1, 0], [0, 0, 0], [1, 0, 0]]),), "directed"),
-    "two weights": (sl_discs.maxcut, (scipy.sparse.coo_array([[0, 1], [2, 0]]),), "directed"),
-    "a loop in a matrix": (sl_discs.mis, (scipy.sparse.coo_array([[1]]),), "self-loop at node 0"),
     "weights of a graph": (sl_discs.maxcut, (nx.path_graph(3), [1, 1]), "are only for edges"),
     "a QUBO of nothing": (sl_discs.qubo, ({},), "no variables"),
-    "a QUBO with a vector": (sl_discs.qubo, (np.ones(3),), "square"),
     "a wide QUBO": (sl_discs.qubo, (np.ones((2, 3)),), "square"),
-    "a QUBO of words": (sl_discs.qubo, ("words",), "Q: 'words'"),
     "a QUBO with a NaN": (sl_discs.qubo, ({("a", "b"): NAN},), "Q at 'a', 'b' is nan"),
-    "a dense QUBO with a NaN": (sl_discs.qubo, (np.array([[0, NAN], [0, 0]]),), "Q at 0, 1 is nan"),
     "a key that is no pair": (sl_discs.qubo, ({"ab": 1},), "'ab'; expected a pair"),
     "a value that is no number": (sl_discs.qubo, ({("a", "b"): "c"},), "Q: 'c'"),
     "h and J of two sizes": (sl_discs.ising, (np.ones(2), np.ones((3, 3))), r"expected \[3\]"),
     "a label beside an array": (sl_discs.ising, (np.ones(2), {(0, "a"): 1}), "'a' is not one of the labels"),
-    "an infinite h": (sl_discs.ising, ({"a": math.inf}, {}), "h at 'a' is inf"),
-    "no spins": (sl_discs.ising, ({}, {}), "no variables"),
-    "an empty BQM": (sl_discs.from_bqm, (dimod.BinaryQuadraticModel("SPIN"),), "no variables"),
     "no BQM": (sl_discs.from_bqm, ({},), "dict where a dimod"),
-    "weights of words": (sl_discs.maxcut, ([[0, 1]], ["x"]), "weights: 'x'"),
-    "weights of digits": (sl_discs.maxcut, ([[0, 1]], ["1"]), "weights: '1'"),
-    "weights of truths": (sl_discs.maxcut, ([[0, 1], [1, 2]], [True, 2.0]), "weights: True"),
-    "one weight": (sl_discs.maxcut, ([[0, 1]], 3.0), "weights for 1 edges"),
-    "a weight of an edge in words": (sl_discs.maxcut, (nx.Graph([(0, 1, {"weight": "2"})]),), "weights: '2'"),
-    "a complex matrix": (sl_discs.qubo, (1j * np.eye(2),), "Q: 1j"),
     "a complex sparse matrix": (sl_discs.qubo, (scipy.sparse.coo_array(1j * np.eye(2)),), "Q: 1j"),
-    "a matrix of truths": (sl_discs.qubo, (np.eye(2, dtype=bool),), "Q: True"),
-    "a ragged matrix": (sl_discs.ising, (None, [[0, 1], [1]]), "J: rows of different lengths"),
-    "a QUBO of None": (sl_discs.qubo, (None,), "Q: None"),
-    "a list for a number": (sl_discs.qubo, ({(0, 1): [1]},), r"Q: \[1\] where a real number is expected"),
-    "a list for a field": (sl_discs.ising, ({0: [1]}, {}), r"h: \[1\] where a real number is expected"),
     "an enormous value": (sl_discs.qubo, ({(0, 0): 10**400},), "Q: 1000"),
 }
 OPTIONS = {
-    "penalty": (sl_discs.mis, [[0, 1]], ["2", None, True, NAN, math.inf, 0.5, 1j, [2]]),
-    "num_nodes": (sl_discs.maxcut, [[0, 1]], [2.5, "2", True, -1, NAN]),
-    "offset": (sl_discs.qubo, np.eye(2), [None, "1", True, NAN, math.inf, 1j, np.ones(2)]),
+    "penalty": (sl_discs.mis, [[0, 1]], ["2", True, NAN, 0.5]),
+    "num_nodes": (sl_discs.maxcut, [[0, 1]], [2.5, "2", -1]),
+    "offset": (sl_discs.qubo, np.eye(2), [None, "1", math.inf]),
     "maximise": (sl_discs.ising, {"a": 1.0}, ["no", None, 1]),
 }
 
@@ -220,12 +191,6 @@ def test_bad_input_is_explained(case):
         constructor(*arguments)
 
 
-def test_a_penalty_may_be_any_number():
-    """Python's whole numbers beyond 64 bits would be objects in an array."""
-    problem = sl_discs.mis([[0, 1]], penalty=2**64)
-    assert type(problem.penalty) is float and sl_discs.solve(problem).best_value == 1
-
-
 @pytest.mark.parametrize("option", OPTIONS)
 def test_bad_options_are_named(option):
     constructor, content, values = OPTIONS[option]
@@ -235,38 +200,13 @@ def test_bad_options_are_named(option):
             constructor(*arguments, **{option: value})
 
 
-@pytest.mark.parametrize("constructor", [sl_discs.mis, sl_discs.maxclique, sl_discs.vertex_cover])
-def test_dense_matrices_are_the_graphs_of_their_nonzero_entries(constructor):
-    graph = nx.gnp_random_graph(8, 0.5, seed=1)
-    matrix = nx.to_numpy_array(graph, dtype=int) * -3
-    given, expected = constructor(matrix, weight=np.arange(1, 9)), constructor(graph, weight=np.arange(1, 9))
-    assert given.labels == range(8)
-    for row in np.array(np.meshgrid(*[[0, 1]] * 8)).reshape(8, -1).T:
-        assert given.value(row) == expected.value(row)
-
-
-def test_whole_numbers_two_by_two_are_edges_unless_only_a_matrix_fits():
-    assert sl_discs.mis(np.array([[0, 1], [2, 0]])).num_variables == 3
-    joined, apart = sl_discs.maxcut(np.array([[0, 5], [5, 0]])), sl_discs.maxcut(np.zeros((2, 2), int))
-    assert joined.value([0, 1]) == 5 and apart.num_variables == 2 and apart.value([0, 1]) == 0
-
-
-def test_adjacency_of_truths_has_edges_of_weight_1():
-    adjacency = scipy.sparse.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], bool))
-    assert sl_discs.maxcut(adjacency).value([0, 1, 0]) == 2 and sl_discs.mis(adjacency).value([1, 0, 1]) == 2
-
-
 def test_bad_answers_are_explained():
     problem = sl_discs.ising({"a": 1.0, "b": 1.0}, {})
     for sample, message in (
         ({"a": 1}, "no value for 'b'"),
-        ({"a": 1, "b": 1, "c": 1}, "'c', which is not a label"),
         ({"a": 1, "b": 0}, "'b' is 0; expected -1 or 1"),
         ([1, 1, 1], "shape"),
-        ([[1], [1, 1]], "shape"),
-        ("ab", "shape"),
         ([1, "b"], "expected -1 or 1"),
-        ([1, NAN], "expected -1 or 1"),
     ):
         with pytest.raises(InputError, match=message):
             problem.value(sample)
@@ -314,15 +254,9 @@ def dict_model(value):
 
 EXACT = {
     "edges": lambda value: sl_discs.maxcut([(0, 1), (1, 2)], [1, value]),
-    "among fractions": lambda value: sl_discs.maxcut([(0, 1), (1, 2)], [0.5, value]),
     "array": lambda value: sl_discs.maxcut([(0, 1)], np.array([value])),
-    "networkx": lambda value: sl_discs.maxcut(nx.Graph([(0, 1, {"weight": value})])),
-    "sparse": lambda value: sl_discs.maxcut(scipy.sparse.coo_array(([value], ([0], [1])), shape=(2, 2))),
     "dict": lambda value: sl_discs.qubo({("a", "b"): value, ("a", "a"): 0.5}),
     "matrix": lambda value: sl_discs.qubo([[0, value], [0, 0]]),
-    "offset": lambda value: sl_discs.qubo({(0, 1): 1}, offset=value),
-    "h": lambda value: sl_discs.ising({0: value}, {}),
-    "J": lambda value: sl_discs.ising(None, {(0, 1): value}),
     "bqm": lambda value: sl_discs.from_bqm(dict_model(value)),
 }
 
@@ -357,9 +291,7 @@ def test_both_entries_of_a_pair_become_one_term_where_their_sum_is_exact(whole, 
     ("make", "words"),
     [
         (lambda: sl_discs.ising([1e308, 1e308], None), "add up to more than 1e307; scale all of them"),
-        (lambda: sl_discs.qubo({(0, 0): 1e308}, offset=1e308), "add up to more than 1e307"),
         (lambda: sl_discs.maxcut([[0, 1], [1, 2]], weights=[1e308, 1e308]), "add up to more than 1e307"),
-        (lambda: sl_discs.mis([[0, 1]], penalty=10**400), "mis: penalty has over 300 digits"),
         (lambda: sl_discs.mis([[0, 1]], penalty=10**5000), "mis: penalty has over 300 digits"),
     ],
 )
@@ -367,17 +299,6 @@ def test_numbers_beyond_double_precision_are_refused(make, words):
     with pytest.raises(InputError) as raised:
         make()
     assert words in str(raised.value) and "\n" not in str(raised.value)
-
-
-def test_rows_are_evaluated_in_their_order_and_equal_ones_alike():
-    problem = sl_discs.qubo({(k, k): 2.0**k for k in range(9)})
-    states = np.random.default_rng(0).integers(0, 2, (40, 9))
-    states = states[np.r_[:40, 5, 5, 0]]
-    found = problem.evaluate(states)
-    assert (
-        found.values.tolist() == [problem.value(state) for state in states] == (states @ 2.0 ** np.arange(9)).tolist()
-    )
-    assert (found.states == states).all()
 
 
 def hidden(values, mask):
@@ -402,8 +323,6 @@ def test_a_masked_entry_of_a_matrix_is_no_edge_and_no_coupling():
     [
         lambda: sl_discs.maxcut(hidden([[0, 1], [1, 2], [0, 2]], [[0, 0], [0, 0], [0, 1]])),
         lambda: sl_discs.maxcut([[0, 1], [1, 2]], hidden([1.0, 2.0], [0, 1])),
-        lambda: sl_discs.mis(nx.path_graph(2), weight=hidden([1.0, 2.0], [0, 1])),
-        lambda: sl_discs.mis(nx.path_graph(2)).value(hidden([1, 0], [0, 1])),
         lambda: sl_discs.mis(nx.path_graph(2)).evaluate(hidden([[1, 0]], [[0, 1]])),
         lambda: sl_discs.solve(sl_discs.mis(nx.path_graph(2)), initial_states=hidden([1, 0], [0, 1])),
     ],

@@ -96,11 +96,7 @@ def test_any_dtype_of_zeros_and_ones_serves(dtype):
     ("problem", "x", "message"),
     [
         ("mis", [1, 0, 1, 0], "padding"),
-        ("maxcut", [1, 0], "padding"),
-        ("mis", [[1, 0, 1]], "padding"),
-        ("maxclique", [1, 0, 2], "0 and 1"),
         ("maxcut", [0.5, 0, 1], "0 and 1"),
-        ("maxcut", [np.nan, 0, 1], "0 and 1"),
         ("tsp", [1, 0, 1], "unknown problem"),
     ],
 )

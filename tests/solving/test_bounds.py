@@ -202,8 +202,7 @@ HIDDEN = {
 }
 
 
-@pytest.mark.parametrize("maximise", [True, False])
-@pytest.mark.parametrize("size", [3, 24, 40])
+@pytest.mark.parametrize(("size", "maximise"), [(3, True), (24, False), (40, True), (40, False)])
 @pytest.mark.parametrize("case", HIDDEN)
 @pytest.mark.parametrize("how", [{}, {"chains": 3, "steps": 50, "presolve": False}])
 def test_rounding_never_makes_a_worse_answer_optimal(case, size, maximise, how):

@@ -70,27 +70,6 @@ def check_counts(graph: Graph, searching: CoverSearch) -> None:
         assert is_cover(graph, covers.best)
 
 
-SMALL = {
-    "path": nx.path_graph(9),
-    "star": nx.star_graph(8),
-    "an edge": nx.path_graph(2),
-    "complete": nx.complete_graph(7),
-    "Petersen": nx.petersen_graph(),
-    "with nodes alone": nx.disjoint_union(nx.cycle_graph(5), nx.empty_graph(3)),
-    "two parts": nx.disjoint_union(nx.cycle_graph(5), nx.complete_graph(4)),
-    "no edges": nx.empty_graph(3),
-}
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_smallest_covers(name):
-    graph = graph_of(SMALL[name])
-    searching = CoverSearch(graph, 1, covers=True, searches=2)
-    searching.play(300)
-    assert is_cover(graph, searching.state) and searching.state.sum() == smallest_cover(graph)
-    check_counts(graph, searching)
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.integers(2, 12), st.integers(0, 2**32 - 1), st.floats(0.1, 0.9))
 def test_smallest_covers_of_any_small_graph(size, seed, density):
@@ -101,12 +80,6 @@ def test_smallest_covers_of_any_small_graph(size, seed, density):
         searching.play(steps)
         check_counts(graph, searching)
     assert searching.state.sum() == smallest_cover(graph)
-
-
-def test_nothing_is_left_to_do_where_one_node_covers_all():
-    assert not CoverSearch(graph_of(nx.star_graph(5)), 0, covers=True).play(10)
-    assert not CoverSearch(graph_of(nx.empty_graph(4)), 0, covers=True).play(10)
-    assert CoverSearch(graph_of(nx.cycle_graph(5)), 0, covers=True).play(10)
 
 
 def test_searches_depend_on_the_seed_and_the_number_of_steps_alone():

@@ -149,17 +149,3 @@ def test_without_presolving_values_are_those_that_chains_met():
     problem = sl_discs.mis(nx.gnp_random_graph(100, 0.1, seed=4))
     met, helped = (sl_discs.solve(problem, "gwg", steps=2, chains=1, presolve=given) for given in (False, True))
     assert met.best_value < helped.best_value and helped.optimal and not met.optimal
-
-
-def test_last_states_are_not_repaired():
-    """At a high temperature half of the nodes of a clique are in the set, although one at most may be."""
-    problem = sl_discs.mis(nx.complete_graph(20))
-    found = sl_discs.solve(problem, "gibbs", steps=2_000, chains=8, annealing=(1e3, 1e3), seed=1)
-    assert found.final_states.sum() > 40 and (found.states.sum(axis=1) == 1).all()
-
-
-def test_a_ring_of_spins_is_ordered_by_a_sequential_scan():
-    """Boundaries of domains that all move alike, at no cost, would never meet."""
-    problem = sl_discs.maxcut(nx.cycle_graph(100))
-    found = sl_discs.solve(problem, "metropolis", scan="sequential", steps=200_000, chains=8, seed=1)
-    assert found.best_value >= 96

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import networkx as nx
-import numpy as np
 import pytest
 
 import sl_discs
@@ -120,7 +119,7 @@ def test_check_finds_wrong_answers(cycle, tmp_path, capsys):
     assert "differs from the file that was solved" in recount(capsys, other, saved)[1]
 
 
-@pytest.mark.parametrize("value", [0.9, 0.2, 1.0, "1", True, None, [1]])
+@pytest.mark.parametrize("value", [0.9, "1", True])
 def test_check_rounds_no_value_to_a_state(cycle, tmp_path, capsys, value):
     saved = tmp_path / "answer.json"
     assert run(capsys, cycle, "--problem=mis", f"--save={saved}")[0] == 0
@@ -130,30 +129,6 @@ def test_check_rounds_no_value_to_a_state(cycle, tmp_path, capsys, value):
     saved.write_text(json.dumps(content))
     code, out, err = recount(capsys, cycle, saved)
     assert code == 2 and "not a file of answers" in err and not out
-
-
-def test_json_of_lists_in_lists_is_refused(cycle, tmp_path, capsys):
-    (tmp_path / "deep.json").write_text("[" * 10**5)
-    code, out, err = recount(capsys, cycle, tmp_path / "deep.json")
-    assert code == 2 and "not a file of answers" in err and err.count("\n") == 1 and not out
-
-
-def test_weights_are_named_where_they_differ_from_one(tmp_path, capsys):
-    for weight, words in (1, "2 edges\n"), (2, "2 edges, weighted\n"):
-        path = write_rudy(tmp_path / "g.rudy", nx.path_graph(3))
-        path.write_text(path.read_text().replace("2 3 1", f"2 3 {weight}"))
-        assert words in run(capsys, path, "--problem=maxcut", "--steps=20", "--chains=1")[1]
-
-
-def test_weights_that_do_not_count_are_named(tmp_path, capsys):
-    """Two nodes of weights 5 and 7, and an edge of weight 3, in METIS's format."""
-    path = tmp_path / "both.metis"
-    path.write_text("2 1 11\n5 2 3\n7 1 3\n")
-    few = "--steps=20", "--chains=1"
-    nodes, edges = "2 nodes (their weights do not count {})", "1 edges (their weights do not count in mis)"
-    assert f"{nodes.format('without --weights')}, {edges}\n" in run(capsys, path, "--problem=mis", *few)[1]
-    assert f"2 nodes with weights, {edges}\n" in run(capsys, path, "--problem=mis", "--weights", *few)[1]
-    assert f"{nodes.format('in maxcut')}, 1 edges, weighted\n" in run(capsys, path, "--problem=maxcut", *few)[1]
 
 
 def two_models(path):
@@ -229,17 +204,10 @@ def test_a_figure_is_refused_before_the_run_or_costs_nothing_but_itself(cycle, t
     ("flag", "message"),
     [
         ("--time_limit=0", "error: --time_limit is 0"),
-        ("--time_limit=nan", "error: --time_limit is nan"),
-        ("--target=inf", "error: --target is inf"),
-        ("--sampler=best", "unknown sampler 'best'"),
         ("--seed=-1", "error: --seed is -1"),
-        ("--penalty=0.5", "error: --penalty is 0.5"),
-        ("--annealing=1,nan", "a temperature is nan"),
         ("--field=colour=red", "no field 'colour'"),
         ("--field=steps=10", "use the flag --steps"),
-        ("--format=jpeg", "format"),
         ("--save=folder.json", "a folder stands where this file should go"),
-        ("--plot=file/run.png", "a file stands where this folder should go"),
     ],
 )
 def test_flags_are_checked_before_the_file_is_read(tmp_path, capsys, monkeypatch, flag, message):
@@ -250,46 +218,20 @@ def test_flags_are_checked_before_the_file_is_read(tmp_path, capsys, monkeypatch
     assert code == 2 and not out and message in err and "missing" not in err
 
 
-def test_fields_target_and_annealing(cycle, capsys):
-    code, out, err = run(
-        capsys, cycle, "--problem=maxcut", "--sampler=sl_metropolis", "--field=K=10", "--field=sigma=2.5",
-        "--steps=400", "--target=4", "--annealing=1.5,0.5", "--chains=2", "--seed=3",
-    )  # fmt: skip
-    assert code == 0, err
-    assert "sl_metropolis on " in out and "temperature 1.5 to 0.5" in out and "best 4" in out
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "a graph; choose a problem: mis, maxcut, maxclique or vertex_cover"),
         (["--problem=qubo"], "needs a quadratic model"),
         (["--problem=mis", "--save=a.txt"], "the name of this file must end in .json"),
-        (["--problem=mis", "--plot=a.json"], "the name of this file must end in .png"),
         (["--problem=mis", "--field=K"], "expected NAME=VALUE"),
-        (["--problem=mis", "--field=K=3"], "K"),
         (["--problem=mis", "--sampler=sl_gwg", "--field=sigma=-1.0"], "error: --field=sigma is -1.0; expected"),
-        (["--problem=mis", "--annealing=1"], "two numbers, INITIAL,FINAL"),
-        (["--problem=mis", "--annealing=1,2"], "initial >= final > 0"),
-        (["--problem=mis", "--sampler=best"], "unknown sampler 'best'"),
-        (["--problem=mis", "--steps=0"], "steps is 0"),
-        (
-            ["--problem=mis", "--steps=1000000000000"],
-            "steps is 1000000000000; expected a whole number from 1 to 2^31 - 1",
-        ),
         (
             ["--problem=mis", "--chains=1000000000", "--nopresolve"],
             "cycle (5 variables, 5 terms) with 1,000,000,000 chains of",
         ),
-        (["--problem=mis", "--chains=none"], "chains"),
-        (["--problem=tsp"], "problem"),
         (["--problem=maxcut", "--penalty=2"], "penalty has no effect in maxcut"),
-        (["--colour=red"], "colour"),
         (["more.rudy"], "2 files were given"),
-        (["--problem=mis", "--field=K=" + "[" * 10**5], "is not a number, word or list"),
-        (["--problem=mis", "--sampler=sl_gwg", "--field=sigma=0x_"], "'0x_' is not a number, word or list"),
-        (["--problem=mis", "--sampler=sl_gwg", "--field=sigma=2001-13-45"], "is not a number, word or list"),
-        (["--problem=mis", "--sampler=sl_gwg", f"--field=sigma={10**400}"], "--field=sigma has over 300 digits"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(cycle, capsys, arguments, message):
@@ -329,14 +271,3 @@ def test_in_a_process_of_its_own(cycle):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0 and "best 4" in done.stdout, done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_ising_keeps_sense_and_offset(tmp_path, capsys):
-    path = tmp_path / "chain.coo"
-    path.write_text("# vartype=SPIN\n0 0 0.5\n0 1 -1.25\n1 2 1.0\n")
-    saved = tmp_path / "a.json"
-    code, _, err = run(capsys, path, "--steps=200", "--chains=4", f"--save={saved}")
-    assert code == 0, err
-    (answer,) = read_answers(saved).answers
-    spins = np.array(answer.values)
-    assert set(spins) <= {-1, 1} and answer.value == -2.75
