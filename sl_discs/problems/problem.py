@@ -148,7 +148,7 @@ class Problem(Generic[Source]):
 
         Of independent sets and covers, and of cliques in graphs with at least half of all edges: a node is exchanged
         for two (in a cover two for one) until that is not possible any more, or no gain with weights of nodes, see
-        `sl_discs.problems.conflicts`.
+        `sl_discs.problems.graph_kind.TwoImprovement`.
         """
         improver = self._improver
         return states if improver is None else np.stack([improver(state) for state in states])

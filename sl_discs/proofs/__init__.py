@@ -18,21 +18,14 @@ def provers_of(structure: Structure | None) -> tuple[Factory, ...]:
 
     They are imported where they are needed, since numba and SciPy's optimisers take a while.
     """
-    match structure:
-        case Structure.SETS:
-            from sl_discs.proofs import cliques, covers, integer
+    if structure in (Structure.SETS, Structure.CLIQUES):
+        from sl_discs.proofs.cliques import clique_prover
+        from sl_discs.proofs.covers import Cover
+        from sl_discs.proofs.integer import integer_prover
 
-            return covers.set_prover, cliques.set_prover, integer.set_prover
-        case Structure.CLIQUES:
-            from sl_discs.proofs import cliques, covers, integer
+        return Cover, clique_prover, integer_prover
+    if structure in (Structure.CUT, Structure.FORM):
+        from sl_discs.proofs.semidefinite import semidefinite_prover
 
-            return covers.clique_prover, cliques.clique_prover, integer.clique_prover
-        case Structure.CUT:
-            from sl_discs.proofs.semidefinite import cut_prover
-
-            return *exact_provers(structure), cut_prover
-        case Structure.FORM:
-            from sl_discs.proofs.semidefinite import form_prover
-
-            return *exact_provers(structure), form_prover
+        return *exact_provers(structure), semidefinite_prover
     return exact_provers(structure)

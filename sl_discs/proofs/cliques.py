@@ -23,10 +23,9 @@ from numba import types
 from numba.extending import intrinsic
 
 from sl_discs.engines.cpu.jit import called, entered, inlined
-from sl_discs.instances.form import exact_sum
 from sl_discs.instances.graph import Graph
-from sl_discs.proofs.provers import Prover
-from sl_discs.reductions.presolve import ROUNDED, Presolved, adjacency_of
+from sl_discs.proofs.provers import Prover, SetProver
+from sl_discs.reductions.presolve import Presolved, adjacency_of
 
 _ONE = np.uint64(1)
 
@@ -251,9 +250,8 @@ class CliqueSearch:
       over: whether no clique is better.
     """
 
-    def __init__(self, adjacency: Bool[np.ndarray, "n n"], weights: Float64[np.ndarray, "n"] | None = None):
-        self._adjacency = adjacency
-        self._weights = np.ones(len(adjacency)) if weights is None else weights
+    def __init__(self, adjacency: Bool[np.ndarray, "n n"], weights: Float64[np.ndarray, "n"]):
+        self._adjacency, self._weights = adjacency, weights
         self.best, self.found, self.over = 0.0, np.empty(0, np.int64), False
         self._begin()
 
@@ -330,70 +328,48 @@ _MOST_NODES = 2_000
 _PAIR_S = 1e-7
 
 
-class Cliques(Prover):
-    """The largest cliques of a graph that has those of the reduced problem, or its largest independent sets."""
+class Cliques(SetProver):
+    """The heaviest cliques of a graph, or of its complement, whose cliques are independent sets."""
 
     by = "branch and bound"
 
-    def __init__(self, presolved: Presolved, *, joined: bool):
+    def __init__(self, presolved: Presolved):
         super().__init__(presolved)
-        self._joined, self._work = joined, 0.0
+        self._work = 0.0
         self._search: CliqueSearch | None = None
-        # The work, and the part that was searched, since when the best size is known.
-        self._size, self._since = 0.0, (0.0, 0.0)
-        graph = presolved.left.source
-        self._all = float(graph.num_nodes) if graph.node_weights is None else exact_sum(graph.node_weights)
-
-    def _value(self, size: float) -> float:
-        """Returns the value of the reduced problem for a clique of this size, or of this weight."""
-        problem = self.presolved.left
-        return float(size if problem.maximise else self._all - size)
+        # The work, and the part that was searched, since when the best weight is known.
+        self._best, self._since = 0.0, (0.0, 0.0)
 
     def advance(self, work: float, best: float) -> bool:
-        presolved, problem = self.presolved, self.presolved.left
         if self._search is None:
             self._work += work
-            if self._work < problem.num_variables**2 * _PAIR_S:
+            if self._work < self.problem.num_variables**2 * _PAIR_S:
                 return True
-            adjacency, weights = _adjacency(problem.source, self._joined), problem.source.node_weights
             self._work = 0.0
-            self._search = CliqueSearch(adjacency, weights)
+            self._search = CliqueSearch(_adjacency(self.problem.source, self.cliques), self.weights)
         search = self._search
         if np.isfinite(best):
-            # The size is linear in the value, of slope 1 or -1.
-            search.know(abs(best - presolved.constant - self._value(0)))
-        if search.best > self._size:
-            self._size, self._since = search.best, (self._work, search.done())
+            search.know(self.weight_of(best))
+        if search.best > self._best:
+            self._best, self._since = search.best, (self._work, search.done())
         before = search.best
         search.advance(int(work * _WORDS_A_SECOND))
         if search.best > before:
-            chosen = np.full((1, problem.num_variables), not problem.maximise, np.int8)
-            chosen[0, search.found] = problem.maximise
-            self.states = presolved.lift(chosen)
+            self.take_nodes(search.found)
         self._work += work
         worked, done = self._work - self._since[0], search.done()
         if worked > _MEASURED and search.best == before:
             self.expected = worked * (1 - done) / max(done - self._since[1], 1e-9)
         if search.over:
-            error = 0.0 if problem.integer_values else ROUNDED * self._all
-            self.bound = presolved.lifted_bound(self._value(search.best + error))
+            self.take_bound(search.best)
         return not search.over
 
 
 def clique_prover(presolved: Presolved) -> Prover | str:
-    """Returns a prover of a problem `maxclique`, or why there is none."""
-    return _of(presolved, joined=True)
-
-
-def set_prover(presolved: Presolved) -> Prover | str:
-    """Returns a prover of a problem `mis` or `vertex_cover`, or why there is none."""
-    return _of(presolved, joined=False)
-
-
-def _of(presolved: Presolved, joined: bool) -> Prover | str:
+    """Returns a prover of heaviest sets or cliques, or why there is none."""
     if presolved.left.num_variables > _MOST_NODES:
         return f"{Cliques.by} is for up to {_MOST_NODES:,} nodes"
-    return Cliques(presolved, joined=joined)
+    return Cliques(presolved)
 
 
 def _adjacency(graph: Graph, joined: bool) -> Bool[np.ndarray, "n n"]:

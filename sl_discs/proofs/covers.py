@@ -12,16 +12,14 @@ classes together.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from jaxtyping import Int, Int32
 
 from sl_discs.engines.cpu.jit import entered
-from sl_discs.instances.form import exact_sum
 from sl_discs.instances.graph import Graph
-from sl_discs.proofs.provers import Prover
-from sl_discs.reductions.presolve import ROUNDED, Presolved, adjacency_of
+from sl_discs.proofs.provers import SetProver
+from sl_discs.reductions.presolve import Presolved, adjacency_of
 
 # Ends of edges that a core looks at in a second, and what a node costs in these.
 _ENDS_A_SECOND, _PER_NODE = 1e8, 20
@@ -70,10 +68,9 @@ class Classes:
       placed: how many nodes the last pass put into classes.
     """
 
-    def __init__(self, graph: Graph, *, cliques: bool, order: Int[np.ndarray, "N"] | None = None):
-        """Puts the nodes into classes in an order; None: those that are heavy, or else hard to place, go first."""
-        size = graph.num_nodes
-        matrix = adjacency_of(graph)
+    def __init__(self, graph: Graph, *, cliques: bool):
+        """Puts the nodes into classes, those that are heavy, or else hard to place, first."""
+        size, matrix = graph.num_nodes, adjacency_of(graph)
         self._starts, self._others = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
         self._cliques, self._counts, self._sizes = cliques, np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
         self._rng = np.random.default_rng(0)
@@ -81,7 +78,7 @@ class Classes:
         self.home: Int32[np.ndarray, "N"] = np.zeros(size, np.int32)
         self.number, self.placed, self.bound = 0, 0, np.inf
         degrees = np.diff(self._starts)
-        self._place(np.lexsort((degrees if cliques else -degrees, -self._weights)) if order is None else order)
+        self._place(np.lexsort((degrees if cliques else -degrees, -self._weights)))
 
     def _place(self, order: Int[np.ndarray, "N"]) -> None:
         home, rest, bound = self.home, self._weights.copy(), 0.0
@@ -112,42 +109,27 @@ class Classes:
         return self.bound < before
 
 
-class Cover(Prover):
+class Cover(SetProver):
     """The number of classes, or their weight, as a bound on the reduced problem."""
 
-    def __init__(self, presolved: Presolved, *, cliques: bool):
+    def __init__(self, presolved: Presolved):
         super().__init__(presolved)
-        self.by = "a clique cover" if cliques else "a colouring"
-        self._graph: Any = presolved.left.source
-        self._cliques, self._work, self._in_vain = cliques, 0.0, 0
-        weights = self._graph.node_weights
-        self._all = float(self._graph.num_nodes) if weights is None else exact_sum(weights)
+        self.by = "a colouring" if self.cliques else "a clique cover"
+        self._work, self._in_vain = 0.0, 0
         self._classes: Classes | None = None
 
     def advance(self, work: float, best: float) -> bool:
+        graph: Graph = self.problem.source
         self._work += work
-        each = (2 * self._graph.num_edges + _PER_NODE * self._graph.num_nodes) / _ENDS_A_SECOND
+        each = (2 * graph.num_edges + _PER_NODE * graph.num_nodes) / _ENDS_A_SECOND
         while self._in_vain < _MOST_IN_VAIN and self._work >= each:
             self._in_vain += 1
             if better := self._classes is None:
-                self._classes = Classes(self._graph, cliques=self._cliques)
+                self._classes = Classes(graph, cliques=not self.cliques)
             else:
                 better = self._classes.improve()
-            self._work -= each * self._classes.placed / self._graph.num_nodes
-            if not better:
-                continue
-            self._in_vain = 0
-            problem = self.presolved.left
-            most = self._classes.bound + (0.0 if problem.integer_values else ROUNDED * self._all)
-            self.bound = self.presolved.lifted_bound(most if problem.maximise else self._all - most)
+            self._work -= each * self._classes.placed / graph.num_nodes
+            if better:
+                self._in_vain = 0
+                self.take_bound(self._classes.bound)
         return self._in_vain < _MOST_IN_VAIN
-
-
-def set_prover(presolved: Presolved) -> Prover | str:
-    """Returns a prover of a problem `mis` or `vertex_cover`."""
-    return Cover(presolved, cliques=True)
-
-
-def clique_prover(presolved: Presolved) -> Prover | str:
-    """Returns a prover of a problem `maxclique`."""
-    return Cover(presolved, cliques=False)

@@ -20,11 +20,11 @@ from typing import IO
 
 import numpy as np
 
-from sl_discs.instances.form import exact_sum
 from sl_discs.instances.graph import Graph, complement
+from sl_discs.problems.kind import KINDS, Structure
 from sl_discs.proofs import integer_program
-from sl_discs.proofs.provers import Prover
-from sl_discs.reductions.presolve import ROUNDED, Presolved
+from sl_discs.proofs.provers import Prover, SetProver
+from sl_discs.reductions.presolve import Presolved
 
 # Graphs with more edges, in all or for each node, are not relaxed well, or take seconds to be laid out.
 _MOST_EDGES, _SPARSE = 200_000, 8
@@ -37,7 +37,7 @@ _NEAR, _FAR = 0.04, 0.16
 _LOOK_S = 0.005
 
 
-class IntegerProgram(Prover):
+class IntegerProgram(SetProver):
     """The heaviest sets of a graph, which are those of the reduced problem, or its cliques."""
 
     by = "integer programming"
@@ -45,22 +45,15 @@ class IntegerProgram(Prover):
     def __init__(self, presolved: Presolved, graph: Graph):
         super().__init__(presolved)
         self._graph, self._work = graph, 0.0
-        weights = presolved.left.source.node_weights
-        self._weights = np.ones(graph.num_nodes) if weights is None else weights
-        self._all = exact_sum(self._weights)
         self._process: subprocess.Popen | None = None
         # Of the file into which it prints, and how much of that was read.
         self._printed, self._read = -1, 0
         self._end: Callable[[], object] = lambda: None
         self._relaxed: float | None = None
 
-    def _value(self, weight: float) -> float:
-        """Returns the value of the reduced problem for a set of this weight."""
-        return float(weight if self.presolved.left.maximise else self._all - weight)
-
     def advance(self, work: float, best: float) -> bool:
         if self._relaxed is not None and np.isfinite(best):
-            known = abs(best - self.presolved.constant - self._value(0))
+            known = self.weight_of(best)
             gap = self._relaxed - known
             self.expected = 0.0 if gap <= _NEAR * known else None if gap <= _FAR * known else np.inf
         if self._relaxed is not None and self.expected != 0:  # it waits for better answers, or is given up
@@ -75,7 +68,7 @@ class IntegerProgram(Prover):
 
     def _begin(self) -> None:
         with tempfile.TemporaryFile() as given:
-            np.savez(given, weights=self._weights, edges=self._graph.edges)
+            np.savez(given, weights=self.weights, edges=self._graph.edges)
             given.seek(0)
             printed = tempfile.TemporaryFile()  # noqa: SIM115  # it is closed with the process
             self._process = subprocess.Popen(
@@ -111,12 +104,9 @@ class IntegerProgram(Prover):
 
     def _take(self, found: dict) -> None:
         """Takes a line of the program."""
-        problem, presolved = self.presolved.left, self.presolved
-        self.bound = presolved.lifted_bound(self._value(found["bound"] + ROUNDED * self._all))
+        self.take_bound(found["bound"])
         if "set" in found:
-            chosen = np.full((1, problem.num_variables), not problem.maximise, np.int8)
-            chosen[0, found["set"]] = problem.maximise
-            self.states = presolved.lift(chosen)
+            self.take_nodes(found["set"])
         else:
             self._relaxed = found["bound"]
 
@@ -130,22 +120,14 @@ def _end(process: subprocess.Popen, printed: IO[bytes]) -> None:
     printed.close()
 
 
-def set_prover(presolved: Presolved) -> Prover | None:
-    """Returns a prover of a problem `mis` or `vertex_cover`; None where there is none."""
-    return _of(presolved, presolved.left.source)
-
-
-def clique_prover(presolved: Presolved) -> Prover | None:
-    """Returns a prover of a problem `maxclique`, whose cliques are sets of the complement."""
+def integer_prover(presolved: Presolved) -> Prover | None:
+    """Returns a prover of heaviest sets or cliques, which are sets of the complement; None where there is none."""
     graph = presolved.left.source
-    missing = graph.num_nodes * (graph.num_nodes - 1) // 2 - graph.num_edges
-    return None if missing > _most_edges(graph) else _of(presolved, complement(graph))
-
-
-def _of(presolved: Presolved, graph: Graph) -> Prover | None:
+    most = min(_MOST_EDGES, _SPARSE * graph.num_nodes)
+    if KINDS[presolved.left.kind].structure is Structure.CLIQUES:
+        missing = graph.num_nodes * (graph.num_nodes - 1) // 2 - graph.num_edges
+        if missing > most:
+            return None
+        graph = complement(graph)
     can_wait = hasattr(signal, "SIGSTOP") and bool(sys.executable)
-    return IntegerProgram(presolved, graph) if can_wait and 0 < graph.num_edges <= _most_edges(graph) else None
-
-
-def _most_edges(graph: Graph) -> int:
-    return min(_MOST_EDGES, _SPARSE * graph.num_nodes)
+    return IntegerProgram(presolved, graph) if can_wait and 0 < graph.num_edges <= most else None

@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
-from jaxtyping import Int8
+from jaxtyping import Int, Int8
 
-from sl_discs.problems.kind import KINDS, Evaluated
-from sl_discs.reductions.presolve import Presolved, none_found
+from sl_discs.instances.form import exact_sum
+from sl_discs.problems.kind import KINDS, Evaluated, Structure
+from sl_discs.reductions.presolve import ROUNDED, Presolved, none_found
 
 # Nominal seconds of a turn, after which another prover, the chains or Ctrl-C have theirs.
 TURN = 0.05
@@ -48,6 +49,44 @@ class Prover(abc.ABC):
 
     def close(self) -> None:  # noqa: B027  # most have nothing to end
         """Ends what it has running; nothing follows."""
+
+
+class SetProver(Prover):
+    """A prover of heaviest independent sets, lightest covers, or heaviest cliques, of which `by` says what it does.
+
+    Attributes:
+      problem: what reductions left.
+      cliques: whether cliques are looked for, and not sets; a cover leaves out a set.
+      weights: [n] of its nodes, 1 where there are none.
+      total: their sum.
+    """
+
+    def __init__(self, presolved: Presolved):
+        super().__init__(presolved)
+        self.problem = presolved.left
+        self.cliques = KINDS[self.problem.kind].structure is Structure.CLIQUES
+        graph = self.problem.source
+        self.weights = np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights
+        self.total = exact_sum(self.weights)
+
+    def _value(self, weight: float) -> float:
+        """Returns the value of the reduced problem for a set or clique of this weight."""
+        return float(weight if self.problem.maximise else self.total - weight)
+
+    def weight_of(self, value: float) -> float:
+        """Returns the weight of the set or clique of an answer to the original problem of this value."""
+        return abs(value - self.presolved.constant - self._value(0))
+
+    def take_bound(self, weight: float) -> None:
+        """Takes that no set or clique weighs more, but for errors of rounding where weights are not whole."""
+        error = 0.0 if self.problem.integer_values else ROUNDED * self.total
+        self.bound = self.presolved.lifted_bound(self._value(weight + error))
+
+    def take_nodes(self, nodes: Sequence[int] | Int[np.ndarray, "k"]) -> None:
+        """Takes a set or clique that was found."""
+        chosen = np.full((1, self.problem.num_variables), not self.problem.maximise, np.int8)
+        chosen[0, nodes] = self.problem.maximise
+        self.states = self.presolved.lift(chosen)
 
 
 # Makes a prover of what reductions left of a problem, or says in words why there is none; None: it is for problems of

@@ -19,14 +19,14 @@ using semidefinite programming"; Wang, Chang and Kolter 2017, "The mixing method
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 from jaxtyping import Float32, Float64
 from scipy import sparse
 
 from sl_discs.engines.cpu.jit import REORDERED, entered, in_long_vectors, inlined
+from sl_discs.problems.kind import KINDS, Structure
 from sl_discs.proofs.cycles import Multipliers, Pairs, find, looks, pairs_of, products
 from sl_discs.proofs.provers import Prover
 from sl_discs.reductions.presolve import Presolved
@@ -324,18 +324,10 @@ class Semidefinite(Prover):
         return most
 
 
-def form_prover(presolved: Presolved) -> Prover | str:
-    """Returns a prover of a problem `qubo` or `ising`, or why there is none."""
-    return _of(presolved, terms_of_form)
-
-
-def cut_prover(presolved: Presolved) -> Prover | str:
-    """Returns a prover of a problem `maxcut`, or why there is none."""
-    return _of(presolved, terms_of_cut)
-
-
-def _of(presolved: Presolved, terms_of: Callable[[Any], SpinTerms]) -> Prover | str:
+def semidefinite_prover(presolved: Presolved) -> Prover | str:
+    """Returns a prover of a problem `qubo`, `ising` or `maxcut`, or why there is none."""
     problem = presolved.left
     if problem.num_variables > _MOST_SPINS:
         return f"the semidefinite bound is for up to {_MOST_SPINS:,} variables"
+    terms_of = terms_of_cut if KINDS[problem.kind].structure is Structure.CUT else terms_of_form
     return Semidefinite(presolved, terms_of(problem.source))

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import sl_discs
 from sl_discs.instances.graph import Graph
-from sl_discs.problems.conflicts import TwoImprovement
-from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.problems.graph_kind import TwoImprovement, graph_kind
 
 
 @st.composite

@@ -24,7 +24,7 @@ def adjacency_of(graph):
 
 
 def search_of(graph, looks, known=0):
-    search = cliques.CliqueSearch(adjacency_of(graph))
+    search = cliques.CliqueSearch(adjacency_of(graph), np.ones(len(graph)))
     search.know(known)
     while not search.over:
         search.advance(looks)
@@ -76,12 +76,12 @@ def test_bounds_of_weights_hold(seed, size, kind, whole):
     states = (np.arange(2**size)[:, None] >> np.arange(size) & 1).astype(np.int8)
     sign, values = 1 if problem.maximise else -1, problem.evaluate(states).values
     best = (sign * values).max()
-    for module in (covers, cliques):
-        prover = (module.clique_prover if kind == "maxclique" else module.set_prover)(unreduced(problem))
+    for factory in (covers.Cover, cliques.clique_prover):
+        prover = factory(unreduced(problem))
         while prover.advance(0.05, -sign * np.inf):
             pass
         assert sign * prover.bound >= best
-        if module is cliques:
+        if factory is cliques.clique_prover:
             assert sign * prover.bound == (best if whole else pytest.approx(best, abs=1e-9))
 
 
@@ -99,11 +99,11 @@ def test_solve_proves_sets_of_a_hundred_nodes(kind):
 def test_hopeless_problems_are_given_up():
     """Of 300 nodes and few edges: the part of the tree that was searched shows that it would take days."""
     problem = sl_discs.mis(nx.gnp_random_graph(300, 0.1, seed=1))
-    proofs = Proofs(unreduced(problem), 0.0, [covers.set_prover, cliques.set_prover])
+    proofs = Proofs(unreduced(problem), 0.0, [covers.Cover, cliques.clique_prover])
     proofs.best = 44.0
     proofs.advance(3.0, 10.0)
     assert proofs.over and proofs.refused == ["branch and bound would take too long"]
-    assert cliques.set_prover(unreduced(sl_discs.mis(nx.path_graph(2_001)))).endswith("up to 2,000 nodes")
+    assert cliques.clique_prover(unreduced(sl_discs.mis(nx.path_graph(2_001)))).endswith("up to 2,000 nodes")
 
 
 @settings(deadline=None, max_examples=60)
@@ -131,7 +131,7 @@ def test_a_partition_into_cliques_is_found():
             graph.add_edge(int(u), int(v))
     place = dict(enumerate(rng.permutation(450).tolist()))
     problem = sl_discs.mis(nx.relabel_nodes(graph, place))
-    prover = covers.set_prover(unreduced(problem))
+    prover = covers.Cover(unreduced(problem))
     prover.advance(0.1, 0.0)
     assert prover.bound == 30 and prover.by == "a clique cover"
 

@@ -44,7 +44,7 @@ def test_sets_covers_and_cliques_are_proved(kind, whole):
     states = (np.arange(2**12)[:, None] >> np.arange(12) & 1).astype(np.int8)
     sign, values = 1 if problem.maximise else -1, problem.evaluate(states).values
     best = sign * (sign * values).max()
-    prover = (integer.clique_prover if kind == "maxclique" else integer.set_prover)(unreduced(problem))
+    prover = integer.integer_prover(unreduced(problem))
     while prover.advance(1.0, best):
         pass
     assert problem.evaluate(prover.states).values.tolist() == [pytest.approx(best)]
@@ -56,7 +56,7 @@ def test_sets_covers_and_cliques_are_proved(kind, whole):
 def test_a_process_stops_after_the_relaxation_and_ends_with_the_proofs():
     """It goes on where the best known answer is near, waits where it is not, and is given up where it is far off."""
     problem = sl_discs.mis(nx.gnp_random_graph(120, 0.04, seed=1), weight=range(1, 121))
-    proofs = Proofs(unreduced(problem), 0.0, [integer.set_prover])
+    proofs = Proofs(unreduced(problem), 0.0, [integer.integer_prover])
     while proofs.bound is None:
         proofs.advance(0.2)
     (prover,) = proofs._waiting

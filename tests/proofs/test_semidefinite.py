@@ -18,8 +18,7 @@ from sl_discs.reductions.quadratic import terms_of_cut, terms_of_form
 
 def bound_of(problem):
     """The semidefinite bound alone."""
-    view = unreduced(problem)
-    prover = semidefinite.cut_prover(view) if problem.kind == "maxcut" else semidefinite.form_prover(view)
+    prover = semidefinite.semidefinite_prover(unreduced(problem))
     assert not prover.advance(10.0, 0.0)
     return prover.bound
 
