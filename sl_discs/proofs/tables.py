@@ -61,13 +61,14 @@ class Exact(Prover):
         problem, view = self.presolved.original, self.presolved
         sign = 1.0 if problem.maximise else -1.0
         self.states, most = view.lift(states), value + self._constant
-        error = 0.0 if self._exact else self._error + 4 * _EPS * problem.magnitude()
+        rounding = self._error + 4 * _EPS * problem.magnitude()
         found = problem.evaluate(self.states)
         best = problem.best_row(found)
-        if not problem.integer_values and complete and abs(sign * found.values[best] - most) <= error:
+        if not problem.integer_values and complete and abs(sign * found.values[best] - most) <= rounding:
             [self.bound] = problem.exact_values(found.states[best : best + 1])
         else:
-            self.bound = view.lifted_bound(sign * (most + error))
+            exact = self._exact and problem.integer_values
+            self.bound = view.lifted_bound(sign * (most if exact else most + rounding))
 
 
 def _sums_are_exact(numbers: Float64[np.ndarray, "K"] | None) -> bool:
