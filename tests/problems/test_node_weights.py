@@ -162,23 +162,6 @@ def test_bad_weights(weight, message):
         sl_discs.mis(graph, weight=weight)
 
 
-def test_weights_of_zero_are_allowed():
-    for kind, expected in (("mis", 3), ("maxclique", 3), ("vertex_cover", 0)):
-        result = sl_discs.solve(problem_of(kind, nx.path_graph(3), weight=[0, 3, 0]))
-        assert result.optimal and result.best_value == expected
-    assert sl_discs.solve(sl_discs.mis(nx.path_graph(30), weight=np.zeros(30))).best_value == 0
-
-
-def test_a_hard_core_model_with_fugacities_is_sampled():
-    """Of a large penalty, so that sets with conflicts have no weight: Z sums the products of exp(w/T)."""
-    heavy = [0.5, 1.0, 2.0]
-    problem = sl_discs.mis(nx.path_graph(3), weight=heavy, penalty=1e3)
-    samples = sl_discs.sample(problem, temperature=0.7, draws=100, method="exact", seed=0)
-    sets = [(), (0,), (1,), (2,), (0, 2)]
-    expected = np.log(sum(np.exp(sum(heavy[k] for k in one) / 0.7) for one in sets))
-    assert samples.log_z[0] == pytest.approx(expected)
-
-
 def test_large_sparse_graphs_have_no_list_of_missing_edges(monkeypatch):
     """Cliques are then penalised alike, which is exact as well."""
     graph = nx.gnp_random_graph(9, 0.3, seed=1)

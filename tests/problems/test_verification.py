@@ -85,13 +85,6 @@ def test_repairing_a_large_set_that_is_no_clique_lists_no_missing_edge():
     assert peak < 10**6
 
 
-@pytest.mark.parametrize("dtype", [bool, np.int8, np.int32, np.float32])
-def test_any_dtype_of_zeros_and_ones_serves(dtype):
-    graph = Graph.from_arrays("path", 3, np.array([[0, 1], [1, 2]]))
-    value, feasible, state = verify("mis", graph, np.array([1, 0, 1], dtype=dtype))
-    assert (value, feasible, state.dtype) == (2.0, True, np.int8)
-
-
 @pytest.mark.parametrize(
     ("problem", "x", "message"),
     [
