@@ -23,7 +23,8 @@ def provers_of(structure: Structure | None) -> tuple[Factory, ...]:
         from sl_discs.proofs.covers import Cover
         from sl_discs.proofs.integer import integer_prover
 
-        return Cover, clique_prover, integer_prover
+        # Weights that are not whole are known to branch and bound up to rounding, and to enumeration exactly.
+        return Cover, clique_prover, integer_prover, *exact_provers(structure)
     if structure in (Structure.CUT, Structure.FORM):
         from sl_discs.proofs.semidefinite import semidefinite_prover
 
