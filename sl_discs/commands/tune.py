@@ -16,11 +16,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib.util
-import math
 from pathlib import Path
 from typing import Any
 
-from sl_discs.command import Command, Given, own_flags, refuse_flags, say
+from sl_discs.command import Command, Given, own_flags, say
 from sl_discs.discs_plugin.borrowed import borrow_named
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.compiled import keep_programs
@@ -36,7 +35,7 @@ from sl_discs.instances.dataset import check_data_root, dataset_digest, default_
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
-from sl_discs.samplers.registry import Dimension, base_name, code_of, is_localized, own_name, sampler_fields
+from sl_discs.samplers.registry import base_name, code_of, is_localized, own_name, sampler_fields
 from sl_discs.terminal import tell
 from sl_discs.tuning import space
 from sl_discs.tuning.evaluation import (
@@ -70,28 +69,14 @@ define.enum(
     "Settings to tune: `annealing` (initial and final temperature, shape, and the base "
     "sampler's own fields), `sl` (localization), or `all` of these that apply to the sampler, the default.",
 )
-define.boolean(
-    "null",
-    False,
-    "Null control of --search=sl: the same search with the tilt switched off, so that trials differ only in their "
-    "seed. It shows the gain of choosing the best of many noisy trials. Saved as <sampler>_null.json.",
-)
 define.integer("trials", 100, "Total number of trials of the study, over all calls and workers.", lower_bound=1)
-define.string(
-    "storage", "tuning.journal", "Storage of the shared trials: a journal file, or a URL such as sqlite:///tuning.db."
-)
+define.string("storage", "tuning.journal", "File of the shared trials, on a file system that all workers see.")
 define.string("study", None, "Name of the study in the storage; by default made from dataset and search.")
 define.string(
     "start",
     None,
     "File of tuned settings, such as those of the base sampler, that replace the defaults: they are tried first, "
     "and kept where the search does not change them.",
-)
-define.list(
-    "try_first",
-    [],
-    "Annealings to try before the search makes its own choices, as SHAPE:INITIAL:FINAL, such as "
-    "linear:0.4:0.15; all within the search space.",
 )
 define.integer("train_instances", 8, "Number of training instances.", lower_bound=1)
 define.integer(
@@ -144,32 +129,6 @@ def _tuned_base(sampler: str, path: Path, settings: Settings) -> Candidate | Non
     return read_tuned(path, settings) if is_localized(sampler) and path.is_file() else None
 
 
-def _annealings(dimensions: tuple[Dimension, ...]) -> list[space.Point]:
-    """The annealings of --try_first as points; InputError if one is not in the space of these dimensions."""
-    points = []
-    for text in FLAGS.try_first:
-        shape, *rest = text.split(":")
-        try:
-            initial, final = map(float, rest)
-        except ValueError:
-            raise InputError(f"--try_first: {text!r} is not SHAPE:INITIAL:FINAL, such as linear:0.4:0.15") from None
-        if shape not in ("exp_decay", "linear") or not 0 < final <= initial < math.inf:
-            raise InputError(
-                f"--try_first: {text!r}: expected exp_decay or linear, and temperatures above 0 that do not rise"
-            )
-        temperatures: space.Point = {"t_schedule": shape, "init_temperature": initial, "cooling": final / initial}
-        points.append(temperatures)
-        kept = space.restricted(dimensions, points[-1])
-        odd = [name for name in points[-1] if name not in kept]
-        if odd:
-            allowed = [one.range_in_words() for one in dimensions if one.name == odd[0]] or ["0"]
-            name = odd[0].replace("cooling", "FINAL / INITIAL")
-            raise InputError(
-                f"--try_first: {text!r}: {name} is {points[-1][odd[0]]:g}; the search takes {allowed[0]}"
-            )
-    return points
-
-
 def _evaluation(names) -> Evaluation:
     given = experiment_settings(names, FLAGS.config)
     changed: dict[str, Any] = {"batch_size": FLAGS.chains, "chain_length": FLAGS.chain_length, "engine": FLAGS.engine}
@@ -182,7 +141,6 @@ def _kind(search, split: Split, settings: Settings, sampler: str, name: str) -> 
         "dataset": split.train.name,
         "sampler": sampler,
         "search": name,
-        "null": search.null,
         "space": [dataclasses.asdict(one) for one in search.space],
         "start": dataclasses.asdict(search.start),
         "train": words_of(split.train),
@@ -228,32 +186,28 @@ def _run(command: str, notice: Notice) -> int:
     check_data_root(data_root)
     names, sampler = parse_dataset(_required("dataset")), own_name(_required("sampler"))
     borrow_named([sampler])
-    wanted = FLAGS.search or ("sl" if FLAGS.null else "all")
-    if wanted == "sl":
-        refuse_flags(FLAGS, ["try_first"], "with --search=sl, which tunes no annealing")
+    wanted = FLAGS.search or "all"
     evaluation = _evaluation(names)
     settings = evaluation.settings
-    dimensions = space.space_of(sampler, wanted, settings.chain_length, null=FLAGS.null)
+    dimensions = space.space_of(sampler, wanted, settings.chain_length)
     default = Candidate(method_fields(sampler), annealing_of(settings))
     start = _start(sampler, default, settings if wanted == "sl" else None)
-    firsts = [point_of(start), *(point_of(start) | annealing for annealing in _annealings(dimensions))]
     num_test = FLAGS.test_instances or settings.num_instances
     split = split_instances(names, data_root, FLAGS.train_instances, num_test, FLAGS.train_seed)
     base = build_method(method_fields(base_name(sampler)), settings.batch_size)
     for dataset in split.train, split.test:
         settings, _ = fit_to_memory(dataset, FLAGS.penalty, [base], settings)
     evaluation = dataclasses.replace(evaluation, settings=settings)
-    search = Tuning(dimensions, start, FLAGS.null, split.train, FLAGS.seed)
+    search = Tuning(dimensions, start, split.train, FLAGS.seed)
     folder = check_writable(folder_of(FLAGS.output, split.train))
     _tuned_base(sampler, folder / f"{base_name(sampler)}.json", settings)  # if it does not fit, no trial is run
 
     quiet_optuna()
-    label = f"{sampler}_null" if FLAGS.null else sampler
     study = open_study(
         FLAGS.storage,
-        FLAGS.study or f"{split.train.name} {label} {wanted}",
+        FLAGS.study or f"{split.train.name} {sampler} {wanted}",
         _kind(search, split, settings, sampler, wanted),
-        [space.restricted(dimensions, point) for point in firsts],
+        space.restricted(dimensions, point_of(start)),
         maximise=graph_kind(names.problem).maximise,
     )
     say(f"study {study.study_name!r} in {FLAGS.storage}: trained on graphs {words_of(split.train)}")
@@ -271,7 +225,7 @@ def _run(command: str, notice: Notice) -> int:
 
         advance = functools.partial(_until(notice, progress), "trials")
         run_trials(study, search, evaluation, FLAGS.trials, advance, tell)
-    return _report(study, search, evaluation, split, default, folder / f"{label}.json", command, notice)
+    return _report(study, search, evaluation, split, default, folder / f"{sampler}.json", command, notice)
 
 
 def _report(

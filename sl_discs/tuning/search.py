@@ -7,11 +7,9 @@ are complete or pruned: several workers may play a few more than asked for, and 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import logging
 import os
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -23,18 +21,15 @@ from jaxtyping import Float64
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.study import MaxTrialsCallback, StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
-from sqlalchemy.exc import DatabaseError
 
 from sl_discs.errors import InputError
 from sl_discs.files import differences
 from sl_discs.instances.dataset import Dataset
 from sl_discs.tuning.evaluation import Evaluation, part_of
-from sl_discs.tuning.space import Candidate, Dimension, Point, candidate_of, propose, without_tilt
+from sl_discs.tuning.space import Candidate, Dimension, Point, candidate_of, propose
 
 KIND = "kind"  # of a study: the user attribute that identifies it
 _COUNTED = (TrialState.COMPLETE, TrialState.PRUNED)
-_HEARTBEAT_S, _STALE_S = 60, 600
-_CREATION_S = (0.5, 1.0, 2.0)  # waits for the tables of a new database
 
 
 def quiet_optuna() -> None:
@@ -43,16 +38,14 @@ def quiet_optuna() -> None:
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
 
 
-def open_study(
-    where: str, name: str, kind: dict[str, Any], first_points: list[Point], *, maximise: bool = True
-) -> optuna.Study:
+def open_study(where: str, name: str, kind: dict[str, Any], first: Point, *, maximise: bool = True) -> optuna.Study:
     """The study of this name, created if there is none; InputError if one of this name is of another kind.
 
     Args:
-      where: URL of a database (`sqlite:///tuning.db`), or else the path of a journal file.
+      where: path of the study's journal.
       name: name of the study.
       kind: space, dataset, budget and version as plain data, recorded in the study's user attributes.
-      first_points: points tried before any other; each may omit dimensions.
+      first: the point tried before any other, which may omit dimensions.
       maximise: whether the objective is maximised.
     """
     kind = json.loads(json.dumps(kind))
@@ -66,11 +59,11 @@ def open_study(
         )
         found = study.user_attrs.get(KIND)
         if found is None:
-            for point in first_points[len(study.get_trials(deepcopy=False)) :]:
-                study.enqueue_trial(point)
+            if not study.get_trials(deepcopy=False):
+                study.enqueue_trial(first)
             study.set_user_attr(KIND, kind)
             return study
-    except Exception as error:  # database drivers and journal readers raise errors of many kinds
+    except Exception as error:  # journal readers raise errors of many kinds
         raise InputError(f"--storage={where}: cannot open it ({' '.join(str(error).split())[:200]})") from None
     differs = "; ".join(differences(kind, found)) if isinstance(found, dict) else "it is of another program"
     if differs:
@@ -79,17 +72,6 @@ def open_study(
 
 
 def _storage(where: str) -> optuna.storages.BaseStorage:
-    if "://" in where:
-        # A trial whose worker has given no sign of life for the grace period has failed.
-        database = functools.partial(
-            optuna.storages.RDBStorage, where, heartbeat_interval=_HEARTBEAT_S, grace_period=_STALE_S
-        )
-        for wait_s in _CREATION_S:
-            try:
-                return database()
-            except (DatabaseError, optuna.exceptions.StorageInternalError):
-                time.sleep(wait_s)  # perhaps another worker is creating the same tables
-        return database()
     path = Path(where).absolute()
     path.parent.mkdir(parents=True, exist_ok=True)
     return optuna.storages.JournalStorage(JournalFileBackend(str(path), _JournalLock(path)))
@@ -160,13 +142,11 @@ class Tuning:
 
     Attributes:
       start: settings for everything that the space omits.
-      null: whether the tilt is switched off.
       seed: seed of the choices.
     """
 
     space: tuple[Dimension, ...]
     start: Candidate
-    null: bool
     train: Dataset
     seed: int
 
@@ -178,8 +158,7 @@ class Tuning:
 
     def candidate(self, point) -> Candidate:
         """The settings that a point represents."""
-        candidate = candidate_of(point, self.start)
-        return without_tilt(candidate) if self.null else candidate
+        return candidate_of(point, self.start)
 
 
 def run_trials(
@@ -216,6 +195,5 @@ def run_trials(
     enough: Callable[[optuna.Study, FrozenTrial], None] = MaxTrialsCallback(total, _COUNTED)
     try:
         study.optimize(play, callbacks=[lambda _, trial: tell(trial), enough])
-    except (OSError, optuna.exceptions.StorageInternalError) as error:  # of a journal, and of a database
-        reason = getattr(error, "strerror", None) or str(error.__cause__ or error).partition("\n")[0]
-        raise InputError(f"cannot write ({reason}); the same command continues once it can") from error
+    except OSError as error:
+        raise InputError(f"cannot write ({error.strerror}); the same command continues once it can") from error

@@ -37,8 +37,8 @@ _TEMPERATURES = (
 
 _LEVELS = (256, 512, 1024)
 _N_MIN = (2, 4, 6, 8, 16, 32)
-_SIGMA = Dimension("sigma", (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 15.0, 20.0))
 _SCHEDULES = (
+    Dimension("sigma", (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 15.0, 20.0)),
     Dimension("alpha", ("geom(2,1)", "geom(1,1)", "classic")),
     Dimension("grid", ("uniform", "log_snr")),
     Dimension("eps", low=1e-4, high=1e-1, log=True),
@@ -63,17 +63,16 @@ def _localization(chain_length: int) -> tuple[Dimension, ...]:
             f"{_LEVELS[0]} levels of {_N_MIN[0]} steps: {_LEVELS[0] * _N_MIN[0]}"
         )
     n_min = (Dimension(n_min_name(levels), choices, only_if=("K", (levels,))) for levels, choices in fitting.items())
-    return (Dimension("K", tuple(fitting)), _SIGMA, *_SCHEDULES, *n_min)
+    return (Dimension("K", tuple(fitting)), *_SCHEDULES, *n_min)
 
 
-def space_of(sampler: str, search: str, chain_length: int, *, null: bool = False) -> tuple[Dimension, ...]:
+def space_of(sampler: str, search: str, chain_length: int) -> tuple[Dimension, ...]:
     """The dimensions of a search; InputError if it does not fit the sampler or the number of steps.
 
     Args:
       sampler: base sampler or `sl_` variant.
       search: `annealing` (temperatures and the base sampler's own fields), `sl` (localization), or `all`.
       chain_length: number of steps, which limits levels and n_min.
-      null: whether this is the null control, in which sigma has no effect.
     """
     base = base_name(sampler)
     if search not in SEARCHES:
@@ -81,11 +80,9 @@ def space_of(sampler: str, search: str, chain_length: int, *, null: bool = False
     localized = is_localized(sampler)
     if search == "sl" and not localized:
         raise InputError(f"--search=sl needs a localized sampler, such as --sampler=sl_{sampler}, not {sampler}")
-    if null and (search != "sl" or not localized):
-        raise InputError(f"--null goes with --search=sl and a localized sampler, not {search} and {sampler}")
     annealed = (*_TEMPERATURES, *search_space(base)) if search != "sl" else ()
     schedules = _localization(chain_length) if localized and search != "annealing" else ()
-    return annealed + tuple(one for one in schedules if not (null and one == _SIGMA))
+    return annealed + schedules
 
 
 def propose(space: tuple[Dimension, ...], chooser: Chooser) -> Point:
@@ -154,11 +151,6 @@ def candidate_of(point: Point, start: Candidate) -> Candidate:
         elif name in sampler:
             sampler[name] = _rounded(value) if isinstance(value, float) else value
     return Candidate(sampler, experiment)
-
-
-def without_tilt(candidate: Candidate) -> Candidate:
-    """The candidate with the tilt switched off (see `Localization.tilt`)."""
-    return Candidate(candidate.sampler | {"tilt": False}, candidate.experiment)
 
 
 def point_of(candidate: Candidate) -> Point:

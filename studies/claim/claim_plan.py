@@ -32,7 +32,6 @@ from sl_discs.tuning.space import (
     candidate_of,
     propose,
     space_of,
-    without_tilt,
 )
 
 
@@ -256,7 +255,7 @@ class Study:
         if trial:
             space = search_space(arm, self.choice.steps(dataset), localized=localized)
             start = candidate_of(point_of_trial(trial, space), start)
-        return without_tilt(start) if arm == NULL else start
+        return dataclasses.replace(start, sampler=start.sampler | {"tilt": False}) if arm == NULL else start
 
     def _trial(
         self, dataset: PublishedSet, name: str, arm: str, trial: int, first_seed: int, *, localized: bool

@@ -272,6 +272,16 @@ def test_the_posterior_mean_of_a_level_does_not_depend_on_where_it_is_cut():
         np.testing.assert_array_equal(one.solution, other.solution)
 
 
+def test_without_the_tilt_chains_are_those_of_the_base_sampler():
+    """The reference engine rounds acceptances differently, to one part in 1e7."""
+    dataset = random_dataset(2)
+    base, flat = (play(dataset, one) for one in (method("gwg"), method("sl_gwg", K=20, tilt=False)))
+    np.testing.assert_array_equal(flat.trajectory, base.trajectory)
+    np.testing.assert_allclose(flat.acceptance, base.acceptance, rtol=1e-6)
+    for one, other in zip(flat.instances, base.instances, strict=True):
+        np.testing.assert_array_equal(one.solution, other.solution)
+
+
 def cooled(schedule, length, **fields):
     """Temperatures that fall from 1 to 0.2, or by a factor of 0.01."""
     fields = {"final_temperature": 0.2 if schedule == "linear" else 1e-4, "decay_rate": 0.01} | fields

@@ -60,7 +60,7 @@ def test_the_command(tmp_path, command, refusal, monkeypatch):
     (tmp_path / "small.py").write_text(CONFIG)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path / "cache"))
-    code, out, err = command("tune", *SMALL, "--sampler=metropolis", "--trials=2", "--try_first=linear:0.4:0.1")
+    code, out, err = command("tune", *SMALL, "--sampler=metropolis", "--trials=2")
     assert code == 0, err
     assert "trial 1: " in out and "saved tuned/maxcut/ba/r-ba-4-n-16-20/metropolis.json" in out
     file = tmp_path / "tuned/maxcut/ba/r-ba-4-n-16-20/metropolis.json"
@@ -73,16 +73,13 @@ def test_the_command(tmp_path, command, refusal, monkeypatch):
     assert search["best_of_curve"][0][0] == 0 and search["paired"]["n"] == 3
     assert search["paired"]["mean"] == pytest.approx(search["test_mean"] - search["default_test_mean"])
 
-    study = optuna.load_study(study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all", storage=journal(tmp_path))
-    tried = {"t_schedule": "linear", "init_temperature": 0.4, "cooling": 0.25}
-    assert study.trials[1].params == tried
-
-    null = "--sampler=sl_metropolis", "--null", "--trials=2", "--storage=null.journal", f"--start={file}"
-    code, out, err = command("tune", *SMALL, *null)
+    flat = found | {"sampler": {"name": "sl_metropolis", "tilt": False}}
+    (tmp_path / "flat.json").write_text(json.dumps(flat))
+    localized = "--sampler=sl_metropolis", "--search=sl", "--trials=2", "--storage=b.journal", "--start=flat.json"
+    code, out, err = command("tune", *SMALL, *localized)
     assert code == 0 and "metropolis as found" in out, err
-    found = json.loads(file.with_name("sl_metropolis_null.json").read_text())
-    assert found["sampler"]["tilt"] is False
-    assert found["experiment"] == json.loads(file.read_text())["experiment"]
+    found = json.loads(file.with_name("sl_metropolis.json").read_text())
+    assert found["sampler"]["tilt"] is False and found["experiment"] == flat["experiment"]
     assert found["search"]["tuned_base"]["paired"]["n"] == 3
     assert "chains 2 there, 3 here" in refusal("tune", *SMALL, "--sampler=metropolis", "--chains=3")
     (tmp_path / "small.py").write_text(CONFIG.replace("batch_size=4", "reheats=2"))
@@ -106,12 +103,6 @@ def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
     {
         (): "--dataset is missing",
         (DATASET, "--sampler=gwg", "--search=sl"): "--search=sl needs a localized sampler",
-        (DATASET, "--sampler=gwg", "--try_first=warm"): "linear:0.4:0.15",
-        (DATASET, "--sampler=gwg", "--try_first=linear:0.1:0.4"): "do not rise",
-        (DATASET, "--sampler=gwg", "--try_first=linear:9:0.4"): "init_temperature is 9; the search takes 0.05 to 5",
-        (DATASET, "--sampler=gwg", "--try_first=linear:1:0.001"): "INITIAL is 0.001; the search takes 0.003 to 1",
-        (DATASET, "--sampler=gwg", "--try_first=linear:1:1:50"): "is not SHAPE:INITIAL:FINAL, such",
-        (DATASET, "--sampler=sl_gwg", "--search=sl", "--try_first=linear:1:1"): "has no effect with --search=sl",
         (DATASET, "--sampler=gwg", "--data_root=nowhere"): "nowhere is not a folder",
         (DATASET, "--no_such_flag=1"): "no_such_flag",
         (DATASET, "--sampler=gwg", "--chains=1000000000"): "fewer chains",

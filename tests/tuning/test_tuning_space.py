@@ -120,20 +120,17 @@ def test_levels_that_do_not_fit_are_not_proposed():
     assert dimensions["n_min_256"].choices == (2, 4, 6, 8, 16, 32)
     assert dimensions["n_min_512"].choices == (2, 4, 6, 8, 16)
     assert dimensions["n_min_1024"].choices == (2, 4, 6, 8)
-    assert {one.name for one in space.space_of("sl_gwg", "sl", 10_000, null=True)} == dimensions.keys() - {"sigma"}
 
 
 @pytest.mark.parametrize(
-    ("sampler", "search", "steps", "null", "message"),
+    ("sampler", "search", "steps", "message"),
     [
-        ("gwg", "sl", 10_000, False, "--sampler=sl_gwg"),
-        ("sl_gwg", "sl", 511, False, "too short for the search of localization"),
-        ("sl_gwg", "all", 10_000, True, "--null goes with --search=sl"),
-        ("gwg", "sl", 10_000, True, "--search=sl needs"),
-        ("nuts", "all", 10_000, False, "unknown sampler 'nuts'"),
-        ("gwg", "some", 10_000, False, "--search=some is unknown"),
+        ("gwg", "sl", 10_000, "--sampler=sl_gwg"),
+        ("sl_gwg", "sl", 511, "too short for the search of localization"),
+        ("nuts", "all", 10_000, "unknown sampler 'nuts'"),
+        ("gwg", "some", 10_000, "--search=some is unknown"),
     ],
 )
-def test_impossible_searches_are_refused(sampler, search, steps, null, message):
+def test_impossible_searches_are_refused(sampler, search, steps, message):
     with pytest.raises(InputError, match=message):
-        space.space_of(sampler, search, steps, null=null)
+        space.space_of(sampler, search, steps)
