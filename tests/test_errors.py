@@ -17,10 +17,7 @@ from sl_discs.tuning.evaluation import read_tuned
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("empty.edges", b""),
-        ("binary.edges", b"1 2\n\0\n"),
         ("line.edges", b"1 2\n1 x y z\n"),
-        ("loop.edges", b"1 1\n1 2\n"),
         ("short.rudy", b"3 3\n1 2 1\n"),
         ("cut.npz", b"PK\x03\x04"),
         ("graph.gml", b"graph [ node ]"),
