@@ -2,20 +2,19 @@ r"""Compares the paper's published numbers with our own.
 
 sl-discs reproduce main --profile=cpu --data_root=FOLDER --output=results/reproduce-cpu
 
-  main      every dataset and method against the published table: levels, differences of SL and its base in pairs, run
-            times and trajectories; at default settings, and at settings tuned on training graphs (held out)
+  main      every dataset and method against the published table: levels, differences of SL and its base in pairs, and
+            run times; at default settings, and at settings tuned on training graphs (held out)
   ablation  alpha, K, sigma, budget and grid of the sl_ methods, against the published table
 
 Each finished cell (a method on a dataset with all its settings) is kept in OUTPUT/cells: a stopped command continues
 where it left off, and a command with other settings runs its cells anew. The report is OUTPUT/main.md or
-OUTPUT/ablation.md, with its rows in a JSON file of the same name and its figures beside it. Bad input ends the
+OUTPUT/ablation.md, with its rows in a JSON file of the same name and its figure beside it. Bad input ends the
 command with exit code 2 and a one-line message.
 """
 
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import jax
 
@@ -29,7 +28,6 @@ from sl_discs.experiment.record import commit
 from sl_discs.experiment.settings import ENGINES
 from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root
-from sl_discs.reproduction import figures
 from sl_discs.reproduction.cells import (
     HELD_OUT,
     METHODS,
@@ -42,9 +40,9 @@ from sl_discs.reproduction.cells import (
     chosen_sets,
     main_cells,
 )
-from sl_discs.reproduction.report import main_table, summary, write_report
+from sl_discs.reproduction.report import draw_levels, main_table, summary, write_report
 from sl_discs.reproduction.rows import rows_of
-from sl_discs.reproduction.runs import Done, Runner
+from sl_discs.reproduction.runs import Runner
 from sl_discs.samplers.registry import own_name
 from sl_discs.terminal import tell
 from sl_discs.version import __version__
@@ -143,27 +141,16 @@ def _run(what: str, command: str) -> int:
         unseen = dataset.held_out(graphs)
         done += [runner.run(cell, unseen if cell.protocol == HELD_OUT else graphs) for cell in cells]
         rows = rows_of(done, FLAGS.data_root)
-        paths = write_report(folder, what, rows, left_out, [], made_by)
-    drawn = _figures(folder, rows, done) if what == "main" else []
-    paths = write_report(folder, what, rows, left_out, drawn, made_by)
+        paths = write_report(folder, what, rows, left_out, None, made_by)
+    if what == "main" and can_draw() and (drawn := or_warn(lambda: draw_levels(rows, folder / "main.png"))):
+        paths = (*write_report(folder, what, rows, left_out, drawn.name, made_by), drawn)
     say("\n" + "\n\n".join(filter(None, [*summary(rows), main_table(rows)])) + "\n")
     say(
         f"{runner.ran} of {total} cells run in {time.perf_counter() - begin:.0f} s, {runner.compile_s:.0f} s of it "
         "compiling; the others were already finished"
     )
-    say("\n".join(["saved:", *(f"  {path}" for path in (*paths, *(folder / name for name in drawn)))]))
+    say("\n".join(["saved:", *(f"  {path}" for path in paths)]))
     return 0
-
-
-def _figures(folder: Path, rows: list[dict], done: list[Done]) -> list[str]:
-    """Draws both figures, and returns the names of those that could be drawn."""
-    if not can_draw():
-        return []
-    drawn = [
-        or_warn(lambda: figures.draw_levels(rows, folder / "main.png")),
-        or_warn(lambda: figures.draw_trajectories(done, folder / "trajectories.png")),
-    ]
-    return [path.name for path in drawn if path is not None]
 
 
 main = Command("main|ablation", __doc__, FLAGS, _reproduce)

@@ -1,13 +1,16 @@
-"""The report of `sl-discs reproduce`: a table in Markdown, what stands out in it, and its rows as JSON."""
+"""The report of `sl-discs reproduce`: a table in Markdown, what stands out in it, a figure, and the rows as JSON."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sl_discs.experiment.figures import save_figure
 from sl_discs.experiment.published import CHAIN_LENGTH, published_cells
 from sl_discs.files import write_json, write_text
+from sl_discs.reproduction.cells import PUBLISHED
 from sl_discs.reproduction.rows import FAR, at_defaults, is_level, level_rows
 
 _NOTE = """\
@@ -31,7 +34,7 @@ def write_report(
     what: str,
     rows: list[dict[str, Any]],
     left_out: list[str],
-    figures: list[str],
+    figure: str | None,
     made_by: dict[str, Any],
 ) -> tuple[Path, Path]:
     """Writes WHAT.md and WHAT.json; `made_by` says how: command, profile, version, commit, device."""
@@ -42,7 +45,7 @@ def write_report(
         _NOTE,
         main_table(rows),
         "\n".join(f"- left out: {reason}" for reason in left_out),
-        *(f"![{figure}]({figure})" for figure in figures),
+        f"![{figure}]({figure})" if figure else "",
         f"`{made_by['command']}`: {how}. The command of each cell is in `{what}.json`.",
     ]
     content = {"made_by": made_by, "cells": rows, "levels": _levels(rows), "left_out": left_out}
@@ -150,3 +153,52 @@ def bounds(row: dict[str, Any], digits: int) -> str:
 def listed(names: list[str], before: str) -> str:
     """Returns the names, preceded by `before`; empty if there are none."""
     return before + ", ".join(names) if names else ""
+
+
+# The figure: panels in rows, with one legend below.
+
+_COLUMNS = 3
+_PANEL = (2.9, 2.3)
+_LEGEND = 0.8
+
+
+def draw_levels(rows: list[dict[str, Any]], path: Path) -> Path:
+    """Draws a panel for each dataset: published means (grey) and ours (black) at defaults, with 95 % intervals."""
+    groups: dict[str, list] = {}
+    for row in at_defaults(rows):
+        groups.setdefault(f"{row['dataset']}, n = {row['n']}", []).append(row)
+
+    def panel(axes, rows):
+        known = rows[0]["ours"]["mean"] is not None
+        for place, row in enumerate(rows):
+            # Absolute cuts stand alone: the published ones are percentages.
+            if known and row["published"]["mean"] is not None:
+                error = row["published"]["std"] / math.sqrt(PUBLISHED[row["dataset"]].published_n)
+                _point(axes, row["published"]["mean"], error, place - 0.15, "0.6", "s", "published, 95 % interval")
+            ours = row["ours"] if known else row["ours_absolute"]
+            _point(axes, ours["mean"], ours["se"] or 0.0, place + 0.15, "black", "o", "ours, 95 % interval")
+        names = [row["method"] for row in rows] if axes.get_subplotspec().is_first_col() else []
+        axes.set_yticks(range(len(rows)), names)
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.locator_params(axis="x", nbins=4)
+        axes.set_xlabel(rows[0]["unit"] if known else rows[0]["ours_absolute"]["unit"])
+
+    columns = min(_COLUMNS, len(groups))
+    lines = math.ceil(len(groups) / _COLUMNS)
+
+    def paint(figure):
+        for place, (name, group) in enumerate(groups.items()):
+            axes = figure.add_subplot(lines, columns, place + 1)
+            panel(axes, group)
+            axes.set_title(name, fontsize=7.5)
+        shown = {
+            label: line for one in figure.axes for line, label in zip(*one.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(shown.values(), shown, loc="outside lower center", ncols=3, frameon=False)
+
+    return save_figure(path, (max(4.6, _PANEL[0] * columns), _PANEL[1] * lines + _LEGEND), paint)
+
+
+def _point(axes, mean: float, error: float, height: float, colour: str, marker: str, label: str) -> None:
+    style = {"fmt": marker, "color": colour, "markersize": 3.5, "linewidth": 1, "label": label}
+    axes.errorbar(mean, height, xerr=1.96 * error, **style)

@@ -46,10 +46,10 @@ def z_score(ours: Spread | None, published: PublishedRow | None, published_n: in
 
 def in_published_unit(done: Done) -> Float64[np.ndarray, "G"] | None:
     """Returns set sizes of MIS, and per cent of the reference otherwise; None unless every graph has one."""
-    values, references = done.result.by_graph(), done.result.references
+    values, references = done.result.by_graph(), [graph.reference for graph in done.dataset.graphs]
     if not graph_kind(done.dataset.problem).in_percent:
         return values
-    return 100 * values / references if np.all(np.isfinite(references) & (references != 0)) else None
+    return 100 * values / np.array(references, np.float64) if all(references) else None
 
 
 def rows_of(done: list[Done], data_root: str | None) -> list[dict[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import re
 import time
 from collections.abc import Callable
@@ -42,37 +41,21 @@ class CellResult:
 
     Attributes:
       best: [S, G] verified objective of the best state over every step, one row per seed.
-      references: [G] the reference of each graph, NaN if it has none.
       run_s: seconds of running, all seeds, after compilation.
       chain_steps_per_s: while running.
-      logged_steps: [L] step numbers.
-      trajectory: [L] running best over the logged steps, mean over graphs, of the first seed.
-      trajectory_se: [L] its standard error; zero for a single graph.
       machine: device, engine, versions and commit of the run.
       identity: everything that the numbers depend on.
     """
 
     best: np.ndarray
-    references: np.ndarray
     run_s: float
     chain_steps_per_s: float
-    logged_steps: np.ndarray
-    trajectory: np.ndarray
-    trajectory_se: np.ndarray
     machine: dict[str, str]
     identity: dict[str, Any]
 
     def by_graph(self) -> np.ndarray:
         """[G] mean over seeds."""
         return self.best.mean(axis=0)
-
-    def with_references(self, dataset: Dataset) -> CellResult:
-        """The result with the graphs' current references, on which no other number depends."""
-        return dataclasses.replace(self, references=_references(dataset))
-
-
-def _references(dataset: Dataset) -> np.ndarray:
-    return np.array([graph.reference for graph in dataset.graphs], dtype=np.float64)  # None becomes NaN
 
 
 def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
@@ -111,18 +94,15 @@ def load_result(folder: Path, content: dict[str, Any]) -> CellResult | None:
             return None
         if saved.pop("sha256", "") != digest(saved) or saved["identity"] != content:
             raise Damaged
-    except Damaged:
+        return CellResult(**saved | {"best": np.array(saved["best"], dtype=np.float64)})
+    except (Damaged, TypeError):  # of other fields
         tell(f"warning: {path} is not used: its content does not match its digest; the cell runs again")
         return None
-    arrays = ("best", "references", "logged_steps", "trajectory", "trajectory_se")
-    return CellResult(**saved | {name: np.array(saved[name], dtype=np.float64) for name in arrays})
 
 
 def save_result(folder: Path, result: CellResult) -> Path:
     """Writes a cell, atomically."""
-    content = dataclasses.asdict(result)
-    content |= {name: value.tolist() for name, value in content.items() if isinstance(value, np.ndarray)}
-    content["references"] = [None if math.isnan(value) else value for value in content["references"]]
+    content = dataclasses.asdict(result) | {"best": result.best.tolist()}
     content = {"sha256": digest(content)} | content
     return write_json(path_of(folder, result.identity), content, indent=None, allow_nan=False)
 
@@ -164,8 +144,7 @@ class Runner:
         label = f"[{self.done}/{self.total}] {cell.label()}"
         if result is not None:
             self.say(f"{label}: there already, mean {result.best.mean():.3f}")
-            # References may have been improved, or found, since the cell was run.
-            return Done(cell, dataset, result.with_references(dataset))
+            return Done(cell, dataset, result)
         begin = time.perf_counter()
         result = self._play(cell, dataset, content)
         save_result(self.folder, result)
@@ -182,21 +161,14 @@ class Runner:
         with progress_bar(total_chain_steps(dataset, cell.settings) * len(cell.seeds)) as progress:
             for seed in cell.seeds:
                 settings = dataclasses.replace(fitting, seed=seed)
-
                 report = functools.partial(progress, cell.method)
                 records.append(run_sampler(dataset, PENALTY, method, settings, report))
         self.compile_s += sum(record.compile_s for record in records)
         run_s = sum(record.run_s for record in records)
-        every = cell.settings.log_every_steps
-        trajectory, count = records[0].trajectory, len(dataset.graphs)
         return CellResult(
             best=np.array([[instance.best for instance in record.instances] for record in records]),
-            references=_references(dataset),
             run_s=run_s,
             chain_steps_per_s=sum(record.chain_steps_per_s * record.run_s for record in records) / run_s,
-            logged_steps=np.arange(every, cell.settings.chain_length + 1, every),
-            trajectory=trajectory.mean(axis=1),
-            trajectory_se=trajectory.std(axis=1, ddof=min(1, count - 1)) / np.sqrt(count),
             machine={
                 "device": f"{len(jax.devices())} x {jax.devices()[0].device_kind}",
                 "engine": records[0].engine,

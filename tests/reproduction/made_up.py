@@ -19,8 +19,7 @@ def made_up(method, best, references=None, *, published=MIS, source="generated",
     known = references or [None] * best.shape[1]
     graphs = [Graph.from_arrays(f"g{k}", 3, [[0, 1], [1, 2]], reference=known[k]) for k in range(best.shape[1])]
     dataset = Dataset(published.name, published.problem, source, "small", graphs, list(range(len(graphs))), 4)
-    curve = np.arange(3.0)
-    result = CellResult(best, np.zeros(0), 2.0, rate, curve, curve, curve, {"source": "made up"}, {})
+    result = CellResult(best, 2.0, rate, {"source": "made up"}, {})
     choice = Choice(chain_length, 4, "cpu", tuple(range(seed, seed + len(best))))
     cell = dataclasses.replace(choice.cell(published, method, setting=setting), protocol=protocol)
-    return Done(cell, dataset, result.with_references(dataset))
+    return Done(cell, dataset, result)
