@@ -89,6 +89,16 @@ def test_it_returns_the_law(standin, name):
     assert np.isfinite(state["chains"].y).all() and (state["chains"].level == FINE.K - 1).all()
 
 
+def test_a_sampler_that_goes_chain_by_chain_has_random_numbers_for_each(standin):
+    """With a tilt it gets batches of one chain; equal chains with equal tilts must not stay equal."""
+    model, params = pairs((5,))
+    base, x, tilt = base_sampler("ball", (5,), 64), jnp.zeros((64, 5), jnp.int32), jnp.zeros((64, 5))
+    state = base.make_init_state(jax.random.PRNGKey(0))
+    new_x, after, _ = base.step(model, jax.random.PRNGKey(1), x, params, state, None, tilt)
+    assert set(np.flatnonzero(np.asarray(new_x).any(axis=0))) == set(range(5))
+    assert {key: leaf.shape for key, leaf in after.items()} == {key: leaf.shape for key, leaf in state.items()}
+
+
 def _primitives(jaxpr, inside_branch=False):
     """Pairs of a primitive's name and whether it is only met inside of a branch."""
     for equation in jaxpr.eqns:
