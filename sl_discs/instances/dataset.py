@@ -30,7 +30,6 @@ class Family:
 
     Attributes:
       name: `<problem>/<graph_type>`, with `/r-<r>` if there are several.
-      problem: name of the problem, such as `mis`.
       stems: possible beginnings of its archives' names.
       discs: DISCS's own files, one entry for each way to write r.
       generator: draws the dataset again; None if it is not random.
@@ -38,11 +37,15 @@ class Family:
     """
 
     name: str
-    problem: str
     stems: tuple[str, ...]
     discs: tuple[DiscsFiles, ...]
     generator: Generator | None
     scored: bool = True
+
+    @property
+    def problem(self) -> str:
+        """Name of the problem, such as `mis`."""
+        return self.name.partition("/")[0]
 
     def find_archives(self, data_root: Path) -> list[Path]:
         """Files `<stem>.npz` and `<stem>_<anything>.npz` of a folder, sorted by name."""
@@ -60,22 +63,22 @@ def _er_density(r: str) -> Family:
     # 0.1 and 0.10 are the same density, however flag and file spell it; the published tables write two digits.
     value = generators.parse_probability(r)
     r = f"{value:.2f}" if round(value, 2) == value else repr(value)
-    spellings = list(dict.fromkeys([r, repr(value)]))
-    own = tuple(
+    spellings = dict.fromkeys([r, repr(value)])
+    files = tuple(
         DiscsFiles("er_700_800", f"ER-700-800-{text}.pkl", discs_files.list_records, discs_files.list_pickles)
         for text in spellings
     )
     stems = tuple(f"mis_er_density_{text}" for text in spellings)
-    return Family(f"mis/er_density/r-{r}", "mis", stems, own, generators.mis_er_density(r))
+    return Family(f"mis/er_density/r-{r}", stems, files, generators.mis_er_density(r))
 
 
 def _ertest(r: str) -> Family:
-    own = DiscsFiles(f"er_{r}_test", "ER*", discs_files.single_records, discs_files.single_pickles, per_file=1)
-    return Family(f"mis/ertest/r-{r}", "mis", (f"mis_ertest_{r}",), (own,), generators.mis_ertest(r))
+    files = DiscsFiles(f"er_{r}_test", "ER*", discs_files.single_records, discs_files.single_pickles, per_file=1)
+    return Family(f"mis/ertest/r-{r}", (f"mis_ertest_{r}",), (files,), generators.mis_ertest(r))
 
 
 def _mis_rb(r: str) -> Family:
-    return Family(f"mis/rb/r-{r}", "mis", (f"mis_rb_{r}",), (), generators.mis_rb(r))
+    return Family(f"mis/rb/r-{r}", (f"mis_rb_{r}",), (), generators.mis_rb(r))
 
 
 def _cut_files(folder: str, pattern: str) -> DiscsFiles:
@@ -83,14 +86,13 @@ def _cut_files(folder: str, pattern: str) -> DiscsFiles:
 
 
 def _cut(graph_type: str, r: str, generator: Generator) -> Family:
-    own = _cut_files(f"maxcut-{graph_type}/maxcut-{r}", "test-*")
-    return Family(f"maxcut/{graph_type}/r-{r}", "maxcut", (f"maxcut_{graph_type}_{r}",), (own,), generator)
+    files = _cut_files(f"maxcut-{graph_type}/maxcut-{r}", "test-*")
+    return Family(f"maxcut/{graph_type}/r-{r}", (f"maxcut_{graph_type}_{r}",), (files,), generator)
 
 
-def _only(name: str, own: DiscsFiles, generator: Generator | None) -> Family:
-    """A dataset of which there is one."""
-    problem, graph_type, *_ = name.split("/")
-    return Family(name, problem, (f"{problem}_{graph_type}",), (own,), generator)
+def _only(name: str, files: DiscsFiles, generator: Generator | None) -> Family:
+    """Returns a dataset of which there is one."""
+    return Family(name, ("_".join(name.split("/")[:2]),), (files,), generator)
 
 
 _OPTSICOM = _cut_files("optsicom", "b.pkl")
@@ -147,8 +149,7 @@ def find_family(problem: str, graph_type: str, cfg_str: str | None = "") -> Fami
         raise InputError(f"{name} has one dataset only, so no cfg_str {cfg_str}; write _")
     family = make(cfg_str.removeprefix("r-"))
     if problem == "vertex_cover":
-        _, _, rest = family.name.partition("/")
-        family = dataclasses.replace(family, name=f"vertex_cover/{rest}", problem=problem, scored=False)
+        return dataclasses.replace(family, name=family.name.replace("mis/", "vertex_cover/", 1), scored=False)
     return family
 
 
@@ -228,21 +229,20 @@ def load_dataset(
     stop = None if num_instances is None else first + (num_instances - 1) * stride + 1
     if (last := first if stop is None else stop - 1) > _LAST:
         raise InputError(f"{family.name}: graph {last} was asked for; positions go up to {_LAST}")
-    found = _load_stored(family, Path(data_root), first, stop) if data_root not in (None, "") else None
-    generator = family.generator
+    root, generator = Path(data_root) if data_root not in (None, "") else None, family.generator
+    found = _load_stored(family, root, first, stop) if root else None
     if found is not None:
-        found = *found[:2], found[2][::stride], found[3]
-    elif generator is None:
-        place = f"{data_root!s}" if data_root not in (None, "") else "a data_root"
-        raise InputError(f"{family.name} is not random, so it must be given: put {family.where()} into {place}")
-    else:
-        total = max(generator.count, stop or 0)
+        source, detail, graphs, total = found
+        graphs = graphs[::stride]
+    elif generator is not None:
+        source, total = "generated", max(generator.count, stop or 0)
+        detail = f"{generator.description}; data_seed {data_seed}, generator version {GENERATOR_VERSION}"
         _check_range(family.name, first, stop, total)
         wanted = range(first, stop or total, stride)
         graphs = _draw_cached(generator, wanted, data_seed, cache_folder(cache_dir))
-        detail = f"{generator.description}; data_seed {data_seed}, generator version {GENERATOR_VERSION}"
-        found = "generated", detail, graphs, total
-    source, detail, graphs, total = found
+    else:
+        place = root or "a data_root"
+        raise InputError(f"{family.name} is not random, so it must be given: put {family.where()} into {place}")
     if not family.scored:
         graphs = [dataclasses.replace(graph, reference=None) for graph in graphs]
     index = list(range(first, stop or total, stride))
@@ -252,7 +252,7 @@ def load_dataset(
 def _load_stored(
     family: Family, data_root: Path, first: int, stop: int | None
 ) -> tuple[str, str, list[Graph], int] | None:
-    """Source, detail, graphs and total from the files of a data root; None if it has none for this dataset."""
+    """Returns source, detail, graphs and total from the files of a data root; None if it has none of this dataset."""
     for own in family.discs:
         files = own.find(data_root)
         if files:

@@ -3,9 +3,8 @@
 A reader takes a `Source` and returns pairs of a graph or model and its labels, as in `graph_files`. Messages name the
 file, and the line where the package tells it.
 
-Labels of graphs are those that the file gives: in GML the `label` of each node where all have one, and otherwise its
-`id`; in JSON the `id`, where a list is a tuple. An attribute `weight` of edges or nodes is their weight, which all
-must have if one has. Other attributes are skipped.
+Labels of graphs are those that the file gives; in JSON a list is a tuple. An attribute `weight` of edges or nodes is
+their weight, which all must have if one has. Other attributes are skipped.
 """
 
 from __future__ import annotations
@@ -123,23 +122,23 @@ def read_matrix_market(source: Source) -> Labelled:
 
 
 def read_gml(source: Source) -> Labelled:
-    """Returns the graph of a GML file."""
+    """Returns the graph of a GML file, whose labels are `id` unless each node has a `label` of its own."""
     import networkx as nx
 
-    # By `id`, since networkx would refuse a file in which some nodes have no label.
-    graph = _parsed(source, "GML", lambda text: nx.parse_gml(text, label="id"))
-    labels: list[Hashable] = [data["label"] for _, data in graph.nodes(data=True) if "label" in data]
-    # networkx makes lists and tuples of the texts "[]" and "()".
-    labels = [label if isinstance(label, str | int | float) else str(label) for label in labels]
-    return _labelled(source, graph, labels if len(labels) == len(graph) else list(graph))
+    def parse(text: str) -> nx.Graph:
+        try:
+            return nx.parse_gml(text)
+        except nx.NetworkXError:  # two labels are equal, or one is missing
+            return nx.parse_gml(text, label="id")
+
+    return _networkx_graph(source, "GML", parse)
 
 
 def read_graphml(source: Source) -> Labelled:
     """Returns the graph of a GraphML file; its labels are text."""
     import networkx as nx
 
-    graph = _parsed(source, "GraphML", lambda text: nx.parse_graphml(text))
-    return _labelled(source, graph, list(graph))
+    return _networkx_graph(source, "GraphML", nx.parse_graphml)
 
 
 def read_node_link(source: Source) -> Labelled:
@@ -152,48 +151,33 @@ def read_node_link(source: Source) -> Labelled:
         if not (isinstance(data, dict) and isinstance(data.get("nodes"), list) and isinstance(data.get(key), list)):
             raise ValueError("no lists 'nodes' and 'edges' or 'links'")
         graph = nx.node_link_graph(data, directed=False, multigraph=False, edges=key)
-        if not graph.is_multigraph() and len(graph) != len(data["nodes"]):
-            raise ValueError("a node is listed twice, or an edge leads to one that is not listed")
-        if not graph.is_multigraph() and graph.number_of_edges() != len(data[key]):
-            raise ValueError("an edge is listed twice")
+        counts = len(data["nodes"]), len(data[key])
+        if not graph.is_multigraph() and (len(graph), graph.number_of_edges()) != counts:
+            raise ValueError("a node or edge is listed twice, or an edge leads to a node that is not listed")
         return graph
 
-    graph = _parsed(source, "node-link JSON", parse)
-    return _labelled(source, graph, list(graph))
+    return _networkx_graph(source, "node-link JSON", parse)
 
 
-def _parsed(source: Source, what: str, parse: Callable[[str], nx.Graph]) -> nx.Graph:
+def _networkx_graph(source: Source, what: str, parse: Callable[[str], nx.Graph]) -> Labelled:
     import networkx as nx
 
     try:
         graph = parse(source.text.decode("utf-8"))
     except (*_PARSING, nx.NetworkXException) as error:
         raise _refusal(source, f"a graph in {what}", error) from None
-    if graph.is_directed() or graph.is_multigraph():
-        raise InputError(f"{source.path}: a directed graph or multigraph; convert it to networkx.Graph first")
-    return graph
-
-
-def _labelled(source: Source, graph: nx.Graph, labels: list[Hashable]) -> Labelled:
-    """Returns the graph with nodes in the order of the labels."""
-    import networkx as nx
-
-    if len(set(labels)) < len(labels):
-        again = next(label for at, label in enumerate(labels) if label in labels[:at])
-        raise InputError(f"{source.path}: two nodes have the label {again!r}; give each its own")
-    place = {node: number for number, node in enumerate(graph)}
-    loop = next((place[node] for node in nx.nodes_with_selfloops(graph)), None)
+    labels: list[Hashable] = list(graph)
+    loop = next(nx.nodes_with_selfloops(graph), None)
     if loop is not None:
-        raise InputError(f"{source.path}: an edge from node {labels[loop]!r} to itself; remove it")
+        raise InputError(f"{source.path}: an edge from node {loop!r} to itself; remove it")
     weighted = any("weight" in data for *_, data in graph.edges(data=True))
-    # In this order, which numbers that are labels need not have.
-    found = graph_from_networkx(nx.relabel_nodes(graph, place), source.name, weighted)
-    of_nodes = dict(graph.nodes(data="weight"))
-    if any(weight is not None for weight in of_nodes.values()):
-        missing = next((labels[place[node]] for node, weight in of_nodes.items() if weight is None), None)
-        if missing is not None:
+    # Numbers that are labels need not be in order.
+    found = graph_from_networkx(nx.convert_node_labels_to_integers(graph), source.name, weighted)
+    weights: list[Any] = [weight for _, weight in graph.nodes(data="weight")]
+    if any(weight is not None for weight in weights):
+        if None in weights:
+            missing = labels[weights.index(None)]
             raise InputError(f"{source.path}: node {missing!r} has no weight, but others have; give every node one")
-        weights: Any = list(of_nodes.values())
         found = dataclasses.replace(found, node_weights=checked_node_weights(source.name, weights, labels))
     plain: Sequence[Hashable] = range(len(labels))
     return [(found, plain if labels == list(plain) else tuple(labels))]

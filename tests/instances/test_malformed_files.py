@@ -147,15 +147,20 @@ GRAPHS = {
     "cnf: nothing": ("p cnf 1 1\n0\n", ": no clause has a literal"),
     # By networkx
     "gml: cut short": ("graph [\n node [ id 1 ]\n", r": not a graph in GML \(expected ']', found EOF"),
-    "gml: a label twice": ("graph [ node [ id 1 label 5 ] node [ id 2 label 5 ] ]", ": two nodes have the label 5"),
-    "gml: directed": ("graph [ directed 1 node [ id 1 ] ]", ": a directed graph or multigraph"),
+    "gml: directed": ("graph [ directed 1 node [ id 1 ] ]", ": bad: a directed graph or multigraph"),
     "gml: loop": ("graph [ node [ id 7 ] edge [ source 7 target 7 ] ]", ": an edge from node 7 to itself"),
     "gml: no nodes": ("graph [ ]", ": .*the graph is empty"),
     "graphml: cut short": ("<graphml><graph>\n", r": not a graph in GraphML \(no element found: line 2"),
     "json: other content": ('{"best_value": 3}', r": not a graph in node-link JSON \(no lists 'nodes' and 'edges'"),
     "json: deep": ('{"nodes":' + "[" * 10**5, ": not a graph in node-link JSON"),
-    "json: a node twice": ('{"nodes": [{"id": 1}, {"id": 1}], "edges": []}', r": .* \(a node is listed twice"),
-    "json: several edges": ('{"multigraph": true, "nodes": [{"id": 1}], "links": []}', ": a directed graph or multi"),
+    "json: a node twice": (
+        '{"nodes": [{"id": 1}, {"id": 1}], "edges": []}',
+        r": .* \(a node or edge is listed twice",
+    ),
+    "json: several edges": (
+        '{"multigraph": true, "nodes": [{"id": 1}], "links": []}',
+        ": bad: a directed graph or multi",
+    ),
     "json: a weight of some nodes": (
         '{"nodes": [{"id": 1, "weight": 2}, {"id": 2}], "links": []}',
         ": node 2 has no weight, but others have",
