@@ -23,7 +23,7 @@ from sl_discs.samplers.single_site import Gibbs
 from sl_discs.testing import total_variation
 from sl_discs.testing.cases import Law, all_states
 
-BASES = ["onesite", "ball", "nearby", "sldiscs_gibbs"]
+BASES = ["onesite", "ball", "sldiscs_gibbs"]
 
 
 def pairs(shape):
@@ -153,16 +153,6 @@ def test_a_batch_of_another_size_is_refused(standin):
     state = sampler.make_init_state(jax.random.PRNGKey(0))
     with pytest.raises(InputError, match=r"got states of shape \(3, 5\), but was built for \(4, 5\)"):
         sampler.step(model, jax.random.PRNGKey(0), jnp.zeros((3, 5), jnp.int32), params, state)
-
-
-def test_a_model_without_gradient(standin):
-    """It gives ratios and no value with them: samplers by gradients and by ratios run on it."""
-    model = importlib.import_module("discs.models.ratios").build_model(None)
-    params = {"bias": jnp.array([0.5, -1.0, 1.5, 0.0])}
-    for name in ("onesite", "nearby"):
-        visited, _ = play(base_sampler(name, (4,), 4_000), model, params, jnp.zeros((4_000, 4), jnp.int32), 60)
-        expected = jax.nn.sigmoid(params["bias"])
-        np.testing.assert_allclose(visited[-1].mean(axis=0), expected, atol=5 * 0.5 / np.sqrt(4_000))
 
 
 def test_dtypes_are_settled_before_the_first_step_and_a_broken_sampler_is_named(standin):

@@ -21,7 +21,7 @@ def whole_config(name, **model):
 
 
 def test_names_are_importable_and_configs_complete(standin):
-    assert {"sl_onesite", "sl_ball", "sl_nearby", "sldiscs_gwg", "sl_sldiscs_gwg"} <= set(modules.sampler_names())
+    assert {"sl_onesite", "sl_ball", "sldiscs_gwg", "sl_sldiscs_gwg"} <= set(modules.sampler_names())
     for name in modules.sampler_names():
         config = importlib.import_module(f"discs.samplers.configs.{name}_config").get_config()
         assert config.name == name

@@ -206,19 +206,6 @@ def test_coupling_between_chains_is_found():
         check_case(DMALA(shared_scale=True), standard_cases()[0], batches=2**16)
 
 
-def test_one_flip_path_auxiliary_is_gwg_bit_for_bit():
-    x = jnp.zeros((CHAINS, 5), jnp.int32)
-    gwg, pas = GWG(num_chains=CHAINS), PathAuxiliary(num_chains=CHAINS)
-    step = jax.jit(
-        lambda sampler, key, x: sampler.step(TargetModel(), key, x, TILTED.target, sampler.make_init_state(key))[0],
-        static_argnums=0,
-    )
-    for number in range(20):
-        by_gwg, by_pas = step(gwg, jax.random.key(number), x), step(pas, jax.random.key(number), x)
-        np.testing.assert_array_equal(by_gwg, by_pas)
-        x = by_gwg
-
-
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_shared_radius_is_one_for_all_chains(shared):
     """DISCS's form of adaptation follows the batch's mean acceptance, ours each chain's own."""
