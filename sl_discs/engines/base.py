@@ -22,7 +22,7 @@ from sl_discs.batching import AnyArray, over_chains, over_instances
 from sl_discs.engines import compiled
 from sl_discs.errors import InputError
 from sl_discs.keys import StepKeys, draw_words, word_to_uniform
-from sl_discs.localization.algorithm import LocalizedState, init_localized
+from sl_discs.localization.algorithm import init_localized
 from sl_discs.localization.schedule import Levels
 from sl_discs.models.base import Model, Params
 from sl_discs.samplers.base import Chain, Sampler
@@ -248,44 +248,6 @@ def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, 
     none = Best(of_each(np.float32(-np.inf)), x)
     chain = Chain(x, field, state)  # type: ignore[arg-type]
     return jax.tree.map(np.asarray, ChainStates(chain, none, none))
-
-
-def states_after(
-    sampler: Sampler, before: ChainStates, levels: Levels | None, num_steps: int, *, x: Any, field: Any, pace: Any,
-    y: Any, mean: Any, best: tuple[Any, Any], best_logged: tuple[Any, Any],
-) -> ChainStates:  # fmt: skip
-    """Returns the chains after `num_steps` more steps, from the arrays of an engine on the host.
-
-    Args:
-      sampler: the base sampler.
-      before: the chains before these steps, whose shapes and types those that are returned have.
-      levels: of the program.
-      num_steps: number of steps.
-      x: [G B, N or more] states, like y, mean and others.
-      field: `QuadraticField` of these.
-      pace: what the sampler adapts, if anything.
-      y: observation; not used without levels, like mean.
-      mean: partial posterior mean.
-      best: values and states.
-      best_logged: likewise, over the logged steps.
-    """
-
-    def like(leaf, array):
-        shape, array = np.shape(leaf), np.asarray(array)
-        if array.ndim < len(shape):
-            array = array.reshape(*shape[:2], *array.shape[1:])
-        return np.ascontiguousarray(array[..., : shape[-1]], np.asarray(leaf).dtype)
-
-    moved = np.int32(num_steps)
-    state: Any = before.chain.state if levels is None else before.chain.state.base
-    scale = {sampler.adapts: pace} if sampler.adapts else {}
-    calls = state.num_ll_calls + sampler.calls_a_step * moved
-    state = state._replace(steps=state.steps + moved, num_ll_calls=calls, **scale)
-    if levels is not None:
-        step = np.asarray(before.chain.state.step) + moved
-        level = np.minimum(np.searchsorted(levels.last, step), len(levels.last) - 1)
-        state = LocalizedState(state, level, step, y, mean)
-    return jax.tree.map(like, before, ChainStates(Chain(x, field, state), Best(*best), Best(*best_logged)))
 
 
 # Exchanges of states between chains of neighbouring temperatures: non-reversible parallel tempering.

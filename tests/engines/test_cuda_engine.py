@@ -15,6 +15,7 @@ from marks import slow_except
 from single_steps import SAMPLERS, Disagreement, check_single_steps
 
 import sl_discs
+from sl_discs.engines.arrays import ChainArrays, Records
 from sl_discs.engines.base import Program
 from sl_discs.engines.cuda import engine as cuda_engine
 from sl_discs.engines.cuda import path
@@ -22,10 +23,8 @@ from sl_discs.engines.cuda.arrays import as_instances, pack_rows
 from sl_discs.engines.cuda.chain import adapted, make_chain, make_random
 from sl_discs.engines.cuda.engine import MOST, Cuda, kind_of, numbers_of
 from sl_discs.engines.cuda.play import (
-    Found,
     Instances,
     Steps,
-    WarpChains,
     make_kernel,
     make_shared,
     needed_by,
@@ -286,12 +285,12 @@ def _types(typeof, whole):
     numbers = numbers_of(GWG(), 1)
     f4, i4, i1, u4 = (lambda n, dtype=dtype: np.zeros((1,) * n, dtype) for dtype in ("f4", "i4", "i1", "u4"))
     instances = Instances((u4 if whole else f4)(2), f4(2), f4(1), i1(2), i4(2), i4(1), np.int32(1))
-    chains = WarpChains(
+    chains = ChainArrays(
         u4(2), u4(2), i1(2), f4(2), f4(1), f4(1), f4(1), i4(1), f4(2), f4(2), f4(1), i1(2), f4(1), i1(2)
     )  # fmt: skip
     one = np.int32(1)
     steps = Steps(f4(2), one, one, one, f4(1), i4(1), i4(1), f4(1), f4(1))
-    found = Found(f4(2), f4(2), f4(2), i1(3))
+    found = Records(f4(2), f4(2), f4(2), np.zeros((1, 1), bool), i1(3))
     return tuple(map(typeof, (numbers, instances, chains, steps, found, f4(3), one)))
 
 

@@ -1,20 +1,18 @@
-"""Conversion between the reference engine's data and the arrays of the native loops: instances, chains, programs.
-
-The loops use one axis for the chains of all instances, and sums in double precision.
-"""
+"""Instances and programs in the form of the native loops."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
 
-from sl_discs.engines.base import Batch, ChainStates, Program, Trace, states_after
+from sl_discs.engines.base import Batch, ChainStates, Program
 from sl_discs.engines.cpu.arithmetic import aligned_zeros
-from sl_discs.engines.cpu.chunk import ChainArrays, ProgramSlice, Records, Targets
+from sl_discs.engines.cpu.chunk import ProgramSlice, Targets
 from sl_discs.engines.cpu.tree import LANES, TILE
 from sl_discs.localization.schedule import Levels
-from sl_discs.models.quadratic import QuadraticField, QuadraticModel
-from sl_discs.samplers.base import Sampler
+from sl_discs.models.quadratic import QuadraticModel
 
 # Couplings are stored as lists rather than rows if fewer than one in this many is not 0.
 _LISTED = 12
@@ -36,12 +34,6 @@ def _padded(array, size: int, dtype) -> np.ndarray:
     found = aligned_zeros((*array.shape[:-1], size), dtype)
     found[..., : array.shape[-1]] = array
     return found
-
-
-def flat(array) -> np.ndarray:
-    """Returns [G, B, ...] as [G B, ...], a copy."""
-    array = np.array(array)
-    return array.reshape(-1, *array.shape[2:])
 
 
 def _padded_rows(rows: np.ndarray, size: int) -> np.ndarray:
@@ -86,66 +78,11 @@ def as_targets(model: QuadraticModel, batch: Batch, *, listed: bool = False) -> 
     return Targets(linear, scale, dense, rows, *lists, open_ones, closed_last, num_open, sizes)
 
 
-def as_arrays(sampler: Sampler, batch: Batch, chains: ChainStates, *, localized: bool) -> ChainArrays:
-    """Copies of the chains in the form of the loops."""
-    chain = chains.chain
-    state = chain.state.base if localized else chain.state
-    instances, count = np.shape(chain.x)[:2]
-    coupled = np.asarray(chain.field.coupled)
-    whole = np.asarray(batch.params.coupling[-1]).dtype == np.int8
-    coupled_dtype = np.int16 if coupled.dtype == np.int16 else np.int32 if whole else np.float64
-    none = np.zeros((instances * count, 0), np.float32)
-    return ChainArrays(
-        instance=np.repeat(np.arange(instances), count),
-        keys=flat(batch.keys.mcmc),
-        observation_keys=flat(batch.keys.observation),
-        x=flat(chain.x),
-        coupled=flat(coupled).astype(coupled_dtype),
-        linear=flat(chain.field.linear).astype(np.float64),
-        pairs=flat(chain.field.pairs).astype(np.float64),
-        pace=flat(getattr(state, sampler.adapts) if sampler.adapts else np.zeros(state.steps.shape, np.float32)),
-        steps=flat(state.steps),
-        y=flat(chain.state.y) if localized else none,
-        mean=flat(chain.state.mean) if localized else none,
-        best=flat(chains.best.value).astype(np.float64),
-        best_x=flat(chains.best.x),
-        best_logged=flat(chains.best_logged.value).astype(np.float64),
-        best_logged_x=flat(chains.best_logged.x),
-    )
-
-
-def as_chains(
-    sampler: Sampler, before: ChainStates, arrays: ChainArrays, levels: Levels | None, num_steps: int
-) -> ChainStates:
-    """Returns the chains in the arrays, in the form of the reference engine, after `num_steps` steps."""
-    return states_after(
-        sampler, before, levels, num_steps, x=arrays.x,
-        field=QuadraticField._make((arrays.coupled, arrays.linear, arrays.pairs)), pace=arrays.pace, y=arrays.y,
-        mean=arrays.mean, best=(arrays.best, arrays.best_x), best_logged=(arrays.best_logged, arrays.best_logged_x),
-    )  # fmt: skip
-
-
-def make_recorded(program: Program, intervals: int, instances: int, chains: int, num_sites: int) -> Records:
-    """Allocates the arrays that the loops record in one call."""
-    count = instances * chains
-    values, acceptances, hops = (np.zeros((intervals, count), np.float32) for _ in range(3))
-    exchanged = np.zeros((intervals if program.ladder > 1 else 0, count), bool)
-    kept = intervals if program.keeps_states else 0
-    return Records(
-        values, acceptances, hops, exchanged, np.zeros((kept, count // program.ladder, num_sites), np.int8)
-    )
-
-
-def as_trace(program: Program, recorded: Records, instances: int, chains: int, num_sites: int) -> Trace:
-    """Returns the loops' records in the form of the reference engine."""
-    exchanged, states = None, None
-    if program.ladder > 1:
-        exchanged = recorded.exchanged.reshape(-1, instances, chains)
-    if program.keeps_states:
-        states = recorded.states.reshape(-1, instances, chains // program.ladder, num_sites)
-    numbers = (recorded.values, recorded.acceptances, recorded.hops)
-    value, acceptance, hops = (leaf.reshape(-1, instances, chains) for leaf in numbers)
-    return Trace(value, acceptance, hops, exchanged, states)
+def sums_dtype(batch: Batch, states: ChainStates) -> Any:
+    """Returns the type of the loops' sums Kx, see `chain.flip`."""
+    if np.asarray(states.chain.field.coupled).dtype == np.int16:
+        return np.int16
+    return np.int32 if np.asarray(batch.params.coupling[-1]).dtype == np.int8 else np.float64
 
 
 # The temperatures at which the CPU engine weighs proposals: constant over many steps, so that weights can be kept.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import numpy as np
 
-from sl_discs.engines.base import Batch, Play, Program, states_after
+from sl_discs.engines.arrays import as_arrays, as_states, as_trace, make_records
+from sl_discs.engines.base import Batch, Play, Program
 from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cpu.arithmetic import aligned_zeros
-from sl_discs.engines.cpu.arrays import ProgramSlices, as_targets, as_trace, flat, make_recorded, up_to_whole
+from sl_discs.engines.cpu.arrays import ProgramSlices, as_targets, up_to_whole
 from sl_discs.engines.cpu.lanes import WIDTH, play
 from sl_discs.engines.registry import in_threads
 from sl_discs.models.quadratic import QuadraticModel
@@ -175,52 +175,53 @@ def make_blocks(steps: np.ndarray, ladder: int, threads: int) -> list[np.ndarray
     return blocks
 
 
-def _play_block(gibbs, program, here, target, keys, chains, block, first_step, found):
+def _play_block(gibbs, program, here, target, chains, block, first_step, found):
     """Runs the chains of a block through a slice `here` of the program, and writes their states and records.
 
-    Chains, keys and `found` have one axis for the chains of all instances; those of the block are modified.
+    Those of the block are modified in `chains` and `found`, which have the chains of all instances.
     """
     # Lanes that are left play the last chain once more, so that they add no flips of their own.
     places = block[np.minimum(np.arange(up_to_whole(WIDTH, len(block))), len(block) - 1)]
-    (x, field, state), localized = chains.chain, here.localized
-    steps = (state.base if localized else state).steps[block[0]]
+    x, localized = chains.x, here.localized
     lanes = make_lanes(len(target.linear), len(places), localized)
     size, count = min(x.shape[1], len(target.linear)), len(block)
-    lanes.keys[:], lanes.observation_keys[:] = keys.mcmc[places].T, keys.observation[places].T
+    lanes.keys[:], lanes.observation_keys[:] = chains.keys[places].T, chains.observation_keys[places].T
     lanes.row[:] = places % here.rate.shape[0]
     lanes.spins[:] = -1
     lanes.spins[:size] += 2 * x[places, :size].T
-    lanes.coupled[:size] = field.coupled[places, :size].T
-    lanes.sums[0], lanes.sums[1] = field.linear[places], field.pairs[places]
-    lanes.values[0], lanes.values[1] = chains.best.value[places], chains.best_logged.value[places]
+    lanes.coupled[:size] = chains.coupled[places, :size].T
+    lanes.sums[0], lanes.sums[1] = chains.linear[places], chains.pairs[places]
+    lanes.values[0], lanes.values[1] = chains.best[places], chains.best_logged[places]
     if localized:
-        lanes.y[:size], lanes.mean[:size] = state.y[places, :size].T, state.mean[places, :size].T
-    records = make_recorded(program, len(found.values), 1, count, size)
-    sweep, row = divmod(int(steps), max(len(target.sites), 1))
+        lanes.y[:size], lanes.mean[:size] = chains.y[places, :size].T, chains.mean[places, :size].T
+    records = make_records(program, len(found.value), count, size)
+    sweep, row = divmod(int(chains.steps[block[0]]), max(len(target.sites), 1))
     play(gibbs, here, target, lanes, program.ladder, program.clusters, first_step, sweep, row, records)
     # Whether a proposal is accepted has the mean of its acceptance.
-    found.values[:, block] = records.values
-    found.acceptances[:, block] = found.hops[:, block] = records.hops
+    found.value[:, block] = records.value
+    found.acceptance[:, block] = found.hops[:, block] = records.hops
     found.exchanged[:, block] = records.exchanged
     first = block[:: program.ladder]
     found.states[:, first // program.ladder, size:] = x[first, size:]
     found.states[:, first // program.ladder, :size] = records.states
     lane_of = lanes.lane_of[:count]
     x[block, :size] = lanes.spins[:size, lane_of].T > 0
-    field.coupled[block, :size] = lanes.coupled[:size, lane_of].T
-    field.linear[block], field.pairs[block] = lanes.sums[:2, lane_of]
+    chains.coupled[block, :size] = lanes.coupled[:size, lane_of].T
+    chains.linear[block], chains.pairs[block] = lanes.sums[:2, lane_of]
     if localized:
-        state.y[block, :size], state.mean[block, :size] = lanes.y[:size, :count].T, lanes.mean[:size, :count].T
+        chains.y[block, :size], chains.mean[block, :size] = lanes.y[:size, :count].T, lanes.mean[:size, :count].T
     of_all = np.where(lanes.same, lanes.best_logged, lanes.best)
-    for k, (best, kept) in enumerate(((chains.best, of_all), (chains.best_logged, lanes.best_logged))):
+    for k, (value, state, kept) in enumerate(
+        ((chains.best, chains.best_x, of_all), (chains.best_logged, chains.best_logged_x, lanes.best_logged))
+    ):
         better = np.flatnonzero(lanes.found[k, :count])
-        best.value[block[better]] = lanes.values[k, better]
-        best.x[block[better], :size] = kept[:size, better].T > 0
+        value[block[better]] = lanes.values[k, better]
+        state[block[better], :size] = kept[:size, better].T > 0
 
 
 def _compile(gibbs, here, target) -> bool:
     """Plays nothing."""
-    records = make_recorded(Program(np.zeros(0), None), 0, 1, WIDTH, 1)
+    records = make_records(Program(np.zeros(0), None), 0, WIDTH, 1)
     play(gibbs, here, target, make_lanes(WIDTH, WIDTH, False), 1, 0, 1, 0, 0, records)
     return True
 
@@ -239,7 +240,6 @@ def make_play(
     """
     part = ProgramSlices(program, keeps_weights=False).part
     targets, gibbs, localized = make_targets(model, batch), type(sampler) is Gibbs, program.levels is not None
-    keys: Any = jax.tree.map(flat, batch.keys)
 
     def slice_of(done, intervals, every):
         """Returns the slice, with one row of `refresh`; constant temperatures [T, B] need no arrays of that size."""
@@ -254,22 +254,18 @@ def make_play(
         return part(done, 0, every)._replace(rate=rate, proposal_rate=rate, refresh=refresh)
 
     def advance(before, done, intervals, every):
-        shape, chains = np.shape(before.chain.x), jax.tree.map(flat, before)
-        found, here = make_recorded(program, intervals, *shape), slice_of(done, intervals, every)
+        *shape, size = np.shape(before.chain.x)
+        coupled = np.asarray(before.chain.field.coupled).dtype
+        chains = as_arrays(sampler, batch, before, localized, size, np.float32, coupled)
+        found, here = make_records(program, intervals, len(chains.x), size), slice_of(done, intervals, every)
         compiled(("cpu", "lanes"), lambda: _compile(gibbs, part(done, 0, every), targets[0]))
 
         def play_block(block):
-            _play_block(gibbs, program, here, targets[block[0] // shape[1]], keys, chains, block, done + 1, found)
+            _play_block(gibbs, program, here, targets[block[0] // shape[1]], chains, block, done + 1, found)
 
-        state, field = chains.chain.state, chains.chain.field
-        base = state.base if localized else state
         together = program.ladder * (2 if program.clusters else 1)
-        in_threads(play_block, make_blocks(base.steps.reshape(shape[:2]), together, threads), threads)
-        y, mean = (state.y, state.mean) if localized else (None, None)
-        after = states_after(
-            sampler, before, program.levels, intervals * every, x=chains.chain.x, field=field, pace=None, y=y,
-            mean=mean, best=chains.best, best_logged=chains.best_logged,
-        )  # fmt: skip
-        return after, as_trace(program, found, *shape)
+        in_threads(play_block, make_blocks(chains.steps.reshape(shape), together, threads), threads)
+        after = as_states(sampler, before, chains, program.levels, intervals * every)
+        return after, as_trace(program, found, *shape, size)
 
     return advance

@@ -223,62 +223,6 @@ class Targets(NamedTuple):
     sizes: np.ndarray
 
 
-class ChainArrays(NamedTuple):
-    """The complete state of C chains, modified in place.
-
-    Attributes:
-      instance: [C] the instance of each chain.
-      keys: [C, 2] keys of its Markov steps.
-      observation_keys: [C, 2] keys of its observation.
-      x: [C, N] int8.
-      coupled: [C, N] Kx, see `chain.flip`.
-      linear: [C] c.x.
-      pairs: [C] x'Kx/2.
-      pace: [C] the radius or the expected number of flips.
-      steps: [C] steps done.
-      y: [C, N] observation; empty if not localized, like `mean`.
-      mean: [C, N] running posterior mean.
-      best: [C] highest value over every step.
-      best_x: [C, N] state with that value.
-      best_logged: [C] highest value over logged steps.
-      best_logged_x: [C, N] state with that value.
-    """
-
-    instance: np.ndarray
-    keys: np.ndarray
-    observation_keys: np.ndarray
-    x: np.ndarray
-    coupled: np.ndarray
-    linear: np.ndarray
-    pairs: np.ndarray
-    pace: np.ndarray
-    steps: np.ndarray
-    y: np.ndarray
-    mean: np.ndarray
-    best: np.ndarray
-    best_x: np.ndarray
-    best_logged: np.ndarray
-    best_logged_x: np.ndarray
-
-
-class Records(NamedTuple):
-    """The records of L intervals of C chains in ladders of R; `exchanged` and `states` are empty if not needed.
-
-    Attributes:
-      values: [L, C] f at the end of each interval.
-      acceptances: [L, C] mean acceptance probability over the interval.
-      hops: [L, C] mean number of flipped sites per step over the interval.
-      exchanged: [L, C] whether a chain exchanged its state with the next one.
-      states: [L, C/R, N] int8 states of the first place of each ladder, without padding.
-    """
-
-    values: np.ndarray
-    acceptances: np.ndarray
-    hops: np.ndarray
-    exchanged: np.ndarray
-    states: np.ndarray
-
-
 class Workspace(NamedTuple):
     """Working memory of a core, used by one chain after the other.
 
@@ -368,7 +312,7 @@ def _play_chain(
     steps = np.int64(chains.steps[c])
     scale = np.float64(target.scale)
     slope, tilt_scale, collected = _F(0), _F(0), _F(0)
-    steps_an_interval = program.rate.shape[1] // max(found.values.shape[0], 1)
+    steps_an_interval = program.rate.shape[1] // max(found.value.shape[0], 1)
     number = first_step + first_interval * steps_an_interval
     filled, draws = number, 0
     row = c % program.rate.shape[0]
@@ -429,8 +373,8 @@ def _play_chain(
             left -= done.steps
             step += _P(done.steps)
         value = linear + scale * pairs
-        found.values[interval, c] = value
-        found.acceptances[interval, c] = sum_acceptance / steps_an_interval
+        found.value[interval, c] = value
+        found.acceptance[interval, c] = sum_acceptance / steps_an_interval
         found.hops[interval, c] = sum_hops / steps_an_interval
         if found.states.shape[0] and c % ladder == 0:
             _write_state(spins, chains.x[c], found.states[interval, c // ladder])
@@ -460,30 +404,34 @@ def _target(instances, g, size):
 
 
 @entered
-def play(settings, program, instances, chains, ladder, members, workspace, first_step, found):
+def play(settings, program, instances, chains, per_instance, ladder, members, workspace, first_step, found):
     """Runs L intervals of T/L steps on some ladders of chains; a chain without a ladder runs all of them at once.
 
     Args:
       settings: settings of the sampler; their type selects the step.
       program: the slice of the program.
       instances: the targets of G instances.
-      chains: modified in place.
+      chains: `engines.arrays.ChainArrays`, modified in place.
+      per_instance: B.
       ladder: R; chain c has place c % R in ladder c // R.
       members: [M] the ladders to run; others are not touched.
       workspace: working memory that only this call uses, for the size of these chains.
       first_step: number of the first step.
-      found: the records, output.
+      found: `engines.arrays.Records`, output.
     """
     in_long_vectors()
-    intervals = found.values.shape[0]
+    intervals = found.value.shape[0]
     together = 1 if ladder > 1 else max(intervals, 1)
     for member in members:
+        g = member * ladder // per_instance
+        target = _target(instances, g, workspace.chain.spins.shape[0])
         for interval in range(0, intervals, together):
             for c in range(member * ladder, (member + 1) * ladder):
-                target = _target(instances, chains.instance[c], workspace.chain.spins.shape[0])
                 _play_chain(
                     settings, program, target, chains, c, workspace, first_step, ladder, interval,
                     interval + together, found,
                 )  # fmt: skip
             if ladder > 1:
-                single_site.exchange(instances, chains, ladder, member, program.rate, first_step, interval, found)
+                single_site.exchange(
+                    instances.scale[g], chains, ladder, member, program.rate, first_step, interval, found
+                )

@@ -12,11 +12,12 @@ import jax
 import numpy as np
 
 from sl_discs.engines import base
+from sl_discs.engines.arrays import Records, as_arrays, as_states, as_trace, make_records
 from sl_discs.engines.base import Engine, check_ladder
 from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cpu import blocks
-from sl_discs.engines.cpu.arrays import ProgramSlices, as_arrays, as_chains, as_targets, as_trace, make_recorded
-from sl_discs.engines.cpu.chunk import ENTRIES, Records, make_workspace, play
+from sl_discs.engines.cpu.arrays import ProgramSlices, as_targets, sums_dtype
+from sl_discs.engines.cpu.chunk import ENTRIES, make_workspace, play
 from sl_discs.engines.registry import in_threads, num_cores
 from sl_discs.samplers.registry import registered_name
 
@@ -99,17 +100,19 @@ class Cpu(Engine):
         ladder = program.ladder
 
         def advance(chains, done, intervals, every):
-            arrays = as_arrays(sampler, batch, chains, localized=program.levels is not None)
+            *shape, size = np.shape(chains.chain.x)
+            localized, coupled = program.levels is not None, sums_dtype(batch, chains)
+            arrays = as_arrays(sampler, batch, chains, localized, size, np.float64, coupled)
             steps = whole.part(done, intervals, every)
             num_ladders = len(arrays.x) // ladder
-            found = make_recorded(program, intervals, *np.shape(chains.chain.x))
+            found = make_records(program, intervals, len(arrays.x), size)
 
             def play_alike(members, size, steps=steps, found=found):
                 workspace = make_workspace(size, arrays.coupled.dtype)
-                play(settings, steps, targets, arrays, ladder, members, workspace, done + 1, found)
+                play(settings, steps, targets, arrays, shape[1], ladder, members, workspace, done + 1, found)
 
             def play_some(members):
-                sizes = targets.sizes[arrays.instance[members * ladder]]
+                sizes = targets.sizes[members * ladder // shape[1]]
                 for size in np.unique(sizes):
                     play_alike(members[sizes == size], size)
 
@@ -122,8 +125,8 @@ class Cpu(Engine):
             worth = arrays.x.size * intervals * every // _WORK_A_TASK
             tasks = np.array_split(np.arange(num_ladders), max(1, min(num_ladders, _TASKS_A_THREAD * threads, worth)))
             in_threads(play_some, tasks, threads)
-            after = as_chains(sampler, chains, arrays, program.levels, intervals * every)
-            return after, as_trace(program, found, *np.shape(chains.chain.x))
+            after = as_states(sampler, chains, arrays, program.levels, intervals * every)
+            return after, as_trace(program, found, *shape, size)
 
         return advance
 

@@ -330,9 +330,9 @@ def _exchange(lanes, scale, ladder, rates, step, every, number, exchanged):
 @called
 def _log(lanes, scale, every, ladder, interval, found):
     """Writes the records of an interval."""
-    for place in range(found.values.shape[1]):
+    for place in range(found.value.shape[1]):
         lane = lanes.lane_of[place]
-        found.values[interval, place] = lanes.sums[0, lane] + np.float64(scale) * lanes.sums[1, lane]
+        found.value[interval, place] = lanes.sums[0, lane] + np.float64(scale) * lanes.sums[1, lane]
         found.hops[interval, place] = lanes.sums[2, lane] / every
     lanes.sums[2] = 0
     for k in range(found.states.shape[1] if found.states.shape[0] else 0):
@@ -432,10 +432,10 @@ def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row
       first_step: number of the first step.
       sweep: number of the sweep that contains it.
       row: its number in the sweep.
-      found: `chunk.Records` by place, output; acceptances are not written.
+      found: `engines.arrays.Records` by place, output; acceptance is not written.
     """
     in_long_vectors()
-    intervals, changed = found.values.shape[0], program.refresh[0]
+    intervals, changed = found.value.shape[0], program.refresh[0]
     every = changed.shape[0] // max(intervals, 1)
     levels, level, localized = program.levels, program.level, program.localized
     tilt, collected, share, weight, last, uncounted = _NOTHING, _NOTHING, _NOTHING, _NOTHING, 0, 0

@@ -314,11 +314,11 @@ def _keep_better(chains, c, value):
 
 
 @called
-def exchange(instances, chains, ladder, member, rates, first_step, interval, found):
+def exchange(scale, chains, ladder, member, rates, first_step, interval, found):
     """Tries the pairs of one parity at the end of an interval.
 
     Args:
-      instances: the targets.
+      scale: of K.
       chains: modified in place.
       ladder: R.
       member: number of the ladder.
@@ -327,11 +327,11 @@ def exchange(instances, chains, ladder, member, rates, first_step, interval, fou
       interval: number of the interval, within the call, that ends.
       found: `exchanged` is written.
     """
-    steps_an_interval = rates.shape[1] // found.values.shape[0]
+    steps_an_interval = rates.shape[1] // found.value.shape[0]
     last = (interval + 1) * steps_an_interval - 1
     number = first_step + last
     first = member * ladder
-    scale = np.float64(instances.scale[chains.instance[first]])
+    scale = np.float64(scale)
     for c in range(first + number // steps_an_interval % 2, first + ladder - 1, 2):
         value = chains.linear[c] + scale * chains.pairs[c]
         next_value = chains.linear[c + 1] + scale * chains.pairs[c + 1]

@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sl_discs.engines.base import Engine, Trace, check_ladder
+from sl_discs.engines.arrays import ChainArrays, Records, as_states, as_trace, make_records
+from sl_discs.engines.base import Engine, check_ladder
 from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cuda import langevin, path, single_site
-from sl_discs.engines.cuda.arrays import as_chains, as_instances, as_states, as_steps, make_found
-from sl_discs.engines.cuda.play import Found, Instances, KernelKind, Numbers, Steps, WarpChains, make_kernel, outside
+from sl_discs.engines.cuda.arrays import as_chains, as_instances, as_steps, with_infinite
+from sl_discs.engines.cuda.play import Instances, KernelKind, Numbers, Steps, make_kernel, outside
 from sl_discs.engines.cuda.warp import WIDTH, gpu, import_cuda
 from sl_discs.engines.registry import has_card
 from sl_discs.errors import InputError, MissingExtra, NotSupported
@@ -126,8 +127,8 @@ class Card:
         return type(group)(*(self._cuda.to_device(leaf) if np.ndim(leaf) else leaf for leaf in group))
 
     def begin(
-        self, kind: KernelKind, numbers: Numbers, chains: WarpChains, steps: Steps, found: Found, per_instance: int
-    ) -> tuple[WarpChains, Steps, Found]:
+        self, kind: KernelKind, numbers: Numbers, chains: ChainArrays, steps: Steps, found: Records, per_instance: int
+    ) -> tuple[ChainArrays, Steps, Records]:
         """Begins to play chains, `per_instance` of each instance, by a kernel of this kind, compiled if it is new.
 
         Returns what `end` waits for.
@@ -136,7 +137,7 @@ class Card:
         with self._cuda.gpus[self._number]:
             played = self._put(chains), self._put(steps), self._put(found)
             launch = kernel[len(chains.x), self._threads]
-            nothing = self._put(Found(*(leaf[:0] for leaf in found)))
+            nothing = self._put(Records(*(leaf[:0] for leaf in found)))
             places = len(chains.x), len(outside(kind, self._threads)), chains.x.shape[1]
             memory = self._cuda.device_array(places, np.float32)
 
@@ -148,13 +149,13 @@ class Card:
             launch(numbers, self._instances, *played, memory, np.int32(per_instance))
             return played
 
-    def end(self, played: tuple[WarpChains, Steps, Found]) -> tuple[WarpChains, Found]:
+    def end(self, played: tuple[ChainArrays, Steps, Records]) -> tuple[ChainArrays, Records]:
         """Returns the chains and their records when they have been played."""
         with self._cuda.gpus[self._number]:
             chains, _, found = played
             return (
-                WarpChains(*(leaf.copy_to_host() for leaf in chains)),
-                Found(*(leaf.copy_to_host() for leaf in found)),
+                ChainArrays(*(leaf.copy_to_host() for leaf in chains)),
+                Records(*(leaf.copy_to_host() for leaf in found)),
             )
 
 
@@ -252,15 +253,13 @@ class Cuda(Engine):
             steps, begun = as_steps(program, done, intervals, every), []
             for part, card in loaded.cards:
                 some = _share(chains, slice(part.start * shape[1], part.stop * shape[1]))
-                found = make_found(program, intervals, some.x)
+                found = make_records(program, intervals, *some.x.shape)
                 begun.append((card, card.begin(kind, numbers, some, steps, found, shape[1])))
             played, found = zip(*(card.end(played) for card, played in begun), strict=True)
-            chains = WarpChains(*(np.concatenate(leaves) for leaves in zip(*played, strict=True)))
-            found = Found(*(np.concatenate(leaves, axis=1) for leaves in zip(*found, strict=True)))
-            after = as_states(sampler, states, chains, program.levels, intervals * every)
-            numbers_found = (leaf.reshape(intervals, *shape) for leaf in found[:3])
-            kept = found.states[..., : model.num_sites].reshape(-1, *shape, model.num_sites)
-            return after, Trace(*numbers_found, states=kept if program.keeps_states else None)
+            chains = ChainArrays(*(np.concatenate(leaves) for leaves in zip(*played, strict=True)))
+            found = Records(*(np.concatenate(leaves, axis=1) for leaves in zip(*found, strict=True)))
+            after = as_states(sampler, states, with_infinite(chains), program.levels, intervals * every)
+            return after, as_trace(program, found, *shape, model.num_sites)
 
         return advance
 

@@ -97,40 +97,6 @@ class Instances(NamedTuple):
     num_sites: Any
 
 
-class WarpChains(NamedTuple):
-    """The states of C = G B chains, modified in place, as `engines.base.ChainStates` has them but padded to P sites.
-
-    Attributes:
-      keys: [C, 2] of the chains' steps.
-      observation_keys: [C, 2].
-      x: [C, P] int8.
-      coupled: [C, P] Kx.
-      linear: [C] c.x.
-      pairs: [C] x'Kx/2.
-      pace: [C] adapted radius or expected number of flips.
-      steps: [C] steps of the sampler.
-      y: [C, P] observation; [C, 1] if not localized, like `mean`.
-      mean: [C, P] partial mean of the spins.
-      best: [C] and best_x: [C, P] over every step.
-      logged: [C] and logged_x: [C, P] over the logged steps.
-    """
-
-    keys: Any
-    observation_keys: Any
-    x: Any
-    coupled: Any
-    linear: Any
-    pairs: Any
-    pace: Any
-    steps: Any
-    y: Any
-    mean: Any
-    best: Any
-    best_x: Any
-    logged: Any
-    logged_x: Any
-
-
 class Steps(NamedTuple):
     """A part of a program: L intervals of E steps.
 
@@ -151,22 +117,6 @@ class Steps(NamedTuple):
     collected: Any
     drift: Any
     noise: Any
-
-
-class Found(NamedTuple):
-    """The records of L intervals.
-
-    Attributes:
-      value: [L, C] f at the end.
-      acceptance: [L, C] mean acceptance.
-      hops: [L, C] mean number of flipped sites per step.
-      states: [L, C, P] int8 at the end; [0, C, P] if they are not kept.
-    """
-
-    value: Any
-    acceptance: Any
-    hops: Any
-    states: Any
 
 
 class WarpTarget(NamedTuple):
@@ -249,7 +199,7 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
             word, place = word_of(m), u32(m & 31)
             lane.spins[word] |= u32(up) << place
             lane.best[word] |= u32(chains.best_x[c, i] > 0) << place
-            lane.logged[word] |= u32(chains.logged_x[c, i] > 0) << place
+            lane.logged[word] |= u32(chains.best_logged_x[c, i] > 0) << place
             if localized:
                 lane.y[m] = chains.y[c, i]
 
@@ -259,7 +209,7 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
             i = thread * sites + m
             chains.x[c, i] = np.int8(bit(lane.spins, m))
             chains.best_x[c, i] = np.int8(bit(lane.best, m))
-            chains.logged_x[c, i] = np.int8(bit(lane.logged, m))
+            chains.best_logged_x[c, i] = np.int8(bit(lane.logged, m))
             chains.coupled[c, i] = lane.coupled[m]
 
     @jit
@@ -273,7 +223,7 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
         linear, pairs, pace = chains.linear[c], chains.pairs[c], chains.pace[c]
         # Already of the type of its sums; otherwise numba would compile the whole step for both types.
         sampled = np.int64(chains.steps[c])
-        best, logged = chains.best[c], chains.logged[c]
+        best, logged = chains.best[c], chains.best_logged[c]
         row = c % steps.half_rate.shape[0]
         level, counted = i32(steps.level), 0
         pull, last, collected = ZERO, i32(0), i32(1)
@@ -363,7 +313,7 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
         leave(lane, chains, c, thread)
         if thread == 0:
             chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c] = linear, pairs, pace, sampled
-            chains.best[c], chains.logged[c] = best, logged
+            chains.best[c], chains.best_logged[c] = best, logged
 
     return play
 

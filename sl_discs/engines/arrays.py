@@ -1,0 +1,166 @@
+"""Chains and records as arrays with one axis for the chains of all instances, for the compiled engines; and back."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from sl_discs.engines.base import Batch, Best, ChainStates, Program, Trace
+from sl_discs.localization.algorithm import LocalizedState
+from sl_discs.localization.schedule import Levels
+from sl_discs.models.quadratic import QuadraticField
+from sl_discs.samplers.base import Chain, Sampler
+
+
+class ChainArrays(NamedTuple):
+    """The complete state of C = G B chains, modified in place; N may be padded.
+
+    Attributes:
+      keys: [C, 2] keys of the chains' Markov steps.
+      observation_keys: [C, 2] keys of their observations.
+      x: [C, N] int8.
+      coupled: [C, N] Kx.
+      linear: [C] c.x.
+      pairs: [C] x'Kx/2.
+      pace: [C] what the sampler adapts: the radius or the expected number of flips.
+      steps: [C] steps of the sampler.
+      y: [C, N] observation; [C, 1] if not localized, like `mean`.
+      mean: [C, N] partial posterior mean of the spins.
+      best: [C] highest value over every step.
+      best_x: [C, N] state with that value.
+      best_logged: [C] highest value over logged steps.
+      best_logged_x: [C, N] state with that value.
+    """
+
+    keys: Any
+    observation_keys: Any
+    x: Any
+    coupled: Any
+    linear: Any
+    pairs: Any
+    pace: Any
+    steps: Any
+    y: Any
+    mean: Any
+    best: Any
+    best_x: Any
+    best_logged: Any
+    best_logged_x: Any
+
+
+class Records(NamedTuple):
+    """The records of L intervals of C chains in ladders of R; `exchanged` and `states` are empty if not needed.
+
+    Attributes:
+      value: [L, C] f at the end of each interval.
+      acceptance: [L, C] mean acceptance probability over the interval.
+      hops: [L, C] mean number of flipped sites per step over the interval.
+      exchanged: [L, C] whether a chain exchanged its state with the next one.
+      states: [L, C/R, N] int8 states of the first place of each ladder.
+    """
+
+    value: Any
+    acceptance: Any
+    hops: Any
+    exchanged: Any
+    states: Any
+
+
+def padded(array: Any, size: int, dtype: Any) -> np.ndarray:
+    """Returns a copy whose last axis is padded to `size` with 0."""
+    array = np.asarray(array)
+    found = np.zeros((*array.shape[:-1], size), dtype)
+    found[..., : array.shape[-1]] = array
+    return found
+
+
+def flat(array: Any) -> np.ndarray:
+    """Returns [G, B, ...] as [G B, ...], a copy."""
+    array = np.array(array)
+    return array.reshape(-1, *array.shape[2:])
+
+
+def as_arrays(
+    sampler: Sampler, batch: Batch, states: ChainStates, localized: bool, size: int, number: Any, coupled: Any
+) -> ChainArrays:
+    """Returns copies of the chains.
+
+    Args:
+      sampler: the base sampler.
+      batch: its keys.
+      states: the chains.
+      localized: whether their states are localized.
+      size: number of sites of the arrays, N or more.
+      number: type of sums and values.
+      coupled: type of Kx.
+    """
+    chain = states.chain
+    state = chain.state.base if localized else chain.state
+    none = np.zeros((np.size(chain.field.linear), 1), np.float32)
+
+    def sites(leaf, dtype):
+        return padded(flat(leaf), size, dtype)
+
+    return ChainArrays(
+        keys=flat(batch.keys.mcmc),
+        observation_keys=flat(batch.keys.observation),
+        x=sites(chain.x, np.int8),
+        coupled=sites(chain.field.coupled, coupled),
+        linear=flat(chain.field.linear).astype(number),
+        pairs=flat(chain.field.pairs).astype(number),
+        pace=flat(getattr(state, sampler.adapts)) if sampler.adapts else none[:, 0].copy(),
+        steps=flat(state.steps),
+        y=sites(chain.state.y, np.float32) if localized else none,
+        mean=sites(chain.state.mean, np.float32) if localized else none,
+        best=flat(states.best.value).astype(number),
+        best_x=sites(states.best.x, np.int8),
+        best_logged=flat(states.best_logged.value).astype(number),
+        best_logged_x=sites(states.best_logged.x, np.int8),
+    )
+
+
+def as_states(
+    sampler: Sampler, before: ChainStates, chains: ChainArrays, levels: Levels | None, num_steps: int
+) -> ChainStates:
+    """Returns the chains `num_steps` steps after `before`, whose shapes and types they have."""
+
+    def like(leaf, array):
+        shape, array = np.shape(leaf), np.asarray(array)
+        if array.ndim < len(shape):
+            array = array.reshape(*shape[:2], *array.shape[1:])
+        return np.ascontiguousarray(array[..., : shape[-1]], np.asarray(leaf).dtype)
+
+    moved = np.int32(num_steps)
+    state: Any = before.chain.state if levels is None else before.chain.state.base
+    scale = {sampler.adapts: chains.pace} if sampler.adapts else {}
+    calls = state.num_ll_calls + sampler.calls_a_step * moved
+    state = state._replace(steps=state.steps + moved, num_ll_calls=calls, **scale)
+    if levels is not None:
+        step = np.asarray(before.chain.state.step) + moved
+        level: Any = np.minimum(np.searchsorted(levels.last, step), len(levels.last) - 1)
+        state = LocalizedState(state, level, step, chains.y, chains.mean)
+    field = QuadraticField(chains.coupled, chains.linear, chains.pairs)
+    best, logged = Best(chains.best, chains.best_x), Best(chains.best_logged, chains.best_logged_x)
+    return jax.tree.map(like, before, ChainStates(Chain(chains.x, field, state), best, logged))
+
+
+def make_records(program: Program, intervals: int, num_chains: int, num_sites: int) -> Records:
+    """Allocates the records of a call for so many chains of all instances."""
+    value, acceptance, hops = (np.zeros((intervals, num_chains), np.float32) for _ in range(3))
+    exchanged = np.zeros((intervals if program.ladder > 1 else 0, num_chains), bool)
+    kept = intervals if program.keeps_states else 0
+    states = np.zeros((kept, num_chains // program.ladder, num_sites), np.int8)
+    return Records(value, acceptance, hops, exchanged, states)
+
+
+def as_trace(program: Program, records: Records, instances: int, chains: int, num_sites: int) -> Trace:
+    """Returns the records in the form of the reference engine."""
+    exchanged, states = None, None
+    if program.ladder > 1:
+        exchanged = records.exchanged.reshape(-1, instances, chains)
+    if program.keeps_states:
+        states = records.states[..., :num_sites].reshape(-1, instances, chains // program.ladder, num_sites)
+    value, acceptance, hops = (leaf.reshape(-1, instances, chains) for leaf in records[:3])
+    return Trace(value, acceptance, hops, exchanged, states)
