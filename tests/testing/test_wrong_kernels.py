@@ -56,8 +56,6 @@ IN_PLACE = {
     "one flip too many": (PathAuxiliary(num_flips=2), PathAuxiliary(num_flips=3)),
     "one draw too few": (GWG(num_flips=3), GWG(num_flips=2)),
     "10 % more flips": (DMALA(expected_flips=2.0), DMALA(expected_flips=2.2)),
-    "10 % larger step": (DMALA(scaling="fixed", step_size=0.5), DMALA(scaling="fixed", step_size=0.55)),
-    "fixed for normalized": (DMALA(), DMALA(scaling="fixed")),
     "no test": (DMALA(), DMALA(adjusted=False)),
     "a test that was not asked for": (DMALA(adjusted=False), DMALA()),
 }
@@ -88,6 +86,8 @@ def test_another_kernel_is_found(name):
 
 
 IN_PLACE_ON_REFERENCE = {
+    "10 % larger step": (DMALA(scaling="fixed", step_size=0.5), DMALA(scaling="fixed", step_size=0.55)),
+    "fixed for normalized": (DMALA(), DMALA(scaling="fixed")),
     "dmala for dlmc": (DLMC(), DMALA()),
     "the other solver": (DLMC(), DLMC(solver="euler_forward")),
 }
