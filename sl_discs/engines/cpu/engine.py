@@ -19,6 +19,7 @@ from sl_discs.engines.cpu import blocks
 from sl_discs.engines.cpu.arrays import ProgramSlices, as_targets, sums_dtype
 from sl_discs.engines.cpu.chunk import ENTRIES, make_workspace, play
 from sl_discs.engines.registry import in_threads, num_cores
+from sl_discs.errors import NotSupported
 from sl_discs.samplers.registry import registered_name
 
 # Tasks per thread, so that a slow thread does not keep the others waiting.
@@ -74,6 +75,8 @@ class Cpu(Engine):
 
     def prepare(self, model, sampler, batch, program):
         """Lays out instances and program once; the first call for new types of arrays compiles the loops."""
+        if obstacle := self.obstacle(sampler):
+            raise NotSupported(f"engine=cpu: {obstacle}", "engine")
         check_ladder(program, batch.keys.mcmc.shape[1])
         in_step = blocks.in_step(sampler, batch)
         parts = [
