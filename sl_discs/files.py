@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import lzma
 import os
+import re
 import socket
+import stat
 import time
 import tokenize
 import types
@@ -313,6 +316,7 @@ except ImportError:  # not a Unix system
 
 LOCK = ".run.lock"
 _LOOK_S = 0.1
+_HOLDER = re.compile(r"process [0-9]+ on .*")
 
 
 class FolderInUse(InputError):
@@ -332,10 +336,11 @@ def only_run_in(folder: Path, name: str = LOCK, patience_s: float = 0.0) -> Iter
     if fcntl is None:
         yield
         return
+    path = folder / name
     try:
-        file = (folder / name).open("a+", encoding="utf-8")
+        file = _open_lock(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
-        raise InputError(f"{folder / name}: cannot write ({error.strerror}); choose another folder") from error
+        raise InputError(f"{path}: cannot write ({error.strerror}); choose another folder") from error
     end = time.monotonic() + patience_s
     with file:
         while True:
@@ -344,26 +349,46 @@ def only_run_in(folder: Path, name: str = LOCK, patience_s: float = 0.0) -> Iter
                 break
             except BlockingIOError:
                 if time.monotonic() >= end:
-                    file.seek(0)
-                    raise FolderInUse(folder, file.readline().strip() or "unknown") from None
+                    raise FolderInUse(folder, _holder_in(file) or "unknown") from None
                 time.sleep(_LOOK_S)
             except OSError:
                 # Some network file systems have no locks; runs in different folders should still work there.
                 yield
                 return
-        file.truncate(0)
-        file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        if (before := _holder_in(file)) and not _HOLDER.fullmatch(before):
+            raise InputError(f"{path}: not a lock of this program; remove it, or choose another folder")
+        file.seek(0)
+        file.write(f"process {os.getpid()} on {socket.gethostname()}\n".encode())
         file.flush()
         yield
 
 
 def holder_of(folder: Path, name: str = LOCK) -> str:
     """Returns who holds the lock of a folder; empty if nobody does. Looking holds the lock for a moment."""
-    # There is no such file, or there are no locks.
-    with contextlib.suppress(OSError), (folder / name).open(encoding="utf-8") as file:
-        try:
-            if fcntl is not None:
+    if fcntl is None:
+        return ""
+    try:
+        with _open_lock(folder / name, os.O_RDONLY) as file:
+            try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return file.readline().strip() or "unknown"
+            except BlockingIOError:
+                return _holder_in(file) or "unknown"
+    except OSError:  # there is no such file, or there are no locks
+        pass
     return ""
+
+
+def _open_lock(path: Path, flags: int) -> BinaryIO:
+    """Opens a lock without changing it; OSError for a link, which may lead anywhere, and for a pipe or device."""
+    number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    file = os.fdopen(number, "r+b" if flags & os.O_RDWR else "rb", buffering=0)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return file
+
+
+def _holder_in(file: BinaryIO) -> str:
+    """Returns the first line of a lock; after it may follow the rest of a longer one that it has replaced."""
+    file.seek(0)
+    return file.read(_BLOCK).decode(errors="replace").partition("\n")[0]

@@ -16,7 +16,7 @@ from sl_discs.testing.cases import standard_cases
 
 SHOWN = [
     *(f"sl_discs:{name}" for name in ("qubo", "ising", "maxcut", "mis", "maxclique", "vertex_cover", "read")),
-    *(f"sl_discs:{name}" for name in ("from_log_density", "solve", "Result", "sample", "Samples")),
+    *(f"sl_discs:{name}" for name in ("from_log_density", "Problem.fix", "solve", "Result", "sample", "Samples")),
     "sl_discs.localization.schedule:Localization",
     "sl_discs.samplers.registry:register_sampler",
     pytest.param("sl_discs.testing.conformance:check_sampler", marks=pytest.mark.slow),

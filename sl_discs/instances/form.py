@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
-from jaxtyping import Float64, Int, Int32
+from jaxtyping import Bool, Float64, Int, Int8, Int32
 from scipy import sparse
 
 from sl_discs.errors import InputError, boolean, real, real_array, unmasked
@@ -150,6 +150,31 @@ class QuadraticForm:
             reference = None
         pairs = pairs.astype(np.int32, copy=False)
         return cls(str(name), linear, pairs, couplings, offset, bool(spins), maximise, reference)
+
+    def fixed(self, x: Int8[np.ndarray, "N"], free: Bool[np.ndarray, "N"]) -> QuadraticForm:
+        """The form of the free variables where the others are as in x, zeros and ones (a one is spin 1).
+
+        Couplings with variables that are not free are summed to linear coefficients, and their terms to the constant,
+        each rounded once.
+        """
+        v = 2.0 * x - 1.0 if self.spins else x.astype(np.float64)
+        first, second = self.pairs.T
+        both, none = free[first] & free[second], ~free[first] & ~free[second]
+        one = ~(both | none)
+        inside, outside = (np.where(free[first] == side, first, second)[one] for side in (True, False))
+        summands: list[list[float]] = [[number] for number in self.linear.tolist()]
+        for place, number in zip(inside.tolist(), (self.couplings[one] * v[outside]).tolist(), strict=True):
+            summands[place].append(number)
+        products = self.couplings * v[first] * v[second]
+        places = np.cumsum(free, dtype=np.int32) - 1
+        return dataclasses.replace(
+            self,
+            linear=np.array([math.fsum(summands[place]) for place in np.flatnonzero(free)]),
+            pairs=places[self.pairs[both]],
+            couplings=self.couplings[both],
+            offset=math.fsum([self.offset, *(self.linear * v)[~free], *products[none]]),
+            reference=None,
+        )
 
     def value(self, x: Int[np.ndarray, "N"]) -> float:
         """The form at x, [N] zeros and ones (a one is spin 1): the exact sum of its terms, rounded once.

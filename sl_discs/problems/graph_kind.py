@@ -16,12 +16,14 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8, UInt64
 
 from sl_discs.errors import InputError
-from sl_discs.instances.form import exact_sum, fraction
+from sl_discs.instances.form import QuadraticForm, exact_sum, fraction
 from sl_discs.instances.graph import Graph
 from sl_discs.models.terms import Coefficients, are_integers
 from sl_discs.problems.kind import PENALTY, Evaluated, Kind
 
 _PERCENT = "% of reference"
+# The penalty of problems with fixed nodes is a multiple of 1 / this, about the precision of chains.
+_PENALTY_UNITS = 2.0**23
 
 
 class Edges(NamedTuple):
@@ -52,6 +54,23 @@ class Edges(NamedTuple):
     def inside(self, chosen: Bool[np.ndarray, "N"]) -> Bool[np.ndarray, "E"]:
         """Whether each edge joins two chosen nodes."""
         return chosen[self.u] & chosen[self.v]
+
+    def first_inside(self, chosen: Bool[np.ndarray, "N"]) -> tuple[int, int] | None:
+        """The ends of the first edge that joins two chosen nodes; None where there is none."""
+        inside = np.flatnonzero(self.inside(chosen))
+        return (int(self.u[inside[0]]), int(self.v[inside[0]])) if len(inside) else None
+
+    def first_missing(self, chosen: Bool[np.ndarray, "N"]) -> tuple[int, int] | None:
+        """The first two chosen nodes that are not joined; None where there are none."""
+        inside = self.inside(chosen)
+        joined = np.bincount(np.concatenate([self.u[inside], self.v[inside]]), minlength=len(chosen))
+        apart = np.flatnonzero(chosen & (joined < np.count_nonzero(chosen) - 1))
+        if not len(apart):
+            return None
+        others = chosen.copy()
+        others[apart[0]] = False
+        others[self.v[self.u == apart[0]]] = others[self.u[self.v == apart[0]]] = False
+        return int(apart[0]), int(np.argmax(others))
 
     def inside_each(self, chosen: Bool[np.ndarray, "B N"]) -> Int[np.ndarray, "B N"]:
         """How many neighbours of each chosen node are chosen with it, in each of many choices at once."""
@@ -117,6 +136,7 @@ class GraphKind(Kind):
       repair: makes an infeasible choice feasible.
       most: of many choices [B, N], what the objective of each after its repair, times `sign`, surely does not exceed,
         found without repairs; None: nothing is known of it.
+      conflict: two of the nodes that are surely chosen or surely left out which no feasible choice has so, or None.
       improve: what makes feasible choices of a graph at least as good by an exact local search; it is None, or
         returns None, where there is none.
       bound: an objective that no choice is better than, found in about `seconds`; None: not known, or
@@ -137,6 +157,7 @@ class GraphKind(Kind):
     violations: Callable[[Edges, Chosen], int] = lambda edges, chosen: 0
     repair: Callable[[Edges, Chosen], Chosen] = lambda edges, chosen: chosen
     most: Callable[[Edges, Bool[np.ndarray, "B N"]], Float64[np.ndarray, "B"]] | None = None
+    conflict: Callable[[Edges, Chosen, Chosen], tuple[int, int] | None] = lambda edges, chosen, left_out: None
     improve: Callable[[Graph], Callable[[Chosen], Chosen] | None] | None = None
     bound: Callable[[Graph, float], Fraction | float | None] | None = None
     integral: Callable[[Graph], bool] | None = None
@@ -197,6 +218,33 @@ class GraphKind(Kind):
     def recounted_of(self, source: Graph) -> str:
         exactly = "" if source.node_weights is None else "; weights of nodes as given, summed in exact arithmetic"
         return self.recounted + exactly
+
+    def excluded(self, source, state, free):
+        chosen = state.astype(bool)
+        return self.conflict(Edges.of(source), chosen & ~free, ~chosen & ~free)
+
+    def fixed(self, source, penalty, state, free):
+        """A `qubo` with penalties: what is left of a graph has numbers at its nodes, of either sign.
+
+        A conflict with a fixed node, which cannot be dropped, counts as much as the node's neighbour: fixed nodes are
+        as heavy as the heaviest there, and their own weights are taken out again.
+
+        The penalty is rounded up to a multiple of 1/_PENALTY_UNITS, so that its multiples cancel exactly where
+        weights are integers.
+        """
+        penalty = float(np.ceil(penalty * _PENALTY_UNITS)) / _PENALTY_UNITS
+        weights, excess = source.node_weights, np.zeros(source.num_nodes)
+        if weights is not None:
+            heavy = np.where(free, weights, weights.max())
+            source, excess = dataclasses.replace(source, node_weights=heavy), heavy - weights
+        terms = self.terms(source, penalty).listed()
+        sign, own = self.sign, np.flatnonzero(excess)
+        form = QuadraticForm.from_arrays(
+            source.name, sign * terms.linear, np.concatenate([terms.edges, np.stack([own, own], axis=1)]),
+            np.concatenate([sign * terms.scale * terms.weights, -excess[own]]),
+            sign * terms.constant, maximise=self.maximise,
+        )  # fmt: skip
+        return "qubo", form.fixed(state, free)
 
     def num_terms(self, source: Graph) -> int:
         return source.num_edges

@@ -139,6 +139,22 @@ class Kind(abc.ABC):
         """Number of edges or quadratic terms."""
         return len(source.couplings)
 
+    def fixed(
+        self, source: Any, penalty: float, state: Int8[np.ndarray, "N"], free: Bool[np.ndarray, "N"]
+    ) -> tuple[str, Any]:
+        """The kind and source of the problem of the free variables where the others are as in a state.
+
+        Raises:
+          InputError: there is no such problem.
+        """
+        raise InputError(f"variables of a problem {self.name!r} cannot be fixed")
+
+    def excluded(
+        self, source: Any, state: Int8[np.ndarray, "N"], free: Bool[np.ndarray, "N"]
+    ) -> tuple[int, int] | None:
+        """Two variables that are not free and whose values no feasible state has both; None: none is known."""
+        return None
+
     @abc.abstractmethod
     def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
         """A function that repairs and evaluates states exactly; what depends only on the source is prepared once."""
@@ -183,6 +199,9 @@ class FormKind(Kind):
 
     def numbers(self, source: Any) -> Float64[np.ndarray, "K"]:
         return source.numbers
+
+    def fixed(self, source, penalty, state, free):
+        return self.name, source.fixed(state, free)
 
     def num_terms(self, source: Any) -> int:
         return len(source.couplings)

@@ -171,6 +171,48 @@ class Problem(Generic[Source]):
         """
         return float(self.evaluate(self.as_state(sample)[None]).values[0])
 
+    def fix(self, values: Mapping[Hashable, int]) -> Problem:
+        """The problem of the other variables where these have the given values, as in a conditional distribution.
+
+        Its values are those of the whole, so that `solve` completes a partial answer and `sample` draws from the
+        distribution given these values. A problem on a graph becomes a `qubo` with penalties for conflicts, in which
+        nothing is repaired; the kind of other problems stays. With weights of nodes, a
+        conflict with a given node counts as much as its other end, so that it never pays. Couplings with the given
+        values are added to linear coefficients, and rounded once.
+
+        Example:
+            >>> problem = sl_discs.mis(nx.path_graph(4))
+            >>> sl_discs.solve(problem.fix({1: 1})).best_sample
+            {0: 0, 2: 0, 3: 1}
+
+        Args:
+          values: by label, 0 and 1, or -1 and 1 for `ising`.
+
+        Raises:
+          InputError: an unknown label, another value, no variable is left, or two of the values conflict.
+        """
+        if not isinstance(values, Mapping):
+            raise InputError(f"{self.name}: values are {values!r}; expected a dict of a value by label")
+        known = set(self.labels)
+        unknown = [label for label in values if label not in known]
+        if unknown:
+            raise InputError(f"{self.name}: {unknown[0]!r} is not a label; fix labels of the problem")
+        free = np.array([label not in values for label in self.labels], bool)
+        if not free.any():
+            raise InputError(f"{self.name}: all variables are fixed; `value` tells the value of a whole answer")
+        low = -1 if self.spins else 0
+        state = self.as_state([values.get(label, low) for label in self.labels])
+        excluded = self._kind.excluded(self.source, state, free)
+        if excluded is not None:
+            one, other = (self.labels[place] for place in excluded)
+            raise InputError(
+                f"{self.name}: {one!r} and {other!r} conflict: no answer to {self.kind} has {values[one]} at one and "
+                f"{values[other]} at the other; leave one out"
+            )
+        kind, source = self._kind.fixed(self.source, self.penalty, state, free)
+        labels = [label for label, left in zip(self.labels, free, strict=True) if left]
+        return Problem(kind, self.name, in_order(labels), source)
+
     def evaluate(self, states: np.ndarray) -> Evaluated:
         """Repairs and evaluates states [B, N] of zeros and ones (a one is spin 1), each distinct one once.
 

@@ -235,6 +235,25 @@ def test_one_run_a_folder(tmp_path):
         pass
 
 
+@pytest.mark.parametrize("kind", ["link", "hard link", "pipe", "text"])
+def test_a_lock_that_is_not_ours_is_refused_and_left_alone(tmp_path, kind):
+    lock, victim = tmp_path / ".run.lock", tmp_path / "victim"
+    victim.write_text("theirs\n")
+    if kind == "link":
+        lock.symlink_to(victim)
+    elif kind == "hard link":
+        lock.hardlink_to(victim)
+    elif kind == "pipe":
+        os.mkfifo(lock)
+    else:
+        lock.write_text("mine\n")
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"\.run\.lock: .*choose another folder"), only_run_in(tmp_path):
+            pass
+    assert holder_of(tmp_path) == "" and victim.read_text() == "theirs\n"
+    assert kind != "text" or lock.read_text() == "mine\n"
+
+
 def test_the_holder_is_named_although_an_earlier_one_had_a_longer_name(tmp_path):
     (tmp_path / ".run.lock").write_text(f"process 1 on {'far' * 50}\n")
     with only_run_in(tmp_path):
