@@ -58,6 +58,14 @@ def test_graph(cycle, tmp_path, capsys, kind, value):
     assert code == 0 and f"{value} claimed, {value} counted: good" in out and not err
 
 
+def test_the_answer_itself_is_printed_and_written_as_a_table(tmp_path, capsys):
+    path, table = tmp_path / "path.edges", tmp_path / "answer.csv"
+    path.write_text("10 20\n20 30\n")
+    code, out, err = run(capsys, path, "--problem=mis", "--print", f"--save={table}")
+    assert code == 0 and "  10  1\n  20  0\n  30  1\n" in out and f"saved: {table}" in out and not err
+    assert table.read_text().splitlines() == ["label,value", "10,1", "20,0", "30,1"]
+
+
 def test_answers_keep_labels_that_are_tuples(tmp_path, capsys):
     path, saved = tmp_path / "grid.json", tmp_path / "answer.json"
     path.write_text(json.dumps(nx.node_link_data(nx.grid_graph([2, 3]), edges="edges")))
