@@ -31,12 +31,6 @@ from sl_discs.instances.graph import check_size
 
 _UNPACKED_BYTES, _UNPACKED_RATIO = 2**26, 100
 _UNPACKERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
-_ENCODINGS = {
-    codecs.BOM_UTF32_LE: "UTF-32",
-    codecs.BOM_UTF32_BE: "UTF-32",
-    codecs.BOM_UTF16_LE: "UTF-16",
-    codecs.BOM_UTF16_BE: "UTF-16",
-}
 
 
 class Source:
@@ -83,17 +77,11 @@ class Source:
         return text
 
     def _check_text(self) -> None:
-        encoding = next((name for mark, name in _ENCODINGS.items() if self.text.startswith(mark)), None)
-        if encoding:
-            raise FormatError(
-                f"{self.path}: text in {encoding}, which is not read; save it as UTF-8, for instance with: "
-                f"iconv -f {encoding} -t UTF-8"
-            )
         self.text = self.text.removeprefix(codecs.BOM_UTF8)
         if b"\0" in self.text:
             raise FormatError(
-                f"{self.path}: a binary file, or text that is not UTF-8; give text in one of the formats, or an .npz "
-                "archive"
+                f"{self.path}: a binary file, or text in UTF-16; give text in UTF-8 (iconv -f UTF-16 -t UTF-8) or "
+                "an .npz archive"
             )
         start = self.text[:4096].lstrip().lower()
         if not start and not self.text.strip():

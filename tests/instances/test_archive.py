@@ -106,6 +106,7 @@ MODELS = {
         (GRAPHS, {"edges": np.ones((3, 2))}, r"edges is float64 of shape \(3, 2\); expected integers"),
         (GRAPHS, {"edges": np.zeros((3, 3), int)}, r"edges has shape \(3, 3\)"),
         (GRAPHS, {"edge_ptr": np.array([0, 4, 3])}, "edge_ptr must rise"),
+        (GRAPHS, {"edge_ptr": np.array([0, 1, 2])}, "edge_ptr must rise from 0 to 3"),
         (GRAPHS, {"num_nodes": np.array(["a", "b"])}, "num_nodes is <U1"),
         (GRAPHS, {"num_nodes": np.array([10**9, 2])}, "graph 0: a: a single chain on 1000000000 nodes"),
         (GRAPHS, {"edge_weight": np.ones(2)}, "edge_weight has shape"),

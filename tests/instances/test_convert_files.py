@@ -56,10 +56,11 @@ def test_new_numbers_of_nodes_are_told(tmp_path, capsys):
 
 
 def test_from_to_and_complement(tmp_path, capsys):
-    (tmp_path / "in.rudy").write_text("4 4\n1 2\n2 3\n3 4\n1 4\n")
+    # Weights of 1 are none, so that the graph has a complement, and DIMACS can hold it.
+    (tmp_path / "in.rudy").write_text("4 4\n1 2 1\n2 3 1\n3 4 1\n1 4 1\n")
     target = tmp_path / "sub" / "out.graph"
     assert run(tmp_path / "in.rudy", target, "--from=edge_list", "--to=dimacs") == 2
-    assert "from node 4 to itself" in capsys.readouterr().err
+    assert ":2: '1 2 1' where every line should be" in capsys.readouterr().err
     assert run(tmp_path / "in.rudy", target, "--to=dimacs", "--complement") == 0
     assert "(rudy, complemented): 4 nodes, 2 edges, no weights; saved in" in capsys.readouterr().out
     assert target.read_text() == "p edge 4 2\ne 1 3\ne 2 4\n"
@@ -72,15 +73,6 @@ def test_archives_of_several_graphs(tmp_path, capsys):
     assert [instance.content.num_edges for instance in read_instances(tmp_path / "out.npz")] == [2, 5]
     assert run(tmp_path / "two.npz", tmp_path / "out.clq") == 2
     assert "2 graphs, but a dimacs file holds one; write an .npz" in capsys.readouterr().err
-
-
-def test_weights_of_1_are_none(tmp_path, capsys):
-    """rudy's files always have weights; where all are 1, the graph has a complement, and DIMACS can hold it."""
-    (tmp_path / "in").write_text("3 1\n1 2 1\n")
-    for arguments, edges in ((["out.clq", "--complement"], 2), (["same.clq"], 1)):
-        assert run(tmp_path / "in", tmp_path / arguments[0], *arguments[1:]) == 0, capsys.readouterr().err
-        [instance] = read_instances(tmp_path / arguments[0], problem="mis")
-        assert instance.content.num_edges == edges
 
 
 def test_models_go_to_archives(tmp_path, capsys):

@@ -55,7 +55,7 @@ GRAPHS = {
     "blank": (" \n\n\t\n", ": .*nothing but blanks"),
     "comments": ("# one\n# two\n", ": the file ends where a graph or model should be"),
     "binary": (bytes(range(256)) * 8, ": a binary file"),
-    "utf-16": ("3 1\n1 2 1\n".encode("utf-16"), ": text in UTF-16, .* save it as UTF-8"),
+    "utf-16": ("3 1\n1 2 1\n".encode("utf-16"), ": .*text in UTF-16; give text in UTF-8"),
     "labels not utf-8": (b"\xff \xfe\n\xfa \xfb\n", r": label .* UTF-8", "edge_list"),
     # Other text than graphs
     "a Git LFS pointer": (
