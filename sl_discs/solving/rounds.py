@@ -313,7 +313,8 @@ class Rounds:
         method = annealer.method(length)
         one_shape = options.fills_time and not host
         # A hundredth of the steps, but no more than the steps of a call, which cannot be interrupted.
-        every = max(1, min(length // 100, annealer.engine.steps_per_call(method.sampler)))
+        most = annealer.engine.steps_per_call(method.sampler)
+        every = max(1, min(length // 100, most))
         if one_shape:
             every = annealer.unit
         settings = annealer.settings(length, every)
@@ -327,7 +328,10 @@ class Rounds:
             over = self.watcher(done, best)
             return (timed is not None and timed.plan(done)) or over
 
+        # The first round is one call, so that it ends cold also where no time is left for it.
         steps_per_call = annealer.unit if one_shape else annealer.steps_per_call
+        if steps_per_call is None and options.fills_time:
+            steps_per_call = most
         self.watcher.constant = self.collector.constant + annealer.constant
         outcome = annealer.anneal(
             self._number, method, settings, self._states, watch=watch, steps_per_call=steps_per_call,
