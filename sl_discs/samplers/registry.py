@@ -51,10 +51,6 @@ class Dimension:
             return value in self.choices
         return not isinstance(value, str) and self.low <= value <= self.high
 
-    def range_in_words(self) -> str:
-        """Returns the possible values, such as `0, 100, 200` or `0.05 to 5`."""
-        return ", ".join(map(str, self.choices)) or f"{self.low:g} to {self.high:g}"
-
 
 PREFIX = "sl_"
 
