@@ -38,7 +38,7 @@ def _is_mapped(axis: str) -> bool:
 
 
 def batch_max(length: Int[Array, ""]) -> Int[Array, ""]:
-    """The largest `length` among the chains of the enclosing named maps; `length` itself outside of them."""
+    """Returns the largest `length` among the chains of the enclosing named maps; `length` itself outside of them."""
     for axis in (CHAIN_AXIS, INSTANCE_AXIS):
         if _is_mapped(axis):
             length = lax.pmax(length, axis)
@@ -46,7 +46,7 @@ def batch_max(length: Int[Array, ""]) -> Int[Array, ""]:
 
 
 def _decides_cheaply() -> bool:
-    """Whether the length of a loop and the choice of a branch may depend on the chains at little cost.
+    """Returns whether the length of a loop and the choice of a branch may depend on the chains at little cost.
 
     On a GPU the host waits for each of them, which takes longer than the work that they avoid.
     """
@@ -54,38 +54,38 @@ def _decides_cheaply() -> bool:
 
 
 def turn_width(most: int, few: int) -> int:
-    """How many of up to `most` entries a turn of a loop over some of them treats: `few` on CPUs, all on GPUs."""
+    """Returns how many of up to `most` entries a turn of a loop treats at once: `few` on CPUs, all on GPUs."""
     return min(few, most) if _decides_cheaply() else most
 
 
 def _of_all_chains(value: Float[Array, ""]) -> Float[Array, "B"]:
-    """`value` of every chain of the instance, on whatever device it is, in the order of the chains."""
+    """Returns `value` of every chain of the instance, on whatever device it is, in the order of the chains."""
     values = lax.all_gather(value, CHAIN_AXIS)
     return lax.all_gather(values, DEVICE_CHAINS, tiled=True) if _is_mapped(DEVICE_CHAINS) else values
 
 
 def chain_mean(value: Float[Array, ""]) -> Float[Array, ""]:
-    """Mean of `value` over the chains of one instance; `value` itself outside a map over chains."""
+    """Returns the mean of `value` over the chains of one instance; `value` itself outside a map over chains."""
     return jnp.mean(_of_all_chains(value)) if _is_mapped(CHAIN_AXIS) else value
 
 
 def chain_max(value: Float[Array, ""]) -> Float[Array, ""]:
-    """Maximum of `value` over the chains of one instance; `value` itself outside a map over chains."""
+    """Returns the maximum of `value` over the chains of one instance; `value` itself outside a map over chains."""
     return jnp.max(_of_all_chains(value)) if _is_mapped(CHAIN_AXIS) else value
 
 
 def over_chains(function, in_axes=0, out_axes=0):
-    """`jax.vmap` over the chains of one instance."""
+    """Applies `jax.vmap` over the chains of one instance."""
     return jax.vmap(function, in_axes, out_axes, axis_name=CHAIN_AXIS)
 
 
 def over_instances(function, in_axes=0, out_axes=0):
-    """`jax.vmap` over instances."""
+    """Applies `jax.vmap` over instances."""
     return jax.vmap(function, in_axes, out_axes, axis_name=INSTANCE_AXIS)
 
 
 def cond_for_batch(predicate: Bool[Array, ""], function, *operands):
-    """`function(*operands)` where the predicate holds, else operands[0]; a branch under `jax.vmap` too.
+    """Returns `function(*operands)` where the predicate holds, else operands[0]; a branch under `jax.vmap` too.
 
     Mapped over different predicates, `lax.cond` becomes a select and always does the work. Here the work is done
     only if some predicate of the batch holds, then for the whole batch; on GPUs always. All operands must be passed,

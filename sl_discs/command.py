@@ -29,7 +29,7 @@ _IMPORT = "import"
 
 
 def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
-    """A command's own flags with --import, and absl's functions that define more, `DEFINE_integer` as `integer`.
+    """Returns a command's own flags with --import, and absl's functions that define more: `integer` and so on.
 
     Importing a command thus adds nothing to the flags of another one, or of the process.
     """
@@ -46,12 +46,12 @@ def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
 
 
 def asks_for_help(argv: Sequence[str]) -> bool:
-    """Whether the arguments include a help flag; arguments after `--` belong to other programs."""
+    """Returns whether the arguments include a help flag; arguments after `--` belong to other programs."""
     return not set(_HELP).isdisjoint(_split(argv)[0])
 
 
 def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The arguments before `--`, and those after it."""
+    """Returns the arguments before `--`, and those after it."""
     place = argv.index("--") if "--" in argv else len(argv)
     return list(argv[:place]), list(argv[place + 1 :])
 
@@ -140,7 +140,7 @@ class Command:
 
 
 def attributes_of(documented: type) -> str:
-    """The section `Attributes` of a class's docstring: a field and its meaning in each paragraph."""
+    """Returns the section `Attributes` of a class's docstring: a field and its meaning in each paragraph."""
     section = (inspect.getdoc(documented) or "").partition("Attributes:\n")[2].partition("\n\n")[0]
     return section.replace("\n    ", " ")
 
@@ -157,7 +157,7 @@ def _import_code(argv: Sequence[str], own_flags: flags.FlagValues) -> None:
 
 
 def _in_flags(error: InputError, own_flags: flags.FlagValues) -> str:
-    """The message with arguments of functions and fields of samplers named as the command's flags."""
+    """Returns the message with arguments of functions and fields of samplers named as the command's flags."""
     words = f"--{error}" if error.argument is not None and error.argument in own_flags else str(error)
     return words.replace("sampler_config.", "--field=") if "field" in own_flags else words
 
@@ -176,7 +176,7 @@ def parse_flags(values: flags.FlagValues, argv: Sequence[str], known_only: bool 
 
 
 def error_of_file(error: Exception) -> str:
-    """In words, an error that a file of Python raised, with the line that did."""
+    """Returns in words an error that a file of Python raised, with the line that did."""
     if isinstance(error, (OSError, ImportError, SyntaxError, ValueError)):
         return " ".join(str(error).split())
     last = traceback.extract_tb(error.__traceback__)[-1]
@@ -184,14 +184,14 @@ def error_of_file(error: Exception) -> str:
 
 
 def refuse_flags(values: flags.FlagValues, names: Iterable[str], where: str) -> None:
-    """InputError if a flag was given that would be ignored `where`, such as `with --method=exact`."""
+    """Raises an InputError if a flag was given that would be ignored `where`, such as `with --method=exact`."""
     for name in names:
         if values[name].present:
             raise InputError(f"--{name} has no effect {where}; leave it out")
 
 
 def choice_before_flags(arguments: Sequence[str], choices: Iterable[str]) -> str:
-    """The one word required before the flags; InputError for another, none or several."""
+    """Returns the one word required before the flags; InputError for another, none or several."""
     if len(arguments) != 1 or arguments[0] not in choices:
         given = " ".join(arguments) or "nothing"
         raise InputError(f"expected one of {', '.join(choices)} before the options, not {given}")
@@ -201,7 +201,10 @@ def choice_before_flags(arguments: Sequence[str], choices: Iterable[str]) -> str
 def check_choice(
     flag: str, chosen: Iterable[str], known: Iterable[str], absent: Mapping[str, str] | None = None
 ) -> None:
-    """InputError unless all chosen names of a list flag are known; `absent` ones could be made available, and how."""
+    """Raises an InputError unless all chosen names of a list flag are known.
+
+    `absent` says of names that could be made available what they need.
+    """
     unknown = [name for name in chosen if name not in known]
     if unknown:
         how = f"; it needs {absent[unknown[0]]}" if absent and unknown[0] in absent else ""

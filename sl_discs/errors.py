@@ -50,7 +50,7 @@ class MissingExtra(InputError, ImportError):
 
 @contextlib.contextmanager
 def fields_are_keywords() -> Iterator[None]:
-    """For functions that take the fields of a sampler's config as keywords: errors name `sigma` alone."""
+    """Makes errors name `sigma` alone, for functions that take the fields of a sampler's config as keywords."""
     try:
         yield
     except InputError as error:
@@ -112,7 +112,7 @@ def exact_doubles(name: str, values: Any) -> Float64[np.ndarray, "..."]:
 
 
 def integer(name: str, value: Any, least: int = 0, bits: int | None = None) -> int:
-    """A whole number from `least` to 2^bits - 1, Python's or NumPy's, but not a boolean."""
+    """Returns a whole number from `least` to 2^bits - 1, Python's or NumPy's, but not a boolean."""
     known = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if _is_enormous(value):
         raise InputError(f"{name} has over 300 digits; expected a smaller number", name)
@@ -123,7 +123,7 @@ def integer(name: str, value: Any, least: int = 0, bits: int | None = None) -> i
 
 
 def real(name: str, value: Any, *, least: float | None = None, above: float | None = None) -> float:
-    """A finite number, Python's or NumPy's, but not a boolean; at least `least`, and larger than `above`."""
+    """Returns a finite number, Python's or NumPy's, but not a boolean; at least `least`, and larger than `above`."""
     allowed = ""
     if _is_enormous(value):
         raise InputError(f"{name} has over 300 digits; expected a finite number", name)
@@ -136,12 +136,12 @@ def real(name: str, value: Any, *, least: float | None = None, above: float | No
 
 
 def _is_enormous(value: Any) -> bool:
-    """Whether a number is too large for a float, or to be written down."""
+    """Returns whether a number is too large for a float, or to be written down."""
     return isinstance(value, int | Fraction) and not -(2**1023) <= value <= 2**1023
 
 
 def check_label(where: str, label: Any) -> None:
-    """An InputError unless it is hashable, as labels are."""
+    """Raises an InputError unless it is hashable, as labels are."""
     try:
         hash(label)
     except TypeError:
@@ -151,7 +151,7 @@ def check_label(where: str, label: Any) -> None:
 
 
 def boolean(name: str, value: Any) -> bool:
-    """True or False, Python's or NumPy's."""
+    """Returns True or False, Python's or NumPy's."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name} is {value!r}; expected True or False", name)
     return bool(value)
@@ -205,7 +205,7 @@ MOST_NUMBERED = 2**31 - 1
 
 
 def _limit_of_cgroup() -> int | None:
-    """What a cluster's batch system allows this process, where it says so."""
+    """Returns what a cluster's batch system allows this process, where it says so."""
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
             text = Path(path).read_text(encoding="ascii").strip()
@@ -228,13 +228,13 @@ def usable_memory() -> int | None:
 
 
 def check_number(what: str, count: int, advice: str) -> None:
-    """InputError for more of something, named in `what`, than can be numbered; `advice` says what to do instead."""
+    """Raises an InputError for more of something than can be numbered; `what` names it, `advice` says what to do."""
     if count > MOST_NUMBERED:
         raise InputError(f"{what}; at most 2^31 - 1 are supported, {advice}")
 
 
 def check_memory(what: str, need: int, advice: str) -> None:
-    """InputError for arrays of `need` bytes that this machine cannot hold; `advice` says what to do instead."""
+    """Raises an InputError for arrays of `need` bytes that this machine cannot hold; `advice` says what to do."""
     there = usable_memory()
     if there is not None and need > there:
         raise InputError(
@@ -243,5 +243,5 @@ def check_memory(what: str, need: int, advice: str) -> None:
 
 
 def in_words(size: int) -> str:
-    """A number of bytes in MiB or GiB."""
+    """Returns a number of bytes in MiB or GiB."""
     return f"{size / GIB:,.1f} GiB" if size >= GIB / 10 else f"{size / 2**20:.2f} MiB"

@@ -131,7 +131,7 @@ def _remove(path: Path) -> None:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """What `json.loads` gives; ValueError also where lists stand in lists too deeply to be parsed."""
+    """Returns what `json.loads` gives; ValueError also where lists stand in lists too deeply to be parsed."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -255,12 +255,12 @@ class Damaged(Exception):
 
 
 def digest(content: dict[str, Any]) -> str:
-    """SHA-256 of plain values, in hexadecimal; the order of names does not matter."""
+    """Returns the SHA-256 of plain values, in hexadecimal; the order of names does not matter."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def differences(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "") -> list[str]:
-    """What differs between two identities, in words; `theirs` is the one that was found."""
+    """Returns what differs between two identities, in words; `theirs` is the one that was found."""
     words = []
     for name in sorted(ours.keys() | theirs.keys()):
         mine, other = ours.get(name), theirs.get(name)
@@ -278,7 +278,7 @@ def write_json(path: Path, content: dict[str, Any], *, indent: int | None = 1, a
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The content of a file of `write_json`, None where there is none; Damaged if it holds something else."""
+    """Reads the content of a file of `write_json`, None where there is none; Damaged if it holds something else."""
     try:
         content = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -291,7 +291,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def finished(folder: Path, identity: dict[str, Any], compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The result of `compute` in plain values, read from the folder if it is there.
+    """Returns the result of `compute` in plain values, read from the folder if it is there.
 
     `identity` is everything that the result depends on, in plain values; the file's name begins with its `kind`.
     """

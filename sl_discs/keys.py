@@ -46,7 +46,7 @@ class StepKeys(NamedTuple):
 
 
 def threefry(key: Any, first: Any, second: Any) -> tuple[Any, Any]:
-    """Two words for the counter (first, second) under one key: arrays of JAX or NumPy, of shapes that go together."""
+    """Returns two words for the counter (first, second) under one key: arrays of JAX or NumPy that broadcast."""
     on_host = not any(isinstance(one, jax.Array) for one in (*key, first, second))
     return _rounds(key, first, second) if on_host else _traced_rounds(tuple(key), first, second)
 
@@ -110,20 +110,20 @@ def make_words(jit: Callable[[Callable], Callable]) -> tuple[Callable, Callable]
 
 
 def from_seed(seed: int | Int[Array, ""]) -> Key:
-    """The key of a seed of up to 64 bits."""
+    """Returns the key of a seed of up to 64 bits."""
     if isinstance(seed, int):
         return jnp.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], jnp.uint32)
     return jnp.stack([jnp.uint32(0), seed.astype(jnp.uint32)])
 
 
 def from_rng(rng: Array) -> Key:
-    """The key of a `jax.random` key, typed or as raw words."""
+    """Returns the key of a `jax.random` key, typed or as raw words."""
     words = jax.random.key_data(rng) if jnp.issubdtype(rng.dtype, jax.dtypes.prng_key) else rng
     return words.astype(jnp.uint32)[..., -2:]
 
 
 def fold(key: Key, data: int | Int[Array, ""]) -> Key:
-    """The key folded from another key and a number."""
+    """Returns the key folded from another key and a number."""
     words = threefry(key, jnp.asarray(data).astype(jnp.uint32), jnp.uint32(_FOLD))
     # Without the barrier XLA fuses the rounds of a folded key into those of every key and number drawn from it, once
     # for each use, so that the code doubles with each round; from JAX 0.11 on, compiling a step then never ends.
@@ -131,12 +131,12 @@ def fold(key: Key, data: int | Int[Array, ""]) -> Key:
 
 
 def draw_words(key: Key, counter: UInt32[Array, "*s"]) -> tuple[UInt32[Array, "*s"], UInt32[Array, "*s"]]:
-    """Two random words for each counter."""
+    """Draws two random words for each counter."""
     return threefry(key, counter, jnp.uint32(_DRAW))
 
 
 def word_to_uniform(word: UInt32[Array, "*s"]) -> Float[Array, "*s"]:
-    """A word as a number on [0, 1) in float32: multiples of 2^-32 near 0, so that small probabilities count."""
+    """Returns a word as a number on [0, 1) in float32, near 0 a multiple of 2^-32: small probabilities count."""
     smaller = np.minimum if isinstance(word, np.ndarray) else jnp.minimum
     return smaller(word.astype(np.float32) * np.float32(2.0**-32), np.float32(1 - 2.0**-24))
 
@@ -150,7 +150,7 @@ COSINE = (0.99999994, -4.934793, 4.05841112, -1.33187652, 0.219689608)
 def words_to_normals(
     first: UInt32[Array, "*s"], second: UInt32[Array, "*s"]
 ) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
-    """Two independent standard normal numbers of two words, up to 6.7 in size (Box and Muller 1958)."""
+    """Returns two independent standard normal numbers of two words, up to 6.7 in size (Box and Muller 1958)."""
     # The middle of the word's interval, whose logarithm is always finite.
     radius = jnp.sqrt(-2 * jnp.log((first.astype(jnp.float32) + jnp.float32(0.5)) * jnp.float32(2.0**-32)))
     # Half the angle, over pi: it lies where the polynomials hold.
@@ -166,7 +166,7 @@ def _polynomial(coefficients: tuple[float, ...], x: Float[Array, "*s"]) -> Float
 
 
 def uniforms(key: Key, shape: tuple[int, ...] = ()) -> Float[AnyArray, "..."]:
-    """Uniform numbers on [0, 1), see `word_to_uniform`; the first words of all counters come before the second.
+    """Draws uniform numbers on [0, 1), see `word_to_uniform`; the first words of all counters come before the second.
 
     Those of keys in NumPy's arrays, one or many, are computed by NumPy.
     """
@@ -178,12 +178,12 @@ def uniforms(key: Key, shape: tuple[int, ...] = ()) -> Float[AnyArray, "..."]:
 
 
 def exponentials(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
-    """Positive numbers of mean 1, exponentially distributed, from 1e-10 to 16.6; in the order of `uniforms`."""
+    """Draws positive numbers of mean 1, exponentially distributed, from 1e-10 to 16.6; in the order of `uniforms`."""
     return -jnp.log1p(-jnp.maximum(uniforms(key, shape), jnp.float32(2.0**-33)))
 
 
 def normals(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
-    """Standard normal numbers in float32, see `words_to_normals`; in the order of `uniforms`."""
+    """Draws standard normal numbers in float32, see `words_to_normals`; in the order of `uniforms`."""
     size = math.prod(shape)
     words = draw_words(key, jnp.arange((size + 1) // 2, dtype=jnp.uint32))
     return jnp.concatenate(words_to_normals(*words))[:size].reshape(shape)
@@ -192,7 +192,7 @@ def normals(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
 def chain_keys(
     seed: int, stream: Stream, instances: Int[AnyArray, "G"], num_chains: int
 ) -> UInt32[np.ndarray, "G B 2"]:
-    """One key per chain; `instances` are positions in the whole dataset, not in the batch."""
+    """Returns one key per chain; `instances` are positions in the whole dataset, not in the batch."""
     # With NumPy: to compile so little takes longer than anything else before the first step.
     words: Any = np.array([[seed >> 32 & 0xFFFFFFFF], [seed & 0xFFFFFFFF]], np.uint32)
     for data in ([stream], np.asarray(instances), np.arange(num_chains)[:, None]):

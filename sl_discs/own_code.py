@@ -28,7 +28,7 @@ def import_code(given: str) -> None:
 
 
 def imported() -> dict[str, str]:
-    """What was imported, as it was given and in this order, with the SHA-256 of each file.
+    """Returns what was imported, as it was given and in this order, with the SHA-256 of each file.
 
     Results depend on these files as they depend on the version of a package.
     """
@@ -73,7 +73,7 @@ def _look_in(folder: Path) -> None:
 
 
 def _line_of(error: BaseException, path: Path) -> str:
-    """The line of the file at which an error arose, if it arose there; a SyntaxError names it."""
+    """Returns the line of the file at which an error arose, if it arose there; a SyntaxError names it."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return f"line {lines[-1]}: " if lines and not isinstance(error, SyntaxError) else ""
 

@@ -9,7 +9,7 @@ FORM_PROBLEMS = {"qubo": False, "ising": True}
 
 
 def form_problem(spins: bool) -> str:
-    """The problem that a form of spins, or of zeros and ones, poses."""
+    """Returns the problem that a form of spins, or of zeros and ones, poses."""
     return next(name for name, of_spins in FORM_PROBLEMS.items() if of_spins == spins)
 
 

@@ -54,7 +54,7 @@ class Family:
         return sorted(path for path in data_root.glob("*.npz") if pattern.fullmatch(path.name))
 
     def where(self) -> str:
-        """Which files of a data root hold this dataset, in words."""
+        """Returns which files of a data root hold this dataset, in words."""
         own = self.discs[0]
         return f"DISCS's {own.folder}/{own.pattern} or an archive {self.stems[0]}*.npz"
 
@@ -129,7 +129,7 @@ _FAMILIES: dict[str, dict[str, tuple[str | None, Callable[[Any], Family]]]] = {
 
 
 def find_family(problem: str, graph_type: str, cfg_str: str | None = "") -> Family:
-    """The dataset that DISCS's flags name.
+    """Returns the dataset that DISCS's flags name.
 
     Raises:
       InputError: an unknown problem or graph type, or a `cfg_str` that the graph type does not have.
@@ -181,7 +181,7 @@ class Dataset:
 
 
 def default_data_root() -> str:
-    """The folder that is searched if the user names none: DISCS's `./sco`, or none if that does not exist."""
+    """Returns the folder that is searched if the user names none: DISCS's `./sco`, or none if that does not exist."""
     return "./sco" if Path("sco").is_dir() else ""
 
 
@@ -338,7 +338,7 @@ def write_discs(dataset: Dataset, data_root: str | os.PathLike, overwrite: bool 
 
 
 def writable_family(problem: str, graph_type: str, cfg_str: str = "") -> Family:
-    """The dataset that DISCS's flags name, if it can be written.
+    """Returns the dataset that DISCS's flags name, if it can be written.
 
     Raises:
       InputError: there is no such dataset, or DISCS does not read it from graphs.
@@ -357,7 +357,7 @@ def writable_family(problem: str, graph_type: str, cfg_str: str = "") -> Family:
 
 
 def dataset_digest(dataset: Dataset) -> str:
-    """SHA-256 of the sizes, edges and weights, of edges and of nodes, of all graphs, in hexadecimal."""
+    """Returns the SHA-256 of the sizes, edges and weights, of edges and of nodes, of all graphs, in hexadecimal."""
     digest = hashlib.sha256()
     for graph in dataset.graphs:
         digest.update(np.array([graph.num_nodes, len(graph.edges)], np.int64).tobytes())

@@ -100,7 +100,7 @@ class DiscsFiles:
 
 
 def single_records(objects: Iterator[Any]) -> Iterable[Record]:
-    """MIS `ertest`: one graph; nodes of a known solution carry `label` 1."""
+    """Reads `ertest` of MIS: one graph; nodes of a known solution carry `label` 1."""
     (graph,) = objects
     labels = [float(data["label"]) for data in graph.nodes.values() if "label" in data]
     return [(graph, sum(labels) or None)]
@@ -116,18 +116,18 @@ def single_pickles(graphs: Sequence[Graph]) -> Iterable[Any]:
 
 
 def list_records(objects: Iterator[Any]) -> Iterable[Record]:
-    """MIS `er_density`: one list of graphs. No reference is known."""
+    """Reads `er_density` of MIS: one list of graphs. No reference is known."""
     (graphs,) = objects
     return [(graph, None) for graph in graphs]
 
 
 def list_pickles(graphs: Sequence[Graph]) -> Iterable[Any]:
-    """One list of graphs."""
+    """Yields one list of graphs."""
     yield [networkx_graph(graph) for graph in graphs]
 
 
 def cut_records(objects: Iterator[Any]) -> Iterable[Record]:
-    """MaxCut `er`, `ba`, `optsicom`: pairs of a weighted graph and a solution, whose first item is its cut."""
+    """Reads MaxCut's sets: pairs of a weighted graph and a solution, whose first item is its cut."""
     return ((graph, solution[0]) for graph, solution, *_ in objects)
 
 
@@ -137,24 +137,24 @@ def cut_pickles(graphs: Sequence[Graph]) -> Iterable[Any]:
 
 
 def scored_records(objects: Iterator[Any]) -> Iterable[Record]:
-    """MaxClique `rb`: one list of (clique number, graph)."""
+    """Reads `rb` of MaxClique: one list of (clique number, graph)."""
     (pairs,) = objects
     return [(graph, value) for value, graph, *_ in pairs]
 
 
 def scored_pickles(graphs: Sequence[Graph]) -> Iterable[Any]:
-    """One list of (reference, graph)."""
+    """Yields one list of (reference, graph)."""
     yield [(_reference(graph), networkx_graph(graph)) for graph in graphs]
 
 
 def twitter_records(objects: Iterator[Any]) -> Iterable[Record]:
-    """MaxClique `twitter`: one pair (graphs, clique numbers)."""
+    """Reads `twitter` of MaxClique: one pair (graphs, clique numbers)."""
     ((graphs, values, *_),) = objects
     return zip(graphs, values, strict=True)
 
 
 def twitter_pickles(graphs: Sequence[Graph]) -> Iterable[Any]:
-    """One pair (graphs, references)."""
+    """Yields one pair (graphs, references)."""
     yield [networkx_graph(graph) for graph in graphs], [_reference(graph) for graph in graphs]
 
 
@@ -207,7 +207,7 @@ class _Dtype:
         self.dtype = self.dtype.newbyteorder(state[1].decode("ascii") if isinstance(state[1], bytes) else state[1])
 
     def array(self, raw: Any) -> np.ndarray:
-        """The numbers in some bytes; a length is refused, since `bytes` would turn it into that many zeros."""
+        """Returns the numbers in some bytes; a length is refused, which `bytes` would turn into that many zeros."""
         raw = raw.encode("latin1") if isinstance(raw, str) else raw
         if not isinstance(raw, bytes | bytearray | pickle.PickleBuffer):
             raise pickle.UnpicklingError(f"an array whose contents are a {type(raw).__name__}")
@@ -238,30 +238,30 @@ class _Sealed:
 
 
 def _new_array(*args: Any) -> PickledArray:
-    """An array without its state yet (`numpy.core.multiarray._reconstruct`)."""
+    """Returns an array without its state yet (`numpy.core.multiarray._reconstruct`)."""
     return PickledArray((0,), dtype=np.uint8)
 
 
 def _array_from_buffer(buffer: Any, dtype: _Dtype, shape: tuple, order: Any) -> np.ndarray:
-    """An array from its bytes (`numpy.core.numeric._frombuffer`, protocol 5)."""
+    """Returns an array from its bytes (`numpy.core.numeric._frombuffer`, protocol 5)."""
     return dtype.array(buffer).reshape(shape, order=order)
 
 
 def _scalar(dtype: _Dtype, raw: bytes | str = b"") -> np.generic:
-    """A NumPy scalar from its bytes (`numpy.core.multiarray.scalar`)."""
+    """Returns a NumPy scalar from its bytes (`numpy.core.multiarray.scalar`)."""
     (value,) = dtype.array(raw)
     return value
 
 
 def _new_object(cls: type, base: type, state: Any) -> Any:
-    """`copyreg._reconstructor` of protocols 0 and 1, for the graphs and views on the list."""
+    """Returns a graph or view without its state (`copyreg._reconstructor` of protocols 0 and 1)."""
     if not (isinstance(cls, type) and issubclass(cls, PickledGraph | _Ignored)):
         raise pickle.UnpicklingError("an object of an unknown form")
     return cls()
 
 
 def _encode(text: str, encoding: str = "latin1") -> bytes:
-    """`_codecs.encode`, as protocols 0 to 2 use it for bytes."""
+    """Returns bytes as protocols 0 to 2 write them (`_codecs.encode`)."""
     if encoding not in ("latin1", "latin-1"):
         raise pickle.UnpicklingError(f"bytes in the encoding {encoding!r}")
     return text.encode("latin1")

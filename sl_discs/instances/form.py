@@ -65,7 +65,7 @@ def fraction(values: Iterable[float]) -> Fraction:
 
 
 def exact_sum(values: Float64[np.ndarray, "M"]) -> float:
-    """The correctly rounded sum."""
+    """Returns the correctly rounded sum."""
     if np.abs(values).sum() < 2**53 and np.array_equal(values, np.rint(values)):
         return float(values.sum())
     parts, (_, rest) = exact_parts(values)
@@ -105,7 +105,7 @@ class QuadraticForm:
         return len(self.linear)
 
     def magnitude(self, *, offset: bool = True) -> float:
-        """The sum of all absolute terms as a function of zeros and ones, with or without the constant."""
+        """Returns the sum of all absolute terms as a function of zeros and ones, with or without the constant."""
         constant = abs(self.offset) if offset else 0.0
         return float(4 * np.abs(self.couplings).sum() + 2 * np.abs(self.linear).sum() + constant)
 
@@ -152,7 +152,7 @@ class QuadraticForm:
         return cls(str(name), linear, pairs, couplings, offset, bool(spins), maximise, reference)
 
     def fixed(self, x: Int8[np.ndarray, "N"], free: Bool[np.ndarray, "N"]) -> QuadraticForm:
-        """The form of the free variables where the others are as in x, zeros and ones (a one is spin 1).
+        """Returns the form of the free variables where the others are as in x, zeros and ones (a one is spin 1).
 
         Couplings with variables that are not free are summed to linear coefficients, and their terms to the constant,
         each rounded once.
@@ -177,7 +177,7 @@ class QuadraticForm:
         )
 
     def value(self, x: Int[np.ndarray, "N"]) -> float:
-        """The form at x, [N] zeros and ones (a one is spin 1): the exact sum of its terms, rounded once.
+        """Returns the form at x, [N] zeros and ones (a one is spin 1): the exact sum of its terms, rounded once.
 
         Raises:
           InputError: x is not [N] zeros and ones.
@@ -213,7 +213,7 @@ class FormValues:
         self._rest = first[places], second[places], rest
 
     def __call__(self, states: Int[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
-        """`QuadraticForm.value` at each state of zeros and ones; sums are rounded once."""
+        """Returns `QuadraticForm.value` at each state of zeros and ones; sums are rounded once."""
         blocks = (states[begin : begin + _TOGETHER] for begin in range(0, len(states), _TOGETHER))
         return np.array([math.fsum(terms) for block in blocks for terms in self._terms(block)])
 

@@ -56,7 +56,7 @@ class Instance:
 
 
 def _read_npz(source: Source) -> list[tuple[Any, range]]:
-    """The graphs or models of one of our archives (see `archive`), labelled from 0 on.
+    """Reads the graphs or models of one of our archives (see `archive`), labelled from 0 on.
 
     An archive with an array `couplings` holds models.
     """
@@ -106,7 +106,7 @@ def read_instances(
     problem: str | None = None,
     format: str | None = None,
 ) -> list[Instance]:
-    """The graphs or models of a file: one, except for archives.
+    """Reads the graphs or models of a file: one, except for archives.
 
     The format is recognised by a file's header, else by its suffix; a file that fits two formats is refused (see
     `recognise`). Compression by gzip, bzip2 or xz is recognised as well.

@@ -25,7 +25,7 @@ from sl_discs.instances.graph import Graph
 
 
 def barabasi_albert_edges(rng: np.random.Generator, num_nodes: int, m: int) -> Int32[np.ndarray, "E 2"]:
-    """The (num_nodes - m) m edges of a preferential-attachment graph that grows from a star of m + 1 nodes.
+    """Draws the (num_nodes - m) m edges of a preferential-attachment graph that grows from a star of m + 1 nodes.
 
     A new node draws end points of existing edges uniformly until it has m different ones (Barabasi and Albert,
     1999). networkx does the same, but a seed must give the same graph under every version of it.
@@ -44,7 +44,7 @@ def barabasi_albert_edges(rng: np.random.Generator, num_nodes: int, m: int) -> I
 
 
 def draw_maxcut_ba(rng: np.random.Generator, name: str, low: int, high: int, m: int) -> Graph:
-    """A Barabasi-Albert graph, n uniform in low..high, with every edge of weight 1 (DISCS MaxCut)."""
+    """Draws a Barabasi-Albert graph, n uniform in low..high, with every edge of weight 1 (DISCS MaxCut)."""
     num_nodes = int(rng.integers(low, high, endpoint=True))
     edges = barabasi_albert_edges(rng, num_nodes, m)
     return Graph.from_arrays(name, num_nodes, edges, np.ones(len(edges)))
@@ -66,13 +66,13 @@ def erdos_renyi_edges(rng: np.random.Generator, num_nodes: int, p: float) -> Int
 
 
 def draw_mis_er(rng: np.random.Generator, name: str, low: int, high: int, p: float) -> Graph:
-    """An unweighted G(n, p), n uniform in low..high: the MIS test graphs of DISCS (700-800 nodes)."""
+    """Draws an unweighted G(n, p), n uniform in low..high: the MIS test graphs of DISCS (700-800 nodes)."""
     num_nodes = int(rng.integers(low, high, endpoint=True))
     return Graph.from_arrays(name, num_nodes, erdos_renyi_edges(rng, num_nodes, p))
 
 
 def draw_maxcut_er(rng: np.random.Generator, name: str, low: int, high: int, p: float) -> Graph:
-    """The largest component of a G(n, p), n uniform in low..high, with every edge of weight 1 (DISCS MaxCut).
+    """Draws the largest component of a G(n, p), n uniform in low..high, with every edge of weight 1 (DISCS MaxCut).
 
     If the largest component (among equally large ones, the one with the smallest node) has fewer than `low` nodes,
     the graph is discarded and drawn again, n included. Nodes keep their order.
@@ -126,7 +126,7 @@ MAX_EDGES = 90585
 
 
 def draw_rb(rng: np.random.Generator, name: str) -> Graph:
-    """A clique problem of random size with the distribution of the DISCS RB set; reference: its number of groups."""
+    """Draws a clique problem as in the DISCS RB set, of random size; its reference is its number of groups."""
     while True:
         num_groups = int(rng.integers(10, 25, endpoint=True))
         group_size = int(rng.integers(5, 20, endpoint=True))
@@ -139,7 +139,7 @@ def draw_rb(rng: np.random.Generator, name: str) -> Graph:
 
 
 def clique_problem(rng: np.random.Generator, name: str, num_groups: int, group_size: int, p: float) -> Graph:
-    """One clique problem; 0 < p < 1.
+    """Draws one clique problem; 0 < p < 1.
 
     Node g * group_size + v is value v of variable g.
     """
@@ -150,7 +150,7 @@ def clique_problem(rng: np.random.Generator, name: str, num_groups: int, group_s
 
 
 def _conflicts(rng: np.random.Generator, num_groups: int, group_size: int, p: float) -> Bool[np.ndarray, "N N"]:
-    """Which pairs of values of different variables the constraints exclude."""
+    """Returns which pairs of values of different variables the constraints exclude."""
     num_nodes = num_groups * group_size
     a = math.log(group_size) / math.log(num_groups)
     r = -a / math.log1p(-p)
@@ -168,7 +168,7 @@ def _conflicts(rng: np.random.Generator, num_groups: int, group_size: int, p: fl
 def draw_mis_rb(
     rng: np.random.Generator, name: str, groups: tuple[int, int], sizes: tuple[int, int], nodes: tuple[int, int]
 ) -> Graph:
-    """The same constraints as an independent set problem: values of one variable exclude each other, too.
+    """Draws the same constraints as an independent set problem: values of one variable exclude each other, too.
 
     Numbers of groups and their sizes are uniform in these ranges, p in (0.3, 1); a graph with another number of nodes
     than in the range is drawn again.
@@ -189,7 +189,7 @@ def draw_mis_rb(
 
 
 def draw_torus(rng: np.random.Generator, name: str, side: int = 5) -> Graph:
-    """A periodic side x side x side grid (6 neighbours per node; side >= 3), with weights -1 or 1 equally likely.
+    """Draws weights -1 or 1, equally likely, on a periodic grid of side x side x side nodes with 6 neighbours each.
 
     Node x * side^2 + y * side + z is the site (x, y, z). For side 5: 125 nodes, 375 edges.
     """
@@ -220,7 +220,7 @@ class Generator:
     sample: Callable[[np.random.Generator, str], Graph]
 
     def draw(self, data_seed: int, index: int) -> Graph:
-        """Graph number `index` of this dataset under `data_seed` (both non-negative)."""
+        """Draws graph number `index` of this dataset under `data_seed` (both non-negative)."""
         return self.sample(_numbers(self.stream, data_seed, index), f"{self.stream}/{index}")
 
 
@@ -233,13 +233,13 @@ def _numbers(stream: str, data_seed: int, index: int) -> np.random.Generator:
 
 
 def mis_er_density(p: str) -> Generator:
-    """MIS on G(n, p), n in 700..800, p written as in `r-0.05` (DISCS uses .05, .10, .20 and .25)."""
+    """Describes MIS on G(n, p), n in 700..800, p written as in `r-0.05` (DISCS uses .05, .10, .20 and .25)."""
     sample = functools.partial(draw_mis_er, low=700, high=800, p=parse_probability(p))
     return Generator(f"mis/er_density/{p}", 32, f"G(n, {p}), n in 700..800", sample)
 
 
 def mis_ertest(r: str) -> Generator:
-    """MIS on the Erdos-Renyi test distribution `800` (700-800 nodes, p = .15) or `10k` (9,000-11,000, p = .02)."""
+    """Describes MIS on G(n, p): `800` (700-800 nodes, p = .15) or `10k` (9,000-11,000 nodes, p = .02)."""
     sizes = {"800": (700, 800, 0.15, 128), "10k": (9000, 11000, 0.02, 16)}
     if r not in sizes:
         raise InputError(f"ertest has r-{' and r-'.join(sizes)}, not r-{r}")
@@ -249,7 +249,7 @@ def mis_ertest(r: str) -> Generator:
 
 
 def mis_rb(r: str) -> Generator:
-    """MIS on Model RB graphs as in the literature on learned solvers: `200` (200-300 nodes) or `800` (800-1,200).
+    """Describes MIS on Model RB graphs, as learned solvers use them: `200` (200-300 nodes) or `800` (800-1,200).
 
     The distribution is that of the generator published with "Let the flows tell" (Zhang et al., NeurIPS 2023).
     """
@@ -263,14 +263,14 @@ def mis_rb(r: str) -> Generator:
 
 
 def maxcut_er(r: str) -> Generator:
-    """MaxCut on the largest component of G(n, p): r is `er-<p>-n-<low>-<high>`."""
+    """Describes MaxCut on the largest component of G(n, p): r is `er-<p>-n-<low>-<high>`."""
     p, low, high = _parse_random_cut(r, "er", "er-0.15-n-256-300")
     sample = functools.partial(draw_maxcut_er, low=low, high=high, p=parse_probability(p))
     return Generator(f"maxcut/er/{r}", 32, f"largest component of G(n, {p}), n in {low}..{high}, weight 1", sample)
 
 
 def maxcut_ba(r: str) -> Generator:
-    """MaxCut on Barabasi-Albert graphs: r is `ba-<m>-n-<low>-<high>`."""
+    """Describes MaxCut on Barabasi-Albert graphs: r is `ba-<m>-n-<low>-<high>`."""
     m, low, high = _parse_random_cut(r, "ba", "ba-4-n-512-600")
     if not (m.isdecimal() and 1 <= int(m) < low):
         raise InputError(f"r-{r}: m must be a whole number, from 1 up to the smallest size less 1")
@@ -279,19 +279,19 @@ def maxcut_ba(r: str) -> Generator:
 
 
 def maxcut_torus() -> Generator:
-    """MaxCut on 5x5x5 tori with weights +-1, the family of the ten Optsicom graphs that DISCS uses."""
+    """Describes MaxCut on 5x5x5 tori with weights +-1, the family of the ten Optsicom graphs that DISCS uses."""
     return Generator("maxcut/optsicom", 10, "5x5x5 torus, weights -1 or 1 equally likely", draw_torus)
 
 
 def maxclique_rb() -> Generator:
-    """MaxClique on Model RB graphs; the reference is an upper bound, as in DISCS's set."""
+    """Describes MaxClique on Model RB graphs; the reference is an upper bound, as in DISCS's set."""
     return Generator(
         "maxclique/rb", 500, "Model RB, n in 10..25, k in 5..20, p in (0.3, 1), unplanted; reference n", draw_rb
     )
 
 
 def parse_probability(text: str) -> float:
-    """The number written in `text`, strictly between 0 and 1."""
+    """Returns the number written in `text`, strictly between 0 and 1."""
     if not re.fullmatch(r"0?\.\d+", text) or not 0 < float(text) < 1:
         raise InputError(f"{text!r} is not an edge probability; write one between 0 and 1, such as 0.15")
     return float(text)

@@ -102,7 +102,7 @@ class Graph:
         return cls(str(name), int(num_nodes), edges, weights, reference, node_weights)
 
     def lighter_ends(self) -> Float64[np.ndarray, "E"]:
-        """The smaller of the weights of each edge's ends; 1 without weights of nodes."""
+        """Returns the smaller of the weights of each edge's ends; 1 without weights of nodes."""
         if self.node_weights is None:
             return np.ones(self.num_edges)
         return self.node_weights[self.edges].min(axis=1)
@@ -137,12 +137,12 @@ def check_size(name: str, num_nodes: int) -> None:
 
 
 def edge_codes(u, v, num_nodes: int) -> Int64[np.ndarray, "E"]:
-    """A number for each edge, independent of its direction, that sorts by the smaller and then by the larger node."""
+    """Returns a number for each edge, whatever its direction, that sorts by the smaller and then the larger node."""
     return np.minimum(u, v) * np.int64(num_nodes) + np.maximum(u, v)
 
 
 def have_repeats(u, v, num_nodes: int) -> bool:
-    """Whether an edge is listed twice, in either direction."""
+    """Returns whether an edge is listed twice, in either direction."""
     low, high = np.minimum(u, v), np.maximum(u, v)
     # Most sources list edges already sorted by one of their nodes.
     if _in_order(low, high) or _in_order(high, low):
@@ -151,7 +151,7 @@ def have_repeats(u, v, num_nodes: int) -> bool:
 
 
 def first_rows(codes: Int64[np.ndarray, "E"]) -> Int64[np.ndarray, "E"]:
-    """For each number the row in which it first appeared."""
+    """Returns for each number the row in which it first appeared."""
     _, first, place = np.unique(codes, return_index=True, return_inverse=True)
     return first[place.reshape(-1)]
 
@@ -168,7 +168,7 @@ MOST_EDGES = 5 * 10**7
 
 
 def complement(graph: Graph) -> Graph:
-    """The graph on the same nodes with exactly the edges that this one lacks, sorted; it has no reference.
+    """Returns the graph on the same nodes with exactly the edges that this one lacks, sorted; it has no reference.
 
     Weights of nodes stay as they are.
 
@@ -226,7 +226,7 @@ class PickledGraph:
 
 
 def is_networkx(graph: Any) -> bool:
-    """Whether this is a networkx graph; does not import networkx, as its owner has imported it already."""
+    """Returns whether this is a networkx graph; does not import networkx, as its owner has imported it already."""
     networkx = sys.modules.get("networkx")
     return networkx is not None and isinstance(graph, networkx.Graph)
 

@@ -115,7 +115,7 @@ class Lines:
                 yield number, line
 
     def first(self, what: str) -> tuple[int, list[bytes], Lines]:
-        """Number and words of the first line with words, and the lines after it; FormatError if there is none."""
+        """Returns number and words of the first line with words, and the lines after it; FormatError without one."""
         for number, line in self:
             if line:
                 return number, line.split(), dataclasses.replace(self, after=number)
@@ -147,7 +147,7 @@ class Rows:
             raise FormatError(f"{self.path}:{self.numbers[row]}: {words}")
 
     def indices(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        """The first two columns as indices from 0 on; FormatError if one is outside first .. last."""
+        """Returns the first two columns as indices from 0 on; FormatError if one is outside first .. last."""
         u, v = self.columns[:2]
         for column, index in enumerate((u, v)):
             self.refuse(
