@@ -89,7 +89,7 @@ def _summarize(folder: Path, start: float, sampler: str) -> int:
         say(f"saved {path}{_headline(path, sampler)}")
     if is_localized(sampler):
         base = sampler.removeprefix(PREFIX)
-        say(f"{sampler} and {base}: equal results of both say that the tilt changed no decision")
+        say(f"if {sampler} and {base} give equal results, the tilt changed no decision")
     return 0
 
 

@@ -153,7 +153,8 @@ def _check_problem(instance: Instance, problem: str | None) -> None:
             raise InputError(f"{where} holds a model of {kind}; use problem={form_problem(content.spins)}")
     elif problem in FORM_PROBLEMS:
         raise InputError(
-            f"{where} holds a graph, but {problem} needs a quadratic model; use {in_words(GRAPH_PROBLEMS)}"
+            f"{where} holds a graph, but {problem} needs a quadratic model; use {in_words(GRAPH_PROBLEMS)}, or "
+            "--format=coo if its lines are couplings 'i j value'"
         )
 
 
@@ -257,6 +258,8 @@ def _unknown(source: Source, number: int, first: list[bytes]) -> NotSupported:
     count = len(first)
     like = {1: "OR-Library's bqp begins like this", 4: "lists with a time beside the weight look like this"}
     hint = f" ({like[count]})" if count in like and all(map(is_real, first)) else ""
+    if any(b"," in word for word in first):
+        hint = " (of a table with commas, write the columns of nodes and weights with spaces between them)"
     return NotSupported(
         f"{source.path}:{number}: {show(b' '.join(first))} begins no format that is read{hint}; those are "
         f"{', '.join(READERS)}, and of edge lists the lines are 'u v' or 'u v w' with nodes as whole numbers, or any "
