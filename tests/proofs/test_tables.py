@@ -50,6 +50,15 @@ def test_both_prove_the_optimum(seed, size, spins, numbers):
         assert float(prover.bound) == best
 
 
+def test_states_that_seem_equal_are_compared_exactly(monkeypatch):
+    """-1e17 - 1 is -1e17 in double precision; the better state is neither the first nor in the table of the first."""
+    monkeypatch.setattr(tables, "_LOW", 2)
+    problem = sl_discs.qubo({(0, 0): -1e17, (1, 1): 1.0, (2, 2): 1.0, (3, 3): -1.0})
+    for prover in exact_provers_of(problem):
+        run(prover, 1.0)
+        assert prover.bound == -(10**17) - 1 == min(problem.exact_values(prover.states))
+
+
 def test_enumeration_is_interrupted_and_goes_on():
     rng = np.random.default_rng(0)
     problem = sl_discs.qubo(rng.integers(-9, 10, (18, 18)))
