@@ -276,8 +276,8 @@ def test_auto_takes_a_card_for_many_chains(monkeypatch):
     assert engine.name == "cpu" and note == "not cuda: numba-cuda cannot be imported"
 
 
-# Bytes of registers that the compiler may keep in memory, where they hardly cost time.
-MOST_STACK = 300
+# Bytes of arrays that the compiler may keep in memory: three of gibbs, which has no unrolled loop over most sites.
+MOST_STACK = 3 * 4 * 32
 
 
 def _types(typeof, whole):
