@@ -19,7 +19,7 @@ from sl_discs.engines.registry import describe_machine
 from sl_discs.errors import InputError, real
 from sl_discs.files import check_file, write_json
 from sl_discs.problems import Problem
-from sl_discs.solving import search
+from sl_discs.solving import solve as solving
 from sl_discs.solving.solve import solve
 
 _CASES = [name for name, case in CASES.items() if case.problem in ("mis", "maxclique")]
@@ -33,8 +33,8 @@ define.string("output", "bench_covers.json", "File for the results.")
 
 def best_value(problem: Problem, limit: float, *, local: bool) -> float:
     """Returns the best value of `solve`, with local searches or without, positive where more is better."""
-    searches = search.local_searches if local else lambda *_: []
-    with mock.patch.object(search, "local_searches", searches):
+    searches = solving.local_searches if local else lambda *_: []
+    with mock.patch.object(solving, "local_searches", searches):
         value = solve(problem, time_limit=limit, seed=1).best_value
     return value if problem.maximise else -value
 

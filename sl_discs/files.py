@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import io
 import json
 import lzma
 import os
@@ -98,7 +99,7 @@ def check_file(path: str | os.PathLike) -> Path:
 _LFS = b"version https://git-lfs"
 
 
-def open_regular(path: str | os.PathLike) -> BinaryIO:
+def open_regular(path: str | os.PathLike) -> io.BufferedReader:
     """Opens a file for reading; InputError where it cannot. Of a pipe or a device, the end may never come."""
     try:
         path = Path(path)

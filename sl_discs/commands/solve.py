@@ -111,8 +111,8 @@ def _solve(given: Given) -> int:
                 say(f"plot: {plot}")
             if FLAGS.print:
                 say("\n".join(f"  {printable(str(label))}  {value}" for label, value in result.best_sample.items()))
-            if as_table:
-                say(f"saved: {result.save(numbered(FLAGS.save, number, len(found)))}")
+            if as_table and (table := numbered(FLAGS.save, number, len(found))):
+                say(f"saved: {result.save(table)}")
             if notice.given:
                 break
         interrupted = len(done) < len(found) or done[-1][1].stopped == "interrupt"

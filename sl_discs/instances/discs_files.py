@@ -204,14 +204,15 @@ class _Dtype:
 
     def __setstate__(self, state: tuple) -> None:
         # The code determines everything but the byte order of a plain type.
-        self.dtype = self.dtype.newbyteorder(state[1].decode("ascii") if isinstance(state[1], bytes) else state[1])
+        order: Any = state[1].decode("ascii") if isinstance(state[1], bytes) else state[1]
+        self.dtype = self.dtype.newbyteorder(order)
 
     def array(self, raw: Any) -> np.ndarray:
         """Returns the numbers in some bytes; a length is refused, which `bytes` would turn into that many zeros."""
         raw = raw.encode("latin1") if isinstance(raw, str) else raw
         if not isinstance(raw, bytes | bytearray | pickle.PickleBuffer):
             raise pickle.UnpicklingError(f"an array whose contents are a {type(raw).__name__}")
-        return np.frombuffer(raw, self.dtype)
+        return np.frombuffer(memoryview(raw), self.dtype)
 
 
 class PickledArray(np.ndarray):

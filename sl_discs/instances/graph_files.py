@@ -280,7 +280,7 @@ def read_metis(source: Source) -> Labelled:
     counts = [(len(words) - skipped) // step for words in words_of]
     u = np.repeat(np.arange(num_nodes), counts)
     pairs = np.array([word for words in words_of for word in words[skipped:]], np.int64).reshape(-1, step)
-    rows = Rows(path, [pairs[:, 0]], np.repeat(np.array(numbers), counts))
+    rows = Rows(path, [pairs[:, 0]], np.repeat(np.array(numbers), counts).tolist())
     graph = _mutual(source.name, num_nodes, u, pairs[:, 0] - 1, pairs[:, 1] if step == 2 else None, rows)
     check_count(path, number, num_edges, graph.num_edges, "edges")
     if num_weights == 1:

@@ -234,10 +234,8 @@ class Levels(NamedTuple):
 
 def constant_tilt(num_steps: int) -> Levels:
     """Returns one level of `num_steps` steps, whose tilt is Y itself: the target exp(f/temperature + <s, Y>)."""
-    one, none = np.ones(1), np.zeros(1)
-    return Levels(
-        np.float32(one), np.int32(num_steps * one - 1), np.int32(one), drift=np.float32(none), noise=np.float32(none)
-    )
+    one, none = np.ones(1, np.float32), np.zeros(1, np.float32)
+    return Levels(one, np.array([num_steps - 1], np.int32), np.ones(1, np.int32), drift=none, noise=none)
 
 
 @dataclasses.dataclass(frozen=True)

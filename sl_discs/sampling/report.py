@@ -101,8 +101,8 @@ def grid_of(terms: Terms) -> tuple[int, int] | None:
     A log-density on matrices counts as a grid.
     """
     if terms.quadratic is None:
-        shape = getattr(terms, "shape", ())
-        return shape if len(shape) == 2 else None
+        shape: tuple[int, ...] = getattr(terms, "shape", ())
+        return (shape[0], shape[1]) if len(shape) == 2 else None
     size, (first, second) = terms.num_sites, terms.quadratic.edges.T
     if terms.quadratic.background or len(first) < size:
         return None
@@ -174,12 +174,14 @@ def paint_marginals(samples: Samples, axes: Any) -> None:
 
 def paint_swaps(samples: Samples, axes: Any) -> None:
     """Paints the acceptance of the swaps between neighbours of a ladder."""
+    assert samples.ladder is not None
     axes.bar(np.arange(len(samples.ladder.acceptance)), samples.ladder.acceptance, color=COLOURS[5])
     axes.set(xlabel="pair of rungs, hottest first", ylabel="swap acceptance", ylim=(0, 1))
 
 
 def paint_round_trips(samples: Samples, axes: Any) -> None:
     """Paints the round trips of each ladder, or of each pair that exchanges clusters."""
+    assert samples.ladder is not None
     axes.bar(np.arange(len(samples.ladder.round_trips)), samples.ladder.round_trips, color=COLOURS[3])
     axes.set(xlabel="group of ladders", ylabel="round trips")
     axes.yaxis.get_major_locator().set_params(integer=True)
