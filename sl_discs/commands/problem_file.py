@@ -62,15 +62,15 @@ def the_file(paths: list[str]) -> Path:
     return Path(paths[0])
 
 
-def check_flags(own: flags.FlagValues, targets: dict[str, str], figures: Collection[str]) -> None:
+def check_flags(own: flags.FlagValues, targets: dict[str, list[str]], figures: Collection[str]) -> None:
     """Checks the flags of `define_flags` and the files to be written, before a file is read.
 
     `targets` are suffixes of the flags that name a file to write; `figures` those of them that need matplotlib.
     """
-    for name, suffix in targets.items():
+    for name, suffixes in targets.items():
         target = own[name].value
-        if target is not None and Path(target).suffix != suffix:
-            raise InputError(f"--{name}={target}: the name of this file must end in {suffix}")
+        if target is not None and Path(target).suffix not in suffixes:
+            raise InputError(f"--{name}={target}: the name of this file must end in {' or '.join(suffixes)}")
         if target is not None:
             check_file(target)
     if any(own[name].value is not None for name in figures):

@@ -68,7 +68,7 @@ define.string("plot", None, "Figure to write, .png.")
 
 def _options() -> SampleOptions:
     """Returns the arguments of `sl_discs.sample`; all flags are checked before a file is read."""
-    check_flags(FLAGS, {"plot": ".png"}, ["plot"])
+    check_flags(FLAGS, {"plot": [".png"]}, ["plot"])
     if FLAGS.save is not None and check_file(FLAGS.save).suffix not in (".npz", ".csv"):
         raise InputError(f"--save={FLAGS.save}: the name of this file must end in .npz or .csv")
     integer("top", FLAGS.top)

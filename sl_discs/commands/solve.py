@@ -1,14 +1,14 @@
 """Solves the problem in a file.
 
 sl-discs solve FILE [--problem=PROBLEM] [--sampler=auto] [--time_limit=10]
-    [--target=VALUE] [--print] [--save=ANSWERS.json|ANSWER.csv] [--plot=RUN.png]
+    [--target=VALUE] [--print] [--save=ANSWERS.json] [--plot=RUN.png]
 
 PROBLEM: mis, maxcut, maxclique, vertex_cover (these but maxcut also with --weights of nodes), qubo or ising.
 FILE: rudy (Gset), DIMACS (.clq, .col), METIS, an edge list, MatrixMarket, GML, GraphML, node-link JSON, qbsolv, COO,
 a SAT formula (its conflict graph) or an .npz archive, plain or compressed (gzip, bzip2, xz), recognised by content.
-Problems in one file are solved one after the other, and figures and tables numbered: RUN-1.png, RUN-2.png. The value
-of every answer is recomputed in exact arithmetic from the file; `sl-discs check` does the same for the answers that
---save wrote as .json. --print shows the value of each variable, and --save=ANSWER.csv writes them.
+Problems in one file are solved one after the other, and their figures numbered: RUN-1.png, RUN-2.png. The value of
+every answer is recomputed in exact arithmetic from the file; `sl-discs check` does the same for the answers that
+--save=ANSWERS.json wrote. As .csv or .txt, and with --print, an answer has a line for each variable: label and value.
 
 The exit code is 0 for success, 1 if an answer does not have the value that it claims, and 2 after a one-line message
 about bad input. Ctrl-C, SIGTERM and SIGUSR1 end the sampling: the best answer so far is printed and saved, marked as
@@ -39,7 +39,6 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.figures import or_warn
 from sl_discs.experiment.settings import ENGINES
-from sl_discs.files import check_file
 from sl_discs.problems import Problem
 from sl_discs.solving.answers import (
     Answer,
@@ -82,7 +81,7 @@ define.boolean("presolve", None, "Reduce the problem by exact rules first; defau
 define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
 define.integer("seed", 0, "Seed of the chains.")
 define.boolean("print", False, "Print the answer: a line with the label and the value of each variable.")
-define.string("save", None, "File to write: .json for all answers, see sl-discs check; .csv for labels and values.")
+define.string("save", None, "File to write the answers to: .json, which check reads, .csv or .txt.")
 define.string("plot", None, "Figure to write, .png: values and temperature against steps.")
 
 
@@ -91,7 +90,6 @@ def _solve(given: Given) -> int:
     one_device_per_core()
     keep_programs()
     options = _options()
-    as_table = FLAGS.save is not None and Path(FLAGS.save).suffix == ".csv"
     found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.weights)
     done: list[tuple[Problem, Result]] = []
     good = True
@@ -103,22 +101,23 @@ def _solve(given: Given) -> int:
             held, words = verification(problem, result)
             good &= held
             say(_summary(result, read_s, words))
+            if FLAGS.print:
+                say("\n".join(result.answer_lines()))
             done.append((problem, result))
             plot = numbered(FLAGS.plot, number, len(found))
             if plot and not result.rounds:
                 say("no plot: nothing was sampled")
             elif plot and or_warn(functools.partial(result.plot, plot)):
                 say(f"plot: {plot}")
-            if FLAGS.print:
-                say("\n".join(f"  {printable(str(label))}  {value}" for label, value in result.best_sample.items()))
-            if as_table and (table := numbered(FLAGS.save, number, len(found))):
-                say(f"saved: {result.save(table)}")
             if notice.given:
                 break
         interrupted = len(done) < len(found) or done[-1][1].stopped == "interrupt"
         if len(done) < len(found):
             say(f"Interrupted: {len(done)} of {len(found)} problems have an answer.")
-        if FLAGS.save and not as_table:
+        if FLAGS.save and not FLAGS.save.endswith(".json"):
+            for number, (_, result) in enumerate(done, start=1):
+                say(f"saved: {result.save(numbered(FLAGS.save, number, len(found)) or FLAGS.save)}")
+        elif FLAGS.save:
             answers = [
                 Answer(problem.name, result.best_value, list(result.best_sample), list(result.best_sample.values()))
                 for problem, result in done
@@ -133,9 +132,7 @@ def _solve(given: Given) -> int:
 
 def _options() -> SolveOptions:
     """Returns the arguments of `solve`; all flags are checked before a file is read."""
-    if FLAGS.save is not None and check_file(FLAGS.save).suffix not in (".json", ".csv"):
-        raise InputError(f"--save={FLAGS.save}: the name of this file must end in .json or .csv")
-    check_flags(FLAGS, {"plot": ".png"}, ["plot"])
+    check_flags(FLAGS, {"save": [".json", ".csv", ".txt"], "plot": [".png"]}, ["plot"])
     names = [field.name for field in dataclasses.fields(SolveOptions) if field.name in FLAGS]
     arguments: dict[str, Any] = {name: FLAGS[name].value for name in names} | {"annealing": _annealing()}
     return SolveOptions(**arguments, fields=fields_of(FLAGS.field, names))

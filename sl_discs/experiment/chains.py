@@ -268,14 +268,13 @@ def program_of(method: Method, settings: Settings) -> Program:
     return Program(settings.temperatures(), levels)
 
 
-# A tenth of a chain is a call of its own, if it has at least this number of steps.
-_SEEN = 1_000
+def visible_steps(engine: Engine, sampler: Sampler, length: int) -> int:
+    """Returns `steps_per_call` of chains whose progress is seen: on the host, a tenth of a long chain.
 
-
-def _steps_per_call(chains: Chains, settings: Settings) -> int:
-    """Returns about how many steps a call runs; it depends on nothing that a resumed run could change."""
-    steps = chains.engine.steps_per_call(chains.sampler)
-    return min(steps, max(_SEEN, settings.chain_length // 10)) if chains.engine.on_host else steps
+    It depends on nothing that a resumed run could change.
+    """
+    steps = engine.steps_per_call(sampler)
+    return min(steps, max(1_000, length // 10)) if engine.on_host else steps
 
 
 def anneal(
@@ -303,8 +302,7 @@ def anneal(
       part: the batch's name in the checkpoints.
       watch: called after each call, before `progress`, with the number of steps done and the chains' best states so
         far; True ends the run.
-      steps_per_call: about how many steps to run between calls of the watch; None: the engine's number, but on the
-        host at most a tenth of a long chain, so that its progress can be seen.
+      steps_per_call: about how many steps to run between calls of the watch; None: the engine's number.
       temperatures: instead of those of the settings.
     """
     finished = None if checkpoints is None else checkpoints.finished(part)
@@ -329,7 +327,7 @@ def anneal(
         chains.run_s += middle.run_s
         progress(middle.step)
     traces: list[tuple[int, Trace]] = []
-    for first, intervals, every in _slices(settings, steps_per_call or _steps_per_call(chains, settings)):
+    for first, intervals, every in _slices(settings, steps_per_call or chains.engine.steps_per_call(chains.sampler)):
         stop = first + intervals * every
         if first < chains.done:
             traces.append((every, earlier[len(traces)]))

@@ -12,7 +12,7 @@ import numpy as np
 from sl_discs.engines.base import Best, Trace
 from sl_discs.errors import InputError
 from sl_discs.experiment.batches import Pack
-from sl_discs.experiment.chains import Chains, Outcome, anneal, batches_of, engine_for, program_of
+from sl_discs.experiment.chains import Chains, Outcome, anneal, batches_of, engine_for, program_of, visible_steps
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
@@ -63,7 +63,10 @@ def run_sampler(
             progress(steps * settings.batch_size * len(told.constants), told.words)
 
         part = f"{method.name}-{number}"
-        outcome = anneal(chains, method, settings, report, checkpoints=checkpoints, part=part, watch=told)
+        outcome = anneal(
+            chains, method, settings, report, checkpoints=checkpoints, part=part, watch=told,
+            steps_per_call=visible_steps(engine, sampler, settings.chain_length),
+        )  # fmt: skip
         compile_s, run_s = compile_s + chains.compile_s, run_s + chains.run_s
         _verify(kind, dataset, pack, outcome, records)
         for place, position in enumerate(pack.members):

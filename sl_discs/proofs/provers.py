@@ -124,10 +124,12 @@ class Proofs:
 
     @property
     def by(self) -> str:
-        """What the bound is from, in words; where it proves nothing, also which provers could not be used."""
+        """What the bound is from, in words; where it proves nothing, also which provers did not end with a proof."""
         words = [] if self.bound is None else [self._by]
-        if self.refused and not self.closed:
-            words.append(f"({'; '.join(self.refused)})" if words else "; ".join(self.refused))
+        if not self.closed:
+            at_work = [f"{one.by} needs more time" for one in self._waiting if isinstance(one, Prover)]
+            if without := "; ".join([*self.refused, *at_work]):
+                words.append(f"({without})" if words else without)
         return " ".join(words)
 
     @property
@@ -179,7 +181,7 @@ class Proofs:
             work, later = work - turn, later - turn
             more = prover.advance(turn, self.best)
             if more and prover.expected is not None and prover.expected > _PESSIMISTIC * later:
-                self.refused.append(f"{prover.by} would take too long")
+                self.refused.append(f"{prover.by} was given up, as it would take too long")
                 more = False
             if more:
                 self._waiting.append(prover)

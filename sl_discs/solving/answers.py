@@ -39,7 +39,7 @@ def proof(result: Result) -> str:
     if result.bound is None:
         return f"no bound: {result.bound_by}" if result.bound_by else ""
     if result.gap is not None and result.gap > _FAR:
-        return f"no useful bound ({100 * result.gap:,.0f} % off)"
+        return f"no useful bound ({100 * result.gap:,.0f} % off, by {result.bound_by})"
     gap = "" if result.gap is None else f", a gap of {100 * result.gap:.3g} %"
     return f"no answer is better than {result.bound:,.12g}{gap}, by {result.bound_by}"
 

@@ -21,7 +21,7 @@ from sl_discs.errors import FormatError, InputError, MissingExtra, check_label
 from sl_discs.experiment.chains import Outcome
 from sl_discs.experiment.figures import COLOURS, new_figure, save_figure
 from sl_discs.experiment.settings import Temperatures
-from sl_discs.files import check_fields, read_document, write_atomically, write_document, write_json
+from sl_discs.files import check_fields, read_document, write_atomically, write_document, write_json, write_text
 from sl_discs.localization.method import LAST_STATE
 from sl_discs.problems import Evaluated
 from sl_discs.problems.problem import label_of, plain_label
@@ -95,7 +95,7 @@ def _check_values(fields: Mapping[str, Any]) -> None:
 
 _ENDINGS = {
     "steps": "ended after all steps",
-    "time": "ended by the time limit",
+    "time": "ended by the time limit; more time may find a better value",
     "target": "ended at the target",
     "bound": "ended with an optimal answer",
     "callback": "ended by the callback",
@@ -220,6 +220,10 @@ class Result:
             return None
         return abs(self.bound - self.best_value) / abs(self.best_value) if self.best_value else 0.0
 
+    def answer_lines(self) -> list[str]:
+        """Returns the label and the value of each variable in the best answer, as lines."""
+        return [f"{printable(str(label))} {value}" for label, value in self.best_sample.items()]
+
     @property
     def ending(self) -> str:
         """Why the run ended, in words."""
@@ -274,8 +278,8 @@ class Result:
         """Writes the result atomically, in the format that the suffix of the file's name says.
 
         `.npz` holds all of it, and is what `load` reads, without unpickling. `.json` holds the best answer as pairs
-        of a label and its value, the fields that are numbers or words, and the value of each chain; `.csv` has a line
-        for each label of the best answer.
+        of a label and its value, the fields that are numbers or words, and the value of each chain; `.csv` and `.txt`
+        have a line with the label and the value of each variable, the first of them below a heading.
 
         Raises:
           InputError: another suffix, the file cannot be written, or a label is not made of numbers, strings, None and
@@ -285,13 +289,15 @@ class Result:
         if path.suffix == ".csv":
             rows = [("label", "value"), *self.best_sample.items()]
             return write_atomically(path, lambda file: file.write(_csv(rows)))
+        if path.suffix == ".txt":
+            return write_text(path, "".join(f"{line}\n" for line in self.answer_lines()))
         if path.suffix == ".json":
             answer = [(plain_label(path, label), value) for label, value in self.best_sample.items()]
             content = {"best_value": self.best_value, "optimal": self.optimal, "feasible": self.feasible}
             content |= {name: fields[name] for name in _PLAIN} | {"values": self.values.tolist(), "answer": answer}
             return write_json(path, content)
         if path.suffix != ".npz":
-            raise InputError(f"{path}: results are saved as .npz, .json or .csv; choose one of these suffixes")
+            raise InputError(f"{path}: results are saved as .npz, .json, .csv or .txt; choose one of these suffixes")
         text = {name: fields[name] for name in _PLAIN}
         text["labels"] = None if isinstance(self.labels, range) else [plain_label(path, one) for one in self.labels]
         arrays = {name: fields[name] for name in _ARRAYS}
@@ -326,7 +332,9 @@ class Result:
         if self.optimal:
             quality += ", optimal"
         elif self.gap is not None:
-            quality += f", gap {100 * self.gap:.3g} %"
+            quality += f", gap {100 * self.gap:.3g} % by {self.bound_by}"
+        else:
+            quality += f", no bound{self.bound_by and f': {self.bound_by}'}"
         how = self.engine_note
         if self.rounds:
             rounds = f" in {self.rounds} rounds" if self.rounds > 1 else ""

@@ -15,6 +15,8 @@ from jaxtyping import Int8
 
 from sl_discs.engines.base import Best
 from sl_discs.engines.compiled import compile_seconds
+from sl_discs.experiment.chains import visible_steps
+from sl_discs.experiment.progress import Advance
 from sl_discs.experiment.settings import Temperatures
 from sl_discs.problems import Evaluated
 from sl_discs.proofs.provers import TURN, Proofs
@@ -169,6 +171,7 @@ class Watcher:
         self._best = -self._sign * np.inf
         self._before = self._done = 0
         self._highest = -np.inf
+        self._seen = -np.inf  # the highest value of a chain, with the constant
         # When provers may begin to have turns, and the seconds that they had.
         self._begun_at, self._spent_s = clock(), 0.0
 
@@ -210,6 +213,7 @@ class Watcher:
         self._done, options = done, self._options
         values = np.asarray(best.value)[0, : options.num_chains]
         place = int(np.argmax(values))
+        self._seen = max(self._seen, float(values[place]) + self.constant)
         lacking = self._lacking()
         due = lacking >= TURN
         if values[place] > self._highest and (due or self._is_used(float(values[place]))):
@@ -225,6 +229,16 @@ class Watcher:
         if not self.reason and self._clock.left() <= 0:
             self.reason = "time"
         return bool(self.reason)
+
+    def in_words(self) -> str:
+        """Returns the best value so far, less its penalty, the bound, and the seconds that are left."""
+        best = max(self._seen, self._sign * self._best)
+        parts = [f"best {self._sign * best:.6g}"] if math.isfinite(best) else []
+        if self._proofs is not None and self._proofs.bound is not None:
+            parts.append(f"bound {float(self._proofs.bound):.6g}")
+        if self._options.time_limit is not None:
+            parts.append(f"{max(self._clock.left(), 0.0):.0f} s left")
+        return ", ".join(parts)
 
     def _is_used(self, value: float) -> bool:
         """Whether target, callback or bound ask for the exact value; the bound only if it is about as good."""
@@ -242,7 +256,7 @@ class Rounds:
     Attributes:
       watcher: its `reason` says why the run ends, and is empty before.
       collector: of everything that was visited.
-      bar: called with the name of a sampler and the number of chain-steps done.
+      bar: called with the name of a sampler, the number of chain-steps done, and what the watcher says.
     """
 
     def __init__(self, presolved: Presolved, options: SolveOptions, proofs: Proofs, clock: Clock):
@@ -251,7 +265,11 @@ class Rounds:
         self._states = as_states(self._problem, options.initial_states, options.num_chains)
         self.collector = Collector(presolved)
         self.watcher = Watcher(options, proofs, clock, self.exactly, self._problem.maximise)
-        self.bar: Callable[[str, int], None] = lambda name, steps: None
+        self.bar: Advance = lambda name, done, words="": None
+
+    def _tell(self, sampler: str, chain_steps: int) -> None:
+        annealing = "" if self._options.time_limit is None else f"annealing {self._number + 1}, "
+        self.bar(sampler, chain_steps, annealing + self.watcher.in_words())
 
     def begin(self) -> None:
         """Counts the initial states as visited, or those that reductions found."""
@@ -313,8 +331,7 @@ class Rounds:
         method = annealer.method(length)
         one_shape = options.fills_time and not host
         # A hundredth of the steps, but no more than the steps of a call, which cannot be interrupted.
-        most = annealer.engine.steps_per_call(method.sampler)
-        every = max(1, min(length // 100, most))
+        every = max(1, min(length // 100, annealer.engine.steps_per_call(method.sampler)))
         if one_shape:
             every = annealer.unit
         settings = annealer.settings(length, every)
@@ -328,14 +345,13 @@ class Rounds:
             over = self.watcher(done, best)
             return (timed is not None and timed.plan(done)) or over
 
-        # The first round is one call, so that it ends cold also where no time is left for it.
         steps_per_call = annealer.unit if one_shape else annealer.steps_per_call
-        if steps_per_call is None and options.fills_time:
-            steps_per_call = most
+        if options.time_limit is None:
+            steps_per_call = visible_steps(annealer.engine, method.sampler, length)
         self.watcher.constant = self.collector.constant + annealer.constant
         outcome = annealer.anneal(
             self._number, method, settings, self._states, watch=watch, steps_per_call=steps_per_call,
-            progress=lambda steps: self.bar(options.sampler_name, steps * options.num_chains),
+            progress=lambda steps: self._tell(options.sampler_name, steps * options.num_chains),
             temperatures=temperatures,
         )  # fmt: skip
         played = self.watcher.next_round()

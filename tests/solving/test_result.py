@@ -92,9 +92,9 @@ def test_fields_that_contradict_each_other_are_refused(cut, changes, tmp_path, e
     assert str(error.value).startswith(f"{path}: ") and "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["cut.txt", "cut"])
+@pytest.mark.parametrize("name", ["cut.md", "cut"])
 def test_formats_are_told_by_the_suffix(cut, name, tmp_path):
-    with pytest.raises(InputError, match=rf"{name}: results are saved as \.npz, \.json or \.csv"):
+    with pytest.raises(InputError, match=rf"{name}: results are saved as \.npz, \.json, \.csv or \.txt"):
         cut[1].save(tmp_path / name)
     assert not list(tmp_path.iterdir())
 
@@ -137,5 +137,7 @@ def test_the_suffix_says_how_a_result_is_saved(cut, tmp_path):
     with result.save(tmp_path / "r.csv").open(newline="") as file:
         title, *rows = csv.reader(file)
     assert title == ["label", "value"] and rows == [[str(k), str(v)] for k, v in result.best_sample.items()]
+    lines = result.save(tmp_path / "r.txt").read_text().splitlines()
+    assert lines == [f"{label} {value}" for label, value in result.best_sample.items()] == result.answer_lines()
     with pytest.raises(InputError):
         Result.load(tmp_path / "r.json")

@@ -1,6 +1,8 @@
 """From a problem to its answer: optimal where that can be enumerated, repeatable, and ended when it was asked to."""
 
+import contextlib
 import math
+import re
 import subprocess
 import sys
 import time
@@ -155,6 +157,24 @@ def test_a_time_limit_is_filled_and_kept():
     assert (steps > 0).all()
     fixed = sl_discs.solve(problem, steps=20_000, time_limit=0.3)
     assert fixed.rounds > 1 and (np.bincount(fixed.trajectory.round)[:-1] == 100).all()
+
+
+@pytest.mark.usefixtures("limits_in_cpu_time")
+def test_progress_and_the_end_say_value_bound_and_time(monkeypatch):
+    """Of a graph that branch and bound does not finish."""
+    told = []
+
+    @contextlib.contextmanager
+    def bar(total, shown):
+        yield lambda name, steps, words: told.append(words)
+
+    monkeypatch.setattr("sl_discs.solving.solve.progress_bar", bar)
+    problem = sl_discs.mis(nx.gnp_random_graph(300, 0.1, seed=0))
+    result = sl_discs.solve(problem, "metropolis", time_limit=3, presolve=True, progress=True)
+    assert told[0].startswith("annealing 1, ")
+    found = re.fullmatch(r"annealing (\d+), best (\d+)\S*, bound (\d+), \d s left", told[-1])
+    assert int(found[1]) == result.rounds and int(found[2]) <= result.best_value <= result.bound <= int(found[3])
+    assert "branch and bound" in repr(result) and "more time may find a better value" in repr(result)
 
 
 @pytest.mark.usefixtures("limits_in_cpu_time")
