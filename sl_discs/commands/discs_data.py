@@ -109,7 +109,7 @@ def summarize(dataset: Dataset, paths: Sequence[Path], data_root: Path) -> str:
 
 
 def _data(_) -> int:
-    family = writable_family(FLAGS.model, FLAGS.graph_type, FLAGS.cfg_str)
+    family, _ = writable_family(FLAGS.model, FLAGS.graph_type, FLAGS.cfg_str)
     if family.generator is None and not FLAGS.source:
         raise InputError(f"{family.name} cannot be generated; give --source=FOLDER with {family.where()}")
     if FLAGS.source:

@@ -30,15 +30,15 @@ class Family:
 
     Attributes:
       name: `<problem>/<graph_type>`, with `/r-<r>` if there are several.
-      stems: possible beginnings of its archives' names.
-      discs: DISCS's own files, one entry for each way to write r.
+      stem: beginning of its archives' names.
+      files: DISCS's own files; None if DISCS has no such dataset.
       generator: draws the dataset again; None if it is not random.
       scored: whether the references in the files belong to this problem.
     """
 
     name: str
-    stems: tuple[str, ...]
-    discs: tuple[DiscsFiles, ...]
+    stem: str
+    files: DiscsFiles | None
     generator: Generator | None
     scored: bool = True
 
@@ -48,37 +48,34 @@ class Family:
         return self.name.partition("/")[0]
 
     def find_archives(self, data_root: Path) -> list[Path]:
-        """Files `<stem>.npz` and `<stem>_<anything>.npz` of a folder, sorted by name."""
-        begins = "|".join(map(re.escape, self.stems))
-        pattern = re.compile(rf"({begins})(_.*)?\.npz")
-        return sorted(path for path in data_root.glob("*.npz") if pattern.fullmatch(path.name))
+        """Finds files `<stem>.npz` and `<stem>_<anything>.npz` of a folder, sorted by name."""
+        return sorted([*data_root.glob(f"{self.stem}.npz"), *data_root.glob(f"{self.stem}_*.npz")])
+
+    def find_files(self, data_root: Path) -> list[Path]:
+        """Finds DISCS's own files below a folder, sorted by name."""
+        return self.files.find(data_root) if self.files else []
 
     def where(self) -> str:
         """Returns which files of a data root hold this dataset, in words."""
-        own = self.discs[0]
-        return f"DISCS's {own.folder}/{own.pattern} or an archive {self.stems[0]}*.npz"
+        own = f"DISCS's {self.files.folder}/{self.files.pattern} or " if self.files else ""
+        return f"{own}an archive {self.stem}*.npz"
 
 
 def _er_density(r: str) -> Family:
-    # 0.1 and 0.10 are the same density, however flag and file spell it; the published tables write two digits.
+    # 0.1 and 0.10 are the same density; DISCS's files and the published tables write two digits.
     value = generators.parse_probability(r)
     r = f"{value:.2f}" if round(value, 2) == value else repr(value)
-    spellings = dict.fromkeys([r, repr(value)])
-    files = tuple(
-        DiscsFiles("er_700_800", f"ER-700-800-{text}.pkl", discs_files.list_records, discs_files.list_pickles)
-        for text in spellings
-    )
-    stems = tuple(f"mis_er_density_{text}" for text in spellings)
-    return Family(f"mis/er_density/r-{r}", stems, files, generators.mis_er_density(r))
+    files = DiscsFiles("er_700_800", f"ER-700-800-{r}.pkl", discs_files.list_records, discs_files.list_pickles)
+    return Family(f"mis/er_density/r-{r}", f"mis_er_density_{r}", files, generators.mis_er_density(r))
 
 
 def _ertest(r: str) -> Family:
     files = DiscsFiles(f"er_{r}_test", "ER*", discs_files.single_records, discs_files.single_pickles, per_file=1)
-    return Family(f"mis/ertest/r-{r}", (f"mis_ertest_{r}",), (files,), generators.mis_ertest(r))
+    return Family(f"mis/ertest/r-{r}", f"mis_ertest_{r}", files, generators.mis_ertest(r))
 
 
 def _mis_rb(r: str) -> Family:
-    return Family(f"mis/rb/r-{r}", (f"mis_rb_{r}",), (), generators.mis_rb(r))
+    return Family(f"mis/rb/r-{r}", f"mis_rb_{r}", None, generators.mis_rb(r))
 
 
 def _cut_files(folder: str, pattern: str) -> DiscsFiles:
@@ -87,12 +84,12 @@ def _cut_files(folder: str, pattern: str) -> DiscsFiles:
 
 def _cut(graph_type: str, r: str, generator: Generator) -> Family:
     files = _cut_files(f"maxcut-{graph_type}/maxcut-{r}", "test-*")
-    return Family(f"maxcut/{graph_type}/r-{r}", (f"maxcut_{graph_type}_{r}",), (files,), generator)
+    return Family(f"maxcut/{graph_type}/r-{r}", f"maxcut_{graph_type}_{r}", files, generator)
 
 
 def _only(name: str, files: DiscsFiles, generator: Generator | None) -> Family:
     """Returns a dataset of which there is one."""
-    return Family(name, ("_".join(name.split("/")[:2]),), (files,), generator)
+    return Family(name, "_".join(name.split("/")[:2]), files, generator)
 
 
 _OPTSICOM = _cut_files("optsicom", "b.pkl")
@@ -253,13 +250,12 @@ def _load_stored(
     family: Family, data_root: Path, first: int, stop: int | None
 ) -> tuple[str, str, list[Graph], int] | None:
     """Returns source, detail, graphs and total from the files of a data root; None if it has none of this dataset."""
-    for own in family.discs:
-        files = own.find(data_root)
-        if files:
-            graphs, total = own.load(files, first, stop)
-            detail = str(files[0] if len(files) == 1 else data_root / own.folder)
-            _check_range(detail, first, stop, total)
-            return "discs files", detail, graphs, total
+    files = family.find_files(data_root)
+    if family.files and files:
+        graphs, total = family.files.load(files, first, stop)
+        detail = str(files[0] if len(files) == 1 else files[0].parent)
+        _check_range(detail, first, stop, total)
+        return "discs files", detail, graphs, total
     archives = family.find_archives(data_root)
     if len(archives) > 1:
         names = ", ".join(path.name for path in archives)
@@ -321,8 +317,7 @@ def write_discs(dataset: Dataset, data_root: str | os.PathLike, overwrite: bool 
       InputError: DISCS has no such dataset or does not read it from graphs, conflicting files exist, or writing
         fails; files written before the error stay.
     """
-    family = writable_family(*dataset.name.split("/"))
-    own, count = family.discs[0], len(dataset.graphs)
+    (_, own), count = writable_family(*dataset.name.split("/")), len(dataset.graphs)
     per_file = own.per_file or count
     contents = {}
     for start in range(0, count, per_file):
@@ -337,20 +332,20 @@ def write_discs(dataset: Dataset, data_root: str | os.PathLike, overwrite: bool 
     return [own.write(path, graphs) for path, graphs in contents.items()]
 
 
-def writable_family(problem: str, graph_type: str, cfg_str: str = "") -> Family:
-    """Returns the dataset that DISCS's flags name, if it can be written.
+def writable_family(problem: str, graph_type: str, cfg_str: str = "") -> tuple[Family, DiscsFiles]:
+    """Returns the dataset that DISCS's flags name, and its files, if they can be written.
 
     Raises:
       InputError: there is no such dataset, or DISCS does not read it from graphs.
     """
     family = find_family(problem, graph_type, cfg_str)
-    if not family.scored:
-        raise InputError(f"{family.name} cannot be written: DISCS does not pose {family.problem}")
-    if family.discs[0].pickles is None:
+    if family.files is None or not family.scored:
+        raise InputError(f"{family.name} cannot be written: DISCS has no such dataset")
+    if family.files.pickles is None:
         raise InputError(
             f"{family.name} cannot be written: DISCS makes its graphs from formulas (.cnf), not the other way round"
         )
-    return family
+    return family, family.files
 
 
 # Content hashes of datasets.

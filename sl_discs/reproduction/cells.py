@@ -68,7 +68,7 @@ class PublishedSet:
         if data_root is None:
             return f"it is not random, so it must be given: --data_root=FOLDER with {family.where()}"
         root = Path(data_root)
-        if family.find_archives(root) or any(own.find(root) for own in family.discs):
+        if family.find_archives(root) or family.find_files(root):
             return None
         return f"{data_root} does not have it; put {family.where()} there"
 

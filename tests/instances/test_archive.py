@@ -142,9 +142,13 @@ def test_an_archive_of_graphs_is_none_of_models(tmp_path):
         read_forms(tmp_path / "graphs.npz")
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "a.npz"
-    write_archive(path, [Graph.from_arrays("old", 2, [(0, 1)])])
+    write_archive(path, [Graph.from_arrays("older", 2, [(0, 1)])])
+    before = path.read_bytes()
+    with path.open("rb") as reader:
+        write_archive(path, [Graph.from_arrays("old", 2, [(0, 1)])])
+        assert reader.read() == before
 
     def fail(*args, **kwargs):
         raise OSError(28, "No space left on device")

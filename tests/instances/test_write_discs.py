@@ -132,6 +132,7 @@ def test_command_reads_archives(tmp_path, capsys):
     ("arguments", "says"),
     [
         (["--model=mis", "--graph_type=satlib"], "mis/satlib cannot be written"),
+        (["--model=mis", "--graph_type=rb", "--cfg_str=r-200"], "mis/rb/r-200 cannot be written"),
         (["--model=maxclique", "--graph_type=twitter"], "cannot be generated; give --source"),
         (["--model=maxcut", "--graph_type=optsicom", "--source=no/such/folder"], "no/such/folder is not a folder"),
         (["--model=maxcut", "--graph_type=er_density"], "graph_type 'er_density' of maxcut; choose one of ba"),
