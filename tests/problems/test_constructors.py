@@ -1,6 +1,5 @@
 """Whatever form a problem comes in: its value at any answer is that of its definition, by its owner's own labels."""
 
-import inspect
 import itertools
 import math
 import subprocess
@@ -17,9 +16,6 @@ from hypothesis import strategies as st
 
 import sl_discs
 from sl_discs import InputError
-from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS
-from sl_discs.problems.graph_kind import GRAPH_KINDS
-from sl_discs.problems.kind import KINDS
 
 numbers = st.integers(-8, 8) | st.floats(-1e3, 1e3, allow_nan=False).map(lambda v: round(v, 3))
 label = st.text(max_size=2) | st.integers(-3, 9) | st.tuples(st.integers(0, 3), st.text(max_size=1))
@@ -223,16 +219,6 @@ def test_every_public_name_is_found_and_documented():
         assert name == "__version__" or (found.__name__ == name and found.__doc__)
     with pytest.raises(AttributeError, match="maxcuts"):
         sl_discs.maxcuts  # noqa: B018
-
-
-def test_every_problem_has_a_constructor_with_a_signature():
-    assert tuple(GRAPH_KINDS) == GRAPH_PROBLEMS
-    assert {*GRAPH_PROBLEMS, *FORM_PROBLEMS} <= {*sl_discs.__all__} & {*KINDS}
-    weighted, penalised = (list(inspect.signature(one).parameters) for one in (sl_discs.maxcut, sl_discs.mis))
-    assert weighted == ["graph", "weights", "num_nodes", "name"] and "weights" in sl_discs.maxcut.__doc__
-    for name in ("mis", "maxclique", "vertex_cover"):
-        assert penalised == list(inspect.signature(getattr(sl_discs, name)).parameters)
-    assert penalised == ["graph", "weight", "num_nodes", "penalty", "name"]
 
 
 def test_problems_need_no_jax():

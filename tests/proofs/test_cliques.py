@@ -121,21 +121,6 @@ def test_classes_are_cliques_or_independent(seed, size, density, as_cliques):
                 assert graph.has_edge(u, v) == as_cliques
 
 
-def test_a_partition_into_cliques_is_found():
-    """Thirty cliques of fifteen nodes, and as many edges again between them."""
-    rng = np.random.default_rng(2)
-    graph = nx.disjoint_union_all([nx.complete_graph(15)] * 30)
-    while graph.number_of_edges() < 15_000:
-        u, v = rng.integers(0, 30, 2) * 15 + rng.integers(1, 15, 2)
-        if u // 15 != v // 15:
-            graph.add_edge(int(u), int(v))
-    place = dict(enumerate(rng.permutation(450).tolist()))
-    problem = sl_discs.mis(nx.relabel_nodes(graph, place))
-    prover = covers.Cover(unreduced(problem))
-    prover.advance(0.1, 0.0)
-    assert prover.bound == 30 and prover.by == "a clique cover"
-
-
 def test_provers_are_hopeful_only_while_one_expects_to_end():
     """Covers only bound; branch and bound does not know at first, and then knows that this search ends."""
     proofs = Proofs(

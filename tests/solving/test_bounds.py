@@ -73,15 +73,6 @@ def test_without_proofs_no_prover_is_made(monkeypatch):
             sl_discs.solve(problem, proofs=proofs)
 
 
-def test_a_tight_bound_ends_the_search():
-    """Cliques in a row, of which a set takes one node each; reductions alone would solve it."""
-    graph = nx.disjoint_union_all([nx.complete_graph(5)] * 8)
-    problem = sl_discs.mis(graph)
-    assert bound_of(problem) == 8
-    result = sl_discs.solve(problem, "metropolis", steps=4_000, chains=2)
-    assert (result.best_value, result.bound, result.optimal, result.gap) == (8, 8, True, 0)
-
-
 def test_bounds_on_whole_numbers_are_whole():
     """The entries of a pair add up to a whole number, but not to the bound's; with another half, nothing is whole."""
     couplings = {(0, 1): 1.5, (1, 0): -0.5, (1, 1): 1.0}

@@ -69,16 +69,6 @@ def test_the_answer_itself_is_printed_and_saved(cycle, tmp_path, capsys):
         assert saved == (lines if name == "a.txt" else ["label,value", *(line.replace(" ", ",") for line in lines)])
 
 
-def test_answers_keep_labels_that_are_tuples(tmp_path, capsys):
-    path, saved = tmp_path / "grid.json", tmp_path / "answer.json"
-    path.write_text(json.dumps(nx.node_link_data(nx.grid_graph([2, 3]), edges="edges")))
-    assert run(capsys, path, "--problem=mis", f"--save={saved}")[0] == 0
-    (answer,) = read_answers(saved).answers
-    assert set(answer.labels) == set(nx.grid_graph([2, 3]))
-    code, out, err = recount(capsys, path, saved)
-    assert code == 0 and "3 claimed, 3 counted: good" in out and not err
-
-
 def test_problems_that_need_no_chains(tmp_path, capsys):
     saved, figure, ring = tmp_path / "answer.json", tmp_path / "a.png", tmp_path / "ring.rudy"
     ring.write_text("25 25\n" + "".join(f"{k + 1} {(k + 1) % 25 + 1} 1\n" for k in range(25)))
@@ -242,17 +232,6 @@ def test_mistakes_are_one_line_and_exit_code_2(cycle, capsys, arguments, message
     code, out, err = run(capsys, cycle, *arguments)
     assert code == 2 and err.startswith("error: ") and err.count("\n") == 1 and message in err, err
     assert "best" not in out
-
-
-def test_files_of_answers_that_are_none(cycle, tmp_path, capsys):
-    for arguments, message in (
-        ([cycle], "1 files were given; give a FILE and its ANSWERS"),
-        ([cycle, tmp_path / "missing.json"], "missing.json: cannot be read"),
-        ([cycle, cycle], "not a file of answers"),
-        ([cycle, cycle, "--seed=1"], "'seed'"),
-    ):
-        code, out, err = recount(capsys, *arguments)
-        assert code == 2 and not out and err.startswith("error: ") and err.count("\n") == 1 and message in err
 
 
 def test_warnings_are_a_line(cycle, capsys):
