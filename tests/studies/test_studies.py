@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 
 import pytest
+from marks import slow_except
 
 import claim
 import claim_plan
@@ -44,7 +45,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS])
+@pytest.mark.parametrize("name", slow_except(COMMANDS, ("convergence", "samplers", "verdicts")))
 def test_a_command_goes_on_from_its_cells_to_the_same_page(name, tmp_path, monkeypatch, capsys):
     page, arguments, small = COMMANDS[name]
     module = importlib.import_module(name)
