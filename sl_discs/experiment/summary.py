@@ -192,14 +192,14 @@ def _signed(spread: Spread) -> str:
     return f"{sign}{_number(spread.mean)} +- {'?' if spread.se is None else _number(spread.se)}"
 
 
-# The figure of a run: how the best state improves as the temperature falls, and where each sampler ends.
+# The figure of a run: how the best state improves as the temperature falls.
 
 # The first logged values can lie thousands below; the panel shows at most this part of the final value.
 _SHOWN_BELOW_END = 0.15
 
 
 def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
-    """Draws each sampler's running best, the temperature, and the final values beside the published ones.
+    """Draws each sampler's running best, and the temperature.
 
     Problems that are compared in per cent of the reference are drawn in per cent if every instance has a reference.
     The PNG file is written atomically; InputError without matplotlib.
@@ -213,10 +213,7 @@ def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
     count = len(next(iter(samplers.values())).instances)
 
     def paint(figure):
-        grid = figure.add_gridspec(2, 2, width_ratios=(3, 2), height_ratios=(4, 1))
-        best = figure.add_subplot(grid[0, 0])
-        temperature = figure.add_subplot(grid[1, 0], sharex=best)
-        final = figure.add_subplot(grid[:, 1])
+        best, temperature = figure.subplots(2, sharex=True, height_ratios=(4, 1))
         title = f"{record.dataset.name}: mean ± standard error over {count} instance{'s' if count > 1 else ''}"
         figure.suptitle(title, x=0.01, ha="left", fontsize=10)
         _draw_best(best, record, colours, in_percent)
@@ -224,10 +221,8 @@ def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
         temperature.plot(record.logged_steps, record.temperature, color="0.35", linewidth=1.1)
         temperature.set(xlabel="MCMC step", ylabel="temp.", xlim=(0, record.logged_steps[-1]))
         temperature.set_ylim(bottom=0)
-        _draw_final(final, record, colours, in_percent, comparable=unit == kind.compared_unit)
-        final.set_xlabel(f"final, verified ({unit})")
 
-    return save_figure(path, (7.2, 3.4 if len(samplers) <= 8 else 4.6), paint)
+    return save_figure(path, (5.4, 3.6), paint)
 
 
 def _draw_best(axes, record: ExperimentRecord, colours: Mapping[str, str], in_percent: bool) -> None:
@@ -251,25 +246,3 @@ def _draw_best(axes, record: ExperimentRecord, colours: Mapping[str, str], in_pe
     axes.tick_params(labelbottom=False)
     place = "lower right" if kind.maximise else "upper right"
     axes.legend(loc=place, framealpha=0.8, edgecolor="none", handlelength=1.8)
-
-
-def _draw_final(
-    axes, record: ExperimentRecord, colours: Mapping[str, str], in_percent: bool, comparable: bool
-) -> None:
-    published = {name: _published(record, name) if comparable else None for name in record.samplers}
-    for row, (name, sampler) in enumerate(record.samplers.items()):
-        percent = percent_of_reference(sampler)
-        spread = Spread.of(percent if in_percent and percent is not None else best_values(sampler))
-        axes.errorbar(spread.mean, row, xerr=spread.se, fmt="o", color=colours[name], markersize=4.5, linewidth=1.2)
-        if (theirs := published[name]) is not None:
-            axes.plot(theirs.mean, row, "|", color="black", markersize=13, markeredgewidth=1.3)
-    axes.plot([], [], "o", color="0.35", markersize=4.5, label="this run")
-    if any(published.values()):
-        label = "published, other graphs" if record.dataset.source == "generated" else "published"
-        axes.plot([], [], "|", color="black", markersize=10, markeredgewidth=1.3, label=label)
-    axes.set_yticks(range(len(record.samplers)), list(record.samplers))
-    axes.set_ylim(len(record.samplers) - 0.5, -0.5)
-    axes.margins(x=0.1)
-    axes.grid(axis="x", color="0.9", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderpad=0)

@@ -98,40 +98,28 @@ def test_a_run_that_continues_says_so(tmp_path, short_calls, capsys):
     assert re.search(r"^continued: gwg-1 from step \d+ of 250$", capsys.readouterr().err, re.MULTILINE)
 
 
-def test_torn_and_corrupt_checkpoints_are_passed_over(tmp_path, short_calls, capsys):
-    whole = play()
-
-    def meddle(number):
-        newest = max(tmp_path.glob("state-*.npz"), key=lambda path: int(path.stem.split("-")[1]))
-        content = bytearray(newest.read_bytes())
-        if number % 2:
-            content = content[: len(content) // 2]
-        else:
-            content[len(content) // 2] ^= 0xFF
-        newest.write_bytes(content)
-
-    times, resumed = play_with_interruptions(tmp_path, SHORT_CALLS, meddle=meddle)
-    assert times >= 3 and "falling back to the previous checkpoint" in capsys.readouterr().err
-    for name, record in whole.items():
-        assert_equal(record, resumed[name])
-
-
-def test_foreign_files_in_the_place_of_checkpoints_are_passed_over(tmp_path, short_calls, capsys):
-    """Archives of somebody else, and checkpoints of another run, as the states and as a finished part."""
-    whole, theirs = play(), tmp_path / "theirs"
+@pytest.mark.parametrize("damage", ["torn", "flipped", "foreign", "of another run"])
+def test_checkpoints_that_cannot_be_used_are_passed_over(tmp_path, short_calls, capsys, damage):
+    """The newest state and every finished part, each time that the run ends."""
+    whole, ours, theirs = play(), tmp_path / "ours", tmp_path / "theirs"
     play(checkpoints=Checkpoints(theirs, {"seed": 1}, 0.0, Notice()))
 
     def meddle(number):
-        newest = max((tmp_path / "ours").glob("state-*.npz"), key=lambda path: int(path.stem.split("-")[1]))
-        if number % 2:
-            np.savez(newest, x=np.ones(2))
+        newest = max(ours.glob("state-*.npz"), key=lambda path: int(path.stem.split("-")[1]))
+        content = bytearray(newest.read_bytes())
+        if damage == "torn":
+            newest.write_bytes(content[: len(content) // 2])
+        elif damage == "flipped":
+            content[len(content) // 2] ^= 0xFF
+            newest.write_bytes(content)
+        elif damage == "foreign":
+            for path in (newest, *ours.glob("part-*.npz")):
+                np.savez(path, part="gwg-0", x=np.ones(2))
         else:
             shutil.copy(max(theirs.glob("state-*.npz")), newest)
-        for part in (tmp_path / "ours").glob("part-*.npz"):
-            np.savez(part, part="gwg-0", x=np.ones(2))
 
-    times, resumed = play_with_interruptions(tmp_path / "ours", SHORT_CALLS, meddle=meddle)
-    assert times >= 3 and "of another run; falling back to the previous checkpoint" in capsys.readouterr().err
+    times, resumed = play_with_interruptions(ours, SHORT_CALLS, meddle=meddle)
+    assert times >= 3 and "falling back to the previous checkpoint" in capsys.readouterr().err
     for name, record in whole.items():
         assert_equal(record, resumed[name])
 
@@ -157,11 +145,6 @@ def test_a_folder_that_is_not_ours_is_refused(tmp_path, name):
         Checkpoints(tmp_path / "checkpoint", KIND, 0.0, Notice())
     remove_checkpoints(tmp_path / "checkpoint")
     assert theirs.read_text() == "theirs"
-
-
-def test_what_a_killed_command_left_half_written_is_no_obstacle(tmp_path):
-    (tmp_path / f".{'0' * 32}.tmp").touch()
-    Checkpoints(tmp_path, KIND, 0.0, Notice())
 
 
 def test_checkpoints_are_removed_but_files_of_others_stay(tmp_path):
@@ -196,10 +179,6 @@ def test_finished_results_of_another_run_are_refused(tmp_path):
         (tmp_path / "results.json").write_text(text)
         with pytest.raises(InputError, match="cannot be read"):
             check_finished(tmp_path, config(), "mis/a")
-
-
-def test_a_constant_temperature_is_recorded_as_it_is_played():
-    assert Settings(t_schedule="constant", init_temperature=0.5).final_temperature == 0.5
 
 
 @pytest.mark.parametrize(("engine", "fits"), [("cpu", True), ("reference", False)])
@@ -329,22 +308,3 @@ def test_killed_commands_resume(tmp_path, number):
         met += end_in_spite_of(part, environment, lambda: rng.uniform(0.3, 1.0) * whole_s, [number] * 4)
         assert digests(part) == digests(tmp_path / "whole")
         assert not (part / "checkpoint").exists()
-
-
-def test_states_survive_the_file(tmp_path):
-    """Every dtype and shape of the chains comes back."""
-    leaves = [
-        np.arange(6, dtype=np.int8).reshape(2, 3),
-        np.float32(3.5) * np.ones(4),
-        np.array([2**32 - 1], np.uint32),
-    ]
-    notice = Notice()
-    notice.given = True
-    kept = Checkpoints(tmp_path, KIND, 0.0, notice)
-    with pytest.raises(Interrupted):
-        kept.offer("gwg-0", 30, leaves, [leaves[:1], leaves[:1]], 1.5)
-    found = Checkpoints(tmp_path, KIND, 0.0, Notice()).middle("gwg-0")
-    assert (found.step, found.run_s, len(found.traces)) == (30, 1.5, 2)
-    for one, other in zip(found.chains, leaves, strict=True):
-        np.testing.assert_array_equal(one, other, strict=True)
-    assert Checkpoints(tmp_path, KIND, 0.0, Notice()).middle("gwg-1") is None

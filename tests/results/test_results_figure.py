@@ -26,7 +26,6 @@ def test_a_png_with_content(make_record, tmp_path, arguments):
     path = draw_trajectories(make_record(**arguments), tmp_path / "trajectory.png")
     assert path.read_bytes().startswith(b"\x89PNG")
     pixels = imread(path)[..., :3]
-    assert pixels.shape[1] == 1440
     ink = (pixels.min(axis=2) < 0.9).mean()
     assert 0.005 < ink < 0.5
     assert (pixels.max(axis=2) - pixels.min(axis=2) > 0.3).any()
@@ -45,12 +44,6 @@ def test_without_matplotlib_the_extra_is_named(make_record, tmp_path, monkeypatc
     with pytest.raises(InputError, match=r"pip install -e '.\[run\]'"):
         draw_trajectories(make_record(), tmp_path / "trajectory.png")
     assert not can_draw() and "pip install" in capsys.readouterr().err
-
-
-def test_an_unwritable_figure_path_is_refused(make_record, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot write"):
-        draw_trajectories(make_record(), tmp_path / "file" / "trajectory.png")
 
 
 def test_a_figure_that_fails_is_a_warning(tmp_path, capsys):

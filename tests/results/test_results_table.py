@@ -42,10 +42,6 @@ def test_samplers_that_do_not_localize_are_named_once(make_record):
     assert format_summary(record).count("final samples of sl_gwg are the chains' last states") == 1
 
 
-def test_a_dataset_of_ones_own_mentions_no_published_numbers(make_record):
-    assert "published" not in format_summary(make_record(dataset="mis/mine"))
-
-
 def test_weighted_sets_are_not_compared_with_the_published_sizes(make_record):
     """Weights of nodes that are all 1, or of a cut, are not counted."""
     published = {"mis": "mis/er_density/r-0.10", "maxcut": "maxcut/ba/r-ba-4-n-256-300"}
@@ -66,22 +62,10 @@ def test_percentages_appear_when_every_instance_has_a_reference(make_record):
     assert "no counterpart" in without
 
 
-def test_one_instance_prints_no_error(make_record):
-    text = format_summary(make_record(num_instances=1))
-    assert "1 instance\n" in text
-    assert "+- ?" in line_with(text, "sl_gwg - gwg")
-
-
-def test_lines_stay_within_a_hundred_columns(make_record, tmp_path):
-    references = [5e4, 6e4, 7e4, 8e4]
-    record = make_record(LONG, "maxcut/ba/r-ba-4-n-256-300", references=references, level=7.1e4)
-    lines = format_summary(record, write_results(record, tmp_path)).splitlines()
-    assert max(len(line) for line in lines if str(tmp_path) not in line) <= 100
-
-
-def test_saved_files_are_listed(make_record, tmp_path):
-    record = make_record()
+def test_saved_files_are_listed_and_lines_stay_within_a_hundred_columns(make_record, tmp_path):
+    record = make_record(LONG, "maxcut/ba/r-ba-4-n-256-300", references=[5e4, 6e4, 7e4, 8e4], level=7.1e4)
     text = format_summary(record, write_results(record, tmp_path))
-    assert f"saved in {tmp_path}:" in text
-    assert "sl_gwg/results.pkl" in text
-    assert "results.json" in text
+    assert f"saved in {tmp_path}:" in text and "results.json" in text
+    assert max(len(line) for line in text.splitlines() if str(tmp_path) not in line) <= 100
+    alone = format_summary(make_record(dataset="mis/mine", num_instances=1))
+    assert "1 instance\n" in alone and "+- ?" in line_with(alone, "sl_gwg - gwg") and "published" not in alone
