@@ -27,7 +27,6 @@ import numpy as np
 from jaxtyping import jaxtyped
 
 from sl_discs.errors import FormatError, InputError
-from sl_discs.version import __version__
 
 _BLOCK = 2**20
 
@@ -289,23 +288,6 @@ def read_json(path: Path) -> dict[str, Any] | None:
     if not isinstance(content, dict):
         raise Damaged(f"{path}: cannot be read (it holds no object)")
     return content
-
-
-def finished(folder: Path, identity: dict[str, Any], compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Returns the result of `compute` in plain values, read from the folder if it is there.
-
-    `identity` is everything that the result depends on, in plain values; the file's name begins with its `kind`.
-    """
-    identity = identity | {"version": __version__}
-    path = folder / f"{identity['kind']}-{digest(identity)[:16]}.json"
-    try:
-        content = read_json(path)
-    except Damaged:  # it is computed again
-        content = None
-    if content is None or content.get("identity") != identity or "found" not in content:
-        content = {"identity": identity, "found": compute()}
-        write_json(path, content, indent=None, allow_nan=False)
-    return content["found"]
 
 
 # A lock that allows one run per folder and refuses a second one.

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from finished import finished
 from laws_cells import (
     BASELINE,
     LOW_RANK,
@@ -38,7 +39,7 @@ from sl_discs.engines.registry import describe_machine
 from sl_discs.errors import InputError, real
 from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.files import check_writable, finished, write_json, write_text
+from sl_discs.files import check_writable, write_json, write_text
 
 
 class Profile(NamedTuple):

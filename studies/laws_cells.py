@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
+from finished import finished
 from laws_targets import Observed, Target, by_long_tempering, observe, standard_error_of_mode, width_of_rest
 from sl_discs.engines.compiled import compile_cpu_seconds
 from sl_discs.engines.registry import num_cores
-from sl_discs.files import digest, finished
+from sl_discs.files import digest
 from sl_discs.sampling.sample import sample
 from truths import Truth, weight_of_mode
 

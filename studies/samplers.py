@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from finished import finished
 from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.compiled import compile_cpu_seconds
 from sl_discs.experiment.record import half_width
 from sl_discs.experiment.run import run_sampler
-from sl_discs.files import check_writable, finished, write_text
+from sl_discs.files import check_writable, write_text
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import build_method
 from sl_discs.problems.kind import PENALTY

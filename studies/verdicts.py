@@ -21,10 +21,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from finished import finished
 from laws_targets import TARGETS as LAWS
 from laws_targets import by_tree
 from sl_discs.command import Command, check_choice, own_flags, say
-from sl_discs.files import check_writable, finished, write_json, write_text
+from sl_discs.files import check_writable, write_json, write_text
 from sl_discs.problems.density import LogDensity, from_log_density
 from sl_discs.problems.problem import Problem
 from sl_discs.reproduction.report import table
