@@ -116,7 +116,7 @@ def test_gains_are_of_pairs_on_the_same_graphs_and_seeds():
     assert gain["mean"] == pytest.approx(differences.mean()) and gain["ci95"] == pytest.approx([low, high])
     assert gain["n"] == 3 and gain["published"] == pytest.approx(61.938 - 61.75) and gain["unit"] == "set size"
     assert alone["gain"] is None and other["gain"] is None
-    tuned = [made_up(name, best, protocol=HELD_OUT) for name, best in (("gwg", base), ("sl_gwg", base))]
+    tuned = [made_up(name, best, protocol=HELD_OUT) for name, best in (("gwg", localized), ("sl_gwg", localized))]
     means = {row["protocol"]: row["gain"]["mean"] for row in rows(*pair, *tuned) if row["gain"]}
     assert means == pytest.approx({DEFAULTS: differences.mean(), HELD_OUT: 0.0})
     assert row["sl_over_base"] == pytest.approx(1.25) and alone["sl_over_base"] is None
@@ -191,7 +191,8 @@ def test_a_cell_is_named_by_all_that_its_numbers_depend_on(tmp_path):
     dataset = small_dataset()
     cell = CHOICE.cell(MIS, "sl_gwg")
     fewer = dataclasses.replace(dataset, graphs=dataset.graphs[:2], index=[0, 1])
-    others = dataclasses.replace(dataset, graphs=[*dataset.graphs[:2], dataset.graphs[0]])
+    renamed = dataclasses.replace(dataset.graphs[0], name=dataset.graphs[2].name)
+    others = dataclasses.replace(dataset, graphs=[*dataset.graphs[:2], renamed])
     contents = [
         identity(cell, dataset),
         identity(cell, fewer),

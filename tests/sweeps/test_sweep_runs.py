@@ -263,16 +263,19 @@ def test_a_job_of_slurm(tmp_path, monkeypatch, behaviour, told, code, queued):
     script = script_of(tmp_path, command=shlex.join(runs_of(tmp_path, behaviour)[0].command))
     environment = os.environ | {"SLURM_JOB_ID": "99", "SLURM_ARRAY_TASK_ID": "1"}
     job = subprocess.Popen(["bash", "-c", script], env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
-    for number in told:
-        wait_until(lambda: log(tmp_path))
-        job.send_signal(number)
-        time.sleep(0.1)
-    if code is None:
-        wait_until(lambda: "saved" in words(tmp_path))
-        time.sleep(0.5)
-        assert job.poll() is None  # until Slurm ends it
-        os.killpg(job.pid, signal.SIGKILL)
-    else:
-        assert job.wait(600) == code
+    try:
+        for number in told:
+            wait_until(lambda: log(tmp_path))
+            job.send_signal(number)
+            time.sleep(0.1)
+        if code is None:
+            wait_until(lambda: "saved" in words(tmp_path))
+            time.sleep(0.5)
+            assert job.poll() is None  # until Slurm ends it
+        else:
+            assert job.wait(600) == code
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(job.pid, signal.SIGKILL)
     assert words(tmp_path).count("caught") == (behaviour == "catch")
     assert (tmp_path / "queue").exists() is queued

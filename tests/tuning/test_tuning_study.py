@@ -72,6 +72,7 @@ def test_trials_climb_rungs_and_are_pruned(tmp_path):
     whole = [one for one in ended if one not in pruned]
     assert 5 < len(pruned) < 35 and not any(one in pruned for one in ended[:8])
     assert {one.last_step for one in whole} == {8} and {one.last_step for one in pruned} <= {2, 4}
+    assert len({seed for seed, _ in evaluation.played}) == 40
     assert evaluation.played[:3] == [(1_000, (0, 1)), (1_000, (2, 3)), (1_000, (4, 5, 6, 7))]
 
 
