@@ -133,7 +133,7 @@ def test_provers_are_hopeful_only_while_one_expects_to_end():
     assert not proofs.hopeful
     proofs.advance(1.0, 30.0)
     assert not proofs.over and proofs.hopeful
-    assert proofs.by == "a clique cover"
+    assert proofs.by == "a clique cover (branch and bound needs more time)"
 
 
 def test_better_states_are_evaluated_exactly_only_when_provers_have_a_turn(monkeypatch):

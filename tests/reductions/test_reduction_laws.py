@@ -76,7 +76,10 @@ def check(problem):
         assert (left.kind, left.name, tuple(left.labels)) == (problem.kind, problem.name, kept_labels)
         assert (left.penalty, left.maximise, left.spins) == (problem.penalty, problem.maximise, problem.spins)
         states = all_states(left.num_variables)
-        values = left.evaluate(states).values
+        evaluated = left.evaluate(states)
+        values = evaluated.values
+        if left is problem:  # whose states are not repaired
+            states = evaluated.states
     lifted = reduced.lift(states)
     assert lifted.shape == (len(states), size) and lifted.dtype == np.int8
     of_lifted = problem.evaluate(lifted)
