@@ -29,13 +29,11 @@ from sl_discs.errors import InputError
 from sl_discs.files import Damaged, differences, digest, read_json, read_npz, write_atomically, write_json
 from sl_discs.terminal import tell
 
-# Signals that announce the end of a job: a cluster's preemption notice, or a job's time limit.
-
 # EX_TEMPFAIL in sysexits.h, an exit code that means: the same command, run again, continues.
 RESUME_ME = 75
 
-# SIGUSR2 is what submitit, and Slurm jobs made with it, send before the time is up.
-_SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGUSR1", "SIGUSR2") if hasattr(signal, name))
+# Signals that announce the end of a job: a cluster's preemption notice, or a job's time limit.
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name))
 
 
 class Interrupted(Exception):
@@ -55,7 +53,7 @@ class Notice:
 
 @contextlib.contextmanager
 def notice_of_end(*more: int, said: str = "") -> Iterator[Notice]:
-    """During the block, a first SIGTERM, SIGUSR1 or SIGUSR2 only sets the notice; a second one acts as before.
+    """During the block, a first SIGTERM or SIGUSR1 only sets the notice; a second one acts as before.
 
     Args:
       *more: further signals, such as SIGINT.

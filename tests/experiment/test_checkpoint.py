@@ -214,11 +214,12 @@ def test_one_run_a_folder(tmp_path):
         pass
 
 
-@pytest.mark.parametrize("kind", ["link", "hard link", "pipe", "text"])
+@pytest.mark.parametrize("kind", ["link", "link to an empty file", "hard link", "pipe", "text"])
 def test_a_lock_that_is_not_ours_is_refused_and_left_alone(tmp_path, kind):
     lock, victim = tmp_path / ".run.lock", tmp_path / "victim"
-    victim.write_text("theirs\n")
-    if kind == "link":
+    theirs = "" if "empty" in kind else "theirs\n"
+    victim.write_text(theirs)
+    if kind.startswith("link"):
         lock.symlink_to(victim)
     elif kind == "hard link":
         lock.hardlink_to(victim)
@@ -229,7 +230,7 @@ def test_a_lock_that_is_not_ours_is_refused_and_left_alone(tmp_path, kind):
     for _ in range(2):
         with pytest.raises(InputError, match=r"\.run\.lock: .*choose another folder"), only_run_in(tmp_path):
             pass
-    assert holder_of(tmp_path) == "" and victim.read_text() == "theirs\n"
+    assert holder_of(tmp_path) == "" and victim.read_text() == theirs
     assert kind != "text" or lock.read_text() == "mine\n"
 
 

@@ -35,7 +35,7 @@ def caught(signum, frame):
     log("saved")
     sys.exit(75)
 if behaviour in ("catch", "stubborn", "no room"):
-    for signum in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+    for signum in (signal.SIGTERM, signal.SIGUSR1):
         signal.signal(signum, caught)
 log("begin")
 if behaviour == "fail":
