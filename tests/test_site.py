@@ -139,7 +139,7 @@ def test_the_figures_of_the_readme_are_measured():
         for one in cards
         if {"cuda", "discs"} <= set(one)
     ]
-    assert f"{min(ratios):.0f} to {max(ratios):.0f} times as many as DISCS on the same card" in text
+    assert f"on ER-0.05 {min(ratios):.0f} to {max(ratios):.0f} times DISCS's on the same card" in text
     leads = [one["default"]["dwave-samplers"]["lead_of_first"] for one in tables.numbers("solve")["cases"].values()]
     ahead, behind = (sum(sign * lead[end] > 0 for lead in leads) for sign, end in ((1, 1), (-1, 2)))
     level = len(leads) - ahead - behind
