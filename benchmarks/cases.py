@@ -13,8 +13,8 @@ from scipy.spatial import Delaunay
 
 from sl_discs.command import check_choice
 from sl_discs.experiment.settings import Settings
-from sl_discs.instances.dataset import Dataset, load_dataset
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.dataset import load_dataset
+from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.instances.graph_files import conflict_graph
 from sl_discs.samplers.single_site import SEQUENTIAL
 

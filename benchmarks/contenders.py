@@ -21,8 +21,7 @@ from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
-from sl_discs.instances.dataset import Dataset
-from sl_discs.instances.graph import Graph, complement
+from sl_discs.instances.graph import Dataset, Graph, complement
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.terms import Coefficients

@@ -28,7 +28,8 @@ from ml_collections import config_dict
 from sl_discs.command import Command, own_flags, say
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
-from sl_discs.instances.dataset import Dataset, load_dataset, write_discs
+from sl_discs.instances.dataset import load_dataset, write_discs
+from sl_discs.instances.graph import Dataset
 from sl_discs.problems.graph_kind import graph_kind
 
 # DISCS's own model and compiled step on given graphs, called as its experiment calls them: for measurements.

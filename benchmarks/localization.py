@@ -27,7 +27,7 @@ from sl_discs.engines.registry import describe_machine, num_cores, one_device_pe
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.settings import Settings
 from sl_discs.files import check_file, write_json
-from sl_discs.instances.dataset import Dataset
+from sl_discs.instances.graph import Dataset
 from sl_discs.own_code import import_code, imported
 from sl_discs.samplers import known_samplers
 

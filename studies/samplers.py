@@ -24,7 +24,7 @@ from sl_discs.engines.compiled import compile_cpu_seconds
 from sl_discs.experiment.record import half_width
 from sl_discs.experiment.run import run_sampler
 from sl_discs.files import check_writable, write_text
-from sl_discs.instances.dataset import Dataset
+from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import build_method
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.report import table

@@ -16,7 +16,8 @@ from pathlib import Path
 from sl_discs.command import Command, own_flags, refuse_flags, say
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import write_archive
-from sl_discs.instances.dataset import Dataset, load_dataset, writable_family, write_discs
+from sl_discs.instances.dataset import load_dataset, writable_family, write_discs
+from sl_discs.instances.graph import Dataset
 from sl_discs.problems.graph_kind import graph_kind
 
 FLAGS, define = own_flags()

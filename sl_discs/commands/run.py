@@ -48,7 +48,8 @@ from sl_discs.experiment.run import check_methods, run_sampler, total_chain_step
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
 from sl_discs.experiment.summary import draw_trajectories, format_summary
 from sl_discs.files import check_writable, only_run_in
-from sl_discs.instances.dataset import Dataset, check_data_root, default_data_root, load_dataset
+from sl_discs.instances.dataset import check_data_root, default_data_root, load_dataset
+from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.problem_names import GRAPH_PROBLEMS, in_words

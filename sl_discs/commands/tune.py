@@ -31,7 +31,7 @@ from sl_discs.experiment.progress import Advance, progress_bar
 from sl_discs.experiment.run import total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings
 from sl_discs.files import check_writable
-from sl_discs.instances.dataset import check_data_root, dataset_digest, default_data_root
+from sl_discs.instances.dataset import check_data_root, default_data_root
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
@@ -144,7 +144,7 @@ def _kind(search, split: Split, settings: Settings, sampler: str, name: str) -> 
         "space": [dataclasses.asdict(one) for one in search.space],
         "start": dataclasses.asdict(search.start),
         "train": words_of(split.train),
-        "graphs_sha256": dataset_digest(split.train),
+        "graphs_sha256": split.train.digest(),
         "rungs": search.rungs,
         "chains": settings.batch_size,
         **{name: getattr(settings, name) for name in ("chain_length", "anneal_every", "reheats")},

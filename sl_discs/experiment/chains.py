@@ -24,7 +24,7 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.batches import Layout, Pack, Shape, build_batch, initial_keys, plan, step_keys
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.settings import Settings, Temperatures
-from sl_discs.instances.dataset import Dataset
+from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import NOT_LOCALIZED, SIGN_OF_Y, Method
 from sl_discs.models.terms import Terms
 from sl_discs.problems.graph_kind import graph_kind

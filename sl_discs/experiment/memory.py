@@ -14,7 +14,7 @@ from sl_discs.errors import GIB, USABLE, InputError, check_memory, in_words, usa
 from sl_discs.experiment.batches import Pack, Shape
 from sl_discs.experiment.chains import batches_of, engine_for, instances_at_once, largest_size
 from sl_discs.experiment.settings import Settings
-from sl_discs.instances.dataset import Dataset
+from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import Method
 
 # Bytes per matrix entry (the entry, and its float32 copy in products) and per list entry (index and weight).

@@ -21,7 +21,7 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.chains import engine_for
 from sl_discs.experiment.settings import Settings
 from sl_discs.files import differences, parse_json
-from sl_discs.instances.dataset import Dataset, dataset_digest
+from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import Method
 from sl_discs.own_code import imported
 from sl_discs.problems.graph_kind import GraphKind, graph_kind
@@ -146,7 +146,7 @@ def kind_of_run(
         "experiment": {name: value for name, value in dataclasses.asdict(settings).items() if name not in FREE},
         "model": dict(config["model"]),
         "samplers": dict(config["samplers"]),
-        "graphs": {"name": dataset.name, "index": list(dataset.index), "sha256": dataset_digest(dataset)},
+        "graphs": {"name": dataset.name, "index": list(dataset.index), "sha256": dataset.digest()},
         "engines": engines,
         # How native loops share the cores does not affect results.
         "devices": 1 if "reference" not in engines.values() else len(jax.local_devices()),

@@ -16,7 +16,7 @@ from sl_discs.experiment.chains import Chains, Outcome, anneal, batches_of, engi
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
-from sl_discs.instances.dataset import Dataset
+from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import Method
 from sl_discs.problems.graph_kind import GraphKind, graph_kind
 from sl_discs.problems.kind import Evaluated

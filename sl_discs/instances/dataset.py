@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from sl_discs.cache import cache_folder, warn_once
 from sl_discs.errors import InputError, check_memory
@@ -19,7 +16,7 @@ from sl_discs.instances import discs_files, generators
 from sl_discs.instances.archive import count_graphs, read_archive, write_archive
 from sl_discs.instances.discs_files import DiscsFiles
 from sl_discs.instances.generators import GENERATOR_VERSION, Generator
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.graph import Dataset, Graph
 
 # The datasets by name: `problem`, `graph_type` and `cfg_str`, spelled as in DISCS's flags.
 
@@ -152,29 +149,6 @@ def find_family(problem: str, graph_type: str, cfg_str: str | None = "") -> Fami
 
 # Random keys are folded from a graph's position, a signed 32-bit integer.
 _LAST = 2**31 - 1
-
-
-@dataclasses.dataclass(frozen=True)
-class Dataset:
-    """Graphs of a dataset and their source.
-
-    Attributes:
-      name: `mis/er_density/r-0.10`, `maxclique/rb` and so on, as in the published tables.
-      problem: name of the problem, such as `mis`.
-      source: `discs files`, `archive` or `generated`.
-      detail: the path, or the distribution and its seed.
-      graphs: the requested graphs.
-      index: position of each graph in the whole dataset; keys folded from it do not depend on the selection.
-      total: number of graphs of the whole dataset.
-    """
-
-    name: str
-    problem: str
-    source: str
-    detail: str
-    graphs: list[Graph]
-    index: list[int]
-    total: int
 
 
 def default_data_root() -> str:
@@ -346,17 +320,3 @@ def writable_family(problem: str, graph_type: str, cfg_str: str = "") -> tuple[F
             f"{family.name} cannot be written: DISCS makes its graphs from formulas (.cnf), not the other way round"
         )
     return family, family.files
-
-
-# Content hashes of datasets.
-
-
-def dataset_digest(dataset: Dataset) -> str:
-    """Returns the SHA-256 of the sizes, edges and weights, of edges and of nodes, of all graphs, in hexadecimal."""
-    digest = hashlib.sha256()
-    for graph in dataset.graphs:
-        digest.update(np.array([graph.num_nodes, len(graph.edges)], np.int64).tobytes())
-        digest.update(np.ascontiguousarray(graph.edges).tobytes())
-        digest.update(b"" if graph.weights is None else np.ascontiguousarray(graph.weights).tobytes())
-        digest.update(b"" if graph.node_weights is None else b"nodes" + graph.node_weights.tobytes())
-    return digest.hexdigest()

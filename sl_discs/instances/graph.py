@@ -1,8 +1,9 @@
-"""The graph, the common form of all graph instances."""
+"""The graph, the common form of all graph instances, and datasets of graphs."""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import pickle
 import sys
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -106,6 +107,39 @@ class Graph:
         if self.node_weights is None:
             return np.ones(self.num_edges)
         return self.node_weights[self.edges].min(axis=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Dataset:
+    """Graphs of a dataset and their source.
+
+    Attributes:
+      name: `mis/er_density/r-0.10`, `maxclique/rb` and so on, as in the published tables.
+      problem: name of the problem, such as `mis`.
+      source: `discs files`, `archive` or `generated`.
+      detail: the path, or the distribution and its seed.
+      graphs: the requested graphs.
+      index: position of each graph in the whole dataset; keys folded from it do not depend on the selection.
+      total: number of graphs of the whole dataset.
+    """
+
+    name: str
+    problem: str
+    source: str
+    detail: str
+    graphs: list[Graph]
+    index: list[int]
+    total: int
+
+    def digest(self) -> str:
+        """Returns the SHA-256 of the sizes, edges and weights of all graphs, in hexadecimal."""
+        digest = hashlib.sha256()
+        for graph in self.graphs:
+            digest.update(np.array([graph.num_nodes, len(graph.edges)], np.int64).tobytes())
+            digest.update(np.ascontiguousarray(graph.edges).tobytes())
+            digest.update(b"" if graph.weights is None else np.ascontiguousarray(graph.weights).tobytes())
+            digest.update(b"" if graph.node_weights is None else b"nodes" + graph.node_weights.tobytes())
+        return digest.hexdigest()
 
 
 def checked_node_weights(name: str, weights: Any, labels: Sequence[Hashable]) -> Float64[np.ndarray, "N"]:

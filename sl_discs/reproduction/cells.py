@@ -11,7 +11,8 @@ from typing import Any
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings, settings_from
-from sl_discs.instances.dataset import Dataset, find_family, load_dataset
+from sl_discs.instances.dataset import find_family, load_dataset
+from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.own_code import imported
 from sl_discs.problems.graph_kind import graph_kind

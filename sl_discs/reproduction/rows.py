@@ -17,7 +17,7 @@ from sl_discs.experiment.published import (
     published_seconds,
 )
 from sl_discs.experiment.record import Spread
-from sl_discs.instances.dataset import Dataset
+from sl_discs.instances.graph import Dataset
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import DEFAULTS
 from sl_discs.reproduction.runs import Done

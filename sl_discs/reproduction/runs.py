@@ -19,7 +19,7 @@ from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import DIVISION, FREE, commit
 from sl_discs.experiment.run import run_sampler, total_chain_steps
 from sl_discs.files import Damaged, digest, read_json, write_json
-from sl_discs.instances.dataset import Dataset, dataset_digest
+from sl_discs.instances.graph import Dataset
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.cells import Cell
 from sl_discs.samplers.registry import code_of
@@ -69,7 +69,7 @@ def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
         "dataset": dataset.name,
         "instances": [graph.name for graph in dataset.graphs],
         "index": list(dataset.index),
-        "graphs_sha256": dataset_digest(dataset),
+        "graphs_sha256": dataset.digest(),
         "penalty": PENALTY,
         "settings": settings,
         "sampler": dict(cell.sampler),

@@ -24,7 +24,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from sl_discs.errors import InputError
 from sl_discs.files import differences
-from sl_discs.instances.dataset import Dataset
+from sl_discs.instances.graph import Dataset
 from sl_discs.tuning.evaluation import Evaluation, part_of
 from sl_discs.tuning.space import Candidate, Dimension, Point, candidate_of, propose
 

@@ -18,7 +18,8 @@ from jaxtyping import Float64
 
 from claim_statistics import interval
 from sl_discs.experiment.published import published_row
-from sl_discs.instances.dataset import Dataset, load_dataset
+from sl_discs.instances.dataset import load_dataset
+from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import PUBLISHED, Cell, Choice, PublishedSet

@@ -33,7 +33,7 @@ from sl_discs.experiment.figures import COLOURS, can_draw, or_warn, save_figure
 from sl_discs.experiment.published import published_row
 from sl_discs.experiment.record import Spread
 from sl_discs.files import write_json, write_text
-from sl_discs.instances.dataset import Dataset
+from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import PUBLISHED, Cell, Choice

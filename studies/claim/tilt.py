@@ -30,7 +30,8 @@ from sl_discs.engines.registry import choose_engine
 from sl_discs.experiment.chains import Chains, anneal, batches_of
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.files import check_writable, write_json, write_text
-from sl_discs.instances.dataset import Dataset, load_dataset
+from sl_discs.instances.dataset import load_dataset
+from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY

@@ -32,8 +32,8 @@ from sl_discs.experiment.record import commit
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import ENGINES, Settings
 from sl_discs.files import check_writable, only_run_in, parse_json, write_text
-from sl_discs.instances.dataset import Dataset, load_dataset
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.dataset import load_dataset
+from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graphs import MAXCUT
 from sl_discs.tuning.evaluation import parse_dataset

@@ -14,10 +14,9 @@ from rates import Row, lead
 from sampling import Target, as_spins, contender
 from sl_discs.engines.registry import choose_engine
 from sl_discs.experiment.settings import Settings
-from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.discs_files import networkx_graph
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.problems.problem import Problem
 from sl_discs.samplers.single_site import Metropolis
 from sl_discs.sampling.draws import observed

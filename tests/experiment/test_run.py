@@ -17,8 +17,7 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.batches import Layout, best_layout, padded_size, plan
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings, settings_from
-from sl_discs.instances.dataset import Dataset
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.localization.method import build_method
 from sl_discs.problems.graph_kind import GRAPH_KINDS, graph_kind
 

@@ -10,7 +10,7 @@ from sl_discs.commands.discs_data import archive
 from sl_discs.errors import InputError
 from sl_discs.instances import dataset as dataset_module
 from sl_discs.instances.archive import write_archive
-from sl_discs.instances.dataset import dataset_digest, default_data_root, load_dataset
+from sl_discs.instances.dataset import default_data_root, load_dataset
 from sl_discs.instances.graph import Graph
 
 R_BA = "r-ba-4-n-16-20"
@@ -141,11 +141,11 @@ def test_cache_is_used_and_repaired(cache, monkeypatch):
     (file,) = cache.iterdir()
     with monkeypatch.context() as patch:
         patch.setattr(dataset_module.Generator, "draw", lambda *_: pytest.fail("drawn again"))
-        assert dataset_digest(load_dataset("maxcut", "optsicom", "r-b")) == dataset_digest(fresh)
+        assert load_dataset("maxcut", "optsicom", "r-b").digest() == fresh.digest()
     good = file.read_bytes()
     for damaged in good[:1000], b"":
         file.write_bytes(damaged)
-        assert dataset_digest(load_dataset("maxcut", "optsicom", "r-b")) == dataset_digest(fresh)
+        assert load_dataset("maxcut", "optsicom", "r-b").digest() == fresh.digest()
         assert len(file.read_bytes()) == len(good)
 
 
@@ -233,5 +233,5 @@ def test_the_digest_tells_weights_of_nodes_apart(tmp_path):
     for weights in (None, np.ones(3), np.array([1.0, 5.0, 1.0])):
         graph = Graph.from_arrays("path", 3, np.array([[0, 1], [1, 2]]), None, None, weights)
         write_archive(tmp_path / "mis_satlib.npz", [graph])
-        digests.add(dataset_digest(load_dataset("mis", "satlib", "_", tmp_path)))
+        digests.add(load_dataset("mis", "satlib", "_", tmp_path).digest())
     assert len(digests) == 3

@@ -9,8 +9,8 @@ import pytest
 from sl_discs.commands import discs_data
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import write_archive
-from sl_discs.instances.dataset import Dataset, load_dataset, write_discs
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.dataset import load_dataset, write_discs
+from sl_discs.instances.graph import Dataset, Graph
 
 R_BA = "r-ba-4-n-16-20"
 # Problem, graph_type, cfg_str, and the files that two graphs take.

@@ -4,8 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from sl_discs.instances.dataset import Dataset
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.reproduction.cells import DEFAULTS, PUBLISHED, Choice
 from sl_discs.reproduction.runs import CellResult, Done
 

@@ -20,8 +20,7 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.published import PublishedRow, published_ablation, published_row
 from sl_discs.experiment.record import Spread
 from sl_discs.instances.archive import write_archive
-from sl_discs.instances.dataset import Dataset
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.reproduction import cells as cells_module
 from sl_discs.reproduction.cells import (
     ABLATION,

@@ -5,7 +5,7 @@ import pytest
 
 from sl_discs.experiment.record import ExperimentRecord, InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
-from sl_discs.instances.dataset import Dataset
+from sl_discs.instances.graph import Dataset
 
 
 def build_sampler(seed, num_instances=4, num_logged=5, references=None, level=60.0):

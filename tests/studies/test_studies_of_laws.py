@@ -27,8 +27,7 @@ from exact_moments import check_draws, exact_moments
 from gaps import exact_rms, glauber_errors, mean_errors, random_models
 from laws_cells import Cell, Play, coin, play
 from laws_report import Found
-from sl_discs.instances.dataset import Dataset
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.models.functions import DifferentiableModel
 from sl_discs.models.quadratic import SpinForm, to_spin
 from sl_discs.models.terms import Coefficients

@@ -32,8 +32,8 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import settings_from
 from sl_discs.instances.archive import write_archive
-from sl_discs.instances.dataset import Dataset, load_dataset
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.dataset import load_dataset
+from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.localization.method import method_fields
 from sl_discs.reproduction.cells import PUBLISHED, Choice
 

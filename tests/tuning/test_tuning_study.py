@@ -14,7 +14,7 @@ optuna = pytest.importorskip("optuna", reason="optuna is not installed: pip inst
 
 from sl_discs.errors import InputError  # noqa: E402
 from sl_discs.experiment.settings import Settings  # noqa: E402
-from sl_discs.instances.dataset import Dataset  # noqa: E402
+from sl_discs.instances.graph import Dataset  # noqa: E402
 from sl_discs.localization.method import method_fields  # noqa: E402
 from sl_discs.tuning import search, space  # noqa: E402
 from sl_discs.tuning.space import Candidate, annealing_of  # noqa: E402
