@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 import readings
-from readings import BASE, READINGS, SETS, Block, Setup
+import readings_plan
+import readings_table
+from readings import Block, Setup
+from readings_plan import BASE, READINGS, SETS
 from sl_discs.engines.cpu.engine import Cpu
 from sl_discs.experiment.batches import Layout, Shape
 from sl_discs.experiment.chains import Chains
@@ -20,7 +23,7 @@ SETTINGS = Settings(batch_size=4, chain_length=10_000, init_temperature=1.0, dec
 
 
 def program(name, settings=SETTINGS, constant=0.2):
-    return readings.program_of(READINGS[name], settings, constant)[0]
+    return readings_plan.program_of(READINGS[name], settings, constant)[0]
 
 
 # Programs.
@@ -47,7 +50,9 @@ def test_every_tilt_stands_beside_the_same_run_without():
 
 def test_tilts_of_half_a_run():
     whole = program("annealing over the run").levels
-    first, last = (program(f"tilt in the {half}").levels.tilt_scale for half in (readings.FIRST, readings.LAST))
+    first, last = (
+        program(f"tilt in the {half}").levels.tilt_scale for half in (readings_plan.FIRST, readings_plan.LAST)
+    )
     np.testing.assert_array_equal(first + last, whole.tilt_scale)
     assert whole.last[np.flatnonzero(first)[-1]] < 5_000 <= whole.last[np.flatnonzero(last)[0]]
 
@@ -108,7 +113,7 @@ def distance(states, wanted):
 def few_levels(reading, **fields):
     """The reading with a signal that decides, in few levels of 20 steps, at a constant temperature."""
     few = {"K": 1_000, "sigma": 2.0, "grid": "log_snr", "budget": "identical", "mc_ratio": 0.75}
-    return reading._replace(annealing=readings.CONSTANT, localization=reading.localization | few | fields)
+    return reading._replace(annealing=readings_plan.CONSTANT, localization=reading.localization | few | fields)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +125,7 @@ def test_readings_at_a_constant_temperature_have_the_law(name):
     settings, reading = dataclasses.replace(SETTINGS, chain_length=1_000), few_levels(READINGS[name])
     if name == "0/1 coding":
         reading = few_levels(READINGS[name], sigma=READINGS[name].localization["sigma"] / 10)
-    played, noise = readings.program_of(reading, settings, 0.8)
+    played, noise = readings_plan.program_of(reading, settings, 0.8)
     chains = four_spins()
     chains.start(played, noise=noise)
     chains.advance(1, 1_000)
@@ -132,12 +137,25 @@ def test_readings_at_a_constant_temperature_have_the_law(name):
     assert distance(chains.states.chain.x, law(0.4)) > 3 * BOUND
 
 
+def test_signs_of_one_observation_a_graph_have_the_law():
+    """Of many graphs, one draw each; all chains of a graph have the same observation."""
+    settings = dataclasses.replace(SETTINGS, chain_length=1_000, batch_size=2)
+    played, noise = readings_plan.program_of(few_levels(READINGS["one observation a graph"]), settings, 0.8)
+    shape = Shape(4, CHAINS, 2, None, Layout(1, 1))
+    chains = Chains([TERMS] * CHAINS, list(range(CHAINS)), shape, GWG(adaptive=False), Cpu(), 1)
+    chains.start(played, noise=noise)
+    readings.play_shared(chains)
+    y = np.mean(chains.states.chain.state.y, axis=1)
+    assert distance((y > 0)[None], law(0.8)) < BOUND
+    assert distance((y > 0)[None], law(0.4)) > 3 * BOUND
+
+
 def test_inside_the_temperature_the_tilt_is_divided_by_it():
     """Each chain has the law exp((f + <s, h>)/tau) where it is told the same observation."""
     settings = dataclasses.replace(SETTINGS, chain_length=400, decay_rate=0.5)
     reading = READINGS["tilt inside the temperature"]
     reading = reading._replace(localization={"K": 50, "sigma": 2.0, "budget": "identical"})
-    played, noise = readings.program_of(reading, settings, 0.8)
+    played, noise = readings_plan.program_of(reading, settings, 0.8)
     y = np.array([3.0, -2.0, 4.0, -1.0], np.float32)
     h = y * Localization(**reading.localization | {"K": 2}).levels(400).tilt_scale[0]
     temperature = played.temperature[0]
@@ -172,7 +190,7 @@ def test_cells_do_not_depend_on_their_company():
 
 def test_references_are_kept_with_the_cells_of_cliques():
     found = dict(readings.play(Block("maxclique/rb", 0, 2, (("gwg", BASE),)), setup(steps=100)))
-    assert (found[readings.REFERENCES] >= found["gwg", BASE]).all()
+    assert (found[readings_table.REFERENCES] >= found["gwg", BASE]).all()
 
 
 def test_time_ends_a_block():
@@ -196,7 +214,9 @@ def test_a_stopped_command_goes_on(tmp_path, monkeypatch, capsys):
     assert readings.main(["readings", *flags]) == 0
     assert [(block.first, block.count) for block in calls] == [(0, 2), (2, 1)]
     rows = json.loads((tmp_path / "found" / "readings.json").read_text())["rows"]
-    assert [row["reading"] for row in rows] == list(readings.PRIMARY[1:])
+    # There was no search for this set.
+    played = [one for one in readings_plan.PRIMARY if READINGS[one].annealing != readings_plan.SEARCHED]
+    assert [row["reading"] for row in rows] == played[1:]
     assert all(row["graphs"] == 3 and row["primary"] for row in rows)
     page = (tmp_path / "found" / "readings.md").read_text()
     assert page.count("| 3 |") == len(rows) and "no tilt: gain above zero in" in page
@@ -213,12 +233,12 @@ def test_differences_of_the_same_graphs():
     for name, best in values.items():
         cells[SETS[0], "gwg", name, 0] = np.array(best[:3], np.int32)
         cells[SETS[0], "gwg", name, 3] = np.array(best[3:], np.int32)
-    [row] = readings.rows(cells)
+    [row] = readings_table.rows(cells)
     assert row.graphs == 4 and row.base == 60
     assert row.gain == row.tilt == pytest.approx((0.75, 0.25))
     assert row.published == pytest.approx((0.188, 0.25 * np.sqrt(4 / 32)), abs=1e-3)
     apart = (0.75 - row.published[0]) / np.hypot(0.25, row.published[1])
-    assert row.p_published == pytest.approx(2 * readings.ndtr(-apart))
+    assert row.p_published == pytest.approx(2 * readings_table.ndtr(-apart))
     level = (60.75 - 61.938) / np.hypot(0.25, 0.93 / np.sqrt(32))
     assert row.level == pytest.approx((61.938, level), abs=1e-3)
 
@@ -234,7 +254,7 @@ def test_the_part_of_the_tilt_is_averaged_by_graph():
     }  # fmt: skip
     cells[SETS[0], "gwg", "annealing over the run", 0] = np.array([10, 10], np.int32)
     cells[SETS[0], "gwg", BASE, 0] = np.array([60, 60], np.int32)
-    [part] = readings.parts_of_tilt(cells)
+    [part] = readings_table.parts_of_tilt(cells)
     assert part == {"dataset": SETS[0], "graphs": 2, "tilt": [pytest.approx(-0.25), pytest.approx(0.25)]}
 
 
@@ -243,7 +263,7 @@ def test_cuts_are_per_cent_of_the_base():
         (SETS[6], "gwg", name, 0): np.array(best, np.int32)
         for name, best in {BASE: [1000, 500], "annealing over the run": [1010, 495]}.items()
     }
-    [row] = readings.rows(cells)
+    [row] = readings_table.rows(cells)
     assert row.gain[0] == pytest.approx(0.0, abs=1e-12) and row.gain[1] == pytest.approx(1.0)
 
 

@@ -1,0 +1,220 @@
+"""The table of the readings: gains, the tilt's part, and what the paper publishes, with both errors."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Int32
+from scipy.special import ndtr
+
+sys.path.append(str(Path(__file__).parent / "claim"))
+from claim_plan import SAMPLERS
+from claim_statistics import holm, interval
+from readings_plan import BASE, LEFT_OUT, PRIMARY, READINGS, SETS
+from sl_discs.experiment.published import published_row
+from sl_discs.experiment.record import Spread
+from sl_discs.files import write_json, write_text
+from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.reproduction.cells import PUBLISHED
+from sl_discs.reproduction.report import table
+from sl_discs.reproduction.rows import z_score
+
+Values = Int32[np.ndarray, "G"]
+Cells = dict[tuple[str, str, str, int], Values]  # by set, sampler, reading and first graph
+# In the place of sampler and reading: the references of graphs, where results are per cent of them.
+REFERENCES = ("", "references")
+
+
+class Row(NamedTuple):
+    """A reading on a set: differences of the best values of the same graphs, means and standard errors.
+
+    Attributes:
+      gain: localized minus base.
+      tilt: localized minus the same run without tilt.
+      published: localized minus base in the paper, None without it; its standard error is that of as many graphs as
+        the paper has, with the spread of ours.
+      level: the published mean of the localized sampler, and how many standard errors of both ours is above it; None
+        where results are per cent of references that are not at hand, and for a part of given graphs.
+      p_zero, p_tilt, p_published: of tests that the gain is 0, that the tilt's part is 0, and, with both errors, that
+        the gain is the published one; by Holm's method over all rows.
+    """
+
+    dataset: str
+    sampler: str
+    reading: str
+    graphs: int
+    base: float
+    gain: tuple[float, float]
+    tilt: tuple[float, float] | None
+    published: tuple[float, float] | None
+    level: tuple[float, float] | None
+    p_zero: float
+    p_tilt: float | None
+    p_published: float | None
+
+
+def rows(cells: Cells) -> list[Row]:
+    """Returns a row for each set, sampler and reading with at least two graphs, in the order of the plan."""
+    joined = _joined(cells)
+    found = [
+        row
+        for dataset in SETS
+        for sampler in SAMPLERS
+        for reading in list(READINGS)[1:]
+        if (row := _row(joined, dataset, sampler, reading)) is not None
+    ]
+    for name in ("p_zero", "p_tilt", "p_published"):
+        places = [k for k, row in enumerate(found) if getattr(row, name) is not None]
+        for k, p in zip(places, holm([getattr(found[k], name) for k in places]), strict=True):
+            found[k] = found[k]._replace(**{name: p})  # type: ignore[arg-type]
+    return found
+
+
+def _joined(cells: Cells) -> dict[tuple[str, str, str], dict[int, int]]:
+    """Returns the values by graph, of each set, sampler and reading."""
+    joined: dict[tuple[str, str, str], dict[int, int]] = {}
+    for (dataset, sampler, reading, first), values in cells.items():
+        joined.setdefault((dataset, sampler, reading), {}).update(enumerate(values.tolist(), first))
+    return joined
+
+
+def _row(joined: dict, dataset: str, sampler: str, reading: str) -> Row | None:
+    values, base, control = (
+        joined.get((dataset, sampler, one), {}) for one in (reading, BASE, READINGS[reading].control)
+    )
+    graphs = sorted(values.keys() & base.keys())
+    if len(graphs) < 2:
+        return None
+    in_percent, references = graph_kind(PUBLISHED[dataset].problem).in_percent, joined.get((dataset, *REFERENCES))
+    # In per cent of the reference where graphs have one, otherwise of the base's value.
+    whole = (references or base) if in_percent else dict.fromkeys(graphs, 100.0)
+
+    def difference(other):
+        both = [graph for graph in graphs if graph in other]
+        return interval(np.array([100 * (values[graph] - other[graph]) / whole[graph] for graph in both] or [0.0]))
+
+    gain = difference(base)
+    has_control = READINGS[reading].tilt is not None and reading != READINGS[reading].control
+    tilt = difference(control) if has_control and len(values.keys() & control.keys()) > 1 else None
+    published = published_gain(dataset, sampler)
+    theirs = None
+    if published is not None:
+        theirs = published, gain.se * math.sqrt(gain.n / PUBLISHED[dataset].published_n)
+    level, row = None, published_row(dataset, f"sl_{SAMPLERS[sampler].base}")
+    all_graphs = PUBLISHED[dataset].is_random() or gain.n == PUBLISHED[dataset].published_n
+    if row is not None and all_graphs and (references or not in_percent):
+        ours = Spread.of(np.array([100 * values[graph] / whole[graph] for graph in graphs]))
+        z = z_score(ours, row, PUBLISHED[dataset].published_n)
+        level = z if z is None else (row.mean, z)
+    return Row(
+        dataset, sampler, reading, gain.n, float(np.mean([base[graph] for graph in graphs])), (gain.mean, gain.se),
+        tilt and (tilt.mean, tilt.se), theirs, level, gain.p_value(0.0), tilt and tilt.p_value(0.0),
+        theirs and _p_equal((gain.mean, gain.se), theirs),
+    )  # fmt: skip
+
+
+def parts_of_tilt(cells: Cells) -> list[dict[str, Any]]:
+    """Returns the tilt's part on each set; of a graph, its mean over primary readings with controls of their own."""
+    joined = _joined(cells)
+    named = [one for one in PRIMARY if READINGS[one].tilt is not None and READINGS[one].control != BASE]
+    found = []
+    for dataset in SETS:
+        parts: dict[int, list[int]] = {}
+        for sampler in SAMPLERS:
+            for reading in named:
+                ours, theirs = (
+                    joined.get((dataset, sampler, one), {}) for one in (reading, READINGS[reading].control)
+                )
+                for graph in ours.keys() & theirs.keys():
+                    parts.setdefault(graph, []).append(ours[graph] - theirs[graph])
+        if len(parts) > 1:
+            pooled = interval(np.array([np.mean(values) for values in parts.values()]))
+            found.append({"dataset": dataset, "graphs": pooled.n, "tilt": [pooled.mean, pooled.se]})
+    return found
+
+
+def published_gain(dataset: str, sampler: str) -> float | None:
+    """Returns the published mean of the localized sampler minus that of its base; None if it is not above zero."""
+    base = SAMPLERS[sampler].base
+    ours, theirs = published_row(dataset, f"sl_{base}"), published_row(dataset, base)
+    return ours.mean - theirs.mean if ours and theirs and ours.mean > theirs.mean else None
+
+
+def _p_equal(one: tuple[float, float], other: tuple[float, float]) -> float:
+    error = math.hypot(one[1], other[1])
+    return float(2 * ndtr(-abs(one[0] - other[0]) / error)) if error else float(one[0] == other[0])
+
+
+# Standard errors within which a level is the published one; an equal one is missed with probability 1.2 %.
+_LIMIT = 2.5
+_ABOUT = """Differences of the best of all chains on the same graphs, means and standard errors, in nodes or per cent
+of the reference (cuts: of the base). The published gain has the standard error of as many graphs as the paper has,
+with the spread of ours. z is how many standard errors of both the localized mean is above the published one; 2.5 and
+more is a miss. p is by Holm's method over all rows. GWG with one flip stands beside the published GWG."""
+
+
+def in_short(found: list[Row]) -> str:
+    """Returns a line for each reading: on how many pairs of a set and a sampler something is excluded."""
+    lines = []
+    for reading in dict.fromkeys(row.reading for row in found):
+        these = [row for row in found if row.reading == reading]
+        sure = [row for row in these if row.p_zero < 0.05]
+        above = sum(row.gain[0] > 0 for row in sure)
+        words = f"gain above zero in {above} of {len(these)} pairs, below in {len(sure) - above}"
+        with_tilt = [row for row in these if row.p_tilt is not None]
+        if with_tilt:
+            parts = [
+                row.tilt[0] > 0 for row in with_tilt if row.tilt and row.p_tilt is not None and row.p_tilt < 0.05
+            ]
+            words += f"; the tilt's part above zero in {sum(parts)}, below in {len(parts) - sum(parts)}"
+        compared = [(row.gain, row.published, row.p_published) for row in these]
+        known = [(gain, there, p) for gain, there, p in compared if there is not None and p is not None]
+        apart = [gain[0] < there[0] for gain, there, p in known if p < 0.05]
+        words += f"; the published gain excluded in {len(apart)} of {len(known)}, as too large in {sum(apart)}"
+        levels = [row.level[1] for row in these if row.level is not None]
+        below, above = (sum(sign * z > _LIMIT for z in levels) for sign in (-1, 1))
+        words += f"; the published level of the localized sampler missed in {below + above} of {len(levels)}"
+        words += f", from below in {below}"
+        lines.append(f"- {reading}: {words}.")
+    return "\n".join(lines)
+
+
+def text_of(found: list[Row]) -> str:
+    """Returns the table in Markdown."""
+    titles = [
+        "set", "sampler", "reading", "graphs", "localized minus base", "tilt minus no tilt", "published", "level, z",
+        "p, no gain", "p, no part of the tilt", "p, gain as published",
+    ]  # fmt: skip
+
+    def words(pair, digits):
+        return "-" if pair is None else f"{pair[0]:+.{digits}f} ({pair[1]:.{digits}f})"
+
+    lines = []
+    for row in found:
+        digits = 3 if PUBLISHED[row.dataset].problem != "maxcut" else 4
+        pairs = [words(pair, digits) for pair in (row.gain, row.tilt, row.published)]
+        tests = ["-" if p is None else f"{p:.3f}" for p in (row.p_zero, row.p_tilt, row.p_published)]
+        level = "-" if row.level is None else f"{row.level[1]:+.1f}"
+        lines.append([row.dataset, row.sampler, row.reading, str(row.graphs), *pairs, level, *tests])
+    return table(titles, lines)
+
+
+def report(cells: Cells, folder: Path, made: dict[str, Any]) -> str:
+    """Writes readings.md and readings.json into a folder; returns the text."""
+    found, parts = rows(cells), parts_of_tilt(cells)
+    left_out = "; ".join(f"{name} ({why})" for name, why in LEFT_OUT.items())
+    pooled = ", ".join(
+        f"{one['dataset']} {one['tilt'][0]:+.3f} ({one['tilt'][1]:.3f}), {one['graphs']} graphs" for one in parts
+    )
+    text = "\n\n".join([
+        in_short(found), f"The tilt's part, mean over primary readings and samplers: {pooled}.",
+        f"Not played: {left_out}.", text_of(found),
+    ])  # fmt: skip
+    write_text(folder / "readings.md", f"# Readings of the paper\n\n{_ABOUT}\n\n{text}\n")
+    shown = [row._asdict() | {"primary": row.reading in PRIMARY} for row in found]
+    write_json(folder / "readings.json", made | {"tilt": parts, "rows": shown})
+    return text
