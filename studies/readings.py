@@ -25,7 +25,6 @@ import numpy as np
 sys.path.append(str(Path(__file__).parent / "claim"))
 from claim_plan import SAMPLERS
 from readings_plan import (
-    CONSTANTS,
     ER,
     PRIMARY,
     READINGS,
@@ -34,6 +33,7 @@ from readings_plan import (
     SECONDARY_SAMPLER,
     SETS,
     WITH_SECONDARY,
+    constant_of,
     program_of,
     searched,
 )
@@ -151,7 +151,7 @@ def play(block: Block, setup: Setup) -> Iterator[tuple[tuple[str, str], Values]]
             return
         fields = searched(block.dataset) if READINGS[name].annealing == SEARCHED else None
         annealed = dataclasses.replace(settings, **fields or {})
-        program, noise = program_of(READINGS[name], annealed, CONSTANTS[dataset.problem])
+        program, noise = program_of(READINGS[name], annealed, constant_of(block.dataset))
         if sampler != played:
             variant = SAMPLERS[sampler]
             method = build_method({"name": variant.base} | variant.changes, settings.batch_size)
