@@ -1,72 +1,102 @@
 """The portable form of graphs and quadratic forms: NumPy `.npz` archives, many instances in each.
 
-Nothing in them is pickled, so an archive from a stranger is safe to open. The tables below list the arrays, with the
-kinds of their types and their shapes: G instances with N nodes or variables and E edges or pairs in all, instance
-after instance. Instance k owns the rows of `edges` and `pairs` (both count from 0) from `edge_ptr[k]` up to
-`edge_ptr[k+1]`, and likewise `pair_ptr`. A `reference` is the best known objective, NaN where there is none.
+Nothing in them is pickled, so an archive from a stranger is safe to open. The tables below list the arrays: what of
+the instances each holds, the kinds of its type, and its shape, with G instances of N nodes or variables and E edges
+or pairs in all, instance after instance. Instance k owns the rows of `edges` and `pairs` (both count from 0) from
+`edge_ptr[k]` up to `edge_ptr[k+1]`, and likewise `pair_ptr`. A `reference` is the best known objective, NaN where
+there is none.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from jaxtyping import Int64
 
 from sl_discs.errors import FormatError, InputError, errors_of
 from sl_discs.files import read_npz, save_npz, write_atomically
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 
-GRAPH_ARRAYS = {
-    "names": ("U", "G"),
-    "num_nodes": ("iu", "G"),
-    "edge_ptr": ("iu", "G+1"),
-    "edges": ("iu", "E 2"),
-    "edge_weight": ("iufb", "E"),
-    "node_weight": ("iufb", "N"),
-    "reference": ("iufb", "G"),
+# Of each array: the attribute, kinds of NumPy types, and the shape. The second, third and fourth arrays are the
+# sizes, where rows begin, and the rows.
+_Table = Mapping[str, tuple[str, str, str]]
+GRAPH_ARRAYS: _Table = {
+    "names": ("name", "U", "G"),
+    "num_nodes": ("num_nodes", "iu", "G"),
+    "edge_ptr": ("", "iu", "G+1"),
+    "edges": ("edges", "iu", "E 2"),
+    "edge_weight": ("weights", "iufb", "E"),
+    "node_weight": ("node_weights", "iufb", "N"),
+    "reference": ("reference", "iufb", "G"),
 }
-FORM_ARRAYS = {
-    "names": ("U", "G"),
-    "num_variables": ("iu", "G"),
-    "pair_ptr": ("iu", "G+1"),
-    "pairs": ("iu", "E 2"),
-    "linear": ("iufb", "N"),
-    "couplings": ("iufb", "E"),
-    "offset": ("iufb", "G"),
-    "spins": ("b", "G"),
-    "maximise": ("b", "G"),
-    "reference": ("iufb", "G"),
+FORM_ARRAYS: _Table = {
+    "names": ("name", "U", "G"),
+    "num_variables": ("num_variables", "iu", "G"),
+    "pair_ptr": ("", "iu", "G+1"),
+    "pairs": ("pairs", "iu", "E 2"),
+    "linear": ("linear", "iufb", "N"),
+    "couplings": ("couplings", "iufb", "E"),
+    "offset": ("offset", "iufb", "G"),
+    "spins": ("spins", "b", "G"),
+    "maximise": ("maximise", "b", "G"),
+    "reference": ("reference", "iufb", "G"),
 }
-_REQUIRED = ("names", "num_nodes", "edge_ptr", "edges")
-_KINDS = {"U": "text", "iu": "integers", "iufb": "numbers", "b": "truth values"}
+_GRAPHS_NEED = ("names", "num_nodes", "edge_ptr", "edges")
+_KINDS: Mapping[str, tuple[str, Any]] = {
+    "U": ("text", np.str_),
+    "iu": ("integers", np.int32),
+    "iufb": ("numbers", np.float64),
+    "b": ("truth values", np.bool_),
+}
 
 
-def _read(
-    path: str | os.PathLike, kinds: Mapping[str, tuple[str, str]], required: Collection[str]
-) -> tuple[dict[str, np.ndarray], Int64[np.ndarray, "G+1"]]:
-    """Returns the arrays of an archive, whose types and shapes agree, and where the nodes of each instance begin."""
-    arrays = read_npz(path, required, kinds)
+def _read(path: str | os.PathLike, table: _Table) -> list[dict[str, Any]]:
+    """Returns the parts of each instance of an archive, whose types and shapes agree, by attribute."""
+    arrays = read_npz(path, _GRAPHS_NEED if table is GRAPH_ARRAYS else table, table)
     for name, array in arrays.items():
-        kind, shape = kinds[name]
+        _, kind, shape = table[name]
         if array.dtype.kind not in kind or array.ndim != 1 + (shape == "E 2"):
-            raise FormatError(
-                f"{path}: {name} is {array.dtype} of shape {array.shape}; expected {_KINDS[kind]} of shape [{shape}]"
-            )
-    sizes, ptr, rows = (arrays[name] for name in tuple(kinds)[1:4])
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+            expected = f"{_KINDS[kind][0]} of shape [{shape}]"
+            raise FormatError(f"{path}: {name} is {array.dtype} of shape {array.shape}; expected {expected}")
+    sizes, ptr, rows = (arrays[name] for name in tuple(table)[1:4])
     if (sizes < 0).any():
         raise FormatError(f"{path}: a negative number of nodes or variables; make the archive again")
-    count, num_rows = len(arrays["names"]), len(rows)
-    shapes = {"G": (count,), "G+1": (count + 1,), "E": (num_rows,), "E 2": (num_rows, 2), "N": (int(starts[-1]),)}
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+    count, total = len(arrays["names"]), len(rows)
+    shapes = {"G": (count,), "G+1": (count + 1,), "E": (total,), "E 2": (total, 2), "N": (int(starts[-1]),)}
     for name, array in arrays.items():
-        if array.shape != shapes[kinds[name][1]]:
-            raise FormatError(f"{path}: {name} has shape {array.shape}; expected {shapes[kinds[name][1]]}")
-    if ptr[0] != 0 or ptr[-1] != num_rows or (ptr[1:] < ptr[:-1]).any():
-        raise FormatError(f"{path}: {tuple(kinds)[2]} must rise from 0 to {num_rows}; make the archive again")
-    return arrays, starts
+        if array.shape != (shape_of := shapes[table[name][2]]):
+            raise FormatError(f"{path}: {name} has shape {array.shape}; expected {shape_of}")
+    if ptr[0] != 0 or ptr[-1] != total or (ptr[1:] < ptr[:-1]).any():
+        raise FormatError(f"{path}: {tuple(table)[2]} must rise from 0 to {total}; make the archive again")
+
+    def part(array: np.ndarray, shape: str, k: int) -> Any:
+        bounds = starts if shape == "N" else ptr
+        return array[k].item() if shape == "G" else array[int(bounds[k]) : int(bounds[k + 1])]
+
+    held = [(*table[name], array) for name, array in arrays.items() if table[name][0]]
+    return [{field: part(array, shape, k) for field, _, shape, array in held} for k in range(count)]
+
+
+def _write(path: str | os.PathLike, table: _Table, instances: Sequence[Any]) -> None:
+    """Writes instances; an array of weights that none of them has is left out, and otherwise missing ones are 1."""
+    of_sizes, of_starts, of_rows = tuple(table)[1:4]
+    arrays: dict[str, Any] = {of_starts: np.cumsum([0, *(len(getattr(one, of_rows)) for one in instances)])}
+    for name, (field, kind, shape) in table.items():
+        parts = [getattr(one, field) for one in instances if field]
+        if shape == "G":
+            arrays[name] = np.array(parts, _KINDS[kind][1])  # None becomes NaN
+        elif field and (any(part is not None for part in parts) or name in _GRAPHS_NEED or table is FORM_ARRAYS):
+            lengths = arrays[of_sizes] if shape == "N" else np.diff(arrays[of_starts])
+            parts = [np.ones(length) if part is None else part for part, length in zip(parts, lengths, strict=True)]
+            empty = np.zeros((0, 2) if shape == "E 2" else 0, _KINDS[kind][1])
+            arrays[name] = np.concatenate([empty, *parts])
+    if max(arrays[of_sizes], default=0) < 2**16:
+        arrays[of_rows] = arrays[of_rows].astype(np.uint16)
+    write_atomically(path, lambda file: save_npz(file, arrays))
 
 
 def read_archive(path: str | os.PathLike, start: int = 0, stop: int | None = None) -> list[Graph]:
@@ -76,31 +106,20 @@ def read_archive(path: str | os.PathLike, start: int = 0, stop: int | None = Non
       InputError: the file is missing, cut short or not an archive; an array is missing, has the wrong type or
         a length that contradicts another; a requested graph is not simple; or the range exceeds the archive.
     """
-    arrays, nodes = _read(path, GRAPH_ARRAYS, _REQUIRED)
-    names, num_nodes, ptr, edges = (arrays[key] for key in _REQUIRED)
-    weights, node_weights, reference = (arrays.get(key) for key in ("edge_weight", "node_weight", "reference"))
-    stop = len(names) if stop is None else stop
-    if not 0 <= start <= stop <= len(names):
-        raise InputError(f"{path}: graphs {start} to {stop} were asked for, but the archive holds {len(names)}")
+    parts = _read(path, GRAPH_ARRAYS)
+    stop = len(parts) if stop is None else stop
+    if not 0 <= start <= stop <= len(parts):
+        raise InputError(f"{path}: graphs {start} to {stop} were asked for, but the archive holds {len(parts)}")
     found = []
     for k in range(start, stop):
-        rows = slice(int(ptr[k]), int(ptr[k + 1]))
         with errors_of(f"{path}: graph {k}"):
-            graph = Graph.from_arrays(
-                str(names[k]),
-                int(num_nodes[k]),
-                edges[rows],
-                None if weights is None else weights[rows],
-                None if reference is None else float(reference[k]),
-                None if node_weights is None else node_weights[nodes[k] : nodes[k + 1]],
-            )
-        found.append(graph)
+            found.append(Graph.from_arrays(**parts[k]))
     return found
 
 
 def count_graphs(path: str | os.PathLike) -> int:
     """Returns the number of graphs in an archive, without reading their edges; InputError as `read_archive`."""
-    return len(read_npz(path, _REQUIRED, ("names",))["names"])
+    return len(read_npz(path, _GRAPHS_NEED, ("names",))["names"])
 
 
 def write_archive(path: str | os.PathLike, graphs: Sequence[Graph]) -> None:
@@ -113,70 +132,19 @@ def write_archive(path: str | os.PathLike, graphs: Sequence[Graph]) -> None:
     Raises:
       InputError: the file cannot be written.
     """
-    largest = max((graph.num_nodes for graph in graphs), default=0)
-    edges = [np.zeros((0, 2), np.int32), *(graph.edges for graph in graphs)]
-    arrays = {
-        "names": np.array([graph.name for graph in graphs], dtype=np.str_),
-        "num_nodes": np.array([graph.num_nodes for graph in graphs], dtype=np.int32),
-        "edge_ptr": np.cumsum([len(rows) for rows in edges], dtype=np.int64),
-        "edges": np.concatenate(edges).astype(np.uint16 if largest < 2**16 else np.int32),
-        "reference": np.array([graph.reference for graph in graphs], dtype=np.float64),  # None becomes NaN
-    }
-    if any(graph.weights is not None for graph in graphs):
-        arrays["edge_weight"] = np.concatenate(
-            [np.ones(graph.num_edges) if graph.weights is None else graph.weights for graph in graphs]
-        )
-    if any(graph.node_weights is not None for graph in graphs):
-        arrays["node_weight"] = np.concatenate(
-            [np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights for graph in graphs]
-        )
-    write_atomically(path, lambda file: save_npz(file, arrays))
+    _write(path, GRAPH_ARRAYS, graphs)
 
 
 def read_forms(path: str | os.PathLike) -> list[QuadraticForm]:
-    """Reads all models of an archive, with their terms as they were given.
-
-    Raises:
-      InputError: the file is missing, cut short or not an archive; an array is missing, has the wrong type or a
-        length that contradicts another; or a model is not valid.
-    """
-    arrays, variables = _read(path, FORM_ARRAYS, FORM_ARRAYS)
-    ptr = arrays["pair_ptr"]
+    """Reads all models of an archive, with their terms as they were given; InputError as `read_archive`."""
     found = []
-    for k, name in enumerate(arrays["names"]):
-        rows = slice(int(ptr[k]), int(ptr[k + 1]))
+    for k, parts in enumerate(_read(path, FORM_ARRAYS)):
+        del parts["num_variables"]
         with errors_of(f"{path}: model {k}"):
-            form = QuadraticForm.from_arrays(
-                str(name),
-                arrays["linear"][variables[k] : variables[k + 1]],
-                arrays["pairs"][rows],
-                arrays["couplings"][rows],
-                arrays["offset"][k],
-                spins=bool(arrays["spins"][k]),
-                maximise=bool(arrays["maximise"][k]),
-                reference=float(arrays["reference"][k]),
-            )
-        found.append(form)
+            found.append(QuadraticForm.from_arrays(**parts))
     return found
 
 
 def write_forms(path: str | os.PathLike, forms: Sequence[QuadraticForm]) -> None:
-    """Writes models as an archive, bit by bit; a reader never sees a half-written file.
-
-    Raises:
-      InputError: the file cannot be written.
-    """
-    pairs = [np.zeros((0, 2), np.int32), *(form.pairs for form in forms)]
-    arrays = {
-        "names": np.array([form.name for form in forms], dtype=np.str_),
-        "num_variables": np.array([form.num_variables for form in forms], dtype=np.int32),
-        "linear": np.concatenate([np.zeros(0), *(form.linear for form in forms)]),
-        "pair_ptr": np.cumsum([len(rows) for rows in pairs], dtype=np.int64),
-        "pairs": np.concatenate(pairs),
-        "couplings": np.concatenate([np.zeros(0), *(form.couplings for form in forms)]),
-        "offset": np.array([form.offset for form in forms], dtype=np.float64),
-        "spins": np.array([form.spins for form in forms], dtype=bool),
-        "maximise": np.array([form.maximise for form in forms], dtype=bool),
-        "reference": np.array([form.reference for form in forms], dtype=np.float64),
-    }
-    write_atomically(path, lambda file: save_npz(file, arrays))
+    """Writes models as an archive, with the bits of their numbers; errors as of `write_archive`."""
+    _write(path, FORM_ARRAYS, forms)
