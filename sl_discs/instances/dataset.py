@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from sl_discs.cache import cache_folder, warn_once
-from sl_discs.errors import InputError, check_memory
+from sl_discs.errors import InputError, check_memory, integer
 from sl_discs.instances import discs_files, generators
 from sl_discs.instances.archive import count_graphs, read_archive, write_archive
 from sl_discs.instances.discs_files import DiscsFiles
@@ -58,65 +59,53 @@ class Family:
         return f"{own}an archive {self.stem}*.npz"
 
 
-def _er_density(r: str) -> Family:
-    # 0.1 and 0.10 are the same density; DISCS's files and the published tables write two digits.
-    value = generators.parse_probability(r)
-    r = f"{value:.2f}" if round(value, 2) == value else repr(value)
-    files = DiscsFiles("er_700_800", f"ER-700-800-{r}.pkl", discs_files.list_records, discs_files.list_pickles)
-    return Family(f"mis/er_density/r-{r}", f"mis_er_density_{r}", files, generators.mis_er_density(r))
+class _Type(NamedTuple):
+    """A graph type of a problem.
+
+    Attributes:
+      known: values of `cfg_str`, in words; None: there is one dataset.
+      files: DISCS's own, with `{r}` in folder and pattern where there are several datasets.
+      generator: of the dataset with some r.
+    """
+
+    known: str | None
+    files: DiscsFiles | None = None
+    generator: Callable[[str], Generator] | None = None
 
 
-def _ertest(r: str) -> Family:
-    files = DiscsFiles(f"er_{r}_test", "ER*", discs_files.single_records, discs_files.single_pickles, per_file=1)
-    return Family(f"mis/ertest/r-{r}", f"mis_ertest_{r}", files, generators.mis_ertest(r))
-
-
-def _mis_rb(r: str) -> Family:
-    return Family(f"mis/rb/r-{r}", f"mis_rb_{r}", None, generators.mis_rb(r))
-
-
-def _cut_files(folder: str, pattern: str) -> DiscsFiles:
-    return DiscsFiles(folder, pattern, discs_files.cut_records, discs_files.cut_pickles, weighted=True)
-
-
-def _cut(graph_type: str, r: str, generator: Generator) -> Family:
-    files = _cut_files(f"maxcut-{graph_type}/maxcut-{r}", "test-*")
-    return Family(f"maxcut/{graph_type}/r-{r}", f"maxcut_{graph_type}_{r}", files, generator)
-
-
-def _only(name: str, files: DiscsFiles, generator: Generator | None) -> Family:
-    """Returns a dataset of which there is one."""
-    return Family(name, "_".join(name.split("/")[:2]), files, generator)
-
-
-_OPTSICOM = _cut_files("optsicom", "b.pkl")
-_SATLIB = DiscsFiles("satlib_test", "*.cnf")
-_RB = DiscsFiles("RB_test", "RB*", discs_files.scored_records, discs_files.scored_pickles, per_file=100)
-_TWITTER = DiscsFiles("twitter", "twitter*", discs_files.twitter_records, discs_files.twitter_pickles)
-
-# Of each problem and graph type: the known r, in words (None: there is one dataset), and the dataset of an r.
-_MIS: dict[str, tuple[str | None, Callable[[Any], Family]]] = {
-    "er_density": ("r-0.05, r-0.10, r-0.20, r-0.25 (or another density)", _er_density),
-    "ertest": ("r-800, r-10k", _ertest),
-    "rb": ("r-200, r-800", _mis_rb),
-    "satlib": (None, lambda r: _only("mis/satlib", _SATLIB, None)),
+_MIS = {
+    "er_density": _Type(
+        "r-0.05, r-0.10, r-0.20, r-0.25 (or another density)",
+        DiscsFiles("er_700_800", "ER-700-800-{r}.pkl", discs_files.LISTED),
+        generators.mis_er_density,
+    ),
+    "ertest": _Type(
+        "r-800, r-10k", DiscsFiles("er_{r}_test", "ER*", discs_files.SINGLE, per_file=1), generators.mis_ertest
+    ),
+    "rb": _Type("r-200, r-800", None, generators.mis_rb),
+    "satlib": _Type(None, DiscsFiles("satlib_test", "*.cnf")),
 }
-_FAMILIES: dict[str, dict[str, tuple[str | None, Callable[[Any], Family]]]] = {
+_CUTS = functools.partial(DiscsFiles, layout=discs_files.CUTS, weighted=True)
+_TYPES = {
     "mis": _MIS,
     "maxcut": {
-        "er": (
+        "er": _Type(
             "r-er-0.15-n-256-300, r-er-0.15-n-512-600, r-er-0.15-n-1024-1100 (or other sizes)",
-            lambda r: _cut("er", r, generators.maxcut_er(r)),
+            _CUTS("maxcut-er/maxcut-{r}", "test-*"),
+            generators.maxcut_er,
         ),
-        "ba": (
+        "ba": _Type(
             "r-ba-4-n-256-300, r-ba-4-n-512-600, r-ba-4-n-1024-1100 (or other sizes)",
-            lambda r: _cut("ba", r, generators.maxcut_ba(r)),
+            _CUTS("maxcut-ba/maxcut-{r}", "test-*"),
+            generators.maxcut_ba,
         ),
-        "optsicom": (None, lambda r: _only("maxcut/optsicom/r-b", _OPTSICOM, generators.maxcut_torus())),
+        "optsicom": _Type(None, _CUTS("optsicom", "b.pkl"), lambda _: generators.TORUS),
     },
     "maxclique": {
-        "rb": (None, lambda r: _only("maxclique/rb", _RB, generators.maxclique_rb())),
-        "twitter": (None, lambda r: _only("maxclique/twitter", _TWITTER, None)),
+        "rb": _Type(
+            None, DiscsFiles("RB_test", "RB*", discs_files.SCORED, per_file=100), lambda _: generators.CLIQUES
+        ),
+        "twitter": _Type(None, DiscsFiles("twitter", "twitter*", discs_files.COLUMNS)),
     },
     "vertex_cover": _MIS,  # whose references are sizes of independent sets
 }
@@ -128,23 +117,31 @@ def find_family(problem: str, graph_type: str, cfg_str: str | None = "") -> Fami
     Raises:
       InputError: an unknown problem or graph type, or a `cfg_str` that the graph type does not have.
     """
-    if problem not in _FAMILIES:
-        raise InputError(f"unknown problem {problem!r}; choose one of {', '.join(sorted(_FAMILIES))}")
-    known = _FAMILIES[problem]
-    if graph_type not in known:
-        raise InputError(f"unknown graph_type {graph_type!r} of {problem}; choose one of {', '.join(sorted(known))}")
+    if problem not in _TYPES:
+        raise InputError(f"unknown problem {problem!r}; choose one of {', '.join(sorted(_TYPES))}")
+    types = _TYPES[problem]
+    if graph_type not in types:
+        raise InputError(f"unknown graph_type {graph_type!r} of {problem}; choose one of {', '.join(sorted(types))}")
+    known, files, generator = types[graph_type]
     name, cfg_str = f"{problem}/{graph_type}", cfg_str or "_"
-    values, make = known[graph_type]
+    own = "r-b" if name == "maxcut/optsicom" else "_"
     if cfg_str != "_" and not re.fullmatch(r"r-[A-Za-z0-9.-]+", cfg_str):
         raise InputError(f"cfg_str {cfg_str!r} is not understood; write r-<value>, or _ for none")
-    if values is not None and cfg_str == "_":
-        raise InputError(f"{name} needs a cfg_str; known: {values}")
-    if values is None and cfg_str not in ("_", "r-b" if name == "maxcut/optsicom" else "_"):
+    if known and cfg_str == "_":
+        raise InputError(f"{name} needs a cfg_str; known: {known}")
+    if not known and cfg_str not in ("_", own):
         raise InputError(f"{name} has one dataset only, so no cfg_str {cfg_str}; write _")
-    family = make(cfg_str.removeprefix("r-"))
-    if problem == "vertex_cover":
-        return dataclasses.replace(family, name=family.name.replace("mis/", "vertex_cover/", 1), scored=False)
-    return family
+    r = (cfg_str if known else own).removeprefix("r-")
+    if graph_type == "er_density":
+        # 0.1 and 0.10 are the same density; DISCS's files and the published tables write two digits.
+        value = generators.parse_probability(r)
+        r = f"{value:.2f}" if round(value, 2) == value else repr(value)
+    if files:
+        files = dataclasses.replace(files, folder=files.folder.format(r=r), pattern=files.pattern.format(r=r))
+    # Covers have the graphs of independent sets.
+    stem = "_".join(["mis" if problem == "vertex_cover" else problem, graph_type, *([r] if known else [])])
+    name += "" if r == "_" else f"/r-{r}"
+    return Family(name, stem, files, generator and generator(r), problem != "vertex_cover")
 
 
 # Random keys are folded from a graph's position, a signed 32-bit integer.
@@ -189,15 +186,11 @@ def load_dataset(
     """
     family = find_family(problem, graph_type, cfg_str)
     check_data_root(data_root)
-    if first < 0 or (num_instances is not None and num_instances < 1):
-        raise InputError(
-            f"{family.name}: first = {first}, num_instances = {num_instances}; request at least one graph"
-        )
-    if stride < 1:
-        raise InputError(f"{family.name}: stride = {stride}; expected at least 1")
-    if data_seed < 0:
-        raise InputError(f"data_seed is {data_seed}; it cannot be negative")
-    stop = None if num_instances is None else first + (num_instances - 1) * stride + 1
+    for name, number, least in (("first", first, 0), ("stride", stride, 1), ("data_seed", data_seed, 0)):
+        integer(f"{family.name}: {name}", number, least)
+    stop = None
+    if num_instances is not None:
+        stop = first + (integer(f"{family.name}: num_instances", num_instances, 1) - 1) * stride + 1
     if (last := first if stop is None else stop - 1) > _LAST:
         raise InputError(f"{family.name}: graph {last} was asked for; positions go up to {_LAST}")
     root, generator = Path(data_root) if data_root not in (None, "") else None, family.generator
@@ -209,8 +202,7 @@ def load_dataset(
         source, total = "generated", max(generator.count, stop or 0)
         detail = f"{generator.description}; data_seed {data_seed}, generator version {GENERATOR_VERSION}"
         _check_range(family.name, first, stop, total)
-        wanted = range(first, stop or total, stride)
-        graphs = _draw_cached(generator, wanted, data_seed, cache_folder(cache_dir))
+        graphs = _draw_cached(generator, range(first, stop or total, stride), data_seed, cache_folder(cache_dir))
     else:
         place = root or "a data_root"
         raise InputError(f"{family.name} is not random, so it must be given: put {family.where()} into {place}")
@@ -224,8 +216,7 @@ def _load_stored(
     family: Family, data_root: Path, first: int, stop: int | None
 ) -> tuple[str, str, list[Graph], int] | None:
     """Returns source, detail, graphs and total from the files of a data root; None if it has none of this dataset."""
-    files = family.find_files(data_root)
-    if family.files and files:
+    if family.files and (files := family.find_files(data_root)):
         graphs, total = family.files.load(files, first, stop)
         detail = str(files[0] if len(files) == 1 else files[0].parent)
         _check_range(detail, first, stop, total)
@@ -234,11 +225,10 @@ def _load_stored(
     if len(archives) > 1:
         names = ", ".join(path.name for path in archives)
         raise InputError(f"{data_root}: several archives serve {family.name} ({names}); leave one in this folder")
-    if archives:
-        total = count_graphs(archives[0])
-        _check_range(str(archives[0]), first, stop, total)
-        return "archive", str(archives[0]), read_archive(archives[0], first, stop), total
-    return None
+    if not archives:
+        return None
+    _check_range(str(archives[0]), first, stop, total := count_graphs(archives[0]))
+    return "archive", str(archives[0]), read_archive(archives[0], first, stop), total
 
 
 def _check_range(where: str, first: int, stop: int | None, total: int) -> None:
@@ -315,7 +305,7 @@ def writable_family(problem: str, graph_type: str, cfg_str: str = "") -> tuple[F
     family = find_family(problem, graph_type, cfg_str)
     if family.files is None or not family.scored:
         raise InputError(f"{family.name} cannot be written: DISCS has no such dataset")
-    if family.files.pickles is None:
+    if family.files.layout is None:
         raise InputError(
             f"{family.name} cannot be written: DISCS makes its graphs from formulas (.cnf), not the other way round"
         )

@@ -16,7 +16,7 @@ import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,57 @@ from sl_discs.instances.graph_files import conflict_graph, read_cnf
 if TYPE_CHECKING:
     import networkx as nx
 
-# A graph of a file, or a file of a formula, and its reference or None.
-Record = tuple[Any, Any]
+# A graph of networkx and its reference, or None.
+Record = tuple[Any, float | None]
+
+
+class PickleLayout(NamedTuple):
+    """How the pickles of a file, which may stand back to back, hold graphs and references.
+
+    Attributes:
+      read: graphs and references in the objects of a file.
+      write: the objects of a file of graphs; an unknown reference, or 0, by which DISCS would divide, is 1 there.
+    """
+
+    read: Callable[[Iterator[Any]], Iterable[Record]]
+    write: Callable[[Iterable[Record]], Iterable[Any]]
+
+
+def _labelled(graph: nx.Graph, reference: float | None) -> nx.Graph:
+    """Gives the reference to the first node as its label, as nodes of a known solution carry `label` 1."""
+    if reference:
+        graph.add_node(0, label=reference)
+    return graph
+
+
+# MIS, one graph a file: the reference is the sum of labels.
+SINGLE = PickleLayout(
+    lambda objects: [
+        (graph, sum(float(data["label"]) for data in graph.nodes.values() if "label" in data) or None)
+        for (graph,) in [tuple(objects)]
+    ],
+    lambda pairs: (_labelled(graph, reference) for graph, reference in pairs),
+)
+# MIS: one list of graphs, without references.
+LISTED = PickleLayout(
+    lambda objects: [(graph, None) for (graphs,) in [tuple(objects)] for graph in graphs],
+    lambda pairs: [[graph for graph, _ in pairs]],
+)
+# MaxCut: pairs of a weighted graph and a solution, whose first item is its cut.
+CUTS = PickleLayout(
+    lambda objects: ((graph, solution[0]) for graph, solution, *_ in objects),
+    lambda pairs: ((graph, (reference or 1.0,)) for graph, reference in pairs),
+)
+# MaxClique, the RB set: one list of clique numbers and graphs.
+SCORED = PickleLayout(
+    lambda objects: [(graph, value) for (pairs,) in [tuple(objects)] for value, graph, *_ in pairs],
+    lambda pairs: [[(reference or 1.0, graph) for graph, reference in pairs]],
+)
+# MaxClique, Twitter: one list of graphs, and one of clique numbers.
+COLUMNS = PickleLayout(
+    lambda objects: [pair for (lists,) in [tuple(objects)] for pair in zip(*lists[:2], strict=True)],
+    lambda pairs: [tuple(map(list, zip(*((graph, reference or 1.0) for graph, reference in pairs), strict=True)))],
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,17 +88,14 @@ class DiscsFiles:
     Attributes:
       folder: its folder, relative to the data root.
       pattern: glob pattern of its file names; files are read in sorted order.
-      records: graphs and references in the pickles of a file, which may hold several back to back; None: each file is
-        a formula.
-      pickles: the objects that a file of the given graphs holds; None if it is not written.
+      layout: of the pickles in a file; None: each file is a formula, and none is written.
       weighted: whether edges have weights.
       per_file: the largest number of graphs in one file; None if one file holds all.
     """
 
     folder: str
     pattern: str
-    records: Callable[[Iterator[Any]], Iterable[Record]] | None = None
-    pickles: Callable[[Sequence[Graph]], Iterable[Any]] | None = None
+    layout: PickleLayout | None = None
     weighted: bool = False
     per_file: int | None = None
 
@@ -61,105 +107,39 @@ class DiscsFiles:
         """Returns graphs first..stop-1 and the number of all graphs."""
         graphs, total = [], 0
         for path in files:
-            for number, record in enumerate(self._records_of(path)):
+            for number, (graph, reference) in enumerate(self._records_of(path)):
                 if total >= first and (stop is None or total < stop):
+                    name = path.stem if self.per_file == 1 else f"{path.name}[{number}]"
                     with errors_of(path):
-                        graphs.append(self._graph(path, number, *record))
+                        graphs.append(
+                            conflict_graph(path.stem, read_cnf(path))
+                            if self.layout is None
+                            else graph_from_networkx(graph, name, self.weighted, reference)
+                        )
                 total += 1
         return graphs, total
 
     def _records_of(self, path: Path) -> Iterator[Record]:
-        if self.records is None:
-            yield path, None
+        if self.layout is None:
+            yield None, None
             return
         try:
-            for graph, value in self.records(iter_pickles(path)):
+            for graph, value in self.layout.read(iter_pickles(path)):
                 yield graph, None if value is None else float(value)
         except InputError:
             raise
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             raise FormatError(f"{path}: not of the form of {self.folder} ({error}); is it another file?") from error
 
-    def _graph(self, path: Path, number: int, graph: Any, reference: float | None) -> Graph:
-        if self.records is None:
-            return conflict_graph(path.stem, read_cnf(path))
-        name = path.stem if self.per_file == 1 else f"{path.name}[{number}]"
-        return graph_from_networkx(graph, name, self.weighted, reference)
-
     def write(self, path: Path, graphs: Sequence[Graph]) -> Path:
         """Writes a file atomically, one object at a time, since networkx graphs take much more memory."""
+        pairs = ((networkx_graph(one, self.weighted), one.reference and float(one.reference)) for one in graphs)
 
         def write(file: BinaryIO) -> None:
-            for item in self.pickles(graphs) if self.pickles else ():
+            for item in self.layout.write(pairs) if self.layout else ():
                 pickle.dump(item, file)
 
         return write_atomically(path, write)
-
-
-# What the files of each dataset hold.
-
-
-def single_records(objects: Iterator[Any]) -> Iterable[Record]:
-    """Reads `ertest` of MIS: one graph; nodes of a known solution carry `label` 1."""
-    (graph,) = objects
-    labels = [float(data["label"]) for data in graph.nodes.values() if "label" in data]
-    return [(graph, sum(labels) or None)]
-
-
-def single_pickles(graphs: Sequence[Graph]) -> Iterable[Any]:
-    """Graphs of which the first node has the reference as its label: which nodes are in the set is not known."""
-    for graph in graphs:
-        result = networkx_graph(graph)
-        if graph.reference:
-            result.add_node(0, label=graph.reference)
-        yield result
-
-
-def list_records(objects: Iterator[Any]) -> Iterable[Record]:
-    """Reads `er_density` of MIS: one list of graphs. No reference is known."""
-    (graphs,) = objects
-    return [(graph, None) for graph in graphs]
-
-
-def list_pickles(graphs: Sequence[Graph]) -> Iterable[Any]:
-    """Yields one list of graphs."""
-    yield [networkx_graph(graph) for graph in graphs]
-
-
-def cut_records(objects: Iterator[Any]) -> Iterable[Record]:
-    """Reads MaxCut's sets: pairs of a weighted graph and a solution, whose first item is its cut."""
-    return ((graph, solution[0]) for graph, solution, *_ in objects)
-
-
-def cut_pickles(graphs: Sequence[Graph]) -> Iterable[Any]:
-    """Pairs of a weighted graph and (cut value,)."""
-    return ((networkx_graph(graph, weighted=True), (_reference(graph),)) for graph in graphs)
-
-
-def scored_records(objects: Iterator[Any]) -> Iterable[Record]:
-    """Reads `rb` of MaxClique: one list of (clique number, graph)."""
-    (pairs,) = objects
-    return [(graph, value) for value, graph, *_ in pairs]
-
-
-def scored_pickles(graphs: Sequence[Graph]) -> Iterable[Any]:
-    """Yields one list of (reference, graph)."""
-    yield [(_reference(graph), networkx_graph(graph)) for graph in graphs]
-
-
-def twitter_records(objects: Iterator[Any]) -> Iterable[Record]:
-    """Reads `twitter` of MaxClique: one pair (graphs, clique numbers)."""
-    ((graphs, values, *_),) = objects
-    return zip(graphs, values, strict=True)
-
-
-def twitter_pickles(graphs: Sequence[Graph]) -> Iterable[Any]:
-    """Yields one pair (graphs, references)."""
-    yield [networkx_graph(graph) for graph in graphs], [_reference(graph) for graph in graphs]
-
-
-def _reference(graph: Graph) -> float:
-    return float(graph.reference or 1.0)
 
 
 def networkx_graph(graph: Graph, weighted: bool = False) -> nx.Graph:
@@ -296,12 +276,6 @@ for _core in ("numpy.core", "numpy._core"):
     _ALLOWED[f"{_core}.multiarray", "scalar"] = _Sealed(_scalar)
     _ALLOWED[f"{_core}.numeric", "_frombuffer"] = _Sealed(_array_from_buffer)
 
-# Exceptions that the unpickler raises on a damaged stream (the pickle module's documentation names some of these).
-_DAMAGE = (
-    pickle.UnpicklingError, EOFError, AttributeError, ImportError, LookupError, TypeError, ValueError, OverflowError,
-    MemoryError, RecursionError,
-)  # fmt: skip
-
 
 class _Refused(Exception):
     """The stream names something that is not on the list."""
@@ -354,6 +328,6 @@ def load_next(path: str | os.PathLike, file: BinaryIO) -> Any:
             f"{path}: refused: the pickle asks for {refused}, which graph data does not need; "
             "do not trust this file, or save its graphs again as an .npz archive"
         ) from None
-    except _DAMAGE as error:
+    except Exception as error:  # whatever the unpickler raises on a damaged stream
         reason = " ".join(str(error).split())
         raise FormatError(f"{path}: not a readable pickle of graphs ({reason}); copy or make it again") from error

@@ -39,8 +39,7 @@ def barabasi_albert_edges(rng: np.random.Generator, num_nodes: int, m: int) -> I
         for target in sorted(targets):
             edges.append((target, node))
             ends += (target, node)
-    edges = np.array(edges, dtype=np.int32)
-    return edges[np.lexsort((edges[:, 1], edges[:, 0]))]
+    return np.array(sorted(edges), np.int32)
 
 
 def draw_maxcut_ba(rng: np.random.Generator, name: str, low: int, high: int, m: int) -> Graph:
@@ -107,19 +106,13 @@ def _largest_component(num_nodes: int, edges: Int32[np.ndarray, "E 2"]) -> Bool[
 # likely to exist as not. DISCS poses the clique problem on the complement, where a clique has at most one node of
 # each group.
 #
-# The set goes back to the generator of RUN-CSP (Toenshoff et al. 2021; generate_xu_instances.py of RUNCSP/RUN-CSP),
-# which Karalias and Loukas (2020) and others used for their RB graphs: n in 10..25, k in 5..20, p in (0.3, 1). This
-# module draws from its distribution, which differs from Model RB in three respects:
-#
-# - No solution is planted. The reference is n, which only bounds the clique number, so 100 % is seldom possible.
-# - A constraint excludes only pairs that no earlier one on the same two variables *in the same order* excludes, so
-#   more pairs are excluded than by independent constraints. Constraints in the other order are ignored.
-# - The numbers of constraints and of pairs are rounded down, that of constraints after subtracting 1.
-#
-# That DISCS's set has this distribution is inferred from its results. The paper's GWG reaches 87.51 % +- 6.19 of the
-# reference. This project's GWG reached 87.68 +- 5.65 on 500 such graphs, 83.8 +- 8.6 (96 graphs) if constraints avoid
-# earlier ones in both orders, 92.7 +- 4.5 (96) if they avoid none, and 97.7 +- 4.3 (500) with a planted clique of n
-# nodes. DISCS declares at most 475 nodes and 90,585 edges; a graph above either limit, one in 80, is drawn again.
+# This is the distribution of RUN-CSP's generator (Toenshoff et al. 2021; generate_xu_instances.py), which Karalias
+# and Loukas (2020) and others used: n in 10..25, k in 5..20, p in (0.3, 1). It differs from Model RB in that no
+# solution is planted (the reference n only bounds the clique number); a constraint excludes only pairs that no
+# earlier one on the same variables *in the same order* excludes; and the numbers of constraints, less 1, and of pairs
+# are rounded down. That DISCS's set has it is inferred from results: the paper's GWG reaches 87.51 % +- 6.19 of the
+# reference, this project's 87.68 +- 5.65 on 500 such graphs, and 83.8 to 97.7 on variants of the three rules. DISCS
+# declares at most 475 nodes and 90,585 edges; a graph above either limit, one in 80, is drawn again.
 
 MAX_NODES = 475
 MAX_EDGES = 90585
@@ -195,8 +188,7 @@ def draw_torus(rng: np.random.Generator, name: str, side: int = 5) -> Graph:
     """
     site = np.arange(side**3).reshape(side, side, side)
     pairs = [np.stack([site, np.roll(site, -1, axis)], axis=-1).reshape(-1, 2) for axis in range(3)]
-    edges = np.sort(np.concatenate(pairs), axis=1)
-    edges = edges[np.lexsort((edges[:, 1], edges[:, 0]))]
+    edges = np.unique(np.sort(np.concatenate(pairs), axis=1), axis=0)
     return Graph.from_arrays(name, side**3, edges, 2.0 * rng.integers(2, size=len(edges)) - 1.0)
 
 
@@ -221,15 +213,16 @@ class Generator:
 
     def draw(self, data_seed: int, index: int) -> Graph:
         """Draws graph number `index` of this dataset under `data_seed` (both non-negative)."""
-        return self.sample(_numbers(self.stream, data_seed, index), f"{self.stream}/{index}")
-
-
-def _numbers(stream: str, data_seed: int, index: int) -> np.random.Generator:
-    key = np.random.SeedSequence([data_seed, zlib.crc32(stream.encode()), index])
-    return np.random.Generator(np.random.PCG64(key))
+        key = np.random.SeedSequence([data_seed, zlib.crc32(self.stream.encode()), index])
+        return self.sample(np.random.Generator(np.random.PCG64(key)), f"{self.stream}/{index}")
 
 
 # The datasets; InputError where r does not name a distribution.
+
+TORUS = Generator("maxcut/optsicom", 10, "5x5x5 torus, weights -1 or 1 equally likely", draw_torus)
+CLIQUES = Generator(
+    "maxclique/rb", 500, "Model RB, n in 10..25, k in 5..20, p in (0.3, 1), unplanted; reference n", draw_rb
+)
 
 
 def mis_er_density(p: str) -> Generator:
@@ -240,10 +233,7 @@ def mis_er_density(p: str) -> Generator:
 
 def mis_ertest(r: str) -> Generator:
     """Describes MIS on G(n, p): `800` (700-800 nodes, p = .15) or `10k` (9,000-11,000 nodes, p = .02)."""
-    sizes = {"800": (700, 800, 0.15, 128), "10k": (9000, 11000, 0.02, 16)}
-    if r not in sizes:
-        raise InputError(f"ertest has r-{' and r-'.join(sizes)}, not r-{r}")
-    low, high, p, count = sizes[r]
+    low, high, p, count = _one_of("ertest", r, {"800": (700, 800, 0.15, 128), "10k": (9000, 11000, 0.02, 16)})
     sample = functools.partial(draw_mis_er, low=low, high=high, p=p)
     return Generator(f"mis/ertest/{r}", count, f"G(n, {p}), n in {low}..{high}", sample)
 
@@ -254,9 +244,7 @@ def mis_rb(r: str) -> Generator:
     The distribution is that of the generator published with "Let the flows tell" (Zhang et al., NeurIPS 2023).
     """
     ranges = {"200": ((20, 24), (5, 11), (200, 300)), "800": ((40, 54), (20, 24), (800, 1200))}
-    if r not in ranges:
-        raise InputError(f"rb has r-{' and r-'.join(ranges)}, not r-{r}")
-    groups, sizes, nodes = ranges[r]
+    groups, sizes, nodes = _one_of("rb", r, ranges)
     words = f"Model RB, {groups[0]}..{groups[1]} cliques of {sizes[0]}..{sizes[1]} nodes, p in (0.3, 1), unplanted"
     sample = functools.partial(draw_mis_rb, groups=groups, sizes=sizes, nodes=nodes)
     return Generator(f"mis/rb/{r}", 500, words, sample)
@@ -278,18 +266,6 @@ def maxcut_ba(r: str) -> Generator:
     return Generator(f"maxcut/ba/{r}", 32, f"Barabasi-Albert, m = {m}, n in {low}..{high}, weight 1", sample)
 
 
-def maxcut_torus() -> Generator:
-    """Describes MaxCut on 5x5x5 tori with weights +-1, the family of the ten Optsicom graphs that DISCS uses."""
-    return Generator("maxcut/optsicom", 10, "5x5x5 torus, weights -1 or 1 equally likely", draw_torus)
-
-
-def maxclique_rb() -> Generator:
-    """Describes MaxClique on Model RB graphs; the reference is an upper bound, as in DISCS's set."""
-    return Generator(
-        "maxclique/rb", 500, "Model RB, n in 10..25, k in 5..20, p in (0.3, 1), unplanted; reference n", draw_rb
-    )
-
-
 def parse_probability(text: str) -> float:
     """Returns the number written in `text`, strictly between 0 and 1."""
     if not re.fullmatch(r"0?\.\d+", text) or not 0 < float(text) < 1:
@@ -297,11 +273,16 @@ def parse_probability(text: str) -> float:
     return float(text)
 
 
+def _one_of(graph_type: str, r: str, known: dict[str, tuple]) -> tuple:
+    if r not in known:
+        raise InputError(f"{graph_type} has r-{' and r-'.join(known)}, not r-{r}")
+    return known[r]
+
+
 def _parse_random_cut(r: str, kind: str, example: str) -> tuple[str, int, int]:
     match = re.fullmatch(rf"{kind}-([0-9.]+)-n-(\d+)-(\d+)", r)
-    if match is None:
-        raise InputError(f"r-{r} does not name a random {kind} dataset; write it like r-{example}")
-    parameter, low, high = match[1], int(match[2]), int(match[3])
-    if not 2 <= low <= high:
-        raise InputError(f"r-{r}: sizes {low}-{high} are not in order; write the smaller first, at least 2")
-    return parameter, low, high
+    if match is None or not 2 <= int(match[2]) <= int(match[3]):
+        raise InputError(
+            f"r-{r} does not name a random {kind} dataset; write it like r-{example}, with the smaller size first"
+        )
+    return match[1], int(match[2]), int(match[3])

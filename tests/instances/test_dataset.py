@@ -190,9 +190,9 @@ def test_the_default_folder_need_not_exist(root, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"first": -1}, "at least one graph"),
-        ({"stride": 0}, "at least 1"),
-        ({"data_seed": -1}, "negative"),
+        ({"first": -1}, "first is -1; expected a whole number, at least 0"),
+        ({"stride": 0}, "stride is 0"),
+        ({"data_seed": -1}, "data_seed is -1"),
         ({"num_instances": 10**9}, r"1000000000 graphs of maxcut/ba/.* GiB of memory, and there are"),
         ({"num_instances": 2, "stride": 2**31}, "graph 2147483648 was asked for; positions go up to 2147483647"),
     ],

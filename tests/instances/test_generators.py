@@ -23,8 +23,8 @@ FAMILIES = {
     "ertest": lambda: generators.mis_ertest("800"),
     "maxcut_er": lambda: generators.maxcut_er("er-0.15-n-256-300"),
     "maxcut_ba": lambda: generators.maxcut_ba("ba-4-n-16-20"),
-    "optsicom": generators.maxcut_torus,
-    "rb": generators.maxclique_rb,
+    "optsicom": lambda: generators.TORUS,
+    "rb": lambda: generators.CLIQUES,
 }
 
 GOLDEN = {
@@ -123,7 +123,7 @@ def test_rb_has_the_exclusions_that_it_states():
 
 def test_rb_sizes_and_density():
     # Graphs differ in density by about .07, so .04 is four standard errors of a mean of 50; the seed pins the draws.
-    graphs = [generators.maxclique_rb().draw(0, k) for k in range(50)]
+    graphs = [generators.CLIQUES.draw(0, k) for k in range(50)]
     density = [2 * g.num_edges / (g.num_nodes * (g.num_nodes - 1)) for g in graphs]
     assert abs(np.mean(density) - 0.786) < 0.04
     assert all(50 <= g.num_nodes <= MAX_NODES and g.num_edges <= MAX_EDGES for g in graphs)
@@ -131,7 +131,7 @@ def test_rb_sizes_and_density():
 
 
 def test_torus_is_six_regular_with_fair_signs():
-    graphs = [generators.maxcut_torus().draw(0, k) for k in range(10)]
+    graphs = [generators.TORUS.draw(0, k) for k in range(10)]
     for graph in graphs:
         assert (graph.num_nodes, graph.num_edges) == (125, 375)
         assert (np.bincount(graph.edges.ravel()) == 6).all()
