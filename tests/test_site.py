@@ -18,7 +18,7 @@ import pytest
 import tables
 
 from sl_discs.experiment.published import published_cells
-from sl_discs.instances.formats import READERS, read_instances
+from sl_discs.instances.formats import FORMATS, read_instances
 from sl_discs.reproduction.rows import level_rows
 from sl_discs.samplers import registry
 from sl_discs.testing import conformance
@@ -67,7 +67,7 @@ def test_the_commands_of_the_readme_print_in_discs_what_is_shown(tmp_path):
 
 def test_the_readme_counts_the_formats():
     words = ("eight", "nine", "ten", "eleven", "twelve", "thirteen")
-    assert f"in {words[len(READERS) - 8]} [file formats]" in (ROOT / "README.md").read_text()
+    assert f"in {words[len(FORMATS) - 8]} [file formats]" in (ROOT / "README.md").read_text()
 
 
 def test_the_levels_are_those_of_the_report():
@@ -165,7 +165,7 @@ def test_each_format_of_files_has_an_example_that_is_read(tmp_path):
         (tmp_path / name).write_text(text)
         [instance] = read_instances(tmp_path / name)
         found.add(instance.format)
-    assert found >= set(READERS) - {"npz", "coo"}
+    assert found >= set(FORMATS) - {"npz", "coo"}
 
 
 def test_the_table_of_extras_is_complete_and_what_is_installed_comes_from_the_clone():

@@ -26,13 +26,12 @@ from sl_discs.errors import InputError
 from sl_discs.files import write_text
 from sl_discs.instances.archive import write_archive, write_forms
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.instances.formats import READERS, SUFFIXES, read_instances
+from sl_discs.instances.formats import FORMATS, SUFFIXES, read_instances
 from sl_discs.instances.graph import Graph, complement
-from sl_discs.instances.graph_files import write_dimacs, write_rudy
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 
 FLAGS, define = own_flags()
-define.string("from", None, f"Format of INPUT, by default that of its header or suffix: {', '.join(READERS)}.")
+define.string("from", None, f"Format of INPUT, by default that of its header or suffix: {', '.join(FORMATS)}.")
 define.string(
     "to",
     None,
@@ -46,8 +45,8 @@ define.string(
 )
 define.boolean("complement", False, "Write the complement graph.")
 
-_SUFFIXES = SUFFIXES | {".npz": "npz", ".txt": "rudy"}
-_WRITERS = {"rudy": write_rudy, "dimacs": write_dimacs}
+_SUFFIXES = SUFFIXES | {".txt": "rudy"}
+_WRITERS = {name: format.write for name, format in FORMATS.items() if format.write}
 
 
 def _convert(given: Given) -> int:

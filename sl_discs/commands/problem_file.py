@@ -14,7 +14,7 @@ from sl_discs.command import warn
 from sl_discs.errors import InputError, real
 from sl_discs.experiment.figures import check_matplotlib
 from sl_discs.files import check_file
-from sl_discs.instances.formats import READERS, Instance, read_instances
+from sl_discs.instances.formats import FORMATS, Instance, read_instances
 from sl_discs.instances.graph import Graph
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS
 from sl_discs.problems import Problem
@@ -52,7 +52,7 @@ def define_flags(define: Any) -> None:
 
 def define_format(define: Any) -> None:
     """Adds the flag for the format of a file."""
-    define.enum("format", None, list(READERS), "Format of FILE; by default that of its header or suffix.")
+    define.enum("format", None, list(FORMATS), "Format of FILE; by default that of its header or suffix.")
 
 
 def the_file(paths: list[str]) -> Path:

@@ -151,6 +151,17 @@ class QuadraticForm:
         pairs = pairs.astype(np.int32, copy=False)
         return cls(str(name), linear, pairs, couplings, offset, bool(spins), maximise, reference)
 
+    @classmethod
+    def from_entries(
+        cls, name, size, rows, columns, values, offset=0.0, *, spins=False, maximise=False
+    ) -> QuadraticForm:
+        """Makes the form of coefficients [M] of pairs, of which those of a variable with itself are linear terms."""
+        own = rows == columns
+        linear = np.zeros(size)
+        np.add.at(linear, rows[own], values[own])
+        pairs = np.stack([rows[~own], columns[~own]], axis=1)
+        return cls.from_arrays(name, linear, pairs, values[~own], offset, spins=spins, maximise=maximise)
+
     def fixed(self, x: Int8[np.ndarray, "N"], free: Bool[np.ndarray, "N"]) -> QuadraticForm:
         """Returns the form of the free variables where the others are as in x, zeros and ones (a one is spin 1).
 

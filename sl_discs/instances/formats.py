@@ -1,40 +1,35 @@
-"""Reads files of graphs and quadratic models in any known format."""
+"""Reads files of graphs and quadratic models in any known format.
+
+Text formats with our own readers are in `graph_files`; here are those that SciPy (Matrix Market) and networkx (GML,
+GraphML, node-link JSON) read, the table of all formats, and how one is recognised.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
+import json
 import os
 import re
-from collections.abc import Callable, Hashable, Sequence
+import warnings
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from sl_discs.errors import InputError, NotSupported, errors_of
+import numpy as np
+
+from sl_discs.errors import FormatError, InputError, NotSupported, errors_of
 from sl_discs.files import read_npz
+from sl_discs.instances import graph_files as own
 from sl_discs.instances.archive import read_archive, read_forms
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.instances.graph import Graph
-from sl_discs.instances.graph_files import (
-    PACE,
-    is_heading,
-    read_dimacs,
-    read_edge_list,
-    read_formula,
-    read_metis,
-    read_qbsolv,
-    read_rudy,
-)
-from sl_discs.instances.library_files import (
-    VARTYPE,
-    is_coo,
-    read_coo,
-    read_gml,
-    read_graphml,
-    read_matrix_market,
-    read_node_link,
-)
-from sl_discs.instances.text import Lines, Source, is_real, is_whole, show
+from sl_discs.instances.graph import Graph, check_size, checked_node_weights, graph_from_networkx
+from sl_discs.instances.text import Rows, Source, is_real, is_whole, show
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, form_problem, in_words
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +40,7 @@ class Instance:
       content: the graph or model; its nodes are 0 .. N - 1.
       labels: [N] the file's label of each: a number, counted from 1 in formats that count from 1, or text; in
         `node_link` also a tuple of these.
-      format: name of the format, one of `READERS`.
+      format: name of the format, one of `FORMATS`.
       path: the file.
     """
 
@@ -55,7 +50,140 @@ class Instance:
     path: Path
 
 
-def _read_npz(source: Source) -> list[tuple[Any, range]]:
+@contextlib.contextmanager
+def _parsing(source: Source, what: str) -> Iterator[None]:
+    """Turns what a package raises, whatever it is, for a file that it cannot read, into an error with its name."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())[:200]
+        raise FormatError(f"{source.path}: not {what} ({said}); correct the file") from None
+
+
+# Matrix Market: a square matrix, read as a graph or, for qubo and ising, as a matrix.
+#
+# Read as a graph, each non-zero value off the diagonal is an edge with that weight (a `pattern` has no weights). An
+# entry and its mirror image are the same edge; one of them is enough, and if both are given they must agree. The
+# diagonal must be zero. Read as a matrix M, the model is v'Mv over all entries, to be minimised, with v in {0, 1}^n
+# for qubo and in {-1, 1}^n for ising, where the diagonal is therefore a constant.
+
+_FIELDS = ("real", "integer", "unsigned-integer", "pattern")
+# Whole numbers that may be beyond 2^53, which SciPy rounds.
+_LONG = re.compile(rb"(?<![\d.eE])\d{16,300}(?![\d.eE])")
+
+
+def read_matrix_market(source: Source) -> own.Labelled:
+    """Returns the graph of a file, or its model if the problem is qubo or ising; labels are 1 to n."""
+    import scipy.io
+    from scipy import sparse
+
+    path = source.path
+    # SciPy 1.17 ends with a segmentation fault at blanks after the last line, and likewise at matrices of no rows.
+    text = source.text.rstrip() + b"\n"
+    with _parsing(source, "a readable MatrixMarket file"):
+        size, columns, entries, _, field, symmetry = scipy.io.mminfo(io.BytesIO(text))
+        if field not in _FIELDS or symmetry not in ("general", "symmetric"):
+            raise FormatError(
+                f"{path}:1: a {field}, {symmetry} matrix, which defines neither a graph nor a model; expected "
+                "real, integer or pattern, and general or symmetric"
+            )
+        if size != columns or not size:
+            raise FormatError(f"{path}: a matrix of {size} by {columns}; a graph or model needs a square one")
+        check_size(str(path), size)
+        if entries > len(text):
+            raise FormatError(f"{path}: the header promises {entries} entries; is the file cut short?")
+        with warnings.catch_warnings():
+            # Of SciPy 1.18, on a default that changes nothing here; its argument came with 1.15.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            matrix = sparse.coo_array(scipy.io.mmread(io.BytesIO(text)))
+    i, j, values = matrix.row.astype(np.int64), matrix.col.astype(np.int64), matrix.data
+    if len(np.unique(i * size + j)) < len(i):
+        raise FormatError(f"{path}: an entry is given twice; give each once")
+    if rounded := [word for word in _LONG.findall(text) if int(word) != int(float(word))]:
+        raise FormatError(
+            f"{path}: {show(rounded[0])} is beyond 2^53 and not exact in double precision; scale the model"
+        )
+    kept = values != 0
+    i, j, values = i[kept], j[kept], values[kept]
+    if source.problem in FORM_PROBLEMS:
+        if FORM_PROBLEMS[source.problem]:
+            pairs, offset = np.stack([i, j], axis=1), own.offset_of(source)
+            form = QuadraticForm.from_arrays(source.name, np.zeros(size), pairs, values, offset, spins=True)
+        else:
+            form = QuadraticForm.from_entries(source.name, size, i, j, values, own.offset_of(source))
+        return [(form, range(1, size + 1))]
+    rows = Rows(path, [i + 1, j + 1] if field == "pattern" else [i + 1, j + 1, values])
+    return [(rows.graph(source.name, size, (i, j)), range(1, size + 1))]
+
+
+# Graphs by networkx.
+#
+# Labels are those that the file gives; in JSON a list is a tuple. An attribute `weight` of edges or nodes is their
+# weight, which all must have if one has. Other attributes are skipped.
+
+
+def read_gml(source: Source) -> own.Labelled:
+    """Returns the graph of a GML file, whose labels are `id` unless each node has a `label` of its own."""
+    import networkx as nx
+
+    def parse(text: str) -> nx.Graph:
+        try:
+            return nx.parse_gml(text)
+        except nx.NetworkXError:  # two labels are equal, or one is missing
+            return nx.parse_gml(text, label="id")
+
+    return _networkx_graph(source, "GML", parse)
+
+
+def read_graphml(source: Source) -> own.Labelled:
+    """Returns the graph of a GraphML file; its labels are text."""
+    import networkx as nx
+
+    return _networkx_graph(source, "GraphML", nx.parse_graphml)
+
+
+def read_node_link(source: Source) -> own.Labelled:
+    """Returns the graph of a JSON file, with its edges under `edges`, or `links` as older versions of networkx do."""
+    import networkx as nx
+
+    def parse(text: str) -> nx.Graph:
+        data = json.loads(text)
+        key = "edges" if "edges" in data else "links"
+        if not (isinstance(data, dict) and isinstance(data.get("nodes"), list) and isinstance(data.get(key), list)):
+            raise ValueError("no lists 'nodes' and 'edges' or 'links'")
+        graph = nx.node_link_graph(data, directed=False, multigraph=False, edges=key)
+        counts = len(data["nodes"]), len(data[key])
+        if not graph.is_multigraph() and (len(graph), graph.number_of_edges()) != counts:
+            raise ValueError("a node or edge is listed twice, or an edge leads to a node that is not listed")
+        return graph
+
+    return _networkx_graph(source, "node-link JSON", parse)
+
+
+def _networkx_graph(source: Source, what: str, parse: Callable[[str], nx.Graph]) -> own.Labelled:
+    import networkx as nx
+
+    with _parsing(source, f"a graph in {what}"):
+        graph = parse(source.text.decode("utf-8"))
+    labels: list[Hashable] = list(graph)
+    loop = next(nx.nodes_with_selfloops(graph), None)
+    if loop is not None:
+        raise FormatError(f"{source.path}: an edge from node {loop!r} to itself; remove it")
+    weighted = any("weight" in data for *_, data in graph.edges(data=True))
+    # Numbers that are labels need not be in order.
+    found = graph_from_networkx(nx.convert_node_labels_to_integers(graph), source.name, weighted)
+    weights = {node: data["weight"] for node, data in graph.nodes(data=True) if "weight" in data}
+    if weights:
+        found = dataclasses.replace(found, node_weights=checked_node_weights(source.name, weights, labels))
+    return [(found, range(len(labels)) if labels == list(range(len(labels))) else tuple(labels))]
+
+
+# All formats.
+
+
+def read_npz_archive(source: Source) -> own.Labelled:
     """Reads the graphs or models of one of our archives (see `archive`), labelled from 0 on.
 
     An archive with an array `couplings` holds models.
@@ -65,39 +193,46 @@ def _read_npz(source: Source) -> list[tuple[Any, range]]:
     return [(graph, range(graph.num_nodes)) for graph in read_archive(source.path)]
 
 
-READERS: dict[str, Callable[[Source], Sequence[tuple[Any, Sequence[Hashable]]]]] = {
-    "rudy": read_rudy,
-    "dimacs": read_dimacs,
-    "metis": read_metis,
-    "edge_list": read_edge_list,
-    "cnf": read_formula,
-    "qbsolv": read_qbsolv,
-    "matrix_market": read_matrix_market,
-    "gml": read_gml,
-    "graphml": read_graphml,
-    "node_link": read_node_link,
-    "coo": read_coo,
-    "npz": _read_npz,
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """A format of files.
+
+    Attributes:
+      suffixes: of names of such files.
+      read: returns the graphs or models of a file and their labels.
+      begins: how only files in this format begin, if there is such a beginning.
+      write: writes a graph, where that is possible.
+    """
+
+    suffixes: str
+    read: Callable[[Source], own.Labelled]
+    begins: bytes | None = None
+    write: Callable[[str | os.PathLike, Graph], None] | None = None
+
+
+# Lines of comments before a header.
+_COMMENTS = rb"(?:[^\S\n]*(?:c.*)?\n)*[^\S\n]*"
+FORMATS = {
+    "rudy": Format(".rudy .mc", own.read_rudy, write=own.write_rudy),
+    "dimacs": Format(
+        ".clq .col .dimacs",
+        own.read_dimacs,
+        _COMMENTS + rb"p\s+(edge|edges|col|clq|" + b"|".join(own.PACE) + rb")\s",
+        own.write_dimacs,
+    ),
+    "metis": Format(".graph .metis", own.read_metis),
+    "edge_list": Format(".edges .edgelist", own.read_edge_list),
+    "cnf": Format(".cnf", own.read_formula, _COMMENTS + rb"p\s+cnf\s"),
+    "qbsolv": Format(".qubo", own.read_qbsolv, _COMMENTS + rb"p\s+qubo\s"),
+    "matrix_market": Format(".mtx", read_matrix_market, rb"(?i)%%matrixmarket"),
+    # Comments and what is said of the file may come before the graph.
+    "gml": Format(".gml", read_gml, rb"(?i)(?:\s*(?:#.*|(?:creator|version|comment)\s.*)\n)*\s*graph\s*\["),
+    "graphml": Format(".graphml", read_graphml, rb"\s*<(?s:.{0,2000}?)graphml"),
+    "node_link": Format(".json", read_node_link, rb"\s*\{"),
+    "coo": Format(".coo", own.read_coo),
+    "npz": Format(".npz", read_npz_archive),
 }
-# By the word after `p` in a first line without comments, and by suffix.
-_TAGS = {b"cnf": "cnf", b"qubo": "qbsolv"} | dict.fromkeys([b"edge", b"edges", b"col", b"clq", *PACE], "dimacs")
-SUFFIXES = {
-    suffix: format
-    for format, suffixes in {
-        "rudy": ".rudy .mc",
-        "dimacs": ".clq .col .dimacs",
-        "metis": ".graph .metis",
-        "edge_list": ".edges .edgelist",
-        "matrix_market": ".mtx",
-        "cnf": ".cnf",
-        "gml": ".gml",
-        "graphml": ".graphml",
-        "node_link": ".json",
-        "qbsolv": ".qubo",
-        "coo": ".coo",
-    }.items()
-    for suffix in suffixes.split()
-}
+SUFFIXES = {suffix: name for name, format in FORMATS.items() for suffix in format.suffixes.split()}
 
 
 def read_instances(
@@ -115,7 +250,7 @@ def read_instances(
       path: the file.
       problem: one of `GRAPH_PROBLEMS` (expects a graph), `qubo` or `ising` (expect a model, binary or of spins), or
         None for any content. It decides the meaning of a MatrixMarket file and of a bare list `i j v`.
-      format: one of `READERS`, to read the file in that format.
+      format: one of `FORMATS`, to read the file in that format.
 
     Raises:
       FormatError: the file is damaged, or is not what its format asks for.
@@ -126,15 +261,15 @@ def read_instances(
     known = (*GRAPH_PROBLEMS, *FORM_PROBLEMS)
     if problem not in (None, *known):
         raise InputError(f"unknown problem {problem!r}; choose one of {', '.join(known)}")
-    if format not in (None, *READERS):
-        raise InputError(f"unknown format {format!r}; choose one of {', '.join(READERS)}")
+    if format not in (None, *FORMATS):
+        raise InputError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
     source = Source(path, problem, named=format is not None)
     if format is not None and source.is_zip != (format == "npz"):
         kind = "a zip archive" if source.is_zip else "not a zip archive"
         raise InputError(f"{path}: {kind}, so its format is not {format}; leave out the format")
     format = format or recognise(source)
     with errors_of(source.path):
-        contents = READERS[format](source)
+        contents = FORMATS[format].read(source)
     found = [Instance(content, labels, format, source.path) for content, labels in contents]
     for instance in found:
         _check_problem(instance, problem)
@@ -160,29 +295,15 @@ def _check_problem(instance: Instance, problem: str | None) -> None:
 
 # Which format a file is in.
 
-# Beginnings that no other format has. In GML, comments and what is said of the file may come before the graph.
-_COMMENTS = rb"(?:[^\S\n]*(?:c.*)?\n)*[^\S\n]*"
-_BEGINNINGS = {
-    "matrix_market": re.compile(rb"%%matrixmarket", re.IGNORECASE),
-    "cnf": re.compile(_COMMENTS + rb"p\s+cnf\s"),
-    "qbsolv": re.compile(_COMMENTS + rb"p\s+qubo\s"),
-    "dimacs": re.compile(_COMMENTS + rb"p\s+(edge|edges|col|clq|" + b"|".join(PACE) + rb")\s"),
-    "node_link": re.compile(rb"\s*\{"),
-    "graphml": re.compile(rb"\s*<(?s:.{0,2000}?)graphml"),
-    "gml": re.compile(rb"(?:\s*(?:#.*|(?:creator|version|comment)\s.*)\n)*\s*graph\s*\[", re.IGNORECASE),
-}
 _OTHER_HEADER = re.compile(_COMMENTS + rb"(p\s+\S+)\s+\d")
 
 
 def recognise(source: Source) -> str:
     """Returns the name of the format of a file.
 
-    A zip archive is `npz`; `%%MatrixMarket` starts `matrix_market`; a line `p cnf`, `p qubo`, `p edge`, `p edges`,
-    `p col`, `p clq` or, of the PACE challenges, `p td`, `p tw` and `p ds` identifies `cnf`, `qbsolv` or `dimacs`; a
-    comment `# vartype=` identifies `coo`; a brace starts `node_link`, `<` starts `graphml`, and `graph [` starts
-    `gml`, after comments and lines about the file. Without such a beginning the suffix of the file's name counts, if
-    it is one of `SUFFIXES`; otherwise the file must begin with two whole numbers, after comments and a heading, and
-    be read without an error in exactly one of the formats `rudy`, `metis`, `edge_list` and `coo` (see `_by_content`).
+    It is known by how the file begins, after comments (in `coo` by a comment `# vartype=`), or else by the suffix of
+    its name. Otherwise the file must begin with two whole numbers, after comments and a heading, and be read without
+    an error in exactly one of the formats `rudy`, `metis`, `edge_list` and `coo` (see `_by_content`).
 
     Raises:
       InputError: two formats fit, or the file has an error in the one that it looks like.
@@ -190,10 +311,10 @@ def recognise(source: Source) -> str:
     """
     if source.is_zip:
         return "npz"
-    for name, pattern in _BEGINNINGS.items():
-        if pattern.match(source.text):
+    for name, format in FORMATS.items():
+        if format.begins and re.match(format.begins, source.text):
             return name
-    if VARTYPE.search(source.text):
+    if own.VARTYPE.search(source.text):
         return "coo"
     if other := _OTHER_HEADER.match(source.text):
         known = "p cnf, p qubo, p edge, p col and p td"
@@ -208,11 +329,11 @@ def _by_content(source: Source) -> str:
     above n. It is no edge then if m is larger than n + 1, where as an edge it would lead to a node far beyond all
     others, or larger than the number of lines that follow; and the file may be `rudy` if that number is m.
     """
-    number, first, rest = Lines(source, (b"#", b"%")).first("a graph or model")
-    if is_heading(first):
+    first, rest = source.lines(b"#", b"%").first("a graph or model")
+    if own.is_heading(first):
         return "edge_list"
     if not (2 <= len(first) <= 4 and all(map(is_whole, first[:2]))):
-        raise _unknown(source, number, first)
+        raise _unknown(source, rest.after, first)
     widths = {len(line.split()) for _, line in rest}
     ends = [word for _, line in rest for word in line.split()[:2]]
     n, m = map(int, first[:2])
@@ -220,15 +341,14 @@ def _by_content(source: Source) -> str:
     is_header = bounded and (m > n + 1 or 2 * m > len(ends))
     is_list = len(first) < 4 and widths <= {len(first)}
     tries = ["rudy", "metis"]
-    if is_list and not is_header and source.problem not in FORM_PROBLEMS:
-        tries.append("edge_list")
-    if is_list and not is_header and source.problem not in GRAPH_PROBLEMS and is_coo(source):
-        tries.append("coo")
+    if is_list and not is_header:
+        tries += [] if source.problem in FORM_PROBLEMS else ["edge_list"]
+        tries += [] if source.problem in GRAPH_PROBLEMS or len(first) == 2 else ["coo"]
     errors: dict[str, InputError] = {}
     for name in tries:
         try:
             with errors_of(source.path):
-                READERS[name](source)
+                FORMATS[name].read(source)
         except InputError as error:
             errors[name] = error
     may_be_rudy = bounded and 2 * m == len(ends) and widths in ({2}, {3})
@@ -242,7 +362,7 @@ def _by_content(source: Source) -> str:
     if fits:
         return fits[0]
     if len(first) == 4 and widths == {4}:
-        raise _unknown(source, number, first)
+        raise _unknown(source, rest.after, first)
     if is_list and is_header:
         raise InputError(f"{errors['rudy']} If the first line is like the others, say --format=edge_list")
     # The reader of the likeliest format says what is wrong.
@@ -262,6 +382,6 @@ def _unknown(source: Source, number: int, first: list[bytes]) -> NotSupported:
         hint = " (of a table with commas, write the columns of nodes and weights with spaces between them)"
     return NotSupported(
         f"{source.path}:{number}: {show(b' '.join(first))} begins no format that is read{hint}; those are "
-        f"{', '.join(READERS)}, and of edge lists the lines are 'u v' or 'u v w' with nodes as whole numbers, or any "
+        f"{', '.join(FORMATS)}, and of edge lists the lines are 'u v' or 'u v w' with nodes as whole numbers, or any "
         "words with --format=edge_list"
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float64, Int32, Int64
 
-from sl_discs.errors import InputError, check_memory, check_number, integer, real_array, unmasked
+from sl_discs.errors import InputError, check_memory, check_number, integer, real, real_array, unmasked
 from sl_discs.instances.form import check_sum
 
 # Bytes per node: the label, as an object in a tuple and a set, and a chain's state, field, best states and
@@ -143,12 +143,18 @@ class Dataset:
 
 
 def checked_node_weights(name: str, weights: Any, labels: Sequence[Hashable]) -> Float64[np.ndarray, "N"]:
-    """Weights of nodes from numbers of any dtype, in the order of the labels.
+    """Returns weights of nodes in the order of the labels, from numbers [N] of any dtype or {label: number}.
 
     Raises:
       InputError: there is not one weight for each node, one is negative or not a finite number, or they are too large
         to be added up; the message names the node.
     """
+    if isinstance(weights, Mapping):
+        if unknown := set(weights).difference(labels):
+            raise InputError(f"{name}: a weight of {unknown.pop()!r}, which is not a node; remove it")
+        if missing := [label for label in labels if label not in weights]:
+            raise InputError(f"{name}: node {missing[0]!r} has no weight; give every node one")
+        weights = [real(f"{name}: the weight of node {label!r}", weights[label], least=0) for label in labels]
     weights = real_array(f"{name}: weights of nodes", weights)
     if weights.shape != (len(labels),):
         raise InputError(

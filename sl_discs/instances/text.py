@@ -14,20 +14,21 @@ import dataclasses
 import decimal
 import gzip
 import io
+import itertools
 import lzma
 import os
 import re
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from sl_discs.errors import FormatError
 from sl_discs.files import open_regular
-from sl_discs.instances.graph import check_size
+from sl_discs.instances.graph import Graph, check_size, edge_codes, first_rows, have_repeats
 
 _UNPACKED_BYTES, _UNPACKED_RATIO = 2**26, 100
 _UNPACKERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
@@ -91,60 +92,162 @@ class Source:
         if start.startswith((b"<!doctype html", b"<html")):
             raise FormatError(f"{self.path}: a web page, perhaps of an error; download the file again")
 
+    def lines(self, *skipped: bytes, blank: bool = False) -> Lines:
+        """Returns the lines that begin with none of these."""
+        return Lines(self.path, self.text, skipped, blank)
+
+
+_NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+
 
 @dataclasses.dataclass(frozen=True)
 class Lines:
     """Some lines of a file, without blanks around them; iteration yields the number of each, from 1 on, and itself.
 
     Attributes:
-      source: the file.
+      path: the file, for messages.
+      text: its text.
       skipped: beginnings of lines to leave out, such as comments.
       blank: whether lines without words count, as in METIS files.
       after: number of the line, such as a header, after which the first one comes.
     """
 
-    source: Source
+    path: Path
+    text: bytes
     skipped: tuple[bytes, ...] = ()
     blank: bool = False
     after: int = 0
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        for number, line in enumerate(io.BytesIO(self.source.text), 1):
+        for number, line in enumerate(io.BytesIO(self.text), 1):
             line = line.strip()
             if number > self.after and (line or self.blank) and not line.startswith(self.skipped):
                 yield number, line
 
-    def first(self, what: str) -> tuple[int, list[bytes], Lines]:
-        """Returns number and words of the first line with words, and the lines after it; FormatError without one."""
+    def error(self, number: int, message: str) -> FormatError:
+        """Returns the error for what is wrong in a line."""
+        return FormatError(f"{self.path}:{number}: {message}")
+
+    def first(self, what: str) -> tuple[list[bytes], Lines]:
+        """Returns the words of the first line that has any, and the lines after it; FormatError without one."""
         for number, line in self:
             if line:
-                return number, line.split(), dataclasses.replace(self, after=number)
-        raise FormatError(f"{self.source.path}: the file ends where {what} should be; complete it")
+                return line.split(), dataclasses.replace(self, after=number)
+        raise FormatError(f"{self.path}: the file ends where {what} should be; complete it")
 
+    def header(self, pattern: bytes, usage: str) -> tuple[re.Match[bytes], Lines]:
+        """Returns the match of the first line, its words parted by single blanks, and the lines after it.
 
-_REAL = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+        The group `nodes` of the pattern is a number of nodes. FormatError, with the usage, for another line.
+        """
+        words, lines = self.first(f"the header {usage}")
+        match = re.fullmatch(pattern, line := b" ".join(words))
+        if match is None:
+            raise self.error(lines.after, f"{show(line)} is not a header; write {usage}")
+        if not (num_nodes := int(match["nodes"])):
+            raise self.error(lines.after, "0 nodes; a file has at least 1")
+        check_size(f"{self.path}:{lines.after}", num_nodes)
+        return match, lines
+
+    def check_count(self, promised: int, found: int, what: str) -> None:
+        """Compares the number that the header in the line before these promises with the number found."""
+        if promised != found:
+            raise self.error(
+                self.after, f"the header promises {promised} {what}, but there are {found}; is the file cut short?"
+            )
+
+    def rows(self, layouts: Sequence[str], what: str) -> Rows:
+        """Reads rows of numbers, one a line, in the layout that has as many words as the first line.
+
+        Args:
+          layouts: one letter per column: `i` for a whole number from 0 on (int64), `f` for a finite number (float64),
+            which must be exact if it is whole and has no exponent; any other letter stands for itself.
+          what: a line should be, for messages.
+        """
+        width = next((len(line.split()) for _, line in self), 0)
+        layout = next((one for one in layouts if len(one) == width), layouts[0])
+        numbers = array.array("q")
+
+        def counted() -> Iterator[bytes]:
+            for number, line in self:
+                numbers.append(number)
+                yield line
+
+        types = [(str(k), {"i": np.int64, "f": np.float64}.get(kind, "S2")) for k, kind in enumerate(layout)]
+        table = np.zeros(0, types)
+        if width:
+            try:
+                with warnings.catch_warnings():
+                    # NumPy before 2.3 reads whole numbers through floating point, and says so.
+                    warnings.simplefilter("error", DeprecationWarning)
+                    table = np.loadtxt(counted(), types, comments=None, ndmin=1)
+            except (ValueError, DeprecationWarning):
+                raise self._explained(layout, what) from None
+        columns = []
+        good = len(table) == len(numbers)  # what NumPy takes for blanks may be none
+        for (name, _), kind in zip(types, layout, strict=True):
+            column = np.ascontiguousarray(table[name])
+            known = column >= 0 if kind == "i" else np.isfinite(column) if kind == "f" else column == kind.encode()
+            good = good and bool(known.all())
+            columns += [column] if kind in "if" else []
+        if not good:
+            raise self._explained(layout, what)
+        if layout[-1] == "f":
+            self._check_exact(np.abs(columns[-1]) >= 2**53)
+        return Rows(self.path, columns, numbers)
+
+    def _check_exact(self, large: np.ndarray) -> None:
+        """Refuses a large number at the end of a line that was rounded, unless it has an exponent."""
+        if large.any():
+            for number, line in itertools.compress(self, large):
+                word = line.split()[-1]
+                if b"e" not in word.lower() and decimal.Decimal(word.decode()) != decimal.Decimal(float(word)):
+                    raise self.error(
+                        number, f"{show(word)} is beyond 2^53 and not exact in double precision; correct the line"
+                    )
+
+    def _explained(self, layout: str, what: str) -> FormatError:
+        """Returns the error for the first line that is not in the layout."""
+        for number, line in self:
+            words = line.split()
+            given = [kind in "if" or word == kind.encode() for word, kind in zip(words, layout, strict=False)]
+            if len(words) != len(layout) or not all(given):
+                return self.error(number, f"{show(line)} where every line should be {what}; correct the line")
+            for word, kind in zip(words, layout, strict=True):
+                if kind == "i" and not is_whole(word):
+                    return self.error(number, f"{show(word)} is not a whole number from 0 on; correct the line")
+                if kind == "f" and not is_real(word):
+                    return self.error(number, f"{show(word)} is not a finite number; correct the line")
+        return FormatError(f"{self.path}: a line is not {what}; use spaces and line feeds only")
 
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """Numbers of lines with the same layout.
+    """Numbers of lines, or of entries of a matrix, with the same layout.
 
     Attributes:
       path: the file.
       columns: an array for each column of numbers.
-      numbers: of the lines.
+      numbers: of the lines; None where a library has read them.
     """
 
     path: Path
     columns: list[np.ndarray]
-    numbers: Sequence[int]
+    numbers: Sequence[int] | None = None
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """The third column, if there is one."""
+        return self.columns[2] if len(self.columns) > 2 else None
 
     def refuse(self, bad: np.ndarray, message: str) -> None:
         """Raises for the first row marked in `bad`, if there is one; `{0}`, `{1}` stand for its columns."""
         if bad.any():
             row = int(np.argmax(bad))
-            words = message.format(*(column[row].item() for column in self.columns))
-            raise FormatError(f"{self.path}:{self.numbers[row]}: {words}")
+            line = "" if self.numbers is None else f":{self.numbers[row]}"
+            raise FormatError(
+                f"{self.path}{line}: {message.format(*(column[row].item() for column in self.columns))}"
+            )
 
     def indices(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the first two columns as indices from 0 on; FormatError if one is outside first .. last."""
@@ -156,77 +259,23 @@ class Rows:
             )
         return u - first, v - first
 
+    def graph(self, name: str, num_nodes: int, ends: tuple[np.ndarray, np.ndarray], *, merge: bool = True) -> Graph:
+        """Returns the graph with an edge for each row, whose ends are two arrays of nodes from 0 on.
 
-def read_rows(path: Path, lines: Iterable[tuple[int, bytes]], layouts: Sequence[str], what: str) -> Rows:
-    """Reads rows of numbers, one a line, in the layout that has as many words as the first line.
-
-    Args:
-      path: the file, for messages.
-      lines: they are iterated again to find one that is wrong.
-      layouts: one letter per column: `i` for a whole number from 0 on (int64), `f` for a finite number (float64),
-        which must be exact if it is whole and has no exponent; any other letter stands for itself.
-      what: a line should be, for messages.
-    """
-    width = next((len(line.split()) for _, line in lines), 0)
-    layout = next((one for one in layouts if len(one) == width), layouts[0])
-    numbers = array.array("q")
-
-    def counted() -> Iterator[bytes]:
-        for number, line in lines:
-            numbers.append(number)
-            yield line
-
-    types = [(str(k), {"i": np.int64, "f": np.float64}.get(kind, "S2")) for k, kind in enumerate(layout)]
-    table = np.zeros(0, types)
-    if width:
-        try:
-            with warnings.catch_warnings():
-                # NumPy before 2.3 reads whole numbers through floating point, and says so.
-                warnings.simplefilter("error", DeprecationWarning)
-                table = np.loadtxt(counted(), types, comments=None, ndmin=1)
-        except (ValueError, DeprecationWarning):
-            _explain(path, lines, layout, what)
-    # What NumPy takes for blanks may be none.
-    good = len(table) == len(numbers)
-    for (name, _), kind in zip(types, layout, strict=True):
-        column = table[name]
-        good &= bool(
-            np.all(column >= 0 if kind == "i" else np.isfinite(column) if kind == "f" else column == kind.encode())
-        )
-    if not good:
-        _explain(path, lines, layout, what)
-    for k, kind in enumerate(layout):
-        if kind == "f":
-            _check_exact(path, lines, k, np.abs(table[str(k)]) >= 2**53)
-    columns = [np.ascontiguousarray(table[str(k)]) for k, kind in enumerate(layout) if kind in "if"]
-    return Rows(path, columns, numbers)
-
-
-def _check_exact(path: Path, lines: Iterable[tuple[int, bytes]], column: int, large: np.ndarray) -> None:
-    """Refuses a large number that was rounded, unless it has an exponent."""
-    if large.any():
-        for (number, line), is_large in zip(lines, large, strict=True):
-            word = line.split()[column] if is_large else b"e"
-            if b"e" not in word.lower() and decimal.Decimal(word.decode()) != decimal.Decimal(float(word)):
-                raise FormatError(
-                    f"{path}:{number}: {show(word)} is beyond 2^53 and not exact in double precision; "
-                    "correct the line"
-                )
-
-
-def _explain(path: Path, lines: Iterable[tuple[int, bytes]], layout: str, what: str) -> NoReturn:
-    """Raises for the first line that is not in the layout."""
-    for number, line in lines:
-        words = line.split()
-        given = [kind in "if" or word == kind.encode() for word, kind in zip(words, layout, strict=False)]
-        if len(words) != len(layout) or not all(given):
-            raise FormatError(f"{path}:{number}: {show(line)} where every line should be {what}; correct the line")
-        for word, kind in zip(words, layout, strict=True):
-            if kind == "i" and not is_whole(word):
-                raise FormatError(f"{path}:{number}: {show(word)} is not a whole number from 0 on; correct the line")
-            if kind == "f" and not is_real(word):
-                raise FormatError(f"{path}:{number}: {show(word)} is not a finite number; correct the line")
-    raise FormatError(f"{path}: a line is not {what}; use spaces and line feeds only")
+        If `merge`, an edge may be repeated, in either direction and with the same weight.
+        """
+        (u, v), weights = ends, self.weights
+        self.refuse(u == v, "an edge from node {0} to itself; remove the line (in a quadratic model, see format=coo)")
+        if have_repeats(u, v, num_nodes):
+            first = first_rows(edge_codes(u, v, num_nodes))
+            again = first != np.arange(len(first))
+            if not merge:
+                self.refuse(again, "edge {0} {1} is listed a second time; give each edge once, in one direction")
+            elif weights is not None:
+                differs = weights != weights[first]
+                self.refuse(differs, "edge {0} {1} was given before with another weight than {2}; keep one of them")
+            u, v, weights = u[~again], v[~again], None if weights is None else weights[~again]
+        return Graph.from_arrays(name, num_nodes, np.stack([u, v], axis=1), weights)
 
 
 def is_whole(word: bytes) -> bool:
@@ -236,26 +285,7 @@ def is_whole(word: bytes) -> bool:
 
 def is_real(word: bytes) -> bool:
     """Returns whether a word is a finite number; `float` alone would also take 1_000."""
-    return bool(_REAL.fullmatch(word)) and bool(np.isfinite(float(word)))
-
-
-def header_counts(path: Path, number: int, words: Sequence[bytes], widths: Sequence[int], usage: str) -> list[int]:
-    """Returns the whole numbers in a header, one of `widths` in number; the first one is a number of nodes."""
-    if len(words) not in widths or not all(map(is_whole, words)):
-        raise FormatError(f"{path}:{number}: {show(b' '.join(words))} is not a header; write {usage}")
-    counts = [int(word) for word in words]
-    if not counts[0]:
-        raise FormatError(f"{path}:{number}: 0 nodes; a file has at least 1")
-    check_size(f"{path}:{number}", counts[0])
-    return counts
-
-
-def check_count(path: Path, number: int, promised: int, found: int, what: str) -> None:
-    """Compares the number that the header in line `number` promises with the number found."""
-    if promised != found:
-        raise FormatError(
-            f"{path}:{number}: the header promises {promised} {what}, but there are {found}; is the file cut short?"
-        )
+    return bool(_NUMBER.fullmatch(word)) and bool(np.isfinite(float(word)))
 
 
 def show(text: bytes) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int
 from scipy import sparse
 
-from sl_discs.errors import InputError, real, unmasked
+from sl_discs.errors import InputError, unmasked
 from sl_discs.instances.form import fraction
 from sl_discs.instances.graph import Graph, checked_node_weights, graph_from_networkx, is_networkx
 from sl_discs.models.terms import Coefficients, are_integers
@@ -390,17 +390,7 @@ def _weights_of_nodes(name: str, given: Any, weight: Weight, labels: Sequence[Ha
         weight = {node: data[weight] for node, data in given.nodes(data=True) if weight in data}
     if isinstance(weight, list | tuple) and len(weight) == len(labels):
         weight = dict(zip(labels, weight, strict=True))
-    if not isinstance(weight, Mapping):
-        return checked_node_weights(name, weight, labels)
-    if len(weight) > len(labels) or any(label not in weight for label in labels):
-        known = set(labels)
-        unknown = [node for node in weight if node not in known]
-        if unknown:
-            raise InputError(f"{name}: a weight of {unknown[0]!r}, which is not a node; remove it")
-        missing = next(label for label in labels if label not in weight)
-        raise InputError(f"{name}: node {missing!r} has no weight; give every node one")
-    numbers = [real(f"{name}: the weight of node {label!r}", weight[label], least=0) for label in labels]
-    return checked_node_weights(name, numbers, labels)
+    return checked_node_weights(name, weight, labels)
 
 
 # Graphs in the forms that constructors take.

@@ -99,8 +99,8 @@ GRAPHS = {
     ),
     # DIMACS
     "dimacs: no counts": ("c a\np edge\n", ":2: 'p edge' is not a header"),
-    "dimacs: negative": ("p edge -3 1\ne 1 2\n", ":1: '-3 1' is not a header"),
-    "dimacs: too few": ("p edge 3 3\ne 1 2\ne 2 1\n", ":1: the header promises 3 edges, but there are 1 on 2 lines"),
+    "dimacs: negative": ("p edge -3 1\ne 1 2\n", ":1: 'p edge -3 1' is not a header"),
+    "dimacs: too few": ("p edge 3 3\ne 1 2\ne 2 1\n", ":1: the header promises 3 edges on 2 lines, but there are 1"),
     "dimacs: unknown line": ("p edge 3 1\nq 1 2\n", ":2: 'q 1 2' where every line should be an edge, 'e i j'"),
     "dimacs: node 4": ("p edge 3 2\ne 1 2\nc x\ne 4 1\n", ":4: node 4, but nodes are 1 to 3"),
     "dimacs: negative weight": ("p edge 3 1\nn 2 -1\ne 1 2\n", ":2: the weight of node 2 is -1.0"),
@@ -114,10 +114,14 @@ GRAPHS = {
     "metis: loop": ("3 2\n2\n1 2\n\n", ":3: node 2 is its own neighbour"),
     "metis: twice": ("3 2\n2 2\n1 1\n\n", ":2: neighbour 2 is listed twice", "metis"),
     "metis: edges": ("3 3\n2\n1 3\n2\n", ":1: the header promises 3 edges, but there are 2"),
-    "metis: fmt": ("3 2 7\n2\n1 3\n2\n", ":1: fmt 007", "metis"),
-    "metis: parity": ("3 2 1\n2 1\n1 1 3\n2 1\n", ":3: 3 numbers; a line has 0 of the node", "metis"),
+    "metis: fmt": ("3 2 7\n2\n1 3\n2\n", ":1: '3 2 7' is not a header", "metis"),
+    "metis: parity": (
+        "3 2 1\n2 1\n1 1 3\n2 1\n",
+        ":3: '1 1 3' where every line should be whole n",
+        "metis",
+    ),
     "metis: weights": ("3 2 1\n2 1\n1 2 3 1\n2 1\n", ":2: the weight to neighbour 2 differs", "metis"),
-    "metis: word": ("3 2\n2\n1 x 3\n2\n", ":3: 'x' is not a whole number"),
+    "metis: word": ("3 2\n2\n1 x 3\n2\n", ":3: '1 x 3' where every line should be whole numbers"),
     # Edge lists
     "list: columns": ("0 1\n1 2\n2\n", ":3: '2' where every line"),
     "list: networkx": ("0 1 {}\n", ":1: '{}' is not a finite number"),
@@ -163,7 +167,7 @@ GRAPHS = {
     ),
     "json: a weight of some nodes": (
         '{"nodes": [{"id": 1, "weight": 2}, {"id": 2}], "links": []}',
-        ": node 2 has no weight, but others have",
+        ": bad: node 2 has no weight; give every node one",
     ),
 }
 MODELS = {
@@ -173,9 +177,9 @@ MODELS = {
     "qbsolv: twice": ("p qubo 0 2 0 2\n0 1 1\n0 1 1\n", ":3: the coefficient of 0 and 1 was given before"),
     "qbsolv: two offsets": ("c offset = 2\nc offset = 3\np qubo 0 1 1 0\n0 0 1\n", ": .* the offset '3'"),
     "qbsolv: scale": ("c scale : 2\np qubo 0 1 1 0\n0 0 1\n", ": a comment with the scale '2'"),
-    "coo: vartype": ("# vartype=TERNARY\n0 1 1\n", ": not a list of coefficients .*TERNARY"),
+    "coo: vartype": ("# vartype=TERNARY\n0 1 1\n", ": vartype='TERNARY'; expected BINARY or SPIN"),
     "coo: nothing": ("# vartype=BINARY\n", ": no coefficients"),
-    "coo: an exponent, which dimod skips": ("# vartype=BINARY\n0 0 1\n0 1 1e-3\n", ":3: '0 1 1e-3' is not a coeff"),
+    "coo: a word": ("# vartype=BINARY\n0 0 1\n0 1 x\n", ":3: 'x' is not a finite number"),
     "coo: spins": ("# vartype=SPIN\n0 1 1\n", ": coo holds a model of spins; use problem=ising"),
     "a graph": ("2 1\n1 2 1\n", ": rudy holds a graph, but qubo needs a quadratic model"),
     "a sum that overflows": (REAL + "2 2 2\n1 1 1e308\n2 2 1e308\n", ": bad: coefficients that add up to more than"),
