@@ -15,8 +15,8 @@ sys.path.append(str(Path(__file__).parent / "claim"))
 from claim_plan import SAMPLERS
 from claim_statistics import holm, interval
 from readings_plan import BASE, LEFT_OUT, PRIMARY, READINGS, SETS
-from sl_discs.experiment.published import published_row
 from sl_discs.experiment.record import Spread
+from sl_discs.experiment.summary import published_row
 from sl_discs.files import write_json, write_text
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import PUBLISHED

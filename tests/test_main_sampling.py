@@ -28,14 +28,19 @@ def chosen_configs(experiment="mis/er_density", model="mis"):
     return f"--config=configs/experiment/{experiment}.py", f"--model_config=configs/model/{model}_config.py"
 
 
-def run(*arguments, experiment="mis/er_density", model="mis", cache=None, path=None):
-    command = [sys.executable, "-m", "sl_discs.main_sampling", *chosen_configs(experiment, model), *arguments]
-    environment = dict(os.environ, JAX_PLATFORMS="cpu")
-    if cache is not None:
-        environment["SL_DISCS_CACHE"] = str(cache)
-    if path is not None:
-        environment["PYTHONPATH"] = os.pathsep.join([str(path), environment.get("PYTHONPATH", "")])
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1800)
+def run(*arguments, folder, configs=("mis/er_density", "mis"), cache=None, path=None):
+    """Runs the command in a process of its own, which must succeed."""
+    command = [sys.executable, "-m", "sl_discs.main_sampling", *chosen_configs(*configs), *arguments]
+    more = {"SL_DISCS_CACHE": cache, "PYTHONPATH": path and f"{path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"} | {name: str(value) for name, value in more.items() if value}
+    command.append(f"--config.experiment.save_root={folder}")
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1800)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def results_in(folder):
+    return json.loads((folder / "results.json").read_text())
 
 
 def test_a_comparison_prints_and_saves_everything(tmp_path, command, monkeypatch):
@@ -47,7 +52,7 @@ def test_a_comparison_prints_and_saves_everything(tmp_path, command, monkeypatch
     )  # fmt: skip
     assert code == 0, err
     assert "sl_gwg - gwg" in out and "published" in out and str(folder) in out
-    saved = json.loads((folder / "results.json").read_text())
+    saved = results_in(folder)
     assert saved["dataset"] == "mis/er_density/r-0.10" and saved["source"] == "generated"
     assert set(saved["samplers"]) == {"gwg", "sl_gwg"} and saved["seed"] == 0
     assert saved["engine"] == "cpu (auto: the fastest on CPU cores)"
@@ -67,26 +72,16 @@ def test_one_sampler_by_its_config_as_discs_does_without_matplotlib(tmp_path, re
     broken = tmp_path / "broken" / "matplotlib"
     broken.mkdir(parents=True)
     (broken / "__init__.py").write_text("raise ImportError('no such library')")
-    done = run(
-        "--sampler_config=configs/sampler/path_auxiliary_config.py", "--sampler_config.adaptive=False", *SHORT,
-        f"--config.experiment.save_root={tmp_path}", cache=tmp_path, path=broken.parent,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    config, folder = "--sampler_config=configs/sampler/path_auxiliary_config.py", tmp_path / "out"
+    done = run(config, "--sampler_config.adaptive=False", *SHORT, folder=folder, cache=tmp_path, path=broken.parent)
     assert "mean +- std" in done.stdout and done.stderr.count("warning: matplotlib cannot be imported") == 1
-    assert not (tmp_path / "trajectory.png").exists()
-    assert (
-        json.loads((tmp_path / "results.json").read_text())["config"]["samplers"]["path_auxiliary"]["adaptive"]
-        is False
-    )
-    assert (tmp_path / "results.pkl").exists()
-    kept = (tmp_path / "results.json").read_bytes()
+    assert (folder / "results.pkl").exists() and not (folder / "trajectory.png").exists()
+    assert results_in(folder)["config"]["samplers"]["path_auxiliary"]["adaptive"] is False
+    kept = (folder / "results.json").read_bytes()
     monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path))
-    said = refusal(
-        "run", *chosen_configs(), "--sampler_config=configs/sampler/path_auxiliary_config.py", *SHORT,
-        f"--config.experiment.save_root={tmp_path}",
-    )  # fmt: skip
+    said = refusal("run", *chosen_configs(), config, *SHORT, f"--config.experiment.save_root={folder}")
     assert "samplers.path_auxiliary.adaptive False there, True here" in said and "--overwrite" in said
-    assert (tmp_path / "results.json").read_bytes() == kept
+    assert (folder / "results.json").read_bytes() == kept
 
 
 def test_every_sampler_has_a_config_file_that_shows_all_fields_with_their_defaults():
@@ -126,7 +121,7 @@ def test_a_config_copied_from_discs_and_names_of_the_paper(tmp_path, name, comma
         "--sampler_config.adaptive=False", f"--config.experiment.save_root={tmp_path / 'out'}",
     )  # fmt: skip
     assert code == 0, err
-    fields = json.loads((tmp_path / "out" / "results.json").read_text())["config"]["samplers"]
+    fields = results_in(tmp_path / "out")["config"]["samplers"]
     changes = {"sigma": 4.0, "K": 20, "alpha": "geom(1,1)", "adaptive": False}
     assert fields["sl_path_auxiliary"] == method_fields("sl_path_auxiliary") | changes | {"use_fast_path": True}
     assert fields["path_auxiliary"] == method_fields("path_auxiliary") | {"adaptive": False}
@@ -143,21 +138,19 @@ register_sampler("mine", GWG, num_flips=2)
 def test_a_sampler_of_ones_own_by_import(tmp_path):
     file = tmp_path / "my_sampler.py"
     file.write_text(OWN_SAMPLER)
-    done = run(
-        f"--import={file}", "--sampler_config=configs/sampler/own_config.py:mine", *SHORT,
-        f"--config.experiment.save_root={tmp_path / 'out'}", cache=tmp_path,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    saved = json.loads((tmp_path / "out" / "results.json").read_text())
+    config = "--sampler_config=configs/sampler/own_config.py:mine"
+    run(f"--import={file}", config, *SHORT, folder=tmp_path / "out", cache=tmp_path)
+    saved = results_in(tmp_path / "out")
     assert saved["config"]["samplers"]["mine"]["num_flips"] == 2
     assert saved["versions"][f"import {file}"] == hashlib.sha256(OWN_SAMPLER.encode()).hexdigest()
 
 
-def write_pickle_that_runs_a_command(folder):
-    class Exploit:
-        def __reduce__(self):
-            return os.system, (f"touch {folder}/exploited",)
+class Exploit:
+    def __reduce__(self):
+        return os.system, ("touch exploited",)
 
+
+def write_exploit(folder):
     (folder / "er_700_800").mkdir()
     (folder / "er_700_800" / "ER-700-800-0.10.pkl").write_bytes(pickle.dumps([Exploit()]))
 
@@ -169,11 +162,12 @@ SL_GWG = "--sampler_config=configs/sampler/sl_gwg_config.py"
     ("arguments", "prepare", "message"),
     [
         (["--samplers=nuts"], None, "unknown sampler 'nuts'; known: gwg, path_auxiliary"),
-        (["--samplers=gwg", "--model_config.name=tsp"], None, "maxcut, maxclique, vertex_cover"),
+        (["--samplers=gwg", "--model_config.name=tsp"], None, "unknown problem 'tsp'"),
+        (["--samplers=gwg", "--model_config.penalty=0.5"], None, "model_config.penalty is 0.5; expected"),
         (["--samplers=gwg", "--config.experiment.chain_lenght=5"], None, "chain_lenght"),
         (["--samplers=gwg", "--model_config.lambdaa=1"], None, "a config has no field 'lambdaa'"),
         (["--samplers=gwg", "--model_config.graph_type=satlib", "--model_config.cfg_str=_"], None, "satlib"),
-        (["--samplers=gwg"], write_pickle_that_runs_a_command, "system"),
+        (["--samplers=gwg"], write_exploit, "system"),
         (["--samplers=gwg"], Path.rmdir, "data is not a folder"),
         (["--samplers=sl_gwg", "--config.experiment.chain_length=500"], None, "exceed chain_length = 500"),
         ([SL_GWG, "--samplers=gwg,dmala"], None, "is of 'sl_gwg', which --samplers=gwg,dmala lacks"),
@@ -191,9 +185,8 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, prepare, mes
     data_root.mkdir()
     if prepare is not None:
         prepare(data_root)
-    given = *chosen_configs(), *arguments, f"--model_config.data_root={data_root}"
-    assert message in refusal("run", *given)
-    assert not (data_root / "exploited").exists()
+    assert message in refusal("run", *chosen_configs(), *arguments, f"--model_config.data_root={data_root}")
+    assert not Path("exploited").exists()
 
 
 @pytest.mark.parametrize(
@@ -215,24 +208,15 @@ SIX = "--samplers=gwg,path_auxiliary,dmala,sl_gwg,sl_path_auxiliary,sl_dmala"
 @pytest.mark.skipif(not DATA.is_dir(), reason="the folder of real instances is not there")
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("configs", "arguments", "least"),
+    ("problem", "graph_type", "more", "least"),
     [
-        (
-            {"experiment": "maxcut/optsicom", "model": "maxcut"},
-            ["--model_config.graph_type=optsicom", "--model_config.cfg_str=r-b"],
-            10,
-        ),
-        (
-            {"experiment": "maxclique/twitter", "model": "maxclique"},
-            ["--model_config.graph_type=twitter", "--config.experiment.num_instances=100"],
-            99,
-        ),
+        ("maxcut", "optsicom", "--model_config.cfg_str=r-b", 10),
+        ("maxclique", "twitter", "--config.experiment.num_instances=100", 99),
     ],
 )
-def test_known_optima(tmp_path, configs, arguments, least):
+def test_known_optima(tmp_path, problem, graph_type, more, least):
     """GWG, PAS, DMALA and their variants cut all Optsicom grids, and 99 of 100 ego networks, optimally."""
-    folders = f"--model_config.data_root={DATA}", f"--config.experiment.save_root={tmp_path}"
-    done = run(SIX, *arguments, *folders, **configs)
-    assert done.returncode == 0, done.stderr
-    for sampler in json.loads((tmp_path / "results.json").read_text())["samplers"].values():
+    where = f"--model_config.graph_type={graph_type}", f"--model_config.data_root={DATA}"
+    run(SIX, *where, more, folder=tmp_path, configs=(f"{problem}/{graph_type}", problem))
+    for sampler in results_in(tmp_path)["samplers"].values():
         assert sum(instance["best"] == instance["reference"] for instance in sampler["instances"]) >= least

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import tables
 
-from sl_discs.experiment.published import published_cells
+from sl_discs.experiment.summary import published_cells
 from sl_discs.instances.formats import FORMATS, read_instances
 from sl_discs.reproduction.rows import level_rows
 from sl_discs.samplers import registry

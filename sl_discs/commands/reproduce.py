@@ -23,9 +23,9 @@ from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import can_draw, or_warn
-from sl_discs.experiment.published import has_ablation
 from sl_discs.experiment.record import commit
 from sl_discs.experiment.settings import ENGINES
+from sl_discs.experiment.summary import published_tables
 from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.reproduction.cells import (
@@ -36,14 +36,13 @@ from sl_discs.reproduction.cells import (
     Choice,
     PublishedSet,
     ablation_cells,
-    check_methods,
+    chosen_methods,
     chosen_sets,
     main_cells,
 )
 from sl_discs.reproduction.report import draw_levels, main_table, summary, write_report
 from sl_discs.reproduction.rows import rows_of
 from sl_discs.reproduction.runs import Runner
-from sl_discs.samplers.registry import own_name
 from sl_discs.terminal import tell
 from sl_discs.version import __version__
 
@@ -86,18 +85,19 @@ def _reproduce(given: Given) -> int:
 
 def _plan(what: str, choice: Choice) -> tuple[list[tuple[PublishedSet, list[Cell]]], list[str]]:
     """The cells of each requested dataset, or of those of the profile that the table contains; why some have none."""
-    names = FLAGS.datasets
+    methods, names = chosen_methods(FLAGS.methods), FLAGS.datasets
     if names is None:
-        names = [name for name in PROFILES[FLAGS.profile].instances if what == "main" or has_ablation(name)]
+        shown = published_tables()[what]
+        names = [name for name in PROFILES[FLAGS.profile].instances if name in shown]
     work: list[tuple[PublishedSet, list[Cell]]] = []
     left_out: list[str] = []
     for dataset in chosen_sets(names):
         if (reason := dataset.absent(FLAGS.data_root)) is not None:
             left_out.append(f"{dataset.name}: {reason}")
         elif what == "main":
-            work.append((dataset, main_cells(choice, dataset, FLAGS.methods, FLAGS.held_out)))
+            work.append((dataset, main_cells(choice, dataset, methods, FLAGS.held_out)))
         else:
-            cells, reasons = ablation_cells(choice, dataset, FLAGS.methods)
+            cells, reasons = ablation_cells(choice, dataset, methods)
             work.append((dataset, cells))
             left_out += reasons
     return work, left_out
@@ -107,19 +107,10 @@ def _run(what: str, command: str) -> int:
     """Runs the cells of a table, and writes the report after each dataset."""
     if what == "ablation":
         refuse_flags(FLAGS, ["held_out"], "in `reproduce ablation`")
-    for name in ("datasets", "methods"):
-        if FLAGS[name].value == []:
-            raise InputError(f"--{name} names none; give --{name}=NAME,NAME")
-    FLAGS["methods"].value = [own_name(name) for name in FLAGS.methods]
-    check_methods(FLAGS.methods)
     check_data_root(FLAGS.data_root)
     profile = PROFILES[FLAGS.profile]
-    choice = Choice(
-        FLAGS.steps or profile.chain_length,
-        FLAGS.chains or profile.batch_size,
-        FLAGS.engine,
-        tuple(range(FLAGS.seeds)),
-    )
+    steps, chains = FLAGS.steps or profile.chain_length, FLAGS.chains or profile.batch_size
+    choice = Choice(steps, chains, FLAGS.engine, tuple(range(FLAGS.seeds)))
     folder = check_writable(FLAGS.output or f"results/reproduce-{FLAGS.profile}")
     work, left_out = _plan(what, choice)
     for reason in left_out:

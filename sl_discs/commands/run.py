@@ -15,13 +15,12 @@ machine that sees the same folder. The one that ends last writes the results and
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
-import math
 import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ml_collections import config_flags
 
@@ -30,25 +29,18 @@ from sl_discs.discs_plugin.borrowed import borrow_named
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import leave_cards_alone, one_device_per_core
-from sl_discs.errors import InputError
-from sl_discs.experiment.chains import engine_for
-from sl_discs.experiment.checkpoint import (
-    RESUME_ME,
-    Checkpoints,
-    Interrupted,
-    notice_of_end,
-)
+from sl_discs.errors import InputError, real
+from sl_discs.experiment.checkpoint import RESUME_ME, Checkpoints, Interrupted, notice_of_end
 from sl_discs.experiment.figures import can_draw, or_warn
-from sl_discs.experiment.memory import fit_to_memory
-from sl_discs.experiment.parts import Part, join_records, keep_records, remove_unfinished
+from sl_discs.experiment.parts import Part, join_records, keep_records
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import ExperimentRecord, check_finished, device_in_words, kind_of_run, versions
 from sl_discs.experiment.results import write_results
-from sl_discs.experiment.run import check_methods, run_sampler, total_chain_steps
+from sl_discs.experiment.run import check_methods, engine_for, fit_to_memory, run_sampler, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
 from sl_discs.experiment.summary import draw_trajectories, format_summary
 from sl_discs.files import check_writable, only_run_in
-from sl_discs.instances.dataset import check_data_root, default_data_root, load_dataset
+from sl_discs.instances.dataset import default_data_root, load_dataset
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
@@ -120,29 +112,17 @@ define.boolean("run_local", False, "Save under ./results/<save_dir_name>, as DIS
 _JOIN_S = 600.0
 
 # Fields of DISCS's model configs that are taken from the instances here.
-_MODEL_DISCS_ONLY = (
-    "max_num_nodes",
-    "max_num_edges",
-    "num_instances",
-    "num_models",
-    "num_categories",
-    "shape",
-    "rand_type",
-)
+_MODEL_DISCS_ONLY = {
+    "max_num_nodes", "max_num_edges", "num_instances", "num_models", "num_categories", "shape", "rand_type"
+}  # fmt: skip
 
 
-def _fields(flag) -> dict | None:
+def _fields(flag) -> dict[str, Any] | None:
     """The fields of a config flag, None if it was not given; reports a file that could not be loaded."""
     try:
         value = flag.value
-        if value is None:
-            return None
         # What stands for a file that could not be loaded raises its error at any attribute.
-        if getattr(value, "to_dict", None) is None:
-            raise InputError(f"--{flag.name}: get_config() returns a {type(value).__name__}; expected a ConfigDict")
-        return value.to_dict()
-    except InputError:
-        raise
+        fields = None if value is None else getattr(value, "to_dict", None)
     except Exception as error:  # of the file, which is a program
         missing = re.search(r"Attempted \[Relative path\]:\s+(\S+)\s+\[Errno 2\]", str(error))
         if missing is None:
@@ -151,59 +131,48 @@ def _fields(flag) -> dict | None:
             f"--{flag.name}: there is no file {missing[1]} in {Path.cwd()}; the folder configs/ is in the clone of "
             "sl_discs, so run the command there, or give the whole path"
         ) from None
+    if value is not None and fields is None:
+        raise InputError(f"--{flag.name}: get_config() returns a {type(value).__name__}; expected a ConfigDict")
+    return fields and fields()
 
 
-def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
+def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict[str, Any]]]:
     """The methods that the flags name, and the config fields of each."""
     given = _fields(_SAMPLER) or {}
     if given:
         if not isinstance(given.get("name"), str):
             raise InputError(f"--sampler_config: its name is {given.get('name')!r}; expected str, such as 'gwg'")
         given["name"] = own_name(given["name"])
-    if FLAGS.samplers is None:
-        if not given:
-            raise InputError("no sampler is named; give --sampler_config=FILE or --samplers=NAME,NAME")
-        names = [given["name"]]
-    else:
-        names = [own_name(name) for name in FLAGS.samplers]
-        if not names:
-            raise InputError("--samplers names no sampler; give --samplers=NAME,NAME")
-        if given and given["name"] not in names:
-            raise InputError(
-                f"--sampler_config is of {given['name']!r}, which --samplers={','.join(names)} lacks; add it "
-                "there, or give the config of one of these"
-            )
+    names = [given["name"]] * bool(given) if FLAGS.samplers is None else [own_name(name) for name in FLAGS.samplers]
+    if not names:
+        raise InputError("no sampler is named; give --sampler_config=FILE or --samplers=NAME,NAME")
+    if given and given["name"] not in names:
+        raise InputError(
+            f"--sampler_config is of {given['name']!r}, which --samplers={','.join(names)} lacks; add it "
+            "there, or give the config of one of these"
+        )
     borrow_named(names)
     overridden = config_flags.get_override_values(FLAGS["sampler_config"]) if given else {}
     configs = {}
     for name in names:
-        if name == given.get("name"):
-            configs[name] = given
-        else:
-            known = method_fields(name)
-            shared = {field: value for field, value in overridden.items() if field in known and field != "name"}
-            configs[name] = known | shared
-    methods = [build_method(configs[name], num_chains) for name in names]
-    return methods, {name: method_fields(name) | fields for name, fields in configs.items()}
+        known = method_fields(name)
+        shared = {field: value for field, value in overridden.items() if field in known and field != "name"}
+        configs[name] = known | (given if name == given.get("name") else shared)
+    return [build_method(configs[name], num_chains) for name in names], configs
 
 
-def _graph_model(model: dict) -> dict:
-    """The model config of a problem on graphs, checked."""
-    unknown = sorted(set(model) - set(_MODEL_FIELDS) - set(_MODEL_DISCS_ONLY))
+def _graph_model(model: dict[str, Any]) -> dict[str, Any]:
+    """The model config of a problem on graphs, with defaults; what `load_dataset` does not check is checked here."""
+    unknown = sorted(set(model) - set(_MODEL_FIELDS) - _MODEL_DISCS_ONLY)
     if unknown:
         raise InputError(f"model_config has no field {unknown[0]!r}; known: {', '.join(_MODEL_FIELDS)}")
     model = {"name": "", "graph_type": "", "cfg_str": "_", "data_root": None, "penalty": PENALTY} | model
     for field in ("name", "graph_type", "cfg_str", "save_dir_name"):
         if not isinstance(model.get(field, ""), str):
             raise InputError(f"model_config.{field} is {model[field]!r}; expected str")
-    if model["name"] not in GRAPH_PROBLEMS:
-        raise InputError(f"model_config.name is {model['name']!r}; known: {', '.join(GRAPH_PROBLEMS)}")
-    penalty = model["penalty"]
-    if isinstance(penalty, bool) or not isinstance(penalty, int | float) or not 1 <= penalty < math.inf:
-        raise InputError(f"model_config.penalty is {penalty!r}; expected a number of at least 1")
+    real("model_config.penalty", model["penalty"], least=1)
     if model["data_root"] is None:
         model["data_root"] = default_data_root()
-    check_data_root(model["data_root"])
     return model
 
 
@@ -216,10 +185,10 @@ def _save_folder(settings: Settings, model: dict, dataset: str, methods: list[Me
     return Path("results").joinpath(*(re.sub(r"[^A-Za-z0-9._+-]+", "-", name) for name in (dataset, run)))
 
 
-def _load(settings: Settings, model: dict, part: Part) -> Dataset:
+def _load(settings: Settings, model: dict[str, Any], part: Part) -> Dataset:
     """This part's share of the instances."""
     first, count, stride = settings.first_instance, settings.num_instances, settings.instance_stride
-    family = model["name"], model.get("graph_type", ""), model["cfg_str"], model["data_root"]
+    family = model["name"], model["graph_type"], model["cfg_str"], model["data_root"]
     load = functools.partial(load_dataset, *family, stride=stride, data_seed=settings.data_seed)
     if part.count == 1:
         return load(first=first, num_instances=count)
@@ -235,35 +204,31 @@ def _run(_) -> int:
     one_device_per_core()
     keep_programs()
     part = Part() if FLAGS.part is None else Part.parse(FLAGS.part)
-    experiment = _fields(_EXPERIMENT)
+    experiment, model = _fields(_EXPERIMENT), _fields(_MODEL)
     if experiment is None:
         raise InputError("no experiment is given; pass --config=FILE, such as configs/experiment/mis/er_density.py")
-    model = _fields(_MODEL)
     if model is None:
         raise InputError("no model is given; pass --model_config=FILE, such as configs/model/mis_config.py")
     fields = experiment.get("experiment", {})
     if not isinstance(fields, dict):
         raise InputError(f"--config: its field experiment is {fields!r}; expected a ConfigDict of fields")
-    settings = settings_from(fields)
-    if FLAGS.engine is not None:
-        settings = dataclasses.replace(settings, engine=FLAGS.engine)
+    settings = settings_from(fields if FLAGS.engine is None else fields | {"engine": FLAGS.engine})
     try:
-        _optimise(settings, model, part)
+        _optimise(settings, _graph_model(model), part)
     except Interrupted as interruption:
         tell(str(interruption))
         return RESUME_ME
     return 0
 
 
-def _optimise(settings: Settings, model: dict, part: Part) -> None:
+def _optimise(settings: Settings, model: dict[str, Any], part: Part) -> None:
     """The best states of a problem on graphs; of several parts, the last one writes and prints."""
     begin = time.perf_counter()
-    model = _graph_model(model)
     methods, sampler_configs = _methods(settings.batch_size)
     check_methods(methods, settings)
     dataset = _load(settings, model, part)
-    engines = [engine_for(dataset, method.sampler, settings)[0] for method in methods]
-    if all(engine.on_host for engine in engines):
+    engines = {method.name: engine_for(dataset, method.sampler, settings)[0] for method in methods}
+    if all(engine.on_host for engine in engines.values()):
         leave_cards_alone()
     folder = check_writable(_save_folder(settings, model, dataset.name, methods))
     config = {
@@ -271,13 +236,14 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
         "model": {field: model[field] for field in _MODEL_FIELDS if field in model},
         "samplers": sampler_configs,
     }
-    own, done = part.folder(folder), (folder / "results.json").exists() and not FLAGS.overwrite
-    if part.count > 1 and done:
+    part.check(folder)
+    if part.count > 1 and (folder / "results.json").exists() and not FLAGS.overwrite:
         check_finished(folder, config, dataset.name)
         say(f"{part.label}: all parts are done and joined in {folder}")
         return
+    own = check_writable(part.folder(folder))
     with contextlib.ExitStack() as stack:
-        stack.enter_context(only_run_in(check_writable(own)))
+        stack.enter_context(only_run_in(own))
         if not FLAGS.overwrite:
             check_finished(folder, config, dataset.name)
         penalty = float(model["penalty"])
@@ -287,10 +253,10 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
         config["experiment"] = vars(settings)
         draws = can_draw()
         notice = stack.enter_context(notice_of_end())
-        kind = kind_of_run(config, methods, settings, dataset)
+        kind = kind_of_run(config, {name: engine.name for name, engine in engines.items()}, settings, dataset)
         checkpoints = Checkpoints(own / "checkpoint", kind, settings.checkpoint_every_s, notice)
         # Of all parts, so that a part that does not belong to the others is refused before it runs.
-        samplers = part.others(folder, kind)[part.index - 1]
+        samplers = part.records(folder, kind)[part.index - 1]
         if samplers is None:
             samplers = {}
             with progress_bar(total_chain_steps(dataset, settings), label=part.label) as progress:
@@ -300,7 +266,7 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
         if part.count > 1:
             keep_records(own, kind, samplers)
             stack.enter_context(only_run_in(folder, patience_s=_JOIN_S))
-            found = part.others(folder, kind)
+            found = part.records(folder, kind)
             if found[part.index - 1] is None:
                 say(f"{part.label}: done; another part has joined the results in {folder}")
                 return
@@ -308,23 +274,24 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
             if missing:
                 say(f"{part.label}: done; missing: {', '.join(missing)}")
                 return
-            samplers = join_records([records for records in found if records is not None])
-        devices = device_in_words(engines, part.count)
+            samplers = {name: join_records([records[name] for records in found if records]) for name in samplers}
+        devices = device_in_words(engines.values(), part.count)
         record = ExperimentRecord(dataset, settings, config, samplers, devices, versions())
         try:
             paths = write_results(record, folder)
         except InputError:
             say(format_summary(record, resumed=checkpoints.resumed()))
             raise
-        remove_unfinished(folder, part.count)
+        part.remove_unfinished(folder)
         say(format_summary(record, paths, checkpoints.resumed()))
         # Inside the block: a signal that comes now must not end a finished run as if it had failed.
-        figure = or_warn(lambda: draw_trajectories(record, folder / "trajectory.png")) if draws else None
-        if figure is not None:
+        if draws and (figure := or_warn(lambda: draw_trajectories(record, folder / "trajectory.png"))):
             say(f"  {figure.name}")
-        all_s = time.perf_counter() - begin
-        steps_s, compile_s = (sum(getattr(one, name) for one in samplers.values()) for name in ("run_s", "compile_s"))
         if part.count == 1 and not checkpoints.resumed():
+            all_s = time.perf_counter() - begin
+            steps_s, compile_s = (
+                sum(getattr(one, field) for one in samplers.values()) for field in ("run_s", "compile_s")
+            )
             rest_s = all_s - steps_s - compile_s
             say(f"{all_s:.1f} s: steps {steps_s:.1f}, compiling {compile_s:.1f}, rest {rest_s:.1f}")
 

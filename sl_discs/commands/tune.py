@@ -26,9 +26,8 @@ from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError, MissingExtra
 from sl_discs.experiment.checkpoint import RESUME_ME, Interrupted, Notice, notice_of_end
-from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.progress import Advance, progress_bar
-from sl_discs.experiment.run import total_chain_steps
+from sl_discs.experiment.run import fit_to_memory, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings
 from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root, default_data_root

@@ -1,16 +1,20 @@
-"""Divides instances into batches of equal shape by their padded size, so that compiled programs are shared."""
+"""Batches of instances of one padded size, so that compiled programs are shared: shapes, bytes, arrays and keys."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
-from sl_discs.engines.base import Batch, StepKeys
+from sl_discs.engines.base import Batch, Engine, StepKeys
+from sl_discs.engines.registry import local_devices
+from sl_discs.errors import GIB, USABLE, InputError, usable_memory
+from sl_discs.experiment.settings import Settings
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.models.base import Model, Params
 from sl_discs.models.functions import Density, density_model, density_params
@@ -40,6 +44,24 @@ def best_layout(num_devices: int, num_instances: int, num_chains: int) -> Layout
 
     parts = [k for k in range(num_devices, 0, -1) if num_devices % k == 0]
     return min((Layout(k, num_devices // k) for k in parts), key=chains_a_device)
+
+
+def devices_for(engine: Engine, sampler: Sampler, settings: Settings) -> tuple[int, Layout | None]:
+    """Returns the number of devices that share a batch, and its division among them; None if that depends on it.
+
+    An engine on the host divides work itself.
+
+    Raises:
+      InputError: there are not that many devices.
+    """
+    there = engine.num_devices()
+    if settings.use_devices > there:
+        raise InputError(f"config.experiment.use_devices is {settings.use_devices}, but there are {there} devices")
+    if engine.on_host:
+        return 1, None
+    count = settings.use_devices or there
+    # Chains that share their adaptation stay together: surplus chains would take part in it.
+    return count, Layout(count, 1) if sampler.couples_chains else None
 
 
 # The benchmark's families are padded by at most 20 %; after 64, ..., 512 these sizes fit 600, 800, 1100 and 1347
@@ -130,6 +152,50 @@ def shape_of_one(terms: Terms, num_chains: int, num_devices: int = 1, layout: La
     """The shape of a batch of one instance, which fills all its places; arguments as in `plan`."""
     [pack] = plan([terms], 1, num_chains, num_devices, layout)
     return pack.shape
+
+
+# Bytes of batches: couplings, states, temporaries of a step and traces, which grow with the batch. The estimate is
+# meant to be an upper bound, too large by a factor of at most three for large batches.
+
+# Bytes per matrix entry (the entry, and its float32 copy in products) and per list entry (index and weight).
+_DENSE, _LISTED = 5, 8
+# Bytes per site and chain: state, field, two best states and observation before and after a call (30), and about a
+# dozen float32 vectors in a step.
+_CHAIN_SITE = 80
+# Bytes for value, acceptance and hops of a chain at a logged step.
+LOGGED_BYTES = 12
+# Bytes per step for the temperatures of proposals and their temporaries.
+_WEIGHTED_STEP = 80
+
+
+def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
+    """Bytes of a batch on a device of its layout; other engines than the reference copy the couplings."""
+    instances, chains = shape.num_instances // shape.layout.instances, shape.num_chains // shape.layout.chains
+    size = shape.num_sites
+    couplings = size**2 * _DENSE if shape.degree is None else size * max(shape.degree, 1) * _LISTED
+    if engine != "reference":
+        couplings += couplings
+    return instances * (couplings + chains * (size * _CHAIN_SITE + num_logged * LOGGED_BYTES))
+
+
+def program_bytes(num_steps: int, weighted: bool) -> int:
+    """Bytes of a run's program on the host; `weighted`: on `cpu`, the sampler's proposals have own temperatures."""
+    return num_steps * weighted * _WEIGHTED_STEP
+
+
+def memory_of_a_device(memory_gib: float) -> int | None:
+    """Bytes that batches may take on each device of this process; None if unknown.
+
+    CPU devices share the machine's memory. `memory_gib` overrides what the system reports, except 0.
+    """
+    if memory_gib:
+        return int(min(memory_gib * GIB, sys.maxsize))  # which may be infinite
+    devices = local_devices()
+    if devices[0].platform != "cpu":
+        limit = (devices[0].memory_stats() or {}).get("bytes_limit")
+        return limit and int(limit * USABLE)
+    there = usable_memory()
+    return there and there // len(devices)
 
 
 # Of each class of terms: the arrays on the host, and the model.

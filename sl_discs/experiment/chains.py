@@ -7,8 +7,9 @@ runs the whole program of a method on them, with records, checkpoints and a watc
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
@@ -19,15 +20,11 @@ from jaxtyping import Float32, Int, Int8
 from sl_discs.batching import make_mesh
 from sl_discs.engines import compiled
 from sl_discs.engines.base import Best, ChainStates, Engine, Program, Trace, init_chains
-from sl_discs.engines.registry import choose_engine
-from sl_discs.errors import InputError
-from sl_discs.experiment.batches import Layout, Pack, Shape, build_batch, initial_keys, plan, step_keys
+from sl_discs.experiment.batches import Shape, build_batch, initial_keys, step_keys
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.settings import Settings, Temperatures
-from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import NOT_LOCALIZED, SIGN_OF_Y, Method
 from sl_discs.models.terms import Terms
-from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.samplers.base import Sampler
 
 Tree = TypeVar("Tree")
@@ -64,36 +61,28 @@ class Outcome:
 
     def as_arrays(self) -> dict[str, Any]:
         """The fields by name, for a file."""
-        arrays: dict[str, Any] = {
-            "final": self.final,
-            "final_is": np.array(self.final_is),
-            "run_s": np.float64(self.run_s),
-        }
+        arrays: dict[str, Any] = {"final": self.final, "final_is": self.final_is, "run_s": self.run_s}
         for name in ("best", "best_logged"):
-            value, state = getattr(self, name)
-            arrays |= {f"{name}_value": value, f"{name}_state": state}
-        recorded = {name: leaf for name, leaf in self.trace._asdict().items() if leaf is not None}
-        return arrays | {f"trace_{name}": leaf for name, leaf in recorded.items()}
+            arrays[f"{name}_value"], arrays[f"{name}_state"] = getattr(self, name)
+        return arrays | {f"trace_{name}": leaf for name, leaf in self.trace._asdict().items() if leaf is not None}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Outcome:
         """The inverse of `as_arrays`."""
         best, logged = ((arrays[f"{name}_value"], arrays[f"{name}_state"]) for name in ("best", "best_logged"))
-        recorded = {name: f"trace_{name}" for name in Trace._fields if f"trace_{name}" in arrays}
-        trace = Trace(**{name: arrays[entry] for name, entry in recorded.items()})
+        trace = Trace(**{name: arrays[f"trace_{name}"] for name in Trace._fields if f"trace_{name}" in arrays})
         return cls(best, logged, arrays["final"], str(arrays["final_is"]), trace, float(arrays["run_s"]))
 
 
-def _slices(settings: Settings, steps_per_call: int):
-    """(steps done, intervals, steps per interval) of each call: whole intervals, then the rest."""
+def _calls(settings: Settings, steps_per_call: int) -> Iterator[tuple[int, int]]:
+    """Yields intervals, and steps per interval, of each call to the engine: whole intervals, then the rest."""
     every = settings.log_every_steps
     intervals = settings.chain_length // every
     wanted = max(1, steps_per_call // every)
     per_call = max(d for d in range(1, min(wanted, intervals) + 1) if intervals % d == 0)
-    for start in range(0, intervals, per_call):
-        yield start * every, per_call, every
-    if intervals * every < settings.chain_length:
-        yield intervals * every, 1, settings.chain_length - intervals * every
+    yield from itertools.repeat((per_call, every), intervals // per_call)
+    if rest := settings.chain_length - intervals * every:
+        yield 1, rest
 
 
 class Chains:
@@ -138,10 +127,6 @@ class Chains:
         """Chains of one instance in a shape of `batches.shape_of_one`."""
         count = shape.num_instances
         return cls([terms] * count, [name] * count, shape, sampler, engine, seed)
-
-    def _placed(self):
-        """Within it, JAX's arrays are on the CPU for an engine on the host: others have nothing to do there."""
-        return jax.default_device(jax.local_devices(backend="cpu")[0]) if self.engine.on_host else nullcontext()
 
     def rename(self, names: Sequence[int]) -> None:
         """Gives the chains other random numbers, those of instances of these names, from the next `start` on."""
@@ -204,61 +189,12 @@ class Chains:
 
     @contextmanager
     def _counting(self):
-        """Counts the seconds of compilation in the block."""
+        """Counts the seconds of compilation in the block, in which an engine on the host has JAX's arrays there."""
+        on_host = self.engine.on_host
         before = compiled.compile_seconds()
-        with self._placed():
+        with jax.default_device(jax.local_devices(backend="cpu")[0]) if on_host else nullcontext():
             yield
         self.compile_s += compiled.compile_seconds() - before
-
-
-def engine_for(dataset: Dataset, sampler: Sampler, settings: Settings) -> tuple[Engine, str]:
-    """Returns the engine of a sampler on the instances of a dataset, and why it was chosen."""
-    engine, note = choose_engine(settings.engine, sampler, num_sites=largest_size(dataset))
-    return dataclasses.replace(engine, threads=settings.threads, devices=settings.use_devices), note
-
-
-def largest_size(dataset: Dataset) -> int:
-    """Returns the largest number of sites of a dataset's instances."""
-    return max(graph.num_nodes for graph in dataset.graphs)
-
-
-# Instances in a batch by default; more where a GPU needs them, while a batch takes no more bytes on the host.
-_INSTANCES, _BATCH_BYTES = 8, 1 << 30
-
-
-def instances_at_once(engine: Engine, settings: Settings, num_sites: int) -> int:
-    """Returns the largest number of instances in a batch: that of the settings, or as many as keep a GPU busy."""
-    busy = -(-engine.busy_chains // settings.batch_size)
-    return settings.instances_per_batch or max(_INSTANCES, min(busy, _BATCH_BYTES // max(1, num_sites**2)))
-
-
-def devices_for(engine: Engine, sampler: Sampler, settings: Settings) -> tuple[int, Layout | None]:
-    """The number of devices that share a batch, and its division among them; None if that depends on the batch.
-
-    An engine on the host divides work itself.
-
-    Raises:
-      InputError: there are not that many devices.
-    """
-    there = engine.num_devices()
-    if settings.use_devices > there:
-        raise InputError(f"config.experiment.use_devices is {settings.use_devices}, but there are {there} devices")
-    if engine.on_host:
-        return 1, Layout(1, 1)
-    count = settings.use_devices or there
-    # Chains that share their adaptation stay together: surplus chains would take part in it.
-    return count, Layout(count, 1) if sampler.couples_chains else None
-
-
-def batches_of(dataset: Dataset, penalty: float, sampler: Sampler, settings: Settings, engine: Engine) -> list[Pack]:
-    """Returns the batches in which an engine runs a sampler on the instances of a dataset."""
-    kind = graph_kind(dataset.problem)
-    return plan(
-        (kind.terms(graph, penalty) for graph in dataset.graphs),
-        instances_at_once(engine, settings, largest_size(dataset)),
-        settings.batch_size,
-        *devices_for(engine, sampler, settings),
-    )
 
 
 def program_of(method: Method, settings: Settings) -> Program:
@@ -318,38 +254,32 @@ def anneal(
         program = program._replace(temperature=temperatures)
     noise = method.localization and np.float32(method.localization.initial_noise())
     middle = None if checkpoints is None else checkpoints.middle(part)
-    earlier = []
+    traces: list[Trace] = []
     if middle is None:
         chains.start(program, states, noise)
     else:
         chains.resume(program, noise, middle.chains, middle.step)
-        earlier = [Trace(*leaves) for leaves in middle.traces]
+        traces = [Trace(*leaves) for leaves in middle.traces]
         chains.run_s += middle.run_s
         progress(middle.step)
-    traces: list[tuple[int, Trace]] = []
-    for first, intervals, every in _slices(settings, steps_per_call or chains.engine.steps_per_call(chains.sampler)):
-        stop = first + intervals * every
-        if first < chains.done:
-            traces.append((every, earlier[len(traces)]))
-            continue
+    calls = _calls(settings, steps_per_call or chains.engine.steps_per_call(chains.sampler))
+    for intervals, every in itertools.islice(calls, len(traces), None):
         if checkpoints is not None:
-            checkpoints.offer(part, first, chains.states, [trace for _, trace in traces], chains.run_s - run_before)
-        trace = chains.advance(intervals, every)
-        traces.append((every, trace))
-        over = watch is not None and watch(stop, chains.states.best)
-        progress(stop - first)
+            checkpoints.offer(part, chains.done, chains.states, traces, chains.run_s - run_before)
+        traces.append(chains.advance(intervals, every))
+        over = watch is not None and watch(chains.done, chains.states.best)
+        progress(intervals * every)
         if over:
             break
     final_is = method.final_is
-    if final_is == SIGN_OF_Y and stop < settings.chain_length:
+    if final_is == SIGN_OF_Y and chains.done < settings.chain_length:
         final_is = NOT_LOCALIZED
     final = chains.model.sites.decode(chains.states.chain.state.y) if final_is == SIGN_OF_Y else chains.states.chain.x
-    logged = [trace for every, trace in traces if every == settings.log_every_steps]
-    trace = jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *logged)
-    best, best_logged = jax.device_get((tuple(chains.states.best), tuple(chains.states.best_logged)))
-    wanted = settings.batch_size
-    best, best_logged, final = jax.tree.map(lambda leaf: np.asarray(leaf)[:, :wanted], (best, best_logged, final))
-    trace = jax.tree.map(lambda leaf: leaf[:, :, :wanted], trace)
+    # Without the steps after the last logged one, which are an interval of their own.
+    logged, wanted = settings.chain_length // settings.log_every_steps, settings.batch_size
+    trace = jax.tree.map(lambda *leaves: np.concatenate([*map(np.asarray, leaves)])[:logged, :, :wanted], *traces)
+    found = tuple(chains.states.best), tuple(chains.states.best_logged), final
+    best, best_logged, final = jax.tree.map(lambda leaf: np.asarray(leaf)[:, :wanted], found)
     outcome = Outcome(best, best_logged, final, final_is, trace, chains.run_s - run_before)
     if checkpoints is not None:
         checkpoints.finish(part, outcome.as_arrays())

@@ -112,7 +112,6 @@ class Checkpoints:
         self.folder, self.every_s, self.notice = Path(folder), every_s, notice
         self._kind, self._digest = kind, digest(kind)
         self._last = time.monotonic()
-        self._number = 0
         self._failed = False
         self._resumed: list[str] = []
         try:
@@ -121,21 +120,17 @@ class Checkpoints:
             raise InputError(
                 f"{self.folder}: its kind.json cannot be read; remove the folder to begin anew"
             ) from None
-        if found is None:
-            foreign = [path.name for path in _entries(self.folder) if not _TEMPORARY.fullmatch(path.name)]
-            if foreign:
-                raise InputError(
-                    f"{self.folder}: holds {foreign[0]!r} and no kind.json, so it is not the checkpoints of a run; "
-                    "give another save_root, or move the folder"
-                )
-            return
-        differs = differences(self._kind, found)
-        if differs:
+        foreign = [path.name for path in _entries(self.folder) if not _TEMPORARY.fullmatch(path.name)]
+        if found is None and foreign:
+            raise InputError(
+                f"{self.folder}: holds {foreign[0]!r} and no kind.json, so it is not the checkpoints of a run; "
+                "give another save_root, or move the folder"
+            )
+        if found is not None and (differs := differences(kind, found)):
             raise InputError(
                 f"{self.folder}: an interrupted run with other settings: {'; '.join(differs)}; run that one again to "
                 "resume it, give another save_root, or remove the folder to begin anew"
             )
-        self._number = max((_number_of(path) for path in self._states()), default=0)
 
     def _states(self) -> list[Path]:
         return sorted((path for path in _entries(self.folder) if _STATE.fullmatch(path.name)), key=_number_of)
@@ -152,12 +147,13 @@ class Checkpoints:
         for path in reversed(self._states()):
             arrays = self._read(path)
             if arrays is not None and str(arrays["part"]) == part:
-                middle = _as_middle(arrays)
-                steps = self._kind.get("experiment", {}).get("chain_length")
-                of_steps = "" if steps is None else f" of {steps:,}"
-                self._resumed.append(f"{part} from step {middle.step:,}{of_steps}")
+                traces = [_leaves(arrays, f"trace-{call}") for call in range(int(arrays["calls"]))]
+                found = Middle(int(arrays["step"]), _leaves(arrays, "chain"), traces, float(arrays["run_s"]))
+                self._resumed.append(
+                    f"{part} from step {found.step:,} of {self._kind['experiment']['chain_length']:,}"
+                )
                 tell(f"continued: {self._resumed[-1]}")
-                return middle
+                return found
         return None
 
     def resumed(self) -> str:
@@ -177,10 +173,10 @@ class Checkpoints:
         stop = self.notice.given
         if not stop and time.monotonic() - self._last < self.every_s:
             return
-        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(chains)]
-        recorded = [[np.asarray(leaf) for leaf in jax.tree.leaves(trace)] for trace in traces]
-        self._number += 1
-        self._save(f"state-{self._number}.npz", _as_arrays(part, Middle(step, leaves, recorded, run_s)))
+        arrays = {"part": part, "step": step, "run_s": run_s, "calls": len(traces)}
+        for prefix, tree in ("chain", chains), *((f"trace-{call}", trace) for call, trace in enumerate(traces)):
+            arrays |= {f"{prefix}-{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(tree))}
+        self._save(f"state-{max(map(_number_of, self._states()), default=0) + 1}.npz", arrays)
         for path in self._states()[:-_KEPT_STATES]:
             path.unlink(missing_ok=True)
         self._last = time.monotonic()
@@ -240,18 +236,6 @@ def _number_of(path: Path) -> int:
     return int(path.stem.rpartition("-")[2])
 
 
-def _as_arrays(part: str, middle: Middle) -> dict[str, Any]:
-    arrays: dict[str, Any] = {"part": part, "step": middle.step, "run_s": middle.run_s, "calls": len(middle.traces)}
-    arrays |= {f"chain-{k}": leaf for k, leaf in enumerate(middle.chains)}
-    for call, leaves in enumerate(middle.traces):
-        arrays |= {f"trace-{call}-{k}": leaf for k, leaf in enumerate(leaves)}
-    return arrays
-
-
-def _as_middle(arrays: dict[str, np.ndarray]) -> Middle:
-    def leaves(prefix: str) -> list[np.ndarray]:
-        names = (f"{prefix}-{k}" for k in range(len(arrays)))
-        return [arrays[name] for name in names if name in arrays]
-
-    traces = [leaves(f"trace-{call}") for call in range(int(arrays["calls"]))]
-    return Middle(int(arrays["step"]), leaves("chain"), traces, float(arrays["run_s"]))
+def _leaves(arrays: dict[str, np.ndarray], prefix: str) -> list[np.ndarray]:
+    names = (f"{prefix}-{k}" for k in range(len(arrays)))
+    return [arrays[name] for name in names if name in arrays]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,43 +57,40 @@ class Part:
         return range(first * num_instances // self.count, (first + 1) * num_instances // self.count)
 
     def folder(self, run: Path) -> Path:
-        """The folder of this part's files, for a run as a whole that of the run.
+        """The folder of this part's files, for a run as a whole that of the run."""
+        return run if self.count == 1 else run / "parts" / f"{self.index}-of-{self.count}"
 
-        Raises:
-          InputError: an interrupted run with another number of parts is there.
-        """
+    def check(self, run: Path) -> None:
+        """Raises InputError if an interrupted run with another number of parts is there."""
         found = (re.fullmatch(r"[0-9]+-of-([0-9]+)", path.name) for path in (run / "parts").glob("*-of-*"))
         counts = {int(match[1]) for match in found if match}
         counts |= {1} if (run / "checkpoint" / "kind.json").exists() else set()
-        if counts - {self.count}:
-            there = ", ".join(map(str, sorted(counts - {self.count})))
+        if others := sorted(counts - {self.count}):
             raise InputError(
-                f"{run}: an interrupted run of {there} part(s), but this one has {self.count}; give as many to "
-                "resume it, give another save_root, or remove `checkpoint` and `parts` to begin anew"
+                f"{run}: an interrupted run of {', '.join(map(str, others))} part(s), but this one has {self.count}; "
+                "give as many to resume it, give another save_root, or remove `checkpoint` and `parts` to begin anew"
             )
-        return self._folder(run)
 
-    def _folder(self, run: Path) -> Path:
-        return run if self.count == 1 else run / "parts" / f"{self.index}-of-{self.count}"
+    def all(self) -> list[Part]:
+        """The parts of the same run, this one among them."""
+        return [Part(k, self.count) for k in range(1, self.count + 1)]
 
-    def others(self, run: Path, kind: dict[str, Any]) -> list[dict[str, SamplerRecord] | None]:
+    def records(self, run: Path, kind: dict[str, Any]) -> list[dict[str, SamplerRecord] | None]:
         """The records of every part in order, None for those that are not done; `kind` as in `records_in`."""
-        parts = [Part(k, self.count) for k in range(1, self.count + 1)]
-        return [records_in(part.folder(run), kind, same_instances=part == self) for part in parts]
+        return [records_in(part.folder(run), kind, same_instances=part == self) for part in self.all()]
 
-
-def remove_unfinished(run: Path, count: int) -> None:
-    """Removes the checkpoints of a finished run and of its `count` parts; a folder that holds other files stays."""
-    for part in (Part(k, count) for k in range(1, count + 1)):
-        folder = part._folder(run)
-        remove_checkpoints(folder / "checkpoint")
-        if count > 1:
-            with contextlib.suppress(OSError):
-                for name in (_RECORDS, LOCK):
-                    (folder / name).unlink(missing_ok=True)
-                folder.rmdir()
-    with contextlib.suppress(OSError):
-        (run / "parts").rmdir()
+    def remove_unfinished(self, run: Path) -> None:
+        """Removes the checkpoints of a finished run and of its parts; a folder that holds other files stays."""
+        for part in self.all():
+            folder = part.folder(run)
+            remove_checkpoints(folder / "checkpoint")
+            if self.count > 1:
+                with contextlib.suppress(OSError):
+                    for name in (_RECORDS, LOCK):
+                        (folder / name).unlink(missing_ok=True)
+                    folder.rmdir()
+        with contextlib.suppress(OSError):
+            (run / "parts").rmdir()
 
 
 def keep_records(folder: Path, kind: dict[str, Any], samplers: dict[str, SamplerRecord]) -> None:
@@ -120,8 +116,7 @@ def records_in(folder: Path, kind: dict[str, Any], *, same_instances: bool = Tru
         differs = differences(_identity(kind, same_instances), _identity(values["kind"], same_instances))
         samplers = {} if differs else _records(arrays, values["samplers"])
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"{folder}: the records of this part cannot be read ({reason}); remove the folder") from None
+        raise InputError(f"{folder}: the records of this part cannot be read ({error}); remove the folder") from None
     if differs:
         raise InputError(
             f"{folder}: a part of another run: {'; '.join(differs)}; give another save_root, or remove the folder"
@@ -142,24 +137,17 @@ def _records(arrays: dict[str, Any], values: dict[str, Any]) -> dict[str, Sample
 
 def _identity(kind: dict[str, Any], same_instances: bool) -> dict[str, Any]:
     """What results depend on; parts on other machines may have other devices."""
-    graphs = kind.get("graphs", {})
-    experiment = {name: value for name, value in kind.get("experiment", {}).items() if name not in DIVISION}
-    kept = {name: kind.get(name) for name in ("model", "samplers", "engines", "versions")}
-    return kept | {"experiment": experiment, "graphs": graphs if same_instances else graphs.get("name")}
+    kept = {name: kind[name] for name in ("model", "samplers", "engines", "versions")}
+    experiment = {name: value for name, value in kind["experiment"].items() if name not in DIVISION}
+    return kept | {"experiment": experiment, "graphs": kind["graphs"] if same_instances else kind["graphs"]["name"]}
 
 
-def join_records(parts: Sequence[dict[str, SamplerRecord]]) -> dict[str, SamplerRecord]:
-    """One record per sampler, with instances in the order of the parts.
+def join_records(parts: list[SamplerRecord]) -> SamplerRecord:
+    """One record of a sampler, with instances in the order of the parts.
 
     Parts may run in parallel: `run_s` and `compile_s` are those of the slowest part, and the rate counts all
     chain-steps in that time.
     """
-    if len(parts) == 1:
-        return parts[0]
-    return {name: _join([part[name] for part in parts]) for name in parts[0]}
-
-
-def _join(parts: list[SamplerRecord]) -> SamplerRecord:
     run_s = max(part.run_s for part in parts)
     return SamplerRecord(
         instances=[instance for part in parts for instance in part.instances],

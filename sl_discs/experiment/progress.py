@@ -7,6 +7,7 @@ compilation.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import math
 import sys
 import time
@@ -89,16 +90,6 @@ def _in_words(seconds: float) -> str:
     return f"{seconds:.0f} seconds"
 
 
-def _has_bars() -> bool:
-    if not on_terminal():
-        return False
-    try:
-        import tqdm  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
 @contextlib.contextmanager
 def progress_bar(
     total: int | None, unit: str = " chain-steps", label: str = "", *, shown: bool = True
@@ -111,12 +102,13 @@ def progress_bar(
       label: text after the sampler's name, such as that of a part of the run.
       shown: whether to show anything.
     """
-    kind = _Bar if shown and _has_bars() else _Log
+    if not shown:
+        yield lambda name, done, words="": None
+        return
+    kind = _Bar if on_terminal() and importlib.util.find_spec("tqdm") else _Log
     bars: dict[str, _Bar | _Log] = {}
 
     def advance(name: str, done: int, words: str = "") -> None:
-        if not shown:
-            return
         if name not in bars:  # what is done by then, as before a resume, tells nothing of the rate
             title = printable(f"{name}, {label}" if label else name)
             bars[name], done = kind(title, total, unit, done), 0

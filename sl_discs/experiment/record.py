@@ -18,11 +18,9 @@ from jaxtyping import Float64, Int8, Int64
 
 from sl_discs.engines.base import Engine
 from sl_discs.errors import InputError
-from sl_discs.experiment.chains import engine_for
 from sl_discs.experiment.settings import Settings
 from sl_discs.files import differences, parse_json
 from sl_discs.instances.graph import Dataset
-from sl_discs.localization.method import Method
 from sl_discs.own_code import imported
 from sl_discs.problems.graph_kind import GraphKind, graph_kind
 from sl_discs.version import __version__
@@ -74,11 +72,6 @@ class ExperimentRecord:
     def kind(self) -> GraphKind:
         """The problem."""
         return graph_kind(self.dataset.problem)
-
-    @property
-    def weighted(self) -> bool:
-        """Whether weights of nodes count, which the published instances lack."""
-        return any(self.kind.counted(graph).node_weights is not None for graph in self.dataset.graphs)
 
     @property
     def logged_steps(self) -> Int64[np.ndarray, "L"]:
@@ -138,16 +131,15 @@ DIVISION = ("instances_per_batch", "use_devices")
 
 
 def kind_of_run(
-    config: Mapping[str, Any], methods: list[Method], settings: Settings, dataset: Dataset
+    config: Mapping[str, Any], engines: Mapping[str, str], settings: Settings, dataset: Dataset
 ) -> dict[str, Any]:
-    """The identity of a run as nested dicts of plain values; `config` has those of the model and the samplers."""
-    engines = {method.name: engine_for(dataset, method.sampler, settings)[0].name for method in methods}
+    """The identity of a run as nested dicts of plain values; `engines` has the name of each sampler's engine."""
     kind = {
         "experiment": {name: value for name, value in dataclasses.asdict(settings).items() if name not in FREE},
         "model": dict(config["model"]),
         "samplers": dict(config["samplers"]),
         "graphs": {"name": dataset.name, "index": list(dataset.index), "sha256": dataset.digest()},
-        "engines": engines,
+        "engines": dict(engines),
         # How native loops share the cores does not affect results.
         "devices": 1 if "reference" not in engines.values() else len(jax.local_devices()),
         "versions": versions(),
@@ -156,27 +148,19 @@ def kind_of_run(
 
 
 def check_finished(folder: Path, config: Mapping[str, Any], dataset: str) -> None:
-    """Refuses a folder that holds the results of another run; results of the same run may be overwritten.
+    """Raises InputError if a folder holds the results of another run, of another config or on another dataset.
 
-    Args:
-      folder: folder of the results.
-      config: config of the experiment, the model and the samplers, as it will be saved there.
-      dataset: name of the dataset.
-
-    Raises:
-      InputError: the results are of another run; the message says what differs and what to do.
+    Results of the same run may be overwritten.
     """
     path = folder / "results.json"
+    ours = json.loads(json.dumps({**config, "dataset": dataset}, default=str))
     try:
         found = parse_json(path.read_text(encoding="utf-8"))
-        theirs = _numbers(found["config"] | {"dataset": found["dataset"]})
+        differs = differences(_numbers(ours), _numbers(found["config"] | {"dataset": found["dataset"]}))
     except FileNotFoundError:
         return
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         differs = ["they cannot be read"]
-    else:
-        ours = json.loads(json.dumps({**config, "dataset": dataset}, default=str))
-        differs = differences(_numbers(ours), theirs)
     if differs:
         raise InputError(
             f"{path}: results of another run: {'; '.join(differs)}; give another config.experiment.save_root, or "
@@ -234,34 +218,25 @@ def half_width(values: Float64[np.ndarray, "N"]) -> float:
     return float(special.stdtrit(len(values) - 1, 0.975) * values.std(ddof=1) / np.sqrt(len(values)))
 
 
-# Differences between a sampler's SL variant and the sampler itself, taken instance by instance.
-#
-# Instances differ from each other far more than samplers do, so only the paired difference has a standard error that
-# is informative about the samplers.
+def paired_differences(record: ExperimentRecord, values=best_values) -> dict[tuple[str, str], Spread]:
+    """Spread over instances of the differences of `sl_x` and x, by both names, for each sampler x with both.
 
+    Instances differ from each other far more than samplers do, so only the difference instance by instance has a
+    standard error that is informative about the samplers. `values` are compared: `best_values` in units of the
+    objective, or `percent_of_reference`, in percentage points, without which a pair is left out.
 
-def sl_pairs(record: ExperimentRecord) -> list[tuple[str, str]]:
-    """(`sl_x`, `x`) for each sampler x whose SL variant ran too; InputError unless on the same instances."""
-    pairs = [(f"sl_{name}", name) for name in record.samplers if f"sl_{name}" in record.samplers]
-    for sl_name, name in pairs:
-        ours, theirs = ([i.name for i in record.samplers[key].instances] for key in (sl_name, name))
-        if ours != theirs:
+    Raises:
+      InputError: the two have different instances.
+    """
+    found = {}
+    for pair in ((f"sl_{name}", name) for name in record.samplers if f"sl_{name}" in record.samplers):
+        localized, base = (record.samplers[name] for name in pair)
+        if [one.name for one in localized.instances] != [one.name for one in base.instances]:
             raise InputError(
-                f"{record.dataset.name}: {sl_name} and {name} have different instances; "
+                f"{record.dataset.name}: {' and '.join(pair)} have different instances; "
                 "run both on the same ones, in the same order"
             )
-    return pairs
-
-
-def paired_differences(record: ExperimentRecord, values=best_values) -> dict[str, Spread]:
-    """Spread over instances of the differences sl_x - x, keyed `sl_x - x`.
-
-    `values` are compared: `best_values` in units of the objective, or `percent_of_reference`, in percentage points,
-    without which a pair is left out. InputError as `sl_pairs`.
-    """
-    differences = {}
-    for sl_name, name in sl_pairs(record):
-        ours, theirs = (values(record.samplers[key]) for key in (sl_name, name))
+        ours, theirs = values(localized), values(base)
         if ours is not None and theirs is not None:
-            differences[f"{sl_name} - {name}"] = Spread.of(ours - theirs)
-    return differences
+            found[pair] = Spread.of(ours - theirs)
+    return found

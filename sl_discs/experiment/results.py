@@ -49,9 +49,12 @@ def write_results(record: ExperimentRecord, folder: str | os.PathLike) -> dict[s
     Raises:
       InputError: the folder cannot be written, or paired samplers have different instances.
     """
-    summary = json.dumps(_summary(record), indent=2, allow_nan=False) + "\n"
+    summary = json.dumps(plain(_summary(record)), indent=2, allow_nan=False) + "\n"
     config = yaml.safe_dump(plain(record.config), sort_keys=False)
-    trajectories, solutions = _trajectories(record), _solutions(record)
+    solutions = _solutions(record)
+    trajectories: dict[str, Any] = {"logged_steps": record.logged_steps, "temperature": record.temperature}
+    for name, sampler in record.samplers.items():
+        trajectories |= {f"{name}/{field}": getattr(sampler, field) for field in ARRAYS}
     files: dict[str, Callable[[BinaryIO], object]] = {}
     folder = Path(folder)
     replaced = _pickles_there(folder)
@@ -90,7 +93,7 @@ def _summary(record: ExperimentRecord) -> dict[str, Any]:
     `mean` and `std` (divisor n) are of `best` over instances; `acceptance` and `hops` are means over steps
     and instances; a pair's `se` is None for a single instance.
     """
-    content = {
+    return {
         "dataset": record.dataset.name,
         "source": record.dataset.source,
         "source_detail": record.dataset.detail,
@@ -102,26 +105,23 @@ def _summary(record: ExperimentRecord) -> dict[str, Any]:
         "num_chains": record.settings.batch_size,
         "samplers": {name: _sampler_summary(sampler) for name, sampler in record.samplers.items()},
         "paired": {
-            pair: {"mean": spread.mean, "se": spread.se, "n": spread.n}
+            " - ".join(pair): {"mean": spread.mean, "se": spread.se, "n": spread.n}
             for pair, spread in paired_differences(record).items()
         },
     }
-    return plain(content)
 
 
 def _sampler_summary(sampler: SamplerRecord) -> dict[str, Any]:
-    fields = "name", "best", "best_logged", "final", "feasible", "reference"
+    of_instance = "name", "best", "best_logged", "final", "feasible", "reference"
     spread = Spread.of(best_values(sampler))
     return {
-        "instances": [{field: getattr(instance, field) for field in fields} for instance in sampler.instances],
+        "instances": [{field: getattr(instance, field) for field in of_instance} for instance in sampler.instances],
         "final_is": sampler.final_is,
         "mean": spread.mean,
         "std": spread.std,
         "acceptance": np.mean(sampler.acceptance),
         "hops": np.mean(sampler.hops),
-        "chain_steps_per_s": sampler.chain_steps_per_s,
-        "compile_s": sampler.compile_s,
-        "run_s": sampler.run_s,
+        **{field: getattr(sampler, field) for field in ("chain_steps_per_s", "compile_s", "run_s")},
     }
 
 
@@ -148,23 +148,15 @@ def discs_results(kind: GraphKind, sampler: SamplerRecord) -> dict[str, Any]:
     }
 
 
-def _trajectories(record: ExperimentRecord) -> dict[str, Any]:
-    arrays = {"logged_steps": record.logged_steps, "temperature": record.temperature}
-    for name, sampler in record.samplers.items():
-        arrays |= {f"{name}/{field}": np.asarray(getattr(sampler, field)) for field in ARRAYS}
-    return arrays
-
-
 def _solutions(record: ExperimentRecord) -> dict[str, Any]:
     instances = next(iter(record.samplers.values())).instances
     lengths = [len(instance.solution) for instance in instances]
     arrays = {
         "names": np.array([instance.name for instance in instances], dtype=np.str_),
-        "ptr": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        "ptr": np.cumsum([0, *lengths], dtype=np.int64),
     }
     for name, sampler in record.samplers.items():
-        flat = np.concatenate([instance.solution for instance in sampler.instances])
-        arrays[f"{name}/solutions"] = flat.astype(np.int8)
+        arrays[f"{name}/solutions"] = np.concatenate([instance.solution for instance in sampler.instances])
     return arrays
 
 

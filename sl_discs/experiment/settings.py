@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import types
+import numbers
 import typing
 from collections.abc import Mapping
 from typing import Any
@@ -53,22 +53,14 @@ class Annealing:
 
     def __post_init__(self):
         if isinstance(self.t_schedule, tuple):
-            try:
-                table = np.asarray(self.t_schedule, np.float64)
-            except (TypeError, ValueError):  # not of numbers
-                table = np.empty(0)
-            if not (table.ndim == 1 and len(table) and (np.isfinite(table) & (table > 0)).all()):
-                raise InputError(
-                    "config.experiment.t_schedule: a tuple of temperatures holds what is not a number above 0, or "
-                    "nothing"
-                )
+            table = [isinstance(one, numbers.Real) and 0 < one < np.inf for one in self.t_schedule]
+            _check(bool(table) and all(table), "t_schedule", self.t_schedule, "temperatures above 0, one or more")
         elif self.t_schedule not in SCHEDULES:
             raise InputError(f"config.experiment.t_schedule is {self.t_schedule!r}; known: {', '.join(SCHEDULES)}")
         for name in ("init_temperature", "final_temperature"):
             # Energies are divided by it, in single precision.
             _check(1e-30 <= getattr(self, name) <= 1e30, name, getattr(self, name), "a number from 1e-30 to 1e30")
         _check(0 < self.decay_rate <= 1, "decay_rate", self.decay_rate, "a number in (0, 1]")
-        _check(self.reheats >= 0, "reheats", self.reheats, "0 to below chain_length")
         if self.reheats and self.t_schedule not in ("linear", "exp_decay"):
             raise InputError("config.experiment.reheats is only for t_schedule linear and exp_decay; set it to 0")
         if self.t_schedule == "constant":
@@ -99,13 +91,12 @@ class Temperatures:
             return self._at(np.asarray(range(len(self))[places] if np.ndim(places) == 0 else places))
         steps = range(len(self))[places]
         every = self.annealing.anneal_every
-        if every > 1 and steps.step == 1 and len(steps):
+        if every > 1 and steps.step == 1:
             # Each temperature is computed once.
-            first = steps.start // every
-            counts = np.full((steps.stop - 1) // every + 1 - first, every)
-            counts[0] -= steps.start - first * every
-            counts[-1] -= counts.sum() - len(steps)
-            return np.repeat(self._at((first + np.arange(len(counts))) * every), counts)
+            first = steps.start // every * every
+            return np.repeat(self._at(np.arange(first, steps.stop, every)), every)[steps.start - first :][
+                : len(steps)
+            ]
         found = np.empty(len(steps), np.float32)
         for begin in range(0, len(steps), _BLOCK):
             block = steps[begin : begin + _BLOCK]
@@ -149,18 +140,12 @@ DISCS_ONLY = {
 }  # fmt: skip
 
 
-# Seeds are unsigned 64-bit integers; all other counts are signed 32-bit integers.
-_MOST = {"seed": 2**64 - 1, "data_seed": 2**64 - 1}
-_COUNTS = "batch_size", "chain_length", "log_every_steps", "anneal_every", "instance_stride"
-_FROM_ZERO = "seed", "data_seed", "first_instance", "instances_per_batch", "use_devices", "threads"
-# The least value of a field, and words after it.
-_LEAST: dict[str, tuple[int, str]] = {
-    **dict.fromkeys(_COUNTS, (1, "")),
-    **dict.fromkeys(_FROM_ZERO, (0, "")),
-    "checkpoint_every_s": (0, " seconds"),
-    "memory_gib": (0, " GiB"),
-    "num_instances": (1, ", or None in a config file"),
-}
+# Fields of numbers that may be 0, and those of whole numbers that may not.
+_FROM_ZERO = (
+    "seed", "data_seed", "first_instance", "instances_per_batch", "use_devices", "threads", "checkpoint_every_s",
+    "memory_gib", "reheats",
+)  # fmt: skip
+_FROM_ONE = "batch_size", "chain_length", "log_every_steps", "anneal_every", "instance_stride", "num_instances"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -206,9 +191,11 @@ class Settings(Annealing):
     engine: str = "auto"
 
     def __post_init__(self):
-        for name, value in vars(self).items():
-            (least, words), most = _LEAST.get(name, (None, "")), _MOST.get(name, 2**31 - 1)
-            _check(least is None or value is None or value >= least, name, value, f"at least {least}{words}")
+        for name in (*_FROM_ZERO, *_FROM_ONE):
+            value, least = getattr(self, name), int(name in _FROM_ONE)
+            # Seeds are unsigned 64-bit integers; all other counts are signed 32-bit integers.
+            most = 2**64 - 1 if name.endswith("seed") else 2**31 - 1
+            _check(value is None or value >= least, name, value, f"at least {least}")
             _check(not isinstance(value, int) or value <= most, name, value, f"at most {most}")
         if self.log_every_steps > self.chain_length:
             raise InputError(
@@ -246,13 +233,12 @@ def settings_from(fields: Mapping[str, Any]) -> Settings:
         raise InputError(f"config.experiment has no field {unknown[0]!r}; known: {', '.join(hints)}")
     values = {}
     for name, value in fields.items():
-        if name not in hints:
+        if name in DISCS_ONLY:
             continue
-        allowed = typing.get_args(hints[name]) if isinstance(hints[name], types.UnionType) else (hints[name],)
-        if float in allowed and isinstance(value, int) and not isinstance(value, bool):
+        kind = hints[name]
+        if kind is float and type(value) is int:
             value = float(value)
-        if isinstance(value, bool) != (bool in allowed) or not isinstance(value, allowed):
-            expected = " or ".join(kind.__name__ for kind in allowed)
-            raise InputError(f"config.experiment.{name} is {value!r}; expected {expected}")
+        if isinstance(value, bool) or not isinstance(value, kind):
+            raise InputError(f"config.experiment.{name} is {value!r}; expected {getattr(kind, '__name__', kind)}")
         values[name] = value
     return Settings(**values)

@@ -1,28 +1,72 @@
-"""What a finished experiment says to a reader: the summary that it prints, and its figure."""
+"""What a finished experiment says: the summary that it prints, beside the paper's numbers, and its figure."""
 
 from __future__ import annotations
 
+import functools
+import json
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sl_discs.experiment.figures import COLOURS, save_figure
-from sl_discs.experiment.published import CHAIN_LENGTH, PublishedRow, published_row
 from sl_discs.experiment.record import (
     ExperimentRecord,
-    SamplerRecord,
     Spread,
     best_values,
     paired_differences,
     percent_of_reference,
     references,
-    sl_pairs,
 )
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
 from sl_discs.terminal import aligned
+
+# The numbers of the ICML 2025 paper: means and standard deviations over instances, of the set size for MIS, and of
+# the percentage of the instance's reference for MaxCut and MaxClique. Every chain took 10,000 steps.
+
+CHAIN_LENGTH = 10_000
+
+_NAMES = {"gwg": "GWG", "path_auxiliary": "PAS", "dmala": "DMALA"}
+
+
+class PublishedRow(NamedTuple):
+    """One entry of the paper's tables: mean and standard deviation over instances."""
+
+    mean: float
+    std: float
+
+
+def published_name(sampler_name: str) -> str | None:
+    """The paper's name of a sampler, such as `SL-PAS` for `sl_path_auxiliary`, or None if it has none."""
+    base = _NAMES.get(sampler_name.removeprefix("sl_"))
+    return f"SL-{base}" if base and sampler_name.startswith("sl_") else base
+
+
+def published_row(dataset_name: str, sampler_name: str, setting: str = "") -> PublishedRow | None:
+    """The paper's result of a sampler on a dataset such as `mis/er_density/r-0.10`, or None if there is none.
+
+    With a setting such as `GEOM(2,1)` or `sigma=5`, of an `sl_` sampler, it is that of the ablation.
+    """
+    table = published_tables()["ablation" if setting else "main"].get(dataset_name, {})
+    row = (table.get(setting, {}) if setting else table).get(published_name(sampler_name))
+    return None if row is None else PublishedRow(row["mean"], row["std"])
+
+
+def published_cells() -> int:
+    """The number of entries of the paper's main table."""
+    return sum(map(len, published_tables()["main"].values()))
+
+
+@functools.cache
+def published_tables() -> dict[str, Any]:
+    """The tables `main`, `ablation` and `runtime_seconds` (of a whole dataset), each by the dataset's name."""
+    text = resources.files("sl_discs.experiment").joinpath("published_icml2025.json").read_text(encoding="utf-8")
+    return json.loads(text)
+
 
 # Columns of the summary, except for file paths, and of the names of samplers.
 WIDTH, _NAME_WIDTH = 100, 22
@@ -39,27 +83,44 @@ def format_summary(record: ExperimentRecord, paths: Mapping[str, Path] | None = 
     Raises:
       InputError: paired samplers have different instances.
     """
-    continued = textwrap.wrap(resumed, WIDTH)
-    blocks = [_header(record) + continued, _quality(record), _cost(record), _pairs(record), _notes(record)]
-    blocks.append(saved(paths or {}))
+    blocks = _header(record, resumed), _quality(record), _cost(record), _pairs(record), _notes(record), _saved(paths)
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
-def _header(record: ExperimentRecord) -> list[str]:
-    count = len(next(iter(record.samplers.values())).instances)
+def _header(record: ExperimentRecord, resumed: str) -> list[str]:
     dataset, settings = record.dataset, record.settings
-    chains = f"{settings.batch_size:,} an instance, {settings.chain_length:,} steps each, seed {settings.seed}"
-    return [
-        f"{dataset.name}: {record.kind.problem}, {count} instance{'s' if count > 1 else ''}",
-        *wrapped("instances", f"{dataset.source} ({dataset.detail})"),
-        *wrapped("chains", chains),
-        *wrapped("ran on", f"{record.device}, engine {record.engine}"),
-    ]
+    entries = {
+        "instances": f"{dataset.source} ({dataset.detail})",
+        "chains": f"{settings.batch_size:,} an instance, {settings.chain_length:,} steps each, seed {settings.seed}",
+        "ran on": f"{record.device}, engine {record.engine}",
+    }
+    lines = [f"{dataset.name}: {record.kind.problem}, {_instances(record)}"]
+    for label, text in entries.items():
+        lines += textwrap.wrap(text, WIDTH, initial_indent=f"  {label:<10}", subsequent_indent=" " * 12)
+    return lines + textwrap.wrap(resumed, WIDTH)
+
+
+def _instances(record: ExperimentRecord) -> str:
+    count = len(next(iter(record.samplers.values())).instances)
+    return f"{count} instance{'s' if count > 1 else ''}"
 
 
 def _quality(record: ExperimentRecord) -> list[str]:
     rows = [["sampler", "mean +- std", "se", "at log steps", "% of reference", "published"]]
-    rows += [_quality_row(record, name, sampler) for name, sampler in record.samplers.items()]
+    for name, sampler in record.samplers.items():
+        spread, percent, published = (
+            Spread.of(best_values(sampler)),
+            percent_of_reference(sampler),
+            _published(record, name),
+        )
+        logged = np.mean([instance.best_logged for instance in sampler.instances])
+        rows.append(
+            [
+                _short(name), _plus_minus(spread.mean, spread.std), "-" if spread.se is None else _number(spread.se),
+                _number(float(logged)), "" if percent is None else _plus_minus(percent.mean(), percent.std()),
+                "" if published is None else _plus_minus(*published),
+            ]
+        )  # fmt: skip
     title = (
         f"Best {record.kind.unit} of each instance, verified: mean +- standard deviation over "
         "instances (divisor n), se the mean's standard error. 'at log steps': only states at logged steps "
@@ -68,35 +129,17 @@ def _quality(record: ExperimentRecord) -> list[str]:
     return [*textwrap.wrap(title, WIDTH), *aligned(_without_empty_columns(rows))]
 
 
-def _quality_row(record: ExperimentRecord, name: str, sampler: SamplerRecord) -> list[str]:
-    spread = Spread.of(best_values(sampler))
-    percent = percent_of_reference(sampler)
-    published = _published(record, name)
-    return [
-        _short(name),
-        _plus_minus(spread.mean, spread.std),
-        "-" if spread.se is None else _number(spread.se),
-        _number(float(np.mean([instance.best_logged for instance in sampler.instances]))),
-        "" if percent is None else _plus_minus(float(percent.mean()), float(percent.std())),
-        "" if published is None else _plus_minus(published.mean, published.std),
-    ]
-
-
 def _cost(record: ExperimentRecord) -> list[str]:
     rows = [["sampler", "feasible", "acceptance", "hops a step", "chain-steps/s", "compile s", "run s"]]
     for name, sampler in record.samplers.items():
         feasible = sum(instance.feasible for instance in sampler.instances)
         rows.append(
             [
-                _short(name),
-                f"{feasible}/{len(sampler.instances)}",
-                f"{np.mean(sampler.acceptance):.3f}",
-                f"{np.mean(sampler.hops):.2f}",
-                f"{sampler.chain_steps_per_s:,.0f}",
-                f"{sampler.compile_s:.1f}",
+                _short(name), f"{feasible}/{len(sampler.instances)}", f"{np.mean(sampler.acceptance):.3f}",
+                f"{np.mean(sampler.hops):.2f}", f"{sampler.chain_steps_per_s:,.0f}", f"{sampler.compile_s:.1f}",
                 f"{sampler.run_s:.2f}",
             ]
-        )
+        )  # fmt: skip
     return aligned(rows)
 
 
@@ -105,67 +148,54 @@ def _pairs(record: ExperimentRecord) -> list[str]:
     if not differences:
         return []
     rows = [["pair", f"{record.kind.unit} +- se", "n", "% points +- se", "published"]]
-    for (sl_name, name), (pair, spread) in zip(sl_pairs(record), differences.items(), strict=True):
-        localized, base = (_published(record, key) for key in (sl_name, name))
+    for pair, spread in differences.items():
+        localized, base = (_published(record, name) for name in pair)
         rows.append(
             [
-                f"{_short(sl_name)} - {_short(name)}",
-                _signed(spread),
-                str(spread.n),
+                " - ".join(map(_short, pair)), _signed(spread), str(spread.n),
                 _signed(points[pair]) if pair in points else "",
                 "" if localized is None or base is None else f"{localized.mean - base.mean:+.3f}",
             ]
-        )
+        )  # fmt: skip
     title = "SL minus its base, instance by instance: mean +- standard error over n instances."
     return [title, *aligned(_without_empty_columns(rows))]
 
 
+def _published(record: ExperimentRecord, name: str) -> PublishedRow | None:
+    """The paper's result of a sampler on this dataset; None without one, or where weights of nodes count."""
+    weighted = any(record.kind.counted(graph).node_weights is not None for graph in record.dataset.graphs)
+    return None if weighted else published_row(record.dataset.name, name)
+
+
 def _notes(record: ExperimentRecord) -> list[str]:
     names = [name for name, sampler in record.samplers.items() if sampler.final_is == NOT_LOCALIZED]
-    notes = [not_localized_note(names), *_published_notes(record)] if names else _published_notes(record)
+    notes = [not_localized_note(names)] if names else []
+    if any(_published(record, name) for name in record.samplers):
+        notes.append(
+            f"published: ICML 2025 paper, {record.kind.compared_unit}, mean +- standard deviation over "
+            "instances; a published difference is that of the means, the paper gives no error for it."
+        )
+        if record.dataset.source == "generated":
+            notes.append(
+                "These instances were generated; the published numbers were measured on other graphs of the same "
+                "family."
+            )
+        if record.kind.in_percent and any(percent_of_reference(one) is None for one in record.samplers.values()):
+            notes.append("Not every instance has a reference: the published percentages have no counterpart.")
+        if record.settings.chain_length != CHAIN_LENGTH:
+            notes.append(
+                f"This run took {record.settings.chain_length:,} steps a chain, the published ones "
+                f"{CHAIN_LENGTH:,}: the two are not the same experiment."
+            )
     return [line for note in notes for line in textwrap.wrap(note, WIDTH)]
 
 
-def _published(record: ExperimentRecord, name: str) -> PublishedRow | None:
-    """The paper's result of a sampler on this dataset, whose graphs have no weights of nodes; None without one."""
-    return None if record.weighted else published_row(record.dataset.name, name)
-
-
-def _published_notes(record: ExperimentRecord) -> list[str]:
-    if not any(_published(record, name) for name in record.samplers):
-        return []
-    notes = [
-        f"published: ICML 2025 paper, {record.kind.compared_unit}, mean +- standard deviation over "
-        "instances; a published difference is that of the means, the paper gives no error for it."
-    ]
-    if record.dataset.source == "generated":
-        notes.append(
-            "These instances were generated; the published numbers were measured on other graphs of the same family."
-        )
-    in_percent = record.kind.in_percent
-    if in_percent and any(percent_of_reference(one) is None for one in record.samplers.values()):
-        notes.append("Not every instance has a reference: the published percentages have no counterpart.")
-    if record.settings.chain_length != CHAIN_LENGTH:
-        notes.append(
-            f"This run took {record.settings.chain_length:,} steps a chain, the published ones {CHAIN_LENGTH:,}: "
-            "the two are not the same experiment."
-        )
-    return notes
-
-
-def saved(paths: Mapping[str, Path]) -> list[str]:
-    """The block with the paths of saved files; empty if there are none."""
+def _saved(paths: Mapping[str, Path] | None) -> list[str]:
     if not paths:
         return []
-    folder = os.path.commonpath([Path(path).parent for path in paths.values()])
-    names = [str(Path(path).relative_to(folder)) for path in paths.values()]
-    lines = textwrap.wrap(", ".join(names), WIDTH, initial_indent="  ", subsequent_indent="  ")
-    return [f"saved in {folder}:", *lines]
-
-
-def wrapped(label: str, text: str) -> list[str]:
-    """The lines of a labelled entry of a header."""
-    return textwrap.wrap(text, WIDTH, initial_indent=f"  {label:<10}", subsequent_indent=" " * 12)
+    folder = os.path.commonpath([path.parent for path in paths.values()])
+    names = ", ".join(str(path.relative_to(folder)) for path in paths.values())
+    return [f"saved in {folder}:", *textwrap.wrap(names, WIDTH, initial_indent="  ", subsequent_indent="  ")]
 
 
 def _without_empty_columns(rows: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -210,11 +240,10 @@ def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
     # A base sampler and its SL variant share a colour; the base is dashed.
     bases = list(dict.fromkeys(name.removeprefix("sl_") for name in samplers))
     colours = {name: COLOURS[bases.index(name.removeprefix("sl_")) % len(COLOURS)] for name in samplers}
-    count = len(next(iter(samplers.values())).instances)
 
     def paint(figure):
         best, temperature = figure.subplots(2, sharex=True, height_ratios=(4, 1))
-        title = f"{record.dataset.name}: mean ± standard error over {count} instance{'s' if count > 1 else ''}"
+        title = f"{record.dataset.name}: mean ± standard error over {_instances(record)}"
         figure.suptitle(title, x=0.01, ha="left", fontsize=10)
         _draw_best(best, record, colours, in_percent)
         best.set_ylabel(f"running best ({unit})")

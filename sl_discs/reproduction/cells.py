@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from sl_discs.command import check_choice
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.instances.dataset import find_family, load_dataset
@@ -17,7 +18,7 @@ from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.own_code import imported
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
-from sl_discs.samplers.registry import BUILT_IN, known_samplers
+from sl_discs.samplers.registry import BUILT_IN, known_samplers, own_name
 from sl_discs.sweeps.sweep_file import sampler_config
 from sl_discs.tuning.evaluation import Names, experiment_fields, parse_dataset, part_of, read_tuned
 from sl_discs.tuning.space import Candidate
@@ -57,9 +58,13 @@ class PublishedSet:
         """Path of the experiment config, relative to the folder that holds `configs`."""
         return f"configs/experiment/{'/'.join(self.flags[:2])}.py"
 
+    @functools.cache  # noqa: B019 (sets live as long as the process)
     def experiment(self) -> dict[str, Any]:
         """Fields of the experiment config: DISCS's annealing of the family."""
-        return _read_config(self.config_file)
+        file = CONFIGS.parent / self.config_file
+        if not file.is_file():
+            raise InputError(f"{file}: no such config; run this in a checkout of the project, which has configs/")
+        return experiment_fields(file)
 
     def absent(self, data_root: str | None) -> str | None:
         """Why there are no instances, if the set is not random and was not given; None if there are instances."""
@@ -114,23 +119,11 @@ PUBLISHED = {name: PublishedSet(name, n) for name, n in _PUBLISHED_N.items()}
 OTHERS = {"mis/ertest/r-800": PublishedSet("mis/ertest/r-800", 128)}
 
 
-def chosen_sets(names: list[str]) -> list[PublishedSet]:
-    """Datasets by name; InputError for an unknown name, or a name twice."""
+def chosen_sets(names: Iterable[str]) -> list[PublishedSet]:
+    """Datasets by name, each once; InputError for an unknown one."""
     known = PUBLISHED | OTHERS
-    for name in names:
-        if name not in known:
-            raise InputError(f"--datasets: unknown dataset {name!r}; known: {', '.join(known)}")
-        if names.count(name) > 1:
-            raise InputError(f"--datasets: {name!r} is named twice; name each once")
-    return [known[name] for name in names]
-
-
-@functools.cache
-def _read_config(path: str) -> dict[str, Any]:
-    file = CONFIGS.parent / path
-    if not file.is_file():
-        raise InputError(f"{file}: no such config; run this command in a checkout of the project, which has configs/")
-    return experiment_fields(file)
+    check_choice("datasets", names, known)
+    return [known[name] for name in dict.fromkeys(names)]
 
 
 DEFAULTS = "defaults"
@@ -248,14 +241,11 @@ class Choice:
 METHODS = ("gwg", "sl_gwg", "path_auxiliary", "sl_path_auxiliary", "dmala", "sl_dmala")
 
 
-def check_methods(names: list[str]) -> None:
-    """Raises InputError if a method is named twice, or is neither in the paper's tables nor the user's own."""
-    own = set(known_samplers()) - BUILT_IN
-    for name in names:
-        if name not in METHODS and name not in own:
-            raise InputError(f"--methods: {name!r} is not in the paper's tables; known: {', '.join(METHODS)}")
-        if names.count(name) > 1:
-            raise InputError(f"--methods: {name!r} is named twice; name each once")
+def chosen_methods(names: Iterable[str]) -> list[str]:
+    """Methods of the paper's tables, or the user's own, each once; InputError for another."""
+    names = dict.fromkeys(map(own_name, names))
+    check_choice("methods", names, [*METHODS, *sorted(set(known_samplers()) - BUILT_IN)])
+    return [*names]
 
 
 # Sizes of the reproduction: a few graphs for a test, an hour or two on two cores, or everything on a GPU.
@@ -278,10 +268,8 @@ class Profile:
 
     def count(self, dataset: str, many_cells: bool) -> int | None:
         """The number of graphs of a dataset; datasets outside the profile get its smallest number."""
-        counts = [count for count in self.instances.values() if count is not None]
-        count = self.instances.get(dataset, min(counts) if counts else None)
-        limits = [n for n in (count, self.table_instances if many_cells else None) if n is not None]
-        return min(limits) if limits else None
+        count = self.instances.get(dataset, min(filter(None, self.instances.values()), default=None))
+        return min(filter(None, (count, self.table_instances if many_cells else None)), default=None)
 
 
 # Less than an hour on two cores, half of it for cells at defaults, and as much for tuned ones.
@@ -299,15 +287,6 @@ PROFILES = {
     "cpu": Profile(_CPU, table_instances=8),
     "full": Profile(dict.fromkeys(PUBLISHED)),
 }
-
-
-# Settings that a search found on training instances, kept as configs/sampler/tuned/<dataset>/<method>.json.
-
-
-def load_tuned(dataset: str, method: str) -> Candidate | None:
-    """The tuned settings of a method on a dataset such as `mis/er_density/r-0.10`; None if there are none."""
-    path = CONFIGS / "sampler" / "tuned" / dataset / f"{method}.json"
-    return read_tuned(path) if path.exists() else None
 
 
 # The cells that each table needs.
@@ -330,22 +309,18 @@ def main_cells(choice: Choice, dataset: PublishedSet, methods: list[str], held_o
     """Every method with its default settings and, if `held_out`, with tuned ones where a search has found them."""
     cells = [choice.cell(dataset, method) for method in methods]
     for method in methods if held_out else ():
-        tuned = load_tuned(dataset.name, method)
-        if tuned is not None:
-            cells.append(choice.cell(dataset, method, protocol=HELD_OUT, tuned=tuned))
+        path = CONFIGS / "sampler" / "tuned" / dataset.name / f"{method}.json"
+        if path.exists():
+            cells.append(choice.cell(dataset, method, protocol=HELD_OUT, tuned=read_tuned(path)))
     return cells
 
 
 def ablation_cells(choice: Choice, dataset: PublishedSet, methods: list[str]) -> tuple[list[Cell], list[str]]:
     """Returns the `sl_` methods under each setting of the ablation, and why some of them cannot be run."""
-    cells, left_out = [], []
+    cells, left_out, localized = [], [], [method for method in methods if method.startswith("sl_")]
     for setting, changes in ABLATION.items():
         try:
-            cells += [
-                choice.cell(dataset, method, changes=changes, setting=setting)
-                for method in methods
-                if method.startswith("sl_")
-            ]
+            cells += [choice.cell(dataset, method, changes=changes, setting=setting) for method in localized]
         except InputError as error:
             left_out.append(f"{dataset.name} {setting}: {error}")
     return cells, left_out

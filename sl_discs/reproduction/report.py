@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sl_discs.experiment.figures import save_figure
-from sl_discs.experiment.published import CHAIN_LENGTH, published_cells
+from sl_discs.experiment.summary import CHAIN_LENGTH, published_cells
 from sl_discs.files import write_json, write_text
 from sl_discs.reproduction.cells import PUBLISHED
 from sl_discs.reproduction.rows import FAR, at_defaults, is_level, level_rows
@@ -48,7 +48,9 @@ def write_report(
         f"![{figure}]({figure})" if figure else "",
         f"`{made_by['command']}`: {how}. The command of each cell is in `{what}.json`.",
     ]
-    content = {"made_by": made_by, "cells": rows, "levels": _levels(rows), "left_out": left_out}
+    # Without z pooled over sets, which takes the graphs of studies/claim to tell anything.
+    levels = [{name: row[name] for name in row if name != "pooled_z"} for row in level_rows(at_defaults(rows))]
+    content = {"made_by": made_by, "cells": rows, "levels": levels, "left_out": left_out}
     return (
         write_text(folder / f"{what}.md", "\n\n".join(filter(None, blocks)) + "\n"),
         write_json(folder / f"{what}.json", content, allow_nan=False),
@@ -75,21 +77,14 @@ def summary(rows: list[dict[str, Any]]) -> list[str]:
     # Equal differences on all graphs have an interval of width zero, which means nothing.
     gains = [row for row in rows if row["gain"] and row["gain"]["ci95"] and len({*row["gain"]["ci95"]}) == 2]
     lines = []
-    for words, chosen in (
-        ("above", [row for row in gains if row["gain"]["ci95"][0] > 0]),
-        ("below", [row for row in gains if row["gain"]["ci95"][1] < 0]),
-    ):
+    for words, end, sign in ("above", 0, 1), ("below", 1, -1):
+        chosen = [row for row in gains if sign * row["gain"]["ci95"][end] > 0]
         names = [f"{row['dataset']} {row['method']} ({row['protocol']})" for row in chosen]
         lines.append(
             f"- Localization's 95 % interval lies {words} zero in {len(chosen)} of {len(gains)} pairs"
             f"{listed(names, ': ')} (one in forty is by chance)."
         )
     return [*blocks, "\n".join(lines if gains else [])]
-
-
-def _levels(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns `level_rows` without z pooled over sets, which takes the graphs of studies/claim to tell anything."""
-    return [{name: row[name] for name in row if name != "pooled_z"} for row in level_rows(at_defaults(rows))]
 
 
 def levels_table(rows: list[dict[str, Any]], *, pooled: bool = False) -> str:
@@ -155,42 +150,34 @@ def listed(names: list[str], before: str) -> str:
     return before + ", ".join(names) if names else ""
 
 
-# The figure: panels in rows, with one legend below.
-
-_COLUMNS = 3
-_PANEL = (2.9, 2.3)
-_LEGEND = 0.8
+# The figure: panels in rows of three, with one legend below; sizes in inches.
+_COLUMNS, _PANEL, _LEGEND = 3, (2.9, 2.3), 0.8
 
 
 def draw_levels(rows: list[dict[str, Any]], path: Path) -> Path:
     """Draws a panel for each dataset: published means (grey) and ours (black) at defaults, with 95 % intervals."""
-    groups: dict[str, list] = {}
+    groups: dict[str, list[dict[str, Any]]] = {}
     for row in at_defaults(rows):
         groups.setdefault(f"{row['dataset']}, n = {row['n']}", []).append(row)
-
-    def panel(axes, rows):
-        known = rows[0]["ours"]["mean"] is not None
-        for place, row in enumerate(rows):
-            # Absolute cuts stand alone: the published ones are percentages.
-            if known and row["published"]["mean"] is not None:
-                error = row["published"]["std"] / math.sqrt(PUBLISHED[row["dataset"]].published_n)
-                _point(axes, row["published"]["mean"], error, place - 0.15, "0.6", "s", "published, 95 % interval")
-            ours = row["ours"] if known else row["ours_absolute"]
-            _point(axes, ours["mean"], ours["se"] or 0.0, place + 0.15, "black", "o", "ours, 95 % interval")
-        names = [row["method"] for row in rows] if axes.get_subplotspec().is_first_col() else []
-        axes.set_yticks(range(len(rows)), names)
-        axes.set_ylim(len(rows) - 0.4, -0.6)
-        axes.locator_params(axis="x", nbins=4)
-        axes.set_xlabel(rows[0]["unit"] if known else rows[0]["ours_absolute"]["unit"])
-
-    columns = min(_COLUMNS, len(groups))
-    lines = math.ceil(len(groups) / _COLUMNS)
+    columns, lines = min(_COLUMNS, len(groups)), math.ceil(len(groups) / _COLUMNS)
 
     def paint(figure):
-        for place, (name, group) in enumerate(groups.items()):
+        for place, (title, group) in enumerate(groups.items()):
             axes = figure.add_subplot(lines, columns, place + 1)
-            panel(axes, group)
-            axes.set_title(name, fontsize=7.5)
+            # Absolute cuts stand alone: the published ones are percentages.
+            known = group[0]["ours"]["mean"] is not None
+            for height, row in enumerate(group):
+                published, ours = row["published"], row["ours"] if known else row["ours_absolute"]
+                if known and published["mean"] is not None:
+                    se = published["std"] / math.sqrt(PUBLISHED[row["dataset"]].published_n)
+                    _point(axes, published["mean"], se, height - 0.15, "0.6", "s", "published, 95 % interval")
+                _point(axes, ours["mean"], ours["se"] or 0.0, height + 0.15, "black", "o", "ours, 95 % interval")
+            methods = [row["method"] for row in group] if axes.get_subplotspec().is_first_col() else []
+            axes.set_yticks(range(len(group)), methods)
+            axes.set_ylim(len(group) - 0.4, -0.6)
+            axes.locator_params(axis="x", nbins=4)
+            axes.set_xlabel(group[0]["unit"] if known else group[0]["ours_absolute"]["unit"])
+            axes.set_title(title, fontsize=7.5)
         shown = {
             label: line for one in figure.axes for line, label in zip(*one.get_legend_handles_labels(), strict=True)
         }
@@ -199,6 +186,5 @@ def draw_levels(rows: list[dict[str, Any]], path: Path) -> Path:
     return save_figure(path, (max(4.6, _PANEL[0] * columns), _PANEL[1] * lines + _LEGEND), paint)
 
 
-def _point(axes, mean: float, error: float, height: float, colour: str, marker: str, label: str) -> None:
-    style = {"fmt": marker, "color": colour, "markersize": 3.5, "linewidth": 1, "label": label}
-    axes.errorbar(mean, height, xerr=1.96 * error, **style)
+def _point(axes, mean: float, se: float, height: float, colour: str, marker: str, label: str) -> None:
+    axes.errorbar(mean, height, xerr=1.96 * se, fmt=marker, color=colour, markersize=3.5, linewidth=1, label=label)

@@ -9,14 +9,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.experiment.published import (
-    CHAIN_LENGTH,
-    PublishedRow,
-    published_ablation,
-    published_row,
-    published_seconds,
-)
 from sl_discs.experiment.record import Spread
+from sl_discs.experiment.summary import CHAIN_LENGTH, PublishedRow, published_name, published_row, published_tables
 from sl_discs.instances.graph import Dataset
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import DEFAULTS
@@ -70,12 +64,13 @@ def _row(done: Done, data_root: str | None) -> dict[str, Any]:
     """Returns the row of a cell alone: in the paper's unit and in that of the objective, z, time, and its command."""
     cell, dataset, result = done
     name, method, kind = dataset.name, cell.method, graph_kind(dataset.problem)
-    published = published_ablation(name, cell.setting, method) if cell.setting else published_row(name, method)
+    published = published_row(name, method, cell.setting)
     values, absolute = in_published_unit(done), Spread.of(result.by_graph())
     ours = None if values is None else Spread.of(values)
     # A part of a set cannot be compared with the whole.
     comparable = cell.dataset.is_random() or _is_spread(dataset)
-    seconds, of_base = (published_seconds(name, one) for one in (method, method.removeprefix("sl_")))
+    published_s = published_tables()["runtime_seconds"].get(name, {})
+    seconds, of_base = (published_s.get(published_name(one)) for one in (method, method.removeprefix("sl_")))
     return {
         "dataset": name,
         "method": method,
@@ -111,11 +106,8 @@ def _gain(one: Done, base: Done) -> dict[str, Any]:
 
     It is in the published unit, or else in per cent of the better of the two values on each graph.
     """
-    ours, theirs, unit = (
-        in_published_unit(one),
-        in_published_unit(base),
-        graph_kind(one.dataset.problem).compared_unit,
-    )
+    ours, theirs = in_published_unit(one), in_published_unit(base)
+    unit = graph_kind(one.dataset.problem).compared_unit
     if ours is None or theirs is None:
         values = np.stack([one.result.by_graph(), base.result.by_graph()])
         (ours, theirs), unit = 100 * values / values.max(axis=0), "% of the better one"

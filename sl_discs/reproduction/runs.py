@@ -13,11 +13,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from sl_discs.experiment.chains import engine_for
-from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import DIVISION, FREE, commit
-from sl_discs.experiment.run import run_sampler, total_chain_steps
+from sl_discs.experiment.run import engine_for, fit_to_memory, run_sampler, total_chain_steps
 from sl_discs.files import Damaged, digest, read_json, write_json
 from sl_discs.instances.graph import Dataset
 from sl_discs.problems.kind import PENALTY
@@ -107,9 +105,6 @@ def save_result(folder: Path, result: CellResult) -> Path:
     return write_json(path_of(folder, result.identity), content, indent=None, allow_nan=False)
 
 
-Say = Callable[[str], None]
-
-
 class Done(NamedTuple):
     """A cell with its graphs and its result."""
 
@@ -130,7 +125,7 @@ class Runner:
     """
 
     folder: Path
-    say: Say
+    say: Callable[[str], None]
     total: int
     done: int = 0
     ran: int = 0
@@ -139,20 +134,19 @@ class Runner:
     def run(self, cell: Cell, dataset: Dataset) -> Done:
         """The cell's result, loaded from the folder or else from a run."""
         self.done += 1
-        content = identity(cell, dataset)
+        begin, content = time.perf_counter(), identity(cell, dataset)
         result = load_result(self.folder, content)
-        label = f"[{self.done}/{self.total}] {cell.label()}"
         if result is not None:
-            self.say(f"{label}: there already, mean {result.best.mean():.3f}")
-            return Done(cell, dataset, result)
-        begin = time.perf_counter()
-        result = self._play(cell, dataset, content)
-        save_result(self.folder, result)
-        self.ran += 1
-        self.say(
-            f"{label}: mean {result.best.mean():.3f} of {len(dataset.graphs)} graphs "
-            f"in {time.perf_counter() - begin:.1f} s, {result.chain_steps_per_s:,.0f} chain-steps/s"
-        )
+            words = f"there already, mean {result.best.mean():.3f}"
+        else:
+            result = self._play(cell, dataset, content)
+            save_result(self.folder, result)
+            self.ran += 1
+            words = (
+                f"mean {result.best.mean():.3f} of {len(dataset.graphs)} graphs "
+                f"in {time.perf_counter() - begin:.1f} s, {result.chain_steps_per_s:,.0f} chain-steps/s"
+            )
+        self.say(f"[{self.done}/{self.total}] {cell.label()}: {words}")
         return Done(cell, dataset, result)
 
     def _play(self, cell: Cell, dataset: Dataset, content: dict) -> CellResult:

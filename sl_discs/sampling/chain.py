@@ -19,9 +19,8 @@ from sl_discs import keys
 from sl_discs.engines.base import Program
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import check_memory
-from sl_discs.experiment.batches import shape_of_one
+from sl_discs.experiment.batches import batch_bytes, shape_of_one
 from sl_discs.experiment.chains import Chains, copied
-from sl_discs.experiment.memory import batch_bytes
 from sl_discs.localization.schedule import constant_tilt
 from sl_discs.models.functions import checked
 from sl_discs.models.terms import Terms

@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.batches import shape_of_one
-from sl_discs.experiment.chains import Chains, Outcome, anneal, devices_for
+from sl_discs.experiment.batches import devices_for, shape_of_one
+from sl_discs.experiment.chains import Chains, Outcome, anneal
 from sl_discs.experiment.settings import Annealing, Settings
 from sl_discs.localization.method import Method
 from sl_discs.models.quadratic import sparse_is_cheaper

@@ -13,8 +13,7 @@ from jaxtyping import Int8
 from sl_discs.engines.base import Engine
 from sl_discs.engines.registry import choose_engine, num_cores
 from sl_discs.errors import InputError, boolean, check_memory, integer, keywords, real, real_array, unmasked
-from sl_discs.experiment.batches import Layout, Shape, padded_size
-from sl_discs.experiment.memory import batch_bytes, program_bytes
+from sl_discs.experiment.batches import Layout, Shape, batch_bytes, padded_size, program_bytes
 from sl_discs.experiment.settings import ENGINES, SCHEDULES
 from sl_discs.localization.method import DISCS_ONLY, Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from claim_statistics import interval
-from sl_discs.experiment.published import published_row
+from sl_discs.experiment.summary import published_row
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import method_fields

@@ -1,5 +1,6 @@
 """Interrupted runs end with the results of uninterrupted ones, and checkpoints of other runs are refused."""
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -37,7 +38,7 @@ from sl_discs.files import holder_of, only_run_in
 
 ROOT = Path(__file__).parents[2]
 SHORT_CALLS = dataclasses.replace(SETTINGS, checkpoint_every_s=0.0, instances_per_batch=2)
-KIND = {"seed": 0}
+KIND = {"seed": 0, "experiment": {"chain_length": SETTINGS.chain_length}}
 
 
 def play(settings=SHORT_CALLS, checkpoints=None, tell=lambda steps, words: None):
@@ -80,8 +81,7 @@ def test_interrupted_runs_end_the_same(tmp_path, short_calls, engine):
 
 
 def test_a_run_that_continues_says_so(tmp_path, short_calls, capsys):
-    kind = {"experiment": {"chain_length": 250}}
-    fresh = Checkpoints(tmp_path, kind, 0.0, Notice())
+    fresh = Checkpoints(tmp_path, KIND, 0.0, Notice())
     left = iter([False] * 8)
 
     def tell(steps, words):
@@ -90,12 +90,11 @@ def test_a_run_that_continues_says_so(tmp_path, short_calls, capsys):
     with pytest.raises(Interrupted):
         play(checkpoints=fresh, tell=tell)
     assert fresh.resumed() == "" and "continued" not in capsys.readouterr().err
-    again = Checkpoints(tmp_path, kind, 0.0, Notice())
+    again = Checkpoints(tmp_path, KIND, 0.0, Notice())
     play(checkpoints=again)
-    assert re.fullmatch(
-        r"continued from checkpoints: gwg-0 was finished, gwg-1 from step \d+ of 250", again.resumed()
-    ), again.resumed()
-    assert re.search(r"^continued: gwg-1 from step \d+ of 250$", capsys.readouterr().err, re.MULTILINE)
+    begin, step = "continued from checkpoints: gwg-0 was finished, ", r"gwg-1 from step \d+ of 250"
+    assert re.fullmatch(begin + step, again.resumed()), again.resumed()
+    assert re.search(f"^continued: {step}$", capsys.readouterr().err, re.MULTILINE)
 
 
 @pytest.mark.parametrize("damage", ["torn", "flipped", "foreign", "of another run"])
@@ -124,40 +123,34 @@ def test_checkpoints_that_cannot_be_used_are_passed_over(tmp_path, short_calls, 
         assert_equal(record, resumed[name])
 
 
-def test_checkpoints_of_another_run_are_refused(tmp_path):
-    notice = Notice()
-    notice.given = True
+def test_checkpoints_of_another_run_and_files_that_are_not_ours_are_refused(tmp_path):
+    notice = Notice(given=True)
     with pytest.raises(Interrupted):
         play(checkpoints=Checkpoints(tmp_path, {"seed": 0, "experiment": {"sigma": 2}}, 0.0, notice))
     with pytest.raises(InputError, match=r"experiment\.sigma 2 there, 3 here; seed 0 there, 1 here"):
         Checkpoints(tmp_path, {"seed": 1, "experiment": {"sigma": 3}}, 0.0, Notice())
     (tmp_path / "kind.json").write_text("{")
     with pytest.raises(InputError, match="remove the folder"):
-        Checkpoints(tmp_path, {"seed": 1}, 0.0, Notice())
-
-
-@pytest.mark.parametrize("name", ["weights.npz", "state-1.npz", "notes/page.txt"])
-def test_a_folder_that_is_not_ours_is_refused(tmp_path, name):
-    theirs = tmp_path / "checkpoint" / name
-    theirs.parent.mkdir(parents=True)
-    theirs.write_text("theirs")
-    with pytest.raises(InputError, match=r"checkpoint: holds .* and no kind\.json, .* another save_root"):
-        Checkpoints(tmp_path / "checkpoint", KIND, 0.0, Notice())
-    remove_checkpoints(tmp_path / "checkpoint")
-    assert theirs.read_text() == "theirs"
+        Checkpoints(tmp_path, KIND, 0.0, Notice())
+    for name in ("weights.npz", "state-1.npz", "notes/page.txt"):
+        folder = tmp_path / name[0]
+        theirs = folder / name
+        theirs.parent.mkdir(parents=True)
+        theirs.write_text("theirs")
+        with pytest.raises(InputError, match=r"holds .* and no kind\.json, .* another save_root"):
+            Checkpoints(folder, KIND, 0.0, Notice())
+        remove_checkpoints(folder)
+        assert theirs.read_text() == "theirs"
 
 
 def test_checkpoints_are_removed_but_files_of_others_stay(tmp_path):
-    folder = tmp_path / "checkpoint"
-    for stays in (False, True):
+    for theirs in ([], ["notes.txt", "state-best.npz"]):
+        folder = tmp_path / str(len(theirs))
         play(dataclasses.replace(SHORT_CALLS, engine="cpu"), Checkpoints(folder, KIND, 0.0, Notice()))
-        (folder / f".{'0' * 32}.tmp").touch()
-        for name in ("state-best.npz", "notes.txt"):
-            if stays:
-                (folder / name).touch()
+        for name in (f".{'0' * 32}.tmp", *theirs):
+            (folder / name).touch()
         remove_checkpoints(folder)
-        assert folder.exists() is stays
-    assert sorted(path.name for path in folder.iterdir()) == ["notes.txt", "state-best.npz"]
+        assert folder.exists() is bool(theirs) and sorted(path.name for path in folder.glob("*")) == theirs
 
 
 def test_finished_results_of_another_run_are_refused(tmp_path):
@@ -181,17 +174,16 @@ def test_finished_results_of_another_run_are_refused(tmp_path):
             check_finished(tmp_path, config(), "mis/a")
 
 
-@pytest.mark.parametrize(("engine", "fits"), [("cpu", True), ("reference", False)])
-def test_native_loops_go_on_with_another_number_of_devices(monkeypatch, engine, fits):
+def test_native_loops_go_on_with_another_number_of_devices(monkeypatch):
     """Batches are cut for devices, of which native loops know nothing."""
-    settings = dataclasses.replace(SETTINGS, engine=engine)
 
-    def kind():
-        return kind_of_run({"model": {}, "samplers": {}}, [method("gwg")], settings, random_dataset(1))
+    def kinds():
+        config = {"model": {}, "samplers": {}}
+        return [kind_of_run(config, {"gwg": name}, SETTINGS, random_dataset(1)) for name in ("cpu", "reference")]
 
-    before = kind()
+    before = kinds()
     monkeypatch.setattr(jax, "local_devices", lambda: [None] * 7)
-    assert (kind() == before) is fits
+    assert [one == other for one, other in zip(kinds(), before, strict=True)] == [True, False]
 
 
 def test_a_full_disk_does_not_end_the_run(tmp_path, short_calls, monkeypatch, capsys):
@@ -206,10 +198,14 @@ def test_a_full_disk_does_not_end_the_run(tmp_path, short_calls, monkeypatch, ca
 
 
 def test_one_run_a_folder(tmp_path):
+    """Its holder is named, although an earlier one had a longer name."""
+    (tmp_path / ".run.lock").write_text(f"process 1 on {'far' * 50}\n")
     with only_run_in(tmp_path):
         code = f"from sl_discs.files import *\nwith only_run_in(Path({str(tmp_path)!r})): pass"
         other = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
         assert other.returncode and f"another run (process {os.getpid()} on" in other.stderr
+        assert holder_of(tmp_path) == f"process {os.getpid()} on {socket.gethostname()}"
+    assert holder_of(tmp_path) == ""
     with only_run_in(tmp_path):
         pass
 
@@ -234,13 +230,6 @@ def test_a_lock_that_is_not_ours_is_refused_and_left_alone(tmp_path, kind):
     assert kind != "text" or lock.read_text() == "mine\n"
 
 
-def test_the_holder_is_named_although_an_earlier_one_had_a_longer_name(tmp_path):
-    (tmp_path / ".run.lock").write_text(f"process 1 on {'far' * 50}\n")
-    with only_run_in(tmp_path):
-        assert holder_of(tmp_path) == f"process {os.getpid()} on {socket.gethostname()}"
-    assert holder_of(tmp_path) == ""
-
-
 def test_a_second_signal_acts_as_before():
     caught = []
     before = signal.signal(signal.SIGUSR1, lambda number, frame: caught.append(number))
@@ -255,43 +244,10 @@ def test_a_second_signal_acts_as_before():
         signal.signal(signal.SIGUSR1, before)
 
 
-def command(folder):
-    return [
-        sys.executable, "-m", "sl_discs.main_sampling",
-        "--config=configs/experiment/mis/er_density.py", "--model_config=configs/model/mis_config.py",
-        "--samplers=gwg,sl_gwg", "--engine=reference", f"--config.experiment.save_root={folder}",
-        "--config.experiment.num_instances=4", "--config.experiment.batch_size=4",
-        "--config.experiment.chain_length=6000", "--config.experiment.checkpoint_every_s=0.5",
-        "--config.experiment.instances_per_batch=2",
-    ]  # fmt: skip
-
-
 def digests(folder):
     return {
         name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("trajectory.npz", "solutions.npz")
     }
-
-
-def end_in_spite_of(folder, environment, after, signals):
-    """Runs the command again and again, each time but the last ended by a signal; how often that met it running."""
-    met = 0
-    for number in signals:
-        process = subprocess.Popen(
-            command(folder), cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        try:
-            process.wait(after())
-        except subprocess.TimeoutExpired:
-            process.send_signal(number)
-        _, error = process.communicate(timeout=600)
-        if process.returncode == 0:
-            return met
-        # Before its handler is there, SIGTERM ends Python as SIGKILL does.
-        assert process.returncode in (-number, RESUME_ME), error
-        met += 1
-    done = subprocess.run(command(folder), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    return met
 
 
 @pytest.mark.slow
@@ -299,13 +255,40 @@ def end_in_spite_of(folder, environment, after, signals):
 def test_killed_commands_resume(tmp_path, number):
     """Twenty random moments each: the files of arrays are those of an uninterrupted run, bit for bit."""
     environment = dict(os.environ, JAX_PLATFORMS="cpu", SL_DISCS_CACHE=str(tmp_path / "cache"))
+
+    def run(folder, killed_after=None):
+        """Whether a signal met the command running; of one that ends by itself, the results are complete."""
+        command = [
+            sys.executable, "-m", "sl_discs.main_sampling",
+            "--config=configs/experiment/mis/er_density.py", "--model_config=configs/model/mis_config.py",
+            "--samplers=gwg,sl_gwg", "--engine=reference", f"--config.experiment.save_root={folder}",
+            "--config.experiment.num_instances=4", "--config.experiment.batch_size=4",
+            "--config.experiment.chain_length=6000", "--config.experiment.checkpoint_every_s=0.5",
+            "--config.experiment.instances_per_batch=2",
+        ]  # fmt: skip
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, text=True, **pipes)
+        if killed_after is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(killed_after)
+            process.send_signal(number)
+        _, error = process.communicate(timeout=600)
+        # Before its handler is there, SIGTERM ends Python as SIGKILL does.
+        assert process.returncode in ((0,) if killed_after is None else (0, -number, RESUME_ME)), error
+        return process.returncode != 0
+
     begin = time.monotonic()
-    assert end_in_spite_of(tmp_path / "whole", environment, lambda: 0.0, []) == 0
+    run(tmp_path / "whole")
     whole_s = time.monotonic() - begin
     rng, met, folder = random.Random(0), 0, 0
     while met < 20:
         folder += 1
         part = tmp_path / str(folder)
-        met += end_in_spite_of(part, environment, lambda: rng.uniform(0.3, 1.0) * whole_s, [number] * 4)
+        for _ in range(4):
+            if not run(part, rng.uniform(0.3, 1.0) * whole_s):
+                break
+            met += 1
+        else:
+            run(part)
         assert digests(part) == digests(tmp_path / "whole")
         assert not (part / "checkpoint").exists()

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -14,10 +13,9 @@ from sl_discs.engines.base import init_chains
 from sl_discs.engines.reference import advance
 from sl_discs.engines.registry import get_engine
 from sl_discs.errors import GIB, InputError
-from sl_discs.experiment.batches import Layout, build_batch, plan
-from sl_discs.experiment.chains import engine_for, instances_at_once, program_of
-from sl_discs.experiment.memory import batch_bytes, fit_to_memory
-from sl_discs.experiment.settings import Settings
+from sl_discs.experiment.batches import batch_bytes, build_batch, plan
+from sl_discs.experiment.chains import program_of
+from sl_discs.experiment.run import engine_for, fit_to_memory, instances_at_once
 from sl_discs.problems.graph_kind import graph_kind
 
 
@@ -27,7 +25,7 @@ def terms_of(dataset):
 
 def need(dataset, instances):
     """Bytes of batches of `instances` instances."""
-    packs = plan(terms_of(dataset), instances, SETTINGS.batch_size, 1, Layout(1, 1))
+    packs = plan(terms_of(dataset), instances, SETTINGS.batch_size)
     return max(batch_bytes(pack.shape, 5, "reference") for pack in packs)
 
 
@@ -37,9 +35,7 @@ def test_batches_are_halved_until_they_fit():
         limited = dataclasses.replace(SETTINGS, memory_gib=need(dataset, instances) / GIB)
         fitted, line = fit_to_memory(dataset, 1.0001, methods, limited)
         assert fitted == dataclasses.replace(limited, instances_per_batch=instances * (instances < 8))
-        assert ("8 instances per batch would not fit into" in line and f": using {instances} per batch" in line) or (
-            instances == 8 and line == ""
-        )
+        assert line == "" if instances == 8 else "would not fit into" in line and f": using {instances} per" in line
     limited = dataclasses.replace(SETTINGS, memory_gib=0.99 * need(dataset, 1) / GIB)
     with pytest.raises(InputError, match=r"g\d \(4\d sites, 8 chains\) takes about .* MiB on a device with "):
         fit_to_memory(dataset, 1.0001, methods, limited)
@@ -60,34 +56,17 @@ def test_a_device_that_is_kept_busy_gets_smaller_batches_too(monkeypatch):
 
 
 def test_logged_values_of_all_instances_must_fit():
-    dataset = random_dataset(2)
+    settings = dataclasses.replace(SETTINGS, batch_size=10**9, log_every_steps=1)
     with pytest.raises(InputError, match=r"record at 250 logged steps .* there are .*log_every_steps"):
-        fit_to_memory(
-            dataset, 1.0001, [method("gwg")], dataclasses.replace(SETTINGS, batch_size=10**9, log_every_steps=1)
-        )
-
-
-@pytest.mark.parametrize("field", [field for field in dataclasses.fields(Settings) if "int" in field.type])
-def test_numbers_beyond_all_sense_are_refused_by_name(field):
-    """In no time and memory: not even the schedules of a chain are made."""
-    tracemalloc.start()
-    for value in (2**31, 10**12, 2**70):
-        if "seed" in field.name and value < 2**64:
-            continue
-        with pytest.raises(InputError, match=f"config.experiment.{field.name} is {value}; expected at most"):
-            dataclasses.replace(SETTINGS, **{field.name: value})
-    assert tracemalloc.get_traced_memory()[1] < 2**24
-    tracemalloc.stop()
+        fit_to_memory(random_dataset(2), 1.0001, [method("gwg")], settings)
 
 
 @pytest.mark.parametrize("name", slow_except(["gwg", "sl_path_auxiliary"], ["sl_path_auxiliary"]))
 def test_the_estimate_covers_what_the_compiler_plans(name):
     """XLA's own account of a call: arguments, results and temporaries."""
     dataset = random_dataset(2, num_nodes=200)
-    chosen, (pack,) = (
-        method(name, **({"K": 20} if name.startswith("sl_") else {})),
-        plan(terms_of(dataset), 2, SETTINGS.batch_size, 1, Layout(1, 1)),
-    )
+    chosen = method(name, **({"K": 20} if name.startswith("sl_") else {}))
+    (pack,) = plan(terms_of(dataset), 2, SETTINGS.batch_size)
     model, batch = build_batch(terms_of(dataset), dataset.index, pack.shape, 0)
     noise = chosen.localization and chosen.localization.initial_noise()
 

@@ -13,10 +13,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from sl_discs.errors import InputError
 from sl_discs.experiment.batches import Layout, best_layout, padded_size, plan
 from sl_discs.experiment.run import run_sampler
-from sl_discs.experiment.settings import Settings, settings_from
+from sl_discs.experiment.settings import Settings
 from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.localization.method import build_method
 from sl_discs.problems.graph_kind import GRAPH_KINDS, graph_kind
@@ -24,15 +23,16 @@ from sl_discs.problems.graph_kind import GRAPH_KINDS, graph_kind
 SETTINGS = Settings(batch_size=8, chain_length=250, log_every_steps=50, engine="reference")
 
 
-def on_both_engines(reference, cpu, slow=()):
-    """Names of samplers with the settings of an engine, and which of both are slow."""
+def on_both_engines(*fast, slow):
+    """Methods with the settings of an engine, given as `gwg-cpu`, and which of them are slow."""
     cases = []
-    for engine, names in (("reference", reference), ("cpu", cpu)):
-        settings = dataclasses.replace(SETTINGS, engine=engine)
-        for name in names:
-            marks = pytest.mark.slow if f"{name}-{engine}" in slow else ()
-            cases.append(pytest.param(name, settings, id=f"{name}-{engine}", marks=marks))
-    return pytest.mark.parametrize(("name", "settings"), cases)
+    for case in (*fast, *slow):
+        name, _, engine = case.partition("-")
+        fields = {"K": 20} if name.startswith("sl_") else {}
+        chosen = method(name, **fields | ({"scan": "sequential"} if name.endswith("gibbs") else {}))
+        marks = pytest.mark.slow if case in slow else ()
+        cases.append(pytest.param(chosen, dataclasses.replace(SETTINGS, engine=engine), id=case, marks=marks))
+    return pytest.mark.parametrize(("chosen", "settings"), cases)
 
 
 def random_dataset(count, num_nodes=40, problem="mis"):
@@ -63,24 +63,15 @@ def share(record, k):
 
 def assert_equal(ours, theirs):
     for one, other in zip(ours.instances, theirs.instances, strict=True):
-        assert (one.name, one.best, one.best_logged, one.final) == (
-            other.name,
-            other.best,
-            other.best_logged,
-            other.final,
-        )
-        np.testing.assert_array_equal(one.solution, other.solution)
+        for field in ("name", "best", "best_logged", "final", "solution"):
+            np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
     for field in ("trajectory", "acceptance", "hops"):
         np.testing.assert_array_equal(getattr(ours, field), getattr(theirs, field))
 
 
-NAMES = ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis", "exchange"]
-
-
 def test_one_or_three_threads():
-    dataset, native = random_dataset(2), dataclasses.replace(SETTINGS, engine="cpu")
-    one, three = (play(dataset, method("gwg"), dataclasses.replace(native, threads=n)) for n in (1, 3))
-    assert_equal(one, three)
+    one, three = (dataclasses.replace(SETTINGS, engine="cpu", threads=threads) for threads in (1, 3))
+    assert_equal(*(play(random_dataset(2), method("gwg"), settings) for settings in (one, three)))
 
 
 def test_cold_chains_do_not_depend_on_those_before_them():
@@ -92,45 +83,33 @@ def test_cold_chains_do_not_depend_on_those_before_them():
         assert_equal(play(only(dataset, k), method("sl_gwg", K=20), cold), share(together, k))
 
 
-def small(name):
-    fields = {"K": 20} if name.startswith("sl_") else {}
-    return fields | ({"scan": "sequential"} if name.endswith("gibbs") else {})
-
-
 @on_both_engines(
-    ["gwg", "gibbs", "sl_path_auxiliary", "sl_dmala"],
-    ["sl_path_auxiliary", "metropolis", "sl_gibbs"],
+    "sl_path_auxiliary-reference", "sl_path_auxiliary-cpu", "sl_gibbs-cpu",
     slow=["gwg-reference", "gibbs-reference", "sl_dmala-reference", "metropolis-cpu"],
-)
-def test_an_instance_alone_or_with_seven_others(name, settings):
+)  # fmt: skip
+def test_an_instance_alone_or_with_seven_others(chosen, settings):
     dataset = random_dataset(8)
-    together = play(dataset, method(name, **small(name)), settings)
+    together = play(dataset, chosen, settings)
     for k in (0, 5):
-        alone = play(only(dataset, k), method(name, **small(name)), settings)
-        assert_equal(alone, share(together, k))
+        assert_equal(play(only(dataset, k), chosen, settings), share(together, k))
 
 
 @on_both_engines(
-    ["gwg", "gibbs", "sl_dmala"],
-    ["metropolis", "sl_gibbs"],
-    slow=["gwg-reference", "sl_dmala-reference", "metropolis-cpu"],
-)
-def test_an_instance_beside_one_whose_fields_need_more_bits(name, settings):
+    "gibbs-reference", "sl_gibbs-cpu", slow=["gwg-reference", "sl_dmala-reference", "metropolis-cpu"]
+)  # fmt: skip
+def test_an_instance_beside_one_whose_fields_need_more_bits(chosen, settings):
     """Fields of 16 bits, of 32, and of 16 in a batch that takes 32: the same numbers, whatever was compiled first."""
-    light, heavy = (nx.complete_graph(300) for _ in range(2))
+    graph = nx.complete_graph(300)
     graphs = [
-        Graph.from_arrays(label, 300, np.array(graph.edges), np.full(graph.number_of_edges(), weight), None)
-        for label, graph, weight in (("light", light, 1.0), ("heavy", heavy, 127.0))
+        Graph.from_arrays(str(weight), 300, np.array(graph.edges), np.full(graph.number_of_edges(), weight), None)
+        for weight in (1.0, 127.0)
     ]
     dataset = Dataset("maxcut/test", "maxcut", "generated", "test", graphs, [0, 1], 2)
-    options = small(name)
-    apart = dataclasses.replace(settings, instances_per_batch=1)
-    together = play(dataset, method(name, **options), settings)
-    assert_equal(together, play(dataset, method(name, **options), apart))
+    together = play(dataset, chosen, settings)
+    assert_equal(together, play(dataset, chosen, dataclasses.replace(settings, instances_per_batch=1)))
     assert together.instances[1].best == 127 * 150**2
     for k in range(2):
-        alone = play(only(dataset, k), method(name, **options), settings)
-        assert_equal(alone, share(together, k))
+        assert_equal(play(only(dataset, k), chosen, settings), share(together, k))
 
 
 @pytest.mark.parametrize(
@@ -161,38 +140,31 @@ def save_on_eight_devices(localized, runs, output):
 def arrays_on(devices, localized, runs):
     """Results on so many devices; 3 parts of 8 chains leave one to be padded."""
     assert jax.device_count() == devices
-    methods = {
-        "all": method(localized, K=20),
-        "three": method(localized, K=20),
+    others = {
         "shared": method("gwg", adaptive=True, shared_adaptation=True),
         "shared radius": method("path_auxiliary", shared_adaptation=True),
     }
     arrays = {}
     for name in runs:
         settings = dataclasses.replace(SETTINGS, use_devices=3 if name == "three" and devices > 1 else 0)
-        record = play(random_dataset(5), methods[name], settings)
-        arrays |= {
-            f"{name} trajectory": record.trajectory,
-            f"{name} acceptance": record.acceptance,
-            f"{name} solutions": np.concatenate([instance.solution for instance in record.instances]),
-        }
+        record = play(random_dataset(5), others.get(name, method(localized, K=20)), settings)
+        arrays |= {f"{name} {field}": getattr(record, field) for field in ("trajectory", "acceptance")}
+        arrays[f"{name} solutions"] = np.concatenate([instance.solution for instance in record.instances])
     return arrays
 
 
 @pytest.mark.parametrize("problem", GRAPH_KINDS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis", "exchange"])
 def test_small_problems_are_solved(problem, name):
     """On 12 nodes every sampler and its localized variant meet the optimum, verified and feasible."""
     dataset = random_dataset(2, num_nodes=12, problem=problem)
     settings = dataclasses.replace(SETTINGS, chain_length=1_000, engine="auto")
-    methods = [method(name), method("sl_" + name, K=50)]
     sign = graph_kind(problem).sign
-    for record in (play(dataset, chosen, settings) for chosen in methods):
+    for chosen in (method(name), method("sl_" + name, K=50)):
+        record = play(dataset, chosen, settings)
         for graph, instance in zip(dataset.graphs, record.instances, strict=True):
             assert instance.feasible and instance.best == optimum(problem, graph)
-            assert sign * instance.best >= sign * max(
-                instance.best_logged, instance.final, key=lambda one: sign * one
-            )
+            assert sign * instance.best >= max(sign * instance.best_logged, sign * instance.final)
             assert len(instance.solution) == graph.num_nodes
         assert record.trajectory.shape == (20, 2)
         assert (sign * np.diff(record.trajectory, axis=0) >= 0).all()
@@ -205,10 +177,8 @@ def test_small_problems_are_solved(problem, name):
 
 def test_the_best_solution_is_that_of_all_verified_states():
     """A hot state with conflicts may be repaired to more than the state of the largest f is worth."""
-    dataset = random_dataset(2, num_nodes=300)
-    for instance in play(dataset, method("metropolis")).instances:
-        assert instance.best >= max(instance.best_logged, instance.final)
-        assert instance.best == instance.solution.sum()
+    for instance in play(random_dataset(2, num_nodes=300), method("metropolis")).instances:
+        assert instance.best == instance.solution.sum() >= max(instance.best_logged, instance.final)
 
 
 def optimum(problem, graph):
@@ -281,41 +251,6 @@ def test_without_the_tilt_chains_are_those_of_the_base_sampler():
         np.testing.assert_array_equal(one.solution, other.solution)
 
 
-def cooled(schedule, length, **fields):
-    """Temperatures that fall from 1 to 0.2, or by a factor of 0.01."""
-    fields = {"final_temperature": 0.2 if schedule == "linear" else 1e-4, "decay_rate": 0.01} | fields
-    return Settings(t_schedule=schedule, chain_length=length, log_every_steps=1, **fields).temperatures()
-
-
-def test_temperatures():
-    np.testing.assert_allclose(cooled("constant", 4, init_temperature=0.5), [0.5] * 4)
-    np.testing.assert_allclose(cooled("linear", 4), [0.8, 0.6, 0.4, 0.2])
-    np.testing.assert_allclose(cooled("exp_decay", 2), [0.1, 0.01])
-    np.testing.assert_allclose(cooled("linear", 4, anneal_every=3), [0.8, 0.8, 0.8, 0.2])
-    np.testing.assert_allclose(cooled("exp_decay", 2, final_temperature=0.05), [0.1, 0.05])
-    long, whole = (
-        cooled("exp_decay", 2 * 10**9, init_temperature=2.0),
-        cooled("linear", 200_001, init_temperature=2.0),
-    )
-    assert len(long) == 2 * 10**9 and long[-1] == np.float32(0.02) and long[10**6 : 10**6 + 3].shape == (3,)
-    np.testing.assert_array_equal(np.asarray(whole)[65_530:140_000:7], whole[65_530:140_000:7])
-    np.testing.assert_array_equal(whole[np.array([0, 200_000])], [whole[0], whole[-1]])
-    again = cooled("linear", 8, reheats=2)
-    np.testing.assert_allclose(again, [0.8, 0.6, 0.4, 0.2, 0.4, 0.2, 0.4, 0.2], rtol=1e-6)
-    long = np.asarray(cooled("exp_decay", 9_999, reheats=6))
-    assert long[-1] == np.float32(0.01) and (np.diff(long) > 0).sum() == 6
-    assert long[1:][np.diff(long) > 0].max() <= 0.01**0.5
-    for bad in (
-        {"schedule": "linear", "reheats": 4},
-        {"schedule": "constant", "reheats": 1},
-        {"schedule": "cosine"},
-        {"schedule": "linear", "init_temperature": 0.0},
-        {"schedule": "exp_decay", "decay_rate": 2.0},
-    ):
-        with pytest.raises(InputError, match=r"config\.experiment"):
-            cooled(length=4, **bad)
-
-
 def test_padding_and_batches():
     assert [padded_size(n) for n in (1, 64, 65, 300, 475, 600, 800, 1100, 1347, 5000)] == [
         64, 64, 128, 320, 512, 640, 832, 1152, 1408, 5568,
@@ -342,13 +277,3 @@ def test_layouts_leave_no_device_idle():
         ]
         assert math.ceil(instances / best.instances) * math.ceil(chains / best.chains) == min(loads)
     assert best_layout(2, 1, 32) == (1, 2) and best_layout(4, 8, 32) == (4, 1)
-
-
-def test_settings_name_what_is_wrong():
-    assert settings_from({"chain_length": 500, "run_parallel": True, "init_temperature": 2}).init_temperature == 2.0
-    for fields, message in (
-        ({"chain_lenght": 5}, "no field 'chain_lenght'; known: .*chain_length"),
-        ({"chain_length": 10, "log_every_steps": 100}, "log more often"),
-    ):
-        with pytest.raises(InputError, match=message):
-            settings_from(fields)

@@ -13,12 +13,11 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
-from made_up import MIS, made_up
 from scipy import stats
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.published import PublishedRow, published_ablation, published_row
 from sl_discs.experiment.record import Spread
+from sl_discs.experiment.summary import PublishedRow, published_row
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.reproduction import cells as cells_module
@@ -26,33 +25,53 @@ from sl_discs.reproduction.cells import (
     ABLATION,
     DEFAULTS,
     HELD_OUT,
+    LEFT_TO_TRAINING,
     METHODS,
     PUBLISHED,
     Choice,
     ablation_cells,
-    check_methods,
+    chosen_methods,
     chosen_sets,
     main_cells,
 )
 from sl_discs.reproduction.report import draw_levels, levels_table, main_table, summary, write_report
 from sl_discs.reproduction.rows import in_published_unit, level_rows, rows_of, z_score
-from sl_discs.reproduction.runs import CellResult, Runner, identity, load_result, path_of, save_result
+from sl_discs.reproduction.runs import CellResult, Done, Runner, identity, load_result, path_of, save_result
 from sl_discs.tuning.evaluation import paired
 
 ROOT = Path(__file__).parents[2]
+MIS = PUBLISHED["mis/er_density/r-0.10"]
 CUT = PUBLISHED["maxcut/er/r-er-0.15-n-256-300"]
 CHOICE = Choice(chain_length=60, batch_size=4, engine="cpu", seeds=(0, 1))
 
 
+def dataset_of(graphs, name=MIS.name, index=None):
+    return Dataset(name, name.partition("/")[0], "generated", "", graphs, index or list(range(len(graphs))), 32)
+
+
 def small_dataset():
     drawn = [nx.gnp_random_graph(12, 0.3, seed=seed) for seed in range(3)]
-    graphs = [Graph.from_arrays(f"g{seed}", 12, np.array(graph.edges)) for seed, graph in enumerate(drawn)]
-    return Dataset(MIS.name, "mis", "generated", "small", graphs, [0, 1, 2], 3)
+    return dataset_of([Graph.from_arrays(f"g{k}", 12, np.array(graph.edges)) for k, graph in enumerate(drawn)])
+
+
+def made_up(
+    method, best, references=None, *, published=MIS, steps=60, rate=1e6, protocol=DEFAULTS, setting=""
+):  # fmt: skip
+    """A cell that was not run, on paths of three nodes; `best` has a value of each graph, or of seeds and graphs."""
+    best = np.atleast_2d(np.array(best, np.float64))
+    known = references or [None] * best.shape[1]
+    graphs = [Graph.from_arrays(f"g{k}", 3, [[0, 1], [1, 2]], reference=one) for k, one in enumerate(known)]
+    cell = Choice(steps, 4, "cpu", tuple(range(len(best)))).cell(published, method, setting=setting)
+    result = CellResult(best, 2.0, rate, {"source": "made up"}, {})
+    return Done(dataclasses.replace(cell, protocol=protocol), dataset_of(graphs, published.name), result)
+
+
+def rows(*done):
+    return rows_of(list(done), None)
 
 
 def test_every_published_cell_can_be_planned():
-    methods = list(METHODS)
-    full = Choice(None, None, "auto", (0,))
+    methods, full = list(METHODS), Choice(None, None, "auto", (0,))
     for published in PUBLISHED.values():
         for cell in main_cells(full, published, methods, held_out=False):
             assert published_row(published.name, cell.method) is not None
@@ -61,36 +80,21 @@ def test_every_published_cell_can_be_planned():
     assert gwg.build().sampler.adaptive and pas.build().sampler.adaptive  # as the paper has them
     assert sl_pas.sampler["K"] == 256
     ablation, left_out = ablation_cells(full, MIS, methods)
-    assert len(ablation) == 39 and not left_out
-    published = [cell for cell in ablation if published_ablation(MIS.name, cell.setting, cell.method)]
-    assert len(published) == 27 and {cell.setting for cell in ablation} == set(ABLATION)
+    assert len(ablation) == 39 and not left_out and {cell.setting for cell in ablation} == set(ABLATION)
+    assert sum(published_row(MIS.name, cell.method, cell.setting) is not None for cell in ablation) == 27
 
 
 def test_what_does_not_fit_a_short_chain_is_left_out_with_its_reason():
-    short = Choice(500, 4, "reference", (0,))
-    cells, left_out = ablation_cells(short, MIS, ["gwg", "sl_gwg"])
+    cells, left_out = ablation_cells(Choice(500, 4, "reference", (0,)), MIS, ["gwg", "sl_gwg"])
     assert [cell.setting for cell in cells] == [name for name in ABLATION if not name.startswith("K=")]
     assert len(left_out) == 3 and "sampler_config.n_min = 1024 * 4" in left_out[-1]
     assert cells[0].sampler["K"] == 125
 
 
-def test_a_cell_is_named_by_what_changes_its_numbers():
-    """A new setting either belongs here, and makes old cells other cells, or among those without effect."""
-    whole = Dataset(MIS.name, "mis", "generated", "", [Graph.from_arrays("one", 2, [[0, 1]])], [0], 32)
-    assert set(identity(CHOICE.cell(MIS, "gwg"), whole)["settings"]) == {
-        "anneal_every", "batch_size", "chain_length", "data_seed", "decay_rate", "engine", "final_temperature",
-        "init_temperature", "log_every_steps", "t_schedule",
-    }  # fmt: skip
-    cell = CHOICE.cell(MIS, "gwg")
-    reheated = dataclasses.replace(cell, settings=dataclasses.replace(cell.settings, reheats=1))
-    assert identity(reheated, whole)["settings"]["reheats"] == 1
-
-
 def test_z_and_interval_are_those_of_a_direct_computation():
     values = np.array([60.0, 63.0, 61.5, 62.0])
-    ours = Spread.of(values)
     direct = (values.mean() - 61.75) / math.sqrt(values.var(ddof=1) / 4 + 0.94**2 / 32)
-    assert z_score(ours, PublishedRow(61.75, 0.94), 32) == pytest.approx(direct)
+    assert z_score(Spread.of(values), PublishedRow(61.75, 0.94), 32) == pytest.approx(direct)
     exact = Spread.of(np.array([100.0, 100.0]))
     assert z_score(exact, PublishedRow(100.0, 0.0), 10) == 0.0
     assert z_score(exact, PublishedRow(99.0, 0.0), 10) is None
@@ -101,24 +105,20 @@ def test_z_and_interval_are_those_of_a_direct_computation():
     assert in_published_unit(made_up("gwg", [5.0, 5.0], [10.0, None], published=CUT)) is None
 
 
-def rows(*done):
-    return rows_of(list(done), None)
-
-
 def test_gains_are_of_pairs_on_the_same_graphs_and_seeds():
     base, localized = [[60, 62, 61], [61, 62, 60]], [[62, 62, 61], [62, 63, 60]]
     pair = made_up("gwg", base, rate=2e6), made_up("sl_gwg", localized, rate=1.6e6)
     alone, row, other = rows(*pair, made_up("dmala", base))
     differences = (np.array(localized) - np.array(base)).mean(axis=0)
     low, high = stats.t.interval(0.95, 2, loc=differences.mean(), scale=stats.sem(differences))
-    gain = row["gain"]
-    assert gain["mean"] == pytest.approx(differences.mean()) and gain["ci95"] == pytest.approx([low, high])
-    assert gain["n"] == 3 and gain["published"] == pytest.approx(61.938 - 61.75) and gain["unit"] == "set size"
-    assert alone["gain"] is None and other["gain"] is None
-    tuned = [made_up(name, best, protocol=HELD_OUT) for name, best in (("gwg", localized), ("sl_gwg", localized))]
+    expected = {"mean": differences.mean(), "n": 3, "unit": "set size", "published": 61.938 - 61.75}
+    assert {name: row["gain"][name] for name in expected} == pytest.approx(expected)
+    assert row["gain"]["ci95"] == pytest.approx([low, high])
+    assert alone["gain"] is other["gain"] is alone["sl_over_base"] is None
+    tuned = [made_up(name, localized, protocol=HELD_OUT) for name in ("gwg", "sl_gwg")]
     means = {row["protocol"]: row["gain"]["mean"] for row in rows(*pair, *tuned) if row["gain"]}
     assert means == pytest.approx({DEFAULTS: differences.mean(), HELD_OUT: 0.0})
-    assert row["sl_over_base"] == pytest.approx(1.25) and alone["sl_over_base"] is None
+    assert row["sl_over_base"] == pytest.approx(1.25)
     assert row["published_sl_over_base"] == pytest.approx(40.556 / 37.743)
 
 
@@ -146,108 +146,110 @@ def test_levels_are_pooled_by_method():
 
 
 def test_what_stands_out_is_named():
-    base = made_up("gwg", [[55, 56, 54]], chain_length=10_000)
-    localized = made_up("sl_gwg", [[61, 62, 61]], chain_length=10_000)
+    base, localized = made_up("gwg", [[55, 56, 54]], steps=10_000), made_up("sl_gwg", [[61, 62, 61]], steps=10_000)
     text = "\n".join(summary(rows(base, localized)))
-    assert (
-        text.startswith("2 of the 84 published cells are compared")
-        and "on 1 of the paper's sets, 3 to 3 graphs each. 0 " in text
-    )
-    assert (
-        f"| gwg | 0 of 1 | {MIS.name} (-11.3) |" in text and "| sl_gwg | 1 of 1 | -" in text and "pooled" not in text
-    )
-    assert f"above zero in 1 of 1 pairs: {MIS.name} sl_gwg (defaults)" in text
-    assert "below zero in 0 of 1 pairs" in text
+    for words in (
+        "2 of the 84 published cells are compared", "on 1 of the paper's sets, 3 to 3 graphs each. 0 ",
+        f"| gwg | 0 of 1 | {MIS.name} (-11.3) |", "| sl_gwg | 1 of 1 | -", "below zero in 0 of 1 pairs",
+        f"above zero in 1 of 1 pairs: {MIS.name} sl_gwg (defaults)",
+    ):  # fmt: skip
+        assert words in text and "pooled" not in text
     short = rows(made_up("gwg", [[55, 56, 54]]))
     assert "0 of the 84" in summary(short)[0] and "60 (published: 10,000)" in main_table(short)
     # No spread, so no interval to trust.
-    same = rows(made_up("gwg", [[60, 61, 60]]), made_up("sl_gwg", [[61, 62, 61]]))
-    assert summary(same)[-1] == ""
-    unclear = rows(made_up("gwg", [[55, 56, 55]]), made_up("sl_gwg", [[61, 55, 61]]))
-    assert "above zero in 0 of 1 pairs" in summary(unclear)[-1]
+    assert summary(rows(made_up("gwg", [[60, 61, 60]]), made_up("sl_gwg", [[61, 62, 61]])))[-1] == ""
+    unclear = summary(rows(made_up("gwg", [[55, 56, 55]]), made_up("sl_gwg", [[61, 55, 61]])))
+    assert "above zero in 0 of 1 pairs" in unclear[-1]
+
+
+def test_a_report_and_its_figure(tmp_path):
+    done = [made_up("sl_gwg", [[60, 61, 62]], setting="K=256"), made_up("sl_dmala", [[50, 51, 52]], setting="K=512")]
+    made_by = {"command": "c", "commit": "1"}
+    text, numbers = write_report(tmp_path, "ablation", rows(*done), ["why not"], "x.png", made_by)
+    shown = text.read_text()
+    assert f"| {MIS.name} | sl_gwg | K=256 | 3 | " in shown and "| 61.410 ± 0.82 | 61.000 ± 0.82 |" in shown
+    assert "- left out: why not" in shown and "![x.png](x.png)" in shown and "`c`: commit 1." in shown
+    report = json.loads(numbers.read_text())
+    assert len(report["cells"]) == 2 and report["levels"] == [] and report["made_by"] == made_by
+    if importlib.util.find_spec("matplotlib"):
+        done = [made_up(m, [60, 61, 62], published=one) for m in ("gwg", "sl_gwg") for one in (MIS, CUT)]
+        assert draw_levels(rows(*done), tmp_path / "main.png").stat().st_size > 5_000
 
 
 def test_a_cell_is_kept_and_another_setting_runs_again(tmp_path):
     said = []
-    dataset = small_dataset()
 
     def run(choice):
         runner = Runner(tmp_path, said.append, total=1)
-        done = runner.run(choice.cell(MIS, "gwg"), dataset)
+        done = runner.run(choice.cell(MIS, "gwg"), small_dataset())
         return runner.ran, done.result
 
-    ran, first = run(CHOICE)
-    again, kept = run(CHOICE)
-    assert (ran, again) == (1, 0) and "there already" in said[-1]
-    for field in dataclasses.fields(CellResult):
-        np.testing.assert_array_equal(getattr(first, field.name), getattr(kept, field.name))
-    assert first.best.shape == (2, 3)
+    (ran, first), (again, kept) = run(CHOICE), run(CHOICE)
+    assert (ran, again) == (1, 0) and "there already" in said[-1] and first.best.shape == (2, 3)
+    assert_same(first, kept)
     assert run(dataclasses.replace(CHOICE, chain_length=50))[0] == 1
     assert run(CHOICE)[0] == 0 and len(list(tmp_path.rglob("*.json"))) == 2
 
 
+def assert_same(result, kept):
+    for field in dataclasses.fields(CellResult):
+        np.testing.assert_array_equal(getattr(result, field.name), getattr(kept, field.name))
+
+
 def test_a_cell_is_named_by_all_that_its_numbers_depend_on(tmp_path):
-    dataset = small_dataset()
-    cell = CHOICE.cell(MIS, "sl_gwg")
-    fewer = dataclasses.replace(dataset, graphs=dataset.graphs[:2], index=[0, 1])
+    """A new setting either belongs here, and makes old cells other cells, or among those without effect."""
+    dataset, cell = small_dataset(), CHOICE.cell(MIS, "sl_gwg")
     renamed = dataclasses.replace(dataset.graphs[0], name=dataset.graphs[2].name)
-    others = dataclasses.replace(dataset, graphs=[*dataset.graphs[:2], renamed])
+    reheated = dataclasses.replace(cell, settings=dataclasses.replace(cell.settings, reheats=1))
     contents = [
         identity(cell, dataset),
-        identity(cell, fewer),
-        identity(cell, others),
+        identity(reheated, dataset),
+        identity(cell, dataset_of(dataset.graphs[:2])),
+        identity(cell, dataset_of([*dataset.graphs[:2], renamed])),
         identity(CHOICE.cell(MIS, "sl_gwg", changes={"sigma": 5.0}), dataset),
         identity(dataclasses.replace(CHOICE, seeds=(0,)).cell(MIS, "sl_gwg"), dataset),
         identity(dataclasses.replace(CHOICE, batch_size=8).cell(MIS, "sl_gwg"), dataset),
     ]
     assert len({path_of(tmp_path, content) for content in contents}) == len(contents)
     assert identity(CHOICE.cell(MIS, "sl_gwg", setting="sigma=10"), dataset) == contents[0]
-    path = path_of(tmp_path, contents[0])
-    path.parent.mkdir(parents=True)
-    path.write_text("{")
-    assert load_result(tmp_path, contents[0]) is None
+    assert set(contents[0]["settings"]) == {
+        "anneal_every", "batch_size", "chain_length", "data_seed", "decay_rate", "engine", "final_temperature",
+        "init_temperature", "log_every_steps", "t_schedule",
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "damage", [lambda text: text.replace("41.0", "47.0"), lambda text: text[:-10], lambda _: "[]"]
-)
-def test_a_cell_that_was_changed_does_not_count(tmp_path, capfd, damage):
+def test_a_cell_that_was_changed_does_not_count(tmp_path, capfd):
     content = identity(CHOICE.cell(MIS, "gwg"), small_dataset())
     result = CellResult(np.array([[41.0, 40.0]]), 1.0, 2.0, {"engine": "xla"}, content)
     path = save_result(tmp_path, result)
-    kept = load_result(tmp_path, content)
-    for field in dataclasses.fields(CellResult):
-        np.testing.assert_array_equal(getattr(result, field.name), getattr(kept, field.name))
-    path.write_text(damage(path.read_text()))
-    assert load_result(tmp_path, content) is None
-    assert capfd.readouterr().err.startswith(f"warning: {path} is not used")
-
-
-def write_tuned(folder, method, content):
-    path = folder / "sampler" / "tuned" / MIS.name / f"{method}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content))
+    assert_same(result, load_result(tmp_path, content))
+    saved = path.read_text()
+    for damaged in (saved.replace("41.0", "47.0"), saved[:-10], "[]", "{"):
+        path.write_text(damaged)
+        assert load_result(tmp_path, content) is None
+        assert capfd.readouterr().err.startswith(f"warning: {path} is not used")
 
 
 def test_tuned_settings_make_the_second_protocol(tmp_path, monkeypatch):
+    MIS.experiment()  # read once, from where it is
     monkeypatch.setattr(cells_module, "CONFIGS", tmp_path)
-    assert cells_module.load_tuned(MIS.name, "sl_gwg") is None
     annealing = {"t_schedule": "exp_decay", "init_temperature": 0.4, "final_temperature": 0.1, "decay_rate": 0.25}
     content = {"sampler": {"name": "sl_gwg", "sigma": 4.0}, "experiment": annealing, "search": {"trials": 3}}
-    write_tuned(tmp_path, "sl_gwg", content)
+    path = tmp_path / "sampler" / "tuned" / MIS.name / "sl_gwg.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(content))
     cells = main_cells(CHOICE, MIS, ["gwg", "sl_gwg"], held_out=True)
     assert [cell.protocol for cell in cells] == [DEFAULTS, DEFAULTS, HELD_OUT]
     assert cells[2].sampler["sigma"] == 4.0 and cells[2].settings.init_temperature == 0.4
-    three = Dataset(MIS.name, "mis", "generated", "", [None] * 3, [0, 2, 4], 32)
-    command = cells[2].command(None, three).split()
-    assert {"--config.experiment.init_temperature=0.4", "--sampler_config.sigma=4.0"} <= set(command)
-    assert {"--config.experiment.num_instances=3", "--config.experiment.instance_stride=2"} <= set(command)
-    write_tuned(tmp_path, "sl_gwg", content | {"sampler": {"name": "sl_gwg", "sigm": 4.0}})
-    with pytest.raises(InputError, match="no field 'sigm'"):
-        main_cells(CHOICE, MIS, ["sl_gwg"], held_out=True)
-    write_tuned(tmp_path, "sl_gwg", {"sampler": {}})
-    with pytest.raises(InputError, match=r"sl-discs tune writes them"):
-        cells_module.load_tuned(MIS.name, "sl_gwg")
+    command = cells[2].command(None, dataset_of([None] * 3, index=[0, 2, 4])).split()
+    assert {
+        "--config.experiment.init_temperature=0.4", "--sampler_config.sigma=4.0",
+        "--config.experiment.num_instances=3", "--config.experiment.instance_stride=2",
+    } <= set(command)  # fmt: skip
+    for sampler, message in (content["sampler"] | {"sigm": 4.0}, "no field 'sigm'"), (3, "sl-discs tune writes them"):
+        path.write_text(json.dumps(content | {"sampler": sampler}))
+        with pytest.raises(InputError, match=message):
+            main_cells(CHOICE, MIS, ["sl_gwg"], held_out=True)
 
 
 def test_graphs_that_settings_are_trained_on_are_not_tested_on(tmp_path):
@@ -256,77 +258,47 @@ def test_graphs_that_settings_are_trained_on_are_not_tested_on(tmp_path):
     satlib = PUBLISHED["mis/satlib"]
     whole = satlib.load(str(tmp_path), None)
     assert whole.index == list(range(20))
-    assert satlib.held_out(whole).index == list(range(20 - cells_module.LEFT_TO_TRAINING))
+    assert satlib.held_out(whole).index == list(range(20 - LEFT_TO_TRAINING))
     assert satlib.load(str(tmp_path), 5).index == [0, 4, 8, 12, 16]  # spread over the set
     assert satlib.held_out(satlib.load(str(tmp_path), 5)).index == [0]
-    twenty = Dataset(MIS.name, "mis", "generated", "small", graphs, list(range(20)), 20)
+    twenty = dataset_of(graphs)
     assert MIS.held_out(twenty) is twenty  # trained on draws of another seed
 
 
-def test_a_report_of_settings(tmp_path):
-    done = [made_up("sl_gwg", [[60, 61, 62]], setting="K=256"), made_up("sl_dmala", [[50, 51, 52]], setting="K=512")]
-    made_by = {"command": "c", "commit": "1"}
-    text, numbers = write_report(tmp_path, "ablation", rows(*done), ["why not"], "x.png", made_by)
-    assert (text.name, numbers.name) == ("ablation.md", "ablation.json")
-    shown = text.read_text()
-    assert f"| {MIS.name} | sl_gwg | K=256 | 3 | " in shown and "| 61.410 ± 0.82 | 61.000 ± 0.82 |" in shown
-    assert "- left out: why not" in shown and "![x.png](x.png)" in shown and "`c`: commit 1." in shown
-    report = json.loads(numbers.read_text())
-    assert len(report["cells"]) == 2 and report["levels"] == [] and report["made_by"] == made_by
-
-
-@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="matplotlib is not installed")
-def test_the_figure_has_content(tmp_path):
-    done = [made_up("gwg", [[60, 61, 62]]), made_up("sl_gwg", [[60, 62, 62]])]
-    done += [made_up(m, [60, 61, 62], published=CUT) for m in ("gwg", "sl_gwg")]
-    assert draw_levels(rows(*done), tmp_path / "main.png").stat().st_size > 5_000
-
-
-def test_unknown_names_are_refused():
-    with pytest.raises(InputError, match="unknown dataset 'mis'; known: mis/er_density"):
+def test_names_are_chosen_once_and_unknown_ones_are_refused():
+    assert chosen_sets([MIS.name, MIS.name]) == [MIS] and chosen_methods(["PAS", "SL-PAS", "path_auxiliary"]) == [
+        "path_auxiliary", "sl_path_auxiliary"
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="--datasets: 'mis' is not available; there are mis/er_density"):
         chosen_sets(["mis"])
-    with pytest.raises(InputError, match="named twice"):
-        chosen_sets([MIS.name, MIS.name])
-    with pytest.raises(InputError, match="'gibbs' is not in the paper's tables"):
-        check_methods(["gibbs"])
+    with pytest.raises(InputError, match="--methods: 'gibbs' is not available"):
+        chosen_methods(["gibbs"])
     assert "it is not random" in PUBLISHED["mis/satlib"].absent(None)
     assert "does not have it" in PUBLISHED["mis/satlib"].absent(str(ROOT))
     assert cells_module.OTHERS["mis/ertest/r-800"].absent(None) is None
 
 
-def reproduce(cwd, *arguments):
-    command = [sys.executable, "-m", "sl_discs", "reproduce", *arguments]
-    environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(cwd)}
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600)
-
-
 @pytest.mark.slow
 def test_the_command_and_the_command_that_it_prints(tmp_path):
-    size = ("--instances=2", "--steps=100", "--chains=4", "--engine=reference", f"--output={tmp_path / 'out'}")
-    what = ("--datasets=maxcut/optsicom/r-b,maxclique/twitter", "--methods=gwg,sl_gwg")
-    done = reproduce(tmp_path, "main", *size, *what)
-    assert done.returncode == 0, done.stderr
-    assert "left out: maxclique/twitter: it is not random" in done.stdout and "2 of 2 cells run" in done.stdout
-    report = json.loads((tmp_path / "out" / "main.json").read_text())
-    row, other = report["cells"]
+    def run(arguments, folder):
+        environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(tmp_path)}
+        command = [sys.executable, "-m", "sl_discs", *arguments]
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    size = "--instances=2", "--steps=100", "--chains=4", "--engine=reference", f"--output={tmp_path / 'out'}"
+    what = "--datasets=maxcut/optsicom/r-b,maxclique/twitter", "--methods=gwg,sl_gwg"
+    said = run(["reproduce", "main", *size, *what], tmp_path)
+    assert "left out: maxclique/twitter: it is not random" in said and "2 of 2 cells run" in said
+    row, other = json.loads((tmp_path / "out" / "main.json").read_text())["cells"]
     assert {"dataset", "method", "published", "ours", "z", "run_s", "command"} <= set(row)
     assert {"mean", "ci95", "n", "published"} <= set(other["gain"]) and row["gain"] is None
     assert "| maxcut/optsicom/r-b | sl_gwg | defaults | 2 |" in (tmp_path / "out" / "main.md").read_text()
     assert (tmp_path / "out" / "main.png").exists()
-
     program, *arguments = shlex.split(other["command"])
     assert program == "sl-discs"
-    arguments.append(f"--config.experiment.save_root={tmp_path / 'alone'}")
-    environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(tmp_path)}
-    alone = subprocess.run(
-        [sys.executable, "-m", "sl_discs", *arguments],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert alone.returncode == 0, alone.stderr
+    run([*arguments, f"--config.experiment.save_root={tmp_path / 'alone'}"], ROOT)
     saved = json.loads((tmp_path / "alone" / "results.json").read_text())
     assert saved["samplers"]["sl_gwg"]["mean"] == other["ours_absolute"]["mean"]
 
@@ -336,17 +308,13 @@ def test_the_command_and_the_command_that_it_prints(tmp_path):
     [
         ([], "expected one of main, ablation"),
         (["ablation", "--noheld_out"], "--held_out has no effect"),
-        (["main", "--datasets="], "--datasets names none"),
+        (["main", "--datasets="], "no cell is left to run"),
         (["main", "--seeds=0"], "seeds"),
         (["main", "--data_root=nowhere"], "nowhere is not a folder"),
+        (["main", "--datasets=mis/er_density/r-0.10", "--chains=1000000000"], "GiB"),
     ],
 )
-def test_bad_flags_are_one_line_and_exit_code_2(refusal, arguments, message):
-    assert message in refusal("reproduce", *arguments)
-
-
-def test_more_chains_than_memory_holds_are_refused_before_they_start(tmp_path, command):
-    size = "--datasets=mis/er_density/r-0.10", "--chains=1000000000"
-    code, _, err = command("reproduce", "main", *size, f"--output={tmp_path}")
-    assert code == 2 and err.startswith("error: ") and err.count("\n") == 1, err
-    assert "GiB" in err and "fewer chains" in err
+def test_bad_flags_are_one_line_and_exit_code_2(tmp_path, command, arguments, message):
+    """More chains than memory holds, too, are refused before they start."""
+    code, _, err = command("reproduce", *arguments, f"--output={tmp_path}")
+    assert code == 2 and err.startswith("error: ") and err.count("\n") == 1 and message in err, err

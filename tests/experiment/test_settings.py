@@ -1,0 +1,116 @@
+"""Settings: each field refuses what it cannot have, in one line that names it as it is typed; and temperatures."""
+
+import dataclasses
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from sl_discs.errors import InputError
+from sl_discs.experiment.run import check_methods
+from sl_discs.experiment.settings import Settings, settings_from
+from sl_discs.localization.method import build_method, method_fields
+
+# Nothing to be a number, a switch or a name of anything, for fields of these types.
+NEVER = ("x", None, [1], {}, -1, -1.0, math.nan, -math.inf)
+BAD = {
+    bool: (*NEVER, 0, 2.5, math.inf),
+    int: (*NEVER, True, 2.5, math.inf, 1e300),
+    float: (*NEVER, True),
+    str: (*NEVER[1:], True, 0, 2.5, math.inf),
+}
+MAY_BE_NONE = {"num_instances", "adapt_until"}
+DEFAULTS = {field.name: field.default for field in dataclasses.fields(Settings)}
+
+
+def refuses(field, values, build):
+    for value in values:
+        if value is None and field.rpartition(".")[2] in MAY_BE_NONE:
+            continue
+        with pytest.raises(InputError) as refusal:
+            build(value)
+        assert field in str(refusal.value) and "\n" not in str(refusal.value), value
+
+
+@pytest.mark.parametrize("field", DEFAULTS)
+def test_a_field_of_the_experiment_refuses_what_it_cannot_have(field):
+    default = DEFAULTS[field]
+    values = BAD[int if default is None else type(default)]
+    if isinstance(default, int) and default:
+        values = (*values, 0, 2**31, 2**70)
+    if field in ("init_temperature", "final_temperature", "decay_rate"):
+        values = (*values, 0, math.inf, 1e300)
+    refuses(f"config.experiment.{field}", values, lambda value: settings_from({field: value}))
+
+
+@pytest.mark.parametrize("schedule", [("a", 2), (1.0, None), ((1.0, 2.0), 3.0), (1j,), (1.0, -1.0), (), "cosine"])
+def test_schedules_that_are_none(schedule):
+    with pytest.raises(
+        InputError, match=r"config\.experiment\.t_schedule is .*(expected temperatures|known: constant)"
+    ):
+        settings_from({"t_schedule": schedule})
+
+
+@pytest.mark.parametrize("sampler", ["sl_gwg", "path_auxiliary", "dmala"])
+def test_a_field_of_a_sampler_refuses_what_it_cannot_have(sampler):
+    for field, default in method_fields(sampler).items():
+
+        def build(value, field=field):
+            check_methods([build_method({"name": sampler} | {field: value}, 4)], Settings())
+
+        refuses(
+            "sampler" if field == "name" else f"sampler_config.{field}",
+            BAD[int if default is None else type(default)],
+            build,
+        )
+
+
+def test_settings_name_what_is_wrong():
+    assert settings_from({"chain_length": 500, "run_parallel": True, "init_temperature": 2}).init_temperature == 2.0
+    for fields, message in (
+        ({"chain_lenght": 5}, "no field 'chain_lenght'; known: .*chain_length"),
+        ({"chain_length": 10, "log_every_steps": 100}, "log more often"),
+        ({"chain_length": 4, "log_every_steps": 1, "reheats": 4}, "reheats is 4; expected 0 to below chain_length"),
+        ({"t_schedule": "constant", "reheats": 1}, "reheats is only for"),
+    ):
+        with pytest.raises(InputError, match=message):
+            settings_from(fields)
+
+
+def test_long_chains_take_no_memory():
+    tracemalloc.start()
+    long = cooled("exp_decay", 2 * 10**9, init_temperature=2.0)
+    assert len(long) == 2 * 10**9 and long[-1] == np.float32(0.02) and long[10**6 : 10**6 + 3].shape == (3,)
+    assert tracemalloc.get_traced_memory()[1] < 2**24
+    tracemalloc.stop()
+
+
+def cooled(schedule, length, **fields):
+    """Temperatures that fall from 1 to 0.2, or by a factor of 0.01."""
+    fields = {"final_temperature": 0.2 if schedule == "linear" else 1e-4, "decay_rate": 0.01} | fields
+    return Settings(t_schedule=schedule, chain_length=length, log_every_steps=1, **fields).temperatures()
+
+
+def test_temperatures():
+    np.testing.assert_allclose(cooled("constant", 4, init_temperature=0.5), [0.5] * 4)
+    np.testing.assert_allclose(cooled("linear", 4), [0.8, 0.6, 0.4, 0.2])
+    np.testing.assert_allclose(cooled("exp_decay", 2), [0.1, 0.01])
+    np.testing.assert_allclose(cooled((3.0, 2.0), 5), [3.0, 3.0, 3.0, 2.0, 2.0])
+    np.testing.assert_allclose(cooled("exp_decay", 2, final_temperature=0.05), [0.1, 0.05])
+    again = cooled("linear", 8, reheats=2)
+    np.testing.assert_allclose(again, [0.8, 0.6, 0.4, 0.2, 0.4, 0.2, 0.4, 0.2], rtol=1e-6)
+    long = np.asarray(cooled("exp_decay", 9_999, reheats=6))
+    assert long[-1] == np.float32(0.01) and (np.diff(long) > 0).sum() == 6
+    assert long[1:][np.diff(long) > 0].max() <= 0.01**0.5
+
+
+@pytest.mark.parametrize("every", [1, 3, 200])
+def test_slices_of_temperatures_are_those_of_the_whole(every):
+    one_by_one = cooled("linear", 70_001, anneal_every=every)
+    whole = np.asarray(one_by_one)
+    np.testing.assert_allclose(whole[: 3 * every : every], 1 - 0.8 * (1 + every * np.arange(3)) / 70_001, rtol=1e-6)
+    assert (np.diff(whole) < 0).sum() == -(-70_001 // every) - 1
+    for piece in (slice(2, 2), slice(1, 500), slice(65_530, 70_001), slice(65_530, 70_001, 7), np.array([0, 70_000])):
+        np.testing.assert_array_equal(one_by_one[piece], whole[piece])
+    assert one_by_one[69_999] == whole[69_999]

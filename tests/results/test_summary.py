@@ -1,0 +1,185 @@
+"""What a run says: pairs against their formulas, the summary and its width, the published numbers, and the figure."""
+
+import builtins
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from test_results import make_record
+
+from sl_discs.errors import InputError
+from sl_discs.experiment.figures import can_draw, new_figure, or_warn
+from sl_discs.experiment.record import Spread, paired_differences, percent_of_reference
+from sl_discs.experiment.results import write_results
+from sl_discs.experiment.summary import draw_trajectories, format_summary, published_name, published_row
+from sl_discs.instances.graph import Graph
+
+
+def test_a_spread_is_mean_population_std_and_sample_standard_error():
+    spread = Spread.of(np.array([3.0, 5.0, 10.0]))
+    assert (spread.mean, spread.n) == (6.0, 3)
+    assert spread.std == pytest.approx(math.sqrt(26 / 3)) and spread.se == pytest.approx(math.sqrt(26 / 2 / 3))
+    assert Spread.of(np.array([4.0])) == Spread(4.0, 0.0, None, 1)
+
+
+def test_pairs_are_taken_instance_by_instance():
+    record = make_record(("sl_dmala", "gwg", "dmala", "sl_path_auxiliary"), num_instances=5)
+    [(pair, spread)] = paired_differences(record).items()
+    ours, theirs = (record.samplers[name].instances for name in pair)
+    differences = np.array([a.best - b.best for a, b in zip(ours, theirs, strict=True)])
+    assert pair == ("sl_dmala", "dmala") and spread.n == 5
+    assert spread.mean == pytest.approx(differences.mean())
+    assert spread.se == pytest.approx(differences.std(ddof=1) / math.sqrt(5))
+    record.samplers["dmala"] = dataclasses.replace(record.samplers["dmala"], instances=theirs[::-1])
+    with pytest.raises(InputError, match="same ones, in the same order"):
+        paired_differences(record)
+
+
+def test_percentage_points_need_every_reference():
+    references = [100.0, 200.0, 100.0, 50.0]
+    record = make_record(dataset="maxcut/ba/x", references=references)
+    ours, theirs = (record.samplers[name].instances for name in ("sl_gwg", "gwg"))
+    points = [100 * (a.best - b.best) / r for a, b, r in zip(ours, theirs, references, strict=True)]
+    assert paired_differences(record, percent_of_reference)["sl_gwg", "gwg"].mean == pytest.approx(np.mean(points))
+    incomplete = make_record(dataset="maxcut/ba/x", references=[100.0, None, 100.0, 50.0])
+    assert paired_differences(incomplete, percent_of_reference) == {}
+
+
+def test_published_rows_by_our_names():
+    assert published_row("mis/er_density/r-0.10", "sl_path_auxiliary") == (61.906, 0.88)
+    assert published_row("maxcut/ba/r-ba-4-n-1024-1100", "dmala") == (101.243, 0.39)
+    assert published_row("mis/er_density/r-0.10", "gibbs") is None is published_row("mis/elsewhere", "gwg")
+    assert published_row("mis/er_density/r-0.10", "sl_gwg", "K=256") == (61.41, 0.82)
+    assert published_row("mis/er_density/r-0.10", "sl_path_auxiliary", "K=1") is None
+    assert published_name("sl_gwg") == "SL-GWG"
+
+
+LONG = ("path_auxiliary", "sl_path_auxiliary", "a_sampler_of_a_long_name", "sl_a_sampler_of_a_long_name")
+
+
+def line_with(text, *parts):
+    lines = [line for line in text.splitlines() if all(part in line for part in parts)]
+    assert lines, (parts, text)
+    return lines[0]
+
+
+def test_a_row_shows_the_run_and_the_published_numbers():
+    record = make_record(num_instances=6)
+    text = format_summary(record)
+    row = line_with(text, "  sl_gwg ", "61.938 +- 0.93")
+    assert f"{sum(i.best for i in record.samplers['sl_gwg'].instances) / 6:.3f} +-" in row
+    assert "6/6" in line_with(text, "  sl_gwg ", "1,250,000")
+    assert "set size" in text
+    assert line_with(text, "sl_gwg - gwg").endswith("+0.188")
+    assert line_with(text, "engine reference").endswith("cpu, 2 cores, engine reference")
+
+
+def test_what_keeps_the_numbers_from_being_comparable_is_said():
+    generated = format_summary(make_record(source="generated", chain_length=500))
+    assert "other graphs of the same" in generated
+    assert "500 steps a chain, the published ones 10,000" in generated
+    same = format_summary(make_record(source="discs files", chain_length=10_000))
+    assert "other graphs" not in same
+    assert "not the same experiment" not in same
+
+
+def test_samplers_that_do_not_localize_are_named_once():
+    record = make_record(dataset="mis/mine")
+    assert "last states" not in format_summary(record)
+    record.samplers["sl_gwg"] = dataclasses.replace(record.samplers["sl_gwg"], final_is="last state (not localized)")
+    assert format_summary(record).count("final samples of sl_gwg are the chains' last states") == 1
+
+
+def test_weighted_sets_are_not_compared_with_the_published_sizes():
+    """Weights of nodes that are all 1, or of a cut, are not counted."""
+    published = {"mis": "mis/er_density/r-0.10", "maxcut": "maxcut/ba/r-ba-4-n-256-300"}
+    for problem, weights, counted in (("mis", [2, 1], True), ("mis", [1, 1], False), ("maxcut", [2, 1], False)):
+        graph = Graph.from_arrays("g", 2, [(0, 1)], node_weights=weights)
+        record = make_record(dataset=published[problem])
+        record = dataclasses.replace(record, dataset=dataclasses.replace(record.dataset, graphs=[graph]))
+        assert ("published" in format_summary(record)) is not counted
+
+
+def test_percentages_appear_when_every_instance_has_a_reference():
+    dataset = "maxcut/ba/r-ba-4-n-256-300"
+    text = format_summary(make_record(dataset=dataset, references=[61.0, 62.0, 63.0, 64.0]))
+    assert "% of reference" in text
+    assert "% points +- se" in text
+    without = format_summary(make_record(dataset=dataset, references=[61.0, None, 63.0, 64.0]))
+    assert "% points" not in without
+    assert "no counterpart" in without
+
+
+def test_saved_files_are_listed_and_lines_stay_within_a_hundred_columns(tmp_path):
+    record = make_record(LONG, "maxcut/ba/r-ba-4-n-256-300", references=[5e4, 6e4, 7e4, 8e4], level=7.1e4)
+    text = format_summary(record, write_results(record, tmp_path))
+    assert f"saved in {tmp_path}:" in text and "results.json" in text
+    assert max(len(line) for line in text.splitlines() if str(tmp_path) not in line) <= 100
+    alone = format_summary(make_record(dataset="mis/mine", num_instances=1))
+    assert "1 instance\n" in alone and "+- ?" in line_with(alone, "sl_gwg - gwg") and "published" not in alone
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"names": ("gwg",), "num_instances": 1, "num_logged": 1},
+        {"dataset": "maxcut/ba/r-ba-4-n-256-300", "references": [60.0, 61.0, 62.0, 63.0]},
+        {"dataset": "maxclique/mine", "level": -5.0},
+    ],
+)
+def test_a_png_with_content(tmp_path, arguments):
+    imread = pytest.importorskip("matplotlib.image").imread
+    path = draw_trajectories(make_record(**arguments), tmp_path / "trajectory.png")
+    assert path.read_bytes().startswith(b"\x89PNG")
+    pixels = imread(path)[..., :3]
+    ink = (pixels.min(axis=2) < 0.9).mean()
+    assert 0.005 < ink < 0.5
+    assert (pixels.max(axis=2) - pixels.min(axis=2) > 0.3).any()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch, capsys):
+    real = builtins.__import__
+
+    def without(name, *rest):
+        if name.split(".")[0] == "matplotlib":
+            raise ModuleNotFoundError(name, name="matplotlib")
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(InputError, match=r"pip install -e '.\[run\]'"):
+        draw_trajectories(make_record(), tmp_path / "trajectory.png")
+    assert not can_draw() and "pip install" in capsys.readouterr().err
+
+
+def test_a_figure_that_fails_is_a_warning(tmp_path, capsys):
+    """Whatever it is that fails: the run that it belongs to is over, and its results are there."""
+
+    def paint(figure):
+        raise RuntimeError("two\nlines")
+
+    assert can_draw() and not capsys.readouterr().err
+    assert or_warn(lambda: new_figure((2, 2), paint)) is None
+    assert capsys.readouterr().err == "warning: two lines; results are not affected\n"
+    assert or_warn(lambda: tmp_path) == tmp_path and not capsys.readouterr().err
+
+
+def test_names_are_not_tex(tmp_path):
+    """In titles, legends, labels of ticks; and a logarithmic axis still has numbers."""
+    name = r"$\frac$ of $ {"
+
+    def paint(figure):
+        axes = figure.subplots()
+        axes.plot([1, 2], [1e-4, 1.0], label=name)
+        axes.set(title=name, xlabel=name, yscale="log")
+        axes.set_xticks([1, 2], [name, name])
+        axes.legend()
+
+    figure = new_figure((4, 3), paint)
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == [name, name]
+    assert any("1e" in label.get_text() for label in axes.get_yticklabels())
+    assert not any("$" in label.get_text() for label in axes.get_yticklabels(which="both"))
