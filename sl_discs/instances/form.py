@@ -104,6 +104,11 @@ class QuadraticForm:
         """Number of variables N."""
         return len(self.linear)
 
+    @property
+    def num_terms(self) -> int:
+        """Number of quadratic terms."""
+        return len(self.couplings)
+
     def magnitude(self, *, offset: bool = True) -> float:
         """Returns the sum of all absolute terms as a function of zeros and ones, with or without the constant."""
         constant = abs(self.offset) if offset else 0.0

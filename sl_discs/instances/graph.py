@@ -46,6 +46,23 @@ class Graph:
         """Number of edges E."""
         return len(self.edges)
 
+    # As of a `QuadraticForm`, the other source of problems.
+
+    @property
+    def num_variables(self) -> int:
+        """Number of nodes."""
+        return self.num_nodes
+
+    @property
+    def num_terms(self) -> int:
+        """Number of edges."""
+        return len(self.edges)
+
+    @property
+    def numbers(self) -> Float64[np.ndarray, "K"]:
+        """The weights, or 1, of which values are sums."""
+        return np.concatenate([np.ones(1), *(one for one in (self.weights, self.node_weights) if one is not None)])
+
     @classmethod
     def from_arrays(cls, name, num_nodes, edges, weights=None, reference=None, node_weights=None) -> Graph:
         """Checks arrays of any integer or float dtype and puts them in the canonical form.
@@ -311,17 +328,20 @@ def graph_from_networkx(
         edge = tuple(labels[ends[wrong[0]]] for ends in (source, target))
         raise InputError(f"{name}: the weight of edge {edge} is {weights[wrong[0]]}; expected a finite number")
     weights = weights if len(weights) else np.ones(len(source))
-    edges, weights = _one_direction(name, np.array([source, target], dtype=np.int64), weights)
+    both = np.array([source, target], dtype=np.int64)
+    edges, weights = one_direction(f"{name}: make the graph undirected", both, weights)
     return Graph.from_arrays(name, len(labels), edges, weights if weighted else None, reference)
 
 
-def _one_direction(name: str, both: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Keeps the columns with u <= v of [2, 2E], which lists every edge in both directions; the two must agree."""
+def one_direction(
+    where: str, both: Int64[np.ndarray, "2 M"], weights: Float64[np.ndarray, "M"]
+) -> tuple[Int64[np.ndarray, "E 2"], Float64[np.ndarray, "E"]]:
+    """Keeps the columns with u <= v, sorted, of edges that are listed in both directions, which must agree."""
     forth, back = both[0] <= both[1], both[0] >= both[1]
     order = np.lexsort((both[1, forth], both[0, forth]))
     edges, values = both[:, forth].T[order], weights[forth][order]
     order = np.lexsort((both[0, back], both[1, back]))
     mirrored, mirrored_values = both[::-1, back].T[order], weights[back][order]
     if not (np.array_equal(edges, mirrored) and np.array_equal(values, mirrored_values, equal_nan=True)):
-        raise InputError(f"{name}: an edge differs between its two directions; make the graph undirected")
+        raise InputError(f"{where}; an edge differs between its two directions")
     return edges, values

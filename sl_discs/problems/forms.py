@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64, Int8, Int32, Int64
 
 from sl_discs.errors import InputError, check_number, real_array
-from sl_discs.instances.form import QuadraticForm
+from sl_discs.instances.form import FormValues, QuadraticForm, fraction
+from sl_discs.models.terms import Coefficients, form_coefficients, has_integer_values
 from sl_discs.problem_names import form_problem
-from sl_discs.problems.kind import FormKind
+from sl_discs.problems.kind import PENALTY, Evaluated, Kind, Structure
 from sl_discs.problems.problem import Problem, in_order, timed
 
 if TYPE_CHECKING:
@@ -26,6 +29,60 @@ if TYPE_CHECKING:
     """Numbers by pair of labels, or a matrix [N, N] of NumPy or SciPy."""
 else:  # Anything else gets an `InputError`.
     BinaryQuadraticModel = Linear = Quadratic = object
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FormKind(Kind):
+    """A problem on a quadratic form: any state is feasible, and the form says whether its value is maximised."""
+
+    recounted: str = "all terms as given, summed in exact arithmetic"
+    structure: Structure | None = Structure.FORM
+    bounded_by: str = "the signs of its terms"
+
+    def accepts(self, source: Any) -> bool:
+        return isinstance(source, QuadraticForm) and source.spins == self.spins
+
+    def maximises(self, source: Any) -> bool:
+        return source.maximise
+
+    def terms(self, source: Any, penalty: float = PENALTY) -> Coefficients:
+        return form_coefficients(source)
+
+    def bound_of(self, source: Any, seconds: float) -> Fraction:
+        return form_bound(source)
+
+    def integer_values(self, source: Any) -> bool:
+        return has_integer_values(source)
+
+    def magnitude(self, source: Any, penalty: float, *, offset: bool = True) -> float:
+        return source.magnitude(offset=offset)
+
+    def fixed(self, source, penalty, state, free):
+        return self.name, source.fixed(state, free)
+
+    def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
+        values = FormValues(source)
+        return lambda states: Evaluated(values(states), np.ones(len(states), bool), states)
+
+    def exact_values(self, source: Any, states: Int8[np.ndarray, "B N"]) -> list[Fraction]:
+        return FormValues(source).exactly(states)
+
+
+def form_bound(form: QuadraticForm) -> Fraction:
+    """Returns a value that no answer to a form is better than, not rounded.
+
+    It has the best sign of each term of spins, and leaves out terms of zeros and ones that make it worse.
+    """
+    terms = np.concatenate([form.linear, form.couplings])
+    own = form.pairs[:, 0] == form.pairs[:, 1]
+    if form.spins:
+        best = np.abs(terms) if form.maximise else -np.abs(terms)
+        # s_a s_a is 1, whatever its sign.
+        best[len(form.linear) :][own] = form.couplings[own]
+    else:
+        best = np.maximum(terms, 0) if form.maximise else np.minimum(terms, 0)
+    return fraction([form.offset, *best.tolist()])
+
 
 QUBO = FormKind(name="qubo").register()
 ISING = FormKind(name="ising", spins=True).register()
@@ -51,12 +108,8 @@ def qubo(Q: Quadratic, *, offset: float = 0.0, maximise: bool = False, name: str
     Raises:
       InputError: no variables, a matrix that is not square, a number that is not finite, a key that is not a pair.
     """
-    labels, rows, columns, values = entries_by_label(name, "Q", Q)
-    own = rows == columns
-    linear = np.zeros(len(labels))
-    linear[rows[own]] = values[own]
-    pairs = np.stack([rows[~own], columns[~own]], axis=1, dtype=np.int32, casting="same_kind")
-    form = QuadraticForm.from_arrays(name, linear, pairs, values[~own], offset, maximise=maximise)
+    labels, rows, columns, values = _by_label(name, "Q", Q)
+    form = QuadraticForm.from_entries(name, len(labels), rows, columns, values, offset, maximise=maximise)
     return Problem("qubo", name, labels, form)
 
 
@@ -93,12 +146,12 @@ def ising(
         if numbers.ndim != 1:
             raise InputError(f"{name}: h has shape {numbers.shape}; expected [N]")
         size, h = len(numbers), dict(enumerate(numbers))
-    labels, rows, columns, couplings = entries_by_label(name, "J", J, size, h)
-    [places] = _positions(name, labels, zip(h), 1)
+    labels, rows, columns, couplings = _by_label(name, "J", J, size, h)
+    places = _places(name, labels, h)
     linear = np.zeros(len(labels))
     linear[places] = _numbers(f"{name}: h", h)
     _check_finite(name, "h", labels, places, places, linear[places])
-    pairs = np.stack([rows, columns], axis=1, dtype=np.int32, casting="same_kind")
+    pairs = np.stack([rows, columns], axis=1)
     form = QuadraticForm.from_arrays(name, linear, pairs, couplings, offset, spins=True, maximise=maximise)
     return Problem("ising", name, labels, form)
 
@@ -131,7 +184,7 @@ def from_bqm(bqm: BinaryQuadraticModel, *, name: str = "bqm") -> Problem:
 # Terms by label.
 
 
-def entries_by_label(
+def _by_label(
     name: str, what: str, terms: Any, size: int | None = None, more: Iterable[Hashable] = ()
 ) -> tuple[Sequence[Hashable], np.ndarray, np.ndarray, np.ndarray]:
     """Labels, and the positions of both ends and the number of each entry of a dict {(i, j): number} or a matrix.
@@ -151,15 +204,14 @@ def entries_by_label(
         for key in terms:
             if not (isinstance(key, tuple) and len(key) == 2):
                 raise InputError(f"{name}: {what} has the key {key!r}; expected a pair of labels (i, j)")
-        labels = _labels_of(name, terms, more) if size is None else range(size)
+        labels = range(size) if size is not None else _labels_of(name, itertools.chain(more, *terms))
         values = _numbers(f"{name}: {what}", terms)
-        rows, columns = _positions(name, labels, terms)
+        rows, columns = _places(name, labels, itertools.chain.from_iterable(terms)).reshape(-1, 2).T
     else:
-        found, rows, columns, values = square(name, what, terms)
+        found, rows, columns, values = _of_matrix(name, what, terms)
         labels = range(found)
         if size is not None and size != found:
             raise InputError(f"{name}: h has length {size}, but {what} {found} rows; expected [{found}]")
-        _positions(name, labels, ((label,) for label in more), 1)
     _check_finite(name, what, labels, rows, columns, values)
     return labels, rows, columns, values
 
@@ -172,32 +224,29 @@ def _numbers(where: str, terms: Mapping) -> Float64[np.ndarray, "M"]:
     return found
 
 
-def _labels_of(name: str, pairs: Iterable[tuple], first: Iterable[Hashable] = ()):
-    """Labels in order of appearance; a range if they are 0 .. n-1 in any order."""
-    labels = list(dict.fromkeys(itertools.chain(first, itertools.chain.from_iterable(pairs))))
+def _labels_of(name: str, given: Iterable[Hashable]) -> Sequence[Hashable]:
+    """Labels in order of appearance; in ascending order, and a range without gaps, where all are whole numbers."""
+    labels: list[Any] = list(dict.fromkeys(given))
     if not labels:
         raise InputError(f"{name}: no variables; give at least one term")
-    ints = [label for label in labels if isinstance(label, int | np.integer) and not isinstance(label, bool)]
-    return in_order(sorted(ints) if len(ints) == len(labels) else labels)
+    whole = all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in labels)
+    return in_order(sorted(labels) if whole else labels)
 
 
-def _positions(name: str, labels, keys: Iterable[tuple], length: int = 2) -> np.ndarray:
-    """Positions [K, M] of M keys of K labels each, K being `length`."""
+def _places(name: str, labels: Sequence[Hashable], given: Iterable[Hashable]) -> Int32[np.ndarray, "M"]:
+    """Positions of labels."""
     place = {label: k for k, label in enumerate(labels)}
     try:
-        found = np.fromiter(map(place.__getitem__, itertools.chain.from_iterable(keys)), np.int32)
+        return np.fromiter(map(place.__getitem__, given), np.int32)
     except KeyError as error:
         raise InputError(
             f"{name}: {error.args[0]!r} is not one of the labels 0..{len(labels) - 1}; together with an array, "
             "labels are its positions"
         ) from None
-    return found.reshape(-1, length).T
 
 
 def _check_finite(name: str, what: str, labels, rows, columns, values) -> None:
-    wrong = ~np.isfinite(values)
-    if wrong.any():
-        k = int(np.argmax(wrong))
+    for k in np.flatnonzero(~np.isfinite(values))[:1]:
         ends = tuple(dict.fromkeys([labels[rows[k]], labels[columns[k]]]))
         raise InputError(f"{name}: {what} at {', '.join(map(repr, ends))} is {values[k]}; expected a finite number")
 
@@ -223,7 +272,7 @@ def entries(
     return coo.row[kept].astype(np.int64), coo.col[kept].astype(np.int64), values[kept]
 
 
-def square(name: str, what: str, matrix: Any):
+def _of_matrix(name: str, what: str, matrix: Any):
     """Size, rows, columns and values of the nonzero entries of a dense or sparse [N, N] matrix.
 
     Raises:

@@ -7,6 +7,7 @@ integers; a sum of weights, of nodes or edges, is exact and rounded once.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -62,15 +63,9 @@ class Edges(NamedTuple):
 
     def first_missing(self, chosen: Bool[np.ndarray, "N"]) -> tuple[int, int] | None:
         """The first two chosen nodes that are not joined; None where there are none."""
-        inside = self.inside(chosen)
-        joined = np.bincount(np.concatenate([self.u[inside], self.v[inside]]), minlength=len(chosen))
-        apart = np.flatnonzero(chosen & (joined < np.count_nonzero(chosen) - 1))
-        if not len(apart):
-            return None
-        others = chosen.copy()
-        others[apart[0]] = False
-        others[self.v[self.u == apart[0]]] = others[self.u[self.v == apart[0]]] = False
-        return int(apart[0]), int(np.argmax(others))
+        joined = set(map(tuple, self.ends[self.inside(chosen)].tolist()))
+        pairs = itertools.combinations(np.flatnonzero(chosen).tolist(), 2)
+        return next((pair for pair in pairs if pair not in joined), None)
 
     def inside_each(self, chosen: Bool[np.ndarray, "B N"]) -> Int[np.ndarray, "B N"]:
         """How many neighbours of each chosen node are chosen with it, in each of many choices at once."""
@@ -144,7 +139,6 @@ class GraphKind(Kind):
       integral: whether all objectives on a graph are whole numbers; None: they are where they count nodes.
       maximise: whether the best objective is the largest.
       weighted: whether the weights of edges count.
-      weights_of_nodes: whether weights of nodes count.
       in_percent: whether results are compared as percentages of each graph's reference, instead of directly.
       discs_family: graph_type and cfg_str of the default dataset for DISCS; None: DISCS does not have this problem.
       task: its description in one sentence, for the documentation of the constructor of `register_problem`.
@@ -164,7 +158,6 @@ class GraphKind(Kind):
     maximise: bool = True
     penalty: float | None = PENALTY
     weighted: bool = False
-    weights_of_nodes: bool = False
     in_percent: bool = False
     discs_family: tuple[str, str] | None = None
     task: str = ""
@@ -185,9 +178,6 @@ class GraphKind(Kind):
 
     def accepts(self, source: Any) -> bool:
         return isinstance(source, Graph)
-
-    def num_variables(self, source: Graph) -> int:
-        return source.num_nodes
 
     def maximises(self, source: Graph) -> bool:
         return self.maximise
@@ -245,13 +235,6 @@ class GraphKind(Kind):
             sign * terms.constant, maximise=self.maximise,
         )  # fmt: skip
         return "qubo", form.fixed(state, free)
-
-    def num_terms(self, source: Graph) -> int:
-        return source.num_edges
-
-    def numbers(self, source: Graph) -> Float64[np.ndarray, "K"] | None:
-        weights = [one for one in (source.weights, source.node_weights) if one is not None]
-        return np.concatenate([np.ones(1), *weights])
 
     def evaluator(self, source: Graph) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
         """What repairs and evaluates states of a graph, zeros and ones of any dtype.
@@ -347,31 +330,34 @@ def drop_conflicts(
       [N] the remaining set.
     """
     weights = np.ones(len(chosen)) if weights is None else weights
-    heads = np.concatenate([pairs[:, 0], pairs[:, 1]])
-    tails = np.concatenate([pairs[:, 1], pairs[:, 0]])[np.argsort(heads, kind="stable")]
-    degrees = np.bincount(heads, minlength=len(chosen))
-    starts = np.concatenate([[0], np.cumsum(degrees)])
-    remaining = chosen.copy()
+    heads, tails, starts = _neighbour_lists(len(chosen), pairs)
+    remaining, degrees = chosen.copy(), np.diff(starts)
     conflicts = np.where(chosen, np.count_nonzero(chosen) - 1 - degrees, 0) if joined else degrees
-    listed = np.bincount(heads, np.tile(np.minimum(*weights[pairs.T]), 2), len(chosen))
+    listed = np.bincount(heads, np.minimum(weights[heads], weights[tails]), len(chosen))
     gains = (_lighter_sums(chosen, weights) - listed if joined else listed) - weights
     gains[conflicts == 0] = -np.inf
     while gains[node := int(np.argmax(gains))] > -np.inf:
         remaining[node] = False
         others = tails[starts[node] : starts[node + 1]]
         if joined:
-            conflicts -= remaining
-            conflicts[others] += remaining[others]
-            gains -= np.minimum(weights, weights[node])
-            gains[others] += np.minimum(weights[others], weights[node])
-            gains[conflicts == 0] = -np.inf
-        else:
-            conflicts[others] -= 1
-            gains[others] -= np.minimum(weights[others], weights[node])
-            gains[others[conflicts[others] == 0]] = -np.inf
-        conflicts[node] = 0
+            apart = remaining.copy()
+            apart[others] = False
+            others = np.flatnonzero(apart)
+        conflicts[others] -= 1
+        gains[others] -= np.minimum(weights[others], weights[node])
+        gains[others[conflicts[others] == 0]] = -np.inf
         gains[node] = -np.inf
     return remaining
+
+
+def _neighbour_lists(
+    num_nodes: int, pairs: Int[np.ndarray, "P 2"]
+) -> tuple[Int[np.ndarray, "Q"], Int[np.ndarray, "Q"], Int[np.ndarray, "N+1"]]:
+    """Returns both directions of each pair as heads and tails, by head, and where the entries of each head begin."""
+    heads, tails = np.concatenate([pairs, pairs[:, ::-1]]).T
+    order = np.argsort(heads, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(heads, minlength=num_nodes))])
+    return heads[order].astype(np.intp), tails[order].astype(np.intp), starts
 
 
 def _lighter_sums(chosen: Bool[np.ndarray, "N"], weights: Float64[np.ndarray, "N"]) -> Float64[np.ndarray, "N"]:
@@ -403,11 +389,7 @@ class TwoImprovement:
     ):
         """`pairs` of the graph's nodes are joined, each pair once; weights are at least 0, None: 1."""
         self._weighted, self._weights = weights is not None, np.ones(num_nodes) if weights is None else weights
-        heads = np.concatenate([pairs[:, 0], pairs[:, 1]])
-        order = np.argsort(heads, kind="stable")
-        self._heads = heads[order].astype(np.intp)
-        self._tails = np.concatenate([pairs[:, 1], pairs[:, 0]])[order].astype(np.intp)
-        self._starts = np.concatenate([[0], np.cumsum(np.bincount(heads, minlength=num_nodes))])
+        self._heads, self._tails, self._starts = _neighbour_lists(num_nodes, pairs)
 
     def __call__(self, chosen: Bool[np.ndarray, "N"]) -> Bool[np.ndarray, "N"]:
         """An independent set, at least as large or heavy as the independent set given, to which no node can be added

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from sl_discs.errors import InputError, unmasked
 from sl_discs.instances.form import fraction
-from sl_discs.instances.graph import Graph, checked_node_weights, graph_from_networkx, is_networkx
+from sl_discs.instances.graph import Graph, checked_node_weights, graph_from_networkx, is_networkx, one_direction
 from sl_discs.models.terms import Coefficients, are_integers
 from sl_discs.problems.forms import entries, is_sparse
 from sl_discs.problems.graph_kind import Chosen, Edges, GraphKind, TwoImprovement, drop_conflicts
@@ -82,12 +82,7 @@ MIS = GraphKind(
 
 @timed
 def mis(
-    graph: GraphLike,
-    *,
-    weight: Weight = None,
-    num_nodes: int | None = None,
-    penalty: float = PENALTY,
-    name: str = "",
+    graph: GraphLike, *, weight: Weight = None, num_nodes: int | None = None, penalty: float = PENALTY, name: str = ""
 ) -> Problem:
     """The largest, or heaviest, independent set: nodes of which no two are joined.
 
@@ -182,12 +177,9 @@ def maxcut(
 # Maximum clique: f(x) = |x| - penalty * (pairs inside that are not joined), so c = 1 and J = -penalty (11' - I - A).
 #
 # With a penalty above 1 every maximiser is feasible. DISCS writes the penalty as n(n-1)/2 minus the edges inside; as
-# a function on {0,1}^N that is the same, but its derivative is off by penalty/2 and gives no exact gains.
-
-
-#
-# Weights of nodes make pairs unequal, so they are listed, unless that takes too much memory: then each counts as much
-# as the heaviest node, which is exact as well.
+# a function on {0,1}^N that is the same, but its derivative is off by penalty/2 and gives no exact gains. Weights of
+# nodes make pairs unequal, so they are listed, unless that takes too much memory: then each counts as much as the
+# heaviest node, which is exact as well.
 
 _MOST_LISTED = 5 * 10**6
 
@@ -242,12 +234,7 @@ MAXCLIQUE = GraphKind(
 
 @timed
 def maxclique(
-    graph: GraphLike,
-    *,
-    weight: Weight = None,
-    num_nodes: int | None = None,
-    penalty: float = PENALTY,
-    name: str = "",
+    graph: GraphLike, *, weight: Weight = None, num_nodes: int | None = None, penalty: float = PENALTY, name: str = ""
 ) -> Problem:
     """The largest, or heaviest, clique: nodes of which every two are joined.
 
@@ -305,12 +292,7 @@ VERTEX_COVER = GraphKind(
 
 @timed
 def vertex_cover(
-    graph: GraphLike,
-    *,
-    weight: Weight = None,
-    num_nodes: int | None = None,
-    penalty: float = PENALTY,
-    name: str = "",
+    graph: GraphLike, *, weight: Weight = None, num_nodes: int | None = None, penalty: float = PENALTY, name: str = ""
 ) -> Problem:
     """The smallest, or lightest, vertex cover: nodes of which every edge has one at least.
 
@@ -343,24 +325,20 @@ def register_problem(kind: GraphKind) -> Callable[..., Problem]:
     if not isinstance(kind, GraphKind):
         raise InputError(f"the kind is a {type(kind).__name__}; expected a GraphKind")
     kind.register()
-    if kind.weighted:
 
-        def construct(graph: Any, weights: Any = None, *, num_nodes: int | None = None, name: str = "") -> Problem:
-            return _problem(kind, graph, weights, num_nodes, PENALTY, name)
-
-    else:
-
-        def construct(  # type: ignore[misc]  # of other arguments than the one above
-            graph: Any,
-            *,
-            weight: Weight = None,
-            num_nodes: int | None = None,
-            penalty: float = kind.penalty or PENALTY,
-            name: str = "",
-        ) -> Problem:
-            if weight is not None and not kind.weights_of_nodes:
-                raise InputError(f"{kind.name}: weights of nodes do not count here; leave out weight")
-            return _problem(kind, graph, None, num_nodes, penalty, name, weight)
+    def construct(
+        graph: Any,
+        weights: Any = None,
+        *,
+        weight: Weight = None,
+        num_nodes: int | None = None,
+        penalty: float = kind.penalty or PENALTY,
+        name: str = "",
+    ) -> Problem:
+        for what, given, counts in (("weights", weights, kind.weighted), ("weight", weight, kind.weights_of_nodes)):
+            if given is not None and not counts:
+                raise InputError(f"{kind.name}: {what} has no effect here; leave it out")
+        return _problem(kind, graph, weights, num_nodes, penalty, name, weight)
 
     construct.__name__ = construct.__qualname__ = kind.name
     construct.__doc__ = f"{kind.task} Arguments are those of `sl_discs.{'maxcut' if kind.weighted else 'mis'}`."
@@ -376,55 +354,44 @@ def _problem(
     name: str,
     weight: Weight = None,
 ) -> Problem:
-    name, labels, graph = read_graph(kind.name, given, weights, num_nodes, name, weighted=kind.weighted)
-    if weight is not None:
-        graph = dataclasses.replace(graph, node_weights=_weights_of_nodes(name, given, weight, labels))
-    return Problem(kind.name, name, labels, kind.counted(graph), penalty)
-
-
-def _weights_of_nodes(name: str, given: Any, weight: Weight, labels: Sequence[Hashable]) -> Float64[np.ndarray, "N"]:
-    """Weights in the order of the labels, from what the constructors take; those by label may not be missing."""
+    name, labels, graph = _read_graph(kind, given, weights, num_nodes, name)
     if isinstance(weight, str):
         if not is_networkx(given):
             raise InputError(f"{name}: weight={weight!r} is for a networkx graph; give an array or {{node: weight}}")
         weight = {node: data[weight] for node, data in given.nodes(data=True) if weight in data}
-    if isinstance(weight, list | tuple) and len(weight) == len(labels):
+    if isinstance(weight, list | tuple) and len(weight) == len(labels):  # so that messages name the node
         weight = dict(zip(labels, weight, strict=True))
-    return checked_node_weights(name, weight, labels)
+    if weight is not None:
+        graph = dataclasses.replace(graph, node_weights=checked_node_weights(name, weight, labels))
+    return Problem(kind.name, name, labels, kind.counted(graph), penalty)
 
 
-# Graphs in the forms that constructors take.
-
-
-def read_graph(
-    kind: str, given: Any, weights: Any, num_nodes: int | None, name: str, *, weighted: bool
+def _read_graph(
+    kind: GraphKind, given: Any, weights: Any, num_nodes: int | None, name: str
 ) -> tuple[str, Sequence[Hashable], Graph]:
     """The name, labels and graph of a problem from any of the forms that the constructors take."""
     if isinstance(given, str | os.PathLike):
         raise InputError(
-            f"{kind}: {os.fspath(given)!r} is text where a graph is expected; read a file with "
-            f"sl_discs.read({os.fspath(given)!r}, {kind!r})"
+            f"{kind.name}: {os.fspath(given)!r} is text where a graph is expected; read a file with "
+            f"sl_discs.read({os.fspath(given)!r}, {kind.name!r})"
         )
-    given = _dense_as_sparse(name or kind, given)
+    given = _dense_as_sparse(name or kind.name, given)
     complete = is_networkx(given) or isinstance(given, Graph) or is_sparse(given)
     if complete and not (weights is None and num_nodes is None):
-        raise InputError(f"{kind}: weights and num_nodes are only for edges [E, 2]; a graph or matrix has its own")
-    if isinstance(given, Graph):
-        return name or given.name, range(given.num_nodes), given
-    if is_networkx(given):
-        name = str(name or given.name or kind)
-        if not len(given):
-            raise InputError(f"{name}: the graph is empty; give at least one node")
-        graph = graph_from_networkx(given, name, weighted)
-        labels = tuple(given.nodes)
-        labels = range(len(labels)) if set(labels) == set(range(len(labels))) else labels
-        return name, labels, graph
-    name = name or kind
-    if is_sparse(given):
-        graph = _graph_of_matrix(name, given, weighted)
-    else:
-        graph = _graph_of_edges(name, given, weights, num_nodes)
-    return name, range(graph.num_nodes), graph
+        raise InputError(
+            f"{kind.name}: weights and num_nodes are only for edges [E, 2]; a graph or matrix has its own"
+        )
+    if not is_networkx(given):
+        if isinstance(given, Graph):
+            name, graph = name or given.name, given
+        elif is_sparse(given):
+            graph = _graph_of_matrix(name or kind.name, given, kind.weighted)
+        else:
+            graph = _graph_of_edges(name or kind.name, given, weights, num_nodes)
+        return name or kind.name, range(graph.num_nodes), graph
+    name, labels = str(name or given.name or kind.name), tuple(given.nodes)
+    graph = graph_from_networkx(given, name, kind.weighted)
+    return name, range(len(labels)) if set(labels) == set(range(len(labels))) else labels, graph
 
 
 def _dense_as_sparse(name: str, given: Any) -> Any:
@@ -466,29 +433,15 @@ def _graph_of_matrix(name: str, matrix: Any, weighted: bool) -> Graph:
     if matrix.dtype.kind == "b":  # edges of weight 1; duplicate entries are one edge
         matrix = matrix.tocsr().astype(np.int8)
     rows, columns, values = entries(f"{name}: the adjacency matrix", matrix)
-    wrong = ~np.isfinite(values)
-    if wrong.any():
-        k = int(np.argmax(wrong))
-        where = f"{int(rows[k])}, {int(columns[k])}"
-        raise InputError(f"{name}: the adjacency matrix is {values[k]} at {where}; expected a finite number")
+    for wrong in np.flatnonzero(~np.isfinite(values))[:1]:
+        where = f"{rows[wrong]}, {columns[wrong]}"
+        raise InputError(f"{name}: the adjacency matrix is {values[wrong]} at {where}; expected a finite number")
     if matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"{name}: the adjacency matrix has shape {matrix.shape}; expected a square one")
     if (rows == columns).any():
         raise InputError(f"{name}: self-loop at node {rows[np.argmax(rows == columns)]}; clear the diagonal")
-    above = rows < columns
+    edges, above = np.stack([rows, columns], axis=1), rows < columns
     if above.any() and not above.all():
-        upper = _in_order(rows[above], columns[above], values[above])
-        lower = _in_order(columns[~above], rows[~above], values[~above])
-        if not all(np.array_equal(one, other) for one, other in zip(upper, lower, strict=True)):
-            raise InputError(
-                f"{name}: the adjacency matrix is neither symmetric nor triangular, so the graph is directed; "
-                "use A + A.T, or its upper triangle"
-            )
-        rows, columns, values = upper
-    edges = np.stack([rows, columns], axis=1)
+        what = "the adjacency matrix is neither symmetric nor triangular: use A + A.T, or its upper triangle"
+        edges, values = one_direction(f"{name}: {what}", edges.T, values)
     return Graph.from_arrays(name, matrix.shape[0], edges, values if weighted else None)
-
-
-def _in_order(rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, ...]:
-    order = np.lexsort((columns, rows))
-    return rows[order], columns[order], values[order]

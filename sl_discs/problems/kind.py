@@ -1,4 +1,4 @@
-"""What a kind of problem is: the common interface, the kinds by name, and quadratic forms."""
+"""What a kind of problem is: the interface of kinds on graphs and on quadratic forms, and the kinds by name."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int8
 
 from sl_discs.errors import InputError
-from sl_discs.instances.form import FormValues, QuadraticForm, fraction
-from sl_discs.models.terms import Coefficients, form_coefficients, has_integer_values
+from sl_discs.models.terms import Coefficients
 
 # The paper's lambda; above 1 every maximiser is feasible, and close to 1 conflicts are easy to pass through.
 PENALTY = 1.0001
@@ -61,6 +60,7 @@ class Kind(abc.ABC):
       exchange_penalty: the penalty with which `auto` also tries the sampler `exchange`; None: it does not.
       structure: what reductions, provers and local searches take it for; None: they know nothing of it.
       bounded_by: what `bound_of` is from, in words.
+      weights_of_nodes: whether weights of nodes count.
     """
 
     name: str
@@ -70,6 +70,7 @@ class Kind(abc.ABC):
     exchange_penalty: float | None = None
     structure: Structure | None = None
     bounded_by: str = "a bound of its kind"
+    weights_of_nodes: bool = False
 
     def register(self) -> Self:
         """Makes this kind known by its name.
@@ -86,13 +87,13 @@ class Kind(abc.ABC):
     def accepts(self, source: Any) -> bool:
         """Whether this is a valid source."""
 
-    def num_variables(self, source: Any) -> int:
-        """Number of variables N."""
-        return source.num_variables
+    def counted(self, source: Any) -> Any:
+        """The source without what does not count."""
+        return source
 
+    @abc.abstractmethod
     def maximises(self, source: Any) -> bool:
         """Whether the best value is the largest."""
-        return source.maximise
 
     @abc.abstractmethod
     def terms(self, source: Any, penalty: float = PENALTY) -> Coefficients:
@@ -102,17 +103,25 @@ class Kind(abc.ABC):
           InputError: the problem has conflicts, and the penalty is not a finite number of at least 1.
         """
 
+    @abc.abstractmethod
+    def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
+        """A function that repairs and evaluates states exactly; what depends only on the source is prepared once."""
+
+    @abc.abstractmethod
+    def exact_values(self, source: Any, states: Int8[np.ndarray, "B N"]) -> list[Fraction]:
+        """Returns the values of feasible states before they are rounded, by which optimality is decided."""
+
     def improver(self, source: Any) -> Callable[[Int8[np.ndarray, "N"]], Int8[np.ndarray, "N"]] | None:
         """What makes a feasible state at least as good by an exact local search; None where there is none."""
         return None
 
+    @abc.abstractmethod
     def bound_of(self, source: Any, seconds: float) -> Fraction | float | None:
         """A value that no answer is better than, found in about `seconds`; None: not known."""
-        return None
 
+    @abc.abstractmethod
     def integer_values(self, source: Any) -> bool:
         """Whether every value is surely a whole number, below 2^33, so that bounds can be rounded."""
-        return False
 
     def rounded_bound(self, source: Any, bound: Fraction | float) -> Fraction | float:
         """A bound, up to errors of rounding, made as tight as whole numbers allow."""
@@ -131,23 +140,11 @@ class Kind(abc.ABC):
         """
         return self.terms(source, penalty).magnitude()
 
-    def numbers(self, source: Any) -> Float64[np.ndarray, "K"] | None:
-        """The numbers given, of which values are sums or differences but for a constant; None: not known."""
-        return None
-
-    def num_terms(self, source: Any) -> int:
-        """Number of edges or quadratic terms."""
-        return len(source.couplings)
-
+    @abc.abstractmethod
     def fixed(
         self, source: Any, penalty: float, state: Int8[np.ndarray, "N"], free: Bool[np.ndarray, "N"]
     ) -> tuple[str, Any]:
-        """The kind and source of the problem of the free variables where the others are as in a state.
-
-        Raises:
-          InputError: there is no such problem.
-        """
-        raise InputError(f"variables of a problem {self.name!r} cannot be fixed")
+        """The kind and source of the problem of the free variables where the others are as in a state."""
 
     def excluded(
         self, source: Any, state: Int8[np.ndarray, "N"], free: Bool[np.ndarray, "N"]
@@ -155,76 +152,6 @@ class Kind(abc.ABC):
         """Two variables that are not free and whose values no feasible state has both; None: none is known."""
         return None
 
-    @abc.abstractmethod
-    def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
-        """A function that repairs and evaluates states exactly; what depends only on the source is prepared once."""
-
-    def exact_values(self, source: Any, states: Int8[np.ndarray, "B N"]) -> list[Fraction]:
-        """Returns the values of feasible states before they are rounded, by which claims of optimality are decided.
-
-        By default those of `evaluator`, for kinds whose values double precision holds.
-        """
-        return list(map(Fraction, self.evaluator(source)(states).values.tolist()))
-
 
 # Every kind by its name.
 KINDS: dict[str, Kind] = {}
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class FormKind(Kind):
-    """A problem on a quadratic form: any state is feasible, and the form says whether its value is maximised."""
-
-    recounted: str = "all terms as given, summed in exact arithmetic"
-    structure: Structure | None = Structure.FORM
-    bounded_by: str = "the signs of its terms"
-
-    def accepts(self, source: Any) -> bool:
-        return isinstance(source, QuadraticForm) and source.spins == self.spins
-
-    def maximises(self, source: Any) -> bool:
-        return source.maximise
-
-    def terms(self, source: Any, penalty: float = PENALTY) -> Coefficients:
-        return form_coefficients(source)
-
-    def bound_of(self, source: Any, seconds: float) -> Fraction:
-        return form_bound(source)
-
-    def integer_values(self, source: Any) -> bool:
-        return has_integer_values(source)
-
-    def magnitude(self, source: Any, penalty: float, *, offset: bool = True) -> float:
-        return source.magnitude(offset=offset)
-
-    def numbers(self, source: Any) -> Float64[np.ndarray, "K"]:
-        return source.numbers
-
-    def fixed(self, source, penalty, state, free):
-        return self.name, source.fixed(state, free)
-
-    def num_terms(self, source: Any) -> int:
-        return len(source.couplings)
-
-    def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
-        values = FormValues(source)
-        return lambda states: Evaluated(values(states), np.ones(len(states), bool), states)
-
-    def exact_values(self, source: Any, states: Int8[np.ndarray, "B N"]) -> list[Fraction]:
-        return FormValues(source).exactly(states)
-
-
-def form_bound(form: QuadraticForm) -> Fraction:
-    """Returns a value that no answer to a form is better than, not rounded.
-
-    It has the best sign of each term of spins, and leaves out terms of zeros and ones that make it worse.
-    """
-    terms = np.concatenate([form.linear, form.couplings])
-    own = form.pairs[:, 0] == form.pairs[:, 1]
-    if form.spins:
-        best = np.abs(terms) if form.maximise else -np.abs(terms)
-        # s_a s_a is 1, whatever its sign.
-        best[len(form.linear) :][own] = form.couplings[own]
-    else:
-        best = np.maximum(terms, 0) if form.maximise else np.minimum(terms, 0)
-    return fraction([form.offset, *best.tolist()])

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sl_discs
-from sl_discs.problems.kind import KINDS, form_bound
+from sl_discs.problems.forms import form_bound
+from sl_discs.problems.kind import KINDS
 from sl_discs.proofs import provers_of
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions import presolve
