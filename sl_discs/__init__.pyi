@@ -9,13 +9,13 @@ from .problems.density import from_log_density as from_log_density
 from .problems.forms import from_bqm as from_bqm
 from .problems.forms import ising as ising
 from .problems.forms import qubo as qubo
+from .problems.from_file import read as read
 from .problems.graphs import maxclique as maxclique
 from .problems.graphs import maxcut as maxcut
 from .problems.graphs import mis as mis
 from .problems.graphs import register_problem as register_problem
 from .problems.graphs import vertex_cover as vertex_cover
 from .problems.problem import Problem as Problem
-from .problems.problem import read as read
 from .sampling.sample import sample as sample
 from .sampling.samples import Samples as Samples
 from .solving.result import Result as Result

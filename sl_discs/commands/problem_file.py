@@ -18,9 +18,9 @@ from sl_discs.instances.formats import FORMATS, Instance, read_instances
 from sl_discs.instances.graph import Graph
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS
 from sl_discs.problems import Problem
+from sl_discs.problems.from_file import has_unused_weights, problem_of
 from sl_discs.problems.graph_kind import GRAPH_KINDS
 from sl_discs.problems.kind import PENALTY
-from sl_discs.problems.problem import has_unused_weights, problem_of
 from sl_discs.terminal import printable
 
 # The most bytes of a file that are read per second: plain lists of edges are read fastest.

@@ -1,0 +1,87 @@
+"""The problems that a file's graphs and models pose."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import warnings
+
+from sl_discs.errors import InputError, integer
+from sl_discs.instances.form import QuadraticForm
+from sl_discs.instances.formats import Instance, read_instances
+from sl_discs.instances.graph import Graph
+from sl_discs.problem_names import GRAPH_PROBLEMS, form_problem, in_words
+from sl_discs.problems.kind import KINDS, PENALTY
+from sl_discs.problems.problem import Problem, in_order, timed
+
+
+@timed
+def read(
+    path: str | os.PathLike,
+    problem: str | None = None,
+    *,
+    format: str | None = None,
+    number: int | None = None,
+    penalty: float | None = None,
+    weights: bool | None = None,
+) -> Problem:
+    """The problem of a file of a graph, a QUBO or an Ising model, with the labels of the file.
+
+    Example:
+        >>> written = Path("roads.txt").write_text("Rome Pisa 3\\nPisa Bari 2\\n")
+        >>> problem = sl_discs.read("roads.txt", "maxcut", format="edge_list")
+        >>> sl_discs.solve(problem).best_value
+        5.0
+
+    Args:
+      path: the file, in one of the formats of `sl_discs.instances.formats.read_instances`, which recognises them.
+      problem: what to pose on a graph: `mis`, `maxcut`, `maxclique` or `vertex_cover`; a model is a
+        `qubo` or `ising`, and a SAT formula `mis`, without being told.
+      format: the name of the format, where a file fits two.
+      number: which graph or model of a file with several, from 0 on.
+      penalty: of a conflict, where there are conflicts; None: the default.
+      weights: whether weights of nodes in the file count; None: they do not, and a warning says so.
+
+    Raises:
+      InputError: the file cannot be read, has several graphs or models and no `number` is given, a graph comes
+        without a problem, or an argument does not go with the problem.
+    """
+    instances = read_instances(path, problem=problem, format=format)
+    if number is None and len(instances) > 1:
+        raise InputError(f"{path}: {len(instances)} graphs or models; choose one: number=0 to {len(instances) - 1}")
+    if number is not None and integer("number", number) >= len(instances):
+        raise InputError(f"{path}: number is {number}; expected 0 to {len(instances) - 1}")
+    instance = instances[number or 0]
+    if weights is None and problem is not None and has_unused_weights(instance.content, problem):
+        warnings.warn(
+            f"{path}: the weights of its nodes do not count without weights=True; weights=False says so without this "
+            "warning",
+            stacklevel=3,
+        )
+    return problem_of(instance, problem, penalty, bool(weights))
+
+
+def has_unused_weights(content: Graph | QuadraticForm, kind: str) -> bool:
+    """Returns whether a graph has weights of nodes, not all 1, that a problem could use."""
+    weights = content.node_weights if isinstance(content, Graph) and KINDS[kind].weights_of_nodes else None
+    return weights is not None and bool((weights != 1).any())
+
+
+def problem_of(instance: Instance, kind: str | None, penalty: float | None, weights: bool) -> Problem:
+    """The problem of a graph or model from a file; arguments and errors as of `read`."""
+    content = instance.content
+    if isinstance(content, QuadraticForm):
+        kind = form_problem(content.spins)
+    elif kind is None and instance.format != "cnf":
+        raise InputError(f"{instance.path}: a graph; choose a problem: {in_words(GRAPH_PROBLEMS)}")
+    known = KINDS[kind or "mis"]
+    if penalty is not None and known.penalty is None:
+        raise InputError(f"penalty has no effect in {known.name}, which has no conflicts; leave it out")
+    if weights and not known.weights_of_nodes:
+        raise InputError(f"weights has no effect in {known.name}, where weights of nodes do not count; leave it out")
+    if isinstance(content, Graph):
+        if weights and content.node_weights is None:
+            raise InputError(f"{instance.path}: the file has no weights of nodes; leave weights out")
+        content = known.counted(content if weights else dataclasses.replace(content, node_weights=None))
+    penalty = known.penalty or PENALTY if penalty is None else penalty
+    return Problem(known.name, content.name, in_order(instance.labels), content, penalty)
