@@ -8,8 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sl_discs.commands import convert
-from sl_discs.errors import InputError
-from sl_discs.instances import graph as complements
 from sl_discs.instances.archive import write_archive, write_forms
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats import read_instances
@@ -95,8 +93,6 @@ def test_models_go_to_archives(tmp_path, capsys):
         ("2 1\n1 2 5\n", ["out.clq"], "DIMACS graphs have no weights"),
         ("2 1\n1 2 5\n", ["out.npz", "--complement"], "have no weights; give a graph without"),
         ("2 1\n1 2 5\n", ["out.xyz"], "no format is known for '.xyz'; give --to=FORMAT"),
-        ("2 1\n1 2 5\n", ["out.graph"], "out.graph: metis cannot be written"),
-        ("2 1\n1 2 5\n", [], "1 files were given"),
         ("p qubo 0 2 0 1\n0 1 5\n", ["out.rudy"], "holds a quadratic model, which cannot be written as rudy"),
         ("2 1\n1 3 5\n", ["out.npz"], "in:2: node 3"),
     ],
@@ -117,9 +113,3 @@ def test_complement_has_the_other_edges(n, data):
     edges = data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
     other = complement(Graph.from_arrays("g", n, np.array(edges, int).reshape(-1, 2)))
     assert [tuple(pair) for pair in other.edges.tolist()] == [pair for pair in pairs if pair not in edges]
-
-
-def test_complement_too_large():
-    sparse = Graph.from_arrays("g", 10**6, [(0, 1)])
-    with pytest.raises(InputError, match=f"edges; at most {complements.MOST_EDGES}"):
-        complement(sparse)

@@ -190,10 +190,8 @@ def test_words_are_labels_where_the_format_is_named(folder):
     [
         ("p edge 3 1\nn 3 2.5\ne 1 2\nn 1 0\n", [0, 1, 2.5]),
         ("3 1 10\n4 2\n5 1\n6\n", [4, 5, 6]),
-        ("3 1 110\n9 4 2\n9 5 1\n9 6\n", [4, 5, 6]),
         ("3 1 10 2\n9 4 2\n9 5 1\n9 6\n", None),
         ('{"nodes": [{"id": 1, "weight": 2}, {"id": 2, "weight": 0.5}], "links": []}', [2, 0.5]),
-        ("graph [ node [ id 0 weight 3 ] node [ id 1 weight 4 ] edge [ source 0 target 1 ] ]", [3, 4]),
     ],
 )
 def test_weights_of_nodes(folder, content, weights):
@@ -308,18 +306,15 @@ def test_written_weights_come_back_bit_by_bit(folder, graph, data):
     n, edges = graph
     weights = data.draw(st.lists(st.floats(0, 1e300), min_size=n, max_size=n))
     original = Graph.from_arrays("g", n, np.array(list(edges)), list(edges.values()))
-    plain = Graph.from_arrays("g", n, original.edges, node_weights=weights)
-    write_rudy(folder / "g.rudy", original)
-    write_dimacs(folder / "g.clq", plain)
-    for name, written in (("g.rudy", original), ("g.clq", plain)):
-        found = read_instances(folder / name)[0].content
-        assert found.num_nodes == n and np.array_equal(found.edges, written.edges)
-    assert read_instances(folder / "g.rudy")[0].content.weights.tobytes() == original.weights.tobytes()
-    assert found.weights is None and found.node_weights.tolist() == weights
-    for write, graph_with_others in ((write_dimacs, original), (write_rudy, plain)):
-        if (original.weights != 1).any():
+    heavy = Graph.from_arrays("g", n, original.edges, node_weights=weights)
+    for write, other, written in ((write_rudy, write_dimacs, original), (write_dimacs, write_rudy, heavy)):
+        write(folder / "g", written)
+        found = read_instances(folder / "g")[0].content
+        for one, same in zip(vars(found).values(), vars(written).values(), strict=True):
+            assert (one is None) == (same is None) and np.array_equal(one, same)
+        if written is heavy or (original.weights != 1).any():
             with pytest.raises(InputError, match="no weights"):
-                write(folder / "g", graph_with_others)
+                other(folder / "g", written)
 
 
 NUMERALS = st.from_regex(r"[-+]?[0-9]{0,20}[.]?[0-9]{0,18}([eE][-+]?[0-9]{1,3})?", fullmatch=True)
@@ -348,10 +343,7 @@ LARGE = {
     "metis": "2 1 1\n2 {0}\n1 {0}\n",
     "edge_list": "# names\nsource target weight\n5 9 1\n9 7 {}\n",
     "matrix_market": "%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n2 1 {}\n",
-    "qbsolv": "p qubo 0 2 0 1\n0 1 {}\n",
     "coo": "# vartype=SPIN\n0 1 {}\n",
-    "gml": "graph [ node [ id 1 ] node [ id 2 ] edge [ source 1 target 2 weight {} ] ]",
-    "node_link": '{{"nodes": [{{"id": 1}}, {{"id": 2}}], "edges": [{{"source": 1, "target": 2, "weight": {}}}]}}',
 }
 
 
@@ -370,21 +362,15 @@ def test_whole_numbers_beyond_2_to_the_53_are_exact_or_refused(folder, name):
     ("content", "problem", "names"),
     [
         ("3 2\n1 2 1\n2 3 -1\n", None, "rudy"),
-        ("4 6\n1 2\n1 3\n1 4\n2 3\n2 4\n3 4\n", None, "rudy"),
         ("4 6 0\n1 2 1\n1 3 1\n1 4 1\n2 3 1\n2 4 1\n3 4 1\n", "mis", "rudy"),
         ("\ufeff2 1\n1 2 5\n", None, "rudy"),
-        ("3 2\n2\n1 3\n2\n", None, "metis"),
         ("3 1\n\n3\n2\n", None, "metis"),
         ("0 1\n1 2\n0 2\n", None, "edge_list"),
-        ("1 2\n1 3\n2 3\n", None, "edge_list"),
-        ("1 2 5\n1 3 5\n", "maxcut", "edge_list"),
         ('"from" "to"\n1 2\n2 3\n1 3\n', "maxcut", "edge_list"),
         ("# pairs\nSource Target Weight\n1 2 5\n2 3 4\n", None, "edge_list"),
         ("c pairs\np td 3 2\n1 2\n2 3\n", "mis", "dimacs"),
         ("1 2 5\n1 3 5\n", "qubo", "coo"),
-        ("1 1 5\n1 3 5\n", None, "coo"),
         ("3 2\n1 2\n2 3\n", None, "rudy edge_list"),
-        ("4 3\n0 1\n1 2\n2 3\n", None, "rudy edge_list"),
         ("4 3 0\n1 2 1\n1 3 1\n1 4 1\n", "qubo", "rudy coo"),
         ("3 3\n2 3\n1 3\n1 2\n", None, "metis rudy"),
         ("2 1 11\n5 2 7\n5 1 7\n", "mis", "metis edge_list"),

@@ -2,8 +2,6 @@
 
 import itertools
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import dimod
@@ -141,14 +139,10 @@ def test_labels_are_those_that_were_given():
 
 NAN = math.nan
 BAD = {
-    "directed": (sl_discs.maxcut, (nx.DiGraph([(0, 1)]),), "directed graph"),
     "a self-loop": (sl_discs.maxcut, (nx.Graph([(0, 0), (0, 1)]),), "self-loop at node 0"),
-    "no nodes": (sl_discs.mis, (nx.Graph(),), "empty"),
     "some weights": (sl_discs.maxcut, (nx.Graph([(0, 1, {"weight": 2}), (1, 2)]),), "some edges have a weight"),
-    "too few weights": (sl_discs.maxcut, ([[0, 1], [1, 2]], [1.0]), "weights for 2 edges"),
     "an edge twice": (sl_discs.maxcut, ([[0, 1], [1, 0]],), "more than once"),
     "the name of a file": (sl_discs.maxcut, ("G1.rudy",), r"read a file with sl_discs.read\('G1.rudy', 'maxcut'\)"),
-    "ragged edges": (sl_discs.mis, ([[0, 1], [2]],), "rectangular"),
     "a dense directed matrix": (
         sl_discs.mis,
         (np.eye(3, k=1) + np.eye(3, k=-2),),
@@ -159,18 +153,14 @@ BAD = {
         (nx.Graph([("b", "c", {"weight": 1.0}), ("a", ("b", 1), {"weight": NAN})]),),
         r"the weight of edge \('a', \('b', 1\)\) is nan; expected a finite number",
     ),
-    "numbers that are no edges": (sl_discs.mis, (np.ones((3, 4)),), r"or an adjacency matrix \[N, N\]"),
     "weights of a graph": (sl_discs.maxcut, (nx.path_graph(3), [1, 1]), "are only for edges"),
-    "a QUBO of nothing": (sl_discs.qubo, ({},), "no variables"),
     "a wide QUBO": (sl_discs.qubo, (np.ones((2, 3)),), "square"),
     "a QUBO with a NaN": (sl_discs.qubo, ({("a", "b"): NAN},), "Q at 'a', 'b' is nan"),
     "a key that is no pair": (sl_discs.qubo, ({"ab": 1},), "'ab'; expected a pair"),
-    "a value that is no number": (sl_discs.qubo, ({("a", "b"): "c"},), "Q: 'c'"),
     "h and J of two sizes": (sl_discs.ising, (np.ones(2), np.ones((3, 3))), r"expected \[3\]"),
     "a label beside an array": (sl_discs.ising, (np.ones(2), {(0, "a"): 1}), "'a' is not one of the labels"),
     "no BQM": (sl_discs.from_bqm, ({},), "dict where a dimod"),
     "a complex sparse matrix": (sl_discs.qubo, (scipy.sparse.coo_array(1j * np.eye(2)),), "Q: 1j"),
-    "an enormous value": (sl_discs.qubo, ({(0, 0): 10**400},), "Q: 1000"),
 }
 OPTIONS = {
     "penalty": (sl_discs.mis, [[0, 1]], ["2", True, NAN, 0.5]),
@@ -202,12 +192,9 @@ def test_bad_answers_are_explained():
         ({"a": 1}, "no value for 'b'"),
         ({"a": 1, "b": 0}, "'b' is 0; expected -1 or 1"),
         ([1, 1, 1], "shape"),
-        ([1, "b"], "expected -1 or 1"),
     ):
         with pytest.raises(InputError, match=message):
             problem.value(sample)
-    with pytest.raises(InputError, match=r"penalty is 0\.5"):
-        sl_discs.mis(nx.path_graph(3), penalty=0.5)
 
 
 def test_every_public_name_is_found_and_documented():
@@ -219,18 +206,6 @@ def test_every_public_name_is_found_and_documented():
         assert name == "__version__" or (found.__name__ == name and found.__doc__)
     with pytest.raises(AttributeError, match="maxcuts"):
         sl_discs.maxcuts  # noqa: B018
-
-
-def test_problems_need_no_jax():
-    """Nor does importing the package load anything that is slow."""
-    code = """
-import sys, sl_discs
-assert not {"jax", "networkx", "numba", "pandas", "dimod"} & set(sys.modules)
-assert set(sl_discs.__all__) <= set(dir(sl_discs))
-sl_discs.maxcut([[0, 1]]).value([0, 1])
-assert "jax" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
 
 
 def dict_model(value):

@@ -61,8 +61,6 @@ def test_one_of_several_is_chosen(tmp_path):
     [
         ({}, "a graph; choose a problem: mis, maxcut"),
         ({"problem": "maxcut", "penalty": 2.0}, "penalty has no effect in maxcut"),
-        ({"problem": "cut"}, "unknown problem 'cut'"),
-        ({"problem": "mis", "penalty": 0}, "penalty is 0; expected"),
     ],
 )
 def test_what_does_not_fit_is_refused(graph_file, arguments, message):

@@ -1,53 +1,146 @@
-"""What a problem is: its model, sense, repair and count agree with each other on every state of small graphs."""
+"""What a problem on a graph is: its model, sense, repair, count and improvement agree on every state of small graphs.
+
+Weights of nodes, where they count, are part of all of that.
+"""
 
 import itertools
-import math
+import tracemalloc
+from fractions import Fraction
 
+import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sl_discs
 from sl_discs.errors import InputError
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.graph import Graph, complement
 from sl_discs.problems.graph_kind import GRAPH_KINDS, Edges, graph_kind
-from sl_discs.problems.kind import KINDS, PENALTY
+from sl_discs.problems.kind import KINDS
 from sl_discs.testing.cases import all_states
+
+SETS = ("mis", "maxclique", "vertex_cover")
+laws = settings(max_examples=60, deadline=None, derandomize=True)
+weights = st.integers(0, 9) | st.floats(0, 3).map(lambda w: round(w, 2))
 
 
 @st.composite
-def graphs(draw):
-    size = draw(st.integers(1, 7))
-    edges = [pair for pair in itertools.combinations(range(size), 2) if draw(st.booleans())]
-    return Graph.from_arrays("g", size, np.array(edges, int).reshape(-1, 2))
+def graphs(draw, weighted=False, most=7):
+    size = draw(st.integers(1, most))
+    pairs = list(itertools.combinations(range(size), 2))
+    edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    of_nodes = draw(st.lists(weights, min_size=size, max_size=size)) if weighted else None
+    return Graph.from_arrays("g", size, np.array(edges, int).reshape(-1, 2), node_weights=of_nodes)
 
 
-def model_values(kind, graph, states, penalty=PENALTY):
-    terms = kind.terms(graph, penalty).listed()
-    pairs = (states[:, terms.edges[:, 0]] * states[:, terms.edges[:, 1]]) @ terms.weights
-    return states @ terms.linear + terms.scale * pairs + terms.constant
+@st.composite
+def graphs_and_states(draw):
+    graph = draw(graphs(most=9))
+    size = graph.num_nodes
+    return graph, np.array(draw(st.lists(st.integers(0, 1), min_size=size, max_size=size)), np.int32)
 
 
-def test_every_problem_has_its_own_name():
-    assert all(kind.name == name for name, kind in KINDS.items())
-    with pytest.raises(InputError, match="unknown problem 'tsp'; known: mis, "):
-        graph_kind("tsp")
+def verify(problem, graph, x):
+    """Value, feasibility and state after repair."""
+    (value,), (feasible,), (state,) = graph_kind(problem).evaluator(graph)(x[None])
+    return value, feasible, state
 
 
-@pytest.mark.parametrize("name", GRAPH_KINDS)
-@settings(deadline=None, max_examples=30)
-@given(graph=graphs())
-def test_a_maximiser_of_the_model_is_an_optimum_of_the_problem(name, graph):
-    kind = graph_kind(name)
-    states = all_states(graph.num_nodes)
-    values, found = model_values(kind, graph, states), kind.evaluator(graph)(states)
-    unrepaired = (found.states == states).all(axis=1)
-    np.testing.assert_allclose(values[unrepaired], kind.sign * found.values[unrepaired], atol=1e-9)
-    assert found.feasible.all()
-    best = int(np.argmax(values))
-    assert unrepaired[best] and kind.sign * found.values[best] == (kind.sign * found.values).max()
-    # A repair is never worse than the penalised objective, rounded to the worse side.
-    assert (kind.sign * found.values >= np.floor(values + 1e-9)).all()
+def is_feasible(kind, graph, chosen):
+    edges = {tuple(sorted(edge)) for edge in graph.edges.tolist()}
+    if kind == "vertex_cover":
+        return all(chosen[u] or chosen[v] for u, v in edges)
+    inside = itertools.combinations(np.flatnonzero(chosen).tolist(), 2)
+    return all((pair in edges) == (kind == "maxclique") for pair in inside)
+
+
+@laws
+@given(graphs(weighted=True) | graphs(), st.sampled_from(SETS), st.sampled_from([1.0, 1.0001, 1.3]))
+def test_model_repair_and_improvement(graph, kind, penalty):
+    problem = getattr(sl_discs, kind)(graph, penalty=penalty)
+    states, sign = all_states(graph.num_nodes), 1 if problem.maximise else -1
+    model, found = problem.terms().evaluator()(states), problem.evaluate(states)
+    good = np.array([is_feasible(kind, graph, state) for state in states])
+    values = states @ (np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights)
+    np.testing.assert_allclose(model[good], sign * values[good], atol=1e-9)
+    assert found.feasible.all() and all(is_feasible(kind, graph, state) for state in found.states)
+    assert (found.states[good] == states[good]).all()
+    # Dropping a conflict never costs.
+    assert (sign * found.values >= model - 1e-9).all()
+    assert model.max() == pytest.approx((sign * values[good]).max(), abs=1e-9)
+    improved = problem.evaluate(problem.improve(found.states))
+    assert (sign * improved.values >= sign * found.values).all()
+    assert (problem.evaluate(problem.improve(improved.states)).values == improved.values).all()
+
+
+@laws
+@given(graphs(weighted=True) | graphs())
+def test_no_exchange_is_left(graph):
+    """Of one node for two, of neighbours for one, and of nothing for one."""
+    problem = sl_discs.mis(graph)
+    heavy = np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights
+    for state in problem.improve(problem.evaluate(all_states(graph.num_nodes)).states):
+        inside, outside = np.flatnonzero(state), np.flatnonzero(1 - state)
+        near = {tuple(edge) for one in (graph.edges, graph.edges[:, ::-1]) for edge in one.tolist()}
+        for one in outside:
+            assert heavy[one] <= sum(heavy[k] for k in inside if (one, k) in near) + 1e-9
+        for a, b in itertools.combinations(outside, 2):
+            out = [k for k in inside if (a, k) in near or (b, k) in near]
+            if len(out) == 1 and (a, b) not in near:
+                assert heavy[a] + heavy[b] <= heavy[out[0]]
+
+
+@laws
+@given(graphs_and_states())
+def test_the_repair_follows_its_definition(case):
+    """Step by step: the node with the most conflicts is dropped, ties to the lowest index."""
+    graph, x = case
+    nodes, edges = {i for i, bit in enumerate(x) if bit}, graph.edges.tolist()
+    while True:
+        counts = {i: sum(i in edge and set(edge) <= nodes for edge in edges) for i in nodes}
+        worst = max(counts, key=lambda i: (counts[i], -i), default=None)
+        if worst is None or counts[worst] == 0:
+            break
+        nodes.remove(worst)
+    assert set(np.flatnonzero(verify("mis", graph, x)[2])) == nodes
+
+
+@laws
+@given(graphs_and_states())
+def test_cliques_and_covers_are_independent_sets(case):
+    """Of the complement, and what a set leaves out: the same repair and the same improvement."""
+    graph, x = case
+    other = complement(graph)
+    independent, clique, cover = (
+        verify("mis", graph, x), verify("maxclique", other, x), verify("vertex_cover", graph, 1 - x),
+    )  # fmt: skip
+    assert clique[:2] == independent[:2] == (graph.num_nodes - cover[0], cover[1])
+    np.testing.assert_array_equal(clique[2], independent[2])
+    np.testing.assert_array_equal(cover[2], 1 - independent[2])
+    improved = graph_kind("mis").improver(graph)(independent[2])
+    np.testing.assert_array_equal(graph_kind("vertex_cover").improver(graph)(cover[2]), 1 - improved)
+    clique_improver = graph_kind("maxclique").improver(other)
+    assert (clique_improver is None) == (graph.num_edges >= other.num_edges)
+    if clique_improver is not None:
+        np.testing.assert_array_equal(clique_improver(independent[2]), improved)
+
+
+@laws
+@given(graphs_and_states(), st.data())
+def test_a_cut_is_exact_and_its_state_untouched(case, data):
+    graph, x = case
+    number = st.integers(-9, 9).map(float) | st.floats(-1e20, 1e20)
+    of_edges = data.draw(st.lists(number, min_size=graph.num_edges, max_size=graph.num_edges))
+    weighted = Graph.from_arrays("w", graph.num_nodes, graph.edges, np.array(of_edges))
+    value, feasible, state = verify("maxcut", weighted, x)
+    crossing = (w for w, (u, v) in zip(of_edges, graph.edges, strict=True) if x[u] != x[v])
+    assert value == float(sum(map(Fraction, crossing), Fraction(0))) and feasible
+    np.testing.assert_array_equal(state, x)
+    model = graph_kind("maxcut").terms(weighted).evaluator()(x[None].astype(np.int8))
+    assert model[0] == pytest.approx(value, rel=0, abs=1e-12 * (1 + np.abs(of_edges).sum()))
+    assert verify("maxcut", graph, x)[0] == sum(x[u] != x[v] for u, v in graph.edges)
 
 
 @pytest.mark.parametrize("name", GRAPH_KINDS)
@@ -57,10 +150,12 @@ def test_the_best_of_many_states_is_found_without_repairing_all(name, weighted, 
     rng = np.random.default_rng(num_states)
     for size in (1, 2, 5, 12, 30):
         edges = np.argwhere(np.triu(rng.random((size, size)) < rng.random(), 1))
-        weights = (rng.normal(size=len(edges)), rng.integers(0, 4, size) * 0.3) if weighted else (None, None)
-        graph = Graph.from_arrays("g", size, edges, weights[0], node_weights=weights[1])
+        of_edges, of_nodes = (
+            (rng.normal(size=len(edges)), rng.integers(0, 4, size) * 0.3) if weighted else (None, None)
+        )
         kind = graph_kind(name)
-        graph, states = kind.counted(graph), rng.random((num_states, size)) < rng.random()
+        graph = kind.counted(Graph.from_arrays("g", size, edges, of_edges, node_weights=of_nodes))
+        states = rng.random((num_states, size)) < rng.random()
         evaluate, evaluate_best = kind.evaluators(graph)
         every, best = evaluate(states), evaluate_best(states)
         signed = kind.sign * every.values
@@ -70,22 +165,123 @@ def test_the_best_of_many_states_is_found_without_repairing_all(name, weighted, 
         assert kind.most is not None and (kind.most(Edges.of(graph), states) >= signed).all()
 
 
-@settings(deadline=None, max_examples=50)
-@given(graph=graphs())
-def test_a_vertex_cover_is_what_an_independent_set_leaves_out(graph):
+@laws
+@given(graphs(weighted=True), st.sampled_from(SETS))
+def test_weights_of_one_change_nothing(graph, kind):
+    """Neither where they are recognised nor in any function that takes them."""
+    plain = Graph.from_arrays("g", graph.num_nodes, graph.edges)
+    ones = Graph.from_arrays("g", graph.num_nodes, graph.edges, node_weights=np.ones(graph.num_nodes))
+    assert getattr(sl_discs, kind)(ones).source.node_weights is None
+    one, other = (graph_kind(kind).terms(source, 1.3).listed() for source in (plain, ones))
+    assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
     states = all_states(graph.num_nodes)
-    cover, independent = graph_kind("vertex_cover").evaluator(graph), graph_kind("mis").evaluator(graph)
-    covers, sets = cover(states), independent(1 - states)
-    np.testing.assert_array_equal(covers.states, 1 - sets.states)
-    np.testing.assert_array_equal(covers.values, graph.num_nodes - sets.values)
-    assert (covers.states >= states).all()
-    covered = covers.states[:, graph.edges[:, 0]] | covers.states[:, graph.edges[:, 1]]
-    assert covered.all()
-    assert covers.values.min() == graph.num_nodes - independent(states).values.max()
+    one, other = (graph_kind(kind).evaluator(source)(states) for source in (plain, ones))
+    assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    improve, alike = (graph_kind(kind).improver(source) for source in (plain, ones))
+    assert improve is None or all(np.array_equal(improve(state), alike(state)) for state in one.states)
 
 
-@pytest.mark.parametrize("name", [name for name, kind in GRAPH_KINDS.items() if kind.penalty is not None])
-@pytest.mark.parametrize("penalty", [0.5, math.nan])
-def test_a_penalty_below_1_is_refused(name, penalty):
-    with pytest.raises(InputError, match=f"penalty is {penalty}; expected at least 1"):
-        graph_kind(name).terms(Graph.from_arrays("path", 2, np.array([[0, 1]])), penalty)
+@pytest.mark.parametrize("seed", range(4))
+def test_against_networkx(seed):
+    """Proved to be optimal, in graphs too large to enumerate."""
+    rng = np.random.default_rng(seed)
+    graph = nx.gnp_random_graph(30 + 3 * seed, (0.3, 0.5, 0.7, 0.9)[seed], seed=seed)
+    nx.set_node_attributes(graph, {node: int(rng.integers(1, 100)) for node in graph}, "mass")
+    _, best = nx.max_weight_clique(graph, weight="mass")
+    total = sum(nx.get_node_attributes(graph, "mass").values())
+    absent = nx.complement(graph)
+    absent.add_nodes_from(graph.nodes(data=True))
+    for problem, expected in (
+        (sl_discs.maxclique(graph, weight="mass"), best),
+        (sl_discs.mis(absent, weight="mass"), best),
+        (sl_discs.vertex_cover(absent, weight="mass"), total - best),
+    ):
+        result = sl_discs.solve(problem, seed=0)
+        assert result.optimal and result.best_value == expected
+        assert problem.value(result.best_sample) == expected
+
+
+def test_every_form_of_weights():
+    graph = nx.Graph([("a", "b"), ("b", "c")])
+    by_label = {"a": 2, "b": 5.5, "c": 3}
+    nx.set_node_attributes(graph, by_label, "mass")
+    adjacency, edges = nx.to_scipy_sparse_array(graph), [(0, 1), (1, 2)]
+    array = [2, 5.5, 3]
+    of_graph = Graph.from_arrays("g", 3, np.array(edges), node_weights=array)
+    for given_graph, weight in (
+        (graph, "mass"), (graph, by_label), (graph, np.array(array)), (adjacency, array),
+        (scipy.sparse.coo_matrix(adjacency), dict(enumerate(array))), (edges, array), (of_graph, None),
+        (Graph.from_arrays("g", 3, np.array(edges), node_weights=[1, 2, 3]), array),
+    ):  # fmt: skip
+        problem = sl_discs.mis(given_graph, weight=weight)
+        np.testing.assert_array_equal(problem.source.node_weights, array)
+        assert problem.value([0, 1, 0]) == 5.5 and problem.value([1, 0, 1]) == 5 and not problem.integer_values
+    # Labels 0 .. N - 1 are in their order, whatever that of the graph is.
+    turned = nx.Graph([(2, 1), (1, 0)])
+    nx.set_node_attributes(turned, {0: 7, 1: 8, 2: 9}, "weight")
+    assert sl_discs.mis(turned, weight="weight").source.node_weights.tolist() == [7, 8, 9]
+    assert sl_discs.mis(turned).source.node_weights is None
+    assert sl_discs.maxcut(of_graph).source.node_weights is None
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1, 2], r"weights of nodes of shape \(2,\) for 3 nodes"),
+        ([1, -2, 3], "the weight of node 'b' is -2; expected a finite number, at least 0"),
+        (np.array([1, 2, np.nan]), "the weight of node 'c' is nan"),
+        ([1e307, 1e307, 1e307], "add up to more than 1e307"),
+        ({"a": 1, "b": 2, "c": 3, "d": 4}, "'d', which is not a node"),
+        ("mass", "node 'b' has no weight"),
+    ],
+)
+def test_bad_weights(weight, message):
+    graph = nx.Graph([("a", "b"), ("b", "c")])
+    graph.nodes["a"]["mass"] = graph.nodes["c"]["mass"] = 1
+    with pytest.raises(InputError, match=message):
+        sl_discs.mis(graph, weight=weight)
+
+
+def test_large_sparse_graphs_have_no_list_of_missing_edges(monkeypatch):
+    """Cliques are then penalised alike, which is exact as well; nor does the repair list the missing edges."""
+    problem = sl_discs.maxclique(nx.gnp_random_graph(9, 0.3, seed=1), weight=np.arange(9))
+    listed = problem.terms()
+    monkeypatch.setattr("sl_discs.problems.graphs._MOST_LISTED", 0)
+    alike = problem.terms()
+    assert listed.background == 0 and alike.background == 8
+    states = all_states(9)
+    found = problem.evaluate(states).values
+    for terms in (listed, alike):
+        values = terms.evaluator()(states)
+        assert (values <= found + 1e-9).all() and values.max() == pytest.approx(found.max())
+    graph = Graph.from_arrays("large", 3_000, np.array([[7, 9], [9, 20], [7, 20]]))
+    tracemalloc.start()
+    repaired = verify("maxclique", graph, np.ones(3_000, np.int8))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert repaired[:2] == (3.0, True) and np.flatnonzero(repaired[2]).tolist() == [7, 9, 20]
+    assert peak < 10**6  # the pairs that are not joined would take 100 MB
+
+
+def test_solve_says_how_much_was_improved():
+    for make in sl_discs.mis, sl_discs.vertex_cover:
+        problem = make(nx.gnm_random_graph(600, 1_800, seed=0))
+        result = sl_discs.solve(problem, "metropolis", steps=2_000, chains=3, seed=0)
+        assert (result.improved > 0).all() and (result.values == result.states.sum(axis=1)).all() and result.feasible
+    assert not sl_discs.solve(sl_discs.maxcut([(0, 1)]), steps=10, chains=2).improved.any()
+
+
+def test_bad_input_is_refused():
+    path = Graph.from_arrays("path", 3, np.array([[0, 1], [1, 2]]))
+    assert all(kind.name == name for name, kind in KINDS.items())
+    for problem, x, message in (
+        ("mis", [1, 0, 1, 0], "padding"),
+        ("maxcut", [0.5, 0, 1], "0 and 1"),
+        ("tsp", [1, 0, 1], "unknown problem 'tsp'; known: mis, "),
+    ):
+        with pytest.raises(InputError, match=message):
+            verify(problem, path, np.array(x))
+    for name, kind in GRAPH_KINDS.items():
+        if kind.penalty is not None:
+            with pytest.raises(InputError, match="penalty is nan; expected at least 1"):
+                graph_kind(name).terms(path, np.nan)
