@@ -23,7 +23,6 @@ from numba import types
 from numba.extending import intrinsic
 
 from sl_discs.engines.cpu.jit import called, entered, inlined
-from sl_discs.instances.graph import Graph
 from sl_discs.proofs.provers import Prover, SetProver
 from sl_discs.reductions.presolve import Presolved, adjacency_of
 
@@ -116,32 +115,6 @@ class Tree(NamedTuple):
     state: Int64[np.ndarray, "4"]
 
 
-def make_tree(adjacency: Bool[np.ndarray, "n n"], weights: Float64[np.ndarray, "n"], best: float) -> Tree:
-    """Begins a search for cliques heavier than `best`, in a graph whose nodes are in the order of covering."""
-    size = len(adjacency)
-    words = -(-size // 64)
-    depth = int(adjacency.sum(axis=1).max(initial=0)) + 2
-    tree = Tree(
-        adjacent=_bits_of(adjacency),
-        weights=weights,
-        candidates=np.zeros((depth, words), np.uint64),
-        listed=np.zeros((depth, size), np.int32),
-        bounds=np.zeros((depth, size)),
-        last=np.zeros(depth, np.int32),
-        chosen=np.zeros(depth, np.int32),
-        totals=np.zeros(depth),
-        found=np.zeros(size, np.int32),
-        best=np.array([best], np.float64),
-        sets=np.zeros((2, words), np.uint64),
-        members=np.zeros(size, np.int64),
-        rest=np.zeros(size),
-        state=np.zeros(4, np.int64),
-    )
-    tree.candidates[0] = _bits_of(np.ones((1, size), np.bool_))[0]
-    tree.last[0] = _NOT_COVERED
-    return tree
-
-
 @called
 def _cover(tree, depth):
     """Lists the candidates that must be tried, with their bounds; returns how many there are."""
@@ -224,15 +197,49 @@ def _search(tree, most_looks, deepest):
     return False
 
 
-class Level(NamedTuple):
-    """A tree with its nodes in the order of degeneracy, of which `nodes` are the names in the level above."""
+class _Level:
+    """A tree of the cliques of some nodes of a graph that are heavier than `best`, in the order of degeneracy.
 
-    nodes: Int[np.ndarray, "n"]
-    adjacency: Bool[np.ndarray, "n n"]
-    tree: Tree
+    Attributes:
+      nodes: [n] their names in the level above.
+      adjacency: [n, n] of these nodes.
+      tree: the search.
+    """
+
+    def __init__(
+        self,
+        nodes: Int[np.ndarray, "n"],
+        adjacency: Bool[np.ndarray, "N N"],
+        weights: Float64[np.ndarray, "N"],
+        best: float,
+    ):
+        inside = adjacency[nodes][:, nodes]
+        order = _degeneracy_order(inside)
+        self.nodes, self.adjacency = nodes[order], inside[order][:, order]
+        size, depth = len(nodes), int(inside.sum(axis=1).max(initial=0)) + 2
+        bits = _bits_of(self.adjacency)
+        words = bits.shape[1]
+        self.tree = Tree(
+            adjacent=bits,
+            weights=weights[self.nodes],
+            candidates=np.zeros((depth, words), np.uint64),
+            listed=np.zeros((depth, size), np.int32),
+            bounds=np.zeros((depth, size)),
+            last=np.zeros(depth, np.int32),
+            chosen=np.zeros(depth, np.int32),
+            totals=np.zeros(depth),
+            found=np.zeros(size, np.int32),
+            best=np.array([best], np.float64),
+            sets=np.zeros((2, words), np.uint64),
+            members=np.zeros(size, np.int64),
+            rest=np.zeros(size),
+            state=np.zeros(4, np.int64),
+        )
+        self.tree.candidates[0] = _bits_of(np.ones((1, size), np.bool_))[0]
+        self.tree.last[0] = _NOT_COVERED
 
     def done(self) -> float:
-        """About which part of the candidates was tried, without the one that is."""
+        """Returns about which part of the candidates was tried, without the one that is."""
         number, left = self.tree.state[_LISTED], self.tree.last[0] + 2
         return max(0.0, 1 - left / number) if number else 0.0
 
@@ -257,20 +264,7 @@ class CliqueSearch:
 
     def _begin(self) -> None:
         # Nodes of weight 0 are of no use.
-        self._levels = [self._level(np.flatnonzero(self._weights > 0), self._adjacency, self._weights, self.best)]
-
-    def _level(
-        self,
-        nodes: Int[np.ndarray, "n"],
-        adjacency: Bool[np.ndarray, "N N"],
-        weights: Float64[np.ndarray, "N"],
-        best: float,
-    ) -> Level:
-        """Begins a search for the cliques of some nodes of a graph that are better than `best`."""
-        inside = adjacency[nodes][:, nodes]
-        order = _degeneracy_order(inside)
-        inside, nodes = inside[order][:, order], nodes[order]
-        return Level(nodes, inside, make_tree(inside, weights[nodes], best))
+        self._levels = [_Level(np.flatnonzero(self._weights > 0), self._adjacency, self._weights, self.best)]
 
     def know(self, size: float) -> None:
         """Takes into account that there is a clique of this size or weight."""
@@ -283,7 +277,7 @@ class CliqueSearch:
         """Searches until about `looks` more words of bits were read."""
         while looks > 0 and self._levels:
             depth = len(self._levels) - 1
-            _, adjacency, tree = self._levels[-1]
+            adjacency, tree = self._levels[-1].adjacency, self._levels[-1].tree
             # A clique of this level has a node of each level above as well.
             above = sum(float(level.tree.totals[1]) for level in self._levels[:-1])
             tree.best[0] = max(tree.best[0], self.best - above)
@@ -293,12 +287,15 @@ class CliqueSearch:
             looks -= int(tree.state[_LOOKS] - before)
             if tree.best[0] > best:
                 self.best = float(tree.best[0]) + above
-                self.found = self._named(tree.found[: tree.state[_FOUND]])
+                # The names of its nodes in the graph, with those that were chosen above.
+                self.found = self._levels[-1].nodes[tree.found[: tree.state[_FOUND]]]
+                for level in reversed(self._levels[:-1]):
+                    self.found = level.nodes[np.append(self.found, level.tree.chosen[0])]
             if further:
                 looks -= len(adjacency) ** 2 // 8
                 candidates = np.unpackbits(tree.candidates[1].view(np.uint8), bitorder="little")
                 rest = max(float(tree.best[0] - tree.totals[1]), 0.0)
-                self._levels.append(self._level(np.flatnonzero(candidates), adjacency, tree.weights, rest))
+                self._levels.append(_Level(np.flatnonzero(candidates), adjacency, tree.weights, rest))
             elif tree.state[_DEPTH] < 0:
                 self._levels.pop()
         self.over = not self._levels
@@ -310,13 +307,6 @@ class CliqueSearch:
             done += part * level.done()
             part /= max(int(level.tree.state[_LISTED]), 1)
         return done
-
-    def _named(self, clique: Int[np.ndarray, "k"]) -> Int[np.ndarray, "K"]:
-        """The nodes of the graph that those of a clique of the lowest level are, with those chosen above."""
-        found = self._levels[-1].nodes[clique]
-        for level in reversed(self._levels[:-1]):
-            found = level.nodes[np.append(found, level.tree.chosen[0])]
-        return found
 
 
 # Words of bits that a core looks at in a second, and the most nodes.
@@ -346,7 +336,9 @@ class Cliques(SetProver):
             if self._work < self.problem.num_variables**2 * _PAIR_S:
                 return True
             self._work = 0.0
-            self._search = CliqueSearch(_adjacency(self.problem.source, self.cliques), self.weights)
+            adjacency = adjacency_of(self.problem.source).toarray() == self.cliques
+            np.fill_diagonal(adjacency, False)
+            self._search = CliqueSearch(adjacency, self.weights)
         search = self._search
         if np.isfinite(best):
             search.know(self.weight_of(best))
@@ -370,10 +362,3 @@ def clique_prover(presolved: Presolved) -> Prover | str:
     if presolved.left.num_variables > _MOST_NODES:
         return f"{Cliques.by} is for up to {_MOST_NODES:,} nodes"
     return Cliques(presolved)
-
-
-def _adjacency(graph: Graph, joined: bool) -> Bool[np.ndarray, "n n"]:
-    """Returns the adjacency matrix of a graph, or of its complement."""
-    adjacency = adjacency_of(graph).toarray() == joined
-    np.fill_diagonal(adjacency, False)
-    return adjacency

@@ -12,13 +12,14 @@ classes together.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from jaxtyping import Int, Int32
 
 from sl_discs.engines.cpu.jit import entered
 from sl_discs.instances.graph import Graph
-from sl_discs.proofs.provers import SetProver
+from sl_discs.proofs.provers import PlannedProver, SetProver
 from sl_discs.reductions.presolve import Presolved, adjacency_of
 
 # Ends of edges that a core looks at in a second, and what a node costs in these.
@@ -109,27 +110,20 @@ class Classes:
         return self.bound < before
 
 
-class Cover(SetProver):
+class Cover(SetProver, PlannedProver):
     """The number of classes, or their weight, as a bound on the reduced problem."""
 
     def __init__(self, presolved: Presolved):
         super().__init__(presolved)
         self.by = "a colouring" if self.cliques else "a clique cover"
-        self._work, self._in_vain = 0.0, 0
-        self._classes: Classes | None = None
 
-    def advance(self, work: float, best: float) -> bool:
+    def _run(self) -> Iterator[float]:
         graph: Graph = self.problem.source
-        self._work += work
-        each = (2 * graph.num_edges + _PER_NODE * graph.num_nodes) / _ENDS_A_SECOND
-        while self._in_vain < _MOST_IN_VAIN and self._work >= each:
-            self._in_vain += 1
-            if better := self._classes is None:
-                self._classes = Classes(graph, cliques=not self.cliques)
-            else:
-                better = self._classes.improve()
-            self._work -= each * self._classes.placed / graph.num_nodes
-            if better:
-                self._in_vain = 0
-                self.take_bound(self._classes.bound)
-        return self._in_vain < _MOST_IN_VAIN
+        node_s = (2 * graph.num_edges / graph.num_nodes + _PER_NODE) / _ENDS_A_SECOND
+        yield node_s * graph.num_nodes
+        classes, in_vain = Classes(graph, cliques=not self.cliques), 0
+        self.take_bound(classes.bound)
+        while in_vain < _MOST_IN_VAIN:
+            yield node_s * classes.placed
+            in_vain = 0 if classes.improve() else in_vain + 1
+            self.take_bound(classes.bound)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import collections
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -16,7 +16,7 @@ from jaxtyping import Int, Int8
 
 from sl_discs.instances.form import exact_sum
 from sl_discs.problems.kind import KINDS, Evaluated, Structure
-from sl_discs.reductions.presolve import ROUNDED, Presolved, none_found
+from sl_discs.reductions.presolve import ROUNDED, Presolved
 
 # Nominal seconds of a turn, after which another prover, the chains or Ctrl-C have theirs.
 TURN = 0.05
@@ -40,7 +40,7 @@ class Prover(abc.ABC):
     def __init__(self, presolved: Presolved):
         self.presolved = presolved
         self.bound: Fraction | float | None = None
-        self.states: Int8[np.ndarray, "K N"] = none_found(presolved.original.num_variables)
+        self.states: Int8[np.ndarray, "K N"] = presolved.found[:0]
         self.expected: float | None = None
 
     @abc.abstractmethod
@@ -49,6 +49,28 @@ class Prover(abc.ABC):
 
     def close(self) -> None:  # noqa: B027  # most have nothing to end
         """Ends what it has running; nothing follows."""
+
+
+class PlannedProver(Prover):
+    """A prover whose `_run` yields the nominal seconds of each part of its work before it does that."""
+
+    def __init__(self, presolved: Presolved):
+        super().__init__(presolved)
+        self._parts, self._work, self._next = self._run(), 0.0, 0.0
+
+    @abc.abstractmethod
+    def _run(self) -> Iterator[float]:
+        """Does the work, when it has been paid for."""
+
+    def advance(self, work: float, best: float) -> bool:
+        self._work += work
+        while self._next <= self._work:
+            self._work -= self._next
+            following = next(self._parts, None)
+            if following is None:
+                return False
+            self._next = following
+        return True
 
 
 class SetProver(Prover):
@@ -107,27 +129,27 @@ class Proofs:
     def __init__(self, presolved: Presolved, seconds: float, provers: Sequence[Factory] = ()):
         """Bounds the problem by its kind, in at most `seconds`; the provers begin with `advance`."""
         problem, reduced = presolved.original, presolved.left
-        own = KINDS[problem.kind].bounded_by
-        self.bound: Fraction | float | None = problem.bound(seconds)
-        self._by = own
-        self.refused: list[str] = []
-        self._presolved, self._sign = presolved, 1.0 if problem.maximise else -1.0
-        self.states, self.best = none_found(problem.num_variables), -self._sign * np.inf
+        self._problem, self._sign = problem, 1.0 if problem.maximise else -1.0
+        self.states, self.best = presolved.found[:0], -self._sign * np.inf
         # The best answer, and whether it reaches the bound; None: not compared yet.
         self._known: Evaluated | None = None
         self._closed: bool | None = None
         self._compare(presolved.found)
-        self._waiting: collections.deque[Factory | Prover] = collections.deque(provers)
+        made = [make(presolved) for make in provers]
+        self._waiting = collections.deque(one for one in made if isinstance(one, Prover))
+        self.refused = [one for one in made if isinstance(one, str)]
+        self.bound: Fraction | float | None = problem.bound(seconds)
+        self._by = KINDS[problem.kind].bounded_by
         of_reduced = None if reduced is problem else reduced.bound(seconds)
         if of_reduced is not None:
-            self._take_bound(presolved.lifted_bound(of_reduced), own)
+            self._take_bound(presolved.lifted_bound(of_reduced), self._by)
 
     @property
     def by(self) -> str:
         """What the bound is from, in words; where it proves nothing, also which provers did not end with a proof."""
         words = [] if self.bound is None else [self._by]
         if not self.closed:
-            at_work = [f"{one.by} needs more time" for one in self._waiting if isinstance(one, Prover)]
+            at_work = [f"{one.by} needs more time" for one in self._waiting]
             if without := "; ".join([*self.refused, *at_work]):
                 words.append(f"({without})" if words else without)
         return " ".join(words)
@@ -135,7 +157,7 @@ class Proofs:
     @property
     def hopeful(self) -> bool:
         """Whether a prover expects to end with a proof."""
-        return any(isinstance(one, Prover) and one.expected is not None for one in self._waiting)
+        return any(one.expected is not None for one in self._waiting)
 
     @property
     def over(self) -> bool:
@@ -148,7 +170,7 @@ class Proofs:
         if self._closed is None:
             known, bound = self._known, self.bound
             self._closed = bool(
-                known is not None and bound is not None and self._presolved.original.reaches(bound, known.states[0])
+                known is not None and bound is not None and self._problem.reaches(bound, known.states[0])
             )
         return self._closed
 
@@ -156,7 +178,7 @@ class Proofs:
         """Takes feasible answers into account; returns whether one is better than the best that was known."""
         if self._known is not None:
             found = Evaluated(*map(np.concatenate, zip(self._known, found, strict=True)))
-        place = self._presolved.original.best_row(found)
+        place = self._problem.best_row(found)
         if self._known is not None and place == 0:
             return False
         self._known, self._closed = Evaluated(*(part[place : place + 1] for part in found)), None
@@ -171,12 +193,6 @@ class Proofs:
         later += work
         while work > 0 and not self.over and not is_over():
             prover = self._waiting.popleft()
-            if not isinstance(prover, Prover):
-                made = prover(self._presolved)
-                if not isinstance(made, Prover):
-                    self.refused += [made] if made else []
-                    continue
-                prover = made
             turn = min(work, TURN)
             work, later = work - turn, later - turn
             more = prover.advance(turn, self.best)
@@ -187,21 +203,17 @@ class Proofs:
                 self._waiting.append(prover)
             else:
                 prover.close()
-            self._take(prover)
+            self._compare(prover.states)
+            if prover.bound is not None:
+                self._take_bound(prover.bound, prover.by)
 
     def close(self) -> None:
         """Ends the provers."""
         for one in self._waiting:
-            if isinstance(one, Prover):
-                one.close()
-
-    def _take(self, prover: Prover) -> None:
-        self._compare(prover.states)
-        if prover.bound is not None:
-            self._take_bound(prover.bound, prover.by)
+            one.close()
 
     def _compare(self, states: Int8[np.ndarray, "K N"]) -> None:
-        if len(states) and self.know(self._presolved.original.evaluate(states)):
+        if len(states) and self.know(self._problem.evaluate(states)):
             assert self._known is not None
             self.states = self._known.states
 

@@ -20,15 +20,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Float64
+from jaxtyping import Float32, Float64, Int32
 from scipy import sparse
 
 from sl_discs.engines.cpu.jit import REORDERED, entered, in_long_vectors, inlined
 from sl_discs.problems.kind import KINDS, Structure
-from sl_discs.proofs.cycles import Multipliers, Pairs, find, looks, pairs_of, products
-from sl_discs.proofs.provers import Prover
+from sl_discs.proofs.provers import PlannedProver, Prover
 from sl_discs.reductions.presolve import Presolved
 from sl_discs.reductions.quadratic import SpinTerms, terms_of_cut, terms_of_form
 
@@ -39,40 +39,41 @@ _EPS = float(np.finfo(np.float64).eps)
 _SAFETY = 8
 # By how much z is stretched beyond Lanczos' estimate, one after another until the certificate succeeds.
 _MARGINS = 3e-4, 3e-3, 3e-2, 0.3
-# Its relative error, the most steps, and those between two looks at it.
-_LANCZOS_ERROR, _LANCZOS_STEPS, _LANCZOS_LOOKS = 1e-4, 300, 10
+# Its relative error, and how often it begins again with the best vectors of twenty.
+_LANCZOS_ERROR, _LANCZOS_RESTARTS = 1e-4, 30
 # Of a factorization: rows that are taken together, a multiple of 4, and columns, a multiple of these.
 _BLOCK, _COLUMNS = 32, 512
 # A dual is not below such a part of the sum of a row, so that no scale is out of range.
 _LEAST = 1e-6
 
 
-def matrix_of(terms: SpinTerms) -> sparse.csr_array:
-    """C [n, n] of the couplings and fields, in which a last spin stands for 1 where there are fields."""
-    size, own = len(terms.fields), np.flatnonzero(terms.fields)
-    rows = np.concatenate([terms.pairs[:, 0], own])
-    columns = np.concatenate([terms.pairs[:, 1], np.full(len(own), size)])
-    size += bool(len(own))
-    upper = sparse.csr_array(
-        (np.concatenate([terms.couplings, terms.fields[own]]) / 2, (rows, columns)), (size, size)
-    )
-    return (upper + upper.T).tocsr()
+class Pairs(NamedTuple):
+    """The pairs of a symmetric matrix, which has them by rows.
 
-
-def random_vectors(size: int) -> Float32[np.ndarray, "n R"]:
-    """Unit vectors to begin with; always the same."""
-    vectors = np.random.default_rng(0).normal(size=(size, _RANK)).astype(np.float32)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
-def mixed(
-    pairs: Pairs, weights: Float32[np.ndarray, "M2"], vectors: Float32[np.ndarray, "n R"], sweeps: int
-) -> float:
-    """Updates all vectors `sweeps` times, in place; returns the value of the relaxation, sum |g|.
-
-    C has these weights at the entries of the pairs.
+    Attributes:
+      starts: [n + 1] where each row begins.
+      others: [2 M] the other spin of each entry, in order.
+      numbers: [2 M] the pair of each entry.
+      ends: [M, 2] the spins of each pair.
     """
-    return _mix(pairs, weights, vectors, np.zeros(_RANK, np.float32), sweeps)
+
+    starts: Int32[np.ndarray, "n1"]
+    others: Int32[np.ndarray, "M2"]
+    numbers: Int32[np.ndarray, "M2"]
+    ends: Int32[np.ndarray, "M 2"]
+
+
+def pairs_of(terms: SpinTerms) -> tuple[Pairs, Float64[np.ndarray, "M"]]:
+    """Returns the pairs of C, in which a last spin stands for 1 where there are fields, and its entries there."""
+    size, own = len(terms.fields), np.flatnonzero(terms.fields)
+    ends = np.concatenate([terms.pairs, np.stack([own, np.full_like(own, size)], axis=1)]).astype(np.int32)
+    size += bool(len(own))
+    numbered = sparse.csr_array((np.arange(1, len(ends) + 1), tuple(ends.T)), (size, size))
+    rows = (numbered + numbered.T).tocsr()
+    rows.sort_indices()
+    starts, others = rows.indptr.astype(np.int32), rows.indices.astype(np.int32)
+    entries = np.concatenate([terms.couplings, terms.fields[own]]) / 2
+    return Pairs(starts, others, (rows.data - 1).astype(np.int32), ends), entries
 
 
 @inlined(fastmath=REORDERED)
@@ -97,6 +98,10 @@ def _turn(pairs, weights, vectors, field, i):
 
 @entered
 def _mix(pairs, weights, vectors, field, sweeps):
+    """Updates all vectors `sweeps` times, in place; returns the value of the relaxation, sum |g|.
+
+    C has these weights at the entries of the pairs; `field` is working memory.
+    """
     in_long_vectors()
     total = 0.0
     for _ in range(sweeps):
@@ -127,35 +132,19 @@ def certified(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> Float
 
 
 def _largest_eigenvalue(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> float:
-    """Estimates that of D^(-1/2) C D^(-1/2) with the dual D from below, as at least .5, by Lanczos' method.
+    """Estimates that of D^(-1/2) C D^(-1/2) with the dual D from below, as at least .5, by Lanczos' method."""
+    from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
-    Rounding makes its vectors lose orthogonality, which the largest eigenvalue does not suffer from.
-    """
-    from scipy.linalg import eigh_tridiagonal
-
-    scale = 1 / np.sqrt(dual)
-    scaled = sparse.diags_array(scale) @ matrix @ sparse.diags_array(scale)
-    after = np.random.default_rng(0).normal(size=len(dual))
-    vector, norm, found = np.zeros(len(dual)), _norm(after), 0.0
-    diagonal: list[float] = []
-    beside: list[float] = []
-    while norm > _EPS and len(diagonal) < _LANCZOS_STEPS:
-        before, vector = vector, after / norm
-        after = scaled @ vector - norm * before
-        diagonal.append(float((after * vector).sum()))
-        after -= diagonal[-1] * vector
-        norm = _norm(after)
-        if len(diagonal) % _LANCZOS_LOOKS == 0 or norm <= _EPS:
-            last = len(diagonal) - 1
-            [found], vectors = eigh_tridiagonal(diagonal, beside, select="i", select_range=(last, last))
-            if norm * abs(vectors[-1, 0]) <= _LANCZOS_ERROR * found:
-                break
-        beside.append(norm)
-    return max(float(found), 0.5)
-
-
-def _norm(vector: Float64[np.ndarray, "n"]) -> float:
-    return math.sqrt(float((vector * vector).sum()))
+    scale = sparse.diags_array(1 / np.sqrt(dual))
+    begin = np.random.default_rng(0).normal(size=len(dual))
+    try:
+        found = eigsh(
+            scale @ matrix @ scale, 1, which="LA", v0=begin, tol=_LANCZOS_ERROR, maxiter=_LANCZOS_RESTARTS,
+            return_eigenvectors=False,
+        )  # fmt: skip
+    except ArpackNoConvergence as error:
+        found = error.eigenvalues
+    return max([0.5, *found.tolist()])
 
 
 def _is_feasible(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> bool:
@@ -223,6 +212,166 @@ def factorized(entries):
     return True
 
 
+# Inequalities of short cycles, which tighten the bound.
+#
+# Around a cycle of L spins the product of all s_a s_b is 1. So signs t of its pairs whose product is -1 do not all
+# agree with them: sum t s_a s_b <= L - 2. With multipliers m >= 0 these are added to the function that is bounded: it
+# is at most sum m (L - 2) plus the maximum of the function with couplings changed by -m t. Unit vectors that relax
+# the spins violate some of them; multipliers grow with the violation and shrink with the slack, in steps that become
+# shorter (Shor's subgradient method), and any multipliers give a bound. Triangles are used, and in sparse graphs
+# cycles of four pairs; of many, those that are violated most.
+#
+# Sources: Barahona and Mahjoub 1986, "On the cut polytope"; Fischer, Gruber, Rendl and Sotirov 2006, "Computational
+# experience with a bundle approach for semidefinite cutting plane relaxations of max-cut and equipartition".
+
+# Bins of violations, of which the largest is below 2, for the choice of the most violated ones.
+_BINS, _LARGEST = 256, 2.0
+_NONE = -1
+
+
+def find(pairs: Pairs, values: Float32[np.ndarray, "M"], four: bool, most: int) -> Int32[np.ndarray, "T 4"]:
+    """The pairs of triangles, whose last is -1, and of cycles of four; of more than `most`, the most violated."""
+    mark, counts = np.full(len(pairs.starts) - 1, _NONE, np.int32), np.zeros(_BINS, np.int64)
+    number = _find(pairs, values, four, -1, mark, counts, np.empty((0, 4), np.int32))
+    least = 0
+    if number > most:
+        # Bin 0 also has those that are not violated.
+        fitting = np.flatnonzero(np.cumsum(counts[::-1])[::-1] <= most)
+        least = int(fitting[0]) if len(fitting) else _BINS
+        number = int(counts[least:].sum())
+    found = np.empty((number, 4), np.int32)
+    _find(pairs, values, four, least, mark, counts, found)
+    return found
+
+
+@inlined(fastmath=REORDERED)
+def _product(vectors, a, b):
+    total = np.float32(0)
+    for k in range(vectors.shape[1]):
+        total += vectors[a, k] * vectors[b, k]
+    return total
+
+
+@entered
+def _multiply(ends, vectors, found):
+    """Puts v_a v_b of each pair into `found`."""
+    in_long_vectors()
+    for number in range(ends.shape[0]):
+        found[number] = _product(vectors, ends[number, 0], ends[number, 1])
+
+
+@inlined
+def _take(cycle, values, least, counts, found, number):
+    """Counts a cycle, or puts it in its place where it is violated enough; the number of the next one."""
+    total, product, smallest = 0.0, 1.0, 2.0
+    for pair in cycle:
+        if pair >= 0:
+            value = values[pair]
+            total += abs(value)
+            product = product if value >= 0 else -product
+            smallest = min(smallest, abs(value))
+    # Signs of all values whose product is 1 violate nothing, so that of the smallest one is changed.
+    violation = total - (2 * smallest if product > 0 else 0.0) - (2.0 if cycle[3] >= 0 else 1.0)
+    place = min(max(int(violation * (_BINS / _LARGEST)), 0), _BINS - 1)
+    if least < 0:
+        counts[place] += 1
+    elif place >= least:
+        for k in range(4):
+            found[number, k] = cycle[k]
+    else:
+        return number
+    return number + 1
+
+
+@entered
+def _find(pairs, values, four, least, mark, counts, found):
+    """Counts all cycles by violation where `least` is negative; lists those from this bin on otherwise."""
+    starts, others, numbers = pairs.starts, pairs.others, pairs.numbers
+    total = 0
+    for a in range(mark.shape[0]):
+        for e in range(starts[a], starts[a + 1]):
+            mark[others[e]] = numbers[e]
+        for e in range(starts[a], starts[a + 1]):
+            b = others[e]
+            if b < a:
+                continue
+            for f in range(starts[b], starts[b + 1]):
+                c = others[f]
+                if c > b and mark[c] >= 0:
+                    total = _take(
+                        (numbers[e], numbers[f], mark[c], np.int32(-1)), values, least, counts, found, total
+                    )
+                if four and c > a:
+                    # From a by b to c, and back by d after b.
+                    for g in range(starts[c], starts[c + 1]):
+                        d = others[g]
+                        if d > b and mark[d] >= 0:
+                            cycle = (numbers[e], numbers[f], numbers[g], mark[d])
+                            total = _take(cycle, values, least, counts, found, total)
+        for e in range(starts[a], starts[a + 1]):
+            mark[others[e]] = _NONE
+    return total
+
+
+class Multipliers:
+    """Keeps the multipliers of T cycles, and the couplings that they change.
+
+    Attributes:
+      changed: [M] the couplings of pairs, less m t of all cycles; rounded.
+    """
+
+    def __init__(self, couplings: Float64[np.ndarray, "M"], cycles: Int32[np.ndarray, "T 4"]):
+        self._given, self._cycles, self.changed = couplings, cycles, couplings.copy()
+        self._values, self._signs = np.zeros(len(cycles)), np.zeros((len(cycles), 4), np.int8)
+        there = cycles >= 0
+        length = there.sum(axis=1)
+        self._constants = length - 2.0
+        # How many cycles each pair is in: steps are shorter where many change a coupling together.
+        self._uses = np.bincount(cycles[there], minlength=len(couplings))
+        sizes, uses = (np.where(there, of[cycles], 0).sum(axis=1) / length for of in (np.abs(couplings), self._uses))
+        self._steps = sizes / np.sqrt(np.maximum(uses, 1))
+
+    def step(self, values: Float32[np.ndarray, "M"], length: float) -> None:
+        """Moves the multipliers by so much of a step along the violations at some products."""
+        _step(self._cycles, values, length * self._steps, self._values, self._signs, self.changed)
+
+    def exact(self) -> tuple[Float64[np.ndarray, "M"], float, float]:
+        """The changed couplings, sum m (L - 2), and a bound on the effect of rounding in both on any value."""
+        there = self._cycles >= 0
+        amounts = (self._signs * self._values[:, None])[there]
+        changes = np.bincount(self._cycles[there], amounts, len(self._given))
+        self.changed = self._given - changes
+        total = np.abs(self._given).sum() + np.abs(amounts).sum()
+        rounding = 4 * (int(self._uses.max(initial=0)) + 2) * float(np.finfo(np.float64).eps) * float(total)
+        return self.changed, float((self._values * self._constants).sum()), rounding
+
+
+@entered
+def _step(cycles, values, steps, multipliers, signs, changed):
+    for k in range(cycles.shape[0]):
+        length = 4 if cycles[k, 3] >= 0 else 3
+        if multipliers[k] == 0:
+            # The signs that are violated most.
+            product, smallest = 1, 0
+            for j in range(length):
+                value = values[cycles[k, j]]
+                signs[k, j] = 1 if value >= 0 else -1
+                product *= signs[k, j]
+                if abs(value) < abs(values[cycles[k, smallest]]):
+                    smallest = j
+            if product > 0:
+                signs[k, smallest] = -signs[k, smallest]
+        violation = 2.0 - length
+        for j in range(length):
+            violation += signs[k, j] * values[cycles[k, j]]
+        after = max(0.0, multipliers[k] + steps[k] * violation)
+        change = after - multipliers[k]
+        if change != 0:
+            for j in range(length):
+                changed[cycles[k, j]] -= change * signs[k, j]
+            multipliers[k] = after
+
+
 # Entries of vectors' fields that a core looks at in a second, operations of a factorization, pairs that are looked at
 # for cycles, and cycles whose multipliers are moved.
 _ENTRIES_A_SECOND, _OPERATIONS_A_SECOND, _LOOKS_A_SECOND, _CYCLES_A_SECOND = 2e8, 2e10, 4e8, 5e7
@@ -240,94 +389,84 @@ _STEP, _SHORTER = 0.5, 50
 _WORTH = 3e-4
 
 
-class Semidefinite(Prover):
+class Semidefinite(PlannedProver):
     """The semidefinite bound of terms whose maximum is that of the reduced problem, alone and with cycles."""
 
     by = "a semidefinite relaxation"
 
-    def __init__(self, presolved: Presolved, terms: SpinTerms):
-        super().__init__(presolved)
-        self._terms, matrix = terms, matrix_of(terms)
-        # A power of 2, so that nothing is rounded.
-        self._scale = 2.0 ** math.ceil(math.log2(np.abs(matrix.data).max(initial=0) or 1.0))
-        self._pairs, entries = pairs_of(matrix)
-        self._given, self._shape = entries / self._scale, matrix.shape
-        self._vectors = random_vectors(matrix.shape[0])
-        # What is left to do, by its costs, and the work that was not spent yet.
-        self._costs, self._work = self._run(), 0.0
-        self._next = next(self._costs)
-
-    def advance(self, work: float, best: float) -> bool:
-        self._work += work
-        while self._next <= self._work:
-            self._work -= self._next
-            following = next(self._costs, None)
-            if following is None:
-                return False
-            self._next = following
-        return True
-
     def _run(self) -> Iterator[float]:
-        """Yields the nominal seconds of each part of the work before it is done."""
-        size, pairs = self._shape[0], self._pairs
+        problem = self.presolved.left
+        terms_of = terms_of_cut if KINDS[problem.kind].structure is Structure.CUT else terms_of_form
+        terms = terms_of(problem.source)
+        pairs, given = pairs_of(terms)
+        size, count = len(pairs.starts) - 1, len(pairs.ends)
+        # A power of 2, so that nothing is rounded.
+        scale = 2.0 ** math.ceil(math.log2(np.abs(given).max(initial=0) or 1.0))
+        given /= scale
+        # Unit vectors to begin with, always the same.
+        vectors = np.random.default_rng(0).normal(size=(size, _RANK)).astype(np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        # Each of the terms, and the constant, is a sum of at most as many numbers as were given.
+        of_terms = _SAFETY * _EPS * (size + problem.num_terms) * problem.magnitude()
+
+        def largest(couplings: Float64[np.ndarray, "M"], constant: float, rounding: float) -> float:
+            """Returns a bound on the terms by some couplings, plus a constant, which are scaled."""
+            changed = sparse.csr_array((couplings[pairs.numbers], pairs.others, pairs.starts), (size, size))
+            norms = np.linalg.norm(changed @ vectors.astype(np.float64), axis=1)
+            dual = scale * certified(changed, norms)
+            return math.fsum([terms.constant, *dual.tolist(), scale * constant, scale * rounding, of_terms])
+
+        def take(most: float) -> None:
+            self.bound = self.presolved.lifted_bound(most if problem.maximise else -most)
+
         sweep = (len(pairs.others) + size) / _ENTRIES_A_SECOND
         factorization = size**3 / 3 / _OPERATIONS_A_SECOND
-        weights = self._given[pairs.numbers].astype(np.float32)
-        value = 0.0
+        weights = given[pairs.numbers].astype(np.float32)
+        value, field = 0.0, np.zeros(_RANK, np.float32)
         for _ in range(_MOST_SWEEPS // _SWEEPS):
             yield _SWEEPS * sweep
-            before, value = value, mixed(pairs, weights, self._vectors, _SWEEPS)
+            before, value = value, _mix(pairs, weights, vectors, field, _SWEEPS)
             if value - before <= _CONVERGED * value:
                 break
         yield factorization
-        most = self._certify(self._given, 0.0, 0.0)
-        four = len(pairs.ends) <= _SPARSE * size
-        search = looks(pairs, four)
-        if search > _MOST_LOOKS:
+        most = largest(given, 0.0, 0.0)
+        take(most)
+        # Ends of pairs that are looked at to find the triangles, and also the cycles of four.
+        four, near = count <= _SPARSE * size, np.diff(pairs.starts).astype(np.float64)[pairs.ends]
+        looks = float(near.sum() + (near.prod(axis=1) * near.max(axis=1)).sum() * four)
+        if looks > _MOST_LOOKS:
             return
-        yield 2 * search / _LOOKS_A_SECOND
-        cycles = find(pairs, products(pairs, self._vectors), four, _MOST_CYCLES)
+        yield 2 * looks / _LOOKS_A_SECOND
+        along = np.zeros(count, np.float32)
+        _multiply(pairs.ends, vectors, along)
+        cycles = find(pairs, along, four, _MOST_CYCLES)
         if not len(cycles):
             return
         # Couplings of pairs, which have two entries in the matrix.
-        multipliers = Multipliers(2 * self._given, cycles)
-        step, steps = _SWEEPS_A_STEP * sweep + len(pairs.ends) / _ENTRIES_A_SECOND + len(cycles) / _CYCLES_A_SECOND, 0
+        multipliers = Multipliers(2 * given, cycles)
+        step, steps = _SWEEPS_A_STEP * sweep + count / _ENTRIES_A_SECOND + len(cycles) / _CYCLES_A_SECOND, 0
         block = _FIRST_STEPS
         while steps < _MOST_STEPS:
             for _ in range(block):
                 yield step
-                multipliers.step(products(pairs, self._vectors), _STEP / (1 + steps / _SHORTER))
+                _multiply(pairs.ends, vectors, along)
+                multipliers.step(along, _STEP / (1 + steps / _SHORTER))
                 weights[:] = multipliers.changed[pairs.numbers] / 2
-                mixed(pairs, weights, self._vectors, _SWEEPS_A_STEP)
+                _mix(pairs, weights, vectors, field, _SWEEPS_A_STEP)
                 steps += 1
             block = steps
             changed, constant, rounding = multipliers.exact()
             weights[:] = changed[pairs.numbers] / 2
             yield factorization + _SWEEPS * sweep
-            mixed(pairs, weights, self._vectors, _SWEEPS)
-            before, most = most, min(most, self._certify(changed / 2, constant, rounding))
-            if before - most < _WORTH * abs(before - self._terms.constant):
+            _mix(pairs, weights, vectors, field, _SWEEPS)
+            before, most = most, min(most, largest(changed / 2, constant, rounding))
+            take(most)
+            if before - most < _WORTH * abs(before - terms.constant):
                 return
-
-    def _certify(self, entries: Float64[np.ndarray, "M"], constant: float, rounding: float) -> float:
-        """Takes the bound by C with some entries, plus a constant, which are scaled; returns it for the terms."""
-        problem, pairs, scale = self.presolved.left, self._pairs, self._scale
-        matrix = sparse.csr_array((entries[pairs.numbers], pairs.others, pairs.starts), self._shape)
-        norms = np.linalg.norm(matrix @ self._vectors.astype(np.float64), axis=1)
-        dual = scale * certified(matrix, norms)
-        # Each of the terms, and the constant, is a sum of at most as many numbers as were given.
-        of_terms = _SAFETY * _EPS * (self._shape[0] + problem.num_terms) * problem.magnitude()
-        most = math.fsum([self._terms.constant, *dual.tolist(), scale * constant, scale * rounding, of_terms])
-        bound = self.presolved.lifted_bound(most if problem.maximise else -most)
-        better = min if problem.maximise else max
-        self.bound = bound if self.bound is None else better(self.bound, bound)
-        return most
 
 
 def semidefinite_prover(presolved: Presolved) -> Prover | str:
     """Returns a prover of a problem `qubo`, `ising` or `maxcut`, or why there is none."""
-    problem = presolved.left
-    if problem.num_variables > _MOST_SPINS:
+    if presolved.left.num_variables > _MOST_SPINS:
         return f"the semidefinite bound is for up to {_MOST_SPINS:,} variables"
-    terms_of = terms_of_cut if KINDS[problem.kind].structure is Structure.CUT else terms_of_form
-    return Semidefinite(presolved, terms_of(problem.source))
+    return Semidefinite(presolved)

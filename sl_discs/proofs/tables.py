@@ -20,8 +20,8 @@ import numpy as np
 from jaxtyping import Float64, Int8, UInt8
 
 from sl_discs.engines.cpu.jit import entered
-from sl_discs.models.elimination import Elimination, narrow_elimination
-from sl_discs.proofs.provers import Prover
+from sl_discs.models.elimination import narrow_elimination
+from sl_discs.proofs.provers import PlannedProver, Prover
 from sl_discs.reductions.presolve import Presolved, unreduced
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -31,7 +31,7 @@ _FINEST, _LARGEST_SUM = 2.0**10, 2.0**33
 _MOST_LISTED = 2**12
 
 
-class Exact(Prover):
+class Exact(PlannedProver):
     """A prover that finds the largest value of terms, and all states that may have it."""
 
     def __init__(self, presolved: Presolved):
@@ -98,16 +98,6 @@ class Enumeration(Exact):
 
     def __init__(self, presolved: Presolved):
         super().__init__(presolved)
-        terms, size = self.terms, self.terms.num_sites
-        low = min(_LOW, size)
-        couplings = np.zeros((size, size))
-        couplings[tuple(terms.edges.T)] = terms.scale * terms.weights
-        couplings += couplings.T
-        states = (np.arange(2**low)[:, None] >> np.arange(low) & 1).astype(np.float64)
-        table = states @ terms.linear[:low] + np.einsum("si,si->s", states @ np.triu(couplings[:low, :low]), states)
-        self._rows = np.ascontiguousarray((states @ couplings[:low, low:]).T)
-        self._linear, self._couplings = terms.linear[low:], couplings[low:, low:]
-        self._tables, self._left = self._with_each((), table, 0.0), 2 ** (size - low)
         self._value, self._complete = -np.inf, True
         # States that may be best: the further variables, the place in the table, and the value.
         self._listed: list[tuple[tuple[int, ...], int, float]] = []
@@ -124,18 +114,23 @@ class Enumeration(Exact):
         more += float(self._linear[k] + self._couplings[k, :k] @ further)
         yield from self._with_each((*further, 1), table + self._rows[k], more)
 
-    def advance(self, work: float, best: float) -> bool:
-        number = max(1, int(work * _STATES_A_SECOND / self._rows.shape[1]))
-        for one in itertools.islice(self._tables, number):
+    def _run(self) -> Iterator[float]:
+        terms, size = self.terms, self.terms.num_sites
+        low = min(_LOW, size)
+        couplings = np.zeros((size, size))
+        couplings[tuple(terms.edges.T)] = terms.scale * terms.weights
+        couplings += couplings.T
+        states = (np.arange(2**low)[:, None] >> np.arange(low) & 1).astype(np.float64)
+        table = states @ terms.linear[:low] + np.einsum("si,si->s", states @ np.triu(couplings[:low, :low]), states)
+        self._rows = np.ascontiguousarray((states @ couplings[:low, low:]).T)
+        self._linear, self._couplings = terms.linear[low:], couplings[low:, low:]
+        each, number = 2**low / _STATES_A_SECOND, 2 ** (size - low)
+        for done, one in enumerate(self._with_each((), table, 0.0)):
+            self.expected = (number - done) * each
+            yield each
             self._compare(*one)
-            self._left -= 1
-        self.expected = self._left * self._rows.shape[1] / _STATES_A_SECOND
-        if self._left:
-            return True
-        low = self.terms.num_sites - len(self._rows)
-        states = [(*(place >> np.arange(low) & 1), *further) for further, place, _ in self._listed]
-        self.finish(self._value, np.array(states, np.int8), self._complete)
-        return False
+        found = [(*(place >> np.arange(low) & 1), *further) for further, place, _ in self._listed]
+        self.finish(self._value, np.array(found, np.int8), self._complete)
 
     def _compare(self, further: tuple[int, ...], table: Float64[np.ndarray, "L"], more: float) -> None:
         """Lists the states that may be best; where they are too many, only a better one counts."""
@@ -177,88 +172,66 @@ class TableElimination(Exact):
 
     by = "elimination of variables"
 
-    def __init__(self, presolved: Presolved):
-        super().__init__(presolved)
-        self._order: list[int] | None = None
-        self._value, self._work = 0.0, 0.0
-        # Of each eliminated variable its neighbours, and which values are best, two bits a state.
-        self._choices: list[tuple[list[int], UInt8[np.ndarray, "B"]]] = []
-
-    def _put_in_order(self, found: Elimination) -> None:
-        self._order = found.order
+    def _run(self) -> Iterator[float]:
+        size, edges, weights = self.terms.num_sites, self.terms.edges, self.terms.scale * self.terms.weights
+        yield size * _ORDERED_S
+        found = narrow_elimination(size, edges, _MOST_WIDTH)
+        if found is None:
+            return
         # Most variables are in one table.
         self.expected = found.table_entries() / 2 * 3 / _ENTRIES_A_SECOND
-        self._place = {v: place for place, v in enumerate(self._order)}
-        self._couplings: list[dict[int, float]] = [{} for _ in self._order]
-        weights = (self.terms.scale * self.terms.weights).tolist()
-        for (u, v), weight in zip(self.terms.edges.tolist(), weights, strict=True):
-            first, later = (u, v) if self._place[u] < self._place[v] else (v, u)
-            self._couplings[first][later] = weight
+        place = {v: number for number, v in enumerate(found.order)}
+        couplings: list[dict[int, float]] = [{} for _ in range(size)]
+        for (u, v), weight in zip(edges.tolist(), weights.tolist(), strict=True):
+            first, later = sorted((u, v), key=place.__getitem__)
+            couplings[first][later] = weight
         # Tables by the variable that is eliminated first.
-        self._tables: list[list[Table]] = [[] for _ in self._order]
-
-    def advance(self, work: float, best: float) -> bool:
-        self._work += work
-        if self._order is None:
-            size = self.terms.num_sites
-            if self._work < size * _ORDERED_S:
-                return True
-            self._work -= size * _ORDERED_S
-            found = narrow_elimination(size, self.terms.edges, _MOST_WIDTH)
-            if found is None:
-                return False
-            self._put_in_order(found)
-        assert self._order is not None
-        while len(self._choices) < len(self._order):
-            v = self._order[len(self._choices)]
-            tables = self._tables[v]
-            scope = set(self._couplings[v]).union(*(table.variables for table in tables)) - {v}
-            cost = 2 ** len(scope) * (len(tables) + 2) / _ENTRIES_A_SECOND
-            if cost > self._work:
-                return True
-            self._work -= cost
-            self.expected = max((self.expected or 0.0) - cost, 0.0)
-            self._eliminate(v, sorted(scope, key=self._place.__getitem__))
-        states, complete = self._best_states()
-        self.finish(self._value, states, complete)
-        return False
-
-    def _eliminate(self, v: int, near: list[int]) -> None:
-        half = len(near) // 2
-        weights = np.array([self._couplings[v].get(u, 0.0) for u in near])
-        low, high = (_sums(part) for part in (weights[:half], weights[half:]))
-        one = (high[:, None] + (low + self.terms.linear[v])).ravel()
-        zero = np.zeros(len(one))
-        for table in self._tables[v]:
-            # Bit 0 of a table is v, the others are among the neighbours in the same order.
-            bit = {u: 1 << k for k, u in enumerate(table.variables)}
-            steps = np.array([bit.get(u, 0) for u in near])
-            _combine(
-                one, zero, table.values, *(_sums(part).astype(np.int64) for part in (steps[:half], steps[half:]))
-            )
-        self._tables[v] = []
-        choices = np.zeros(-(-len(one) // 4), np.uint8)
-        _choose(one, zero, self.slack, choices)
-        if near:
-            self._tables[near[0]].append(Table(near, one))
-        else:
-            self._value += float(one[0])
-        self._choices.append((near, choices))
-
-    def _best_states(self) -> tuple[Int8[np.ndarray, "K n"], bool]:
-        """States that may be best, and whether these are all."""
-        assert self._order is not None
-        states, complete = np.zeros((1, len(self._order)), np.int8), True
-        for v, (near, choices) in zip(reversed(self._order), reversed(self._choices), strict=True):
+        tables: list[list[Table]] = [[] for _ in range(size)]
+        # Of each eliminated variable its neighbours, and which values are best, two bits a state.
+        choices: list[tuple[list[int], UInt8[np.ndarray, "B"]]] = []
+        most = 0.0
+        for v in found.order:
+            scope = set(couplings[v]).union(*(table.variables for table in tables[v])) - {v}
+            cost = 2 ** len(scope) * (len(tables[v]) + 2) / _ENTRIES_A_SECOND
+            yield cost
+            self.expected = max(self.expected - cost, 0.0)
+            near = sorted(scope, key=place.__getitem__)
+            best, chosen = self._eliminated(v, near, couplings[v], tables[v])
+            tables[v] = []
+            choices.append((near, chosen))
+            if near:
+                tables[near[0]].append(Table(near, best))
+            else:
+                most += float(best[0])
+        states, complete = np.zeros((1, size), np.int8), True
+        for v, (near, chosen) in zip(reversed(found.order), reversed(choices), strict=True):
             index = states[:, near].astype(np.int64) @ (1 << np.arange(len(near), dtype=np.int64))
-            code = choices[index >> 2] >> (2 * (index & 3)).astype(np.uint8) & 3
+            code = chosen[index >> 2] >> (2 * (index & 3)).astype(np.uint8) & 3
             states[:, v] = code & 1
             both = states[code > 1]
             both[:, v] ^= 1
             states = np.concatenate([states, both])
             complete &= len(states) <= _MOST_LISTED
             states = states[:_MOST_LISTED]
-        return states, complete
+        self.finish(most, states, complete)
+
+    def _eliminated(
+        self, v: int, near: list[int], couplings: dict[int, float], tables: list[Table]
+    ) -> tuple[Float64[np.ndarray, "S"], UInt8[np.ndarray, "B"]]:
+        """Returns the best values of the terms and tables with v, for all states of its neighbours, and its own."""
+        half = len(near) // 2
+        weights = np.array([couplings.get(u, 0.0) for u in near])
+        low, high = (_sums(part) for part in (weights[:half], weights[half:]))
+        one = (high[:, None] + (low + self.terms.linear[v])).ravel()
+        zero = np.zeros(len(one))
+        for table in tables:
+            # Bit 0 of a table is v, the others are among the neighbours in the same order.
+            bit = {u: 1 << k for k, u in enumerate(table.variables)}
+            steps = np.array([bit.get(u, 0) for u in near], np.int64)
+            _combine(one, zero, table.values, _sums(steps[:half]), _sums(steps[half:]))
+        chosen = np.zeros(-(-len(one) // 4), np.uint8)
+        _choose(one, zero, self.slack, chosen)
+        return one, chosen
 
 
 def _sums(numbers: np.ndarray) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS, Structure
@@ -19,35 +18,30 @@ def presolve(problem: Problem, seconds: float = math.inf) -> Presolved:
     where slow rules take twice as long, and are ended.
 
     `mis` and `vertex_cover`: nodes whose neighbours are a clique, or all but one of them, and unconfined ones
-    (`independent_set`); solved where the nodes are covered by cliques in each of which a set can have a node,
-    which a search finds (`clique_cover`); not with weights of nodes. `maxclique`: nodes with too few neighbours for a
-    clique larger than one found at once (`clique`). `qubo`, `ising` and `maxcut`: dominant couplings,
+    (`sets`); solved where the nodes are covered by cliques in each of which a set can have a node,
+    which a search finds; not with weights of nodes. `maxclique`: nodes with too few neighbours for a
+    clique larger than one found at once. `qubo`, `ising` and `maxcut`: dominant couplings,
     spins with up to three couplings (`quadratic`), and, where `dwave-preprocessing` is installed and there are linear
     terms, roof duality. Other kinds have no rules.
 
     A coefficient of what is left is rounded as sums in double precision are.
     """
-    rules = _rules_of(KINDS[problem.kind].structure)
-    return unreduced(problem) if rules is None else rules(problem, seconds)
-
-
-def _rules_of(structure: Structure | None) -> Callable[[Problem, float], Presolved] | None:
-    """Imports rules where they are needed, since numba takes a while; None: there are none."""
-    match structure:
+    # Rules are imported where they are needed, since numba takes a while.
+    match KINDS[problem.kind].structure:
         case Structure.SETS:
-            from sl_discs.reductions.independent_set import reduce_sets
+            from sl_discs.reductions.sets import reduce_sets
 
-            return reduce_sets
+            return reduce_sets(problem, seconds)
         case Structure.CLIQUES:
-            from sl_discs.reductions.clique import reduce_maxclique
+            from sl_discs.reductions.sets import reduce_maxclique
 
-            return reduce_maxclique
+            return reduce_maxclique(problem, seconds)
         case Structure.CUT:
             from sl_discs.reductions.quadratic import reduce_maxcut
 
-            return reduce_maxcut
+            return reduce_maxcut(problem, seconds)
         case Structure.FORM:
             from sl_discs.reductions.quadratic import reduce_form
 
-            return reduce_form
-    return None
+            return reduce_form(problem, seconds)
+    return unreduced(problem)

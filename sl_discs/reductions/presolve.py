@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import time
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -93,14 +92,10 @@ class Presolved:
 
 
 def unreduced(problem: Problem, complete: bool = True) -> Presolved:
-    """A problem to which no rule applies, as it is."""
+    """Returns a problem to which no rule applies, as it is."""
     size = problem.num_variables
-    return Presolved(problem, problem, np.arange(size), 0.0, none_found(size), {}, complete, lambda states: states)
-
-
-def none_found(size: int) -> Int8[np.ndarray, "F N"]:
-    """`found` where a best state of the reduced problem lifts to a best one."""
-    return np.zeros((0, size), np.int8)
+    none = np.zeros((0, size), np.int8)
+    return Presolved(problem, problem, np.arange(size), 0.0, none, {}, complete, lambda states: states)
 
 
 def part_of(problem: Problem, kept: Int[np.ndarray, "n"], source: Any) -> Problem:
@@ -112,13 +107,6 @@ def adjacency_of(graph: Graph) -> sparse.csr_array:
     """Returns the adjacency matrix of a graph, with ones."""
     heads, tails = np.concatenate([graph.edges, graph.edges[:, ::-1]]).T
     return sparse.csr_array((np.ones(len(heads), np.int8), (heads, tails)), (graph.num_nodes,) * 2)
-
-
-def neighbours_of(graph: Graph) -> list[set[int]]:
-    """Returns the neighbours of each node."""
-    adjacency = adjacency_of(graph)
-    others, ends = adjacency.indices.tolist(), adjacency.indptr.tolist()
-    return [set(others[begin:end]) for begin, end in itertools.pairwise(ends)]
 
 
 def ends_at(seconds: float) -> float:

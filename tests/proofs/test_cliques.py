@@ -23,47 +23,36 @@ def adjacency_of(graph):
     return nx.to_numpy_array(graph, nodelist=range(len(graph))) > 0
 
 
-def search_of(graph, looks, known=0):
-    search = cliques.CliqueSearch(adjacency_of(graph), np.ones(len(graph)))
+def search_of(graph, weights=None, known=0.0, looks=10**9):
+    search = cliques.CliqueSearch(adjacency_of(graph), np.ones(len(graph)) if weights is None else weights)
     search.know(known)
     while not search.over:
+        assert 0 <= search.done() <= 1
         search.advance(looks)
     return search
 
 
-@settings(deadline=None, max_examples=60)
-@given(st.integers(0, 10**6), st.integers(1, 90), st.sampled_from([0.2, 0.5, 0.8]), st.sampled_from([1, 300, 10**9]))
-def test_cliques_are_largest(seed, size, density, looks):
-    """Also of over 64 nodes, which take two words, and with levels of their own orders."""
-    graph = nx.gnp_random_graph(size, density, seed=seed)
-    largest = max(map(len, nx.find_cliques(graph))) if density < 0.8 or size < 40 else None
+@settings(deadline=None, max_examples=100)
+@given(
+    st.integers(0, 10**6), st.integers(1, 90), st.sampled_from([0.2, 0.5, 0.8]), st.sampled_from([1, 300, 10**9]),
+    st.booleans(),
+)  # fmt: skip
+def test_cliques_are_heaviest(seed, size, density, looks, weighted):
+    """Also of over 64 nodes, which take two words, with levels of their own orders, and where the best is told."""
+    graph, weights = nx.gnp_random_graph(size, density, seed=seed), np.ones(size)
+    if weighted:
+        weights = np.random.default_rng(seed).integers(0, 20, size).astype(float)
+    heaviest = None
+    if density < 0.8 or size < 40:
+        heaviest = max(weights[clique].sum() for clique in nx.find_cliques(graph))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cliques, "_WORTH", 5)
-        search = search_of(graph, looks)
-    assert len(set(search.found.tolist())) == search.best
-    assert all(graph.has_edge(u, v) for u, v in itertools.combinations(search.found.tolist(), 2))
-    if largest is not None:
-        assert search.best == largest
-        known = search_of(graph, looks, largest)
-        assert known.best == largest and len(known.found) == 0
-    assert 0 <= search.done() <= 1
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.integers(0, 10**6), st.integers(1, 70), st.sampled_from([0.2, 0.5, 0.8]), st.sampled_from([1, 300, 10**9]))
-def test_cliques_are_heaviest(seed, size, density, looks):
-    """Also where the weight was told; some weights are 0."""
-    graph, weights = nx.gnp_random_graph(size, density, seed=seed), np.random.default_rng(seed).integers(0, 20, size)
-    heaviest = max(weights[clique].sum() for clique in nx.find_cliques(graph)) if size < 40 else None
-    for known in (0.0, float(heaviest or 0)):
-        search = cliques.CliqueSearch(adjacency_of(graph), weights.astype(float))
-        search.know(known)
-        while not search.over:
-            assert 0 <= search.done() <= 1
-            search.advance(looks)
+        searches = [search_of(graph, weights, known, looks) for known in {0.0, float(heaviest or 0)}]
+    for search in searches:
         assert heaviest is None or search.best == heaviest
         assert all(graph.has_edge(u, v) for u, v in itertools.combinations(search.found.tolist(), 2))
         assert len(search.found) == 0 or weights[search.found].sum() == search.best
+        assert len(set(search.found.tolist())) == len(search.found)
 
 
 @settings(deadline=None, max_examples=40)
@@ -92,7 +81,7 @@ def test_solve_proves_sets_of_a_hundred_nodes(kind):
     result = sl_discs.solve(problem)
     assert result.optimal and result.feasible and result.bound_by == "branch and bound"
     of_sets = graph if kind == "maxclique" else nx.complement(graph)
-    size = search_of(of_sets, 10**9).best
+    size = search_of(of_sets).best
     assert result.best_value == (100 - size if kind == "vertex_cover" else size)
 
 
@@ -140,13 +129,8 @@ def test_better_states_are_evaluated_exactly_only_when_provers_have_a_turn(monke
     problem = sl_discs.mis(nx.gnp_random_graph(300, 0.1, seed=1))
     proofs, evaluated, lacking = Proofs(unreduced(problem), 0.0), [], iter([0.0, 0.0, 1.0, 0.0])
     monkeypatch.setattr(Watcher, "_lacking", lambda self: next(lacking))
-
-    def evaluate(states):
-        evaluated.append(len(states))
-        return problem.evaluate(states)
-
-    watcher = Watcher(SolveOptions(chains=1), proofs, Clock(), evaluate, True)
-    seen = []
+    watcher, seen, real = Watcher(unreduced(problem), SolveOptions(chains=1), proofs, Clock()), [], Watcher.exactly
+    monkeypatch.setattr(Watcher, "exactly", lambda self, states: evaluated.append(0) or real(self, states))
     for done, nodes in enumerate(([0], [0, 1], [0, 1, 2], [0, 1, 2, 3]), 1):
         state = np.zeros((1, 1, 300), np.int8)
         state[0, 0, nodes] = 1

@@ -11,7 +11,6 @@ import sl_discs
 from sl_discs.problems.kind import Structure
 from sl_discs.proofs import provers_of, tables
 from sl_discs.proofs.provers import Proofs
-from sl_discs.reductions import presolve
 from sl_discs.reductions.presolve import unreduced
 
 
@@ -96,15 +95,3 @@ def test_what_is_too_large_has_no_tables():
     proofs = Proofs(dense, 1.0, provers_of(Structure.CUT))
     proofs.advance(0.1)
     assert proofs.refused == []
-
-
-def test_values_of_what_is_left_are_lifted():
-    """Reductions of a cut with whole weights leave halves and a constant."""
-    graph = nx.random_regular_graph(3, 24, seed=2)
-    problem = sl_discs.maxcut(graph)
-    left = presolve(problem)
-    assert 0 < left.problem.num_variables < 24
-    prover = tables.enumeration(left)
-    run(prover, 1.0)
-    value = problem.evaluate(prover.states).values.max()
-    assert prover.bound == value == sl_discs.solve(problem, "metropolis", steps=48_000, chains=16).best_value
