@@ -14,6 +14,7 @@ Michelon 2015, "Um algoritmo de branch and bound para o problema da clique maxim
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from sl_discs.engines.cpu.jit import called, entered, inlined
-from sl_discs.proofs.provers import Prover, SetProver
+from sl_discs.proofs.provers import TURN, Prover, SetProver
 from sl_discs.reductions.presolve import Presolved, adjacency_of
 
 _ONE = np.uint64(1)
@@ -323,38 +324,26 @@ class Cliques(SetProver):
 
     by = "branch and bound"
 
-    def __init__(self, presolved: Presolved):
-        super().__init__(presolved)
-        self._work = 0.0
-        self._search: CliqueSearch | None = None
-        # The work, and the part that was searched, since when the best weight is known.
-        self._best, self._since = 0.0, (0.0, 0.0)
-
-    def advance(self, work: float, best: float) -> bool:
-        if self._search is None:
-            self._work += work
-            if self._work < self.problem.num_variables**2 * _PAIR_S:
-                return True
-            self._work = 0.0
-            adjacency = adjacency_of(self.problem.source).toarray() == self.cliques
-            np.fill_diagonal(adjacency, False)
-            self._search = CliqueSearch(adjacency, self.weights)
-        search = self._search
-        if np.isfinite(best):
-            search.know(self.weight_of(best))
-        if search.best > self._best:
-            self._best, self._since = search.best, (self._work, search.done())
-        before = search.best
-        search.advance(int(work * _WORDS_A_SECOND))
-        if search.best > before:
-            self.take_nodes(search.found)
-        self._work += work
-        worked, done = self._work - self._since[0], search.done()
-        if worked > _MEASURED and search.best == before:
-            self.expected = worked * (1 - done) / max(done - self._since[1], 1e-9)
-        if search.over:
-            self.take_bound(search.best)
-        return not search.over
+    def _run(self) -> Iterator[float]:
+        yield self.problem.num_variables**2 * _PAIR_S
+        adjacency = adjacency_of(self.problem.source).toarray() == self.cliques
+        np.fill_diagonal(adjacency, False)
+        search = CliqueSearch(adjacency, self.weights)
+        # The best weight, and the work and the part that was searched since when it is known.
+        known, worked, done = 0.0, 0.0, 0.0
+        while not search.over:
+            yield TURN
+            if np.isfinite(self.best):
+                search.know(self.weight_of(self.best))
+            if search.best > known:
+                known, worked, done = search.best, 0.0, search.done()
+            search.advance(int(TURN * _WORDS_A_SECOND))
+            worked += TURN
+            if search.best > known:
+                self.take_nodes(search.found)
+            elif worked > _MEASURED:
+                self.expected = worked * (1 - search.done()) / max(search.done() - done, 1e-9)
+        self.take_bound(search.best)
 
 
 def clique_prover(presolved: Presolved) -> Prover | str:

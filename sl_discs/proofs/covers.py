@@ -19,7 +19,7 @@ from jaxtyping import Int, Int32
 
 from sl_discs.engines.cpu.jit import entered
 from sl_discs.instances.graph import Graph
-from sl_discs.proofs.provers import PlannedProver, SetProver
+from sl_discs.proofs.provers import SetProver
 from sl_discs.reductions.presolve import Presolved, adjacency_of
 
 # Ends of edges that a core looks at in a second, and what a node costs in these.
@@ -110,7 +110,7 @@ class Classes:
         return self.bound < before
 
 
-class Cover(SetProver, PlannedProver):
+class Cover(SetProver):
     """The number of classes, or their weight, as a bound on the reduced problem."""
 
     def __init__(self, presolved: Presolved):
@@ -125,5 +125,7 @@ class Cover(SetProver, PlannedProver):
         self.take_bound(classes.bound)
         while in_vain < _MOST_IN_VAIN:
             yield node_s * classes.placed
-            in_vain = 0 if classes.improve() else in_vain + 1
-            self.take_bound(classes.bound)
+            in_vain += 1
+            if classes.improve():
+                in_vain = 0
+                self.take_bound(classes.bound)

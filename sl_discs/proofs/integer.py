@@ -15,12 +15,13 @@ import subprocess
 import sys
 import tempfile
 import weakref
+from collections.abc import Iterator
 
 import numpy as np
 
 from sl_discs.instances.graph import complement
 from sl_discs.proofs import integer_program
-from sl_discs.proofs.provers import Prover, SetProver
+from sl_discs.proofs.provers import TURN, Prover, SetProver
 from sl_discs.reductions.presolve import Presolved
 
 # Graphs with more edges, in all or for each node, are not relaxed well, or take seconds to be laid out.
@@ -39,24 +40,21 @@ class IntegerProgram(SetProver):
 
     def __init__(self, presolved: Presolved):
         super().__init__(presolved)
-        self._work = 0.0
         self._process: subprocess.Popen | None = None
         self._relaxed: float | None = None
 
-    def advance(self, work: float, best: float) -> bool:
-        if self._relaxed is not None and np.isfinite(best):
-            known = self.weight_of(best)
-            gap = self._relaxed - known
-            self.expected = 0.0 if gap <= _NEAR * known else None if gap <= _FAR * known else np.inf
-        if self._relaxed is not None and self.expected != 0:  # it waits for better answers, or is given up
-            return True
-        self._work += work
-        if self._process is None:
-            if self._work < _START_S:
-                return True
-            self._process = self._begun()
-        seconds, self._work = self._work, 0.0
-        return self._run(self._process, seconds)
+    def _run(self) -> Iterator[float]:
+        yield _START_S
+        self._process = self._begun()
+        while True:
+            yield TURN
+            if self._relaxed is not None and np.isfinite(self.best):
+                known = self.weight_of(self.best)
+                gap = self._relaxed - known
+                self.expected = 0.0 if gap <= _NEAR * known else None if gap <= _FAR * known else np.inf
+            # It waits for better answers, or is given up, where the relaxation is too far off.
+            if (self._relaxed is None or self.expected == 0) and not self._wait(self._process, TURN):
+                return
 
     def _begun(self) -> subprocess.Popen:
         graph = complement(self.problem.source) if self.cliques else self.problem.source
@@ -74,7 +72,7 @@ class IntegerProgram(SetProver):
         self._end = weakref.finalize(self, _end, process)
         return process
 
-    def _run(self, process: subprocess.Popen, seconds: float) -> bool:
+    def _wait(self, process: subprocess.Popen, seconds: float) -> bool:
         """Waits for `seconds`, or until the process prints a line; returns whether it goes on."""
         assert process.stdout is not None
         proving = self._relaxed is not None

@@ -33,6 +33,7 @@ class Prover(abc.ABC):
       states: [K, N] answers to the original problem that it has found.
       expected: nominal seconds that it will still need for a proof, as far as it can tell; None: it cannot yet, or it
         only bounds.
+      best: the best value known.
     """
 
     by: str
@@ -42,27 +43,15 @@ class Prover(abc.ABC):
         self.bound: Fraction | float | None = None
         self.states: Int8[np.ndarray, "K N"] = presolved.found[:0]
         self.expected: float | None = None
-
-    @abc.abstractmethod
-    def advance(self, work: float, best: float) -> bool:
-        """Works for about `work` nominal seconds, given the best value so far; returns whether more is to do."""
-
-    def close(self) -> None:  # noqa: B027  # most have nothing to end
-        """Ends what it has running; nothing follows."""
-
-
-class PlannedProver(Prover):
-    """A prover whose `_run` yields the nominal seconds of each part of its work before it does that."""
-
-    def __init__(self, presolved: Presolved):
-        super().__init__(presolved)
         self._parts, self._work, self._next = self._run(), 0.0, 0.0
 
     @abc.abstractmethod
     def _run(self) -> Iterator[float]:
-        """Does the work, when it has been paid for."""
+        """Yields the nominal seconds of each part of the work before it does that."""
 
     def advance(self, work: float, best: float) -> bool:
+        """Works for about `work` nominal seconds, given the best value so far; returns whether more is to do."""
+        self.best = best
         self._work += work
         while self._next <= self._work:
             self._work -= self._next
@@ -71,6 +60,9 @@ class PlannedProver(Prover):
                 return False
             self._next = following
         return True
+
+    def close(self) -> None:  # noqa: B027  # most have nothing to end
+        """Ends what it has running; nothing follows."""
 
 
 class SetProver(Prover):

@@ -28,7 +28,7 @@ from scipy import sparse
 
 from sl_discs.engines.cpu.jit import REORDERED, entered, in_long_vectors, inlined
 from sl_discs.problems.kind import KINDS, Structure
-from sl_discs.proofs.provers import PlannedProver, Prover
+from sl_discs.proofs.provers import Prover
 from sl_discs.reductions.presolve import Presolved
 from sl_discs.reductions.quadratic import SpinTerms, terms_of_cut, terms_of_form
 
@@ -389,7 +389,7 @@ _STEP, _SHORTER = 0.5, 50
 _WORTH = 3e-4
 
 
-class Semidefinite(PlannedProver):
+class Semidefinite(Prover):
     """The semidefinite bound of terms whose maximum is that of the reduced problem, alone and with cycles."""
 
     by = "a semidefinite relaxation"

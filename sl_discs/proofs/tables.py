@@ -21,7 +21,7 @@ from jaxtyping import Float64, Int8, UInt8
 
 from sl_discs.engines.cpu.jit import entered
 from sl_discs.models.elimination import narrow_elimination
-from sl_discs.proofs.provers import PlannedProver, Prover
+from sl_discs.proofs.provers import Prover
 from sl_discs.reductions.presolve import Presolved, unreduced
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -31,7 +31,7 @@ _FINEST, _LARGEST_SUM = 2.0**10, 2.0**33
 _MOST_LISTED = 2**12
 
 
-class Exact(PlannedProver):
+class Exact(Prover):
     """A prover that finds the largest value of terms, and all states that may have it."""
 
     def __init__(self, presolved: Presolved):
@@ -96,12 +96,6 @@ class Enumeration(Exact):
 
     by = "enumeration"
 
-    def __init__(self, presolved: Presolved):
-        super().__init__(presolved)
-        self._value, self._complete = -np.inf, True
-        # States that may be best: the further variables, the place in the table, and the value.
-        self._listed: list[tuple[tuple[int, ...], int, float]] = []
-
     def _with_each(
         self, further: tuple[int, ...], table: Float64[np.ndarray, "L"], more: float
     ) -> Iterator[tuple[tuple[int, ...], Float64[np.ndarray, "L"], float]]:
@@ -124,6 +118,9 @@ class Enumeration(Exact):
         table = states @ terms.linear[:low] + np.einsum("si,si->s", states @ np.triu(couplings[:low, :low]), states)
         self._rows = np.ascontiguousarray((states @ couplings[:low, low:]).T)
         self._linear, self._couplings = terms.linear[low:], couplings[low:, low:]
+        # States that may be best: the further variables, the place in the table, and the value.
+        self._listed: list[tuple[tuple[int, ...], int, float]] = []
+        self._value, self._complete = -np.inf, True
         each, number = 2**low / _STATES_A_SECOND, 2 ** (size - low)
         for done, one in enumerate(self._with_each((), table, 0.0)):
             self.expected = (number - done) * each

@@ -9,14 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sl_discs
-from sl_discs.engines.base import Best
 from sl_discs.instances.graph import Graph
 from sl_discs.problems.kind import Structure
 from sl_discs.proofs import cliques, covers, provers_of
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions.presolve import unreduced
-from sl_discs.solving.options import SolveOptions
-from sl_discs.solving.rounds import Clock, Watcher
 
 
 def adjacency_of(graph):
@@ -123,17 +120,3 @@ def test_provers_are_hopeful_only_while_one_expects_to_end():
     proofs.advance(1.0, 30.0)
     assert not proofs.over and proofs.hopeful
     assert proofs.by == "a clique cover (branch and bound needs more time)"
-
-
-def test_better_states_are_evaluated_exactly_only_when_provers_have_a_turn(monkeypatch):
-    problem = sl_discs.mis(nx.gnp_random_graph(300, 0.1, seed=1))
-    proofs, evaluated, lacking = Proofs(unreduced(problem), 0.0), [], iter([0.0, 0.0, 1.0, 0.0])
-    monkeypatch.setattr(Watcher, "_lacking", lambda self: next(lacking))
-    watcher, seen, real = Watcher(unreduced(problem), SolveOptions(chains=1), proofs, Clock()), [], Watcher.exactly
-    monkeypatch.setattr(Watcher, "exactly", lambda self, states: evaluated.append(0) or real(self, states))
-    for done, nodes in enumerate(([0], [0, 1], [0, 1, 2], [0, 1, 2, 3]), 1):
-        state = np.zeros((1, 1, 300), np.int8)
-        state[0, 0, nodes] = 1
-        watcher(done, Best(np.full((1, 1), float(done), np.float32), state))
-        seen.append(len(evaluated))
-    assert seen == [0, 0, 1, 1]

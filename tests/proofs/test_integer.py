@@ -12,7 +12,7 @@ from scipy import sparse
 import sl_discs
 from sl_discs.proofs import integer
 from sl_discs.proofs.integer_program import edge_cliques, relaxed
-from sl_discs.proofs.provers import Proofs
+from sl_discs.proofs.provers import TURN, Proofs
 from sl_discs.reductions.presolve import unreduced
 
 
@@ -61,9 +61,10 @@ def test_a_process_stops_after_the_relaxation_and_ends_with_the_proofs():
         proofs.advance(0.2)
     (prover,) = proofs._waiting
     process, relaxed = prover._process, prover._relaxed
-    for part, expected in ((0.99, 0.0), (0.9, None), (0.5, np.inf)):
-        prover.expected = None
-        assert process.poll() is None and prover.advance(0.0, part * relaxed) and prover.expected == expected
+    for part, expected in ((0.5, np.inf), (0.9, None), (0.99, 0.0)):
+        assert process.poll() is None
+        prover.advance(TURN, part * relaxed)
+        assert prover.expected == expected
     proofs.close()
     assert process.poll() is not None
 
