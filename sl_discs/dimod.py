@@ -35,8 +35,7 @@ from sl_discs.samplers import registry
 from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 from sl_discs.sampling.sample import METHODS
 from sl_discs.sampling.sample import sample as sample_at
-from sl_discs.solving.annealer import objective_of, temperature_range
-from sl_discs.solving.options import AUTO, SolveOptions
+from sl_discs.solving.options import AUTO, SolveOptions, objective_of, temperature_range
 from sl_discs.solving.solve import solve
 
 if TYPE_CHECKING:
@@ -278,13 +277,13 @@ def _check_model(bqm: Any) -> None:
 
 def _sampler(sampler: str, criterion: str | None, engine: str) -> str:
     """Returns the sampler's name, which the criterion may give instead."""
-    if criterion is None:
-        return SolveOptions(sampler, engine=engine).sampler_name
-    if criterion not in CRITERIA:
-        raise InputError(f"proposal_acceptance_criteria is {criterion!r}; known: {', '.join(CRITERIA)}")
-    if sampler not in (AUTO, CRITERIA[criterion]):
-        raise InputError(f"proposal_acceptance_criteria and sampler={sampler!r} are both given; give one of them")
-    return SolveOptions(CRITERIA[criterion], engine=engine).sampler_name
+    if criterion is not None:
+        if criterion not in CRITERIA:
+            raise InputError(f"proposal_acceptance_criteria is {criterion!r}; known: {', '.join(CRITERIA)}")
+        if sampler not in (AUTO, CRITERIA[criterion]):
+            raise InputError(f"proposal_acceptance_criteria and sampler={sampler!r} are both given; give one of them")
+        sampler = CRITERIA[criterion]
+    return SolveOptions(sampler, engine=engine).sampler
 
 
 def _betas(
@@ -296,30 +295,33 @@ def _betas(
         raise InputError(f"beta_schedule_type is {kind!r}; known: {', '.join(SCHEDULES)}")
     if (kind == "custom") != (schedule is not None):
         raise InputError("beta_schedule and beta_schedule_type='custom' go together; give both or none of them")
-    ends = None if beta_range is None else real_array("beta_range", beta_range)
-    if ends is not None and not (ends.shape == (2,) and np.isfinite(ends).all() and (ends >= 0).all()):
-        raise InputError(f"beta_range is {beta_range!r}; expected two finite numbers (first, last), at least 0")
     if kind == "custom":
-        betas = real_array("beta_schedule", schedule)
-        if betas.ndim != 1 or not len(betas) or not (np.isfinite(betas) & (betas >= 0)).all():
-            raise InputError("beta_schedule: expected finite inverse temperatures [B], at least 0")
+        betas = _given("beta_schedule", schedule)
         if num_sweeps not in (None, len(betas) * each):
             raise InputError(f"num_sweeps is {num_sweeps}, but beta_schedule has {len(betas)} x {each} sweeps")
-        if ends is not None and tuple(ends) != (betas[0], betas[-1]):
+        if beta_range is not None and tuple(_given("beta_range", beta_range)) != (betas[0], betas[-1]):
             raise InputError("beta_range is not that of beta_schedule; leave it out")
         return betas
     count, left = divmod(NUM_SWEEPS if num_sweeps is None else num_sweeps, each)
     if left and num_sweeps is not None:
         raise InputError(f"num_sweeps is {num_sweeps}; expected a multiple of num_sweeps_per_beta = {each}")
-    if ends is None:
-        hot, cold = (1.0, 1.0) if problem is None else temperature_range(objective_of(problem))
-        ends = np.array([1 / hot, 1 / cold])
-    if kind == "geometric" and not (ends > 0).all():
-        raise InputError(f"beta_range is {beta_range!r}; a geometric schedule needs numbers above 0")
+    if beta_range is not None:
+        ends = _given("beta_range", beta_range)
+    else:
+        ends = 1 / np.array((1.0, 1.0) if problem is None else temperature_range(objective_of(problem)))
+    if len(ends) != 2 or (kind == "geometric" and not ends.all()):
+        raise InputError(f"beta_range is {beta_range!r}; expected two numbers, above 0 in a geometric schedule")
     if count <= 1:
         return ends[1:]
     first, last = ends
     return np.linspace(first, last, count) if kind == "linear" else np.geomspace(first, last, count)
+
+
+def _given(name: str, betas: object) -> Float64[np.ndarray, "B"]:
+    found = real_array(name, betas)
+    if found.ndim != 1 or not len(found) or not (np.isfinite(found) & (found >= 0)).all():
+        raise InputError(f"{name} is {betas!r}; expected finite inverse temperatures, at least 0")
+    return found
 
 
 def _temperatures(problem: Problem, betas: Float64[np.ndarray, "B"]) -> list[float]:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
 import math
 import numbers
 import warnings
@@ -29,7 +28,6 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 
 if TYPE_CHECKING:
-    from sl_discs.instances.graph import Graph
     from sl_discs.problems import Problem
 
 _NAME = "sl_discs"
@@ -112,15 +110,14 @@ def one_exchange(
         return 0, (set(), set())
     import sl_discs
 
-    nodes, graph = _read("maxcut", G, weights=weight)
     # networkx makes it one of the classes that have the methods of `random.Random`.
     number = 0 if seed is None else int(seed.randrange(2**32))
-    cuts = [_solved(sl_discs.maxcut(graph), nodes, time_limit, number)[0]]
+    cuts = [_solved(sl_discs.maxcut(_simple(G, weight)), time_limit, number)[0]]
     if initial_cut is not None:
-        cuts.append(set(initial_cut).intersection(nodes))
+        cuts.append(set(initial_cut).intersection(G))
     sizes = [nx.cut_size(G, cut, weight=weight, backend="networkx") for cut in cuts]
     best = sizes.index(max(sizes))
-    return sizes[best], (cuts[best], set(nodes) - cuts[best])
+    return sizes[best], (cuts[best], set(G) - cuts[best])
 
 
 def _best_set(
@@ -136,12 +133,12 @@ def _best_set(
         return set(), True
     import sl_discs
 
-    nodes, graph = _read(kind, G, node_weights=None if weights is None else [weights[node] for node in G])
-    return _solved(getattr(sl_discs, kind)(graph), nodes, time_limit, seed, proofs)
+    given = None if weights is None else {node: _number(weights[node]) for node in G}
+    return _solved(getattr(sl_discs, kind)(_simple(G), weight=given), time_limit, seed, proofs)
 
 
 def _solved(
-    problem: Problem, nodes: list[Hashable], time_limit: float | None, seed: int, proofs: bool = False
+    problem: Problem, time_limit: float | None, seed: int, proofs: bool = False
 ) -> tuple[set[Hashable], bool]:
     """Returns the nodes of the best answer, and whether it is proved to be optimal.
 
@@ -151,7 +148,7 @@ def _solved(
 
     limit = _limit(time_limit)
     found = sl_discs.solve(problem, time_limit=limit, seed=seed, proofs=proofs or limit is not None)
-    return set(itertools.compress(nodes, found.states[found.best_chain])), found.optimal
+    return found.best_set, found.optimal
 
 
 def _limit(time_limit: float | None) -> float | None:
@@ -166,31 +163,23 @@ def _limit(time_limit: float | None) -> float | None:
     return real("time_limit", time_limit, above=0)
 
 
-def _read(
-    name: str, G: nx.Graph, weights: Hashable | None = None, node_weights: Any = None
-) -> tuple[list[Hashable], Graph]:
-    """Returns the nodes of a networkx graph in their order, and the graph on their positions.
+def _simple(G: nx.Graph, weight: Hashable | None = None) -> nx.Graph:
+    """Copies a graph without self-loops, directions and parallel edges.
 
-    Self-loops are dropped, directions too, and parallel edges are one. `weights` is the attribute of edges, 1 where
-    it is missing; only for simple graphs.
+    `weight` is the attribute of edges that counts, 1 where it is missing; only for simple graphs.
     """
+    simple = nx.Graph()
+    simple.add_nodes_from(G)
+    edges = ((u, v, value) for u, v, value in G.edges(data=weight, default=1) if u != v)
+    simple.add_edges_from((u, v, {"weight": _number(value)}) for u, v, value in edges)
+    return simple
+
+
+def _number(value: Any) -> Any:
+    """Returns a weight; booleans count as numbers in networkx."""
     import numpy as np
 
-    from sl_discs.instances.graph import Graph
-
-    nodes = list(G)
-    place = {node: i for i, node in enumerate(nodes)}
-    rows = [(place[u], place[v], value) for u, v, value in G.edges(data=weights, default=1) if u != v]
-    ends = np.array([row[:2] for row in rows], np.int64).reshape(-1, 2)
-    if weights is None:
-        ends = np.unique(np.sort(ends, axis=1), axis=0)
-    values = None if weights is None else [row[2] for row in rows]
-    # Booleans count as numbers in networkx.
-    values, node_weights = (
-        None if given is None else [int(one) if isinstance(one, bool | np.bool_) else one for one in given]
-        for given in (values, node_weights)
-    )
-    return nodes, Graph.from_arrays(name, len(nodes), ends, values, node_weights=node_weights)
+    return int(value) if isinstance(value, bool | np.bool_) else value
 
 
 # What networkx asks a backend for.
@@ -220,14 +209,13 @@ def _is_beyond_doubles(value: Any) -> bool:
     return math.isinf(number) or (abs(number) >= 2**53 and number != value)
 
 
-def convert_from_nx(graph: nx.Graph, *args: Any, **kwargs: Any) -> nx.Graph:
+def convert_from_nx(graph: Any, *args: Any, **kwargs: Any) -> Any:
     """Returns the graph itself, since the functions read networkx graphs."""
     return graph
 
 
-def convert_to_nx(result: Any, *args: Any, **kwargs: Any) -> Any:
-    """Returns the result itself."""
-    return result
+# Results are of Python's types.
+convert_to_nx = convert_from_nx
 
 
 def get_info() -> dict[str, Any]:

@@ -131,9 +131,6 @@ def test_what_networkx_refuses_is_refused():
     nx.set_node_attributes(graph, 1.5, "weight")
     with pytest.raises(ValueError, match=r"node 0 is 1\.5; expected an integer"):
         nx.max_weight_clique(graph, backend=NAME)
-    nx.set_node_attributes(graph, "2", "text")
-    with pytest.raises(InputError, match="'2' where a real number is expected"):
-        APPROX.min_weighted_vertex_cover(graph, "text", backend=NAME)
     with pytest.raises(InputError, match="weight of edge"):
         APPROX.one_exchange(nx.Graph([(0, 1, {"weight": np.nan})]), weight="weight", backend=NAME)
 
@@ -182,8 +179,6 @@ def test_equal_seeds_give_equal_answers():
     for make in (lambda: 3, lambda: random.Random(3), lambda: np.random.default_rng(3)):
         first, again = (APPROX.one_exchange(graph, seed=make(), backend=NAME) for _ in range(2))
         assert first == again
-    sets = [APPROX.maximum_independent_set(graph, seed=5, backend=NAME) for _ in range(2)]
-    assert sets[0] == sets[1]
 
 
 @pytest.mark.usefixtures("limits_in_cpu_time")

