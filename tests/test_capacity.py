@@ -6,7 +6,7 @@ import pytest
 import sl_discs
 from sl_discs import InputError, errors
 from sl_discs.errors import GIB, MOST_NUMBERED, check_memory, check_number, in_words, usable_memory
-from sl_discs.solving import annealer
+from sl_discs.solving import rounds
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def triangle():
 )
 def test_what_does_not_fit_is_refused_before_it_is_made(make, message, with_memory, monkeypatch):
     with_memory(16 * GIB)
-    monkeypatch.setattr(annealer, "objective_of", lambda problem: pytest.fail("the model was made"))
+    monkeypatch.setattr(rounds, "objective_of", lambda problem: pytest.fail("the model was made"))
     with pytest.raises(InputError, match=message):
         make()
 

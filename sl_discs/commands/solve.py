@@ -19,7 +19,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
+import json
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,29 +38,24 @@ from sl_discs.commands.problem_file import (
 )
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
-from sl_discs.errors import InputError
+from sl_discs.errors import FormatError, InputError
 from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.figures import or_warn
 from sl_discs.experiment.settings import ENGINES
+from sl_discs.files import check_fields, open_regular, parse_json, write_text
 from sl_discs.problems import Problem
-from sl_discs.solving.answers import (
-    Answer,
-    Answers,
-    digest_of,
-    proof,
-    read_answers,
-    recount,
-    seconds,
-    verification,
-    write_answers,
-)
+from sl_discs.problems.kind import KINDS
+from sl_discs.problems.problem import label_of
 from sl_discs.solving.options import SolveOptions
 from sl_discs.solving.result import Result
 from sl_discs.solving.solve import annealed
 from sl_discs.terminal import printable
+from sl_discs.version import __version__
 
 FLAGS, define = own_flags()
 
+# A bound that is farther off says nothing.
+_FAR = 0.5
 _STOPPING = "\nstopping with the best answer so far; a second signal ends at once and saves nothing\n"
 
 
@@ -118,13 +116,18 @@ def _solve(given: Given) -> int:
             for number, (_, result) in enumerate(done, start=1):
                 say(f"saved: {result.save(numbered(FLAGS.save, number, len(found)) or FLAGS.save)}")
         elif FLAGS.save:
-            answers = [
-                Answer(problem.name, result.best_value, list(result.best_sample), list(result.best_sample.values()))
-                for problem, result in done
-            ]
-            origin = found[0].problem.kind, path.name, digest_of(path), given.typed
-            saved = Answers(*origin, tuple(answers), interrupted, FLAGS.weights)
-            say(f"saved: {write_answers(Path(FLAGS.save), saved)}")
+            content = {
+                "format": _FORMAT,
+                "version": __version__,
+                "problem": found[0].problem.kind,
+                "file": path.name,
+                "sha256": _digest_of(path),
+                "command": given.typed,
+                "interrupted": interrupted,
+                "weights": FLAGS.weights,
+                "answers": [vars(Answer(one.name, result.best_value, *_columns(result))) for one, result in done],
+            }
+            say(f"saved: {write_text(FLAGS.save, json.dumps(content, allow_nan=False))}")
     if interrupted:
         return 128 + notice.signal
     return 0 if good else 1
@@ -148,13 +151,42 @@ def _annealing() -> tuple[float, float] | None:
     return initial, final
 
 
+def verification(problem: Problem, result: Result) -> tuple[bool, str]:
+    """Returns whether the best answer has the claimed value in the problem as given, and how this was verified."""
+    value = problem.value(result.best_sample)
+    if value != result.best_value:
+        return False, f"not verified: recomputed, the value of the answer is {value:.17g}"
+    if not result.feasible:
+        return False, "not verified: the answer violates constraints"
+    return True, f"verified: {KINDS[problem.kind].recounted_of(problem.source)}"
+
+
+def _proof(result: Result) -> str:
+    """Returns in words how good the best answer is at least, or why that is not known; perhaps empty."""
+    if result.optimal:
+        return f"optimal, proved by {result.bound_by}"
+    if result.bound is None:
+        return f"no bound: {result.bound_by}" if result.bound_by else ""
+    if result.gap is not None and result.gap > _FAR:
+        return f"no useful bound ({100 * result.gap:,.0f} % off, by {result.bound_by})"
+    gap = "" if result.gap is None else f", a gap of {100 * result.gap:.3g} %"
+    return f"no answer is better than {result.bound:,.12g}{gap}, by {result.bound_by}"
+
+
+def _seconds(read_s: float, result: Result) -> dict[str, float]:
+    """Returns the parts of the wall time, from reading the source to the verified answer."""
+    words = "reductions and bounds", "compiling", "sampling", "recounting"
+    parts = (result.timing[name] for name in ("build_s", "compile_s", "run_s", "verify_s"))
+    return {"reading": read_s} | dict(zip(words, parts, strict=True))
+
+
 def _summary(result: Result, read_s: float, verified: str) -> str:
     chains = len(result.values)
     so_far = " so far" if result.stopped == "interrupt" else ""
     reached = (
         f", reached by {int((result.values == result.best_value).sum())} of {chains} chains" if chains > 1 else ""
     )
-    proved = f"; {proof(result)}" if result.bound is not None else ""
+    proved = f"; {_proof(result)}" if result.bound is not None else ""
     lines = [f"best{so_far} {result.best_value:,.12g}{reached}; {verified}{proved}"]
     if result.presolved:
         lines.append(f"reductions: {result.presolved}")
@@ -166,11 +198,69 @@ def _summary(result: Result, read_s: float, verified: str) -> str:
             f"{result.sampler} on {result.engine}{note}: {chains} chains x {result.steps:,} steps{rounds}, "
             f"temperature {initial:.3g} to {final:.3g}, {result.ending}"
         )
-    lines.append(f"seconds: {', '.join(f'{value:.2f} {words}' for words, value in seconds(read_s, result).items())}")
+    lines.append(f"seconds: {', '.join(f'{value:.2f} {words}' for words, value in _seconds(read_s, result).items())}")
     return "\n".join(f"  {line}" for line in lines)
 
 
 main = Command("FILE", __doc__, FLAGS, _solve)
+
+# Files of answers, whose values anybody can recompute from the problem. If the run was interrupted, the last answer
+# is the best that was found, and later problems have none. `weights` says whether the weights of nodes count.
+
+_FORMAT = "sl_discs answers 1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """One problem's answer: the claimed value, and the [N] labels and values, which are 0 and 1, or -1 and 1."""
+
+    name: str
+    value: float
+    labels: Sequence[Any]
+    values: Sequence[int]
+
+
+def _columns(result: Result) -> tuple[list[Any], list[int]]:
+    return list(result.best_sample), list(result.best_sample.values())
+
+
+def _digest_of(path: Path) -> str:
+    """Returns the SHA-256 digest of a file, in hexadecimal; InputError if it cannot be read."""
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_answers(path: Path) -> dict[str, Any]:
+    """Reads a file of answers, with objects in place of their texts; InputError if it is another kind of file."""
+    try:
+        with open_regular(path) as file:
+            content = parse_json(file.read())
+        if content["format"] != _FORMAT or not all(isinstance(content[name], str) for name in ("problem", "file")):
+            raise ValueError
+        for place, one in enumerate(content["answers"]):
+            # Numbers stay as they are in the file: whole ones are not rounded to doubles, nor values to states.
+            fields = one | {"labels": tuple(map(label_of, one["labels"])), "values": tuple(one["values"])}
+            check_fields(Answer, fields)
+            if not len(set(fields["labels"])) == len(fields["labels"]) == len(fields["values"]):
+                raise ValueError
+            content["answers"][place] = Answer(**fields)
+        return {"interrupted": False, "weights": False} | content
+    except InputError:
+        raise
+    except (ValueError, KeyError, TypeError, OverflowError):
+        raise FormatError(f"{path}: not a file of answers; sl-discs solve FILE --save=... writes one") from None
+
+
+def recount(problem: Problem, answer: Answer) -> tuple[float, bool]:
+    """The exact value of an answer in the problem of the file, and whether it satisfies the constraints.
+
+    A set or clique with conflicts is not repaired here, because it is not an answer. InputError where labels are
+    missing or unknown, or a value is not one of the two.
+    """
+    state = problem.as_state(dict(zip(answer.labels, answer.values, strict=True)))
+    evaluated = problem.evaluate(state[None])
+    return float(evaluated.values[0]), bool((evaluated.states[0] == state).all() and evaluated.feasible[0])
+
 
 CHECK_FLAGS, define = own_flags()
 define_format(define)
@@ -188,18 +278,19 @@ def _check(given: Given) -> int:
     if len(given.arguments) != 2:
         raise InputError(f"{len(given.arguments)} files were given; give a FILE and its ANSWERS, see --help")
     path, saved = map(Path, given.arguments)
-    answers = read_answers(saved)
-    if digest_of(path) != answers.sha256:
-        say(f"{path} differs from the file that was solved ({answers.source}); answers are checked all the same")
-    found, _ = read_problems(path, answers.kind, CHECK_FLAGS.format, weights=answers.weights)
+    content = read_answers(saved)
+    answers = content["answers"]
+    if _digest_of(path) != content["sha256"]:
+        say(f"{path} differs from the file that was solved ({content['file']}); answers are checked all the same")
+    found, _ = read_problems(path, content["problem"], CHECK_FLAGS.format, weights=content["weights"] is True)
     problems = [one.problem for one in found]
-    if answers.interrupted and len(answers.answers) < len(problems):
-        say(f"the run was interrupted: {len(answers.answers)} of {len(problems)} problems have an answer")
-        problems = problems[: len(answers.answers)]
-    if len(problems) != len(answers.answers):
-        raise InputError(f"{saved}: {len(answers.answers)} answers for {len(problems)} problems in {path}")
+    if content["interrupted"] is True and len(answers) < len(problems):
+        say(f"the run was interrupted: {len(answers)} of {len(problems)} problems have an answer")
+        problems = problems[: len(answers)]
+    if len(problems) != len(answers):
+        raise InputError(f"{saved}: {len(answers)} answers for {len(problems)} problems in {path}")
     good = True
-    for problem, answer in zip(problems, answers.answers, strict=True):
+    for problem, answer in zip(problems, answers, strict=True):
         value, feasible = recount(problem, answer)
         held = feasible and value == answer.value
         why = "" if held else ", which violates constraints" if not feasible else ", not the claimed value"

@@ -14,21 +14,20 @@ Source: Cai, Su, Luo and Sattar 2013, "NuMVC: an efficient local search algorith
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int, Int8, Int32, Int64, UInt32
 from scipy import sparse
 
-from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined
 from sl_discs.engines.registry import in_threads, num_cores
 from sl_discs.instances.graph import Graph, complement
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS, Structure
-from sl_discs.solving.annealer import LocalSearch
+from sl_discs.solving.rounds import LocalSearch
 
 # Entries of `state`: numbers of uncovered edges, of nodes in the cover and in the best one, steps so far, the sum of
 # all weights, and the node that came last.
@@ -263,11 +262,11 @@ def play(links, covers, draws):
     return draws.shape[0]
 
 
-def _compile() -> Callable[..., int]:
-    """`play`, compiled by a call without steps."""
-    links = links_of(Graph.from_arrays("", 2, np.array([[0, 1]])))
-    play(links, empty_cover(links, np.arange(2)), np.zeros(0))
-    return play
+@functools.cache
+def _compile() -> None:
+    """Compiles `play`, by a call without steps: in other threads that would not count as compilation."""
+    edge = links_of(Graph.from_arrays("", 2, np.array([[0, 1]])))
+    play(edge, empty_cover(edge, np.arange(2)), np.zeros(0))
 
 
 class CoverSearch(LocalSearch):
@@ -294,12 +293,12 @@ class CoverSearch(LocalSearch):
 
     def play(self, steps: int) -> bool:
         """Makes `steps` steps of each search; returns whether more is to do."""
-        loop = compiled(("cover_search",), _compile)
+        _compile()
         draws = [one.random(steps) for one in self._draws]
         ended = []
 
         def advance(place: int) -> None:
-            ended.append(loop(self._links, self._searches[place], draws[place]) < steps)
+            ended.append(play(self._links, self._searches[place], draws[place]) < steps)
 
         if not self._over:
             in_threads(advance, range(len(self._searches)), len(self._searches))
@@ -307,11 +306,11 @@ class CoverSearch(LocalSearch):
         return not self._over
 
     def advance(self, seconds: float) -> bool:
-        steps = min(int(seconds / self._pace), _MOST_STEPS) if self._pace else _FIRST_STEPS
-        compiled(("cover_search",), _compile)
+        steps = max(min(int(seconds / self._pace), _MOST_STEPS), 1) if self._pace else _FIRST_STEPS
+        _compile()
         begin = time.perf_counter()
-        more = self.play(max(steps, 1))
-        self._pace = (time.perf_counter() - begin) / max(steps, 1)
+        more = self.play(steps)
+        self._pace = (time.perf_counter() - begin) / steps
         return more
 
 

@@ -1,6 +1,4 @@
-"""The result of `sl_discs.solve`: the best answer, the best of every chain, and a record of the run; and how it is
-collected from the rounds of the run.
-"""  # fmt: skip
+"""The result of `sl_discs.solve`, and how it is collected from the rounds of a run."""
 
 from __future__ import annotations
 
@@ -17,11 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8, Int64
 
+from sl_discs.engines.base import Trace
 from sl_discs.errors import FormatError, InputError, MissingExtra, check_label
 from sl_discs.experiment.chains import Outcome
 from sl_discs.experiment.figures import COLOURS, new_figure, save_figure
 from sl_discs.experiment.settings import Temperatures
-from sl_discs.files import check_fields, read_document, write_atomically, write_document, write_json, write_text
+from sl_discs.files import check_fields, read_document, write_document, write_json, write_text
 from sl_discs.localization.method import LAST_STATE
 from sl_discs.problems import Evaluated
 from sl_discs.problems.problem import label_of, plain_label
@@ -60,20 +59,8 @@ def joined(parts: Sequence[Trajectory]) -> Trajectory:
     return Trajectory(*map(np.concatenate, zip(empty, *parts, strict=True)))
 
 
-# Stores the fields of a `Result` in one .npz file: arrays, and everything else as JSON text. Nothing is pickled.
-
+# A `Result` is stored in one .npz file: arrays, and everything else as JSON text. Nothing is pickled.
 _FORMAT = "sl_discs result 5"
-_ARRAYS = ("values", "improved", "states", "feasible_chains", "final_states")
-_PLAIN = (
-    "kind", "name", "maximise", "spins", "acceptance", "hops", "steps", "rounds", "stopped", "timing", "engine",
-    "engine_note", "sampler", "annealing", "seed", "final_is", "bound", "bound_by", "presolved",
-)  # fmt: skip
-
-
-def _csv(rows: Sequence[tuple[Any, Any]]) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue().encode()
 
 
 def _check_values(fields: Mapping[str, Any]) -> None:
@@ -286,21 +273,21 @@ class Result:
             tuples.
         """
         path, fields = Path(path), vars(self)
+        arrays = {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
+        text = {name: value for name, value in fields.items() if name not in (*arrays, "labels", "trajectory")}
         if path.suffix == ".csv":
-            rows = [("label", "value"), *self.best_sample.items()]
-            return write_atomically(path, lambda file: file.write(_csv(rows)))
+            text = io.StringIO(newline="")
+            csv.writer(text, lineterminator="\n").writerows([("label", "value"), *self.best_sample.items()])
+            return write_text(path, text.getvalue())
         if path.suffix == ".txt":
             return write_text(path, "".join(f"{line}\n" for line in self.answer_lines()))
         if path.suffix == ".json":
             answer = [(plain_label(path, label), value) for label, value in self.best_sample.items()]
             content = {"best_value": self.best_value, "optimal": self.optimal, "feasible": self.feasible}
-            content |= {name: fields[name] for name in _PLAIN} | {"values": self.values.tolist(), "answer": answer}
-            return write_json(path, content)
+            return write_json(path, content | text | {"values": self.values.tolist(), "answer": answer})
         if path.suffix != ".npz":
             raise InputError(f"{path}: results are saved as .npz, .json, .csv or .txt; choose one of these suffixes")
-        text = {name: fields[name] for name in _PLAIN}
         text["labels"] = None if isinstance(self.labels, range) else [plain_label(path, one) for one in self.labels]
-        arrays = {name: fields[name] for name in _ARRAYS}
         arrays |= {f"trajectory_{name}": leaf for name, leaf in self.trajectory._asdict().items()}
         return write_document(path, _FORMAT, arrays, text)
 
@@ -345,46 +332,41 @@ class Result:
         return f"Result({self.kind} {self.name!r}: best_value={self.best_value:.12g}{quality}, {how}, {self.ending})"
 
 
-# Collects the outcomes of rounds of chains into one result, with all values recomputed.
-
-
 class Collector:
-    """The best state of each chain over all rounds, the last samples, and the trajectory.
+    """Collects the outcomes of rounds of chains into one result, with all values recomputed.
 
     Attributes:
       constant: what the reduced problem's value leaves out of the original's, times the sign of its sense.
     """
 
     def __init__(self, presolved: Presolved):
-        problem = presolved.original
-        self._problem, self._presolved = problem, presolved
-        self.constant = presolved.constant if problem.maximise else -presolved.constant
-        self._sign = 1.0 if problem.maximise else -1.0
+        self._problem, self._presolved = presolved.original, presolved
+        self._sign = 1.0 if self._problem.maximise else -1.0
+        self.constant = self._sign * presolved.constant
+        # Of states that count as visited, and of the chains in all rounds: None until there are any.
         self._begun: Evaluated | None = None
-        # None until the first round is added.
-        self._values: Any = None
-        self._states: Any = None
-        self._final: Any = None
-        self._final_is: str = LAST_STATE
+        self._chains: tuple[np.ndarray, np.ndarray] | None = None
+        self._final: np.ndarray | None = None
+        self._final_is = LAST_STATE
         self._parts: list[Trajectory] = []
-        self._acceptance: list[np.ndarray] = []
-        self._hops: list[np.ndarray] = []
-        self._steps = self._rounds = 0
+        self._traces: list[Trace] = []
+        self._steps = 0
 
     def begin(self, states: Int8[np.ndarray, "B N"]) -> Evaluated:
         """Adds states of the original problem that count as visited; returns them with their values."""
         found = self._problem.evaluate(states)
-        self._begun = found if self._begun is None else self._better(found, self._begun)
+        self._begun = self._better(found, self._begun)
         return found
 
-    def _better(self, one: Evaluated, other: Evaluated) -> Evaluated:
-        """The better ones of pairs of states, by exact values where rounded ones are equal."""
+    def _better(self, one: Evaluated, other: Evaluated | None) -> Evaluated:
+        """Returns the better ones of pairs of states, by exact values where rounded ones are equal."""
+        if other is None:
+            return one
         better = self._sign * (one.values - other.values) >= 0
         if not self._problem.integer_values:
-            for row in np.flatnonzero((one.values == other.values) & (one.states != other.states).any(axis=1)):
-                pair = zip(one, other, strict=True)
-                both = Evaluated(*(np.stack([first[row], second[row]]) for first, second in pair))
-                better[row] = self._problem.best_row(both) == 0
+            for row in np.flatnonzero(one.values == other.values):
+                pair = (np.stack([first[row], second[row]]) for first, second in zip(one, other, strict=True))
+                better[row] = self._problem.best_row(Evaluated(*pair)) == 0
         pairs = zip(one, other, strict=True)
         return Evaluated(
             *(np.where(better if first.ndim == 1 else better[:, None], first, second) for first, second in pairs)
@@ -400,49 +382,35 @@ class Collector:
         """
         size, constant = len(self._presolved.kept), constant + self.constant
         values, states = outcome.best[0][0] + constant, outcome.best[1][0][:, :size]
-        if self._states is not None:
-            better = values > self._values
-            values = np.where(better, values, self._values)
-            states = np.where(better[:, None], states, self._states)
-        self._values, self._states = values, states
+        if self._chains is not None:
+            before, earlier = self._chains
+            better = values > before
+            values, states = np.where(better, values, before), np.where(better[:, None], states, earlier)
+        self._chains = values, states
         if self._final is None or complete:
             self._final, self._final_is = outcome.final[0][:, :size], outcome.final_is
-        number = every * np.arange(1, len(outcome.trace.value) + 1)
-        values = self._sign * (np.asarray(outcome.trace.value)[:, 0].astype(np.float64) + constant)
+        trace = outcome.trace
+        self._traces.append(trace)
+        number = every * np.arange(1, len(trace.value) + 1)
+        values = self._sign * (np.asarray(trace.value)[:, 0].astype(np.float64) + constant)
         low, high = np.quantile(values, (0.1, 0.9), axis=1)
-        self._parts.append(
-            Trajectory(
-                self._steps + number,
-                np.full(len(number), self._rounds),
-                self._sign * (self._sign * values).max(axis=1),
-                values.mean(axis=1),
-                low,
-                high,
-                temperatures[number - 1].astype(np.float64),
-                np.asarray(outcome.trace.acceptance)[:, 0].mean(axis=1, dtype=np.float64),
-            )
+        part = Trajectory(
+            step=self._steps + number,
+            round=np.full(len(number), len(self._parts)),
+            best=self._sign * (self._sign * values).max(axis=1),
+            mean=values.mean(axis=1),
+            low=low,
+            high=high,
+            temperature=temperatures[number - 1].astype(np.float64),
+            acceptance=np.asarray(trace.acceptance)[:, 0].mean(axis=1, dtype=np.float64),
         )
-        self._acceptance.append(np.asarray(outcome.trace.acceptance))
-        self._hops.append(np.asarray(outcome.trace.hops))
+        self._parts.append(part)
         self._steps += steps
-        self._rounds += 1
 
-    def _visited(self) -> Evaluated:
-        """The chains' best states, evaluated once, at the end: for a dense problem this takes longer than a round."""
-        if self._states is None:
-            assert self._begun is not None
-            return self._begun
-        found = self._problem.evaluate(self._presolved.lift(self._states))
-        return found if self._begun is None else self._better(found, self._begun)
-
-    def _best(self) -> tuple[Evaluated, Float64[np.ndarray, "B"]]:
-        """Those states after the problem's local improvement, and by how much that has raised or lowered values."""
-        visited = self._visited()
-        states = self._problem.improve(visited.states)
-        if np.array_equal(states, visited.states):
-            return visited, np.zeros(len(states))
-        best = self._problem.evaluate(states)
-        return best, self._sign * (best.values - visited.values)
+    def _mean(self, name: str) -> float:
+        """Returns the mean over logged steps of all rounds and chains; 0 where there are none."""
+        parts = [np.asarray(getattr(trace, name)) for trace in self._traces]
+        return float(np.concatenate(parts).mean(dtype=np.float64)) if parts else 0.0
 
     def result(
         self,
@@ -452,29 +420,34 @@ class Collector:
         timing: Mapping[str, float],
         **how: Any,
     ) -> Result:
-        """The result so far; `how` holds the remaining fields of `Result`, `timing` what the problem cannot know."""
-        begin = time.perf_counter()
-        problem, (best, improved) = self._problem, self._best()
+        """Returns the result so far.
+
+        `how` holds the remaining fields of `Result`, `timing` what the problem cannot know. The chains' best states
+        are evaluated once, here: for a dense problem this takes longer than a round.
+        """
+        begin, problem, presolved = time.perf_counter(), self._problem, self._presolved
+        found, final = self._begun, self._final
+        if self._chains is not None:
+            found = self._better(problem.evaluate(presolved.lift(self._chains[1])), found)
+        assert found is not None
+        states = problem.improve(found.states)
+        best = found if np.array_equal(states, found.states) else problem.evaluate(states)
+        improved = self._sign * (best.values - found.values)
         # Where values are equal after rounding, the first chain stands for all.
         place = problem.best_row(best)
-        equal = best.feasible & (best.values == best.values[place])
         if not problem.integer_values:
-            best.states[equal] = best.states[place]
+            best.states[best.feasible & (best.values == best.values[place])] = best.states[place]
         reported = None if bound is None else problem.reported_bound(bound, best.states[place])
         timing = {"construct_s": problem.construct_s, **timing, "verify_s": time.perf_counter() - begin}
         trajectory = joined(self._parts)
         so_far = self._sign * np.maximum.accumulate(self._sign * trajectory.best)
-        final = best.states if self._final is None else self._presolved.lift(self._final)
+        final = best.states if final is None else presolved.lift(final)
         return Result(
             kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
             spins=problem.spins, values=best.values, improved=improved, states=problem.as_values(best.states),
             feasible_chains=best.feasible, final_states=problem.as_values(final), final_is=self._final_is,
-            presolved=self._presolved.summary() if self._presolved.removed else "",
-            trajectory=trajectory._replace(best=so_far), acceptance=_mean(self._acceptance), hops=_mean(self._hops),
-            steps=self._steps, rounds=self._rounds, annealing=dict(annealing), timing=timing, bound=reported, **how,
+            presolved=presolved.summary() if presolved.removed else "",
+            trajectory=trajectory._replace(best=so_far), acceptance=self._mean("acceptance"), hops=self._mean("hops"),
+            steps=self._steps, rounds=len(self._parts), annealing=dict(annealing), timing=timing, bound=reported,
+            **how,
         )  # fmt: skip
-
-
-def _mean(parts: list[np.ndarray]) -> float:
-    """The mean over logged steps of all rounds and chains; 0 where there are none."""
-    return float(np.concatenate(parts).mean(dtype=np.float64)) if parts else 0.0

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import abc
 import bisect
 import dataclasses
 import functools
 import math
 import time
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.engines.base import Best
 from sl_discs.engines.compiled import compile_seconds
-from sl_discs.experiment.chains import visible_steps
+from sl_discs.experiment.batches import devices_for, shape_of_one
+from sl_discs.experiment.chains import Chains, anneal, visible_steps
 from sl_discs.experiment.progress import Advance
-from sl_discs.experiment.settings import Temperatures
-from sl_discs.problems import Evaluated
+from sl_discs.experiment.settings import Settings, Temperatures
+from sl_discs.models.quadratic import sparse_is_cheaper
+from sl_discs.problems import Evaluated, Problem
 from sl_discs.proofs.provers import TURN, Proofs
 from sl_discs.reductions.presolve import Presolved
-from sl_discs.solving.annealer import Annealer, LocalSearch
-from sl_discs.solving.options import MOST_STEPS, SolveOptions, as_states
+from sl_discs.samplers.registry import is_localized
+from sl_discs.solving.options import (
+    MOST_STEPS,
+    SolveOptions,
+    as_states,
+    check_fit,
+    complete_annealing,
+    objective_of,
+)
 from sl_discs.solving.result import Collector
 
 # Part of the remaining time that a round of fixed length may plan with: rates vary, and an annealing that is cut off
@@ -32,6 +42,8 @@ _SAFE, _AMPLE = 0.9, 2.0
 _RECENT = 3
 # Another round is skipped if it is shorter than this part of the longest.
 _WORTH = 0.25
+# Part of the time that each of several rivals has to show what it can do.
+TRIAL = 0.1
 # Part of the time that provers have beside the annealings where one expects to end with a proof, and otherwise.
 PROOFS, BOUNDS = 0.75, 0.05
 # Relative error of the chains' 32-bit values, and of penalties that a repair takes away.
@@ -40,8 +52,8 @@ _ABOUT = 1e-3
 _CALL_S = 0.1
 # Steps of a round of samplers that try one site per step: numbers of steps have 31 bits.
 _MOST_TRIES = 2**30
-# For the watcher, where no chain has moved.
-_NO_CHAINS = Best(np.full((1, 1), -np.inf), np.zeros((1, 1, 0), np.int8))
+# The most padded sites of which rows cost next to nothing.
+_SMALL = 128
 
 
 class Clock:
@@ -61,33 +73,6 @@ class Clock:
     def compiling(self) -> float:
         """Those seconds of compiling."""
         return compile_seconds() - self._compiled
-
-
-def round_lengths(
-    first: int, unit: int, most: int, left: Callable[[], float], pace: Callable[[], float | None], *, timed: bool
-) -> Iterator[int]:
-    """Lengths of rounds, each requested after the previous round: one measures the rate, and the next fills the time.
-
-    Others follow where that one took less time than expected.
-
-    Args:
-      first: steps of the round that measures the rate.
-      unit: lengths are multiples of it.
-      most: the most steps of a round.
-      left: returns the remaining seconds.
-      pace: returns the seconds per step of the latest round; None: there was none, so the first one measures them.
-      timed: whether a round ends by itself when the time is over, and so may be too long.
-    """
-    longest = 0
-    while True:
-        known = pace()
-        length = first
-        if known is not None:
-            length = int(min((_AMPLE if timed else _SAFE) * left() / known, most)) // unit * unit
-            if length < max(unit, _WORTH * longest):
-                return
-        yield length
-        longest = max(longest, length)
 
 
 class Plan(NamedTuple):
@@ -138,6 +123,112 @@ class TimedTemperatures(Temperatures):
         return self._behind(part * len(self))
 
 
+class Rival:
+    """What fills a time limit, alone or beside others.
+
+    Attributes:
+      best: the best exact value found where rivals are compared, times the sign of the problem's sense.
+      conclusive: whether a trial tells what it would find in the rest of the time.
+    """
+
+    best: float = -np.inf
+    conclusive: bool = True
+
+
+class LocalSearch(Rival, abc.ABC):
+    """A search beside the annealings of a problem, of those that fit its structure; `name` says what it is."""
+
+    name: str
+
+    @property
+    @abc.abstractmethod
+    def state(self) -> Int8[np.ndarray, "n"]:
+        """The best state found, as zeros and ones."""
+
+    @abc.abstractmethod
+    def advance(self, seconds: float) -> bool:
+        """Searches for about `seconds`; returns whether more is to do."""
+
+
+class Annealer(Rival):
+    """Annealings of one sampler on one problem, perhaps with a penalty of its own; each has its own random numbers.
+
+    InputError where coefficients are beyond the range of the model's 32-bit numbers.
+
+    Attributes:
+      first: steps of the round that measures the rate, or of each round.
+      unit: lengths of rounds are multiples of it.
+      pace: seconds per step of the last round; None: there was none.
+      constant: the part of the problem's value that the model omits, times the sign of its sense.
+    """
+
+    pace: float | None = None
+
+    def __init__(self, problem: Problem, options: SolveOptions):
+        self._terms = objective_of(problem)
+        self.problem, self.options, self.constant = problem, options, self._terms.constant
+        self._annealing = complete_annealing(options.annealing, self._terms)
+        self.engine, self.note = options.choose_engine(problem.num_variables)
+        self.first, self.unit = options.first_round(problem.num_variables, self.engine.on_host)
+
+    def settings(self, steps: int, every: int = 1) -> Settings:
+        """Returns the settings of a run of `steps` steps, which logs every `every`-th of them.
+
+        Where a step tries one site, the temperature changes once in a sweep, but at least a hundred times.
+        """
+        options, annealing = self.options, self._annealing
+        if "anneal_every" not in options.annealing and options.tries_one_site:
+            same = max(1, min(self.problem.num_variables, steps // 100))
+            annealing = dataclasses.replace(annealing, anneal_every=same)
+        return Settings(
+            batch_size=options.num_chains, chain_length=steps, log_every_steps=every, engine=options.engine,
+            seed=options.seed, **vars(annealing),
+        )  # fmt: skip
+
+    def reported(self) -> dict[str, Any]:
+        """Returns the fields of the annealing that results show: those of its temperatures, and the given ones."""
+        names = "t_schedule", "init_temperature", "final_temperature", "decay_rate", *self.options.annealing
+        return {name: getattr(self._annealing, name) for name in names}
+
+    @property
+    def timed(self) -> bool:
+        """Whether temperatures can follow the time.
+
+        Levels of localization are numbers of steps, and the CPU engine weighs proposals for a whole run.
+        """
+        options = self.options
+        return not is_localized(options.sampler) and (options.tries_one_site or not self.engine.on_host)
+
+    @functools.cached_property
+    def chains(self) -> Chains:
+        """The chains, whose arrays are built on first use; InputError where they do not fit into memory."""
+        terms, options = self._terms, self.options
+        sampler = options.method(self.first, fit=options.fills_time).sampler
+        shape = shape_of_one(terms, options.num_chains, *devices_for(self.engine, sampler, self.settings(self.first)))
+        degree = shape.degree
+        # Similar problems share a program: neighbour lists have lengths of powers of two, small problems have none.
+        if degree is not None:
+            longer = 1 << max(degree - 1, 0).bit_length()
+            degree = longer if sparse_is_cheaper(longer, shape.num_sites) else degree
+            shape = dataclasses.replace(shape, degree=None if shape.num_sites <= _SMALL else degree)
+        check_fit(self.problem, options, self.first, self.engine, shape)
+        return Chains.of_one(terms, 0, shape, sampler, self.engine, options.seed)
+
+    def next_length(self, left: float, longest: int) -> int:
+        """Returns the steps of the next round, of `left` seconds, after rounds of up to `longest`; 0: there is none.
+
+        One round measures the rate, and the next fills the time. Others follow where that took less than expected.
+        """
+        if self.pace is None:
+            return self.first
+        # What draws sites by weight has a number for each of its steps in memory.
+        most = _MOST_TRIES if self.options.tries_one_site else MOST_STEPS
+        # A round whose temperatures follow the time ends by itself when it is over.
+        planned = (_AMPLE if self.timed else _SAFE) * left / self.pace
+        length = int(min(planned, most)) // self.unit * self.unit
+        return length if length >= max(self.unit, _WORTH * longest) else 0
+
+
 def is_over(options: SolveOptions, clock: Clock) -> bool:
     """Returns whether the time is over, or the user has interrupted the run."""
     return clock.left() <= 0 or options.is_interrupted()
@@ -156,18 +247,11 @@ class Watcher:
       constant: what the chains' values leave out of the problem's, times the sign of its sense.
     """
 
-    def __init__(
-        self,
-        options: SolveOptions,
-        proofs: Proofs,
-        clock: Clock,
-        evaluate: Callable[[np.ndarray], Evaluated],
-        maximise: bool,
-    ):
+    def __init__(self, presolved: Presolved, options: SolveOptions, proofs: Proofs, clock: Clock):
         self.reason = ""
-        self._options, self._evaluate, self._clock = options, evaluate, clock
-        self._sign, self.constant = 1.0 if maximise else -1.0, 0.0
-        self._proofs = proofs if options.presolves else None
+        self._presolved, self._options, self._clock = presolved, options, clock
+        self._sign, self.constant = 1.0 if presolved.original.maximise else -1.0, 0.0
+        self._proofs = proofs if options.presolve else None
         self._best = -self._sign * np.inf
         self._before = self._done = 0
         self._highest = -np.inf
@@ -182,13 +266,10 @@ class Watcher:
             return 0.0
         return max(BOUNDS * limit, PROOFS * passed * self._proofs.hopeful) - self._spent_s
 
-    def _run_provers(self, seconds: float) -> None:
-        assert self._proofs is not None
-        begin = self._clock()
-        over = functools.partial(is_over, self._options, self._clock)
-        self._proofs.advance(seconds, PROOFS * max(self._clock.left(), 0.0), over)
-        # Work that they save for a long computation is spent, too.
-        self._spent_s += max(seconds, self._clock() - begin)
+    def exactly(self, states: np.ndarray) -> Evaluated:
+        """Evaluates states of the chains, which may be padded."""
+        presolved = self._presolved
+        return presolved.original.evaluate(presolved.lift(states[:, : len(presolved.kept)]))
 
     def next_round(self) -> int:
         """Ends a round; the number of its steps that were run."""
@@ -218,9 +299,12 @@ class Watcher:
         due = lacking >= TURN
         if values[place] > self._highest and (due or self._is_used(float(values[place]))):
             self._highest = values[place]
-            self.reached(self._evaluate(np.asarray(best.x[0, place])[None]))
+            self.reached(self.exactly(np.asarray(best.x[0, place])[None]))
         if self._proofs is not None and due and not self.reason:
-            self._run_provers(lacking)
+            begin, over = self._clock(), functools.partial(is_over, options, self._clock)
+            self._proofs.advance(lacking, PROOFS * max(self._clock.left(), 0.0), over)
+            # Work that they save for a long computation is spent, too.
+            self._spent_s += max(lacking, self._clock() - begin)
             self.reason = "bound" if self._proofs.closed else ""
         if options.callback is not None and options.callback(self._before + done, self._best) and not self.reason:
             self.reason = "callback"
@@ -264,20 +348,12 @@ class Rounds:
         self._problem, self._number = presolved.original, 0
         self._states = as_states(self._problem, options.initial_states, options.num_chains)
         self.collector = Collector(presolved)
-        self.watcher = Watcher(options, proofs, clock, self.exactly, self._problem.maximise)
+        self.watcher = Watcher(presolved, options, proofs, clock)
         self.bar: Advance = lambda name, done, words="": None
-
-    def _tell(self, sampler: str, chain_steps: int) -> None:
-        annealing = "" if self._options.time_limit is None else f"annealing {self._number + 1}, "
-        self.bar(sampler, chain_steps, annealing + self.watcher.in_words())
 
     def begin(self) -> None:
         """Counts the initial states as visited, or those that reductions found."""
         self.visit(self._presolved.found if self._states is None else self._states)
-
-    def exactly(self, states: np.ndarray) -> Evaluated:
-        """Evaluates states of the chains, which may be padded."""
-        return self._problem.evaluate(self._presolved.lift(states[:, : len(self._presolved.kept)]))
 
     def visit(self, states: Int8[np.ndarray, "K N"]) -> None:
         """Counts states of the original problem as visited, by chains in turn."""
@@ -285,38 +361,64 @@ class Rounds:
             shape = self._options.num_chains, states.shape[1]
             self.watcher.reached(self.collector.begin(np.resize(states, shape)))
 
-    def fill(self, annealer: Annealer, seconds: float, *, compared: bool) -> None:
-        """Anneals in rounds that fill `seconds`; finds the `best` value where compared."""
+    def share(self, annealers: Sequence[Annealer], searches: Sequence[LocalSearch] = ()) -> Annealer:
+        """Fills the seconds that are left; returns the sampler that found the best value, the first of equal ones.
+
+        Of several samplers, and local searches beside them, each first has a tenth of the time. Those that found a
+        value as good as the best share the rest, one long annealing each: where short runs tell them apart, the best
+        has nearly all of the time, and where only long runs would, none is given up. A local search whose trial is
+        too short to tell what it would find has its trial alone.
+        """
+        rivals: list[Rival] = [*annealers, *searches]
+        compared, left = len(rivals) > 1, self._clock.left()
+        # Alone, it has a first answer, also for provers.
+        for one in rivals:
+            self.fill(one, (TRIAL if compared else BOUNDS) * left, compared=compared)
+            if self.watcher.reason:
+                break
+        else:
+            if compared:
+                rivals = [one for one in rivals if one.conclusive]
+                best = max(one.best for one in rivals)
+                rivals = [one for one in rivals if one.best == best]
+            for number, one in enumerate(rivals):
+                self.fill(one, self._clock.left() / (len(rivals) - number), compared=len(rivals) > 1)
+                if self.watcher.reason:
+                    break
+        return max(annealers, key=lambda annealer: annealer.best)
+
+    def fill(self, rival: Rival, seconds: float, *, compared: bool) -> None:
+        """Anneals in rounds, or searches, for `seconds`; finds the `best` value where compared."""
         end = self._clock.left() - seconds
 
         def left() -> float:
             return self._clock.left() - end
 
-        def pace() -> float | None:
-            return annealer.pace
-
-        # What draws sites by weight has a number for each of its steps in memory.
-        most = _MOST_TRIES if annealer.options.tries_one_site else MOST_STEPS
-        for length in round_lengths(annealer.first, annealer.unit, most, left, pace, timed=annealer.timed):
-            states = self.play(annealer, length, left)
+        if isinstance(rival, LocalSearch):
+            self._search(rival, left)
+            return
+        assert isinstance(rival, Annealer)
+        longest = 0
+        while length := rival.next_length(left(), longest):
+            states, longest = self.play(rival, length, left), max(longest, length)
             if compared:
-                values = self.exactly(states).values
-                annealer.best = max(annealer.best, float((values if self._problem.maximise else -values).max()))
+                self._compare(rival, states)
             if self.watcher.reason:
                 return
 
-    def advance(self, search: LocalSearch, seconds: float, *, compared: bool = True) -> None:
-        """Runs a local search for `seconds`; finds its `best` value."""
-        end, more = self._clock.left() - seconds, True
-        states = np.empty((0, 0), np.int8)
-        while more and (left := self._clock.left() - end) > 0:
-            more = search.advance(min(left, _CALL_S))
+    def _compare(self, rival: Rival, states: Int8[np.ndarray, "B N"]) -> None:
+        values = self.watcher.exactly(states).values
+        rival.best = max(rival.best, float((values if self._problem.maximise else -values).max()))
+
+    def _search(self, search: LocalSearch, left: Callable[[], float]) -> None:
+        more, states = True, np.empty((0, 0), np.int8)
+        while more and (seconds := left()) > 0:
+            more = search.advance(min(seconds, _CALL_S))
             before, states = states, search.state[None]
             if not np.array_equal(states, before):
-                [value] = self.exactly(states).values
-                search.best = max(search.best, float(value if self._problem.maximise else -value))
+                self._compare(search, states)
                 self.visit(self._presolved.lift(states))
-            if self.watcher(0, _NO_CHAINS):
+            if self.watcher(0, Best(np.full((1, 1), -np.inf), np.zeros((1, 1, 0), np.int8))):  # no chain has moved
                 break
         self.watcher.next_round()
 
@@ -327,12 +429,17 @@ class Rounds:
 
         Returns the best state that each chain visited.
         """
-        options, host = annealer.options, annealer.engine.on_host
-        method = annealer.method(length)
-        one_shape = options.fills_time and not host
+        options, engine = annealer.options, annealer.engine
+        method = options.method(length, fit=options.fills_time)
         # A hundredth of the steps, but no more than the steps of a call, which cannot be interrupted.
-        every = max(1, min(length // 100, annealer.engine.steps_per_call(method.sampler)))
-        if one_shape:
+        every = max(1, min(length // 100, engine.steps_per_call(method.sampler)))
+        if options.time_limit is None:
+            steps_per_call = visible_steps(engine, method.sampler, length)
+        elif engine.on_host:
+            steps_per_call = None if annealer.pace is None else max(1, int(_CALL_S / annealer.pace))
+        else:
+            steps_per_call = annealer.unit if options.fills_time else None
+        if options.fills_time and not engine.on_host:  # calls of one shape
             every = annealer.unit
         settings = annealer.settings(length, every)
         temperatures = settings.temperatures()
@@ -345,13 +452,14 @@ class Rounds:
             over = self.watcher(done, best)
             return (timed is not None and timed.plan(done)) or over
 
-        steps_per_call = annealer.unit if one_shape else annealer.steps_per_call
-        if options.time_limit is None:
-            steps_per_call = visible_steps(annealer.engine, method.sampler, length)
+        def tell(steps: int) -> None:
+            annealing = "" if options.time_limit is None else f"annealing {self._number + 1}, "
+            self.bar(options.sampler, steps * options.num_chains, annealing + self.watcher.in_words())
+
         self.watcher.constant = self.collector.constant + annealer.constant
-        outcome = annealer.anneal(
-            self._number, method, settings, self._states, watch=watch, steps_per_call=steps_per_call,
-            progress=lambda steps: self._tell(options.sampler_name, steps * options.num_chains),
+        annealer.chains.rename([self._number] * annealer.chains.shape.num_instances)
+        outcome = anneal(
+            annealer.chains, method, settings, tell, states=self._states, watch=watch, steps_per_call=steps_per_call,
             temperatures=temperatures,
         )  # fmt: skip
         played = self.watcher.next_round()
@@ -359,6 +467,4 @@ class Rounds:
         self.collector.add(outcome, every, temperatures, played, annealer.constant, complete=complete)
         self._number += 1
         annealer.pace = max(outcome.run_s, 1e-9) / played
-        if host:
-            annealer.steps_per_call = max(1, int(_CALL_S / annealer.pace))
         return outcome.best[1][0]

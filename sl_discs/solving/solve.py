@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import itertools
 import math
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from jaxtyping import Int8
@@ -25,13 +24,10 @@ from sl_discs.proofs import exact_provers, provers_of
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions import presolve
 from sl_discs.reductions.presolve import Presolved, unreduced
-from sl_discs.solving.annealer import Annealer, LocalSearch, first_round
 from sl_discs.solving.options import AUTO, SolveOptions, check_fit, layout_seconds
 from sl_discs.solving.result import Collector, Result
-from sl_discs.solving.rounds import BOUNDS, Clock, Rounds, is_over
+from sl_discs.solving.rounds import TRIAL, Annealer, Clock, LocalSearch, Rounds, is_over
 
-# Part of the time that each of several samplers has to show what it can do.
-_TRIAL = 0.1
 # Part of the time limit that reductions may take, in nominal seconds, and the part that may have passed on the clock
 # when a prover begins a turn before the first sweep. That begins within a quarter of the limit on a loaded machine.
 _PRESOLVE, _FIRST_TURNS = 0.1, 0.15
@@ -89,13 +85,13 @@ def solve(
         engine, about ten times per second on CPU cores, and may be exceeded by that much. If none is left for
         sampling, a warning says so (in advance, if the problem is much too large for the limit), and one short
         annealing is run all the same. On sets, cliques and covers `auto` also tries `exchange` and a local search on
-        vertex covers, see `sl_discs.solving.solve.share`.
+        vertex covers, see `sl_discs.solving.rounds.Rounds.share`.
       target: a value: the run ends as soon as a value this good is found, which is checked between calls to the
         engine.
       chains: number of parallel chains; None: 32, but fewer on the CPU engine under a time limit in which 32 chains
         of `metropolis` or `gibbs` would have less than about 20,000 sweeps each.
-      annealing: None: exponential decay between temperatures chosen from the problem's gains
-        (`sl_discs.solving.annealer`); (initial, final) for other temperatures; or a dict of t_schedule,
+      annealing: None: exponential decay between temperatures chosen from the problem's gains (`temperature_range`
+        of `sl_discs.solving.options`); (initial, final) for other temperatures; or a dict of t_schedule,
         init_temperature, final_temperature, decay_rate, anneal_every, where t_schedule may be a sequence of
         temperatures, each for an equal part of the steps. Temperatures are in units of the problem's value.
       initial_states: initial states of every round: one sample as a dict or [N] for all chains, or a list or array
@@ -141,8 +137,8 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
     """
     clock, limit = Clock(options.time_limit), math.inf if options.time_limit is None else options.time_limit
     engine, _ = options.choose_engine(problem.num_variables)
-    check_fit(problem, options, first_round(options, problem.num_variables, engine.on_host)[0], engine)
-    presolved = presolve(problem, _PRESOLVE * limit) if options.presolves else unreduced(problem)
+    check_fit(problem, options, options.first_round(problem.num_variables, engine.on_host)[0], engine)
+    presolved = presolve(problem, _PRESOLVE * limit) if options.presolve else unreduced(problem)
     reduced = presolved.problem
     if reduced is None:
         return _by_reductions(presolved, options, clock)
@@ -155,53 +151,49 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
             f"limit of {limit:g} s; one short annealing will be played",
             stacklevel=4,
         )
-    annealers: list[Annealer] = [Annealer(reduced, options)]
-    searches: list[LocalSearch] = []
-    if not too_large:
-        annealers += [Annealer(*rival) for rival in options.rivals(reduced)]
-        searches = local_searches(reduced, options)
     provers = provers_of(KINDS[problem.kind].structure) if options.proofs else ()
     with contextlib.closing(Proofs(presolved, 0.0 if too_large else options.bound_seconds, provers)) as proofs:
         if not too_large:
             # Without a good answer, provers cannot tell how long they will take.
-            short = options.bound_seconds if limit < math.inf or not options.presolves else _BEFORE_S
+            short = options.bound_seconds if limit < math.inf or not options.presolve else _BEFORE_S
             proofs.advance(short, math.inf, lambda: clock() >= _FIRST_TURNS * limit or options.is_interrupted())
-            if options.presolves and proofs.closed:
+            if options.presolve and proofs.closed:
                 return _without_chains(presolved, proofs.states, proofs.by, proofs.by, options.seed, clock)
-        return _searched(presolved, options, proofs, clock, annealers, searches, warned=too_large)
+        return _searched(presolved, options, proofs, clock, too_large=too_large)
 
 
 def local_searches(problem: Problem, options: SolveOptions) -> list[LocalSearch]:
-    """Returns the local searches that `auto` uses beside the samplers."""
+    """Returns the local searches that `auto` uses beside the samplers.
+
+    There are none where the values asked for are those that chains visit.
+    """
     fits = KINDS[problem.kind].structure in (Structure.SETS, Structure.CLIQUES)
-    if options.time_limit is None or not (options.uses_local_searches and fits):
+    if options.time_limit is None or not (fits and options.has_rivals and options.presolve):
         return []
     # Imported where it is needed, since numba takes a while.
     from sl_discs.solving.cover_search import cover_search
 
-    search = cover_search(problem, options.seed, _TRIAL * options.time_limit)
+    search = cover_search(problem, options.seed, TRIAL * options.time_limit)
     return [] if search is None else [search]
 
 
 def _searched(
-    presolved: Presolved,
-    options: SolveOptions,
-    proofs: Proofs,
-    clock: Clock,
-    annealers: Sequence[Annealer],
-    searches: Sequence[LocalSearch],
-    *,
-    warned: bool,
+    presolved: Presolved, options: SolveOptions, proofs: Proofs, clock: Clock, *, too_large: bool
 ) -> Result:
     """Anneals, and verifies the answers; InputError where the chains do not fit into memory.
 
-    `warned` says whether the user knows already that the time limit is too short.
+    Where the problem is too large for the time limit, which the user knows, there is one short annealing.
     """
-    limit, rounds, winner = options.time_limit, Rounds(presolved, options, proofs, clock), annealers[0]
+    limit, winner = options.time_limit, Annealer(presolved.left, options)
+    annealers, searches = [winner], list[LocalSearch]()
+    if not too_large:
+        annealers += [Annealer(*rival) for rival in options.rivals(presolved.left)]
+        searches = local_searches(presolved.left, options)
+    rounds = Rounds(presolved, options, proofs, clock)
 
     def visit_proved() -> None:
         # What provers found counts, unless the values asked for are those that chains visit.
-        if options.presolves:
+        if options.presolve:
             rounds.visit(proofs.states)
 
     rounds.begin()
@@ -210,22 +202,21 @@ def _searched(
     with progress_bar(total, shown=options.progress) as rounds.bar:
         assert winner.chains
         build_s = clock()
-        if limit is not None and build_s >= limit and not warned:
+        if limit is not None and build_s >= limit and not too_large:
             warnings.warn(
                 f"{winner.problem.name}: building the arrays of the problem took {build_s:.1f} s, more than the "
                 f"time limit of {limit:g} s; one short annealing is played",
                 stacklevel=5,
             )
         if options.fills_time:
-            winner = share(rounds, clock, annealers, searches)
+            winner = rounds.share(annealers, searches)
         else:
-            for _ in range(1) if limit is None else itertools.count():
-                states = rounds.play(winner, winner.first)
-                if rounds.watcher.reason:
-                    break
+            states = rounds.play(winner, winner.first)
+            while limit is not None and not rounds.watcher.reason:
+                rounds.play(winner, winner.first)
     run_s = clock() - build_s
-    if limit is None and options.presolves and not rounds.watcher.reason and not proofs.over:
-        rounds.watcher.reached(rounds.exactly(states))
+    if limit is None and options.presolve and not rounds.watcher.reason and not proofs.over:
+        rounds.watcher.reached(rounds.watcher.exactly(states))
         # Without a time limit, results do not depend on the time that provers take.
         proofs.advance(_AFTER_S, 0.0, functools.partial(is_over, options, clock))
     visit_proved()
@@ -237,43 +228,10 @@ def _searched(
         timing={"build_s": build_s, "compile_s": clock.compiling(), "run_s": run_s},
         engine=winner.engine.name,
         engine_note="; ".join(words for words in (winner.note, *found_by) if words),
-        sampler=winner.options.sampler_name,
+        sampler=winner.options.sampler,
         annealing=winner.reported(),
         seed=options.seed,
     )
-
-
-def share(
-    rounds: Rounds, clock: Clock, annealers: Sequence[Annealer], searches: Sequence[LocalSearch] = ()
-) -> Annealer:
-    """Fills the seconds that are left; returns the sampler that found the best value, the first of equal ones.
-
-    Of several samplers, and local searches beside them, each first has a tenth of the time. Those that found a value
-    as good as the best share the rest, one long annealing each: where short runs tell them apart, the best has nearly
-    all of the time, and where only long runs would, none is given up. A local search whose trial is too short to tell
-    what it would find has its trial alone.
-    """
-    rivals: list[tuple[Any, Callable]] = [(one, rounds.fill) for one in annealers]
-    rivals += [(one, rounds.advance) for one in searches]
-    if len(rivals) > 1:
-        trial = _TRIAL * clock.left()
-        for one, fill in rivals:
-            fill(one, trial, compared=True)
-            if rounds.watcher.reason:
-                return max(annealers, key=lambda annealer: annealer.best)
-        rivals = [rival for rival in rivals if rival[0].conclusive]
-        best = max(one.best for one, _ in rivals)
-        rivals = [rival for rival in rivals if rival[0].best == best]
-    else:
-        # A first answer, also for provers.
-        rounds.fill(annealers[0], BOUNDS * clock.left(), compared=False)
-        if rounds.watcher.reason:
-            return annealers[0]
-    for number, (one, fill) in enumerate(rivals):
-        fill(one, clock.left() / (len(rivals) - number), compared=len(rivals) > 1)
-        if rounds.watcher.reason:
-            break
-    return max(annealers, key=lambda annealer: annealer.best)
 
 
 # Answers that need no chains.
@@ -287,11 +245,11 @@ def _by_reductions(presolved: Presolved, options: SolveOptions, clock: Clock) ->
     """
     problem = presolved.original
     states = np.concatenate([presolved.lift(np.zeros((1, 0), np.int8)), presolved.found])
-    by, note, bound = "reductions", "reductions left nothing to search", None
-    whole = dataclasses.replace(unreduced(problem), found=states)
-    proofs = Proofs(whole, 0.0, exact_provers(KINDS[problem.kind].structure))
+    by, bound, note = "reductions", None, "reductions left nothing to search"
+    provers = () if problem.integer_values else exact_provers(KINDS[problem.kind].structure)
+    proofs = Proofs(dataclasses.replace(unreduced(problem), found=states), 0.0, provers)
+    proofs.advance(options.bound_seconds)
     if not problem.integer_values:
-        proofs.advance(options.bound_seconds)
         if proofs.closed:
             by = proofs.by
         else:

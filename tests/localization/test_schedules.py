@@ -165,4 +165,4 @@ def test_methods_from_config_fields():
 def test_samplers_have_the_papers_names_too(paper, name):
     assert method_fields(paper) == method_fields(name)
     assert build_method({"name": paper}, 1) == build_method({"name": name}, 1)
-    assert SolveOptions(paper).sampler_name == name
+    assert SolveOptions(paper).sampler == name

@@ -25,7 +25,7 @@ from sl_discs.models.quadratic import (
 )
 from sl_discs.models.sites import apply_flips
 from sl_discs.problems.graph_kind import graph_kind
-from sl_discs.solving.annealer import temperature_range
+from sl_discs.solving.options import temperature_range
 from sl_discs.testing import all_states, standard_cases
 
 N = 6

@@ -34,17 +34,12 @@ def test_the_answer_in_words(cut):
 
 
 def assert_same(one, other):
+    """All fields are equal, and of one type; arrays also of one type of elements."""
     for field in dataclasses.fields(Result):
         ours, theirs = getattr(one, field.name), getattr(other, field.name)
-        if field.name == "trajectory":
-            for a, b in zip(ours, theirs, strict=True):
-                np.testing.assert_array_equal(a, b)
-                assert a.dtype == b.dtype
-        elif isinstance(ours, np.ndarray):
-            np.testing.assert_array_equal(ours, theirs)
-            assert ours.dtype == theirs.dtype
-        else:
-            assert ours == theirs and type(ours) is type(theirs), field.name
+        assert type(ours) is type(theirs), field.name
+        for a, b in zip(ours, theirs, strict=True) if field.name == "trajectory" else [(ours, theirs)]:
+            assert (a.dtype == b.dtype and np.array_equal(a, b)) if isinstance(a, np.ndarray) else a == b, field.name
 
 
 def test_a_file_holds_all_of_it(cut, tmp_path):
@@ -61,11 +56,10 @@ def test_a_file_holds_all_of_it(cut, tmp_path):
 def test_files_that_are_not_results(cut, tmp_path):
     _, result = cut
     np.savez(tmp_path / "other.npz", a=np.arange(3))
-    (tmp_path / "text.npz").write_text("text")
     (tmp_path / "pickle.npz").write_bytes(pickle.dumps({"a": 1}))
     whole = result.save(tmp_path / "whole.npz").read_bytes()
     (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
-    for name in ("other.npz", "text.npz", "pickle.npz", "cut.npz", "none.npz"):
+    for name in ("other.npz", "pickle.npz", "cut.npz", "none.npz"):
         with pytest.raises(InputError, match=name):
             Result.load(tmp_path / name)
 
@@ -74,12 +68,10 @@ def test_files_that_are_not_results(cut, tmp_path):
     "changes",
     [
         {"states": lambda states: states * 77},
-        {"values": lambda values: values[:, None]},
         {"spins": True},
         {"labels": lambda labels: [labels[1], *labels[1:]]},
         {"trajectory_best": lambda best: best[1:]},
         {"timing": {}},
-        {"another": 1},
         {"format": "another"},
     ],
     ids=lambda changes: "-".join(changes),
@@ -90,13 +82,6 @@ def test_fields_that_contradict_each_other_are_refused(cut, changes, tmp_path, e
     with pytest.raises(InputError, match=r"not a file that Result\.save wrote") as error:
         Result.load(edited(path, changes))
     assert str(error.value).startswith(f"{path}: ") and "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("name", ["cut.md", "cut"])
-def test_formats_are_told_by_the_suffix(cut, name, tmp_path):
-    with pytest.raises(InputError, match=rf"{name}: results are saved as \.npz, \.json, \.csv or \.txt"):
-        cut[1].save(tmp_path / name)
-    assert not list(tmp_path.iterdir())
 
 
 def test_labels_that_cannot_be_written(tmp_path):
@@ -130,14 +115,14 @@ def test_a_figure(cut, tmp_path):
 def test_the_suffix_says_how_a_result_is_saved(cut, tmp_path):
     _, result = cut
     read = json.loads(result.save(tmp_path / "r.json").read_text())
-    assert {label_of(label): value for label, value in read["answer"]} == result.best_sample and read[
-        "values"
-    ] == result.values.tolist()
+    assert {label_of(label): value for label, value in read["answer"]} == result.best_sample
+    assert read["values"] == result.values.tolist()
     assert read["best_value"] == result.best_value and read["seed"] == 4 and read["kind"] == "maxcut"
     with result.save(tmp_path / "r.csv").open(newline="") as file:
         title, *rows = csv.reader(file)
     assert title == ["label", "value"] and rows == [[str(k), str(v)] for k, v in result.best_sample.items()]
     lines = result.save(tmp_path / "r.txt").read_text().splitlines()
     assert lines == [f"{label} {value}" for label, value in result.best_sample.items()] == result.answer_lines()
-    with pytest.raises(InputError):
-        Result.load(tmp_path / "r.json")
+    for name in "r.md", "r":
+        with pytest.raises(InputError, match=rf"{name}: results are saved as \.npz, \.json, \.csv or \.txt"):
+            result.save(tmp_path / name)

@@ -1,81 +1,68 @@
 """How `auto` reduces, shares a time limit among samplers, and proves what it finds."""
 
-from typing import NamedTuple
-
 import networkx as nx
 import numpy as np
 import pytest
 
 import sl_discs
 from sl_discs import InputError
-from sl_discs.proofs.provers import Proofs
-from sl_discs.proofs.semidefinite import Semidefinite
+from sl_discs.proofs.provers import Proofs, Prover
 from sl_discs.reductions import presolve
 from sl_discs.reductions.presolve import unreduced
 from sl_discs.solving.options import SolveOptions
-from sl_discs.solving.rounds import Clock, Rounds
-from sl_discs.solving.solve import share
+from sl_discs.solving.rounds import Annealer, Clock, LocalSearch, Rounds
 
 pytestmark = pytest.mark.usefixtures("limits_in_cpu_time")
 
 
-class Claimed(NamedTuple):
-    """What stands for the annealings of a sampler: its name and the value that it claims to find."""
+class Claimed(Annealer):
+    """Annealings that claim to find a value."""
 
-    sampler: str
-    best: float
-    conclusive: bool = True
+    def __init__(self, name, best):
+        self.name, self.best = name, best
 
 
-def rounds():
-    presolved = unreduced(sl_discs.mis([(0, 1)]))
-    return Rounds(presolved, SolveOptions(time_limit=10.0, chains=2), Proofs(presolved, 0.0), Clock())
+class ClaimedSearch(LocalSearch):
+    """A local search that claims to find one."""
+
+    state = np.zeros(2, np.int8)
+
+    def __init__(self, name, best, conclusive):
+        self.name, self.best, self.conclusive = name, best, conclusive
+
+    def advance(self, seconds):
+        raise AssertionError("is not asked")
 
 
 @pytest.mark.parametrize(
-    ("values", "winner", "given"),
+    ("exchange", "covers", "rest"),
     [
-        ((3.0, 5.0), "exchange", [("metropolis", 1.0), ("exchange", 1.0), ("exchange", 10.0)]),
-        ((5.0, 5.0), "metropolis", [("metropolis", 1.0), ("exchange", 1.0), ("metropolis", 5.0), ("exchange", 10.0)]),
+        (6.0, None, [("exchange", 10.0)]),
+        (5.0, None, [("metropolis", 5.0), ("exchange", 10.0)]),
+        (None, (6.0, True), [("covers", 10.0)]),
+        (None, (6.0, False), [("metropolis", 10.0)]),
+        (None, (4.0, True), [("metropolis", 10.0)]),
+        (None, (5.0, True), [("metropolis", 5.0), ("covers", 10.0)]),
     ],
-    ids=["the better sampler has the rest", "equals share it"],
+    ids=["better sampler", "equal sampler", "better search", "search too short to tell", "worse", "equal search"],
 )
-def test_the_time_is_shared_by_success(monkeypatch, values, winner, given):
+def test_the_time_is_shared_by_success(monkeypatch, exchange, covers, rest):
+    """After a trial of each; a search has the rest where its trial tells what it would find."""
     filled = []
-    monkeypatch.setattr(Rounds, "fill", lambda self, one, seconds, *, compared: filled.append((one.sampler, seconds)))
+    monkeypatch.setattr(Rounds, "fill", lambda self, one, seconds, *, compared: filled.append((one.name, seconds)))
     monkeypatch.setattr(Clock, "left", lambda self: 10.0)
-    annealers = [*map(Claimed, ("metropolis", "exchange"), values)]
-    assert share(rounds(), Clock(), annealers).sampler == winner
-    assert filled == given
-
-
-@pytest.mark.parametrize(
-    ("claimed", "conclusive", "rest"),
-    [(6.0, True, [("covers", 10.0)]), (6.0, False, [("metropolis", 10.0)]), (4.0, True, [("metropolis", 10.0)]),
-     (5.0, True, [("metropolis", 5.0), ("covers", 10.0)])],
-    ids=["better", "too short to tell", "worse", "equal"],
-)  # fmt: skip
-def test_a_local_search_has_the_rest_where_its_trial_tells(monkeypatch, claimed, conclusive, rest):
-    filled = []
-
-    def fill(self, one, seconds, *, compared):
-        filled.append((one.sampler, seconds))
-
-    monkeypatch.setattr(Rounds, "fill", fill)
-    monkeypatch.setattr(Rounds, "advance", fill)
-    monkeypatch.setattr(Clock, "left", lambda self: 10.0)
-    annealers, searches = [Claimed("metropolis", 5.0)], [Claimed("covers", claimed, conclusive)]
-    winner = share(rounds(), Clock(), annealers, searches)
-    assert winner.sampler == "metropolis" and filled == [("metropolis", 1.0), ("covers", 1.0), *rest]
+    presolved = unreduced(sl_discs.mis([(0, 1)]))
+    rounds = Rounds(presolved, SolveOptions(time_limit=10.0, chains=2), Proofs(presolved, 0.0), Clock())
+    annealers = [Claimed("metropolis", 5.0)] + ([] if exchange is None else [Claimed("exchange", exchange)])
+    winner = rounds.share(annealers, [] if covers is None else [ClaimedSearch("covers", *covers)])
+    assert winner is max(annealers, key=lambda one: one.best)
+    other = "covers" if exchange is None else "exchange"
+    assert filled == [("metropolis", 1.0), (other, 1.0), *rest]
 
 
 def test_provers_leave_three_quarters_of_the_time_to_chains_on_a_slow_machine(monkeypatch):
     """Each of their turns takes a second there, twenty times what it is on an idle one."""
     now = [0.0]
-
-    class SlowClock(Clock):
-        def __call__(self):
-            return now[0]
 
     class FirstSweep(Exception):
         pass
@@ -87,32 +74,28 @@ def test_provers_leave_three_quarters_of_the_time_to_chains_on_a_slow_machine(mo
     def begin(self, *arguments):
         raise FirstSweep
 
-    monkeypatch.setattr("sl_discs.solving.solve.Clock", SlowClock)
-    monkeypatch.setattr(Semidefinite, "advance", turn)
+    monkeypatch.setattr(Clock, "__call__", lambda self: now[0])
+    monkeypatch.setattr(Prover, "advance", turn)
     monkeypatch.setattr(Rounds, "play", begin)
     with pytest.raises(FirstSweep):
         sl_discs.solve(sl_discs.maxcut(nx.gnp_random_graph(60, 0.5, seed=1)), time_limit=10.0)
     assert 1.0 <= now[0] <= 0.25 * 10.0
 
 
-def test_both_samplers_run_on_sets_and_one_on_cuts():
-    graph = nx.gnp_random_graph(60, 0.3, seed=1)
-    played = []
-    real = Rounds.play
+def test_both_samplers_run_on_sets_and_one_on_cuts(monkeypatch):
+    graph, played, real = nx.gnp_random_graph(60, 0.3, seed=1), {}, Rounds.play
 
     def play(self, annealer, length, left=None):
-        played.append((annealer.options.sampler_name, annealer.problem.penalty))
+        played[annealer.options.sampler] = annealer.problem.penalty
         return real(self, annealer, length, left)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Rounds, "play", play)
-        found = sl_discs.solve(sl_discs.mis(graph), time_limit=1.5, presolve=False)
-        assert {name for name, _ in played} == {"metropolis", "exchange"}
-        assert dict(played) == {"metropolis": 1.0001, "exchange": 1.3}
-        assert found.feasible and nx.is_empty(graph.subgraph(found.best_set))
-        played.clear()
-        sl_discs.solve(sl_discs.maxcut(graph), time_limit=0.2, presolve=False)
-        assert {name for name, _ in played} == {"metropolis"}
+    monkeypatch.setattr(Rounds, "play", play)
+    found = sl_discs.solve(sl_discs.mis(graph), time_limit=1.5, presolve=False)
+    assert played == {"metropolis": 1.0001, "exchange": 1.3}
+    assert found.feasible and nx.is_empty(graph.subgraph(found.best_set))
+    played.clear()
+    sl_discs.solve(sl_discs.maxcut(graph), time_limit=0.2, presolve=False)
+    assert set(played) == {"metropolis"}
 
 
 def test_a_search_of_what_is_left_answers_the_whole_problem():
@@ -129,6 +112,7 @@ def test_a_search_of_what_is_left_answers_the_whole_problem():
 
 
 def test_presolve_is_for_auto_unless_it_is_asked_for(monkeypatch):
+    """Without it, values are those that chains met."""
     reduced = []
     monkeypatch.setattr(
         "sl_discs.solving.solve.presolve",
@@ -141,11 +125,6 @@ def test_presolve_is_for_auto_unless_it_is_asked_for(monkeypatch):
     assert sl_discs.solve(problem, steps=100, chains=2, initial_states=state).rounds == 1
     with pytest.raises(InputError, match="presolve and initial_states"):
         sl_discs.solve(problem, presolve=True, initial_states=state)
-    with pytest.raises(InputError, match="presolve is 'yes'"):
-        sl_discs.solve(problem, presolve="yes")
-
-
-def test_without_presolving_values_are_those_that_chains_met():
     problem = sl_discs.mis(nx.gnp_random_graph(100, 0.1, seed=4))
     met, helped = (sl_discs.solve(problem, "gwg", steps=2, chains=1, presolve=given) for given in (False, True))
     assert met.best_value < helped.best_value and helped.optimal and not met.optimal

@@ -17,9 +17,8 @@ import sl_discs
 from sl_discs import InputError
 from sl_discs.experiment.settings import Settings
 from sl_discs.models.terms import Coefficients
-from sl_discs.solving.annealer import objective_of, temperature_range
-from sl_discs.solving.options import SolveOptions
-from sl_discs.solving.rounds import TimedTemperatures, round_lengths
+from sl_discs.solving.options import SolveOptions, temperature_range
+from sl_discs.solving.rounds import Annealer, TimedTemperatures
 
 
 def small_problems():
@@ -195,22 +194,17 @@ def test_all_time_is_accounted_for_and_layout_counts_in_the_limit():
 
 @pytest.mark.parametrize("pace", [None, 1e-4, 2e-4, 1e-3])
 def test_one_round_of_fixed_length_fills_the_time_where_the_rate_is_known(pace):
-    """Another one follows where the rate was measured too low."""
-    lengths, limit, rate = [], 7.3, 1e4
-
-    def left():
-        return limit - sum(lengths) / rate
-
-    for length in round_lengths(100, 100, 10**6, left, lambda: 1 / rate if lengths else pace, timed=False):
+    """Another one follows where the rate was measured too low, unless it is a quarter as long."""
+    annealer = Annealer(PROBLEMS["qubo"], SolveOptions("gwg", time_limit=7.3))
+    annealer.pace, lengths, limit, rate = pace, [], 7.3, 1e4
+    while length := annealer.next_length(limit - sum(lengths) / rate, max(lengths, default=0)):
         assert length % 100 == 0
         lengths.append(length)
-    # A round shorter than a quarter of the longest is not worth it.
+        annealer.pace = 1 / rate
     assert len(lengths) == (1 if pace == 1 / rate else 2)
     filling = lengths[0 if pace else 1]
     assert filling == pytest.approx(0.9 * limit / (pace or 1 / rate), abs=200)
     assert 0.75 * limit * rate <= sum(lengths) <= limit * rate
-    once = round_lengths(100, 100, 500, lambda: 1.0, lambda: 1e-4, timed=False)
-    assert [next(once), next(once)] == [500, 500]
 
 
 @pytest.mark.parametrize("pace", [1e-4, 1e-3, 1e-5])
@@ -239,21 +233,6 @@ def test_temperatures_follow_the_time(pace):
         assert done == 20_000 and part[-1] > 0.95
 
 
-def chain_of(weights, linear=None):
-    size = len(weights) + 1
-    edges = np.stack([np.arange(size - 1), np.arange(1, size)], axis=1)
-    return Coefficients(np.zeros(size) if linear is None else linear, edges, np.asarray(weights, float), 1.0)
-
-
-@pytest.mark.parametrize("name", ["mis", "maxcut", "qubo", "ising"])
-def test_temperatures_have_the_units_of_the_problem(name):
-    terms = objective_of(PROBLEMS[name])
-    initial, final = temperature_range(terms)
-    assert 0 < final < initial
-    scaled = temperature_range(terms._replace(linear=8 * terms.linear, scale=8 * terms.scale))
-    assert scaled == pytest.approx((8 * initial, 8 * final))
-
-
 def test_temperatures_of_known_landscapes():
     """An independent field: every loss is known. A big penalty leaves small steps their own temperature."""
     free = temperature_range(Coefficients(np.full(50, -3.0), np.zeros((0, 2), np.int32), np.zeros(0), 1.0))
@@ -262,9 +241,11 @@ def test_temperatures_of_known_landscapes():
         Coefficients(np.r_[np.full(45, 100.0), np.full(5, 1.0)], np.zeros((0, 2), int), np.zeros(0), 1.0)
     )
     assert mixed == pytest.approx((50.0, 1 / 4))
-    assert temperature_range(chain_of(np.zeros(4))) == pytest.approx((1.0, 1 / 4))
+    path = np.stack([np.arange(199), np.arange(1, 200)], axis=1)
+    assert temperature_range(Coefficients(np.zeros(200), path, np.zeros(199), 1.0))[0] == 1.0
     # On a path of equal couplings each inner spin of an optimum loses twice what the ends do.
-    initial, final = temperature_range(chain_of(np.full(199, -2.0), np.r_[1.0, np.full(198, 2.0), 1.0]))
+    linear = np.r_[1.0, np.full(198, 2.0), 1.0]
+    initial, final = temperature_range(Coefficients(linear, path, np.full(199, -2.0), 1.0))
     assert initial == pytest.approx(1.0) and final == pytest.approx(1 / math.log(200))
 
 
@@ -293,27 +274,24 @@ def test_annealing_can_be_given():
 
 
 BAD = {
+    "coefficients out of range": ({"problem": sl_discs.qubo({(0, 0): 1e35})}, "largest coefficient is 1e\\+35"),
     "no problem": ({"problem": nx.path_graph(3)}, "make one with"),
     "an unknown sampler": ({"sampler": "sa"}, "unknown sampler 'sa'"),
-    "an unknown engine": ({"engine": "tpu"}, "engine is 'tpu'"),
-    "an unknown field": ({"sigma": 1.0}, "no field 'sigma'"),
     "a field that is NaN": ({"sampler": "sl_gwg", "sigma": math.nan}, "sigma is nan"),
-    "no chains": ({"chains": 0}, "chains is 0"),
     "a true step": ({"steps": True}, "steps is True"),
     "an endless time": ({"time_limit": math.inf}, "time_limit is inf"),
-    "a complex target": ({"target": 1j}, "target is 1j"),
     "a seed of many bits": ({"seed": 2**64}, "seed is 18446744073709551616; .* to 2.64 - 1"),
+    "proofs in words": ({"proofs": "no"}, "proofs is 'no'"),
     "a callback that is none": ({"callback": 3}, "callback is 3; expected a function"),
     "annealing of one number": ({"annealing": np.array(2.0)}, r"annealing is array\(2\.\)"),
-    "annealing of digits": ({"annealing": ("2", "1")}, "temperature is '2'"),
-    "annealing at a table with a 0": ({"annealing": {"t_schedule": [1.0, 0]}}, "expected finite temperatures"),
-    "ragged states": ({"initial_states": [[1, 1], [1]]}, "initial_states have rows of different lengths"),
+    "annealing of digits": ({"annealing": ("2", "1")}, "'2' where a real number is expected"),
+    "annealing at a table with a 0": ({"annealing": {"t_schedule": [1.0, 0]}}, "not a number above 0"),
+    "annealing below 0": ({"annealing": {"init_temperature": -1.0}}, "annealing: init_temperature is -1.0"),
     "annealing that heats": ({"annealing": (1, 2)}, "initial >= final"),
     "annealing with another field": ({"annealing": {"beta": 1}}, "no field 'beta'"),
+    "ragged states": ({"initial_states": [[1, 1], [1]]}, "initial_states have rows of different lengths"),
     "too many states": ({"chains": 1, "initial_states": np.ones((2, 11), int)}, "2 initial_states for 1 chains"),
-    "states of another size": ({"initial_states": [1, 1]}, "shape"),
     "a misspelt argument": ({"stepz": 100}, "no argument 'stepz', .*did you mean steps"),
-    "a misspelt field": ({"sampler": "sl_gwg", "sigmaa": 1.0}, "no field 'sigmaa'; did you mean sigma\\? its fields"),
     "too many levels": ({"sampler": "sl_gibbs", "steps": 100, "K": 64, "n_min": 4}, "exceed"),
 }
 
@@ -323,11 +301,6 @@ def test_bad_arguments_are_explained(case):
     arguments, message = BAD[case]
     with pytest.raises(InputError, match=message):
         sl_discs.solve(**{"problem": PROBLEMS["ising"], "sampler": "metropolis"} | arguments)
-
-
-def test_coefficients_out_of_range():
-    with pytest.raises(InputError, match="largest coefficient is 1e\\+35"):
-        sl_discs.solve(sl_discs.qubo({(0, 0): 1e35}), presolve=False)
 
 
 FORKING = """
