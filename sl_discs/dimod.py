@@ -66,6 +66,13 @@ class _Sampler(dimod.Sampler):
         """The allowed values of some arguments."""
         return dict(self._OPTIONS.values())
 
+    def _checked(self, bqm: Any, seed: int | None, unknown: Mapping[str, object]) -> int:
+        """Checks the model, warns of unknown arguments, and returns the seed, a new one for None."""
+        self.remove_unknown_kwargs(**unknown)
+        if not isinstance(bqm, dimod.BinaryQuadraticModel):
+            raise InputError(f"a {type(bqm).__name__} where a dimod BinaryQuadraticModel is expected")
+        return random.getrandbits(32) if seed is None else integer("seed", seed, bits=32)
+
 
 class BoltzmannSampler(_Sampler):
     """Draws from p(x) ~ exp(-beta energy(x)) by `sl_discs.sample`."""
@@ -109,29 +116,18 @@ class BoltzmannSampler(_Sampler):
         Raises:
           InputError: an argument is wrong.
         """
-        self.remove_unknown_kwargs(**kwargs)
-        _check_model(bqm)
+        seed = self._checked(bqm, seed, kwargs)
         beta, num_reads = real("beta", beta, above=0), integer("num_reads", num_reads, 1, bits=31)
         temperature = real("1/beta", 1 / beta)
-        seed = random.getrandbits(32) if seed is None else integer("seed", seed, bits=32)
         if not bqm.num_variables:
             empty: Any = np.empty((num_reads, 0), np.int8), []
             info = {"beta": beta, "seed": seed, "reliable": True, "reasons": [], "log_z": [-beta * bqm.offset, 0.0]}
             return dimod.SampleSet.from_samples_bqm(empty, bqm, info=info)
         fields: dict[str, Any] = dict(sampler_fields or {})
         drawn = sample_at(
-            from_bqm(bqm),
-            temperature,
-            num_reads,
-            method,
-            seed=seed,
-            time_limit=time_limit,
-            interrupt=interrupt_function,
-            sampler=sampler,
-            groups=groups,
-            engine=engine,
-            **fields,
-        )
+            from_bqm(bqm), temperature, num_reads, method, seed=seed, time_limit=time_limit, sampler=sampler,
+            interrupt=interrupt_function, groups=groups, engine=engine, **fields,
+        )  # fmt: skip
         chosen = _systematic(drawn.weights, num_reads, np.random.default_rng(seed).random())
         info = {"beta": beta} | drawn.summary()
         return dimod.SampleSet.from_samples_bqm((drawn.states[chosen], list(bqm.variables)), bqm, info=info)
@@ -209,11 +205,9 @@ class SLSampler(_Sampler, dimod.Initialized):
           InputError: an argument is wrong.
         """
         begin = time.perf_counter_ns()
-        self.remove_unknown_kwargs(**kwargs)
-        _check_model(bqm)
+        seed = self._checked(bqm, seed, kwargs)
         if interrupt_function is not None and not callable(interrupt_function):
             raise InputError(f"interrupt_function is {interrupt_function!r}; expected a function")
-        seed = random.getrandbits(32) if seed is None else integer("seed", seed, bits=32)
         name = _sampler(sampler, proposal_acceptance_criteria, engine)
         fields: dict[str, Any] = dict(sampler_fields or {})
         if "scan" in registry.sampler_fields(name):
@@ -229,12 +223,8 @@ class SLSampler(_Sampler, dimod.Initialized):
             parsed = self.parse_initial_states(bqm, initial_states, initial_states_generator, num_reads, seed)
         except (TypeError, ValueError) as error:
             raise InputError(f"initial_states, initial_states_generator or num_reads: {error}") from None
-        info = {
-            "beta_range": [float(betas[0]), float(betas[-1])],
-            "beta_schedule_type": beta_schedule_type,
-            "sampler": name,
-            "seed": seed,
-        }
+        ends = [float(betas[0]), float(betas[-1])]
+        info = {"beta_range": ends, "beta_schedule_type": beta_schedule_type, "sampler": name, "seed": seed}
         if problem is None:
             empty: Any = np.empty((parsed.num_reads, 0), np.int8), []
             info |= {"engine": "none", "steps": 0, "timing": dict.fromkeys(_TIMES, 0)}
@@ -247,20 +237,13 @@ class SLSampler(_Sampler, dimod.Initialized):
         if initial_states is not None:
             order = [parsed.initial_states.variables.index(label) for label in bqm.variables]
             begun = parsed.initial_states.record.sample[:, order]
+        temperatures = 1 / np.maximum(betas, 1 / (_HOT * max(1.0, objective_of(problem).largest())))
         result = solve(
-            problem,
-            name,
-            steps=count,
-            time_limit=time_limit,
-            chains=parsed.num_reads,
-            annealing={"t_schedule": _temperatures(problem, betas)},
-            initial_states=begun,
+            problem, name, steps=count, time_limit=time_limit, chains=parsed.num_reads, initial_states=begun,
+            annealing={"t_schedule": temperatures}, engine=engine, seed=seed, interrupt=interrupt_function,
             proofs=False,  # a SampleSet has no bound
-            engine=engine,
-            seed=seed,
-            interrupt=interrupt_function,
             **fields,
-        )
+        )  # fmt: skip
         sampled = time.perf_counter_ns()
         found = dimod.SampleSet.from_samples_bqm((result.states, list(bqm.variables)), bqm)
         sampling, compiling = (int(1e9 * result.timing[key]) for key in ("run_s", "compile_s"))
@@ -268,11 +251,6 @@ class SLSampler(_Sampler, dimod.Initialized):
         timing = dict(zip(_TIMES, (preparing, compiling, sampling, polishing), strict=True))
         found.info.update(info, engine=result.engine, steps=result.steps, timing=timing)
         return found
-
-
-def _check_model(bqm: Any) -> None:
-    if not isinstance(bqm, dimod.BinaryQuadraticModel):
-        raise InputError(f"a {type(bqm).__name__} where a dimod BinaryQuadraticModel is expected")
 
 
 def _sampler(sampler: str, criterion: str | None, engine: str) -> str:
@@ -322,8 +300,3 @@ def _given(name: str, betas: object) -> Float64[np.ndarray, "B"]:
     if found.ndim != 1 or not len(found) or not (np.isfinite(found) & (found >= 0)).all():
         raise InputError(f"{name} is {betas!r}; expected finite inverse temperatures, at least 0")
     return found
-
-
-def _temperatures(problem: Problem, betas: Float64[np.ndarray, "B"]) -> list[float]:
-    hot = _HOT * max(1.0, objective_of(problem).largest())
-    return (1 / np.maximum(betas, 1 / hot)).tolist()

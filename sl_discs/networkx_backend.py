@@ -146,21 +146,11 @@ def _solved(
     """
     import sl_discs
 
-    limit = _limit(time_limit)
-    found = sl_discs.solve(problem, time_limit=limit, seed=seed, proofs=proofs or limit is not None)
-    return found.best_set, found.optimal
-
-
-def _limit(time_limit: float | None) -> float | None:
-    """Returns the seconds of a call, or those of the configuration; None where there are none."""
     configured = getattr(nx.config.backends, _NAME, None)
     if time_limit is None and configured is not None:
         time_limit = configured.time_limit
-    if time_limit is None:
-        return None
-    from sl_discs.errors import real
-
-    return real("time_limit", time_limit, above=0)
+    found = sl_discs.solve(problem, time_limit=time_limit, seed=seed, proofs=proofs or time_limit is not None)
+    return found.best_set, found.optimal
 
 
 def _simple(G: nx.Graph, weight: Hashable | None = None) -> nx.Graph:

@@ -285,7 +285,7 @@ BAD = {
     "a callback that is none": ({"callback": 3}, "callback is 3; expected a function"),
     "annealing of one number": ({"annealing": np.array(2.0)}, r"annealing is array\(2\.\)"),
     "annealing of digits": ({"annealing": ("2", "1")}, "'2' where a real number is expected"),
-    "annealing at a table with a 0": ({"annealing": {"t_schedule": [1.0, 0]}}, "t_schedule is .* temperatures above 0"),
+    "annealing at a table with a 0": ({"annealing": {"t_schedule": [1.0, 0]}}, "expected temperatures above 0"),
     "annealing below 0": ({"annealing": {"init_temperature": -1.0}}, "annealing: init_temperature is -1.0"),
     "annealing that heats": ({"annealing": (1, 2)}, "initial >= final"),
     "annealing with another field": ({"annealing": {"beta": 1}}, "no field 'beta'"),
