@@ -8,9 +8,13 @@ import pytest
 from sl_discs.experiment import progress
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
+@pytest.fixture
+def at(monkeypatch):
+    """Sets the time in seconds; what compiles takes the first `compiling` ones."""
+    clock = {"now": 0.0, "compiling": 0.0}
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock["now"])
+    monkeypatch.setattr(progress, "_compiled", lambda: min(clock["now"], clock["compiling"]))
+    return lambda now, **more: clock.update(now=float(now), **more)
 
 
 @pytest.mark.parametrize(
@@ -20,59 +24,46 @@ class Terminal(io.StringIO):
         (200, ["250 of 1,000 (25%), about 2 minutes", "550 of 1,000 (55%), about 90 seconds"]),
     ],
 )
-def test_a_log_has_a_line_a_minute(resumed, lines, monkeypatch, capsys):
+def test_a_log_has_a_line_a_minute(resumed, lines, at, capsys):
     """Of five steps a second; what was done before a resume does not count for the rate."""
-    now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     with progress.progress_bar(1_000, "", "part 1 of 2") as advance:
         advance("gwg", resumed)
         for seconds in range(10, 90, 10):
-            now[0] = float(seconds)
+            at(seconds)
             advance("gwg", 50, f"best {seconds}")
     said = [f"gwg, part 1 of 2: {line} left, best {s}" for line, s in zip(lines, (10, 70), strict=True)]
     assert capsys.readouterr().err.splitlines() == said
 
 
 @pytest.mark.parametrize("total", [120, None])
-def test_a_log_of_a_run_that_seems_short_begins_after_a_minute(total, monkeypatch, capsys):
-    now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+def test_a_log_of_a_run_that_seems_short_begins_after_a_minute(total, at, capsys):
     with progress.progress_bar(total) as advance:
         for seconds, done in (0, 0), (6, 20), (50, 20), (61, 40):
-            now[0] = float(seconds)
+            at(seconds)
             advance("gwg", done)
     last = " of 120 (67%) chain-steps, about 30 seconds left" if total else " chain-steps"
     assert capsys.readouterr().err == f"gwg: 80{last}\n"
 
 
-@pytest.mark.parametrize("terminal", [False, True])
-def test_estimates_leave_out_compilation(terminal, monkeypatch):
+def test_a_terminal_has_bars_and_estimates_leave_out_compilation(at, monkeypatch, capsys):
     """100 s of compilation and 1 s a unit: a run of 100 units has about 90 s left after 10."""
-    stream, now = io.StringIO(), [0.0]
-    monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(progress, "_compiled", lambda: min(now[0], 100.0))
-    if terminal:
-        pytest.importorskip("tqdm")
-        shown = progress._Bar("gwg", 100, "", 0)
-        shown._bar._time, shown._bar.start_t, shown._bar.last_print_t = lambda: now[0], 0.0, 0.0
-    else:
-        shown = progress._Log("gwg", 100, "", 0)
-    for seconds, done in (0, 0), (110, 10):
-        now[0] = float(seconds)
-        shown.update(done, "")
-    assert ("00:10<01:30" if terminal else "about 90 seconds left") in stream.getvalue()
-
-
-def test_a_terminal_has_bars(monkeypatch):
     pytest.importorskip("tqdm")
-    stream = Terminal()
+    at(0, compiling=100.0)
+    with progress.progress_bar(100) as advance:
+        for seconds, done in (0, 0), (110, 10):
+            at(seconds)
+            advance("gwg", done)
+    assert "about 90 seconds left" in capsys.readouterr().err
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stderr", stream)
-    with progress.progress_bar(None) as advance:
+    at(0)
+    with progress.progress_bar(100) as advance:
         advance("gwg", 0)
         assert "gwg" in stream.getvalue() and "compiling" in stream.getvalue()
-        advance("gwg", 30)
-        advance("sl_gwg", 10)
+        at(110)
+        advance("gwg", 10)
+        advance("sl_gwg", 20)
     last = stream.getvalue().replace("\n", "\r").split("\r")
-    assert any("gwg" in line and "30" in line and "compiling" not in line for line in last)
+    assert any("gwg" in line and "10" in line and "compiling" not in line for line in last)
     assert any(line.startswith("sl_gwg") for line in last)
