@@ -11,6 +11,7 @@ from typing import Any
 
 from sl_discs.command import check_choice
 from sl_discs.errors import InputError
+from sl_discs.experiment.run import check_methods
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.instances.dataset import find_family, load_dataset
 from sl_discs.instances.graph import Dataset
@@ -218,23 +219,20 @@ class Choice:
           protocol: protocol under which the cell is reported.
           tuned: settings found by a search, including annealing.
         """
-        given = {"chain_length": self.chain_length, "batch_size": self.batch_size, "seed": self.seeds[0]}
-        experiment = dataset.experiment() | (tuned.experiment if tuned else {})
-        experiment |= {name: value for name, value in given.items() if value is not None}
+        usual, steps = dataset.experiment(), self.steps(dataset)
         # The graphs are chosen by the caller and are not part of the cell.
-        experiment |= {"engine": self.engine, "num_instances": None}
-        if experiment["log_every_steps"] > experiment["chain_length"]:
-            experiment |= {"log_every_steps": experiment["chain_length"]}
-        settings = settings_from(experiment)
-        changes = changes or {}
-        fields = method_fields(method) | (tuned.sampler if tuned else {}) | changes
-        if "K" in fields and "K" not in changes:
+        given = {
+            "chain_length": steps, "log_every_steps": min(steps, usual["log_every_steps"]),
+            "batch_size": self.batch_size or usual["batch_size"], "seed": self.seeds[0], "engine": self.engine,
+            "num_instances": None,
+        }  # fmt: skip
+        settings = settings_from(usual | (tuned.experiment if tuned else {}) | given)
+        fields = method_fields(method) | (tuned.sampler if tuned else {}) | (changes or {})
+        if "K" in fields and "K" not in (changes or {}):
             # As many levels as fit into a short chain.
-            fields["K"] = max(1, min(fields["K"], settings.chain_length // fields["n_min"]))
+            fields["K"] = max(1, min(fields["K"], steps // fields["n_min"]))
         cell = Cell(dataset, method, protocol, setting, settings, fields, self.seeds)
-        built = cell.build()
-        if built.localization is not None:
-            built.localization.levels(settings.chain_length)
+        check_methods([cell.build()], settings)
         return cell
 
 
