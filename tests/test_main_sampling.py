@@ -97,16 +97,8 @@ def test_every_sampler_has_a_config_file_that_shows_all_fields_with_their_defaul
 COPIED = """
 from ml_collections import config_dict
 
-
 def get_config():
-    model_config = dict(
-        name="{name}",
-        use_fast_path=True,
-        num_flips=1,
-        adaptive=True,
-        target_acceptance_rate=0.574,
-        balancing_fn_type="SQRT",
-    )
+    model_config = dict(name="{name}", use_fast_path=True, num_flips=1, adaptive=True, balancing_fn_type="SQRT")
     return config_dict.ConfigDict(model_config)
 """
 
@@ -171,9 +163,7 @@ SL_GWG = "--sampler_config=configs/sampler/sl_gwg_config.py"
         (["--samplers=gwg"], Path.rmdir, "data is not a folder"),
         (["--samplers=sl_gwg", "--config.experiment.chain_length=500"], None, "exceed chain_length = 500"),
         ([SL_GWG, "--samplers=gwg,dmala"], None, "is of 'sl_gwg', which --samplers=gwg,dmala lacks"),
-        ([SL_GWG, "--sampler_config.eps=0.7", "--sampler_config.eps_end=0.3"], None, "horizon"),
         (["--samplers=sl_gwg", "--sampler_config.sigma=2.0"], None, "sigma needs --sampler_config=FILE"),
-        (["--samplers=gwg", "--config.experiment.save_root=/proc/results"], None, "/proc/results"),
         (["--samplers=gwg,gwg"], None, "twice"),
         (["--sampler_config", "configs/sampler/sl_gw_config.py"], None, "no file configs/sampler/sl_gw_config.py"),
         ([SL_GWG, "--sampler_config.sigm=3"], None, "sampler 'sl_gwg' has no field 'sigm'; known: name"),
@@ -189,17 +179,13 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, prepare, mes
     assert not Path("exploited").exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_config_files_are_programs(tmp_path, refusal):
+    for text, message in (
         ("def get_config():\n    return 3", "get_config() returns a int"),
         ("def get_config():\n    raise RuntimeError('of\\ntwo lines')", "bad.py:2: RuntimeError: of two lines"),
-    ],
-)
-def test_config_files_are_programs(tmp_path, text, message, refusal):
-    (tmp_path / "bad.py").write_text(text)
-    model = chosen_configs()[1]
-    assert message in refusal("run", f"--config={tmp_path / 'bad.py'}", model, "--samplers=gwg")
+    ):
+        (tmp_path / "bad.py").write_text(text)
+        assert message in refusal("run", f"--config={tmp_path / 'bad.py'}", chosen_configs()[1], "--samplers=gwg")
 
 
 SIX = "--samplers=gwg,path_auxiliary,dmala,sl_gwg,sl_path_auxiliary,sl_dmala"

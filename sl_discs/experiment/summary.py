@@ -108,12 +108,9 @@ def _instances(record: ExperimentRecord) -> str:
 def _quality(record: ExperimentRecord) -> list[str]:
     rows = [["sampler", "mean +- std", "se", "at log steps", "% of reference", "published"]]
     for name, sampler in record.samplers.items():
-        spread, percent, published = (
-            Spread.of(best_values(sampler)),
-            percent_of_reference(sampler),
-            _published(record, name),
-        )
+        spread, percent = Spread.of(best_values(sampler)), percent_of_reference(sampler)
         logged = np.mean([instance.best_logged for instance in sampler.instances])
+        published = _published(record, name)
         rows.append(
             [
                 _short(name), _plus_minus(spread.mean, spread.std), "-" if spread.se is None else _number(spread.se),
@@ -126,7 +123,7 @@ def _quality(record: ExperimentRecord) -> list[str]:
         "instances (divisor n), se the mean's standard error. 'at log steps': only states at logged steps "
         "count, as in DISCS."
     )
-    return [*textwrap.wrap(title, WIDTH), *aligned(_without_empty_columns(rows))]
+    return [*textwrap.wrap(title, WIDTH), *_table(rows)]
 
 
 def _cost(record: ExperimentRecord) -> list[str]:
@@ -140,7 +137,7 @@ def _cost(record: ExperimentRecord) -> list[str]:
                 f"{sampler.run_s:.2f}",
             ]
         )  # fmt: skip
-    return aligned(rows)
+    return _table(rows)
 
 
 def _pairs(record: ExperimentRecord) -> list[str]:
@@ -158,7 +155,7 @@ def _pairs(record: ExperimentRecord) -> list[str]:
             ]
         )  # fmt: skip
     title = "SL minus its base, instance by instance: mean +- standard error over n instances."
-    return [title, *aligned(_without_empty_columns(rows))]
+    return [title, *_table(rows)]
 
 
 def _published(record: ExperimentRecord, name: str) -> PublishedRow | None:
@@ -198,9 +195,10 @@ def _saved(paths: Mapping[str, Path] | None) -> list[str]:
     return [f"saved in {folder}:", *textwrap.wrap(names, WIDTH, initial_indent="  ", subsequent_indent="  ")]
 
 
-def _without_empty_columns(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table, titles first, without columns in which every cell is empty."""
     kept = [any(column[1:]) for column in zip(*rows, strict=True)]
-    return [[cell or "-" for cell, keep in zip(row, kept, strict=True) if keep] for row in rows]
+    return aligned([[cell or "-" for cell, keep in zip(row, kept, strict=True) if keep] for row in rows])
 
 
 def _short(name: str) -> str:

@@ -102,20 +102,15 @@ def test_json_holds_none_where_a_number_is_not_finite(tmp_path):
 
 
 def test_one_sampler_lies_where_discs_puts_it_and_several_in_folders(tmp_path):
-    common = ["config.yaml", "results.json", "solutions.npz", "trajectory.npz"]
-    one, two = tmp_path / "one", tmp_path / "new" / "two"
-    paths = write_results(make_record(("gwg",)), one)
-    assert sorted(paths) == files_in(one) == sorted([*common, "results.pkl"])
-    write_results(make_record(), two)
-    assert files_in(two) == sorted([*common, "gwg/results.pkl", "sl_gwg/results.pkl"])
-
-
-def test_no_pickles_of_replaced_results_stay(tmp_path):
-    several = make_record(("gwg", "sl_gwg", "dmala"))
+    """No pickles of results that are replaced stay, but files of others do."""
     (tmp_path / "sl_gwg").mkdir()
     (tmp_path / "sl_gwg" / "notes.txt").write_text("mine")
-    for record in (several, make_record(("gwg",)), several, make_record(("gwg", "dmala"))):
-        paths = write_results(record, tmp_path)
+    several = ("gwg", "sl_gwg", "dmala")
+    for names in (several, ("gwg",), several, ("gwg", "dmala")):
+        paths = write_results(make_record(names), tmp_path)
+        pickles = [f"{name}/results.pkl" for name in names] if len(names) > 1 else ["results.pkl"]
+        common = ["config.yaml", "results.json", "solutions.npz", "trajectory.npz"]
+        assert sorted(paths) == sorted([*common, *pickles])
         assert files_in(tmp_path) == sorted([*paths, "sl_gwg/notes.txt"])
 
 
