@@ -5,7 +5,7 @@ Needs a checkout of DISCS on PYTHONPATH.
 
 from ml_collections import config_dict
 
-from sl_discs.discs_plugin.borrowed import borrow_samplers
+from sl_discs.discs_plugin.upstream import borrow_samplers
 from sl_discs.localization.method import method_config
 
 

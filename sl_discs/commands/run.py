@@ -25,8 +25,8 @@ from typing import Any
 from ml_collections import config_flags
 
 from sl_discs.command import Command, attributes_of, error_of_file, own_flags, say
-from sl_discs.discs_plugin.borrowed import borrow_named
 from sl_discs.discs_plugin.launch import add_working_directory
+from sl_discs.discs_plugin.upstream import borrow_named
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import leave_cards_alone, one_device_per_core
 from sl_discs.errors import InputError, real

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from sl_discs.command import Command, Given, own_flags, say
-from sl_discs.discs_plugin.borrowed import borrow_named
 from sl_discs.discs_plugin.launch import add_working_directory
+from sl_discs.discs_plugin.upstream import borrow_named
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError, MissingExtra

@@ -26,11 +26,5 @@ def register(*, compat: bool = False, fixes: bool = False) -> None:
     Raises:
       InputError: `discs` is missing, or cannot be imported without `compat`.
     """
-    upstream.require_discs()
-    if compat:
-        # Imported only here, since what it replaces takes long to import, and `sl-discs run` needs none of it.
-        from sl_discs.discs_plugin import compat as compatibility
-
-        compatibility.install()
-    upstream.check_discs()
+    upstream.import_discs(compat)
     modules.install(fixes)

@@ -220,7 +220,7 @@ class BaseSampler:
       states: of the model.
 
     Raises:
-      InputError: its `step` does not work for these states, or its own state is not a dictionary as in DISCS.
+      InputError: its `step` does not work for these states.
     """
 
     def __init__(self, name: str, sampler: Any, states: States, fixes: bool = False):
@@ -237,18 +237,13 @@ class BaseSampler:
         """Returns shapes and dtypes of the sampler's state before and after a step."""
 
         def step(rng, x):
-            initial = self._sampler.make_init_state(rng)
-            if not (isinstance(initial, dict) and {"num_ll_calls", "steps"} <= set(initial)):
-                raise InputError(f"sampler {self.name!r}: its state is not a dictionary with num_ll_calls and steps")
-            initial = {key: jnp.asarray(leaf) for key, leaf in initial.items()}
+            initial = {key: jnp.asarray(leaf) for key, leaf in self._sampler.make_init_state(rng).items()}
             final = self._sampler.step(model, rng, x, AdaptedParams(None), dict(initial))[1]
             return initial, {key: jnp.asarray(final[key]) for key in final}
 
         x = jax.ShapeDtypeStruct((_TRACED_CHAINS, self.states.num_sites), jnp.int32)
         try:
             return jax.eval_shape(step, jax.ShapeDtypeStruct((2,), jnp.uint32), x)
-        except InputError:
-            raise
         except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
             raise InputError(
                 f"sampler {self.name!r} does not take states of {self.states.num_sites} sites: "

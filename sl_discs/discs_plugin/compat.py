@@ -75,19 +75,9 @@ class _Overlay(types.ModuleType):
         return getattr(self.__dict__["_module"], name)
 
 
-def _stand_in(name: str, **names: Any) -> types.ModuleType:
-    module = types.ModuleType(name, "Stand-in of sl_discs.discs_plugin.compat.")
-    module.__dict__.update(names)
-    return module
-
-
-def _clip(array, *bounds, a_min=None, a_max=None, **keywords):
-    """Clips as jnp.clip, and also accepts its bounds by their old names."""
-    if a_min is not None:
-        keywords["min"] = a_min
-    if a_max is not None:
-        keywords["max"] = a_max
-    return jnp.clip(array, *bounds, **keywords)
+def _clip(array, a_min=None, a_max=None):
+    """Clips as jnp.clip, whose bounds had these names."""
+    return jnp.clip(array, a_min, a_max)
 
 
 def _device_put_replicated(tree, devices):
@@ -98,23 +88,12 @@ def _device_put_replicated(tree, devices):
 def _with_single_key(function: Callable) -> Callable:
     """Returns `function(key, ...)` that also accepts a raw key of shape [1, 2]."""
 
-    def unwrap(key):
-        batch_of_one = getattr(key, "shape", None) == (1, 2)
-        return key[0] if batch_of_one else key
-
     @functools.wraps(function)
-    def wrapped(*arguments, **keywords):
-        if arguments:
-            arguments = (unwrap(arguments[0]), *arguments[1:])
-        elif "key" in keywords:
-            keywords["key"] = unwrap(keywords["key"])
-        return function(*arguments, **keywords)
+    def wrapped(key, *arguments, **keywords):
+        batch_of_one = getattr(key, "shape", None) == (1, 2)
+        return function(key[0] if batch_of_one else key, *arguments, **keywords)
 
     return wrapped
-
-
-def _shuffle(key, array, axis: int = 0):
-    return jax.random.permutation(key, array, axis=axis)
 
 
 def _as_networkx(value: Any) -> Any:
@@ -162,36 +141,37 @@ class _SilentWriter:
         return lambda *arguments, **keywords: None
 
 
-def _stand_ins() -> dict[str, types.ModuleType]:
-    """Replacements by the module names that DISCS imports."""
+@functools.cache
+def _stand_ins() -> dict[str, Any]:
+    """Returns replacements by the names of the modules that DISCS imports."""
     keyed = {name: _with_single_key(getattr(jax.random, name)) for name in _KEYED}
-    random = _Overlay(jax.random, shuffle=_shuffle, **keyed)
+    random = _Overlay(jax.random, shuffle=jax.random.permutation, **keyed)
     numpy = _Overlay(jnp, clip=_clip)
     overlay = _Overlay(
         jax, numpy=numpy, random=random, tree_map=jax.tree.map, device_put_replicated=_device_put_replicated
     )
-    experimental = types.SimpleNamespace(enable_tensor_float_32_execution=lambda enabled: None)
-    mcmc = types.SimpleNamespace(effective_sample_size=effective_sample_size)
-    substrates = types.SimpleNamespace(jax=types.SimpleNamespace(mcmc=mcmc))
-    summary_writer = _stand_in("clu.metric_writers.summary_writer", SummaryWriter=_SilentWriter)
-    writers = _stand_in("clu.metric_writers", create_default_writer=_SilentWriter, summary_writer=summary_writer)
-    formula = _stand_in("pysat.formula", CNF=_CNF)
+    module = types.SimpleNamespace
+    experimental = module(enable_tensor_float_32_execution=lambda enabled: None)
+    mcmc = module(effective_sample_size=effective_sample_size)
+    summary_writer = module(SummaryWriter=_SilentWriter)
+    writers = module(create_default_writer=_SilentWriter, summary_writer=summary_writer)
+    formula = module(CNF=_CNF)
     return {
         "jax": overlay,
         "jax.numpy": numpy,
         "jax.random": random,
-        "pickle5": _stand_in("pickle5", load=_load),
-        "pysat": _stand_in("pysat", formula=formula),
+        "pickle5": module(load=_load),
+        "pysat": module(formula=formula),
         "pysat.formula": formula,
-        "clu": _stand_in("clu", metric_writers=writers),
+        "clu": module(metric_writers=writers),
         "clu.metric_writers": writers,
         "clu.metric_writers.summary_writer": summary_writer,
-        "tensorflow": _stand_in("tensorflow", config=types.SimpleNamespace(experimental=experimental)),
-        "tensorflow_probability": _stand_in("tensorflow_probability", substrates=substrates),
+        "tensorflow": module(config=module(experimental=experimental)),
+        "tensorflow_probability": module(substrates=module(jax=module(mcmc=mcmc))),
     }
 
 
-def _importer(stand_ins: dict[str, types.ModuleType]) -> Callable:
+def _importer(stand_ins: dict[str, Any]) -> Callable:
     """Returns an `__import__` that knows the stand-ins."""
 
     def import_(name, globals=None, locals=None, fromlist=(), level=0):
@@ -207,30 +187,22 @@ def _importer(stand_ins: dict[str, types.ModuleType]) -> Callable:
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Loads modules that see the stand-ins."""
-
-    def __init__(self, name: str, path: str, builtin_names: dict[str, Any]):
-        super().__init__(name, path)
-        self._builtin_names = builtin_names
+    """Runs the code of a module with its own `__builtins__`, so that it sees the stand-ins."""
 
     def exec_module(self, module):
-        """Runs the module's code with its own `__builtins__`."""
-        module.__dict__["__builtins__"] = self._builtin_names
+        module.__dict__["__builtins__"] = vars(builtins) | {"__import__": _importer(_stand_ins())}
         super().exec_module(module)
 
 
 class Finder(importlib.abc.MetaPathFinder):
     """Finds `discs` and its modules in the usual way, but loads them with `_Loader`."""
 
-    def __init__(self):
-        self._names = vars(builtins) | {"__import__": _importer(_stand_ins())}
-
     def find_spec(self, fullname, path=None, target=None):
         if fullname.partition(".")[0] != _PACKAGE:
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
-            spec.loader = _Loader(spec.loader.name, spec.loader.path, self._names)
+            spec.loader = _Loader(spec.loader.name, spec.loader.path)
         return spec
 
 

@@ -1,18 +1,24 @@
-"""Common parts of the commands around DISCS: their own flags, and config files that exist only as modules."""
+"""Common parts of the commands around DISCS: their own flags, and config files that exist only as modules.
+
+This file is also a config file: DISCS is given `FILE:SOURCE`, with this file for FILE.
+"""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import re
+import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from absl import flags
+from ml_collections import config_dict
 
-from sl_discs.discs_plugin import config_file, register
+from sl_discs.discs_plugin import register
 from sl_discs.errors import InputError
+from sl_discs.localization.schedule import Localization
 
 _CONFIG_FLAGS = ("config", "model_config", "sampler_config")
 
@@ -88,17 +94,16 @@ def find_file(path: str) -> Path | None:
 def _resolve(flag: str, value: str) -> str:
     path, colon, argument = value.partition(":")
     found = find_file(path)
-    if found is not None and flag == "sampler_config" and not argument:
-        return f"{config_file.__file__}:{found}"
-    if found is not None:
+    if found is not None and (argument or flag != "sampler_config"):
         return f"{found}{colon}{argument}"
-    module = _plugin_module(path)
-    if module is not None and not argument:
-        return f"{config_file.__file__}:{module}"
-    raise InputError(
-        f"--{flag}: there is no file {path}, here or in {checkout()}, and no config of sl_discs by that name; they "
-        "are named as discs/samplers/configs/sl_gwg_config.py, or sl_sldiscs_gwg_config.py for samplers of sl_discs"
-    )
+    source = found or _plugin_module(path)
+    if source is None or argument:
+        raise InputError(
+            f"--{flag}: there is no file {path}, here or in {checkout()}, and no config of sl_discs by that name; "
+            "they are named as discs/samplers/configs/sl_gwg_config.py, or sl_sldiscs_gwg_config.py for samplers of "
+            "sl_discs"
+        )
+    return f"{__file__}:{source}"
 
 
 def _plugin_module(path: str) -> str | None:
@@ -107,3 +112,17 @@ def _plugin_module(path: str) -> str | None:
     name = match[1].replace("/", ".") if match else None
     spec = importlib.util.find_spec(name) if name else None
     return name if spec is not None and spec.origin == "sl_discs" else None
+
+
+def get_config(source: str) -> config_dict.ConfigDict:
+    """Returns `get_config()` of a module; of a file, with the fields of localization that an `sl_` config lacks.
+
+    A config copied from DISCS thus needs no more than the name `sl_...`.
+    """
+    if not source.endswith(".py"):
+        return importlib.import_module(source).get_config()
+    config = runpy.run_path(source)["get_config"]()
+    if str(config.get("name", "")).startswith("sl_"):
+        with config.unlocked():
+            config.update({name: value for name, value in vars(Localization()).items() if name not in config})
+    return config

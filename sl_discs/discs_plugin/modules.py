@@ -23,8 +23,7 @@ from ml_collections import config_dict
 
 from sl_discs.discs_plugin import upstream
 from sl_discs.discs_plugin.base_sampler import BaseSampler, States
-from sl_discs.discs_plugin.localized_sampler import LocalizedSampler
-from sl_discs.discs_plugin.own import OwnSampler
+from sl_discs.discs_plugin.plugin_samplers import LocalizedSampler, OwnSampler
 from sl_discs.errors import InputError
 from sl_discs.localization.method import build_localization, build_method, method_config
 from sl_discs.localization.schedule import Localization
@@ -72,27 +71,38 @@ def build_sampler(name: str, config: config_dict.ConfigDict, fixes: bool) -> Any
         invalid value.
     """
     states = States(tuple(config.model.shape), config.model.get("num_categories", 2))
-    chains = upstream.local_chains(config.experiment, jax.local_device_count())
+    chains = local_chains(config.experiment, jax.local_device_count())
     fields = {key: value for key, value in config.sampler.to_dict().items() if key != "name"}
-    base = name.removeprefix(PREFIX)
-    schedule = {key: fields.pop(key) for key in _LOCALIZATION_FIELDS if key in fields} if name != base else {}
-    localization = None if name == base else build_localization(name, schedule)
-    if base.startswith(OWN):
-        sampler = build_method({"name": base.removeprefix(OWN), **fields}, chains).sampler
-        _check_values(config, states, sampler.several_values)
-        if states.num_values > 2 and base == f"{OWN}gibbs" and config.model.name not in _LINEAR_IN_EACH_SITE:
-            raise InputError(
-                f"{config.sampler.name} needs exact gains, which gradients of {config.model.name} are not; "
-                f"use {OWN}metropolis, or gibbs or sl_gibbs of DISCS"
-            )
-        return OwnSampler(sampler, chains, states, localization, config.experiment.chain_length)
-    theirs = upstream.build_upstream_sampler(base, config)
-    # DISCS's samplers for several values keep their number; locallybalanced does too, but has no form for them.
-    _check_values(config, states, hasattr(theirs, "num_categories") and base != "locallybalanced")
-    sampler = BaseSampler(base, theirs, states, fixes)
-    if localization is None:
-        return sampler
-    return LocalizedSampler(sampler, localization, config.experiment.chain_length, chains)
+    base, length = name.removeprefix(PREFIX), config.experiment.chain_length
+    localization = None
+    if name != base:
+        schedule = {key: fields.pop(key) for key in _LOCALIZATION_FIELDS if key in fields}
+        localization = build_localization(name, schedule)
+    if localization is not None and not base.startswith(OWN):
+        theirs = upstream.build_upstream_sampler(base, config)
+        # DISCS's samplers for several values keep their number; locallybalanced does too, but has no form for them.
+        _check_values(config, states, hasattr(theirs, "num_categories") and base != "locallybalanced")
+        return LocalizedSampler(BaseSampler(base, theirs, states, fixes), localization, length, chains)
+    sampler = build_method({"name": base.removeprefix(OWN), **fields}, chains).sampler
+    _check_values(config, states, sampler.several_values)
+    if states.num_values > 2 and base == f"{OWN}gibbs" and config.model.name not in _LINEAR_IN_EACH_SITE:
+        raise InputError(
+            f"{config.sampler.name} needs exact gains, which gradients of {config.model.name} are not; "
+            f"use {OWN}metropolis, or gibbs or sl_gibbs of DISCS"
+        )
+    return OwnSampler(sampler, chains, states, localization, length)
+
+
+def local_chains(experiment: config_dict.ConfigDict, devices: int) -> int:
+    """Returns the number of chains of an instance on one device, in DISCS's arrangement.
+
+    DISCS divides the instances of a combinatorial problem among devices; if there are fewer instances than devices,
+    or for other problems, it divides the chains.
+    """
+    on_one_device = not experiment.run_parallel or devices == 1
+    if on_one_device or (experiment.evaluator == "co_eval" and experiment.num_models >= devices):
+        return experiment.batch_size
+    return experiment.batch_size // devices
 
 
 def _check_values(config: config_dict.ConfigDict, states: States, takes_several: bool) -> None:

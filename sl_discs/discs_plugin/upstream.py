@@ -1,42 +1,52 @@
-"""The plugin's access to DISCS: checks that it is present, and its samplers by name."""
+"""The plugin's access to DISCS: its samplers by name, and as `discs:NAME` in the runner of sl_discs."""
 
 from __future__ import annotations
 
 import copy
+import dataclasses
+import functools
 import importlib
 import importlib.util
 import math
 import pkgutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import jax
 from ml_collections import config_dict
 
+from sl_discs.discs_plugin.base_sampler import BaseSampler, States
 from sl_discs.errors import InputError, MissingExtra
+from sl_discs.samplers.base import Sampler, StepSampler
+from sl_discs.samplers.registry import known_samplers, register_sampler
 
 # Of the names of DISCS's samplers in this project's runner.
 NAMESPACE = "discs:"
-
-_WHERE = "clone https://github.com/google-research/discs and put the folder that holds setup.py on PYTHONPATH"
 
 # Modules of discs.samplers that are not samplers.
 _NOT_SAMPLERS = ("abstractsampler", "configs")
 
 
-def require_discs() -> None:
-    """Checks that there is a package `discs` with DISCS's samplers; imports none of them.
+def import_discs(compat: bool) -> None:
+    """Imports a small part of DISCS, as `register` describes it.
 
     Raises:
-      MissingExtra: there is none.
+      MissingExtra: there is no package `discs` with DISCS's samplers.
+      InputError: it cannot be imported, as on current packages without `compat`.
     """
     spec = importlib.util.find_spec("discs")
     folders = [] if spec is None else spec.submodule_search_locations or []
     if not any((Path(folder) / "samplers" / "abstractsampler.py").is_file() for folder in folders):
-        raise MissingExtra(f"the package discs of google-research is not importable; {_WHERE}")
+        raise MissingExtra(
+            "the package discs of google-research is not importable; clone "
+            "https://github.com/google-research/discs and put the folder that holds setup.py on PYTHONPATH"
+        )
+    if compat:
+        # Imported only here, since what it replaces takes long to import, and `sl-discs run` needs none of it.
+        from sl_discs.discs_plugin import compat as compatibility
 
-
-def check_discs() -> None:
-    """Imports a small part of DISCS; InputError if that fails, as it does on current packages without `compat`."""
+        compatibility.install()
     try:
         importlib.import_module("discs.samplers.abstractsampler")
     except (ImportError, AttributeError) as error:
@@ -64,13 +74,74 @@ def build_upstream_sampler(name: str, config: config_dict.ConfigDict) -> Any:
     return importlib.import_module(f"discs.samplers.{name}").build_sampler(config)
 
 
-def local_chains(experiment: config_dict.ConfigDict, devices: int) -> int:
-    """Returns the number of chains of an instance on one device, in DISCS's arrangement.
+# DISCS's samplers in the runner of sl_discs.
 
-    DISCS divides the instances of a combinatorial problem among devices; if there are fewer instances than devices,
-    or for other problems, it divides the chains.
+# DISCS's states do not depend on the number of sites, so any number serves to make one.
+_SOME_SITES = 64
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BorrowedSampler(Sampler):
+    """A sampler of DISCS for one chain at a time, so that chains neither adapt nor propose together.
+
+    Attributes:
+      name: DISCS's name for it.
+      fields: its config.
+      co_opt_prob: DISCS's flag of combinatorial experiments, for which dmala and dlmc do not adapt to the acceptance.
+      fixes: whether its errors are corrected (`fixes.py`).
+      num_chains: chains per batch in DISCS's calling convention.
     """
-    on_one_device = not experiment.run_parallel or devices == 1
-    if on_one_device or (experiment.evaluator == "co_eval" and experiment.num_models >= devices):
-        return experiment.batch_size
-    return experiment.batch_size // devices
+
+    name: str
+    fields: dict[str, Any]
+    co_opt_prob: bool = True
+    fixes: bool = False
+    num_chains: int = 1
+
+    @functools.cache  # noqa: B019 (one entry a padded size; the sampler lives as long as its run)
+    def _for_sites(self, num_sites: int) -> StepSampler:
+        """Returns DISCS's object for a number of sites; it must not contain tracers of the run that requests it."""
+        config = config_dict.ConfigDict(
+            {
+                "sampler": dict(self.fields),
+                "model": {"name": "sl_discs", "shape": (num_sites,), "num_categories": 2},
+                "experiment": {"co_opt_prob": self.co_opt_prob},
+            }
+        )
+        with jax.ensure_compile_time_eval():
+            sampler = build_upstream_sampler(self.name, config)
+            return StepSampler(BaseSampler(self.name, sampler, States((num_sites,)), self.fixes))
+
+    def init_state(self, num_sites):
+        return self._for_sites(max(num_sites, _SOME_SITES)).init_state(num_sites)
+
+    def kernel(self, key, target, chain):
+        return self._for_sites(target.num_sites).kernel(key, target, chain)
+
+
+def borrow_samplers() -> None:
+    """Registers every sampler of the importable DISCS under `discs:`; does nothing the second time.
+
+    Their config fields are DISCS's, `fixes`, whether errors are corrected, and `co_opt_prob`.
+
+    Raises:
+      InputError: as `import_discs`.
+    """
+    import_discs(compat=True)
+    for name in sampler_names():
+        if NAMESPACE + name not in known_samplers():
+            fields = sampler_config(name).to_dict()
+            del fields["name"]
+            register_sampler(NAMESPACE + name, functools.partial(_borrowed, name), **fields)
+
+
+def borrow_named(names: Iterable[str]) -> None:
+    """Calls `borrow_samplers` if one of the names is that of a sampler of DISCS; InputError likewise."""
+    if any(NAMESPACE in name for name in names):
+        borrow_samplers()
+
+
+def _borrowed(
+    name: str, *, num_chains: int = 1, fixes: bool = False, co_opt_prob: bool = True, **fields: Any
+) -> BorrowedSampler:
+    return BorrowedSampler(name, fields, co_opt_prob, fixes, num_chains)

@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from standin import write_standin
 
 from sl_discs import discs_plugin
 from sl_discs.discs_plugin import compat, modules
-
-STANDIN = Path(__file__).parent / "standin"
 
 
 def forget_discs():
@@ -23,34 +22,26 @@ def forget_discs():
 
 
 @pytest.fixture
-def put_first(monkeypatch):
-    """A function that puts a folder before all others on sys.path.
-
-    monkeypatch.syspath_prepend would put back the path of the moment, which `no_discs` has shortened, too late.
-    """
-
-    def put(folder):
-        monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
-        importlib.invalidate_caches()
-
-    return put
-
-
-@pytest.fixture
 def no_discs(monkeypatch):
-    """An interpreter in which no discs is importable."""
+    """An interpreter in which no discs is importable; tests may put one first on sys.path."""
     forget_discs()
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if not (Path(entry) / "discs").is_dir()])
     yield
     forget_discs()
 
 
+@pytest.fixture(scope="session")
+def standin_folder(tmp_path_factory):
+    """The folder of the stand-in, for PYTHONPATH."""
+    return write_standin(tmp_path_factory.mktemp("standin"))
+
+
 @pytest.fixture
-def standin(no_discs, put_first):
-    """The stand-in, registered."""
-    put_first(STANDIN)
+def standin(no_discs, standin_folder):
+    """The same folder, importable here and registered."""
+    sys.path.insert(0, str(standin_folder))
     discs_plugin.register(compat=True)
-    return STANDIN
+    return standin_folder
 
 
 @pytest.fixture

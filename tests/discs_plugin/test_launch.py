@@ -1,7 +1,8 @@
-"""The command around DISCS's main module, on the stand-in, as a user runs it."""
+"""The commands around DISCS's main module and its sweep files, on the stand-in, as a user runs them."""
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,22 +11,44 @@ import pytest
 
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
+from sl_discs.sweeps.sweep_file import combinations, discs_arguments, read_sweep
 
-STANDIN = Path(__file__).parent / "standin"
 ROOT = Path(__file__).parents[2]
 PAIRS = ("--model_config=discs/models/configs/pairs_config.py", "--config.experiment.chain_length=40")
 LOCALIZED = "--sampler_config=./discs/samplers/configs/sl_onesite_config.py"
+SWEEP = """
+from ml_collections import config_dict
+
+def get_config():
+    return config_dict.ConfigDict({
+        "model": "pairs",
+        "sampler": "ball",
+        "sweep": [
+            {"config.experiment.chain_length": [40, 60], "sampler_config.name": ["onesite"]},
+            {"config.experiment.chain_length": [40], "sampler_config.patience": [1, 2]},
+        ],
+    })
+"""
 
 
-def run(cwd, *arguments, path=STANDIN):
-    environment = os.environ | {"PYTHONPATH": f"{path}{os.pathsep}{ROOT}", "JAX_PLATFORMS": "cpu"}
-    command = [sys.executable, "-m", "sl_discs.discs_main", *arguments]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600)
+@pytest.fixture
+def run(tmp_path, standin_folder):
+    """Runs `sl-discs discs ...` in a process and a folder of its own."""
+
+    def run(*arguments, path=standin_folder):
+        environment = os.environ | {"PYTHONPATH": f"{path}{os.pathsep}{ROOT}", "JAX_PLATFORMS": "cpu"}
+        command = [sys.executable, "-m", "sl_discs", "discs", *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
+
+    return run
 
 
-def test_a_run_from_anywhere(tmp_path):
-    fields = "--sampler_config.K=8", "--sampler_config.sigma=2.0", "--fixes"
-    done = run(tmp_path, *PAIRS, LOCALIZED, *fields, "--run_local")
+def test_a_run_from_anywhere(run, tmp_path):
+    """With a config copied from DISCS, of which only the name was changed."""
+    (tmp_path / "mine.py").write_text(
+        "from ml_collections import ConfigDict\n\ndef get_config():\n    return ConfigDict({'name': 'sl_onesite'})\n"
+    )
+    done = run("main", *PAIRS, "--sampler_config=mine.py", "--sampler_config.K=8", "--fixes", "--run_local")
     assert done.returncode == 0, done.stderr
     path = tmp_path / "discs/results/pairs/results.pkl"
     assert f"saved {path.relative_to(tmp_path)}: best ratio" in done.stdout and "took" in done.stdout
@@ -33,42 +56,24 @@ def test_a_run_from_anywhere(tmp_path):
     assert "give equal results, the tilt changed no decision" in done.stdout
 
 
-def test_a_copied_config_with_the_name_of_a_localized_sampler(tmp_path):
-    (tmp_path / "mine.py").write_text(
-        "from ml_collections import ConfigDict\n\ndef get_config():\n    return ConfigDict({'name': 'sl_onesite'})\n"
-    )
-    fields = "--sampler_config.K=8", "--sampler_config.sigma=4"
-    done = run(tmp_path, *PAIRS, "--sampler_config=mine.py", *fields, "--run_local")
-    assert done.returncode == 0, done.stderr
-    assert "give equal results, the tilt changed no decision" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            (*PAIRS, "--sampler_config=discs/samplers/configs/sl_exchange_config.py"),
-            "or sl_sldiscs_gwg_config.py for samplers of sl_discs",
-        ),
-        ((*PAIRS, LOCALIZED, "--sampler_config.sigma=-1.0"), "sampler_config.sigma is -1.0"),
-        ((*PAIRS, LOCALIZED, "--nonsense=1"), "nonsense"),
+        (("--sampler_config=discs/samplers/configs/sl_exchange_config.py",), "or sl_sldiscs_gwg_config.py for"),
+        ((LOCALIZED, "--sampler_config.sigma=-1.0"), "sampler_config.sigma is -1.0"),
+        ((LOCALIZED, "--nonsense=1"), "nonsense"),
+        ((), "the package discs of google-research is not importable; clone https://"),
     ],
 )
-def test_bad_input_is_one_line(tmp_path, arguments, message):
-    done = run(tmp_path, *arguments)
+def test_bad_input_is_one_line(run, tmp_path, standin_folder, arguments, message):
+    done = run("main", *PAIRS, *arguments, path=standin_folder if arguments else tmp_path)
     errors = [line for line in done.stderr.splitlines() if "rror" in line]
     assert done.returncode != 0 and message in done.stderr
     assert "Traceback" not in done.stderr and len(errors) <= 2
 
 
-def test_without_discs(tmp_path):
-    done = run(tmp_path, *PAIRS, LOCALIZED, path=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: the package discs of google-research is not importable; clone https://")
-
-
-def test_help_has_both_kinds_of_flags(tmp_path):
-    done = run(tmp_path, "--helpfull")
+def test_help_has_both_kinds_of_flags(run):
+    done = run("main", "--helpfull")
     assert "--[no]fixes" in done.stdout and "--[no]run_local" in done.stdout
 
 
@@ -81,9 +86,65 @@ def test_configs_are_found(standin, tmp_path, monkeypatch):
     )
     assert arguments[1] == f"--config={standin}/discs/common/configs.py"
     assert arguments[2] == "--model_config=mine.py"
-    assert arguments[3].endswith("config_file.py:discs.samplers.configs.sl_ball_config")
+    assert arguments[3].endswith("launch.py:discs.samplers.configs.sl_ball_config")
     assert arguments[4] == "--x=1"
     sampler = launch.resolve_configs(["main", "--config=mine.py", "--sampler_config=own.py"])[2]
-    assert sampler.endswith("config_file.py:own.py")
+    assert sampler.endswith("launch.py:own.py")
     with pytest.raises(InputError, match=r"--config: there is no file nowhere\.py"):
         launch.resolve_configs(["main", "--config=nowhere.py"])
+
+
+@pytest.fixture
+def sweep_file(tmp_path):
+    path = tmp_path / "pairs" / "small.py"
+    path.parent.mkdir()
+    path.write_text(SWEEP)
+    return path
+
+
+def test_runs_of_a_sweep_file(sweep_file):
+    assert combinations([{"a": [1, 2], "b": [3, 4]}, {"a": [5]}]) == [
+        {"a": 1, "b": 3}, {"a": 1, "b": 4}, {"a": 2, "b": 3}, {"a": 2, "b": 4}, {"a": 5}
+    ]  # fmt: skip
+    sweep = read_sweep(sweep_file)
+    assert (sweep.name, len(sweep.runs)) == ("pairs-small", 4)
+    assert sweep.folder(2) == "2_chain_length=60,name='onesite'"
+    arguments = discs_arguments(sweep, 3, "./sco", Path("out"))
+    assert "--sampler_config=discs/samplers/configs/ball_config.py" in arguments
+    assert arguments[-3:] == [
+        "--config.experiment.chain_length=40", "--sampler_config.patience=1", "--config.experiment.save_root=out"
+    ]  # fmt: skip
+
+
+def test_chosen_samplers_keep_the_settings_of_their_base_or_their_own(sweep_file):
+    sweep = read_sweep(sweep_file, ["sl_onesite", "ball", "sl_ball"])
+    names = [(settings["sampler_config.name"], settings.get("sampler_config.patience")) for settings in sweep.runs]
+    assert names == [
+        ("sl_onesite", None), ("sl_onesite", None), ("ball", 1), ("sl_ball", 1), ("ball", 2), ("sl_ball", 2)
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="no settings for 'sl_nearby'; the sweep has ball, onesite"):
+        read_sweep(sweep_file, ["sl_nearby"])
+    sweep_file.write_text(SWEEP.replace('["onesite"]', '["onesite", "sl_ball"]'))
+    own = {"config.experiment.chain_length", "sampler_config.name"}
+    assert [set(settings) for settings in read_sweep(sweep_file, ["sl_ball"]).runs] == [own] * 2
+
+
+@pytest.mark.slow
+def test_the_command_of_sweeps(run, sweep_file, tmp_path):
+    def sweep(*more):
+        return run("sweep", f"--sweep={sweep_file}", "--samplers=onesite,sl_onesite", *more)
+
+    listed = sweep("--list")
+    assert listed.returncode == 0 and listed.stdout.count("sl_discs.discs_main") == 4
+    assert "[4/4]" in listed.stdout and "sl_onesite_config.py" in listed.stdout
+    assert sweep("--only=1").returncode == 0
+    done = sweep("--only=2", "--", "--sampler_config.K=8")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "discs-pairs-small" / "2_chain_length=40,name='sl_onesite'" / "results.pkl").is_file()
+    assert re.search(
+        r"\[2\] sl_onesite \d\.\d{4}, \[1\] onesite \d\.\d{4}: difference [+-]\d.* \(n = 1\)", done.stdout
+    )
+    failed = sweep("--only=2")  # 256 levels do not fit into 40 steps
+    assert failed.returncode == 1 and "1 of the runs failed; --only=2 repeats them" in failed.stderr
+    wrong = sweep("--only=9")
+    assert wrong.returncode == 2 and "there is no run '9'" in wrong.stderr

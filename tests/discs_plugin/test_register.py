@@ -20,53 +20,44 @@ def whole_config(name, **model):
     return config
 
 
-def test_names_are_importable_and_configs_complete(standin):
-    assert {"sl_onesite", "sl_ball", "sldiscs_gwg", "sl_sldiscs_gwg"} <= set(modules.sampler_names())
-    for name in modules.sampler_names():
+def built(name, config):
+    return importlib.import_module(f"discs.samplers.{name}").build_sampler(config)
+
+
+def test_names_are_importable_and_configs_complete(standin, monkeypatch):
+    before = {path: path.read_bytes() for path in standin.rglob("*.py")}
+    names = modules.sampler_names()
+    assert {"sl_onesite", "sl_ball", "sldiscs_gwg", "sl_sldiscs_gwg"} <= set(names)
+    for name in names:
         config = importlib.import_module(f"discs.samplers.configs.{name}_config").get_config()
-        assert config.name == name
-        assert ("sigma" in config) == name.startswith("sl_")
-        module = importlib.import_module(f"discs.samplers.{name}")
-        assert hasattr(module.build_sampler(whole_config(name)), "step")
+        assert config.name == name and ("sigma" in config) == name.startswith("sl_")
+        assert hasattr(built(name, whole_config(name)), "step")
     assert modules.sampler_config("sl_onesite").patience == 3
     for module in ("discs.samplers.sl_nothing", "discs.samplers.sldiscs_nothing"):
         with pytest.raises(ModuleNotFoundError, match=module):
             importlib.import_module(module)
-
-
-def test_samplers_borrowed_from_discs_are_not_added_to_it(standin, monkeypatch):
-    before = modules.sampler_names()
+    assert {path: path.read_bytes() for path in standin.rglob("*.py")} == before
+    # Those that were borrowed from DISCS are not added to it.
     monkeypatch.setitem(registry._FACTORIES, "discs:onesite", None)
-    assert "discs:onesite" in registry.known_samplers() and modules.sampler_names() == before
+    assert "discs:onesite" in registry.known_samplers() and modules.sampler_names() == names
 
 
-def test_registering_again_changes_nothing_but_the_fixes(standin):
+def test_registering_again_changes_nothing_but_the_fixes_and_borrowing_not_even_these(standin, monkeypatch):
     module = importlib.import_module("discs.samplers.sl_onesite")
     discs_plugin.register(compat=True, fixes=True)
+    for kept in ("_FACTORIES", "_DEFAULTS", "_SEARCHED"):
+        monkeypatch.setattr(registry, kept, dict(getattr(registry, kept)))
+    upstream.borrow_samplers()
+    assert registry.sampler_fields("discs:onesite") == {"patience": 3, "fixes": False, "co_opt_prob": True}
     finders = [finder for finder in sys.meta_path if isinstance(finder, modules.PluginFinder)]
     assert len(finders) == 1 and finders[0].fixes
     assert importlib.import_module("discs.samplers.sl_onesite") is module
 
 
-def test_files_and_jax_stay_as_they_are(standin):
-    before = {path: path.read_bytes() for path in standin.rglob("*.py")}
-    importlib.import_module("discs.samplers.sl_onesite").build_sampler(whole_config("sl_onesite"))
-    assert {path: path.read_bytes() for path in standin.rglob("*.py")} == before
-    assert not hasattr(jax, "tree_map")
-    if jax.__version_info__ >= (0, 10):  # earlier ones accept it themselves
-        with pytest.raises(TypeError):
-            jnp.clip(jnp.zeros(2), a_min=0.0)
-    assert not {"pickle5", "clu", "tensorflow"} & set(sys.modules)
-
-
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        (
-            "sl_onesite",
-            {"model.num_categories": 4},
-            "sl_onesite needs a model of at most 2 values at each site; pairs",
-        ),
+        ("sl_onesite", {"model.num_categories": 4}, "sl_onesite needs a model of at most 2 values at each site"),
         ("sl_sldiscs_gwg", {"model.num_categories": 128}, "sl_sldiscs_gwg needs a model of at most 127 values"),
         ("sl_sldiscs_gibbs", {"model.num_categories": 4}, "sl_sldiscs_gibbs needs exact gains, which gradients of"),
         ("sldiscs_gwg", {"model.num_categories": 1}, "model_config.num_categories is 1; expected at least 2"),
@@ -78,28 +69,35 @@ def test_what_a_sampler_does_not_take_is_named(standin, name, change, message):
     config = whole_config(name)
     config.update_from_flattened_dict(change)
     with pytest.raises(InputError, match=message):
-        importlib.import_module(f"discs.samplers.{name}").build_sampler(config)
+        built(name, config)
 
 
 @pytest.mark.parametrize("name", ["sl_ball", "sl_sldiscs_path_auxiliary"])
 def test_samplers_take_several_values(standin, name):
-    module = importlib.import_module(f"discs.samplers.{name}")
-    state = module.build_sampler(whole_config(name, num_categories=127)).make_init_state(jax.random.PRNGKey(0))
+    state = built(name, whole_config(name, num_categories=127)).make_init_state(jax.random.PRNGKey(0))
     assert state["chains"].y.shape == (8, 5, 127)
 
 
-def test_no_discs_and_another_package_of_that_name(no_discs, tmp_path, put_first):
-    with pytest.raises(InputError, match="discs of google-research is not importable; clone"):
-        discs_plugin.register()
+def test_no_discs_and_another_package_of_that_name(no_discs, tmp_path):
     (tmp_path / "discs").mkdir()
     (tmp_path / "discs" / "__init__.py").touch()
-    put_first(tmp_path)
-    with pytest.raises(InputError, match="discs of google-research is not importable; clone"):
-        discs_plugin.register(compat=True)
+    for folder in (None, tmp_path):
+        sys.path[:0] = [str(folder)] if folder else []
+        importlib.invalidate_caches()
+        with pytest.raises(InputError, match="discs of google-research is not importable; clone"):
+            discs_plugin.register(compat=True)
 
 
-def test_compat_comes_before_discs(no_discs, monkeypatch):
+def test_compat_comes_before_discs(no_discs, standin_folder, monkeypatch):
+    sys.path.insert(0, str(standin_folder))
     monkeypatch.setitem(sys.modules, "discs.samplers", sys)
-    monkeypatch.setattr(upstream, "require_discs", lambda: None)
     with pytest.raises(InputError, match=r"discs\.samplers was imported already"):
         discs_plugin.register(compat=True)
+
+
+def test_jax_stays_as_it_is(standin):
+    built("sl_onesite", whole_config("sl_onesite"))
+    assert not hasattr(jax, "tree_map") and not {"pickle5", "clu", "tensorflow"} & set(sys.modules)
+    if jax.__version_info__ >= (0, 10):  # earlier ones accept it themselves
+        with pytest.raises(TypeError):
+            jnp.clip(jnp.zeros(2), a_min=0.0)

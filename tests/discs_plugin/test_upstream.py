@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from localized import FINE
 from ml_collections import config_dict
-from test_own import MASKED, POTTS, InCoordinates
+from test_plugin_samplers import MASKED, POTTS, InCoordinates, play
 
 import sl_discs
-from sl_discs.discs_plugin import borrowed, upstream
+from sl_discs.discs_plugin import upstream
 from sl_discs.discs_plugin.base_sampler import BaseSampler, States
-from sl_discs.discs_plugin.localized_sampler import LocalizedSampler
+from sl_discs.discs_plugin.plugin_samplers import LocalizedSampler
 from sl_discs.engines.registry import get_engine
 from sl_discs.experiment.batches import shape_of_one
 from sl_discs.experiment.chains import Chains, anneal
@@ -41,14 +41,12 @@ CASES = standard_cases()
 
 def raw_sampler(name, shape, combinatorial=True, num_values=2, **fields):
     """DISCS's own object, for states of this shape."""
-    config = config_dict.ConfigDict(
-        {
-            "sampler": upstream.sampler_config(name).to_dict() | fields | {"name": name},
-            "model": {"name": "test", "shape": shape, "num_categories": num_values},
-            "experiment": {"co_opt_prob": combinatorial},
-        }
-    )
-    return importlib.import_module(f"discs.samplers.{name}").build_sampler(config)
+    config = {
+        "sampler": upstream.sampler_config(name).to_dict() | fields | {"name": name},
+        "model": {"name": "test", "shape": shape, "num_categories": num_values},
+        "experiment": {"co_opt_prob": combinatorial},
+    }
+    return importlib.import_module(f"discs.samplers.{name}").build_sampler(config_dict.ConfigDict(config))
 
 
 def base_sampler(name, shape, fixes=False, combinatorial=True, num_values=2, **fields):
@@ -148,16 +146,6 @@ def upstream_model(name, **fields):
     return model, model.make_init_params(jax.random.PRNGKey(0))
 
 
-def play(sampler, model, params, x, steps):
-    def step(carry, number):
-        x, state = carry
-        x, state, _ = sampler.step(model, jax.random.fold_in(jax.random.PRNGKey(1), number), x, params, state)
-        return (x, state), x
-
-    state = sampler.make_init_state(jax.random.PRNGKey(0))
-    return jax.jit(lambda carry: jax.lax.scan(step, carry, jnp.arange(steps)))((x, state))
-
-
 MODELS = {
     "ising": {"shape": (3, 4), "init_sigma": 0.5, "lambdaa": 0.3, "mu": 0.2},
     "bernoulli": {"shape": (12,), "init_sigma": 0.5},
@@ -177,8 +165,8 @@ def test_without_tilt_and_fixes_it_visits_what_the_object_of_discs_visits(discs,
     base = base_sampler(name, fields["shape"], combinatorial=False, num_values=values)
     localized = LocalizedSampler(base, Localization(K=4, tilt=False), 16, 5)
     x = model.get_init_samples(jax.random.PRNGKey(2), 5)
-    (_, state), plain = play(base, model, params, x, 16)
-    (_, localized_state), visited = play(localized, model, params, x, 16)
+    plain, state = play(base, model, params, x, 16)
+    visited, localized_state = play(localized, model, params, x, 16)
     np.testing.assert_array_equal(plain, visited)
     # The sampler's own scale is a mean over chains, whose order of summation the compiler may choose.
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-5), state, localized_state["chains"].base)
@@ -187,7 +175,7 @@ def test_without_tilt_and_fixes_it_visits_what_the_object_of_discs_visits(discs,
     raw = raw_sampler(name, fields["shape"], False, values)
     step, state = jax.jit(functools.partial(raw.step, model)), base.make_init_state(None)
     for number in range(16):
-        x, state, _ = step(jax.random.fold_in(jax.random.PRNGKey(1), number), x, params, state)
+        x, state, _ = step(jax.random.PRNGKey(number), x, params, state)
         np.testing.assert_array_equal(visited[number], x)
 
 
@@ -207,8 +195,8 @@ def test_whole_couplings_of_ising(discs, name):
     distances = []
     for fixes in (False, True):
         sampler = base_sampler(name, (2, 3), fixes, False, **(FIXED_STEP if name == "randomwalk" else {}))
-        (x_end, _), _ = play(sampler, model, params, x, 40)
-        distances.append(total_variation(np.asarray(x_end).reshape(-1, 6), law))
+        visited, _ = play(sampler, model, params, x, 40)
+        distances.append(total_variation(np.asarray(visited[-1]).reshape(-1, 6), law))
     assert distances[0] > 0.2 and distances[1] < 0.04
 
 
@@ -223,14 +211,13 @@ def test_localized_samples_have_the_law(discs, name, model_name):
     fields = {"block_size": 6} if name == "hammingball" else {}
     base = base_sampler(name, shape, True, False, values, **fields)
     sampler = LocalizedSampler(base, FINE, 1_600, 4_000)
-    (_, state), _ = play(sampler, model, params, jnp.zeros((4_000, *shape), jnp.int32), 1_600)
+    _, state = play(sampler, model, params, jnp.zeros((4_000, *shape), jnp.int32), 1_600)
     assert total_variation(np.asarray(sampler.final_sample(state)).reshape(4_000, -1), law) < 0.08
 
 
 @pytest.mark.parametrize("name", ["discs:gwg", "sl:discs:hammingball", "sl:discs:dlmc"])
 def test_samplers_of_discs_in_this_projects_runner(discs, name):
-    borrowed.borrow_samplers()
-    borrowed.borrow_samplers()  # does nothing
+    upstream.borrow_samplers()
     fields = {"name": name, "fixes": True} | ({"K": 8} if name.startswith("sl:") else {})
     method = build_method(fields, num_chains=4)
     dataset = load_dataset("mis", "er_density", "r-0.05", None, num_instances=1)
@@ -240,18 +227,17 @@ def test_samplers_of_discs_in_this_projects_runner(discs, name):
 
 
 def test_borrowed_samplers_pass_the_conformance_suite(discs):
-    borrowed.borrow_samplers()
+    upstream.borrow_samplers()
     sampler = build_sampler("discs:dmala", sampler_fields("discs:dmala") | {"fixes": True}, 4)
     check_case(sampler, CASES[2], batches=2**13)
 
 
 def test_dmala_of_discs_adapts_on_models_that_are_not_combinatorial(discs):
     """As DISCS's flag co_opt_prob says: without adaptation it flips three sites a step, which are mostly accepted."""
-    borrowed.borrow_samplers()
+    upstream.borrow_samplers()
     graph, rng = nx.grid_2d_graph(8, 8), np.random.default_rng(0)
-    terms = sl_discs.ising(
-        {node: rng.uniform(-1.5, 1.5) for node in graph}, dict.fromkeys(graph.edges, -0.05)
-    ).terms()
+    fields = {node: rng.uniform(-1.5, 1.5) for node in graph}
+    terms = sl_discs.ising(fields, dict.fromkeys(graph.edges, -0.05)).terms()
     settings = Settings(batch_size=4, chain_length=600, t_schedule="constant", log_every_steps=1)
 
     def acceptance(co_opt_prob):

@@ -1,1 +1,0 @@
-"""A small package in the place of DISCS, with its calling conventions and no line of it."""
