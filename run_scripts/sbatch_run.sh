@@ -10,7 +10,8 @@
 #   command=tune slurm="--array=1-8" bash run_scripts/sbatch_run.sh --dataset=mis/er_density/r-0.10 \
 #     --sampler=sl_path_auxiliary --trials=100
 # parts: divides the instances of one run among so many jobs of an array (docs/clusters.md).
-# Two minutes before the time limit the program gets SIGUSR1; if it exits with code 75, the job is requeued.
+# Two minutes before the time limit the program gets SIGUSR1; if it exits with code 75, the job is requeued, up to 100
+# times. After SIGTERM it is not, as the job may have been cancelled: Slurm itself requeues one that was preempted.
 #SBATCH --job-name=sl_discs
 #SBATCH --signal=B:USR1@120
 #SBATCH --requeue
@@ -24,22 +25,30 @@ fi
 cd "$SLURM_SUBMIT_DIR"
 EXTRAS="${EXTRAS:-run${command:+,tune}}" source run_scripts/environment.sh
 
-code=0 again=1 told=0
 .venv/bin/python -m sl_discs "${command:-run}" ${parts:+"--part=$SLURM_ARRAY_TASK_ID/$parts"} "$@" &
-program=$!
+program=$! told='' again=1
 # Always SIGUSR1: Slurm sends SIGTERM to every process of a job, and a second SIGTERM would end a program that is saving
 # its checkpoint because of the first.
-trap 'again=1; [ "$told" = 1 ] || kill -USR1 "$program" 2>/dev/null || true; told=1' USR1 TERM
+tell() {
+  [ -n "$told" ] || kill -USR1 "$program" 2>/dev/null || true
+  told="${told:-$1}" again=1
+}
+trap 'tell limit' USR1
+trap 'tell end' TERM
 # A signal ends the shell's wait, not the program.
 while [ "$again" = 1 ]; do
-  again=0
-  code=0
+  again=0 code=0
   wait "$program" || code=$?
 done
-trap - USR1 TERM
-# A program that gets the signal before it has installed its handler is ended by it.
-if [ "$code" = 75 ] || { [ "$told" = 1 ] && [ "$code" = "$((128 + $(kill -l USR1)))" ]; }; then
-  echo "interrupted: job $SLURM_JOB_ID goes back into the queue"
-  scontrol requeue "$SLURM_JOB_ID"
-fi
+case "$told $code" in # 138, 143: ended by a signal, before it listened
+  " 75" | "limit 75" | "limit 138")
+    if [ "${SLURM_RESTART_COUNT:-0}" -lt 100 ]; then
+      echo "interrupted: job $SLURM_JOB_ID goes back into the queue"
+      scontrol requeue "$SLURM_JOB_ID"
+    fi ;;
+  "end 75" | "end 138" | "end 143")
+    echo "interrupted: waits until Slurm requeues the job, if it was preempted, or ends it, if it was cancelled"
+    sleep infinity &
+    wait ;;
+esac
 exit "$code"
