@@ -37,7 +37,7 @@ from sl_discs.sweeps.sweep_file import (
     read_sweep,
     run_arguments,
 )
-from sl_discs.sweeps.sweep_runs import FAILED, INTERRUPTED, MISSING, Run, Task, state_of
+from sl_discs.sweeps.sweep_runs import DONE, FAILED, INTERRUPTED, MISSING, Run, state_of
 from sl_discs.terminal import tell
 
 _COMMANDS = ("list", "run", "status", "collect")
@@ -73,13 +73,6 @@ define.boolean("dry_run", False, "With --executor=slurm: print the script instea
 define.boolean("retry", False, "With run: repeat failed runs.")
 
 
-def _chosen(sweep: Sweep) -> list[int]:
-    count = len(sweep.runs)
-    if FLAGS.sweep_index is not None and FLAGS.sweep_index > count:
-        raise InputError(f"--sweep_index={FLAGS.sweep_index}: the sweep has runs 1 to {count}")
-    return list(range(1, count + 1)) if FLAGS.sweep_index is None else [FLAGS.sweep_index]
-
-
 def _sweep(given: Given) -> int:
     what = choice_before_flags(given.arguments, _COMMANDS)
     if what != "run":
@@ -92,11 +85,13 @@ def _sweep(given: Given) -> int:
     if path is None:
         raise InputError(f"--sweep: there is no file {FLAGS.sweep}, here or next to a package discs on PYTHONPATH")
     sweep = read_sweep(path, FLAGS.samplers)
-    root = Path(FLAGS.save_root or Path("results") / sweep.name)
-    extra = parse_extra(given.more)
-    runs = [_run_of(sweep, k, root, extra) for k in _chosen(sweep)]
+    count, only = len(sweep.runs), FLAGS.sweep_index
+    if only is not None and only > count:
+        raise InputError(f"--sweep_index={only}: the sweep has runs 1 to {count}")
+    root, extra = Path(FLAGS.save_root or Path("results") / sweep.name), parse_extra(given.more)
+    runs = [_run_of(sweep, k, root, extra) for k in (range(1, count + 1) if only is None else [only])]
     if what == "status":
-        lines = sweep_runs.status_lines(sweep, runs, [state_of(one) for one in runs])
+        lines = sweep_runs.status_lines(sweep, runs)
     elif what == "collect":
         lines = sweep_runs.collect(sweep, runs, root)
     else:
@@ -104,8 +99,10 @@ def _sweep(given: Given) -> int:
         if left_out(sweep):
             tell(f"ignored fields, which only DISCS uses: {', '.join(left_out(sweep))}")
         if what == "run":
-            return _perform(sweep, runs, root, given.more)
-        count = len(sweep.runs)
+            sweep_runs.check_folders(runs)
+            if FLAGS.executor == "slurm":
+                return _submit(sweep, runs, root, given.more)
+            return _perform(runs, root)
         lines = [f"[{one.number}/{count}] {shlex.join(['sl-discs', *one.command[3:]])}" for one in runs]
     say("\n".join(lines))
     return 0
@@ -117,13 +114,13 @@ def _run_of(sweep: Sweep, number: int, root: Path, extra: Mapping[str, str]) -> 
     return Run(number, sweep.label(number), folder, arguments, command)
 
 
-def _submit(sweep: Sweep, runs: Sequence[Run], root: Path, more: Sequence[str]) -> None:
+def _submit(sweep: Sweep, runs: Sequence[Run], root: Path, more: Sequence[str]) -> int:
     """Submits the missing runs to Slurm, or prints the script that would do it."""
     todo = {MISSING, FAILED} if FLAGS.retry else {MISSING}
     numbers = [one.number for one in runs if state_of(one).name in todo]
     if not numbers:
         say("nothing to submit: all runs are done, running or failed (--retry repeats failed ones)")
-        return
+        return 0
     flags = [FLAGS[name].serialize().splitlines() for name in _PASSED_ON if FLAGS[name].present]
     words = [sys.executable, "-m", "sl_discs", "sweep", "run", *itertools.chain(*flags)]
     passed_on = shlex.join(["--", *more]) if more else ""
@@ -131,21 +128,18 @@ def _submit(sweep: Sweep, runs: Sequence[Run], root: Path, more: Sequence[str]) 
     script = sweep_runs.job_script(sweep.name, numbers, command, root / "slurm", FLAGS.slurm, FLAGS.parallel)
     if FLAGS.dry_run:
         say(script.rstrip())
-        return
+        return 0
     check_writable(root / "slurm")
     say(f"{len(numbers)} of {len(runs)} runs: {sweep_runs.submit(script)}")
+    return 0
 
 
-def _perform(sweep: Sweep, runs: Sequence[Run], root: Path, more: Sequence[str]) -> int:
-    sweep_runs.check_folders(runs)
-    if FLAGS.executor == "slurm":
-        _submit(sweep, runs, root, more)
-        return 0
+def _perform(runs: Sequence[Run], root: Path) -> int:
     check_writable(root)
-    ended = sweep_runs.perform_here([Task(one, FLAGS.retry) for one in runs], FLAGS.parallel or 1)
+    ended = sweep_runs.perform_here(runs, FLAGS.retry, FLAGS.parallel or 1)
     states = [(one, state_of(one)) for one in runs]
     failed = [f"[{one.number}] failed: {state.detail}" for one, state in states if state.name == FAILED]
-    counts = f"{sum(state.name == 'done' for _, state in states)} of {len(runs)} runs are done, in {root}"
+    counts = f"{sum(state.name == DONE for _, state in states)} of {len(runs)} runs are done, in {root}"
     say("\n".join([*failed, *(["--retry repeats failed runs"] if failed else []), counts]))
     return RESUME_ME if INTERRUPTED in ended else 1 if failed else 0
 

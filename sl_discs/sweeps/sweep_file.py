@@ -9,7 +9,7 @@ import dataclasses
 import importlib.util
 import itertools
 import runpy
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from sl_discs.instances.dataset import check_data_root, find_family
 from sl_discs.localization import method
 from sl_discs.own_code import imported
 from sl_discs.problem_names import GRAPH_PROBLEMS
-from sl_discs.samplers.registry import BUILT_IN, PREFIX, known_samplers, localized_name, own_name
+from sl_discs.samplers.registry import BUILT_IN, PREFIX, known_samplers, own_name
 
 SAMPLER = "sampler_config.name"
 _FLAGS = ("config.experiment.", "model_config.", "sampler_config.")
@@ -108,6 +108,8 @@ def _config(path: Path) -> dict[str, Any]:
             raise InputError(f"{path}: {flag!r} is not a flag of DISCS; they start with {', '.join(_FLAGS)}")
         if not isinstance(values, (list, tuple)):
             raise InputError(f"{path}: {flag!r} is {values!r}; expected a list of the values to run")
+        if flag == SAMPLER and not all(isinstance(name, str) for name in values):
+            raise InputError(f"{path}: {flag!r} is {values!r}; expected names, such as 'gwg'")
     return config
 
 
@@ -131,10 +133,6 @@ def read_sweep(path: Path, samplers: Sequence[str] | None = None) -> Sweep:
         runs = [settings | {SAMPLER: name} for settings, own in named for name in source if source[name] == own]
     if not runs:
         raise InputError(f"{path}: the sweep has no runs")
-    for number, settings in enumerate(runs, 1):
-        name = settings.get(SAMPLER, config["sampler"])
-        if not isinstance(name, str):
-            raise InputError(f"{path}: run {number} has the sampler {name!r}; expected a name, such as 'gwg'")
     name = f"{path.resolve().parent.name}-{path.stem}"
     return Sweep(name, config["model"], config["sampler"], config.get("graph_type"), tuple(runs))
 
@@ -155,12 +153,8 @@ def parse_extra(arguments: Sequence[str]) -> dict[str, str]:
         flag, equals, value = argument.removeprefix("--").partition("=")
         if not (argument.startswith("--") and equals):
             raise InputError(f"{argument!r} after -- is not valid; write --flag=value")
-        if flag == _SAVE_ROOT:
-            raise InputError(
-                f"--{_SAVE_ROOT} cannot be set in a sweep, whose runs have their own folders; give --save_root"
-            )
-        if flag == _IMPORT:
-            raise InputError(f"--{_IMPORT} belongs before --, since the sweep needs the samplers too")
+        if flag in (_SAVE_ROOT, _IMPORT):
+            raise InputError(f"--{flag} is not for single runs; give --{flag.rpartition('.')[2]} before --")
         extra[flag] = value
     return extra
 
@@ -216,13 +210,25 @@ def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Map
             f"the sweep's model is {sweep.model!r}; this project runs {', '.join(GRAPH_PROBLEMS)}, on graphs. "
             "sl-discs discs sweep runs DISCS's other models, with DISCS itself"
         )
+    settings = [field.name for field in dataclasses.fields(experiment.Settings)]
     for number, given in zip(numbers, arguments, strict=True):
-        graph_type = given["model_config.graph_type"]
         check_data_root(given.get(_DATA_ROOT))
-        find_family(given.get("model_config.name", sweep.model), graph_type, given[_CFG_STR])
-        settings = [field.name for field in dataclasses.fields(experiment.Settings)]
-        _check_fields("config.experiment", "config.experiment", given, settings)
-        _check_sampler(sweep, number, given)
+        find_family(given.get("model_config.name", sweep.model), given["model_config.graph_type"], given[_CFG_STR])
+        name, fields = _runners_name(sweep.sampler_of(number)), {"config.experiment": settings}
+        if NAMESPACE not in name:
+            fields["sampler_config"] = list(method.method_fields(name))
+        elif importlib.util.find_spec("discs") is None:
+            raise InputError(
+                f"run {number}: sampler {sweep.sampler_of(number)!r} is not one of this project; if it is of DISCS, "
+                "put a checkout of google-research/discs on PYTHONPATH; if it is your own, give --import=FILE; or "
+                "choose others with --samplers"
+            )
+        for flag in given:
+            config, _, field = flag.rpartition(".")
+            if field not in fields.get(config, [field]):
+                raise InputError(
+                    f"run {number} of {name!r}: {config} has no field {field!r}; known: {', '.join(fields[config])}"
+                )
 
 
 def _runners_name(name: str) -> str:
@@ -230,8 +236,7 @@ def _runners_name(name: str) -> str:
     name = own_name(name)
     if name in known_samplers() or ":" in name:
         return name
-    base = NAMESPACE + name.removeprefix(PREFIX)
-    return localized_name(base) if name.startswith(PREFIX) else base
+    return f"sl:{NAMESPACE}{name.removeprefix(PREFIX)}" if name.startswith(PREFIX) else NAMESPACE + name
 
 
 def sampler_config(name: str) -> str:
@@ -252,29 +257,6 @@ def find_config(config: str) -> str:
     path, colon, argument = config.partition(":")
     beside = Path(__file__).parents[2] / path
     return config if Path(path).is_file() or not beside.is_file() else f"{beside}{colon}{argument}"
-
-
-def _check_fields(where: str, config: str, arguments: Mapping[str, str], known: Collection[str]) -> None:
-    for flag in arguments:
-        field = flag.removeprefix(f"{config}.")
-        if field not in (flag, *known):
-            raise InputError(f"{where} has no field {field!r}; known: {', '.join(known)}")
-
-
-def _check_sampler(sweep: Sweep, number: int, arguments: Mapping[str, str]) -> None:
-    theirs = sweep.sampler_of(number)
-    name = _runners_name(theirs)
-    if NAMESPACE in name:
-        if importlib.util.find_spec("discs") is None:
-            names = [sweep.sampler_of(other) for other in range(1, len(sweep.runs) + 1)]
-            ours = [one for one in dict.fromkeys(names) if NAMESPACE not in _runners_name(one)]
-            raise InputError(
-                f"run {number}: sampler {theirs!r} is not one of this project; if it is DISCS's, put a checkout of "
-                "google-research/discs on PYTHONPATH; if it is yours, give --import=FILE"
-                + (f", or choose --samplers={','.join(ours)}" if ours else "")
-            )
-        return
-    _check_fields(f"run {number}: sampler {name!r}", "sampler_config", arguments, method.method_fields(name))
 
 
 def discs_arguments(sweep: Sweep, number: int, data_root: str, save_root: Path) -> list[str]:

@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import dataclasses
 import io
-import math
+import itertools
 import os
-import queue
 import re
 import shlex
 import signal
@@ -27,13 +25,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from sl_discs.command import say
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import RESUME_ME
+from sl_discs.experiment.record import Spread
 from sl_discs.files import (
     Damaged,
     FolderInUse,
@@ -44,7 +43,7 @@ from sl_discs.files import (
     write_json,
     write_text,
 )
-from sl_discs.samplers.registry import PREFIX
+from sl_discs.samplers.registry import localized_name
 from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, short
 from sl_discs.terminal import aligned
 
@@ -56,8 +55,7 @@ _LOCK = ".sweep.lock"
 _PATIENCE_S = 0.5  # `status` holds a lock for a moment
 
 
-@dataclasses.dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """A run of a sweep, counted from 1: its settings as a text, the folder of its results, and the program.
 
     `arguments` are the flags and values that determine its results.
@@ -103,9 +101,9 @@ def _outcome_of(run: Run) -> State:
         if noted is not None:
             difference = "; ".join(differences(dict(run.arguments), noted["arguments"], "--"))
         return State(DIFFERS, difference) if difference else State(DONE)
-    failure = _read(run.folder / "failed.json", exit_code=int, message=str)
+    failure = _read(run.folder / "failed.json", message=str)
     if failure is not None:
-        return State(FAILED, _in_words(failure["exit_code"], failure["message"]))
+        return State(FAILED, failure["message"])
     begun = (run.folder / "checkpoint").is_dir()
     return State(MISSING, "interrupted; it continues from its checkpoint" if begun else "")
 
@@ -135,117 +133,111 @@ def check_folders(runs: Sequence[Run]) -> None:
             raise InputError(f"{run.folder}: holds another run: {outcome.detail}; choose another --save_root")
 
 
-@dataclasses.dataclass
-class Task:
-    """Performs one run, unless it is done, has failed without `retry`, or somebody else performs it."""
+class Programs:
+    """The programs of runs that this process performs; once they are stopped, no other begins."""
 
-    run: Run
-    retry: bool = False
-    _program: subprocess.Popen | None = dataclasses.field(default=None, init=False)
-    _stopped: bool = dataclasses.field(default=False, init=False)
+    def __init__(self) -> None:
+        self.stopped = False
+        self._running: set[subprocess.Popen] = set()
 
-    def __call__(self) -> str:
-        """How it ended: `done`, `failed`, `interrupted` or, if somebody else performs it, `running`."""
-        run = self.run
-        outcome = _outcome_of(run)
-        if outcome.name == DONE or (outcome.name == FAILED and not self.retry):
-            return outcome.name
-        if self._stopped:
-            return INTERRUPTED
+    def exit_code(self, command: Sequence[str], out: BinaryIO, err: BinaryIO) -> int:
+        """Runs a program to its end."""
+        # In a session of its own: a terminal would send it SIGINT in addition to what `stop` sends.
+        program = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
+        self._running.add(program)
+        if self.stopped:  # since before there was a program
+            program.send_signal(signal.SIGUSR1)
+        code = program.wait()
+        self._running.discard(program)
+        return code
+
+    def stop(self, number: int) -> None:
+        """Sends a signal to all programs: with SIGUSR1 they save a checkpoint and end."""
+        self.stopped = True
+        for program in list(self._running):
+            program.send_signal(number)
+
+    @contextlib.contextmanager
+    def stopped_by_signals(self) -> Iterator[None]:
+        """During the block, SIGTERM, SIGINT or SIGUSR1 stops the programs; a second SIGINT kills them."""
+
+        def receive(number, _frame) -> None:
+            if not self.stopped:
+                self.stop(signal.SIGUSR1)
+            elif number == signal.SIGINT:
+                self.stop(signal.SIGKILL)
+
+        before = {one: signal.signal(one, receive) for one in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)}
         try:
-            run.folder.mkdir(parents=True, exist_ok=True)
-            with only_run_in(run.folder, _LOCK, _PATIENCE_S):
-                with only_run_in(run.folder):
-                    pass  # no program that has outlived its parent
-                outcome = _outcome_of(run)  # it may have ended since
-                return DONE if outcome.name == DONE else self._perform()
-        except FolderInUse as error:
-            say(f"[{run.number}] skipped: {error.holder} performs it")
-            return RUNNING
-        except OSError as error:
-            raise InputError(f"{run.folder}: cannot write ({error.strerror}); choose another --save_root") from None
-
-    def _perform(self) -> str:
-        run = self.run
-        write_json(run.folder / "run.json", {"number": run.number, "arguments": dict(run.arguments)})
-        (run.folder / "failed.json").unlink(missing_ok=True)
-        say(f"[{run.number}] {run.label}: started")
-        begin, errors = time.monotonic(), run.folder / "stderr.txt"
-        with (run.folder / "stdout.txt").open("ab") as out, errors.open("ab") as err:
-            before = err.tell()
-            # In a session of its own: a terminal would send it SIGINT in addition to what `stop` sends.
-            self._program = subprocess.Popen(
-                run.command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
-            )
-            if self._stopped:  # since before there was a program
-                self.stop()
-            code = self._program.wait()
-        seconds = f"{time.monotonic() - begin:.1f} s"
-        message = _last_line(errors, before) if code else "exit code 0, but no results.json"
-        if run.results.exists():
-            note = f"; its program failed after that: {_in_words(code, message)}" if code else ""
-            say(f"[{run.number}] done in {seconds}{note}")
-            return DONE
-        # A program that is told to stop before it listens is ended by the signal.
-        if code == RESUME_ME or (self._stopped and code < 0):
-            say(f"[{run.number}] interrupted after {seconds}")
-            return INTERRUPTED
-        write_json(run.folder / "failed.json", {"exit_code": code, "message": message})
-        say(f"[{run.number}] failed after {seconds}: {_in_words(code, message)}")
-        return FAILED
-
-    def stop(self, number: int = signal.SIGUSR1) -> None:
-        """Tells the program to save a checkpoint and end; a task that has not begun will not begin."""
-        self._stopped = True
-        if self._program is not None:
-            self._program.send_signal(number)
+            yield
+        finally:
+            for one, handler in before.items():
+                signal.signal(one, handler)
 
 
-def _last_line(path: Path, start: int) -> str:
-    with path.open("rb") as file:
-        file.seek(start)
-        lines = file.read().decode(errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+def perform(run: Run, retry: bool, programs: Programs) -> str:
+    """Performs a run, unless it is done, has failed without `retry`, or somebody else performs it.
 
-
-def perform_here(tasks: Sequence[Task], parallel: int = 1) -> list[str]:
-    """Returns how each task ended; `parallel` of them run at a time, each on an equal part of this process's cores.
-
-    SIGTERM, SIGINT or SIGUSR1 interrupts all of them; a second SIGINT kills their programs.
+    Returns:
+      how it ended: `done`, `failed`, `interrupted` or, if somebody else performs it, `running`.
     """
-    parts: queue.SimpleQueue[list[int]] = queue.SimpleQueue()
+    outcome = _outcome_of(run)
+    if outcome.name == DONE or (outcome.name == FAILED and not retry):
+        return outcome.name
+    if programs.stopped:
+        return INTERRUPTED
+    try:
+        run.folder.mkdir(parents=True, exist_ok=True)
+        with only_run_in(run.folder, _LOCK, _PATIENCE_S):
+            with only_run_in(run.folder):
+                pass  # no program that has outlived its parent
+            outcome = _outcome_of(run)  # it may have ended since
+            return DONE if outcome.name == DONE else _perform(run, programs)
+    except FolderInUse as error:
+        say(f"[{run.number}] skipped: {error.holder} performs it")
+        return RUNNING
+    except OSError as error:
+        raise InputError(f"{run.folder}: cannot write ({error.strerror}); choose another --save_root") from None
+
+
+def _perform(run: Run, programs: Programs) -> str:
+    write_json(run.folder / "run.json", {"number": run.number, "arguments": dict(run.arguments)})
+    (run.folder / "failed.json").unlink(missing_ok=True)
+    say(f"[{run.number}] {run.label}: started")
+    begin = time.monotonic()
+    with (run.folder / "stdout.txt").open("ab") as out, (run.folder / "stderr.txt").open("ab+") as err:
+        before = err.tell()
+        code = programs.exit_code(run.command, out, err)
+        err.seek(before)
+        printed = err.read().decode(errors="replace").split("\n")
+    seconds = f"{time.monotonic() - begin:.1f} s"
+    last = next((line.strip() for line in reversed(printed) if line.strip()), "")
+    failure = _in_words(code, last) if code else "exit code 0, but no results.json"
+    if run.results.exists():
+        note = f"; its program failed after that: {failure}" if code else ""
+        say(f"[{run.number}] done in {seconds}{note}")
+        return DONE
+    # A program that is told to stop before it listens is ended by the signal.
+    if code == RESUME_ME or (programs.stopped and code < 0):
+        say(f"[{run.number}] interrupted after {seconds}")
+        return INTERRUPTED
+    write_json(run.folder / "failed.json", {"message": failure})
+    say(f"[{run.number}] failed after {seconds}: {failure}")
+    return FAILED
+
+
+def perform_here(runs: Sequence[Run], retry: bool = False, parallel: int = 1) -> list[str]:
+    """Returns how each run ended; `parallel` of them run at a time, each on an equal part of this process's cores."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    size = len(cores) // parallel
-    for k in range(parallel):
-        parts.put(cores[k * size : (k + 1) * size])
+    size, programs = len(cores) // parallel, Programs()
+    parts = iter([cores[k * size : (k + 1) * size] for k in range(parallel)])
 
     def pin() -> None:
-        part = parts.get()
-        if part:  # of this thread, from which its programs inherit it
+        if part := next(parts):  # of this thread, from which its programs inherit it
             os.sched_setaffinity(0, part)
 
-    with _stopping(tasks), ThreadPoolExecutor(parallel, initializer=pin) as pool:
-        return list(pool.map(lambda task: task(), tasks))
-
-
-@contextlib.contextmanager
-def _stopping(tasks: Sequence[Task]) -> Iterator[None]:
-    told = False
-
-    def stop(number, _frame) -> None:
-        nonlocal told
-        # Noted first: the next signal may come while this one is passed on.
-        first, told = not told, True
-        if first or number == signal.SIGINT:
-            for task in tasks:
-                task.stop(signal.SIGUSR1 if first else signal.SIGKILL)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with programs.stopped_by_signals(), ThreadPoolExecutor(parallel, initializer=pin) as pool:
+        return list(pool.map(lambda run: perform(run, retry, programs), runs))
 
 
 # A job of a Slurm array performs one run. Two minutes before the time limit it is told to save a checkpoint, and goes
@@ -267,12 +259,13 @@ while [ "$again" = 1 ]; do # a signal ends the wait, not the program
   again=0 code=0
   wait "$program" || code=$?
 done
-if [ "$told" = end ] && [ "$code" = {resume} ]; then
-  sleep infinity &
-  wait
-elif [ "$code" = {resume} ] || [ "$told $code" = "limit $((128 + $(kill -l USR1)))" ]; then
-  [ "${{SLURM_RESTART_COUNT:-0}}" -ge 100 ] || scontrol requeue "$SLURM_JOB_ID"
-fi
+case "$told $code" in # 138, 143: ended by a signal, before it listened
+  " {resume}" | "limit {resume}" | "limit 138")
+    [ "${{SLURM_RESTART_COUNT:-0}}" -ge 100 ] || scontrol requeue "$SLURM_JOB_ID" ;;
+  "end {resume}" | "end 138" | "end 143")
+    sleep infinity &
+    wait ;;
+esac
 exit "$code"
 """
 
@@ -291,16 +284,14 @@ def job_script(
       parallel: how many jobs may run at a time; None: as many as Slurm allows.
     """
     array = ",".join(map(str, numbers)) + (f"%{parallel}" if parallel else "")
-    wanted = [f"job-name={name}", f"array={array}", f"output={folder.absolute()}/%A_%a.txt", "open-mode=append"]
-    wanted += ["requeue", "signal=B:USR1@120"]
+    wanted = {"job-name": name, "array": array, "output": f"{folder.absolute()}/%A_%a.txt", "open-mode": "append"}
+    wanted |= {"requeue": "", "signal": "B:USR1@120"}
     for option in options:
-        key, equals, value = option.partition("=")
+        key, _, value = option.partition("=")
         if not re.fullmatch(r"[a-z][a-z_-]*", key) or not value.isprintable():
             raise InputError(f"--slurm: {option!r} is not an option of sbatch, such as partition=gpu or time=4:00:00")
-        wanted.append(key.replace("_", "-") + equals + value)
-    # What stands behind the first = is one word.
-    wanted = [re.sub("=(.*)", lambda match: f"={shlex.quote(match[1])}", option) for option in wanted]
-    lines = "\n".join(f"#SBATCH --{option}" for option in wanted)
+        wanted[key.replace("_", "-")] = value
+    lines = "\n".join(f"#SBATCH --{key}{f'={shlex.quote(value)}' if value else ''}" for key, value in wanted.items())
     return _JOB.format(options=lines, command=command, resume=RESUME_ME)
 
 
@@ -328,15 +319,14 @@ def varied(sweep: Sweep) -> list[tuple[str, list[Any]]]:
     return [(flag if names[flag] in twice else names[flag], column) for flag, column in columns.items()]
 
 
-def status_lines(sweep: Sweep, runs: Sequence[Run], states: Sequence[State]) -> list[str]:
+def status_lines(sweep: Sweep, runs: Sequence[Run]) -> list[str]:
     """A row for each run, details on runs that are not done, and the number of runs in each state."""
-    columns = varied(sweep)
+    columns, pairs = varied(sweep), [(run.number, state_of(run)) for run in runs]
     rows = [["run", *(name for name, _ in columns), "state"]]
-    pairs = [(run.number, state) for run, state in zip(runs, states, strict=True)]
     for number, state in pairs:
         rows.append([str(number), *(_word(column[number - 1]) for _, column in columns), state.name])
     details = [f"run {number} {state.name}: {state.detail}" for number, state in pairs if state.detail]
-    counts = Counter(state.name for state in states)
+    counts = Counter(state.name for _, state in pairs)
     known = [f"{counts[name]} {name}" for name in (DONE, RUNNING, FAILED, MISSING, DIFFERS) if counts[name]]
     return [*aligned(rows), *details, f"{len(runs)} in total: {', '.join(known)}"]
 
@@ -344,76 +334,63 @@ def status_lines(sweep: Sweep, runs: Sequence[Run], states: Sequence[State]) -> 
 def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
     """Writes `collect.csv` and `collect.json` of the finished runs, and returns the table as lines.
 
-    A row is a run, or each sampler of a run that had several: the settings in which runs differ, `mean` and `std` of
-    the best objective over `n` instances (divisor n), chain-steps per second and the engine. Below the table, each
-    localized sampler stands beside its base of the same settings, with their paired difference.
+    A row is a sampler of a run: the settings in which runs differ, `mean` and `std` of the best objective over `n`
+    instances (divisor n), chain-steps per second and the engine. Below the table, each localized sampler stands
+    beside its base of the same settings, with their paired difference.
     """
     check_folders(runs)
     columns, done = varied(sweep), [run for run in runs if _outcome_of(run).name == DONE]
-    rows, bests = [], []
-    for run in done:
-        settings = {name: column[run.number - 1] for name, column in columns}
-        for row, best in _results(run, "sampler" not in settings):
-            rows.append({"run": run.number} | settings | row)
-            bests.append(best)
-    if not rows:
+    found = [pair for run in done for pair in _rows(run, {name: column[run.number - 1] for name, column in columns})]
+    if not found:
         raise InputError(f"{folder}: no run of the sweep is done; `run` performs them, `status` shows their state")
+    rows = [row for row, _ in found]
     titles = list(dict.fromkeys(title for row in rows for title in row))
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, titles, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    pairs = _pairs(rows, bests, [name for name, _ in columns])
+    pairs = _pairs(found, [name for name, _ in columns])
     paths = [
         write_text(folder / "collect.csv", text.getvalue()),
         write_json(folder / "collect.json", {"sweep": sweep.name, "rows": rows, "pairs": pairs}, indent=2),
     ]
     table = aligned([titles, *([_word(row.get(title)) for title in titles] for row in rows)])
     if pairs:
-        titles = list(pairs[0])
-        shown = [[_word(pair[title]) for title in titles] for pair in pairs]
-        table += ["", *aligned([titles, *shown])]
+        table += ["", *aligned([list(pairs[0]), *(list(map(_word, pair.values())) for pair in pairs)])]
     missing = len(runs) - len(done)
     note = [f"{missing} of {len(runs)} runs are not done and not included"] if missing else []
     return [*table, *note, f"saved {', '.join(map(str, paths))}"]
 
 
-def _pairs(
-    rows: Sequence[dict[str, Any]], bests: Sequence[dict[str, float]], settings: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Each localized row beside its base's with the same of `settings`: means, paired difference and its error."""
-    pairs = []
-    for localized, of_localized in zip(rows, bests, strict=True):
-        for base, of_base in zip(rows, bests, strict=True):
-            if localized.get("sampler") not in (f"{PREFIX}{base.get('sampler')}", f"sl:{base.get('sampler')}"):
-                continue
-            others = [name for name in settings if name != "sampler" and base.get(name) is not None]
-            if of_base.keys() != of_localized.keys() or any(base[name] != localized.get(name) for name in others):
-                continue
-            gains = np.array([of_localized[name] - of_base[name] for name in of_base])
-            pair = {"run": localized["run"], "base run": base["run"]}
-            pair |= {"base": base["mean"], "localized": localized["mean"]}
-            error = float(gains.std(ddof=1) / math.sqrt(len(gains))) if len(gains) > 1 else None
-            pairs.append(pair | {"difference": float(gains.mean()), "se": error, "n": len(gains)})
-    return pairs
-
-
-def _results(run: Run, with_name: bool) -> list[tuple[dict[str, Any], dict[str, float]]]:
+def _rows(run: Run, settings: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, float]]]:
     """A row for each sampler of a run, and the best values of its instances."""
     results = _read(run.results, samplers=dict) or {}
     try:
-        with_name |= len(results["samplers"]) > 1
         return [
             (
-                ({"sampler": name} if with_name else {})
-                | {"mean": one["mean"], "std": one["std"], "n": len(one["instances"])}
-                | {"chain_steps_per_s": one["chain_steps_per_s"], "engine": results["engine"]},
+                {"run": run.number, **settings, "sampler": name, "mean": one["mean"], "std": one["std"]}
+                | {"n": len(one["instances"]), "chain_steps_per_s": one["chain_steps_per_s"]}
+                | {"engine": results["engine"]},
                 {instance["name"]: instance["best"] for instance in one["instances"]},
             )
             for name, one in results["samplers"].items()
         ]
     except (KeyError, TypeError, AttributeError):
         raise InputError(f"{run.results}: damaged; remove it and run again") from None
+
+
+def _pairs(found: Sequence[tuple[dict[str, Any], dict[str, float]]], settings: Sequence[str]) -> list[dict[str, Any]]:
+    """Each localized row beside its base's with the same of `settings`: means, paired difference and its error."""
+    pairs = []
+    for (row, best), (base, best_of_base) in itertools.product(found, found):
+        others = [name for name in settings if name != "sampler" and base[name] is not None]
+        if row["sampler"] != localized_name(base["sampler"]) or any(base[name] != row[name] for name in others):
+            continue
+        if best.keys() == best_of_base.keys():
+            gain = Spread.of(np.array([best[name] - best_of_base[name] for name in best], float))
+            pair = {"run": row["run"], "base run": base["run"], "base": base["mean"], "localized": row["mean"]}
+            pairs.append(pair | {"difference": gain.mean, "se": gain.se, "n": gain.n})
+    return pairs
 
 
 def _word(value: Any) -> str:

@@ -13,10 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sl_discs import own_code
 from sl_discs.errors import InputError
+from sl_discs.samplers import registry
 from sl_discs.sweeps import sweep_runs
 from sl_discs.sweeps.sweep_file import check_runnable, command_line, left_out, parse_extra, read_sweep, run_arguments
-from sl_discs.sweeps.sweep_runs import Run, State
+from sl_discs.sweeps.sweep_runs import Run
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "configs" / "sweep" / "seeds_and_samplers.py"
@@ -33,11 +35,9 @@ def get_config():
 """
 
 
-def sweep_of(
-    folder, model="mis", graph_type='"graph_type": "er_density",', more='"model_config.cfg_str": ["r-0.05"],'
-):
-    path = folder / "sweep.py"
-    path.write_text(SWEEP.format(model=model, graph_type=graph_type, more=more))
+def sweep_of(folder, model="mis", graph_type="er_density", more='"model_config.cfg_str": ["r-0.05"],', base="gwg"):
+    path, kind = folder / "sweep.py", f'"graph_type": "{graph_type}",' if graph_type else ""
+    path.write_text(SWEEP.format(model=model, graph_type=kind, more=more).replace("gwg", base))
     return read_sweep(path)
 
 
@@ -46,14 +46,6 @@ def checked(sweep, extra=()):
     arguments = [run_arguments(sweep, k, None, parse_extra(extra)) for k in numbers]
     check_runnable(sweep, numbers, arguments)
     return arguments
-
-
-def in_process_of_its_own(what, *arguments, **variables):
-    environment = os.environ | {"JAX_PLATFORMS": "cpu"} | variables
-    return subprocess.run(
-        [sys.executable, "-m", "sl_discs", "sweep", what, *map(str, arguments)],
-        cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900,
-    )  # fmt: skip
 
 
 def test_flags_of_a_run(tmp_path, monkeypatch):
@@ -78,9 +70,10 @@ def test_flags_of_a_run(tmp_path, monkeypatch):
     [
         ({"model": "ising", "graph_type": ""}, [], "model is 'ising'; this project runs mis, maxcut, maxclique"),
         ({"more": ""}, [], "needs a cfg_str"),
-        ({"more": '"sampler_config.steps": [1],'}, ["--model_config.cfg_str=r-0.05"], "has no field 'steps'"),
+        ({"more": '"sampler_config.steps": [1],'}, ["--model_config.cfg_str=r-0.05"], "no field 'steps'"),
         ({}, ["--model_config.data_root=nowhere"], "nowhere is not a folder"),
-        ({}, ["--config.experiment.save_root=out"], "save_root cannot be set in a sweep"),
+        ({}, ["--config.experiment.save_root=out"], "save_root is not for single runs; give --save_root before --"),
+        ({}, ["--import=own.py"], "--import is not for single runs"),
         ({}, ["engine=reference"], "'engine=reference' after -- is not valid"),
         ({"more": '"config.experiment.seed": [0, 1],'}, ["--config.experiment.seed=7"], "the sweep.s runs differ"),
     ],
@@ -98,6 +91,9 @@ def test_folders_of_many_settings_have_names_that_can_be_written(tmp_path):
     assert len({folder.name for folder in folders}) == len(folders) > 1 and "field4='éé" in folders[0].name
 
 
+PLAIN = SWEEP.format(model="mis", graph_type="", more="")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -105,11 +101,12 @@ def test_folders_of_many_settings_have_names_that_can_be_written(tmp_path):
         ("1 / 0", r"sweep.py:1: ZeroDivisionError: division by zero"),
         ("def get_config():\n    return 3", r"get_config\(\) returns a int"),
         ("def get_config(", "never closed"),
-        (SWEEP.format(model="mis", graph_type="", more="").replace("[{", "3, #"), "its sweep is 3;"),
-        (
-            SWEEP.format(model="mis", graph_type="", more='"sampler_config.name": ["gwg", None],'),
-            "run 2 has the sampler None",
-        ),
+        (PLAIN.replace('"model": "mis",', ""), "no field 'model'"),
+        (PLAIN.replace("[{", "3, #"), "its sweep is 3;"),
+        (PLAIN.replace("config.experiment.num", "num"), "'num_models' is not a flag of DISCS"),
+        (PLAIN.replace("[2]", "2"), "num_models' is 2; expected a list"),
+        (PLAIN.replace("[2]", "[]"), "no runs"),
+        (PLAIN.replace('"gwg", "sl_gwg"', '"gwg", None'), "expected names, such as 'gwg'"),
     ],
 )
 def test_files_that_are_no_sweeps(tmp_path, text, message):
@@ -120,40 +117,28 @@ def test_files_that_are_no_sweeps(tmp_path, text, message):
     assert str(error.value).startswith(f"{path}: ") and "\n" not in str(error.value)
 
 
-def test_a_sampler_of_ones_own_is_imported_by_every_run(tmp_path):
-    (tmp_path / "own_gwg.py").write_text(
+def test_a_sampler_of_ones_own_is_imported_by_every_run(tmp_path, command, monkeypatch):
+    for kept in ("_FACTORIES", "_DEFAULTS", "_SEARCHED"):
+        monkeypatch.setattr(registry, kept, dict(getattr(registry, kept)))
+    monkeypatch.setattr(own_code, "_IMPORTED", {})
+    own = tmp_path / "own_gwg.py"
+    own.write_text(
         "from sl_discs.samplers import register_sampler\nfrom sl_discs.samplers.path import GWG\n"
         "register_sampler('own_gwg', GWG)\n"
     )
-    (tmp_path / "sweep.py").write_text(
-        SWEEP.format(model="mis", graph_type='"graph_type": "satlib",', more="").replace("gwg", "own_gwg")
-    )
-    listed = in_process_of_its_own("list", f"--sweep={tmp_path / 'sweep.py'}", f"--import={tmp_path / 'own_gwg.py'}")
-    assert listed.returncode == 0, listed.stderr
-    assert listed.stdout.count(f"--import={tmp_path / 'own_gwg.py'} ") == 2
-    assert "own_config.py:own_gwg " in listed.stdout and "own_config.py:sl_own_gwg " in listed.stdout
-    with pytest.raises(InputError, match="--import belongs before --"):
-        parse_extra(["--import=own_gwg.py"])
+    sweep_of(tmp_path, graph_type="satlib", more="", base="own_gwg")
+    code, out, err = command("sweep", "list", f"--sweep={tmp_path / 'sweep.py'}", f"--import={own}")
+    assert code == 0 and out.count(f"--import={own} ") == 2, err
+    assert "own_config.py:own_gwg " in out and "own_config.py:sl_own_gwg " in out
 
 
 def test_a_sampler_of_discs_needs_discs(tmp_path, monkeypatch):
-    path = tmp_path / "sweep.py"
-    path.write_text(
-        SWEEP.format(model="mis", graph_type='"graph_type": "satlib",', more="").replace(
-            '"sl_gwg"', '"sl_hammingball"'
-        )
-    )
-    sweep = read_sweep(path)
-    assert (
-        run_arguments(sweep, 2, None, {})["sampler_config"] == "configs/sampler/discs_config.py:sl:discs:hammingball"
-    )
+    sweep = sweep_of(tmp_path, graph_type="satlib", more="", base="hammingball")
+    config = run_arguments(sweep, 2, None, {})["sampler_config"]
+    assert config == "configs/sampler/discs_config.py:sl:discs:hammingball"
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(
-        InputError,
-        match=r"'sl_hammingball' is not one of this project; if it is DISCS's, .*, or choose --samplers=gwg",
-    ):
+    with pytest.raises(InputError, match="'hammingball' is not one of this project; if it is of DISCS, put"):
         checked(sweep)
-    checked(read_sweep(path, ["gwg"]))
 
 
 def test_every_sweep_of_discs_on_our_problems():
@@ -180,72 +165,43 @@ def finished_runs(root, numbers):
             run.folder.mkdir(parents=True)
             (run.folder / "run.json").write_text(json.dumps({"number": run.number, "arguments": run.arguments}))
             instances = [{"name": str(i), "best": 10 + run.number + i**2 * (run.number > 6)} for i in range(2)]
-            sampler = {
-                "instances": instances, "mean": 10.5 + run.number, "std": 0.5, "chain_steps_per_s": 1e5 / run.number
-            }  # fmt: skip
-            run.results.write_text(json.dumps({"samplers": {"gwg": sampler}, "engine": "reference"}))
+            values = {"mean": 10.5 + run.number, "std": 0.5, "chain_steps_per_s": 1e5 / run.number}
+            samplers = {sweep.sampler_of(run.number): {"instances": instances} | values}
+            run.results.write_text(json.dumps({"samplers": samplers, "engine": "reference"}))
     return sweep, runs
 
 
 def test_the_table_has_what_the_results_have(tmp_path):
-    sweep, runs = finished_runs(tmp_path, {1, 2, 9})
-    lines = sweep_runs.collect(sweep, runs, tmp_path)
-    rows = json.loads((tmp_path / "collect.json").read_text())["rows"]
-    assert [(row["run"], row["sampler"], row["seed"], row.get("K")) for row in rows] == [
-        (1, "gwg", 0, None), (2, "gwg", 1, None), (9, "sl_gwg", 2, 64)
-    ]  # fmt: skip
-    for row in rows:
-        results = json.loads(runs[row["run"] - 1].results.read_text())
-        saved = results["samplers"]["gwg"]
-        assert {name: row[name] for name in ("mean", "std", "chain_steps_per_s")} == {
-            name: saved[name] for name in ("mean", "std", "chain_steps_per_s")
-        }
-        assert row["n"] == 2 and row["engine"] == "reference"
+    """Localized samplers stand beside their bases of the same seed, whatever K is, with the paired difference."""
+    lines = sweep_runs.collect(*finished_runs(tmp_path, {1, 2, 7}), tmp_path)
+    found = json.loads((tmp_path / "collect.json").read_text())
+    assert [tuple(row.values()) for row in found["rows"]] == [
+        (1, "gwg", 0, None, 11.5, 0.5, 2, 1e5, "reference"),
+        (2, "gwg", 1, None, 12.5, 0.5, 2, 5e4, "reference"),
+        (7, "sl_gwg", 0, 64, 17.5, 0.5, 2, 1e5 / 7, "reference"),
+    ]
     with (tmp_path / "collect.csv").open(newline="") as file:
         read = list(csv.DictReader(file))
-    assert [float(row["mean"]) for row in read] == [row["mean"] for row in rows]
-    assert len(lines) == 1 + 3 + 2 and "9 of 12 runs are not done" in lines[-2]
+    assert [float(row["mean"]) for row in read] == [row["mean"] for row in found["rows"]]
     assert lines[0].split() == ["run", "sampler", "seed", "K", "mean", "std", "n", "chain_steps_per_s", "engine"]
-
-
-def test_localized_samplers_stand_beside_their_bases(tmp_path):
-    """Of the same seed, whatever K is, with the paired difference over instances and its standard error."""
-    lines = sweep_runs.collect(*finished_runs(tmp_path, {1, 2, 9}), tmp_path)
-    assert not any("difference" in line for line in lines)  # seeds differ
-    (tmp_path / "more").mkdir()
-    lines = sweep_runs.collect(*finished_runs(tmp_path / "more", {1, 2, 7, 8}), tmp_path / "more")
-    pairs = json.loads((tmp_path / "more" / "collect.json").read_text())["pairs"]
-    assert [(pair["run"], pair["base run"], pair["difference"], pair["se"]) for pair in pairs] == [
-        (7, 1, 6.5, 0.5), (8, 2, 6.5, 0.5)
-    ]  # fmt: skip
-    assert sum("6.5" in line for line in lines) == 2
+    assert "9 of 12 runs are not done" in lines[-2] and sum("6.5" in line for line in lines) == 1
+    [pair] = found["pairs"]
+    assert [pair[name] for name in ("run", "base run", "difference", "se", "n")] == [7, 1, 6.5, 0.5, 2]
 
 
 def test_nothing_to_collect(tmp_path):
     with pytest.raises(InputError, match="no run of the sweep is done"):
         sweep_runs.collect(*finished_runs(tmp_path, set()), tmp_path)
-    sweep, runs = finished_runs(tmp_path, {4})
-    runs[3].results.write_text("{")
-    with pytest.raises(InputError, match=r"results.json: damaged"):
-        sweep_runs.collect(sweep, runs, tmp_path)
 
 
 def test_the_states_as_a_table(tmp_path):
-    sweep, runs = finished_runs(tmp_path, set())
-    states = [
-        State("failed", "error: no"),
-        State("running", "process 1 on a"),
-        *[State("done")] * 9,
-        State("missing"),
-    ]
-    lines = sweep_runs.status_lines(sweep, runs, states)
-    assert lines[0].split() == ["run", "sampler", "seed", "K", "state"] and len(lines) == 1 + 12 + 2 + 1
-    assert [line.split()[-1] for line in lines[1:13]] == [state.name for state in states]
-    assert lines[-3:] == [
-        "run 1 failed: error: no",
-        "run 2 running: process 1 on a",
-        "12 in total: 9 done, 1 running, 1 failed, 1 missing",
-    ]
+    sweep, runs = finished_runs(tmp_path, range(3, 12))
+    runs[0].folder.mkdir()
+    (runs[0].folder / "failed.json").write_text(json.dumps({"message": "error: no"}))
+    lines = sweep_runs.status_lines(sweep, runs)
+    assert lines[0].split() == ["run", "sampler", "seed", "K", "state"] and len(lines) == 1 + 12 + 1 + 1
+    assert [line.split()[-1] for line in lines[1:13]] == ["failed", "missing", *["done"] * 9, "missing"]
+    assert lines[-2:] == ["run 1 failed: error: no", "12 in total: 9 done, 1 failed, 2 missing"]
 
 
 def test_the_script_for_slurm_performs_a_run_of_the_same_sweep(tmp_path, command, monkeypatch):
@@ -299,27 +255,23 @@ def test_bad_input_is_one_line(refusal, arguments, message):
 
 @pytest.mark.slow
 def test_an_interrupted_run_goes_on_and_ends_with_the_same_bits(tmp_path):
-    long = [
-        "--",
-        "--config.experiment.chain_length=20000",
-        "--engine=reference",
-        "--config.experiment.checkpoint_every_s=0.2",
-    ]
-    arguments = [f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}", "--sweep_index=5"]
-    sweep = subprocess.Popen(
-        [sys.executable, "-m", "sl_discs", "sweep", "run", *arguments, *long],
-        cwd=ROOT, env=os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(tmp_path)},
-    )  # fmt: skip
+    def sweep(what, folder):
+        fields = ("chain_length=20000", "checkpoint_every_s=0.2")
+        words = [sys.executable, "-m", "sl_discs", "sweep", what, f"--sweep={EXAMPLE}", "--sweep_index=5"]
+        words += [f"--save_root={tmp_path / folder}", "--", "--engine=reference"]
+        environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(tmp_path)}
+        words += [f"--config.experiment.{field}" for field in fields]
+        return subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+
+    interrupted = sweep("run", "out")
     while not list((tmp_path / "out").glob("5_*/checkpoint/state-*.npz")):
-        assert sweep.poll() is None
+        assert interrupted.poll() is None
         time.sleep(0.05)
-    sweep.terminate()
-    assert sweep.wait() == 75
-    status = in_process_of_its_own("status", *arguments, *long).stdout
+    interrupted.terminate()
+    assert interrupted.wait() == 75
+    status, _ = sweep("status", "out").communicate()
     assert "run 5 missing: interrupted; it continues from its checkpoint" in status
-    assert in_process_of_its_own("run", *arguments, *long, SL_DISCS_CACHE=str(tmp_path)).returncode == 0
-    arguments[1] = f"--save_root={tmp_path / 'whole'}"
-    assert in_process_of_its_own("run", *arguments, *long, SL_DISCS_CACHE=str(tmp_path)).returncode == 0
+    assert sweep("run", "out").wait() == 0 == sweep("run", "whole").wait()
     ours, whole = (np.load(next(tmp_path.glob(f"{folder}/5_*/trajectory.npz"))) for folder in ("out", "whole"))
     for name in whole.files:
         np.testing.assert_array_equal(ours[name], whole[name])

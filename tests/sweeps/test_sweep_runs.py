@@ -16,7 +16,7 @@ from sl_discs.errors import InputError
 from sl_discs.files import only_run_in
 from sl_discs.sweeps import sweep_runs
 from sl_discs.sweeps.sweep_file import Sweep
-from sl_discs.sweeps.sweep_runs import Run, State, Task, perform_here, state_of
+from sl_discs.sweeps.sweep_runs import Programs, Run, State, perform_here, state_of
 
 # Leaves a line in LOG when it begins and when it ends. `catch` saves half a second after a signal and exits with 75.
 PROGRAM = """
@@ -68,7 +68,7 @@ def runs_of(root, *behaviours):
 
 
 def perform(root, *behaviours, retry=False, parallel=1):
-    return perform_here([Task(run, retry) for run in runs_of(root, *behaviours)], parallel)
+    return perform_here(runs_of(root, *behaviours), retry, parallel)
 
 
 def states(root, count):
@@ -129,6 +129,9 @@ def test_a_signal_interrupts_the_programs_and_runs_continue(tmp_path, number):
     with told(tmp_path, number):
         assert perform(tmp_path, "catch", "") == ["interrupted", "interrupted"]
     assert words(tmp_path) == ["begin", "caught", "saved"] and states(tmp_path, 2) == ["missing", "missing"]
+    run, _ = runs_of(tmp_path, "", "")
+    (run.folder / "checkpoint").mkdir()
+    assert state_of(run).detail == "interrupted; it continues from its checkpoint"
     assert perform(tmp_path, "", "") == ["done", "done"]
 
 
@@ -146,7 +149,7 @@ def test_a_program_that_fails_while_it_is_interrupted_has_failed(tmp_path):
 
 def test_a_run_that_somebody_else_performs_is_skipped(tmp_path, capsys):
     (run,) = runs_of(tmp_path, "held")
-    other = threading.Thread(target=Task(run))
+    other = threading.Thread(target=sweep_runs.perform, args=(run, False, Programs()))
     other.start()
     wait_until(lambda: log(tmp_path))
     assert state_of(run) == State("running", f"process {os.getpid()} on {os.uname().nodename}")
@@ -172,39 +175,25 @@ def test_results_of_other_arguments_are_refused(tmp_path):
             sweep_runs.check_folders(runs)
 
 
-@pytest.mark.parametrize("content", ["[]", "{}", "[" * 100_000, '{"arguments": 3}', '{"arguments": [1]}', "\xff"])
+@pytest.mark.parametrize(
+    "content", ["[]", "{}", "[" * 100_000, '{"arguments": [1], "samplers": {"gwg": {}}}', "\xff"]
+)
 def test_damaged_records_are_no_tracebacks(tmp_path, content):
-    """`run.json` beside results, and `failed.json`, which then does not count."""
+    """`run.json` beside results, `failed.json`, which then does not count, and the results themselves."""
     assert perform(tmp_path, "", "fail") == ["done", "failed"]
     runs = runs_of(tmp_path, "", "")
+    (runs[0].results).write_text(content, encoding="latin-1")
+    with pytest.raises(InputError, match=r"results\.json: damaged; remove it and run again"):
+        sweep_runs.collect(Sweep("a", "mis", "gwg", "er_density", ({},)), runs[:1], tmp_path)
     (runs[0].folder / "run.json").write_text(content, encoding="latin-1")
     (runs[1].folder / "failed.json").write_text(content, encoding="latin-1")
     assert states(tmp_path, 2) == ["differs", "missing"]
-    (runs[1].folder / "failed.json").write_text('{"exit_code": -1000, "message": ""}')
-    assert state_of(runs[1]).detail == "ended by signal 1000"
-
-
-@pytest.mark.parametrize("samplers", [None, [], {"gwg": []}, {"gwg": {}}])
-def test_damaged_results_are_named_in_one_line(tmp_path, samplers):
-    assert perform(tmp_path, "") == ["done"]
-    [run] = runs_of(tmp_path, "")
-    run.results.write_text(json.dumps({"samplers": samplers}))
-    sweep = Sweep("a", "mis", "gwg", "er_density", ({},))
-    with pytest.raises(InputError, match=r"results\.json: damaged; remove it and run again"):
-        sweep_runs.collect(sweep, [run], tmp_path)
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "runs").touch()
     with pytest.raises(InputError, match=r"cannot write .*choose another --save_root"):
         perform(tmp_path, "")
-
-
-def test_states_in_words(tmp_path):
-    (run,) = runs_of(tmp_path, "")
-    assert state_of(run) == State("missing")
-    (run.folder / "checkpoint").mkdir(parents=True)
-    assert state_of(run).detail == "interrupted; it continues from its checkpoint"
 
 
 def script_of(root, *options, command="true", numbers=(1, 3), parallel=None):
