@@ -34,12 +34,13 @@ from sl_discs.instances.dataset import check_data_root, default_data_root
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
-from sl_discs.samplers.registry import base_name, code_of, is_localized, own_name, sampler_fields
+from sl_discs.samplers.registry import base_name, code_of, is_localized, own_name
 from sl_discs.terminal import tell
 from sl_discs.tuning import space
 from sl_discs.tuning.evaluation import (
-    Evaluation,
-    Split,
+    FIRST_TRIAL_SEED,
+    Names,
+    Tuning,
     experiment_settings,
     folder_of,
     held_out,
@@ -49,7 +50,7 @@ from sl_discs.tuning.evaluation import (
     split_instances,
     words_of,
     write_tuned,
-)
+)  # fmt: skip
 from sl_discs.tuning.space import Candidate, annealing_of, point_of
 from sl_discs.version import __version__
 
@@ -128,26 +129,26 @@ def _tuned_base(sampler: str, path: Path, settings: Settings) -> Candidate | Non
     return read_tuned(path, settings) if is_localized(sampler) and path.is_file() else None
 
 
-def _evaluation(names) -> Evaluation:
-    given = experiment_settings(names, FLAGS.config)
+def _settings(names: Names) -> Settings:
     changed: dict[str, Any] = {"batch_size": FLAGS.chains, "chain_length": FLAGS.chain_length, "engine": FLAGS.engine}
-    settings = dataclasses.replace(given, **{name: value for name, value in changed.items() if value is not None})
-    return Evaluation(settings, FLAGS.penalty)
+    given = {name: value for name, value in changed.items() if value is not None}
+    return dataclasses.replace(experiment_settings(names, FLAGS.config), **given)
 
 
-def _kind(search, split: Split, settings: Settings, sampler: str, name: str) -> dict:
+def _kind(tuning: Tuning, sampler: str, search: str) -> dict[str, Any]:
+    settings = tuning.settings
     return {
-        "dataset": split.train.name,
+        "dataset": tuning.train.name,
         "sampler": sampler,
-        "search": name,
-        "space": [dataclasses.asdict(one) for one in search.space],
-        "start": dataclasses.asdict(search.start),
-        "train": words_of(split.train),
-        "graphs_sha256": split.train.digest(),
-        "rungs": search.rungs,
+        "search": search,
+        "space": [dataclasses.asdict(one) for one in tuning.space],
+        "start": dataclasses.asdict(tuning.start),
+        "train": words_of(tuning.train),
+        "graphs_sha256": tuning.train.digest(),
+        "rungs": tuning.rungs,
         "chains": settings.batch_size,
         **{name: getattr(settings, name) for name in ("chain_length", "anneal_every", "reheats")},
-        "penalty": FLAGS.penalty,
+        "penalty": tuning.penalty,
         "version": __version__,
         **code_of(sampler),
     }
@@ -179,42 +180,38 @@ def _run(command: str, notice: Notice) -> int:
     keep_programs()
     if importlib.util.find_spec("optuna") is None:
         raise MissingExtra("the search needs Optuna, which is not installed: pip install -e '.[tune]' in the clone")
-    from sl_discs.tuning.search import Tuning, best_of_curve, open_study, quiet_optuna, run_trials
+    from sl_discs.tuning import search
 
     data_root = default_data_root() if FLAGS.data_root is None else FLAGS.data_root
     check_data_root(data_root)
     names, sampler = parse_dataset(_required("dataset")), own_name(_required("sampler"))
     borrow_named([sampler])
-    wanted = FLAGS.search or "all"
-    evaluation = _evaluation(names)
-    settings = evaluation.settings
+    wanted, settings = FLAGS.search or "all", _settings(names)
     dimensions = space.space_of(sampler, wanted, settings.chain_length)
     default = Candidate(method_fields(sampler), annealing_of(settings))
     start = _start(sampler, default, settings if wanted == "sl" else None)
     num_test = FLAGS.test_instances or settings.num_instances
-    split = split_instances(names, data_root, FLAGS.train_instances, num_test, FLAGS.train_seed)
+    train, test = split_instances(names, data_root, FLAGS.train_instances, num_test, FLAGS.train_seed)
     base = build_method(method_fields(base_name(sampler)), settings.batch_size)
-    for dataset in split.train, split.test:
+    for dataset in train, test:
         settings, _ = fit_to_memory(dataset, FLAGS.penalty, [base], settings)
-    evaluation = dataclasses.replace(evaluation, settings=settings)
-    search = Tuning(dimensions, start, split.train, FLAGS.seed)
-    folder = check_writable(folder_of(FLAGS.output, split.train))
+    tuning = Tuning(dimensions, start, train, settings, FLAGS.penalty, FLAGS.seed)
+    folder = check_writable(folder_of(FLAGS.output, train))
     _tuned_base(sampler, folder / f"{base_name(sampler)}.json", settings)  # if it does not fit, no trial is run
 
-    quiet_optuna()
-    study = open_study(
+    search.quiet_optuna()
+    study = search.open_study(
         FLAGS.storage,
-        FLAGS.study or f"{split.train.name} {sampler} {wanted}",
-        _kind(search, split, settings, sampler, wanted),
+        FLAGS.study or f"{train.name} {sampler} {wanted}",
+        _kind(tuning, sampler, wanted),
         space.restricted(dimensions, point_of(start)),
-        maximise=graph_kind(names.problem).maximise,
+        maximise=graph_kind(names[0]).maximise,
     )
-    say(f"study {study.study_name!r} in {FLAGS.storage}: trained on graphs {words_of(split.train)}")
-    steps = total_chain_steps(split.train, settings)
-    with progress_bar(steps * FLAGS.trials) as progress:
+    say(f"study {study.study_name!r} in {FLAGS.storage}: trained on graphs {words_of(train)}")
+    with progress_bar(total_chain_steps(train, settings) * FLAGS.trials) as progress:
 
-        def tell(trial) -> None:
-            best = best_of_curve(study)
+        def ended(trial) -> None:
+            best = search.best_of_curve(study)
             so_far = f"best {best[-1][1]:.4f} (trial {best[-1][0]})" if best else "none complete yet"
             say(
                 f"trial {trial.number}: {trial.value:.4f} on {trial.last_step} graphs"
@@ -223,49 +220,40 @@ def _run(command: str, notice: Notice) -> int:
             )
 
         advance = functools.partial(_until(notice, progress), "trials")
-        run_trials(study, search, evaluation, FLAGS.trials, advance, tell)
-    return _report(study, search, evaluation, split, default, folder / f"{sampler}.json", command, notice)
+        search.run_trials(study, tuning, FLAGS.trials, advance, ended)
 
-
-def _report(
-    study, search, evaluation: Evaluation, split: Split, default: Candidate, path: Path, command: str, notice: Notice
-) -> int:
-    from sl_discs.tuning.search import FIRST_TRIAL_SEED, best_of_curve, complete_trials, counted_trials
-
-    sampler = default.sampler["name"]
-    complete, counted = complete_trials(study), counted_trials(study)
-    curve = best_of_curve(study)
-    best = search.candidate(study.best_trial.params)
-    base = base_name(sampler)
-    usual = Candidate({"name": base} | sampler_fields(base), default.experiment)
-    beside, settings = path.with_name(f"{base}.json"), evaluation.settings
+    usual = Candidate(method_fields(base_name(sampler)), default.experiment)
+    best, path = tuning.candidate(study.best_trial.params), folder / f"{sampler}.json"
+    beside = folder / f"{usual.sampler['name']}.json"
     tuned_base = _tuned_base(sampler, beside, settings)
-    with progress_bar(total_chain_steps(split.test, settings) * FLAGS.test_seeds) as progress:
-        found = held_out(evaluation, split.test, FLAGS.test_seeds, best, usual, tuned_base, _until(notice, progress))
+    with progress_bar(total_chain_steps(test, settings) * FLAGS.test_seeds) as progress:
+        found = held_out(tuning, test, FLAGS.test_seeds, best, usual, tuned_base, _until(notice, progress))
+    counted, curve = search.counted_trials(study), search.best_of_curve(study)
+    complete = sum(one.state.name == "COMPLETE" for one in counted)
     record = {
         "trials": len(counted),
-        "complete": len(complete),
+        "complete": complete,
         "chain_length": settings.chain_length,
         "chains": settings.batch_size,
-        "train": f"graphs {words_of(split.train)}; run seeds {FIRST_TRIAL_SEED} + trial",
-        "test": f"graphs {words_of(split.test)}; run seeds 0 to {FLAGS.test_seeds - 1}",
+        "train": f"graphs {words_of(train)}; run seeds {FIRST_TRIAL_SEED} + trial",
+        "test": f"graphs {words_of(test)}; run seeds 0 to {FLAGS.test_seeds - 1}",
         "best_of_curve": curve,
         **found,
         "command": command,
         "version": __version__,
     }
     saved = write_tuned(path, best, record)
-    lines = [
-        f"best of {len(counted)} trials ({len(complete)} complete): trial {curve[-1][0]}, {curve[-1][1]:.4f} in "
-        "training",
-        f"tested on graphs {words_of(split.test)}",
-        f"{sampler} as found: {found['test_mean']:.4f}; {base} with its defaults: {found['default_test_mean']:.4f}; "
-        f"difference {in_words(found['paired'])}",
-    ]
+    say(
+        f"best of {len(counted)} trials ({complete} complete): trial {curve[-1][0]}, {curve[-1][1]:.4f} in training\n"
+        f"tested on graphs {words_of(test)}\n"
+        f"{sampler} as found: {found['test_mean']:.4f}; {usual.sampler['name']} with its defaults: "
+        f"{found['default_test_mean']:.4f}; difference {in_words(found['paired'])}"
+    )
     if tuned_base is not None:
         other = found["tuned_base"]
-        lines.append(f"{base} as found ({beside}): {other['test_mean']:.4f}; difference {in_words(other['paired'])}")
-    say("\n".join([*lines, f"saved {saved}"]))
+        name = f"{usual.sampler['name']} as found ({beside})"
+        say(f"{name}: {other['test_mean']:.4f}; difference {in_words(other['paired'])}")
+    say(f"saved {saved}")
     return 0
 
 

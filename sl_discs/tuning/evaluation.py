@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
@@ -23,19 +23,43 @@ from sl_discs.instances.dataset import find_family, load_dataset
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import build_method
 from sl_discs.sweeps.sweep_file import find_config, read_config
-from sl_discs.tuning.space import ANNEALING_FIELDS, Candidate
+from sl_discs.tuning.space import ANNEALING_FIELDS, Candidate, Dimension, Point, candidate_of
 
-# Evaluates candidates on instances.
+# Run seed of trial 0; later trials count up from it. Test runs use smaller seeds.
+FIRST_TRIAL_SEED = 1_000
 
 
 @dataclasses.dataclass(frozen=True)
-class Evaluation:
-    """How candidates are evaluated: chains, steps and engine, to which they bring their own annealing."""
+class Tuning:
+    """A search: what it may choose, and how that is evaluated.
 
+    Attributes:
+      space: the dimensions of its points.
+      start: settings for everything that the space omits.
+      train: the training instances.
+      settings: chains, steps and engine, to which candidates bring their own annealing.
+      penalty: of a conflict.
+      seed: of the choices.
+    """
+
+    space: tuple[Dimension, ...]
+    start: Candidate
+    train: Dataset
     settings: Settings
     penalty: float
+    seed: int
 
-    def run(
+    @property
+    def rungs(self) -> tuple[int, ...]:
+        """Numbers of training instances after which a trial may be pruned: a quarter, a half, all."""
+        count = len(self.train.graphs)
+        return tuple(sorted({max(1, count // 4), max(1, count // 2), count}))
+
+    def candidate(self, point: Point) -> Candidate:
+        """The settings that a point represents."""
+        return candidate_of(point, self.start)
+
+    def evaluate(
         self, candidate: Candidate, dataset: Dataset, seed: int, progress: Callable[[int, str], None]
     ) -> Float64[np.ndarray, "G"]:
         """Verified best objective of each instance; `progress` is that of `run_sampler`."""
@@ -56,7 +80,7 @@ def paired(differences: Float64[np.ndarray, "G"]) -> dict[str, Any]:
 
 
 def held_out(
-    evaluation: Evaluation,
+    tuning: Tuning,
     test: Dataset,
     seeds: int,
     tuned: Candidate,
@@ -71,18 +95,15 @@ def held_out(
     """
 
     def values(name: str, candidate: Candidate) -> Float64[np.ndarray, "G"]:
-        runs = [evaluation.run(candidate, test, seed, functools.partial(progress, name)) for seed in range(seeds)]
-        return np.mean(runs, axis=0)
+        advance = functools.partial(progress, name)
+        return np.mean([tuning.evaluate(candidate, test, seed, advance) for seed in range(seeds)], axis=0)
 
     ours, theirs = values("tuned", tuned), values("default", default)
-    found = {
-        "test_mean": float(ours.mean()),
-        "default_test_mean": float(theirs.mean()),
-        "paired": paired(ours - theirs),
-    }
+    found = {"test_mean": ours.mean().item(), "default_test_mean": theirs.mean().item()}
+    found["paired"] = paired(ours - theirs)
     if tuned_base is not None:
         base = values("tuned base", tuned_base)
-        found["tuned_base"] = {"test_mean": float(base.mean()), "paired": paired(ours - base)}
+        found["tuned_base"] = {"test_mean": base.mean().item(), "paired": paired(ours - base)}
     return found
 
 
@@ -96,27 +117,22 @@ def in_words(difference: dict[str, Any]) -> str:
 # Training and test instances of a dataset, and the settings in its experiment config.
 
 
-class Names(NamedTuple):
-    """The name of a dataset, as in DISCS's flags."""
-
-    problem: str
-    graph_type: str
-    cfg_str: str
+Names = tuple[str, str, str]  # problem, graph_type and cfg_str, as in DISCS's flags
 
 
 def parse_dataset(text: str) -> Names:
     """The names in `mis/er_density/r-0.10` or `maxclique/rb`; InputError if there is no such dataset."""
-    parts = text.split("/")
-    if len(parts) not in (2, 3):
+    problem, *others = text.split("/")
+    if len(others) not in (1, 2):
         raise InputError(f"--dataset={text} is not understood; write problem/graph_type/cfg_str, or the first two")
-    names = Names(*parts, *["_"] * (3 - len(parts)))
+    names = problem, others[0], others[1] if len(others) > 1 else "_"
     find_family(*names)
     return names
 
 
 def experiment_settings(names: Names, file: str | None) -> Settings:
     """The settings of an experiment config: the given file, or the one of the dataset."""
-    path = Path(file or find_config(f"configs/experiment/{names.problem}/{names.graph_type}.py"))
+    path = Path(file or find_config(f"configs/experiment/{names[0]}/{names[1]}.py"))
     if not path.is_file():
         raise InputError(f"there is no experiment config {path}; give --config=FILE")
     return settings_from(experiment_fields(path))
@@ -130,14 +146,6 @@ def experiment_fields(path: Path) -> dict[str, Any]:
     return fields
 
 
-@dataclasses.dataclass(frozen=True)
-class Split:
-    """Instances on which settings are chosen and those on which results are reported."""
-
-    train: Dataset
-    test: Dataset
-
-
 def words_of(dataset: Dataset) -> str:
     """The instances in words."""
     # The path of given files is omitted, as other workers may have them elsewhere.
@@ -147,7 +155,7 @@ def words_of(dataset: Dataset) -> str:
 
 def split_instances(
     names: Names, data_root: str | os.PathLike | None, num_train: int, num_test: int | None, train_seed: int
-) -> Split:
+) -> tuple[Dataset, Dataset]:
     """Disjoint training and test instances, of which `num_test` is None for all.
 
     For a random family, the training graphs are drawn from another data seed, `train_seed`, whether the test
@@ -160,7 +168,7 @@ def split_instances(
         total = load_dataset(*names, data_root, num_instances=1).total
         if num_train >= total or num_train + (num_test or 1) > total:
             raise InputError(
-                f"{names.problem}/{names.graph_type} has {total} instances: too few to train on {num_train} and to "
+                f"{names[0]}/{names[1]} has {total} instances: too few to train on {num_train} and to "
                 f"test on {num_test or 'others'}"
             )
         train = load_dataset(*names, data_root, first=total - num_train)
@@ -168,7 +176,7 @@ def split_instances(
     else:
         train = load_dataset(*names, None, num_instances=num_train, data_seed=train_seed)
         test = load_dataset(*names, data_root, num_instances=num_test)
-    return Split(train, test)
+    return train, test
 
 
 def part_of(dataset: Dataset, first: int, stop: int) -> Dataset:

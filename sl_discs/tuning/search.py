@@ -6,14 +6,13 @@ are complete or pruned: several workers may play a few more than asked for, and 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import logging
 import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import optuna
@@ -24,9 +23,8 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from sl_discs.errors import InputError
 from sl_discs.files import differences
-from sl_discs.instances.graph import Dataset
-from sl_discs.tuning.evaluation import Evaluation, part_of
-from sl_discs.tuning.space import Candidate, Dimension, Point, candidate_of, propose
+from sl_discs.tuning.evaluation import FIRST_TRIAL_SEED, Tuning, part_of
+from sl_discs.tuning.space import Point, propose
 
 KIND = "kind"  # of a study: the user attribute that identifies it
 _COUNTED = (TrialState.COMPLETE, TrialState.PRUNED)
@@ -48,10 +46,11 @@ def open_study(where: str, name: str, kind: dict[str, Any], first: Point, *, max
       first: the point tried before any other, which may omit dimensions.
       maximise: whether the objective is maximised.
     """
-    kind = json.loads(json.dumps(kind))
+    kind, path = json.loads(json.dumps(kind)), Path(where).absolute()
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         study = optuna.create_study(
-            storage=_storage(where),
+            storage=optuna.storages.JournalStorage(JournalFileBackend(str(path), _JournalLock(path))),
             study_name=name,
             direction="maximize" if maximise else "minimize",
             pruner=optuna.pruners.MedianPruner(n_startup_trials=8),
@@ -71,12 +70,6 @@ def open_study(where: str, name: str, kind: dict[str, Any], first: Point, *, max
     return study
 
 
-def _storage(where: str) -> optuna.storages.BaseStorage:
-    path = Path(where).absolute()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return optuna.storages.JournalStorage(JournalFileBackend(str(path), _JournalLock(path)))
-
-
 class _JournalLock(JournalFileOpenLock):
     """The lock of a journal, under which the line within which a worker has died is removed.
 
@@ -92,24 +85,23 @@ class _JournalLock(JournalFileOpenLock):
     def acquire(self) -> bool:
         super().acquire()
         try:
-            self._remove_torn_line()
+            with self._path.open("r+b") as file:
+                self._remove_torn_line(file)
         except BaseException:
             self.release()
             raise
         return True
 
-    def _remove_torn_line(self) -> None:
+    def _remove_torn_line(self, file: BinaryIO) -> None:
         """Cuts off a last line without its end; ValueError if that is not one of a journal."""
-        with self._path.open("r+b") as file:
-            if not file.seek(0, os.SEEK_END):
-                return
+        if file.seek(0, os.SEEK_END):
             file.seek(-1, os.SEEK_END)
             if file.read() != b"\n":
                 file.seek(0)
-                head, _, torn = file.read().rpartition(b"\n")
+                head, end, torn = file.read().rpartition(b"\n")
                 if not torn.startswith(self._BEGIN) and not self._BEGIN.startswith(torn):
                     raise ValueError("it is not a journal")
-                file.truncate(len(head) + 1 if head else 0)
+                file.truncate(len(head + end))
 
 
 def counted_trials(study: optuna.Study) -> list[FrozenTrial]:
@@ -117,54 +109,19 @@ def counted_trials(study: optuna.Study) -> list[FrozenTrial]:
     return study.get_trials(deepcopy=False, states=_COUNTED)
 
 
-def complete_trials(study: optuna.Study) -> list[FrozenTrial]:
-    """Trials that were run on all training instances, ordered by number."""
-    return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-
-
 def best_of_curve(study: optuna.Study) -> list[list[float]]:
     """[trial, value] of each trial that was better than all earlier ones."""
     sign = 1 if study.direction is StudyDirection.MAXIMIZE else -1
     curve: list[list[float]] = []
-    for trial in complete_trials(study):
+    for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
         if trial.value is not None and (not curve or sign * trial.value > sign * curve[-1][1]):
             curve.append([trial.number, trial.value])
     return curve
 
 
-# Run seed of trial 0; later trials count up from it. Test runs use smaller seeds.
-FIRST_TRIAL_SEED = 1_000
-
-
-@dataclasses.dataclass(frozen=True)
-class Tuning:
-    """The definition of a trial.
-
-    Attributes:
-      start: settings for everything that the space omits.
-      seed: seed of the choices.
-    """
-
-    space: tuple[Dimension, ...]
-    start: Candidate
-    train: Dataset
-    seed: int
-
-    @property
-    def rungs(self) -> tuple[int, ...]:
-        """Numbers of training instances after which a trial may be pruned: a quarter, a half, all."""
-        count = len(self.train.graphs)
-        return tuple(sorted({max(1, count // 4), max(1, count // 2), count}))
-
-    def candidate(self, point) -> Candidate:
-        """The settings that a point represents."""
-        return candidate_of(point, self.start)
-
-
 def run_trials(
     study: optuna.Study,
-    search: Tuning,
-    evaluation: Evaluation,
+    tuning: Tuning,
     total: int,
     progress: Callable[[int, str], None],
     tell: Callable[[FrozenTrial], None],
@@ -177,16 +134,16 @@ def run_trials(
 
     def play(trial: Trial) -> float:
         # Seeded by the trial: a single worker repeats its choices, and several workers never make the same ones.
-        seed = int(np.random.SeedSequence([search.seed, trial.number]).generate_state(1)[0])
+        seed = int(np.random.SeedSequence([tuning.seed, trial.number]).generate_state(1)[0])
         study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
-        candidate, first = search.candidate(propose(search.space, trial)), 0
+        candidate, first = tuning.candidate(propose(tuning.space, trial)), 0
         best: Float64[np.ndarray, "G"] = np.empty(0)
-        for stop in search.rungs:
-            part = part_of(search.train, first, stop)
-            best = np.concatenate([best, evaluation.run(candidate, part, FIRST_TRIAL_SEED + trial.number, progress)])
+        for stop in tuning.rungs:
+            part = part_of(tuning.train, first, stop)
+            best = np.append(best, tuning.evaluate(candidate, part, FIRST_TRIAL_SEED + trial.number, progress))
             trial.report(float(best.mean()), stop)
             first = stop
-            if stop < search.rungs[-1] and trial.should_prune():
+            if stop < tuning.rungs[-1] and trial.should_prune():
                 raise optuna.TrialPruned
         return float(best.mean())
 

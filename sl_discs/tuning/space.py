@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
@@ -18,14 +18,6 @@ from sl_discs.samplers.registry import Dimension, Value, base_name, is_localized
 SEARCHES = ("annealing", "sl", "all")
 
 Point = dict[str, Any]
-
-
-class Chooser(Protocol):
-    """The part of Optuna's Trial that choosing needs."""
-
-    def suggest_categorical(self, name: str, choices: Any) -> Any: ...
-
-    def suggest_float(self, name: str, low: float, high: float, *, log: bool, step: float | None) -> float: ...
 
 
 _TEMPERATURES = (
@@ -49,11 +41,6 @@ _SCHEDULES = (
 )
 
 
-def n_min_name(levels: int) -> str:
-    """The dimension n_min for this number of levels."""
-    return f"n_min_{levels}"
-
-
 def _localization(chain_length: int) -> tuple[Dimension, ...]:
     fitting = {levels: tuple(n for n in _N_MIN if levels * n <= chain_length) for levels in _LEVELS}
     fitting = {levels: choices for levels, choices in fitting.items() if choices}
@@ -62,7 +49,7 @@ def _localization(chain_length: int) -> tuple[Dimension, ...]:
             f"chain_length {chain_length} is too short for the search of localization, which takes at least "
             f"{_LEVELS[0]} levels of {_N_MIN[0]} steps: {_LEVELS[0] * _N_MIN[0]}"
         )
-    n_min = (Dimension(n_min_name(levels), choices, only_if=("K", (levels,))) for levels, choices in fitting.items())
+    n_min = (Dimension(f"n_min_{levels}", choices, only_if=("K", (levels,))) for levels, choices in fitting.items())
     return (Dimension("K", tuple(fitting)), *_SCHEDULES, *n_min)
 
 
@@ -85,16 +72,14 @@ def space_of(sampler: str, search: str, chain_length: int) -> tuple[Dimension, .
     return annealed + schedules
 
 
-def propose(space: tuple[Dimension, ...], chooser: Chooser) -> Point:
-    """A point of the space, each choice made by the chooser."""
+def propose(space: tuple[Dimension, ...], trial: Any) -> Point:
+    """A point of the space, each choice made by an Optuna trial, or by what has its two methods."""
     point: Point = {}
     for one in space:
-        if not one.applies(point):
-            continue
-        if one.choices:
-            point[one.name] = chooser.suggest_categorical(one.name, one.choices)
-        else:
-            point[one.name] = chooser.suggest_float(one.name, one.low, one.high, log=one.log, step=one.step)
+        if one.applies(point) and one.choices:
+            point[one.name] = trial.suggest_categorical(one.name, one.choices)
+        elif one.applies(point):
+            point[one.name] = trial.suggest_float(one.name, one.low, one.high, log=one.log, step=one.step)
     return point
 
 
@@ -147,7 +132,7 @@ def candidate_of(point: Point, start: Candidate) -> Candidate:
             experiment |= {"t_schedule": value, "init_temperature": initial}
             experiment |= {"final_temperature": _rounded(initial * cooling), "decay_rate": _rounded(cooling)}
         elif name == "K":
-            sampler |= {"K": value, "n_min": point[n_min_name(value)]}
+            sampler |= {"K": value, "n_min": point[f"n_min_{value}"]}
         elif name in sampler:
             sampler[name] = _rounded(value) if isinstance(value, float) else value
     return Candidate(sampler, experiment)
@@ -163,5 +148,5 @@ def point_of(candidate: Candidate) -> Point:
     point: Point = {"t_schedule": annealing["t_schedule"], "init_temperature": initial, "cooling": final / initial}
     point |= {name: value for name, value in candidate.sampler.items() if value is not None and name != "name"}
     if "K" in point:
-        point[n_min_name(point["K"])] = point["n_min"]
+        point[f"n_min_{point['K']}"] = point["n_min"]
     return point
