@@ -252,7 +252,7 @@ def read_answers(path: Path) -> dict[str, Any]:
 
 
 def recount(problem: Problem, answer: Answer) -> tuple[float, bool]:
-    """The exact value of an answer in the problem of the file, and whether it satisfies the constraints.
+    """Returns the exact value of an answer in the problem of the file, and whether it satisfies the constraints.
 
     A set or clique with conflicts is not repaired here, because it is not an answer. InputError where labels are
     missing or unknown, or a value is not one of the two.

@@ -39,7 +39,7 @@ def _bits_of(sets: Bool[np.ndarray, "K n"]) -> UInt64[np.ndarray, "K W"]:
 
 @intrinsic
 def _lowest(typing_context, word):
-    """The place of the lowest bit of a word that is not 0."""
+    """Returns the place of the lowest bit of a word that is not 0."""
 
     def codegen(context, builder, signature, arguments):
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))

@@ -98,7 +98,7 @@ class Classes:
         self.bound = min(self.bound, bound)
 
     def improve(self) -> bool:
-        """Another pass, with the classes at random, by size, or reversed; whether the bound is better now."""
+        """Makes another pass, with the classes at random, by size, or reversed; tells whether the bound is better."""
         rank = self._rng.permutation(self.number)
         draw = self._rng.random()
         if draw < 0.4:

@@ -112,7 +112,7 @@ def _mix(pairs, weights, vectors, field, sweeps):
 
 
 def certified(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "n"]:
-    """A dual near a given one for which Diag(dual) - matrix surely is positive semidefinite.
+    """Returns a dual near a given one for which Diag(dual) - matrix surely is positive semidefinite.
 
     The matrix has zeros on its diagonal. By Gershgorin's circles, the sums of its absolute rows are such a dual; they
     are the result where stretching the given one does not help.
@@ -148,7 +148,7 @@ def _largest_eigenvalue(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]
 
 
 def _is_feasible(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> bool:
-    """Whether Diag(dual) - matrix is positive semidefinite; False also where rounding leaves it open."""
+    """Tells whether Diag(dual) - matrix is positive semidefinite; False also where rounding leaves it open."""
     size, given = len(dual), matrix.tocoo()
     scale = 2.0 ** np.round(-np.log2(dual) / 2)
     diagonal = dual * scale * scale
@@ -230,7 +230,7 @@ _NONE = -1
 
 
 def find(pairs: Pairs, values: Float32[np.ndarray, "M"], four: bool, most: int) -> Int32[np.ndarray, "T 4"]:
-    """The pairs of triangles, whose last is -1, and of cycles of four; of more than `most`, the most violated."""
+    """Lists the pairs of triangles, whose last is -1, and cycles of four; of more than `most`, the most violated."""
     mark, counts = np.full(len(pairs.starts) - 1, _NONE, np.int32), np.zeros(_BINS, np.int64)
     number = _find(pairs, values, four, -1, mark, counts, np.empty((0, 4), np.int32))
     least = 0
@@ -336,7 +336,7 @@ class Multipliers:
         _step(self._cycles, values, length * self._steps, self._values, self._signs, self.changed)
 
     def exact(self) -> tuple[Float64[np.ndarray, "M"], float, float]:
-        """The changed couplings, sum m (L - 2), and a bound on the effect of rounding in both on any value."""
+        """Returns the changed couplings, sum m (L - 2), and a bound on the effect of rounding on any value."""
         there = self._cycles >= 0
         amounts = (self._signs * self._values[:, None])[there]
         changes = np.bincount(self._cycles[there], amounts, len(self._given))

@@ -80,7 +80,7 @@ def _sums_are_exact(numbers: Float64[np.ndarray, "K"] | None) -> bool:
 
 
 def view_of(presolved: Presolved) -> Presolved:
-    """What is left if values are whole, otherwise all: the coefficients of what is left are rounded."""
+    """Returns what is left if values are whole, otherwise all: the coefficients of what is left are rounded."""
     return presolved if presolved.original.integer_values else unreduced(presolved.original)
 
 
@@ -232,7 +232,7 @@ class TableElimination(Exact):
 
 
 def _sums(numbers: np.ndarray) -> np.ndarray:
-    """The sums of all subsets; number k is in those whose index has bit k."""
+    """Returns the sums of all subsets; number k is in those whose index has bit k."""
     found = np.zeros(1, numbers.dtype)
     for number in numbers:
         found = np.concatenate([found, found + number])
@@ -266,7 +266,7 @@ def enumeration(presolved: Presolved) -> Prover | None:
 
 
 def elimination(presolved: Presolved) -> Prover | None:
-    """Likewise; None: it can be enumerated, or is large or dense."""
+    """Returns another; None: it can be enumerated, or is large or dense."""
     view = view_of(presolved)
     size = view.left.num_variables
     if size <= MOST_ENUMERATED or size > _MOST_VARIABLES or view.left.num_terms > _MOST_WIDTH * size:

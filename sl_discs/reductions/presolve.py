@@ -70,7 +70,7 @@ class Presolved:
         return self._lift(states)
 
     def lifted_bound(self, bound: Fraction | float) -> Fraction | float:
-        """A bound on the answers to the original problem from one on those of the reduced problem, in their sense."""
+        """Returns a bound on the answers to the original problem from one on those of the reduced one."""
         problem = self.original
         if self.problem is not problem:
             worst = max if problem.maximise else min
@@ -85,7 +85,7 @@ class Presolved:
         return f"Presolved({self.summary()})"
 
     def summary(self) -> str:
-        """How many variables are left, and which rules removed the others."""
+        """Tells how many variables are left, and which rules removed the others."""
         size, left = self.original.num_variables, len(self.kept)
         rules = ", ".join(f"{rule} {count:,}" for rule, count in self.removed.items())
         return f"{left:,} of {size:,} variables left" + (f": {rules}" if rules else "")
@@ -99,7 +99,7 @@ def unreduced(problem: Problem, complete: bool = True) -> Presolved:
 
 
 def part_of(problem: Problem, kept: Int[np.ndarray, "n"], source: Any) -> Problem:
-    """The same problem of another source, on some of its variables."""
+    """Returns the same problem of another source, on some of its variables."""
     return dataclasses.replace(problem, labels=tuple(problem.labels[k] for k in kept), source=source)
 
 

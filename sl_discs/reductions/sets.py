@@ -288,7 +288,7 @@ class _Search:
         self._looks = 0
 
     def run(self) -> list[int] | None:
-        """The set; None: there is none, or the search was given up."""
+        """Returns the set; None: there is none, or the search was given up."""
         tried: list[tuple[int, int]] = []  # nodes, with the length of the trail before
         fine = self._propagate()
         while self._looks < _MOST_LOOKS_OF_COVERS:
@@ -308,7 +308,7 @@ class _Search:
         return None
 
     def _next(self) -> int | None:
-        """The node of a smallest clique with a choice that is joined to most; None: there is no choice left."""
+        """Returns the node of a smallest clique with a choice that is joined to most; None: there is none left."""
         least = min((left for left in self._left if left > 1), default=None)
         if least is None:
             return None

@@ -68,7 +68,7 @@ class Links(NamedTuple):
 
 
 def links_of(graph: Graph) -> Links:
-    """The lists of a graph."""
+    """Returns the lists of a graph."""
     size, count = graph.num_nodes, graph.num_edges
     heads, tails = np.concatenate([graph.edges, graph.edges[:, ::-1]]).T
     matrix = sparse.csr_array((np.tile(np.arange(count, dtype=np.uint32), 2), (heads, tails)), (size, size))
@@ -107,7 +107,7 @@ class Covers(NamedTuple):
 
 
 def empty_cover(links: Links, order: Int[np.ndarray, "n"]) -> Covers:
-    """No node is in the cover; nodes with equal scores come in this order, a permutation."""
+    """Begins with no node in the cover; nodes with equal scores come in this order, a permutation."""
     size, count = len(links.starts) - 1, len(links.entries)
     padded = -(-size // _BLOCK) * _BLOCK
     return Covers(
@@ -125,7 +125,7 @@ def empty_cover(links: Links, order: Int[np.ndarray, "n"]) -> Covers:
 
 @inlined
 def _lightest(covers):
-    """The node of the cover that uncovers the least weight if it goes; of equal ones the oldest."""
+    """Returns the node of the cover that uncovers the least weight if it goes; of equal ones the oldest."""
     scores, far, moved = covers.scores, covers.far, covers.moved
     least = np.int32(2 * _FAR - 1)
     for node in range(scores.shape[0]):
@@ -144,7 +144,7 @@ def _lightest(covers):
 
 @inlined
 def _heaviest(covers):
-    """The node outside the cover with the most uncovered weight; of equal ones the oldest."""
+    """Returns the node outside the cover with the most uncovered weight; of equal ones the oldest."""
     scores, far, moved = covers.scores, covers.far, covers.moved
     most = np.int32(0)
     for node in range(moved.shape[0]):
@@ -192,7 +192,7 @@ def _add(links, covers, node):
 
 @inlined
 def _weigh(links, covers):
-    """Uncovered edges gain weight."""
+    """Adds weight to uncovered edges."""
     for place in range(covers.state[_UNCOVERED]):
         edge = covers.uncovered[place]
         for side in range(2):
@@ -278,7 +278,7 @@ class CoverSearch(LocalSearch):
     name = "a local search on vertex covers with edge weights"
 
     def __init__(self, graph: Graph, seed: int, *, covers: bool, searches: int | None = None):
-        """`covers`: whether ones are the nodes of the cover, and not those of the independent set."""
+        """Begins; `covers` says whether ones are the nodes of the cover, and not those of the independent set."""
         self._covers, self._pace = covers, 0.0
         self._links = links_of(graph)
         self._draws = [np.random.default_rng([seed, k]) for k in range(searches or num_cores())]

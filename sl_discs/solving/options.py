@@ -139,7 +139,7 @@ class SolveOptions:
         return _MOST_BOUND_S if self.time_limit is None else min(_BOUND_PART * self.time_limit, _MOST_BOUND_S)
 
     def is_interrupted(self) -> bool:
-        """Whether the user has interrupted the run."""
+        """Tells whether the user has interrupted the run."""
         return self.interrupt is not None and bool(self.interrupt())
 
     def method(self, steps: int = MOST_STEPS, *, fit: bool = True) -> Method:
@@ -152,12 +152,12 @@ class SolveOptions:
         return build_method(fields, self.num_chains)
 
     def choose_engine(self, num_sites: int = 0) -> tuple[Engine, str]:
-        """The engine for the sampler on a problem of this size, and why it was chosen."""
+        """Returns the engine for the sampler on a problem of this size, and why it was chosen."""
         sampler, chains = self.method().sampler, self.num_chains
         return choose_engine(self.engine, sampler, num_sites=num_sites, num_chains=chains)
 
     def for_size(self, num_sites: int, on_host: bool) -> SolveOptions:
-        """With a number of chains: 32, or under a time limit fewer, so that each can cool slowly, but one per core.
+        """Chooses the number of chains: 32, or fewer under a time limit, so that each cools slowly, but one per core.
 
         This only applies to samplers that try one site per step on the CPU engine, whose number of sweeps in a given
         time is predictable.
@@ -189,7 +189,7 @@ class SolveOptions:
         return self.automatic and self.fills_time and self.fields == {"scan": SEQUENTIAL}
 
     def rivals(self, problem: Problem) -> list[tuple[Problem, SolveOptions]]:
-        """The samplers that `auto` also tries under a time limit, beside its first choice.
+        """Returns the samplers that `auto` also tries under a time limit, beside its first choice.
 
         That is `exchange`, where it helps on this kind of problem, with a penalty of its own, unless the problem's
         owner has chosen one.
@@ -243,7 +243,7 @@ def given_annealing(annealing: Any) -> dict[str, Any]:
 
 
 def as_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R N"] | None:
-    """The initial states as zeros and ones, from the forms that `sl_discs.solve` takes; InputError for any other."""
+    """Returns initial states of zeros and ones from what `sl_discs.solve` takes; InputError for anything else."""
     if given is None:
         return None
     if isinstance(given, Mapping):
@@ -275,7 +275,7 @@ _TERMS_PER_S = 2e6
 def check_fit(
     problem: Problem, options: SolveOptions, steps: int, engine: Engine, shape: Shape | None = None
 ) -> None:
-    """InputError if the estimated memory of chains is not there; without a shape, couplings do not count yet."""
+    """Raises an InputError if the memory of chains is not there; without a shape, couplings do not count yet."""
     size, terms = problem.num_variables, problem.num_terms
     shape = shape or Shape(padded_size(size), 1, options.num_chains, 0, Layout(1, 1))
     logged = min(steps, 100)
@@ -289,7 +289,7 @@ def check_fit(
 
 
 def layout_seconds(problem: Problem) -> float:
-    """An upper estimate of the seconds that building the arrays of a problem takes."""
+    """Returns an upper estimate of the seconds that building the arrays of a problem takes."""
     return problem.num_terms / _TERMS_PER_S
 
 
@@ -298,7 +298,7 @@ _LARGEST, _SMALLEST = 1e30, 1e-30
 
 
 def objective_of(problem: Problem) -> Terms:
-    """The terms of what is maximised; InputError if they are beyond the range of the model's 32-bit numbers."""
+    """Returns the terms of what is maximised; InputError if they are beyond the range of 32-bit numbers."""
     terms = problem.terms()
     largest = terms.largest()
     if not (largest == 0 or _SMALLEST < largest < _LARGEST):
@@ -340,7 +340,7 @@ _QUANTILE = 0.01
 
 
 def temperature_range(terms: Terms) -> tuple[float, float]:
-    """The temperatures at which annealing begins and ends, in the units of the terms; (1, 1) where all are 0."""
+    """Returns the temperatures at which annealing begins and ends, in the units of the terms; 1 where all are 0."""
     losses, num_sites = terms.losses(np.random.default_rng(0)), terms.num_sites
     mean = float(losses.mean())
     if mean == 0:
@@ -353,5 +353,5 @@ def temperature_range(terms: Terms) -> tuple[float, float]:
 
 
 def _sweep(num_sites: int) -> float:
-    """log N, and at least 4, so that small models also end cold."""
+    """Returns log N, and at least 4, so that small models also end cold."""
     return max(4.0, float(np.log(num_sites)))

@@ -53,7 +53,7 @@ class Trajectory(NamedTuple):
 
 
 def joined(parts: Sequence[Trajectory]) -> Trajectory:
-    """One after the other; empty where there are none."""
+    """Returns them one after the other; empty where there are none."""
     kinds = [np.int64, np.int64, *[np.float64] * (len(Trajectory._fields) - 2)]
     empty = Trajectory(*(np.empty(0, kind) for kind in kinds))
     return Trajectory(*map(np.concatenate, zip(empty, *parts, strict=True)))
@@ -217,7 +217,7 @@ class Result:
         return _ENDINGS[self.stopped]
 
     def to_dataframe(self, value: Hashable = "value"):
-        """A pandas DataFrame with a row for each chain, the best first, and columns for the labels and the value.
+        """Returns a pandas DataFrame with a row for each chain, the best first, and columns for labels and value.
 
         Args:
           value: name of the column of values.

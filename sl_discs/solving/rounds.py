@@ -71,7 +71,7 @@ class Clock:
         return time.perf_counter() - self._begin - self.compiling()
 
     def compiling(self) -> float:
-        """Those seconds of compiling."""
+        """Returns those seconds of compiling."""
         return compile_seconds() - self._compiled
 
 
@@ -290,7 +290,7 @@ class Watcher:
         return bool(self.reason)
 
     def __call__(self, done: int, best: Best) -> bool:
-        """The watch of `anneal`; values are recomputed exactly where they are used."""
+        """Watches `anneal`; values are recomputed exactly where they are used."""
         self._done, options = done, self._options
         values = np.asarray(best.value)[0, : options.num_chains]
         place = int(np.argmax(values))
@@ -325,7 +325,7 @@ class Watcher:
         return ", ".join(parts)
 
     def _is_used(self, value: float) -> bool:
-        """Whether target, callback or bound ask for the exact value; the bound only if it is about as good."""
+        """Tells whether target, callback or bound ask for the exact value; the bound only if it is about as good."""
         if self._options.target is not None or self._options.callback is not None:
             return True
         bound = None if self._proofs is None else self._proofs.bound
