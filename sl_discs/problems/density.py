@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -78,17 +78,13 @@ def from_log_density(
     sides = tuple(integer("shape", side, 1) for side in (shape if isinstance(shape, Sequence) else [shape]))
     if not sides:
         raise InputError("shape is empty; expected that of x, such as (8, 8)", "shape")
-    params = _as_arrays(params)
+    try:
+        params = jax.tree.map(jnp.asarray, params)
+    except (TypeError, ValueError):
+        raise InputError("params hold what is not an array; expected a pytree of arrays", "params") from None
     density = Density(fn, params, sides)
     _check_values(density)
     return LogDensity(density, name or getattr(fn, "__name__", type(fn).__name__))
-
-
-def _as_arrays(params: Any) -> Params:
-    try:
-        return jax.tree.map(jnp.asarray, params)
-    except (TypeError, ValueError):
-        raise InputError("params hold what is not an array; expected a pytree of arrays", "params") from None
 
 
 def _check_values(density: Density) -> None:

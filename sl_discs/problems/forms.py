@@ -13,9 +13,9 @@ from jaxtyping import Float64, Int8, Int32, Int64
 
 from sl_discs.errors import InputError, check_number, real_array
 from sl_discs.instances.form import FormValues, QuadraticForm, fraction
-from sl_discs.models.terms import Coefficients, form_coefficients, has_integer_values
-from sl_discs.problem_names import form_problem
-from sl_discs.problems.kind import PENALTY, Evaluated, Kind, Structure
+from sl_discs.models.terms import form_coefficients, has_integer_values
+from sl_discs.problem_names import FORM_PROBLEMS, form_problem
+from sl_discs.problems.kind import Evaluated, Kind, Structure
 from sl_discs.problems.problem import Problem, in_order, timed
 
 if TYPE_CHECKING:
@@ -35,24 +35,8 @@ else:  # Anything else gets an `InputError`.
 class FormKind(Kind):
     """A problem on a quadratic form: any state is feasible, and the form says whether its value is maximised."""
 
-    recounted: str = "all terms as given, summed in exact arithmetic"
-    structure: Structure | None = Structure.FORM
-    bounded_by: str = "the signs of its terms"
-
     def accepts(self, source: Any) -> bool:
         return isinstance(source, QuadraticForm) and source.spins == self.spins
-
-    def maximises(self, source: Any) -> bool:
-        return source.maximise
-
-    def terms(self, source: Any, penalty: float = PENALTY) -> Coefficients:
-        return form_coefficients(source)
-
-    def bound_of(self, source: Any, seconds: float) -> Fraction:
-        return form_bound(source)
-
-    def integer_values(self, source: Any) -> bool:
-        return has_integer_values(source)
 
     def magnitude(self, source: Any, penalty: float, *, offset: bool = True) -> float:
         return source.magnitude(offset=offset)
@@ -84,8 +68,19 @@ def form_bound(form: QuadraticForm) -> Fraction:
     return fraction([form.offset, *best.tolist()])
 
 
-QUBO = FormKind(name="qubo").register()
-ISING = FormKind(name="ising", spins=True).register()
+QUBO, ISING = (
+    FormKind(
+        name=name,
+        recounted="all terms as given, summed in exact arithmetic",
+        model=lambda form, penalty: form_coefficients(form),
+        bound=lambda form, seconds: form_bound(form),
+        bounded_by="the signs of its terms",
+        integral=has_integer_values,
+        spins=spins,
+        structure=Structure.FORM,
+    ).register()
+    for name, spins in FORM_PROBLEMS.items()
+)
 
 
 @timed

@@ -7,27 +7,29 @@ integers; a sum of weights, of nodes or edges, is exact and rounded once.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int, Int8, UInt64
+from jaxtyping import Bool, Float64, Int, Int8
+from scipy import sparse
 
 from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm, exact_sum, fraction
 from sl_discs.instances.graph import Graph
-from sl_discs.models.terms import Coefficients, are_integers
-from sl_discs.problems.kind import PENALTY, Evaluated, Kind
+from sl_discs.models.terms import are_integers
+from sl_discs.problems.kind import PENALTY, Chosen, Evaluated, Kind
 
 _PERCENT = "% of reference"
 # The penalty of problems with fixed nodes is a multiple of 1 / this, about the precision of chains.
 _PENALTY_UNITS = 2.0**23
 
 
-class Edges(NamedTuple):
+class Edges:
     """A graph's edges, prepared for many states.
 
     Attributes:
@@ -39,18 +41,24 @@ class Edges(NamedTuple):
       add: sums weights, by default exactly and rounded once.
     """
 
-    ends: Int[np.ndarray, "E 2"]
-    u: Int[np.ndarray, "E"]
-    v: Int[np.ndarray, "E"]
-    weights: Float64[np.ndarray, "E"] | None
-    node_weights: Float64[np.ndarray, "N"] | None = None
-    add: Callable[[np.ndarray], Any] = exact_sum
+    def __init__(self, graph: Graph, add: Callable[[np.ndarray], Any] = exact_sum):
+        self.ends, self.weights, self.node_weights, self.add = graph.edges, graph.weights, graph.node_weights, add
+        self.u, self.v = (graph.edges[:, end].astype(np.intp) for end in (0, 1))
+        self._shape = (graph.num_nodes, graph.num_nodes)
 
-    @classmethod
-    def of(cls, graph: Graph, add: Callable[[np.ndarray], Any] = exact_sum) -> Edges:
-        """The edges of a graph."""
-        u, v = (graph.edges[:, end].astype(np.intp) for end in (0, 1))
-        return cls(graph.edges, u, v, graph.weights, graph.node_weights, add)
+    @functools.cached_property
+    def _joined(self) -> sparse.csr_array:
+        """[N, N] 1 where nodes are joined."""
+        return self._matrix(np.ones(len(self.u)))
+
+    @functools.cached_property
+    def _weighted(self) -> sparse.csr_array:
+        """[N, N] weights of edges."""
+        return self._joined if self.weights is None else self._matrix(self.weights)
+
+    def _matrix(self, values: Float64[np.ndarray, "E"]) -> sparse.csr_array:
+        above = sparse.coo_array((values, (self.u, self.v)), self._shape)
+        return (above + above.T).tocsr()
 
     def inside(self, chosen: Bool[np.ndarray, "N"]) -> Bool[np.ndarray, "E"]:
         """Whether each edge joins two chosen nodes."""
@@ -69,25 +77,16 @@ class Edges(NamedTuple):
 
     def inside_each(self, chosen: Bool[np.ndarray, "B N"]) -> Int[np.ndarray, "B N"]:
         """How many neighbours of each chosen node are chosen with it, in each of many choices at once."""
-        both = _words(chosen, self.u) & _words(chosen, self.v)
-        inside = np.flatnonzero(np.bitwise_or.reduce(both, axis=0))
-        word, edge, bit = np.nonzero(np.unpackbits(both[:, inside, None].view(np.uint8), axis=2))
-        first, edge = (64 * word + bit) * chosen.shape[1], inside[edge]
-        ends = np.concatenate([first + self.u[edge], first + self.v[edge]])
-        return np.bincount(ends, minlength=chosen.size).reshape(chosen.shape)
+        x = chosen.T.astype(np.float64)
+        return np.where(chosen, (self._joined @ x).T, 0).astype(np.int64)
 
     def weight_between(self, chosen: Bool[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
         """The weight of the edges that join a chosen node to another, in each of many choices at once.
 
         It is exact without weights, and rounded in each sum with them.
         """
-        cut = _words(chosen, self.u) ^ _words(chosen, self.v)
-        of_byte = [
-            np.bincount(byte, self.weights, minlength=256) @ _BITS
-            for word in cut
-            for byte in word[:, None].view(np.uint8).T[: -(-len(chosen) // 8)]
-        ]
-        return np.concatenate(of_byte)[: len(chosen)].astype(np.float64)
+        x = chosen.T.astype(np.float64)
+        return (x * (self._weighted @ (1 - x))).sum(axis=0)
 
     def num_inside(self, chosen: Bool[np.ndarray, "N"]) -> int:
         """How many edges join two chosen nodes."""
@@ -96,21 +95,6 @@ class Edges(NamedTuple):
     def weight(self, which: Bool[np.ndarray, "E"]) -> float:
         """The exact total weight of some edges, each 1 in a graph without weights."""
         return float(np.count_nonzero(which)) if self.weights is None else self.add(self.weights[which])
-
-
-# The eight choices in each value of a byte.
-_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
-
-
-def _words(chosen: Bool[np.ndarray, "B N"], nodes: Int[np.ndarray, "E"]) -> UInt64[np.ndarray, "W E"]:
-    """Whether nodes are chosen, 64 choices in a word: choice b is bit b % 8, from the top, of byte b // 8."""
-    words = np.zeros((chosen.shape[1], -(-len(chosen) // 64)), np.uint64)
-    packed = np.packbits(chosen, axis=0)
-    words.view(np.uint8)[:, : len(packed)] = packed.T
-    return np.stack([word[nodes] for word in words.T])
-
-
-Chosen = Bool[np.ndarray, "N"]
 
 
 def set_size(edges: Edges, chosen: Chosen) -> float:
@@ -125,19 +109,12 @@ class GraphKind(Kind):
     Attributes:
       problem: its name in the literature.
       unit: of the objective.
-      model: the maximised quadratic model of a graph and a penalty.
       count: the exact objective of a feasible choice.
       violations: number of constraints that a choice violates; at least one if it is infeasible.
       repair: makes an infeasible choice feasible.
       most: of many choices [B, N], what the objective of each after its repair, times `sign`, surely does not exceed,
         found without repairs; None: nothing is known of it.
       conflict: two of the nodes that are surely chosen or surely left out which no feasible choice has so, or None.
-      improve: what makes feasible choices of a graph at least as good by an exact local search; it is None, or
-        returns None, where there is none.
-      bound: an objective that no choice is better than, found in about `seconds`; None: not known, or
-        nothing is known of this problem.
-      integral: whether all objectives on a graph are whole numbers; None: they are where they count nodes.
-      maximise: whether the best objective is the largest.
       weighted: whether the weights of edges count.
       in_percent: whether results are compared as percentages of each graph's reference, instead of directly.
       discs_family: graph_type and cfg_str of the default dataset for DISCS; None: DISCS does not have this problem.
@@ -146,15 +123,11 @@ class GraphKind(Kind):
 
     problem: str
     unit: str
-    model: Callable[[Graph, float], Coefficients]
     count: Callable[[Edges, Chosen], float] = set_size
     violations: Callable[[Edges, Chosen], int] = lambda edges, chosen: 0
     repair: Callable[[Edges, Chosen], Chosen] = lambda edges, chosen: chosen
     most: Callable[[Edges, Bool[np.ndarray, "B N"]], Float64[np.ndarray, "B"]] | None = None
     conflict: Callable[[Edges, Chosen, Chosen], tuple[int, int] | None] = lambda edges, chosen, left_out: None
-    improve: Callable[[Graph], Callable[[Chosen], Chosen] | None] | None = None
-    bound: Callable[[Graph, float], Fraction | float | None] | None = None
-    integral: Callable[[Graph], bool] | None = None
     maximise: bool = True
     penalty: float | None = PENALTY
     weighted: bool = False
@@ -179,25 +152,10 @@ class GraphKind(Kind):
     def accepts(self, source: Any) -> bool:
         return isinstance(source, Graph)
 
-    def maximises(self, source: Graph) -> bool:
-        return self.maximise
-
-    def terms(self, source: Graph, penalty: float = PENALTY) -> Coefficients:
-        if self.penalty is not None and not (np.isfinite(penalty) and penalty >= 1):
-            raise InputError(f"penalty is {penalty}; expected at least 1, so that dropping a conflict never costs")
-        return self.model(source, float(penalty))
-
-    def improver(self, source: Graph) -> Callable[[Int8[np.ndarray, "N"]], Int8[np.ndarray, "N"]] | None:
-        improved = self.improve(source) if self.improve else None
-        return improved and (lambda state: improved(state.astype(bool)).astype(np.int8))
-
-    def bound_of(self, source: Graph, seconds: float) -> Fraction | float | None:
-        return self.bound(source, seconds) if self.bound else None
-
     def integer_values(self, source: Graph) -> bool:
-        if self.integral or self.count is not set_size:
-            return self.integral is not None and self.integral(source)
-        return source.node_weights is None or are_integers(source.node_weights)
+        if self.integral is None and self.count is set_size:
+            return source.node_weights is None or are_integers(source.node_weights)
+        return super().integer_values(source)
 
     def counted(self, source: Graph) -> Graph:
         """The graph without weights of nodes where these do not count, or all are 1."""
@@ -211,7 +169,7 @@ class GraphKind(Kind):
 
     def excluded(self, source, state, free):
         chosen = state.astype(bool)
-        return self.conflict(Edges.of(source), chosen & ~free, ~chosen & ~free)
+        return self.conflict(Edges(source), chosen & ~free, ~chosen & ~free)
 
     def fixed(self, source, penalty, state, free):
         """A `qubo` with penalties: what is left of a graph has numbers at its nodes, of either sign.
@@ -250,7 +208,7 @@ class GraphKind(Kind):
 
         The second one repairs and counts only states that may still be the best, those that promise `most` first.
         """
-        edges = Edges.of(source)
+        edges = Edges(source)
 
         def evaluate(states: Int8[np.ndarray, "B N"]) -> Evaluated:
             repaired = _chosen(source, np.asarray(states))
@@ -276,7 +234,7 @@ class GraphKind(Kind):
         return evaluate, evaluate_best
 
     def exact_values(self, source: Graph, states: Int8[np.ndarray, "B N"]) -> list[Fraction]:
-        edges = Edges.of(source, fraction)
+        edges = Edges(source, fraction)
         return [Fraction(self.count(edges, row)) for row in states.astype(bool)]
 
 

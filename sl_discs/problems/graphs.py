@@ -18,8 +18,8 @@ from sl_discs.instances.form import fraction
 from sl_discs.instances.graph import Graph, checked_node_weights, graph_from_networkx, is_networkx, one_direction
 from sl_discs.models.terms import Coefficients, are_integers
 from sl_discs.problems.forms import entries, is_sparse
-from sl_discs.problems.graph_kind import Chosen, Edges, GraphKind, TwoImprovement, drop_conflicts
-from sl_discs.problems.kind import EXCHANGE_PENALTY, PENALTY, Structure
+from sl_discs.problems.graph_kind import Edges, GraphKind, TwoImprovement, drop_conflicts
+from sl_discs.problems.kind import EXCHANGE_PENALTY, PENALTY, Chosen, Structure
 from sl_discs.problems.problem import Problem, timed
 
 if TYPE_CHECKING:

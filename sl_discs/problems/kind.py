@@ -25,6 +25,9 @@ EXCHANGE_PENALTY = 1.3
 _ROUNDED = 1 / 64
 
 
+Chosen = Bool[np.ndarray, "N"]
+
+
 class Evaluated(NamedTuple):
     """States of a problem after repair, with their exact values.
 
@@ -55,21 +58,34 @@ class Kind(abc.ABC):
     Attributes:
       name: its name in flags and results.
       recounted: a text on how an answer is verified.
+      model: the maximised quadratic model of a source and a penalty: with its constant, the value, or its negative if
+        it is minimised.
+      improve: what makes feasible choices of a source at least as good by an exact local search; it is None, or
+        returns None, where there is none.
+      bound: a value that no answer is better than, found in about `seconds`; it is None, or returns None, where none
+        is known.
+      bounded_by: what `bound` is from, in words.
+      integral: whether every value is surely a whole number, below 2^33, so that bounds can be rounded.
+      maximise: whether the best value is the largest; None: the source says so.
       spins: whether variables are -1 and 1 instead of 0 and 1.
       penalty: of a conflict, by default; None: there are no conflicts.
       exchange_penalty: the penalty with which `auto` also tries the sampler `exchange`; None: it does not.
       structure: what reductions, provers and local searches take it for; None: they know nothing of it.
-      bounded_by: what `bound_of` is from, in words.
       weights_of_nodes: whether weights of nodes count.
     """
 
     name: str
     recounted: str
+    model: Callable[[Any, float], Coefficients]
+    improve: Callable[[Any], Callable[[Chosen], Chosen] | None] | None = None
+    bound: Callable[[Any, float], Fraction | float | None] | None = None
+    bounded_by: str = "a bound of its kind"
+    integral: Callable[[Any], bool] | None = None
+    maximise: bool | None = None
     spins: bool = False
     penalty: float | None = None
     exchange_penalty: float | None = None
     structure: Structure | None = None
-    bounded_by: str = "a bound of its kind"
     weights_of_nodes: bool = False
 
     def register(self) -> Self:
@@ -91,17 +107,19 @@ class Kind(abc.ABC):
         """The source without what does not count."""
         return source
 
-    @abc.abstractmethod
     def maximises(self, source: Any) -> bool:
         """Whether the best value is the largest."""
+        return source.maximise if self.maximise is None else self.maximise
 
-    @abc.abstractmethod
     def terms(self, source: Any, penalty: float = PENALTY) -> Coefficients:
-        """The maximised quadratic model: with its constant, the value, or its negative if it is minimised.
+        """The maximised quadratic model.
 
         Raises:
           InputError: the problem has conflicts, and the penalty is not a finite number of at least 1.
         """
+        if self.penalty is not None and not (np.isfinite(penalty) and penalty >= 1):
+            raise InputError(f"penalty is {penalty}; expected at least 1, so that dropping a conflict never costs")
+        return self.model(source, float(penalty))
 
     @abc.abstractmethod
     def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
@@ -112,16 +130,13 @@ class Kind(abc.ABC):
         """Returns the values of feasible states before they are rounded, by which optimality is decided."""
 
     def improver(self, source: Any) -> Callable[[Int8[np.ndarray, "N"]], Int8[np.ndarray, "N"]] | None:
-        """What makes a feasible state at least as good by an exact local search; None where there is none."""
-        return None
+        """`improve` for states of zeros and ones."""
+        improved = self.improve(source) if self.improve else None
+        return improved and (lambda state: improved(state.astype(bool)).astype(np.int8))
 
-    @abc.abstractmethod
-    def bound_of(self, source: Any, seconds: float) -> Fraction | float | None:
-        """A value that no answer is better than, found in about `seconds`; None: not known."""
-
-    @abc.abstractmethod
     def integer_values(self, source: Any) -> bool:
         """Whether every value is surely a whole number, below 2^33, so that bounds can be rounded."""
+        return self.integral is not None and self.integral(source)
 
     def rounded_bound(self, source: Any, bound: Fraction | float) -> Fraction | float:
         """A bound, up to errors of rounding, made as tight as whole numbers allow."""

@@ -102,7 +102,7 @@ class Problem(Generic[Source]):
 
     def bound(self, seconds: float) -> Fraction | float | None:
         """A value, in the problem's sense, that no answer is better than; None: none found in `seconds`."""
-        found = self._kind.bound_of(self.source, seconds)
+        found = self._kind.bound(self.source, seconds) if self._kind.bound else None
         return None if found is None else self.rounded_bound(found)
 
     def rounded_bound(self, bound: Fraction | float) -> Fraction | float:

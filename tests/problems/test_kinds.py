@@ -162,7 +162,7 @@ def test_the_best_of_many_states_is_found_without_repairing_all(name, weighted, 
         top = int(np.argmax(signed))
         assert (best.values, best.feasible) == (every.values[top], every.feasible[top])
         np.testing.assert_array_equal(best.states, every.states[top, None])
-        assert kind.most is not None and (kind.most(Edges.of(graph), states) >= signed).all()
+        assert kind.most is not None and (kind.most(Edges(graph), states) >= signed).all()
 
 
 @laws
