@@ -19,15 +19,13 @@ from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sl_discs.command import Command, Given, own_flags, say
 from sl_discs.errors import InputError
 from sl_discs.files import write_text
 from sl_discs.instances.archive import write_archive, write_forms
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats import FORMATS, SUFFIXES, read_instances
-from sl_discs.instances.graph import Graph, complement
+from sl_discs.instances.graph import complement
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 
 FLAGS, define = own_flags()
@@ -68,11 +66,10 @@ def _convert(given: Given) -> int:
         _WRITERS[to](target, contents[0])
     else:
         raise InputError(f"{source}: {len(contents)} graphs, but a {to} file holds one; write an .npz archive")
-    told = _tell_models(contents) if models else _tell_graphs(contents)
     turned = ", complemented" if FLAGS.complement else ""
     found = instances[0].format if instances else "npz"
     labels = _tell_labels(target, 0 if to == "npz" else 1, instances[0].labels) if len(instances) == 1 else ""
-    say(f"{source} ({found}{turned}): {told}; saved in {target} ({to}){labels}")
+    say(f"{source} ({found}{turned}): {_tell(contents, models)}; saved in {target} ({to}){labels}")
     return 0
 
 
@@ -99,33 +96,28 @@ def _target_format(target: str) -> str:
     return to
 
 
-def _tell_graphs(graphs: list[Graph]) -> str:
-    several = f"{len(graphs)} graphs, " if len(graphs) != 1 else ""
-    nodes, edges = _span(graph.num_nodes for graph in graphs), _span(graph.num_edges for graph in graphs)
-    told = _numbers("weights", [graph.weights for graph in graphs if graph.weights is not None])
-    of_nodes = [graph.node_weights for graph in graphs if graph.node_weights is not None]
-    also = f", {_numbers('weights of nodes', of_nodes)}" if of_nodes else ""
-    return f"{several}{nodes} nodes, {edges} edges, {told}{also}"
+def _tell(contents: list[Any], models: bool) -> str:
+    """Says how many graphs or models there are, of which sizes, and between which numbers their own lie."""
+    what, sites, terms = ("models", "variables", "pairs") if models else ("graphs", "nodes", "edges")
+    numbers = {"couplings": "couplings"} if models else {"weights": "weights", "node_weights": "weights of nodes"}
+    told = [
+        *([f"{len(contents)} {what}"] if len(contents) != 1 else []),
+        f"{_span([one.num_variables for one in contents])} {sites}",
+        f"{_span([one.num_terms for one in contents])} {terms}",
+    ]
+    for field, words in numbers.items():
+        arrays = [array for one in contents if (array := getattr(one, field)) is not None and len(array)]
+        if arrays:
+            told.append(f"{words} {_span([end for array in arrays for end in (array.min(), array.max())])}")
+    if models:
+        told += sorted({"spins" if form.spins else "zeros and ones" for form in contents})
+        told += sorted({"maximise" if form.maximise else "minimise" for form in contents})
+    return ", ".join(told)
 
 
-def _tell_models(forms: list[QuadraticForm]) -> str:
-    several = f"{len(forms)} models, " if len(forms) != 1 else ""
-    kind = " or ".join(sorted({"spins" if form.spins else "zeros and ones" for form in forms}))
-    sense = " or ".join(sorted({"maximise" if form.maximise else "minimise" for form in forms}))
-    variables, pairs = _span(form.num_variables for form in forms), _span(len(form.pairs) for form in forms)
-    told = _numbers("couplings", [form.couplings for form in forms])
-    return f"{several}{variables} variables ({kind}), {pairs} pairs, {told}, {sense}"
-
-
-def _span(counts) -> str:
-    counts = list(counts)
-    low, high = min(counts, default=0), max(counts, default=0)
-    return str(low) if low == high else f"{low} to {high}"
-
-
-def _numbers(what: str, arrays: list[np.ndarray]) -> str:
-    numbers = np.concatenate([np.zeros(0), *arrays])
-    return f"{what} {numbers.min():g} to {numbers.max():g}" if len(numbers) else f"no {what}"
+def _span(numbers: list[float]) -> str:
+    low, high = min(numbers, default=0), max(numbers, default=0)
+    return f"{low:.15g}" if low == high else f"{low:.15g} to {high:.15g}"
 
 
 main = Command("INPUT OUTPUT", __doc__, FLAGS, _convert)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8, Int32
@@ -53,6 +54,31 @@ def check_sum(name: str, *values: Float64[np.ndarray, "..."] | float) -> None:
     # Scaled, so that this sum does not overflow.
     if sum(float((np.abs(one) * 2.0**-60).sum()) for one in values) >= 2.0**960:
         raise InputError(f"{name}: coefficients that add up to more than 1e307; scale all of them")
+
+
+def checked_pairs(name: str, what: str, pairs: Any, site: str, size: int) -> Int[np.ndarray, "M 2"]:
+    """Returns rows of two indices 0 .. size - 1; InputError, with the row, for anything else."""
+    pairs = np.asarray(unmasked(f"{name}: {what}s", pairs))
+    pairs = pairs.reshape(-1, 2).astype(np.int32) if pairs.size == 0 else pairs
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise InputError(f"{name}: {what}s of shape {pairs.shape} and dtype {pairs.dtype}; expected integers [M, 2]")
+    if pairs.size and (pairs.min() < 0 or pairs.max() >= size):
+        row = int(np.argmax(((pairs < 0) | (pairs >= size)).any(axis=1)))
+        raise InputError(f"{name}: {what} {row} is {tuple(pairs[row].tolist())}, but {site} are 0..{size - 1}")
+    return pairs
+
+
+def check_finite(name: str, what: Callable[[int], str], numbers: Float64[np.ndarray, "M"]) -> None:
+    """Raises an InputError for the first number that is not finite; `what` is that number, in words."""
+    wrong = ~np.isfinite(numbers)
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise InputError(f"{name}: {what(k)} is {numbers[k]}; expected a finite number")
+
+
+def known_reference(reference: float | None) -> float | None:
+    """Returns a best known objective, None where it is not finite."""
+    return None if reference is None or not np.isfinite(reference) else reference
 
 
 def fraction(values: Iterable[float]) -> Fraction:
@@ -132,28 +158,15 @@ class QuadraticForm:
         linear = real_array(f"{name}: linear coefficients", linear)
         couplings = real_array(f"{name}: couplings", couplings)
         offset, maximise = real(f"{name}: offset", offset), boolean(f"{name}: maximise", maximise)
-        pairs = np.asarray(unmasked(f"{name}: pairs", pairs))
-        pairs = pairs.reshape(-1, 2) if pairs.size == 0 else pairs
         if linear.ndim != 1 or not len(linear):
             raise InputError(f"{name}: linear coefficients of shape {linear.shape}; expected [N], one a variable")
-        if pairs.ndim != 2 or pairs.shape[1] != 2:
-            raise InputError(f"{name}: pairs have shape {pairs.shape}; expected [M, 2]")
-        if pairs.size and pairs.dtype.kind not in "iu":
-            raise InputError(f"{name}: pairs have dtype {pairs.dtype}; expected integers")
+        pairs = checked_pairs(name, "pair", pairs, "variables", len(linear))
         if couplings.shape != (len(pairs),):
             raise InputError(f"{name}: {couplings.shape} couplings for {len(pairs)} pairs")
-        if pairs.size and (pairs.min() < 0 or pairs.max() >= len(linear)):
-            row = int(np.argmax(((pairs < 0) | (pairs >= len(linear))).any(axis=1)))
-            pair = tuple(int(v) for v in pairs[row])
-            raise InputError(f"{name}: pair {row} is {pair}, but variables are 0..{len(linear) - 1}")
-        for what, numbers in ("linear coefficient", linear), ("coupling", couplings):
-            if not np.isfinite(numbers).all():
-                row = int(np.argmax(~np.isfinite(numbers)))
-                raise InputError(f"{name}: {what} {row} is {numbers[row]}; expected a finite number")
+        check_finite(name, "linear coefficient {}".format, linear)
+        check_finite(name, "coupling {}".format, couplings)
         check_sum(name, linear, couplings, offset)
-        if reference is not None and not np.isfinite(reference):
-            reference = None
-        pairs = pairs.astype(np.int32, copy=False)
+        pairs, reference = pairs.astype(np.int32, copy=False), known_reference(reference)
         return cls(str(name), linear, pairs, couplings, offset, bool(spins), maximise, reference)
 
     @classmethod
@@ -230,19 +243,18 @@ class FormValues:
 
     def __call__(self, states: Int[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
         """Returns `QuadraticForm.value` at each state of zeros and ones; sums are rounded once."""
-        blocks = (states[begin : begin + _TOGETHER] for begin in range(0, len(states), _TOGETHER))
-        return np.array([math.fsum(terms) for block in blocks for terms in self._terms(block)])
+        return np.array([math.fsum(terms) for terms in self._terms(states)])
 
     def exactly(self, states: Int[np.ndarray, "B N"]) -> list[Fraction]:
         """Returns the same values, not rounded at all."""
-        blocks = (states[begin : begin + _TOGETHER] for begin in range(0, len(states), _TOGETHER))
-        return [fraction(terms) for block in blocks for terms in self._terms(block)]
+        return [fraction(terms) for terms in self._terms(states)]
 
-    def _terms(self, states: np.ndarray) -> list[list[float]]:
-        """Returns for each state a few numbers whose sum is its value."""
-        v = np.ones((states.shape[1] + 1, len(states)))
-        v[:-1] = 2.0 * states.T - 1.0 if self._spins else states.T
+    def _terms(self, states: np.ndarray) -> Iterator[list[float]]:
+        """Yields for each state a few numbers whose sum is its value."""
         first, second, rest = self._rest
-        terms = [(v * (part @ v)).sum(axis=0)[None] for part in self._parts]
-        terms.append(rest[:, None] * v[first] * v[second])
-        return np.concatenate(terms).T.tolist()
+        for begin in range(0, len(states), _TOGETHER):
+            x = states[begin : begin + _TOGETHER].T
+            v = np.ones((len(x) + 1, x.shape[1]))
+            v[:-1] = 2.0 * x - 1.0 if self._spins else x
+            terms = [(v * (part @ v)).sum(axis=0)[None] for part in self._parts]
+            yield from np.concatenate([*terms, rest[:, None] * v[first] * v[second]]).T.tolist()

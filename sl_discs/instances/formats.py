@@ -24,8 +24,8 @@ from sl_discs.files import read_npz
 from sl_discs.instances import graph_files as own
 from sl_discs.instances.archive import read_archive, read_forms
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.instances.graph import Graph, check_size, checked_node_weights, graph_from_networkx
-from sl_discs.instances.text import Rows, Source, is_real, is_whole, show
+from sl_discs.instances.graph import Graph, check_size, checked_node_weights, graph_from_networkx, have_repeats
+from sl_discs.instances.text import Rows, Source, is_whole, show
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, form_problem, in_words
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def read_matrix_market(source: Source) -> own.Labelled:
             warnings.simplefilter("ignore", DeprecationWarning)
             matrix = sparse.coo_array(scipy.io.mmread(io.BytesIO(text)))
     i, j, values = matrix.row.astype(np.int64), matrix.col.astype(np.int64), matrix.data
-    if len(np.unique(i * size + j)) < len(i):
+    if have_repeats(i * size + j):
         raise FormatError(f"{path}: an entry is given twice; give each once")
     if rounded := [word for word in _LONG.findall(text) if int(word) != int(float(word))]:
         raise FormatError(
@@ -375,13 +375,8 @@ def _by_content(source: Source) -> str:
 
 def _unknown(source: Source, number: int, first: list[bytes]) -> NotSupported:
     """Returns the error for a file in a format that is not read, which is no fault of the file."""
-    count = len(first)
-    like = {1: "OR-Library's bqp begins like this", 4: "lists with a time beside the weight look like this"}
-    hint = f" ({like[count]})" if count in like and all(map(is_real, first)) else ""
-    if any(b"," in word for word in first):
-        hint = " (of a table with commas, write the columns of nodes and weights with spaces between them)"
     return NotSupported(
-        f"{source.path}:{number}: {show(b' '.join(first))} begins no format that is read{hint}; those are "
+        f"{source.path}:{number}: {show(b' '.join(first))} begins no format that is read; those are "
         f"{', '.join(FORMATS)}, and of edge lists the lines are 'u v' or 'u v w' with nodes as whole numbers, or any "
         "words with --format=edge_list"
     )

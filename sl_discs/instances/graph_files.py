@@ -47,13 +47,9 @@ def _shortest(weight: float) -> str:
     return repr(weight).removesuffix(".0")
 
 
-# rudy's format, used by Gset and by the Biq Mac library's MaxCut instances.
-#
-# A header `n m` is followed by m lines `i j w` with nodes from 1 to n; a file may omit all weights. Every edge is
-# listed once. Lines that start with `#` or `%` are comments. The headers of the DIMACS torus graphs end with a 0.
-#
-# Source: G. Rinaldi, rudy, a graph generator; Biq Mac library (A. Wiegele, 2007), where a line is an edge and its
-# weight.
+# rudy's format (G. Rinaldi), used by Gset and by the Biq Mac library (A. Wiegele, 2007): a header `n m`, then m lines
+# `i j w` with nodes from 1 to n, each edge once. A file may omit all weights. Lines that start with `#` or `%` are
+# comments. The headers of the DIMACS torus graphs end with a 0.
 
 
 def read_rudy(source: Source) -> Labelled:
@@ -80,14 +76,13 @@ def write_rudy(path: str | os.PathLike, graph: Graph) -> None:
     _write_lines(path, [f"{graph.num_nodes} {graph.num_edges}\n"], lines)
 
 
-# DIMACS graphs (.clq, .col): `p edge n m` or `p col n m`, then `e i j` with nodes from 1 to n; `c` is a comment.
+# DIMACS graphs ("Clique and Coloring Problems Graph Format", Second Implementation Challenge, 1993): `p edge n m` or
+# `p col n m`, then `e i j` with nodes from 1 to n; `c` is a comment.
 #
 # An edge may be repeated in either direction, as in many colouring files; it still counts as one edge. m may be the
 # number of distinct edges, twice that, or the number of `e` lines, since files differ. `n i w` gives node i the
 # weight w; nodes without such a line have the weight 1 where others have one. Lines `d`, `v` and `x` (geometry) are
 # irrelevant to the problems solved here and are skipped. The PACE challenges write `p td n m`, and then `i j`.
-#
-# Sources: "Clique and Coloring Problems Graph Format", DIMACS Second Implementation Challenge, 1993; pages of PACE.
 
 PACE = (b"td", b"tw", b"ds")
 
@@ -201,15 +196,14 @@ def _number_words(lines: Lines) -> tuple[tuple[str, ...], Lines]:
     return texts, Lines(lines.path, b"\n".join(numbered))
 
 
-# METIS and KaHIP graphs: `n m [fmt [ncon]]`, then one line per node with its neighbours, numbered from 1.
+# METIS and KaHIP graphs (METIS manual 5.1.0, section 4.1.1): `n m [fmt [ncon]]`, then one line per node with its
+# neighbours, numbered from 1.
 #
 # The digits of fmt say, from the right, whether edges have weights (each neighbour is followed by one), nodes have
 # weights (ncon of them, 1 by default, at the start of the line) and nodes have sizes (before the weights). An edge is
 # listed in the lines of both its ends with the same weight, and m counts it once. A node without neighbours has an
 # empty line; lines that start with `%` are comments. Weights are whole numbers. Several weights of each node, and
 # sizes of nodes, are irrelevant to the problems solved here and are skipped.
-#
-# Source: G. Karypis, METIS manual 5.1.0, section 4.1.1.
 
 
 def read_metis(source: Source) -> Labelled:
@@ -265,13 +259,10 @@ def _mutual(name: str, n: int, u: np.ndarray, v: np.ndarray, weights: np.ndarray
     return Graph.from_arrays(name, n, np.stack([u, v], axis=1)[forth], weights)
 
 
-# QUBOs of qbsolv (.qubo), to be minimised: a header `p qubo 0 maxNodes nNodes nCouplers`.
-#
-# It is followed by nNodes lines `i i a` for a x_i and nCouplers lines `i j b` with i < j for b x_i x_j, with nodes
-# from 0 to maxNodes - 1. A node or coupler must not be repeated; `c` starts a comment. Nodes without a line are
-# variables without a linear term. A comment `c offset : 2.5`, which some programs write, is the constant.
-#
-# Source: README of qbsolv (D-Wave Systems), section "qbsolv QUBO Input File Format".
+# QUBOs of D-Wave's qbsolv, to be minimised: a header `p qubo 0 maxNodes nNodes nCouplers` is followed by nNodes lines
+# `i i a` for a x_i and nCouplers lines `i j b` with i < j for b x_i x_j, with nodes from 0 to maxNodes - 1. A node or
+# coupler must not be repeated; `c` starts a comment. Nodes without a line are variables without a linear term. A
+# comment `c offset : 2.5`, which some programs write, is the constant.
 
 _CONSTANT = re.compile(rb"(?im)^[ \t]*(?:c|#|%)[ \t]*(offset|constant|scale)[ \t]*[:=][ \t]*(\S+)")
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from sl_discs.errors import FormatError
 from sl_discs.files import open_regular
-from sl_discs.instances.graph import Graph, check_size, edge_codes, first_rows, have_repeats
+from sl_discs.instances.graph import Graph, check_size, edge_codes, first_rows
 
 _UNPACKED_BYTES, _UNPACKED_RATIO = 2**26, 100
 _UNPACKERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
@@ -266,14 +266,14 @@ class Rows:
         """
         (u, v), weights = ends, self.weights
         self.refuse(u == v, "an edge from node {0} to itself; remove the line (in a quadratic model, see format=coo)")
-        if have_repeats(u, v, num_nodes):
-            first = first_rows(edge_codes(u, v, num_nodes))
-            again = first != np.arange(len(first))
-            if not merge:
-                self.refuse(again, "edge {0} {1} is listed a second time; give each edge once, in one direction")
-            elif weights is not None:
-                differs = weights != weights[first]
-                self.refuse(differs, "edge {0} {1} was given before with another weight than {2}; keep one of them")
+        first = first_rows(edge_codes(u, v, num_nodes))
+        again = first != np.arange(len(first))
+        if not merge:
+            self.refuse(again, "edge {0} {1} is listed a second time; give each edge once, in one direction")
+        elif weights is not None:
+            differs = weights != weights[first]
+            self.refuse(differs, "edge {0} {1} was given before with another weight than {2}; keep one of them")
+        if again.any():
             u, v, weights = u[~again], v[~again], None if weights is None else weights[~again]
         return Graph.from_arrays(name, num_nodes, np.stack([u, v], axis=1), weights)
 

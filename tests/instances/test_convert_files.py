@@ -60,14 +60,14 @@ def test_from_to_and_complement(tmp_path, capsys):
     assert run(tmp_path / "in.rudy", target, "--from=edge_list", "--to=dimacs") == 2
     assert ":2: '1 2 1' where every line should be" in capsys.readouterr().err
     assert run(tmp_path / "in.rudy", target, "--to=dimacs", "--complement") == 0
-    assert "(rudy, complemented): 4 nodes, 2 edges, no weights; saved in" in capsys.readouterr().out
+    assert "(rudy, complemented): 4 nodes, 2 edges; saved in" in capsys.readouterr().out
     assert target.read_text() == "p edge 4 2\ne 1 3\ne 2 4\n"
 
 
 def test_archives_of_several_graphs(tmp_path, capsys):
     write_archive(tmp_path / "two.npz", [Graph.from_arrays(str(n), n, [(0, 1)]) for n in (3, 4)])
     assert run(tmp_path / "two.npz", tmp_path / "out.npz", "--complement") == 0
-    assert "2 graphs, 3 to 4 nodes, 2 to 5 edges, no weights" in capsys.readouterr().out
+    assert "2 graphs, 3 to 4 nodes, 2 to 5 edges; saved" in capsys.readouterr().out
     assert [instance.content.num_edges for instance in read_instances(tmp_path / "out.npz")] == [2, 5]
     assert run(tmp_path / "two.npz", tmp_path / "out.clq") == 2
     assert "2 graphs, but a dimacs file holds one; write an .npz" in capsys.readouterr().err
@@ -78,13 +78,13 @@ def test_models_go_to_archives(tmp_path, capsys):
     forms = [QuadraticForm.from_arrays("m", *arrays, maximise=True) for arrays in forms]
     write_forms(tmp_path / "in.npz", forms)
     assert run(tmp_path / "in.npz", tmp_path / "out.npz") == 0
-    told = "2 models, 2 to 3 variables (zeros and ones), 1 pairs, couplings -2 to 10, maximise; saved in"
+    told = "2 models, 2 to 3 variables, 1 pairs, couplings -2 to 10, zeros and ones, maximise; saved in"
     assert f"(npz): {told}" in capsys.readouterr().out
     first, second = (instance.content for instance in read_instances(tmp_path / "out.npz", problem="qubo"))
     assert first.value(np.array([1, 1])) == 13 and second.value(np.array([1, 1, 1])) == -2
     (tmp_path / "m").write_text("%%MatrixMarket matrix coordinate integer symmetric\n2 2 1\n2 1 3\n")
     assert run(tmp_path / "m", tmp_path / "out.npz", "--problem=ising") == 0
-    assert "2 variables (spins), 2 pairs, couplings 3 to 3, minimise" in capsys.readouterr().out
+    assert "2 variables, 2 pairs, couplings 3, spins, minimise" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

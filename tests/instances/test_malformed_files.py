@@ -57,7 +57,7 @@ GRAPHS = {
     "a web page": ("<!DOCTYPE html>\n<html><body>404 Not Found</body></html>\n", ": a web page, perhaps of an error"),
     "names of nodes": ("alice bob\nbob carol\n", ":1: .* or any words with --format=edge_list"),
     "comments within": ("1 2\n// edges\n2 3\n", ":2: '//' is not a whole number"),
-    "OR-Library": ("1\n2 1\n1 2 3\n", ":1: '1' begins no format that is read .OR-Library's bqp begins like this"),
+    "OR-Library": ("1\n2 1\n1 2 3\n", ":1: '1' begins no format that is read"),
     "shortest paths": ("c a\np sp 3 2\na 1 2 4\n", ": files of 'p sp' are not read; those of p cnf, p qubo, p edge"),
     # Archives and packed files
     "zip": (zip_of("a.txt", "1 2"), ": array 'names' is missing"),
