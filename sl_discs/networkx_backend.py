@@ -23,12 +23,9 @@ import math
 import numbers
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import networkx as nx
-
-if TYPE_CHECKING:
-    from sl_discs.problems import Problem
 
 _NAME = "sl_discs"
 
@@ -47,13 +44,13 @@ def _uncached(function: Callable) -> Callable:
 @_uncached
 def maximum_independent_set(G: nx.Graph, *, time_limit: float | None = None, seed: int = 0) -> set[Hashable]:
     """Returns the largest independent set that was found."""
-    return _best_set("mis", G, time_limit, seed)[0]
+    return _solved("mis", G, time_limit, seed)[0]
 
 
 @_uncached
 def max_clique(G: nx.Graph, *, time_limit: float | None = None, seed: int = 0) -> set[Hashable]:
     """Returns the largest clique that was found."""
-    return _best_set("maxclique", G, time_limit, seed)[0]
+    return _solved("maxclique", G, time_limit, seed)[0]
 
 
 @_uncached
@@ -74,7 +71,7 @@ def max_weight_clique(
             raise ValueError(f"the attribute {weight!r} of node {node!r} is {value!r}; expected an integer")
     # Others never help, and networkx leaves them out, too.
     helpful = [node for node, value in weights.items() if value > 0]
-    clique, proved = _best_set("maxclique", G.subgraph(helpful), time_limit, seed, weights, True)
+    clique, proved = _solved("maxclique", G.subgraph(helpful), time_limit, seed, weights, proofs=True)
     if not proved:
         warnings.warn("the clique is not proved to be the heaviest; a longer time_limit may", RuntimeWarning, 3)
     return list(clique), sum(weights[node] for node in clique)
@@ -93,7 +90,7 @@ def min_weighted_vertex_cover(
     # They leave the graph, and so do the edges that they cover.
     cover = negative | {u for u, v in G.edges() if u == v}
     rest = G.subgraph([node for node in G if node not in cover])
-    return cover | _best_set("vertex_cover", rest, time_limit, seed, weights)[0]
+    return cover | _solved("vertex_cover", rest, time_limit, seed, weights)[0]
 
 
 @_uncached
@@ -108,11 +105,9 @@ def one_exchange(
     """Returns the weight of the heaviest cut that was found, at least that of `initial_cut`, and its two sides."""
     if not len(G):
         return 0, (set(), set())
-    import sl_discs
-
     # networkx makes it one of the classes that have the methods of `random.Random`.
     number = 0 if seed is None else int(seed.randrange(2**32))
-    cuts = [_solved(sl_discs.maxcut(_simple(G, weight)), time_limit, number)[0]]
+    cuts = [_solved("maxcut", G, time_limit, number, weight=weight)[0]]
     if initial_cut is not None:
         cuts.append(set(initial_cut).intersection(G))
     sizes = [nx.cut_size(G, cut, weight=weight, backend="networkx") for cut in cuts]
@@ -120,35 +115,28 @@ def one_exchange(
     return sizes[best], (cuts[best], set(G) - cuts[best])
 
 
-def _best_set(
+def _solved(
     kind: str,
     G: nx.Graph,
     time_limit: float | None,
     seed: int,
-    weights: Mapping[Hashable, Any] | None = None,
+    node_weights: Mapping[Hashable, Any] | None = None,
+    weight: Hashable | None = None,
     proofs: bool = False,
 ) -> tuple[set[Hashable], bool]:
-    """Answers a problem on a graph, whose nodes may have weights, and says whether that is proved to be optimal."""
+    """Returns the nodes of the best answer to a problem on a graph, and whether it is proved to be optimal.
+
+    `weight` is the attribute of edges that counts. Without a time limit, only `proofs` asks for a proof.
+    """
     if not len(G):
         return set(), True
-    import sl_discs
-
-    given = None if weights is None else {node: _number(weights[node]) for node in G}
-    return _solved(getattr(sl_discs, kind)(_simple(G), weight=given), time_limit, seed, proofs)
-
-
-def _solved(
-    problem: Problem, time_limit: float | None, seed: int, proofs: bool = False
-) -> tuple[set[Hashable], bool]:
-    """Returns the nodes of the best answer, and whether it is proved to be optimal.
-
-    Without a time limit, only `proofs` asks for that.
-    """
     import sl_discs
 
     configured = getattr(nx.config.backends, _NAME, None)
     if time_limit is None and configured is not None:
         time_limit = configured.time_limit
+    given = {} if node_weights is None else {"weight": {node: _number(node_weights[node]) for node in G}}
+    problem = getattr(sl_discs, kind)(_simple(G, weight), **given)
     found = sl_discs.solve(problem, time_limit=time_limit, seed=seed, proofs=proofs or time_limit is not None)
     return found.best_set, found.optimal
 

@@ -169,7 +169,7 @@ def test_a_cut_is_never_below_the_one_it_starts_from(monkeypatch):
     found = APPROX.one_exchange(graph, planted, seed=0, backend=NAME)[0]
     assert found >= nx.cut_size(graph, planted)
     # As it would be if the search found nothing as good.
-    monkeypatch.setattr(networkx_backend, "_solved", lambda *arguments: (set(), False))
+    monkeypatch.setattr(networkx_backend, "_solved", lambda *arguments, **more: (set(), False))
     value, (one, other) = APPROX.one_exchange(graph, planted, backend=NAME)
     assert value == nx.cut_size(graph, planted) and (one, other) == (set(range(12)), set(range(12, 24)))
 
@@ -194,8 +194,8 @@ def test_time_limits_are_checked_and_may_be_configured():
 
 
 def test_a_clique_without_a_proof_is_told(monkeypatch):
-    best_set = networkx_backend._best_set
-    monkeypatch.setattr(networkx_backend, "_best_set", lambda *arguments: (best_set(*arguments)[0], False))
+    solved = networkx_backend._solved
+    monkeypatch.setattr(networkx_backend, "_solved", lambda *arguments, **more: (solved(*arguments)[0], False))
     with pytest.warns(RuntimeWarning, match="not proved to be the heaviest"):
         assert nx.max_weight_clique(nx.complete_graph(3), None, backend=NAME)[1] == 3
 

@@ -119,13 +119,6 @@ def test_check_finds_wrong_answers(cycle, tmp_path, capsys):
     assert "differs from the file that was solved" in recount(capsys, other, saved)[1]
 
 
-def two_models(path):
-    """An archive of x1 + x2 - 2*3 x1 x2 and 5 x1, maximised."""
-    forms = [([1, 1], [(0, 1)], [-6]), ([5], [], [])]
-    write_forms(path, [QuadraticForm.from_arrays("m", *arrays, maximise=True) for arrays in forms])
-    return path
-
-
 @pytest.fixture(params=[signal.SIGINT, signal.SIGTERM])
 def sent(request):
     """A signal with the action that it has in the foreground: shells ignore SIGINT in what runs in the background."""
@@ -137,8 +130,10 @@ def sent(request):
 
 def test_an_interrupted_run_keeps_the_best_so_far(tmp_path, capsys, monkeypatch, sent):
     """The problem at work ends with what it has; those after it have no answer."""
-    path = two_models(tmp_path / "models.npz")
-    real = solve.annealed
+    path, real = tmp_path / "models.npz", solve.annealed
+    # x1 + x2 - 2*3 x1 x2 and 5 x1, maximised.
+    forms = [([1, 1], [(0, 1)], [-6]), ([5], [], [])]
+    write_forms(path, [QuadraticForm.from_arrays("m", *arrays, maximise=True) for arrays in forms])
 
     def interrupted(*arguments, **more):
         os.kill(os.getpid(), sent)
@@ -182,32 +177,21 @@ def test_a_figure_is_refused_before_the_run_or_costs_nothing_but_itself(cycle, t
 
 
 @pytest.mark.parametrize(
-    ("flag", "message"),
-    [
-        ("--time_limit=0", "error: --time_limit is 0"),
-        ("--field=colour=red", "no field 'colour'"),
-        ("--save=folder.json", "a folder stands where this file should go"),
-    ],
-)
-def test_flags_are_checked_before_the_file_is_read(tmp_path, capsys, monkeypatch, flag, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder.json").mkdir()
-    (tmp_path / "file").write_text("")
-    code, out, err = run(capsys, "missing.rudy", "--problem=maxcut", flag)
-    assert code == 2 and not out and message in err and "missing" not in err
-
-
-@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "a graph; choose a problem: mis, maxcut, maxclique or vertex_cover"),
-        (["--problem=mis", "--save=a.md"], "the name of this file must end in .json or .csv"),
-        (["--problem=mis", "--sampler=sl_gwg", "--field=sigma=-1.0"], "error: --field=sigma is -1.0; expected"),
         (["more.rudy"], "2 files were given"),
+        (["--problem=mis", "--save=a.md"], "the name of this file must end in .json or .csv"),
+        (["--problem=mis", "--save=folder.json"], "a folder stands where this file should go"),
+        (["--problem=mis", "--time_limit=0"], "error: --time_limit is 0"),
+        (["--problem=mis", "--sampler=sl_gwg", "--field=sigma=-1.0"], "error: --field=sigma is -1.0; expected"),
     ],
 )
-def test_mistakes_are_one_line_and_exit_code_2(cycle, capsys, arguments, message):
-    code, out, err = run(capsys, cycle, *arguments)
+def test_mistakes_are_one_line_and_exit_code_2(cycle, capsys, monkeypatch, arguments, message):
+    """Flags are checked before the file is read."""
+    monkeypatch.chdir(cycle.parent)
+    (cycle.parent / "folder.json").mkdir()
+    code, out, err = run(capsys, "missing.rudy" if "--problem=mis" in arguments else cycle, *arguments)
     assert code == 2 and err.startswith("error: ") and err.count("\n") == 1 and message in err, err
     assert "best" not in out
 
