@@ -53,15 +53,9 @@ def _drop(bits, node):
     bits[node >> 6] &= ~(_ONE << np.uint64(node & 63))
 
 
-def _degeneracy_order(adjacency: Bool[np.ndarray, "n n"]) -> Int64[np.ndarray, "n"]:
-    """Returns the nodes so that the last one has the least degree, the one before it in what is left, and so on."""
-    order = np.empty(len(adjacency), np.int64)
-    _sort(np.ascontiguousarray(adjacency), adjacency.sum(axis=1), order)
-    return order
-
-
 @entered
 def _sort(adjacency, degrees, order):
+    """Puts nodes in order: the last one has the least degree, the one before it in what is left, and so on."""
     size = degrees.shape[0]
     for place in range(size - 1, -1, -1):
         node = 0
@@ -215,7 +209,8 @@ class _Level:
         best: float,
     ):
         inside = adjacency[nodes][:, nodes]
-        order = _degeneracy_order(inside)
+        order = np.empty(len(nodes), np.int64)
+        _sort(np.ascontiguousarray(inside), inside.sum(axis=1), order)
         self.nodes, self.adjacency = nodes[order], inside[order][:, order]
         size, depth = len(nodes), int(inside.sum(axis=1).max(initial=0)) + 2
         bits = _bits_of(self.adjacency)

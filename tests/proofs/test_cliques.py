@@ -1,4 +1,4 @@
-"""Branch and bound finds largest cliques, in slices of any length; covers and colourings are what they say."""
+"""Branch and bound finds heaviest cliques, in slices of any length; covers and integer programs hold as bounds."""
 
 import itertools
 
@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 import sl_discs
 from sl_discs.instances.graph import Graph
 from sl_discs.problems.kind import Structure
-from sl_discs.proofs import cliques, covers, provers_of
-from sl_discs.proofs.provers import Proofs
+from sl_discs.proofs import cliques, covers, integer, provers_of
+from sl_discs.proofs.integer_program import edge_cliques, relaxed
+from sl_discs.proofs.provers import TURN, Proofs
 from sl_discs.reductions.presolve import unreduced
+from sl_discs.testing.cases import all_states
 
 
 def adjacency_of(graph):
@@ -52,23 +55,30 @@ def test_cliques_are_heaviest(seed, size, density, looks, weighted):
         assert len(set(search.found.tolist())) == len(search.found)
 
 
+def check_bound(problem, factory, known, **tolerance):
+    """A prover's bound holds; that of a search is the best value, up to rounding where weights are not whole."""
+    sign, values = 1 if problem.maximise else -1, problem.evaluate(all_states(problem.num_variables)).values
+    best = (sign * values).max()
+    prover = factory(unreduced(problem))
+    while prover.advance(1.0, sign * best if known else -sign * np.inf):
+        pass
+    assert sign * prover.bound >= best
+    if factory is not covers.Cover:
+        whole = problem.integer_values
+        assert sign * prover.bound == (best if whole else pytest.approx(best, **tolerance))
+        # Where all weights are 0, nothing is found.
+        assert not len(prover.states) or sign * problem.evaluate(prover.states).values[0] == pytest.approx(best)
+    prover.close()
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10**6), st.integers(1, 9), st.sampled_from(["mis", "maxclique", "vertex_cover"]), st.booleans())
 def test_bounds_of_weights_hold(seed, size, kind, whole):
-    """Those by branch and bound are the best values, up to rounding where weights are not whole."""
     rng = np.random.default_rng(seed)
     weights = rng.integers(0, 9, size) if whole else rng.random(size)
     problem = getattr(sl_discs, kind)(nx.gnp_random_graph(size, 0.5, seed=seed), weight=weights)
-    states = (np.arange(2**size)[:, None] >> np.arange(size) & 1).astype(np.int8)
-    sign, values = 1 if problem.maximise else -1, problem.evaluate(states).values
-    best = (sign * values).max()
-    for factory in (covers.Cover, cliques.clique_prover):
-        prover = factory(unreduced(problem))
-        while prover.advance(0.05, -sign * np.inf):
-            pass
-        assert sign * prover.bound >= best
-        if factory is cliques.clique_prover:
-            assert sign * prover.bound == (best if whole else pytest.approx(best, abs=1e-9))
+    for factory in covers.Cover, cliques.clique_prover:
+        check_bound(problem, factory, known=False, abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["mis", "maxclique", "vertex_cover"])
@@ -120,3 +130,55 @@ def test_provers_are_hopeful_only_while_one_expects_to_end():
     proofs.advance(1.0, 30.0)
     assert not proofs.over and proofs.hopeful
     assert proofs.by == "a clique cover (branch and bound needs more time)"
+
+
+# Integer programming in a process: clique inequalities, the relaxation, and proofs.
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.integers(2, 14), st.sampled_from([0.2, 0.5, 0.9]))
+def test_every_edge_is_in_a_clique_and_no_set_passes_the_relaxation(seed, size, density):
+    graph = nx.gnp_random_graph(size, density, seed=seed)
+    graph.add_edge(0, 1)
+    found = edge_cliques(size, np.array(graph.edges))
+    covered = {frozenset(pair) for clique in found for pair in itertools.combinations(clique, 2)}
+    assert covered == {frozenset(edge) for edge in graph.edges}
+    matrix = sparse.csr_array([[float(node in clique) for node in range(size)] for clique in found])
+    weights = np.random.default_rng(seed).integers(1, 9, size)
+    assert (
+        relaxed(weights.astype(float), matrix) >= search_of(nx.complement(graph), weights.astype(float)).best - 1e-9
+    )
+
+
+@pytest.mark.parametrize("kind", ["mis", "vertex_cover", "maxclique"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_integer_programming_proves_sets_covers_and_cliques(kind, whole):
+    rng = np.random.default_rng(3)
+    weights = rng.integers(0, 9, 12) if whole else rng.random(12)
+    problem = getattr(sl_discs, kind)(nx.gnp_random_graph(12, 0.4, seed=5), weight=weights)
+    check_bound(problem, integer.integer_prover, known=True, abs=1e-4)
+
+
+def test_a_process_stops_after_the_relaxation_and_ends_with_the_proofs():
+    """It goes on where the best known answer is near, waits where it is not, and is given up where it is far off."""
+    problem = sl_discs.mis(nx.gnp_random_graph(120, 0.04, seed=1), weight=range(1, 121))
+    proofs = Proofs(unreduced(problem), 0.0, [integer.integer_prover])
+    while proofs.bound is None:
+        proofs.advance(0.2)
+    (prover,) = proofs._waiting
+    process, relaxed = prover._process, prover._relaxed
+    for part, expected in ((0.5, np.inf), (0.9, None), (0.99, 0.0)):
+        assert process.poll() is None
+        prover.advance(TURN, part * relaxed)
+        assert prover.expected == expected
+    proofs.close()
+    assert process.poll() is not None
+
+
+@pytest.mark.slow
+def test_solve_proves_sparse_graphs_with_weights():
+    """A torus, whose cliques are its edges, and a tree with weights that are not whole, up to rounding."""
+    graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(16, 16, periodic=True))
+    weights = np.random.default_rng(1).integers(1, 21, 256)
+    result = sl_discs.solve(sl_discs.mis(graph, weight=weights))
+    assert result.optimal and result.bound_by == "integer programming"
