@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import tokenize
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -205,106 +204,50 @@ assert not idle & set(sys.modules)
 # Names in backticks, in docstrings and comments: `folder.file`, `file.name`, `Class.name`, `tests/file.py`.
 DOTTED = re.compile(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)(?:\(\))?`")
 FILE = re.compile(r"`([\w./]+\.pyi?|(?:tests|sl_discs|benchmarks|studies|docs|examples)/[\w./]+)`")
-
-
-def members(node: ast.AST) -> Iterator[str]:
-    """The names that a module or class defines, or a class sets on itself."""
-    for one in ast.walk(node) if isinstance(node, ast.ClassDef) else ast.iter_child_nodes(node):
-        if isinstance(one, ast.If | ast.Try):
-            yield from members(one)
-        elif isinstance(one, ast.FunctionDef | ast.ClassDef):
-            yield one.name
-        elif isinstance(one, ast.Import | ast.ImportFrom):
-            yield from (alias.asname or alias.name for alias in one.names)
-        elif isinstance(one, ast.Assign | ast.AnnAssign):
-            targets = one.targets if isinstance(one, ast.Assign) else [one.target]
-            yield from (leaf.id for target in targets for leaf in ast.walk(target) if isinstance(leaf, ast.Name))
-            yield from (
-                leaf.attr for target in targets for leaf in ast.walk(target) if isinstance(leaf, ast.Attribute)
-            )
-
-
-def defined(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
-    """What each module holds, by its dotted name and those of its files; and the members of each class with bases."""
-    found: dict[str, set[str]] = {"sl_discs": {name.partition(".")[0] for name in trees}}
-    stub = ast.parse((PACKAGE / "__init__.pyi").read_text(encoding="utf-8"))
-    found["sl_discs"] |= set(members(stub))
-    classes = [node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    for node in classes:
-        found.setdefault(node.name, set()).update(members(node))
-    for _ in range(4):  # what bases define
-        for node in classes:
-            for base in node.bases:
-                found[node.name] |= found.get(ast.unparse(base).partition("[")[0].rpartition(".")[2], set())
-    for name, tree in trees.items():
-        parts = name.split(".")
-        for first in range(len(parts)):
-            found.setdefault(".".join(parts[first:]), set()).update(members(tree))
-            if first < len(parts) - 1:
-                found.setdefault(".".join(parts[first:-1]), set()).add(parts[-1])
-        found["sl_discs." + name] = found[name]
-    return found
-
-
-def resolves(name: str, found: dict[str, set[str]]) -> bool:
-    """Whether a dotted name is something of the package, or begins with something that is none of ours."""
-    first = name.partition(".")[0]
-    if first not in found:
-        return not (first[0].isupper() or any(known.startswith(f"{first}.") for known in found))
-    parts = name.split(".")
-    for cut in range(1, len(parts)):
-        holder, last = ".".join(parts[:cut]), parts[cut:]
-        if last[0] in found.get(holder, ()) and (len(last) == 1 or resolves(".".join(last), found)):
-            return True
-    return False
-
-
-@functools.cache
-def is_library(name: str) -> bool:
-    """Whether a name begins with an installed package, which folders of tests are not."""
-    first = name.partition(".")[0]
-    spec = None if first == "sl_discs" else importlib.util.find_spec(first)
-    return spec is not None and spec.origin is not None
-
-
-def comments_of(text: str) -> Iterator[tuple[int, str]]:
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type in (tokenize.COMMENT, tokenize.STRING):
-            yield token.start[0], token.string
-
-
-def unresolved(path: Path, text: str, found: dict[str, set[str]]) -> list[str]:
-    """Names in backticks that refer to nothing."""
-    root, files = PACKAGE.parent, {one.name for one in PACKAGE.rglob("*.py*")}
-    odd = []
-    for line, comment in comments_of(text):
-        for name in DOTTED.findall(comment):
-            if not (
-                name.rpartition(".")[2] in SUFFIXES or name in OTHERS or resolves(name, found) or is_library(name)
-            ):
-                odd.append(f"{path}:{line}: {name}")
-        for name in FILE.findall(comment):
-            if not ((root / name).exists() or name in files or name in OTHERS):
-                odd.append(f"{path}:{line}: {name}")
-    return odd
-
-
-# Endings of files of data; names of variables, in examples, and of DISCS.
-SUFFIXES = {"csv", "json", "npz", "pkl", "txt", "yaml", "py", "pyi"}
+# Names in examples, and in DISCS.
 OTHERS = {
     "record.spins", "samplers/mine.py",
     "discs.plot_results.plot_utils", "discs/samplers/configs/sl_gwg_config.py",
 }  # fmt: skip
+SUFFIXES = {"csv", "json", "npz", "pkl", "txt", "yaml", "py", "pyi"}
+
+
+def words_in(trees: dict[str, ast.Module]) -> set[str]:
+    """The names of modules, and all names and attributes in their code."""
+    found = {part for name in trees for part in name.split(".")}
+    for node in (node for tree in trees.values() for node in ast.walk(tree)):
+        for field in ("name", "id", "attr", "arg", "asname"):
+            found |= {getattr(node, field, None) or ""}
+    return found
+
+
+@functools.cache
+def is_library(name: str) -> bool:
+    """Whether a name is that of an installed package, which folders of tests are not."""
+    spec = None if name == "sl_discs" else importlib.util.find_spec(name)
+    return spec is not None and spec.origin is not None
+
+
+def resolves(name: str, known: set[str]) -> bool:
+    """Whether each part of a dotted name is in the package's code, or the first one is not its own."""
+    first, *others = name.split(".")
+    foreign = is_library(first) or (first not in known and first.islower())
+    return others[-1] in SUFFIXES or name in OTHERS or foreign or {first, *others} - {"sl_discs"} <= known
+
+
+def unresolved(text: str, known: set[str]) -> list[str]:
+    """Names in backticks, in comments and strings of a file, that refer to nothing."""
+    files = {one.name for one in PACKAGE.rglob("*.py*")} | OTHERS
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    words = "\n".join(one.string for one in tokens if one.type in (tokenize.COMMENT, tokenize.STRING))
+    odd = [name for name in DOTTED.findall(words) if not resolves(name, known)]
+    return odd + [name for name in FILE.findall(words) if not ((PACKAGE.parent / name).exists() or name in files)]
 
 
 def test_names_in_comments_exist():
-    found = defined(modules())
-    odd = [
-        one
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for one in unresolved(path.relative_to(PACKAGE), path.read_text(encoding="utf-8"), found)
-    ]
-    assert odd == []
+    known = words_in(modules())
+    odd = {path.name: unresolved(path.read_text(encoding="utf-8"), known) for path in PACKAGE.rglob("*.py")}
+    assert {name: names for name, names in odd.items() if names} == {}
 
 
 def test_every_class_has_a_name_of_its_own():
@@ -314,8 +257,7 @@ def test_every_class_has_a_name_of_its_own():
 
 
 def test_a_name_of_something_gone_would_be_seen():
-    found = defined({"models.base": ast.parse("class Model:\n    size: int\ndef f(): ...")})
+    known = words_in({"models.base": ast.parse("class Model:\n    size: int\ndef f(): ...")})
     text = """# `models.base.f`, `base.Model`, `Model.size`, `numpy.zeros`, `tests/test_architecture.py`
 # `base.g`, `models.gone`, `Model.mass`, `gone.py`"""
-    odd = unresolved(Path("a.py"), text, found)
-    assert [one.rpartition(" ")[2] for one in odd] == ["base.g", "models.gone", "Model.mass", "gone.py"]
+    assert unresolved(text, known) == ["base.g", "models.gone", "Model.mass", "gone.py"]

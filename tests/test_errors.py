@@ -15,33 +15,28 @@ from sl_discs.tuning.evaluation import read_tuned
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("read", "name", "content"),
     [
-        ("line.edges", b"1 2\n1 x y z\n"),
-        ("short.rudy", b"3 3\n1 2 1\n"),
-        ("cut.npz", b"PK\x03\x04"),
-        ("graph.gml", b"graph [ node ]"),
+        (lambda path: sl_discs.read(path, "maxcut"), "line.edges", b"1 2\n1 x y z\n"),
+        (lambda path: sl_discs.read(path, "maxcut"), "cut.npz", b"PK\x03\x04"),
+        (sl_discs.Samples.load, "other.npz", b""),
+        (sl_discs.Result.load, "other.npz", b""),
+        (read_tuned, "tuned.json", b"{}"),
+        (
+            lambda path: load_dataset("mis", "er_density", "r-0.10", path.parent.parent),
+            "er_700_800/ER-700-800-0.10.pkl",
+            b"no pickle",
+        ),
     ],
 )
-def test_content_of_a_file_is_a_format_error(tmp_path, name, content):
-    (tmp_path / name).write_bytes(content)
+def test_content_of_a_file_is_a_format_error(tmp_path, read, name, content):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    if name == "other.npz":
+        np.savez(path, x=np.ones(2))
     with pytest.raises(FormatError):
-        sl_discs.read(tmp_path / name, "maxcut")
-
-
-def test_files_of_this_package_with_other_content_are_format_errors(tmp_path):
-    np.savez(tmp_path / "other.npz", x=np.ones(2))
-    (tmp_path / "tuned.json").write_text("{}")
-    for read, name in (
-        (sl_discs.Samples.load, "other.npz"), (sl_discs.Result.load, "other.npz"), (read_tuned, "tuned.json")
-    ):  # fmt: skip
-        with pytest.raises(FormatError):
-            read(tmp_path / name)
-    folder = tmp_path / "er_700_800"
-    folder.mkdir()
-    (folder / "ER-700-800-0.10.pkl").write_bytes(b"no pickle")
-    with pytest.raises(FormatError):
-        load_dataset("mis", "er_density", "r-0.10", tmp_path)
+        read(path)
 
 
 def test_what_is_not_in_a_file_is_no_format_error(tmp_path):
