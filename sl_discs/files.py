@@ -61,14 +61,9 @@ def write_text(path: str | os.PathLike, text: str) -> Path:
 def check_writable(folder: str | os.PathLike) -> Path:
     """Creates the folder where needed and tries a file in it, before a long run ends with nowhere to save."""
     folder = Path(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise InputError(f"{folder}: a file stands where this folder should go; choose another") from error
-    except OSError as error:
-        raise InputError(f"{folder}: cannot create it ({error.strerror}); choose another folder") from error
     probe = folder / f".probe.{uuid.uuid4().hex}.tmp"
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         probe.write_bytes(b"\n")  # on a full disk, an empty file is no error
     except OSError as error:
         raise InputError(f"{folder}: cannot write there ({error.strerror}); choose another folder") from error
@@ -81,15 +76,13 @@ def check_file(path: str | os.PathLike) -> Path:
     """Checks the folder of a file that will be written, in whose place no folder, pipe or device may stand."""
     try:
         wanted = Path(path)
-        if wanted.exists() and not wanted.is_file():
-            kind = "a folder stands where this file should go" if wanted.is_dir() else "not a regular file"
-            raise InputError(f"{path}: {kind}; choose another name")
-    except InputError:
-        raise
-    except OSError as error:
-        raise InputError(f"{path}: cannot write there ({error.strerror}); choose another name") from error
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{path!r}: not the path of a file ({error}); choose another name") from error
+        taken = wanted.exists() and not wanted.is_file()
+    except (OSError, TypeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path!r}: not the path of a file ({reason}); choose another name") from error
+    if taken:
+        kind = "a folder stands where this file should go" if wanted.is_dir() else "not a regular file"
+        raise InputError(f"{path}: {kind}; choose another name")
     check_writable(wanted.parent)
     return wanted
 
@@ -122,8 +115,7 @@ def open_regular(path: str | os.PathLike) -> io.BufferedReader:
 
 
 def _remove(path: Path) -> None:
-    # Asking first: on a read-only disk, removing a file that is not there is an error too.
-    if path.exists():
+    with contextlib.suppress(OSError):  # it is not there, or what said so before was the reason
         path.unlink()
 
 

@@ -52,9 +52,8 @@ STRANGE = {
 }
 
 
-@pytest.mark.parametrize("case", STRANGE)
-def test_what_is_no_archive_is_refused(case, tmp_path):
-    make, words = STRANGE[case]
+@pytest.mark.parametrize(("make", "words"), STRANGE.values(), ids=STRANGE)
+def test_what_is_no_archive_is_refused(make, words, tmp_path):
     path = tmp_path / "strange.npz"
     make(path)
     with pytest.raises(InputError, match=words) as error:

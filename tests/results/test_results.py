@@ -208,7 +208,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
     assert folder.is_dir() and not list(folder.iterdir())
     (tmp_path / "file").write_text("")
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(InputError, match="a file stands where"):
+        with pytest.raises(InputError, match="cannot write there"):
             check_writable(folder)
     if Path("/proc/self").is_dir():  # refuses even root
         for name, said in (("self", "cannot write there"), ("self/results", "choose another")):

@@ -173,6 +173,8 @@ def finished_runs(root, numbers):
 
 def test_the_table_has_what_the_results_have(tmp_path):
     """Localized samplers stand beside their bases of the same seed, whatever K is, with the paired difference."""
+    with pytest.raises(InputError, match="no run of the sweep is done"):
+        sweep_runs.collect(*finished_runs(tmp_path, set()), tmp_path)
     lines = sweep_runs.collect(*finished_runs(tmp_path, {1, 2, 7}), tmp_path)
     found = json.loads((tmp_path / "collect.json").read_text())
     assert [tuple(row.values()) for row in found["rows"]] == [
@@ -187,11 +189,6 @@ def test_the_table_has_what_the_results_have(tmp_path):
     assert "9 of 12 runs are not done" in lines[-2] and sum("6.5" in line for line in lines) == 1
     [pair] = found["pairs"]
     assert [pair[name] for name in ("run", "base run", "difference", "se", "n")] == [7, 1, 6.5, 0.5, 2]
-
-
-def test_nothing_to_collect(tmp_path):
-    with pytest.raises(InputError, match="no run of the sweep is done"):
-        sweep_runs.collect(*finished_runs(tmp_path, set()), tmp_path)
 
 
 def test_the_states_as_a_table(tmp_path):

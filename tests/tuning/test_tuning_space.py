@@ -84,42 +84,32 @@ def test_every_point_can_be_played(sampler, search, chain_length, reheats):
     assert len(set(seen)) > 47
 
 
-@pytest.mark.parametrize(("sampler", "search"), SEARCHES)
-def test_defaults_are_a_point(sampler, search):
-    dimensions = space.space_of(sampler, search, 10_000)
-    start = default(sampler)
-    point = space.restricted(dimensions, point_of(start))
-    assert all(one.name in point for one in dimensions if one.applies(point))
-    again = candidate_of(point, start)
-    assert again.sampler == start.sampler
-    settings = Settings(chain_length=10_000)
-    np.testing.assert_allclose(
-        again.settings(settings).temperatures(), start.settings(settings).temperatures(), rtol=1e-6
-    )
+ANNEALED = [
+    {"t_schedule": "linear", "final_temperature": 0.5},
+    {"decay_rate": 0.005, "final_temperature": 1e-5},
+    {"t_schedule": "constant", "init_temperature": 0.3},
+]
 
 
 @pytest.mark.parametrize(
-    "annealing",
-    [
-        {"t_schedule": "linear", "final_temperature": 0.5},
-        {"decay_rate": 0.005, "final_temperature": 1e-5},
-        {"t_schedule": "constant", "init_temperature": 0.3},
-    ],
+    ("sampler", "search", "annealing"),
+    [*((*one, {}) for one in SEARCHES), *(("gwg", "all", annealing) for annealing in ANNEALED)],
 )
-def test_annealing_goes_to_a_point_and_back(annealing):
-    start = default("gwg", **annealing)
-    point = space.restricted(space.space_of("gwg", "all", 1_000), point_of(start))
-    settings = Settings(chain_length=1_000)
-    found = candidate_of(point, start).settings(settings)
-    np.testing.assert_allclose(found.temperatures(), start.settings(settings).temperatures(), rtol=1e-6)
+def test_settings_go_to_a_point_and_back(sampler, search, annealing):
+    dimensions = space.space_of(sampler, search, 10_000)
+    start = default(sampler, **annealing)
+    point = space.restricted(dimensions, point_of(start))
+    assert all(one.name in point for one in dimensions if one.applies(point)) or annealing
+    again = candidate_of(point, start)
+    assert again.sampler == start.sampler
+    temperatures = [one.settings(Settings(chain_length=10_000)).temperatures() for one in (again, start)]
+    np.testing.assert_allclose(*temperatures, rtol=1e-6)
 
 
 def test_levels_that_do_not_fit_are_not_proposed():
-    dimensions = {one.name: one for one in space.space_of("sl_gwg", "sl", 10_000)}
-    assert dimensions["K"].choices == (256, 512, 1024)
-    assert dimensions["n_min_256"].choices == (2, 4, 6, 8, 16, 32)
-    assert dimensions["n_min_512"].choices == (2, 4, 6, 8, 16)
-    assert dimensions["n_min_1024"].choices == (2, 4, 6, 8)
+    dimensions = {one.name: one.choices for one in space.space_of("sl_gwg", "sl", 10_000)}
+    assert dimensions["K"] == (256, 512, 1024) and dimensions["n_min_256"] == (2, 4, 6, 8, 16, 32)
+    assert dimensions["n_min_512"] == (2, 4, 6, 8, 16) and dimensions["n_min_1024"] == (2, 4, 6, 8)
 
 
 @pytest.mark.parametrize(
