@@ -3,10 +3,9 @@
     python benchmarks/sampling.py --targets=ising-critical,ising-3 --repeats=5
 
 Repetitions of all contenders alternate. A rate is the number of site updates per CPU-second of all threads, with
-warm-up and without compilation. The number of effective draws is the bulk effective sample size or, for populations,
-the effective number of families. `sweeps` is a plain chain with the schedule of the other packages; the other methods
-choose their own. Calls of dwave-samplers at one temperature do not form a chain, so only its rate is given. Where
-R-hat has a star, effective draws mean little.
+warm-up and without compilation. The number of effective draws is the bulk effective sample size. `sweeps` is a plain
+chain with the schedule of the other packages; the other methods choose their own. Calls of dwave-samplers at one
+temperature do not form a chain, so only its rate is given. Where R-hat has a star, effective draws mean little.
 """
 
 from __future__ import annotations
@@ -223,7 +222,7 @@ PEERS = {"thrml": thrml, "dwave-samplers": dwave, "numpy": numpy_gibbs}
 # The name of the plain loop with the peers' schedule, rather than one that a method chooses.
 SWEEPS = "sweeps"
 SWEEPING = {"scan": "sequential"}
-OWN = (SWEEPS, "chain", "tempering", "population", "localization")
+OWN = (SWEEPS, "chain", "tempering", "localization")
 OBSERVABLES = ("value", "magnetisation", "overlap")
 # The reference engine runs methods on targets up to this size; on larger ones it runs this many steps for its rate.
 _REFERENCE_SIZE, _REFERENCE_STEPS = 300, 20_000
@@ -238,8 +237,8 @@ class Played(NamedTuple):
       steps: site updates of all chains, including those of warm-ups and searches.
       seconds: wall time without compilation.
       cpu_seconds: CPU time of this process without compilation.
-      effective: effective sample sizes of the observables, or families of populations; None if only the rate counts.
-      r_hat: the largest R-hat of the observables; None likewise, and for independent draws and populations.
+      effective: effective sample sizes of the observables; None if only the rate counts.
+      r_hat: the largest R-hat of the observables; None likewise, and for independent draws.
     """
 
     steps: int
@@ -272,8 +271,7 @@ def _judged(drawn: Drawn, terms: Coefficients) -> tuple[tuple[float, ...] | None
     if drawn.dependence == RATE_ONLY or drawn.bits.shape[1] < LEAST_DRAWS:
         return None, None
     if drawn.dependence != "serial":
-        count = drawn.how.get("effective families", drawn.bits.shape[0] * drawn.bits.shape[1])
-        return (float(count),) * len(OBSERVABLES), None
+        return (float(drawn.bits.shape[0] * drawn.bits.shape[1]),) * len(OBSERVABLES), None
     columns = *observed(terms, drawn.bits), overlaps(drawn.bits, len(terms.linear))
     found = [diagnose(name, column) for name, column in zip(OBSERVABLES, columns, strict=True)]
     return tuple(one.ess_bulk for one in found), max(one.r_hat for one in found)
@@ -382,8 +380,8 @@ define.list("targets", list(TARGETS), "Targets.")
 define.list("methods", list(OWN), "Methods of this package.")
 define.list("engines", ["cpu", "reference"], "Engines of this package.")
 define.list("peers", list(PEERS), "Peers.")
-define.integer("chains", 8, "Chains, ladders or populations per contender.", lower_bound=2)
-define.integer("draws", 64, "Draws per chain, or members per population.", lower_bound=4)
+define.integer("chains", 8, "Chains or ladders per contender.", lower_bound=2)
+define.integer("draws", 64, "Draws per chain.", lower_bound=4)
 define.integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1)
 define.integer("cores", 1, "Cores for every contender, on systems that can restrict them.", lower_bound=1)
 define.string("output", "bench_sampling.json", "File for the results.")

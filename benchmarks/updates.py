@@ -76,7 +76,7 @@ Run = Callable[[int], object]
 def ours(matrix: scipy.sparse.csr_array, temperature: float, chains: int) -> Run:
     """The CPU engine, whose records are the values at the end of each run alone."""
     terms = sl_discs.ising(None, scipy.sparse.triu(matrix), maximise=True).terms()
-    played = RecordedChains(terms, "gibbs", SWEEPING, chains, engine="cpu", keeps_states=False)
+    played = RecordedChains(terms, "gibbs", SWEEPING, chains, engine="cpu")
     return lambda sweeps: played.record(temperature, 1, sweeps)
 
 

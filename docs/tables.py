@@ -197,14 +197,14 @@ def verdicts(found: Mapping[str, Any]) -> str:
         "golf hole": "golf hole: 20 variables against 200",
         "needle": "needle: one of 2^24 states has probability 1/2",
     }
-    methods = ["tempering", "population", "chain"]
-    rows, cells = [], [*found["cells"], *numbers("verdicts-population")["cells"]]  # with fewer seeds
+    methods = ["tempering", "chain"]
+    rows = []
     for kind, words in titles.items():
         row = [words]
         for method in methods:
             chosen = [
                 one
-                for one in cells
+                for one in found["cells"]
                 if one["method"] == method and kind == (one["target"] if one["kind"] == "hidden" else one["kind"])
             ]
             runs, reliable, wrong = (sum(one[what] for one in chosen) for what in ("runs", "reliable", "wrong"))

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from jaxtyping import Float64, Int
+from jaxtyping import Float64
 
 from sl_discs.errors import InputError, MissingExtra, boolean, integer, real, real_array
 
@@ -110,7 +110,7 @@ class BoltzmannSampler(_Sampler):
 
         Returns:
           reads with their exact energies. `info` holds beta and `sl_discs.Samples.summary` of all draws, from which
-          the reads are chosen in proportion to their weights: `reliable`, the `reasons` against it, `log_z`, which is
+          the reads are chosen evenly: `reliable`, the `reasons` against it, `log_z`, which is
           log sum exp(-beta energy) with its standard error or None, and more.
 
         Raises:
@@ -128,21 +128,10 @@ class BoltzmannSampler(_Sampler):
             from_bqm(bqm), temperature, num_reads, method, seed=seed, time_limit=time_limit, sampler=sampler,
             interrupt=interrupt_function, groups=groups, engine=engine, **fields,
         )  # fmt: skip
-        chosen = _systematic(drawn.weights, num_reads, np.random.default_rng(seed).random())
+        points = (np.arange(num_reads) + np.random.default_rng(seed).random()) * len(drawn) / num_reads
+        chosen = np.minimum(points.astype(int), len(drawn) - 1)
         info = {"beta": beta} | drawn.summary()
         return dimod.SampleSet.from_samples_bqm((drawn.states[chosen], list(bqm.variables)), bqm, info=info)
-
-
-def _systematic(weights: Float64[np.ndarray, "S"], count: int, offset: float) -> Int[np.ndarray, "{count}"]:
-    """Draws `count` indices, each as often as its weight requires, rounded up or down.
-
-    Args:
-      weights: with sum 1.
-      count: number of indices.
-      offset: random, on [0, 1).
-    """
-    points = (np.arange(count) + offset) / count
-    return np.minimum(np.searchsorted(np.cumsum(weights), points, side="right"), len(weights) - 1)
 
 
 class SLSampler(_Sampler, dimod.Initialized):

@@ -251,8 +251,8 @@ def _play(energy: Energy, method: Method, params: Params, key: keys.Key, x, stat
     return chain.x, chain.state.base
 
 
-# Images of each arm in the figure.
-_SHOWN = 12
+# Images of each arm in the figure, and draws of an estimate of log Z.
+_SHOWN, _DRAWS = 12, 400
 
 
 class Size(NamedTuple):
@@ -260,7 +260,7 @@ class Size(NamedTuple):
     channels: int = 4  # of the convolutional energy
     updates: tuple[int, int] = (3_000, 600)  # of the machine, and of the convolutional energy
     seeds: int = 3  # number of repetitions
-    populations: int = 4  # of an estimate of log Z
+    ladders: int = 4  # of an estimate of log Z
 
 
 FULL = Size()
@@ -305,25 +305,25 @@ def _arm(folder: Path, energy: Energy, updates: int, localized: bool, seed: int,
     method = method_of(energy, localized).name
     identity = {
         "kind": "energy", "energy": energy.name, "method": method, "updates": updates, "seed": seed,
-        "hidden": size.hidden, "channels": size.channels, "populations": size.populations,
+        "hidden": size.hidden, "channels": size.channels, "ladders": size.ladders,
         "steps": energy.steps, "levels": energy.levels, "rate": energy.rate,
     }  # fmt: skip
-    found = finished(folder, identity, lambda: _measured(energy, updates, localized, seed, size.populations))
+    found = finished(folder, identity, lambda: _measured(energy, updates, localized, seed, size.ladders))
     return Arm(energy.name, method, localized, seed, found)
 
 
-def _measured(energy: Energy, updates: int, localized: bool, seed: int, populations: int) -> dict[str, Any]:
+def _measured(energy: Energy, updates: int, localized: bool, seed: int, ladders: int) -> dict[str, Any]:
     data, test = digits()
     begin = time.process_time()
     trained = train(energy, data, localized=localized, updates=updates, seed=seed)
     seconds = time.process_time() - begin
     problem = from_log_density(energy.log_density, trained.params, PIXELS, name=energy.name)
-    # On pixels, whatever the chains of training were; more draws are not needed for log Z.
-    drawn = sample(problem, 1.0, populations, "population", sampler="path_auxiliary", groups=populations, seed=seed)
+    # On pixels, whatever the chains of training were.
+    drawn = sample(problem, 1.0, _DRAWS, "tempering", sampler="path_auxiliary", groups=ladders, seed=seed)
     assert drawn.log_z is not None
     log_density = jax.jit(jax.vmap(energy.log_density, (None, 0)))
     values = [float(log_density(trained.params, rows.astype(np.float32)).mean()) for rows in (data, test)]
-    chosen = np.random.default_rng(seed).choice(len(drawn), _SHOWN, p=drawn.weights)
+    chosen = np.random.default_rng(seed).choice(len(drawn), _SHOWN)
     exact = log_z(trained.params) if isinstance(trained.params, RBMParams) else None
     return {
         "train": values[0], "test": values[1], "log_z": float(drawn.log_z[0]), "error": float(drawn.log_z[1]),
@@ -334,7 +334,7 @@ def _measured(energy: Energy, updates: int, localized: bool, seed: int, populati
 
 def page(arms: list[Arm]) -> str:
     titles = ["energy", "sampler", "seed", "test log-likelihood", "training"]
-    titles += ["log Z, population", "log Z, exact", "CPU s"]
+    titles += ["log Z, tempering", "log Z, exact", "CPU s"]
     rows = []
     for arm in arms:
         found, exact = arm.found, arm.found["exact_log_z"]

@@ -201,9 +201,7 @@ def check_draws(
       InputError: states of another shape or with other values, an impossible `ess`, or a file that is none.
     """
     exact = target if isinstance(target, ExactMoments) else ExactMoments.load(target)
-    weights = None
     if isinstance(draws, Samples):
-        weights = draws.weights
         ess = max(2.0, min(one.ess_bulk for one in draws.diagnostics)) if ess is None else ess
         draws = draws.states
     states = _zeros_and_ones(draws, len(exact.linear))
@@ -211,18 +209,17 @@ def check_draws(
     ess = float(count if ess is None else real("ess", ess, least=2))
     if ess > count:
         raise InputError(f"ess is {ess:g}, but there are {count:,} draws; they are worth no more")
-    weights = np.full(count, 1 / count) if weights is None else weights
 
-    found = [weights @ states]
+    found = [states.mean(axis=0)]
     for part in _parts(count, exact.pairs):
         first, second = exact.pairs[part].T
-        found.append(weights @ (states[:, first] & states[:, second]))
+        found.append((states[:, first] & states[:, second]).mean(axis=0))
     shares, truths = np.concatenate(found), np.concatenate([exact.marginals, exact.pair_marginals]).clip(0, 1)
     deviations = _ratio(shares - truths, np.sqrt(truths * (1 - truths) / ess))
 
     values = exact.values(states)
-    mean = float(weights @ values)
-    error = np.sqrt(weights @ (values - mean) ** 2 / (ess - 1))
+    mean = float(values.mean())
+    error = np.sqrt(((values - mean) ** 2).mean() / (ess - 1))
     value = float(_ratio(np.array(mean - exact.mean_value), error, abs(exact.mean_value)))
     p_values = np.append(_binomial(shares, truths, round(ess)), 2 * stats.t.sf(abs(value), ess - 1))
     size = len(exact.marginals)

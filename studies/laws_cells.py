@@ -27,7 +27,6 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
     "localization": {"method": "localization", "groups": 2},
     SEARCHED: {"method": "localization", "groups": 2},
     BASELINE: {"method": "tempering", "groups": 2},
-    "population": {"method": "population", "groups": 8},
     LOW_RANK: {"method": "low_rank"},
 }
 

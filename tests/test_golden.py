@@ -80,7 +80,7 @@ def cases():
             for name in (base, f"sl_{base}"):
                 yield f"solve {name} {engine}", lambda name=name, engine=engine: solved(name, engine)
                 yield f"run {name} {engine}", lambda name=name, engine=engine: run(name, engine)
-            for method in ("chain", "tempering", "population", "localization", "low_rank"):
+            for method in ("chain", "tempering", "localization", "low_rank"):
                 few = (
                     ("gibbs",) if method == "low_rank" and engine == "reference" else FEW
                 )  # which takes a minute each

@@ -83,7 +83,7 @@ def test_tables_are_made_from_what_commands_saved(page):
 def test_no_measured_numbers_are_left_unused():
     shown = re.findall(r"<!-- table: ([\w-]+) -->", "".join((ROOT / page).read_text() for page in TABLED))
     assert sorted(shown) == sorted(tables.TABLES)
-    used = {tables.path_of(name) for name in [*shown, "verdicts-population"]}
+    used = {tables.path_of(name) for name in shown}
     assert set(tables.MEASURED.glob("*.json")) <= used
 
 

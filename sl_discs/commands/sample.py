@@ -55,9 +55,7 @@ define.string(
     AUTO,
     "A base sampler, such as gibbs, metropolis, exchange, gwg, path_auxiliary or dmala; auto is gibbs.",
 )
-define.integer(
-    "groups", None, "Number of chains, ladders or populations; default: 8, or 16 for chain, population and low_rank."
-)
+define.integer("groups", None, "Number of chains or ladders; default: 8, or 16 for chain and low_rank.")
 define.float("time_limit", None, "Seconds of sampling, which then determine the number of draws.")
 define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
 define.integer("seed", 0, "Seed of all random numbers.")

@@ -11,11 +11,11 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Float32, Int, Int8
+from jaxtyping import Float32, Int8
 
 from sl_discs.batching import make_mesh
 from sl_discs.engines import compiled
@@ -26,14 +26,6 @@ from sl_discs.experiment.settings import Settings, Temperatures
 from sl_discs.localization.method import NOT_LOCALIZED, SIGN_OF_Y, Method
 from sl_discs.models.terms import Terms
 from sl_discs.samplers.base import Sampler
-
-Tree = TypeVar("Tree")
-
-
-def copied(leaves: Tree, chosen: Int[np.ndarray, "G B"]) -> Tree:
-    """Arrays [G, B, ...] on the host, in which place b of instance g has the entry of place chosen[g, b]."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[np.arange(len(chosen))[:, None], chosen], leaves)
-
 
 Progress = Callable[[int], None]
 Watch = Callable[[int, Best], bool]

@@ -15,12 +15,11 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Float64, Int8, Shaped
 
-from sl_discs import keys
 from sl_discs.engines.base import Program
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import check_memory
 from sl_discs.experiment.batches import batch_bytes, shape_of_one
-from sl_discs.experiment.chains import Chains, copied
+from sl_discs.experiment.chains import Chains
 from sl_discs.localization.schedule import constant_tilt
 from sl_discs.models.functions import checked
 from sl_discs.models.terms import Terms
@@ -229,7 +228,6 @@ class RecordedChains(Chains):
         engine: str = "auto",
         seed: int = 0,
         stream: int = 0,
-        keeps_states: bool = True,
         clusters: int = 0,
     ):
         """Lays out the chains in random states.
@@ -243,7 +241,6 @@ class RecordedChains(Chains):
           engine: its name, or `auto`.
           seed: of all random numbers.
           stream: number of these chains in a run, for random numbers of their own.
-          keeps_states: whether states are recorded.
           clusters: number of rungs of ladders 2k and 2k + 1 that exchange clusters, where the engine can do that.
         """
         kernel = build_sampler(sampler, sampler_fields(sampler) | fields, num_chains)
@@ -263,7 +260,7 @@ class RecordedChains(Chains):
         self._temperatures = np.ones(num_chains, np.float32)
         self.clusters = clusters if clusters and chosen.has_clusters(self.sampler, self.batch) else 0
         rows = np.broadcast_to(self._temperatures, (_MOST_STEPS, num_chains))
-        self._program = Program(rows, None, rungs, keeps_states, clusters=self.clusters)
+        self._program = Program(rows, None, rungs, keeps_states=True, clusters=self.clusters)
         row = shape.num_sites if shape.degree is None else shape.degree
         self._step_s = num_chains * ((_FEW_SITES_S if few_sites else _STEP_S) + row * _COUPLING_S)
 
@@ -284,16 +281,6 @@ class RecordedChains(Chains):
         if not hasattr(self, "states"):
             self.restart()
         return np.array(self.states.chain.x[0, :, : self.size])
-
-    def copy(self, chosen: np.ndarray) -> None:
-        """Makes chain b continue from the state of chain chosen[b]."""
-        chain = self.states.chain
-        x, field = copied((chain.x, chain.field), np.tile(chosen, (len(chain.x), 1)))
-        self.states = self.states._replace(chain=chain._replace(x=x, field=field))
-
-    def uniforms(self, count: int) -> Float32[np.ndarray, "{count}"]:
-        """Returns uniform numbers on [0, 1) for use between two calls; they change after each call."""
-        return np.asarray(keys.uniforms(keys.fold(self.initial_keys[0, 0], self.done + 1), (count,)))
 
     def play(
         self, temperatures: Float64[np.ndarray, "B"] | float, moments: int, sweeps: int = 1
@@ -316,10 +303,9 @@ class RecordedChains(Chains):
             trace = self.advance(count, steps)
             self.steps += count * steps * self.num_chains
             moments -= count
+            assert trace.states is not None
             exchanged = None if trace.exchanged is None else np.asarray(trace.exchanged)[:, 0]
-            states = np.zeros((0, self.num_chains // self.rungs, self.size), np.int8)
-            if trace.states is not None:
-                states = np.asarray(trace.states)[:, 0, :, : self.size]
+            states = np.asarray(trace.states)[:, 0, :, : self.size]
             yield Recorded(checked(np.asarray(trace.value)[:, 0]), states, exchanged)
 
     def _worth_a_call(self, moments: int, steps: int) -> int:

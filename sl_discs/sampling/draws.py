@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Int8, Num, UInt8
-from scipy.special import softmax
 
 from sl_discs.models.terms import Terms
 
@@ -19,7 +18,7 @@ class Request(NamedTuple):
 
     Attributes:
       draws_each: the number of draws of a group; None: as many as there is time for.
-      groups: the number of independent chains, ladders or populations.
+      groups: the number of independent chains or ladders.
       sampler: the name of the base sampler.
       fields: those of its config.
       engine: the name of the engine, or `auto`.
@@ -32,11 +31,6 @@ class Request(NamedTuple):
     fields: Mapping[str, Any]
     engine: str
     seed: int
-
-
-def log_num_states(terms: Terms) -> float:
-    """Returns the logarithm of the number of states, which is log Z at infinite temperature."""
-    return terms.num_sites * math.log(2)
 
 
 # Draws as bits: eight variables a byte.
@@ -132,12 +126,11 @@ class Averages(NamedTuple):
 class Drawn(NamedTuple):
     """Draws of C independent groups, D of each, packed, with fields of `Samples` of the same names.
 
-    `how` and `reasons` are details of the run and the method's own reasons against its draws; log weights are up to a
-    constant, and log Z comes with its standard error. Draws that are `exact` are so however few they are; `families`
-    is the effective number of independent draws of populations, and `most_effective` that which all draws together
-    are worth at most, whatever their autocorrelation; `remedy` says what helps where more draws do not. `recorded`
-    are the draws' values in the records of the chains, of which `averages` and `log_z` are made: without the
-    constant, and in single precision.
+    `how` and `reasons` are details of the run and the method's own reasons against its draws, and log Z comes with
+    its standard error. Draws that are `exact` are so however few they are; `most_effective` is the number of
+    independent draws that all of them are worth at most, whatever their autocorrelation; `remedy` says what helps
+    where more draws do not. `recorded` are the draws' values in the records of the chains, of which `averages` and
+    `log_z` are made: without the constant, and in single precision.
     """
 
     bits: UInt8[np.ndarray, "C D W"]
@@ -145,7 +138,6 @@ class Drawn(NamedTuple):
     how: dict[str, Any]
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    log_weights: Float64[np.ndarray, "C"] | None = None
     log_z: tuple[float, float] | None = None
     ladder: Ladder | None = None
     interrupted: bool = False
@@ -153,7 +145,6 @@ class Drawn(NamedTuple):
     known: Known | None = None
     averages: Averages | None = None
     recorded: Float[np.ndarray, "C D"] | None = None
-    families: float | None = None
     most_effective: float = math.inf
     remedy: str = ""
 
@@ -272,29 +263,20 @@ class Batches:
     """Divides draws [C, D] of C groups into batches with nearly independent means (Glynn and Whitt 1991).
 
     Dependence is `serial` if a group is a chain, `none` if all draws are independent, and `group` if the draws of a
-    group depend on each other, as in a population. Log weights of groups are up to a constant. All draws are worth
-    `effective` independent ones: batches of chains are long enough for several of them; where they are fewer than
-    draws that are independent otherwise, errors grow accordingly.
+    group share an estimate. All draws are worth `effective` independent ones: batches of chains are long enough for
+    several of them; where they are fewer than draws that are independent otherwise, errors grow accordingly.
     """
 
-    def __init__(
-        self,
-        num_groups: int,
-        num_draws: int,
-        dependence: str,
-        log_weights: Float[np.ndarray, "C"] | None,
-        effective: float = math.inf,
-    ):
+    def __init__(self, num_groups: int, num_draws: int, dependence: str, effective: float = math.inf):
         # Groups are independent, however few draws each of them is worth.
         self._effective = float(np.clip(effective, num_groups, num_groups * num_draws))
         batches = min(_BATCHES, num_draws // _BATCHES, int(self._effective / num_groups) // _LEAST_EFFECTIVE)
         count = {"serial": max(1, batches), "none": num_draws, "group": 1}[dependence]
-        self._by_family = dependence == "group"
+        self._by_group = dependence == "group"
         self._inflation = np.sqrt(num_groups * num_draws / self._effective) if dependence == "none" else 1.0
         self._starts = np.arange(count) * num_draws // count
         self._lengths = np.diff(np.append(self._starts, num_draws)) / num_draws
-        self._groups = softmax(np.zeros(num_groups) if log_weights is None else log_weights)
-        self._weights = (self._groups[:, None] * self._lengths).ravel()
+        self._weights = np.tile(self._lengths, num_groups) / num_groups
 
     def estimate(self, values: Float[np.ndarray, "C D *shape"]) -> Estimates:
         """Returns means over all draws and their errors, as in `Estimate`."""
@@ -319,10 +301,9 @@ class Batches:
 
         If all batches agree, their error would be 0. The error is therefore at least that of n independent draws
         whose probability is the posterior mean under a uniform prior, (n p + 1)/(n + 2): of an event that is in none
-        of the draws, about 1/n. n is the effective number of draws. Of populations, n is that of families, whose
-        members have moved since: there only events that are in none of the draws, or in all, have such an error.
+        of the draws, about 1/n. n is the effective number of draws. Where the draws of a group share an estimate,
+        groups vary by more than that: there only events that are in none of the draws, or in all, have such an error.
         """
         mean, error = self._by_batches(events)
-        effective = min(self._effective, 1 / np.sum(self._groups**2) * events.shape[1])
-        smoothed = ((0.0 if self._by_family else effective * mean) + 1) / (effective + 2)
-        return mean, np.maximum(error, np.sqrt(smoothed * (1 - smoothed) / effective))
+        smoothed = ((0.0 if self._by_group else self._effective * mean) + 1) / (self._effective + 2)
+        return mean, np.maximum(error, np.sqrt(smoothed * (1 - smoothed) / self._effective))

@@ -140,14 +140,15 @@ def paint_traces(samples: Samples, axes: Any, observable: str = VALUE) -> None:
 
 def paint_values(samples: Samples, axes: Any) -> None:
     """Paints the distribution of values."""
-    axes.hist(samples.values, bins=_bins(samples.values), weights=samples.weights, color=COLOURS[0])
+    shares = np.full(len(samples), 1 / len(samples))
+    axes.hist(samples.values, bins=_bins(samples.values), weights=shares, color=COLOURS[0])
     axes.set(xlabel="value", ylabel="probability")
 
 
 def paint_overlaps(samples: Samples, axes: Any) -> None:
     """Paints P(q): where it has several peaks, draws of one mode differ from those of another."""
     overlaps, bins = samples.group_overlaps.ravel(), overlap_bins(len(samples.labels))
-    axes.hist(overlaps, bins=bins, weights=samples.weights, color=COLOURS[2])
+    axes.hist(overlaps, bins=bins, weights=np.full(len(overlaps), 1 / len(overlaps)), color=COLOURS[2])
     axes.set(xlabel="overlap q", ylabel="P(q)", xlim=(bins[0], bins[-1]))
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.registry import check_threads, choose_engine
@@ -30,7 +29,7 @@ from sl_discs.samplers.registry import (
     own_name,
     sampler_fields,
 )
-from sl_discs.sampling import chain, exact, localized, low_rank, population, tempering
+from sl_discs.sampling import chain, exact, localized, low_rank, tempering
 from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, judge, r_hat_limit, worst_variables
 from sl_discs.sampling.directions import mixes_fast
 from sl_discs.sampling.draws import (
@@ -53,7 +52,6 @@ from sl_discs.sampling.samples import Samples
 METHODS: dict[str, Callable[[Any, float, Request, Budget], Drawn]] = {
     "chain": chain.draw,
     "tempering": tempering.draw,
-    "population": population.draw,
     "localization": localized.draw,
     "low_rank": low_rank.draw,
     "exact": exact.draw,
@@ -65,7 +63,7 @@ ENGINES = "auto", "cpu", "reference"
 _ENUMERATED, _SEARCH_PART, _LOW_RANK_PART = 16, 0.2, 0.6
 # Independent groups. Where the draws of a group depend on each other, more of them are needed; and 16 chains, in step
 # on the CPU engine, give two to three times the effective draws a second of 8.
-_GROUPS = {"chain": 16, "population": 16, "low_rank": 16}
+_GROUPS = {"chain": 16, "low_rank": 16}
 _USUAL_GROUPS = 8
 # With fewer, errors that only compare groups are too small by chance: 1.96 errors of two cover in 70 % of runs.
 _LEAST_GROUPS = 8
@@ -113,16 +111,15 @@ def sample(
         and covers may have conflicts, each of which costs the problem's `penalty`.
       temperature: tau > 0, in units of the problem's value.
       draws: minimum number of draws, rounded up to a multiple of the number of groups; None: 1,000 or, where these
-        are worth less than 400 independent ones, up to 16 times as many. A population has at least 64 to 512 members,
-        all of which are returned.
-      method: `chain`, `tempering`, `population`, `localization`, `low_rank` or `exact`; `auto` enumerates small
-        problems, runs chains where the couplings are so weak that a local sampler is known to mix fast, low_rank
-        where one or two directions stand out from a narrow rest, and tempering otherwise. `Samples.chosen` says why.
+        are worth less than 400 independent ones, up to 16 times as many.
+      method: `chain`, `tempering`, `localization`, `low_rank` or `exact`; `auto` enumerates small problems, runs
+        chains where the couplings are so weak that a local sampler is known to mix fast, low_rank where one or two
+        directions stand out from a narrow rest, and tempering otherwise. `Samples.chosen` says why.
       seed: at least 0, less than 2^64.
       time_limit: seconds, including compilation, which then determine the number of draws.
       sampler: a base sampler, used by all methods except `exact`: `gibbs`, `metropolis`, `exchange`, `gwg`,
         `path_auxiliary`, `dmala`, or one of your own; `auto` is `gibbs`.
-      groups: number of independent chains, ladders or populations; None: 8, or 16 for chain, population and low_rank.
+      groups: number of independent chains or ladders; None: 8, or 16 for chain and low_rank.
         Of ladders that exchange clusters, see `tempering.exchanges_clusters`, two are one group of the draws.
       engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise `reference`.
       interrupt: called repeatedly without arguments; a true result ends the run, which returns the draws so far.
@@ -301,7 +298,7 @@ class _Run:
             kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
             spins=problem.spins, grid=grid_of(terms), temperature=self.temperature, method=method, chosen=chosen,
             how=drawn.how, bits=drawn.bits, group_values=sign * values, group_overlaps=overlap,
-            group_magnetisations=spins, dependence=drawn.dependence, log_weights=drawn.log_weights,
+            group_magnetisations=spins, dependence=drawn.dependence,
             log_z=drawn.log_z and Estimate(*map(float, drawn.log_z)), ladder=drawn.ladder, known=drawn.known,
             averages=averages and averages._replace(value=sign * averages.value), diagnostics=diagnostics,
             verdict=verdict, notes=drawn.notes, interrupted=drawn.interrupted, seconds=timing, seed=self.options.seed,
@@ -325,7 +322,7 @@ class _Run:
         """Diagnostics of draws, and the verdict."""
         labels, size = self.problem.labels, len(self.problem.labels)
         groups, draws = drawn.bits.shape[:2]
-        effective = {"serial": None, "none": float(groups * draws), "group": drawn.families}[drawn.dependence]
+        effective = float(groups * draws) if drawn.dependence == "none" else None
 
         def diagnosed(name: str, values: np.ndarray, tests: int) -> Diagnostic:
             found = diagnose(name, values, effective, drawn.most_effective)
@@ -364,8 +361,7 @@ def _in_double_precision(drawn: Drawn, values: np.ndarray, terms: Terms, tempera
         return drawn
     log_z, averages, lacking = drawn.log_z, drawn.averages, values - drawn.recorded
     if log_z is not None:
-        shares = None if drawn.log_weights is None else softmax(drawn.log_weights)
-        log_z = log_z[0] + np.average(lacking.mean(axis=1), weights=shares) / temperature, log_z[1]
+        log_z = log_z[0] + np.average(lacking.mean(axis=1)) / temperature, log_z[1]
     if averages is not None:
         since = averages.value - drawn.recorded
         if np.abs(since).max() <= _ROUNDED * max(terms.reach(), np.abs(drawn.recorded).max()):

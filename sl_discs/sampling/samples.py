@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int8, Num, UInt8
-from scipy.special import softmax
 
 from sl_discs.errors import FormatError, InputError, MissingExtra, check_label
 from sl_discs.experiment.figures import new_figure, save_figure
@@ -38,7 +37,7 @@ from sl_discs.sampling.report import paint_all, summary_lines, write_marginals
 
 # `Samples` are one .npz file: arrays, and all else as JSON text in it. Nothing is pickled.
 _FORMAT = "sl_discs samples 5"
-_ARRAYS = ("bits", "group_values", "group_overlaps", "group_magnetisations", "log_weights")
+_ARRAYS = ("bits", "group_values", "group_overlaps", "group_magnetisations")
 # Fields that are arrays by name.
 _GROUPS: dict[str, Any] = {"ladder": Ladder, "known": Known, "averages": Averages}
 
@@ -69,7 +68,7 @@ class Samples:
       spins: whether variables are -1 and 1 instead of 0 and 1.
       grid: rows and columns, if the variables are those of a grid, numbered row by row; None otherwise.
       temperature: tau, in units of the problem's value.
-      method: the method used: `chain`, `tempering`, `population`, `localization`, `low_rank` or `exact`.
+      method: the method used: `chain`, `tempering`, `localization`, `low_rank` or `exact`.
       chosen: why this method; empty if it was requested.
       how: details of the run, by name.
       bits: [C, D, W] the draws of C groups with different starts, as in `sl_discs.sampling.draws`.
@@ -77,7 +76,6 @@ class Samples:
       group_overlaps: [C, D] overlap s.s'/N of each draw with one of another group.
       group_magnetisations: [C, D] the mean spin of each draw.
       dependence: of the draws of a group, as in `estimates.Batches`.
-      log_weights: [C] of the groups; None: equal weights.
       log_z: log sum_x exp(f(x)/temperature), the offset included; None where the method does not give it.
       ladder: the ladder of temperatures, for `tempering`.
       known: exact probabilities and means, for `exact`; their errors are 0.
@@ -108,7 +106,6 @@ class Samples:
     group_overlaps: Float64[np.ndarray, "C D"]
     group_magnetisations: Float64[np.ndarray, "C D"]
     dependence: str
-    log_weights: Float64[np.ndarray, "C"] | None
     log_z: Estimate | None
     ladder: Ladder | None
     known: Known | None
@@ -142,16 +139,10 @@ class Samples:
         return self.group_values.ravel()
 
     @property
-    def weights(self) -> Float64[np.ndarray, "S"]:
-        """Returns the weights of all draws, with sum 1; equal except for populations."""
-        groups = softmax(np.zeros(len(self.bits)) if self.log_weights is None else self.log_weights)
-        return np.repeat(groups, self.bits.shape[1]) / self.bits.shape[1]
-
-    @property
     def _batches(self) -> Batches:
         groups, draws = self.group_values.shape
         least = min(one.ess_bulk for one in self.diagnostics if one.name in (VALUE, MAGNETISATION, OVERLAP))
-        return Batches(groups, draws, self.dependence, self.log_weights, least)
+        return Batches(groups, draws, self.dependence, least)
 
     @functools.cached_property
     def marginals(self) -> dict[Hashable, Estimate]:
@@ -284,18 +275,17 @@ class Samples:
         return column(self.bits, len(self.labels), place) == number
 
     def to_dataframe(self, value: Hashable = VALUE):
-        """Returns a pandas DataFrame with a row for each draw, and columns for the labels, the value and `weight`.
+        """Returns a pandas DataFrame with a row for each draw, and columns for the labels and the value.
 
         Raises:
-          InputError: pandas is not installed, or a label has the name of another column.
+          InputError: pandas is not installed, or a label has the name of the column of values.
         """
         pandas = _imported("pandas")
         check_label("the column of values", value)
-        for name in (value, "weight"):
-            if name in self.labels:
-                raise InputError(f"{name!r} is also a label; name the column of values with to_dataframe(value=...)")
+        if value in self.labels:
+            raise InputError(f"{value!r} is also a label; name the column of values with to_dataframe(value=...)")
         frame = pandas.DataFrame(self.states, columns=pandas.Index(list(self.labels), tupleize_cols=False))
-        frame[value], frame["weight"] = self.values, self.weights
+        frame[value] = self.values
         return frame
 
     def to_dimod(self):
@@ -308,7 +298,7 @@ class Samples:
         kind = dimod.SPIN if self.spins else dimod.BINARY
         return dimod.SampleSet.from_samples(
             (self.states, list(self.labels)), kind, -self.values if self.maximise else self.values,
-            info=self.summary(), sort_labels=False, weight=self.weights,
+            info=self.summary(), sort_labels=False,
         )  # fmt: skip
 
     def summary(self) -> dict[str, object]:
@@ -353,7 +343,6 @@ class Samples:
             raise InputError(f"{path}: the name of this file must end in .npz, for the draws, or .csv, for marginals")
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         arrays = {name: fields.pop(name) for name in _ARRAYS}
-        arrays = {name: value for name, value in arrays.items() if value is not None}
         labels = fields.pop("labels")
         for group in _GROUPS:
             one = fields.pop(group)
@@ -375,7 +364,7 @@ class Samples:
             for group, kind in _GROUPS.items():
                 own = {name: arrays.pop(f"{group}_{name}", None) for name in kind._fields}
                 fields[group] = None if all(one is None for one in own.values()) else kind(**own)
-            fields |= dict.fromkeys(_ARRAYS) | arrays | {
+            fields |= arrays | {
                 "labels": range(count) if labels is None else tuple(map(label_of, labels)),
                 "grid": None if fields["grid"] is None else tuple(fields["grid"]),
                 "log_z": None if fields["log_z"] is None else Estimate(*fields["log_z"]),

@@ -35,7 +35,7 @@ from sl_discs.sampling.chain import (
     sweeps_a_draw,
 )
 from sl_discs.sampling.diagnostics import FALSE_ALARM
-from sl_discs.sampling.draws import Budget, Drawn, Ladder, Request, log_num_states
+from sl_discs.sampling.draws import Budget, Drawn, Ladder, Request
 
 # A ladder of temperatures for tempering: the placement of its rungs, and its round trips (Syed et al. 2022).
 #
@@ -284,7 +284,8 @@ def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> 
     }  # fmt: skip
     return draws.drawn(
         how, reasons=_reasons(of_ladders), ladder=Ladder(tempering.inverse, swaps, trips, means),
-        log_z=log_z_of_ladder(log_num_states(terms), tempering.inverse, some), most_effective=_effective(trips),
+        log_z=log_z_of_ladder(terms.num_sites * math.log(2), tempering.inverse, some),
+        most_effective=_effective(trips),
     )  # fmt: skip
 
 

@@ -63,7 +63,7 @@ def test_exact_draws():
         pytest.param("chain", "gibbs", marks=pytest.mark.slow),
         pytest.param("tempering", "metropolis", marks=pytest.mark.slow),
         pytest.param("tempering", "path_auxiliary", marks=pytest.mark.slow),
-        pytest.param("population", "dmala", marks=pytest.mark.slow),
+        pytest.param("tempering", "dmala", marks=pytest.mark.slow),
         pytest.param("localization", "gwg", marks=pytest.mark.slow),
     ],
 )
@@ -88,7 +88,7 @@ def some_forbidden(params, x):
     return jnp.where(jnp.any(x[:4] != jnp.array([0, 0, 1, 0])), x @ params, -jnp.inf)
 
 
-@pytest.mark.parametrize("method", ["exact", "chain", "population"])
+@pytest.mark.parametrize("method", ["exact", "chain", "tempering"])
 def test_a_value_of_plus_infinity_is_refused(method):
     """Where no check of starts sees it; a chain never leaves such a state."""
     problem = sl_discs.from_log_density(lambda params, x: -some_forbidden(params, x), jnp.zeros(10), 10)
@@ -96,7 +96,7 @@ def test_a_value_of_plus_infinity_is_refused(method):
         sl_discs.sample(problem, draws=100, method=method, sampler="metropolis", seed=2)
 
 
-@pytest.mark.parametrize("method", ["exact", "tempering", "population"])
+@pytest.mark.parametrize("method", ["exact", "tempering"])
 def test_states_of_probability_0_count_at_infinite_temperature_alone(method):
     """Without them log Z would be log(16/15) = .065 off, 12 standard errors."""
     params, states = np.linspace(-0.5, 0.5, 10), all_states(10)

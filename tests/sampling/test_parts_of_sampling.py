@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import sl_discs
 import truths
-from sl_discs.sampling import population, tempering
+from sl_discs.sampling import tempering
 from sl_discs.sampling.chain import RecordedChains, by_group
 from sl_discs.sampling.diagnostics import diagnose, r_hat_limit, worst_variables
 from sl_discs.sampling.draws import (
@@ -88,7 +88,7 @@ def test_standard_errors_of_an_autoregressive_chain():
     chain = np.zeros_like(noise)
     for step in range(1, 4000):
         chain[:, step] = keep * chain[:, step - 1] + noise[:, step]
-    _, error = Batches(8, 4000, "serial", None).estimate(chain)
+    _, error = Batches(8, 4000, "serial").estimate(chain)
     known = 1 / (1 - keep) / np.sqrt(chain.size)
     assert 0.65 < error / known < 1.4
 
@@ -194,29 +194,12 @@ def test_errors_cover_where_ladders_exchange_clusters():
     assert (spread > 0.5).all() and (spread < 1.6).all(), spread
 
 
-def test_every_chain_goes_on_as_often_as_its_weight_says():
-    rng = np.random.default_rng(0)
-    for size in (1, 7, 32):
-        log_weights = rng.normal(scale=2, size=size) - 700
-        expected = size * np.exp(log_weights + 700) / np.exp(log_weights + 700).sum()
-        uniforms = (np.arange(2_000) + 0.5) / 2_000
-        copies = np.array([np.bincount(population.places_after(log_weights, u), minlength=size) for u in uniforms])
-        assert (copies >= np.floor(expected - 1e-9)).all() and (copies <= np.ceil(expected + 1e-9)).all()
-        np.testing.assert_allclose(copies.mean(axis=0), expected, atol=2e-3)
-
-
 def test_ladders_with_modes_of_their_own_show_in_the_dispersion_of_round_trips():
     even, uneven = np.array([20, 24, 19, 22, 21, 23, 20, 22]), np.array([60, 0, 55, 2, 1, 61, 0, 58])
     assert tempering._reasons(even) == ()
     [reason] = tempering._reasons(uneven)
     assert "some ladders may hold modes that others do not" in reason
     assert tempering._effective(uneven) == 0 and 0.9 * even.sum() < tempering._effective(even) <= even.sum()
-
-
-def test_groups_count_with_their_weights():
-    values = np.array([[1.0, 1.0], [3.0, 5.0]])
-    mean, _ = Batches(2, 2, "group", np.log([3.0, 1.0])).estimate(values)
-    assert mean == pytest.approx((3 * 1 + 4) / 4)
 
 
 def test_the_variable_that_differs_is_the_worst():

@@ -22,7 +22,7 @@ from sl_discs.models.enumeration import enumerate_law
 from sl_discs.sampling.directions import _influences, mixes_fast, spin_terms
 from sl_discs.sampling.report import _bins, estimates, grid_of
 
-METHODS = ("exact", "chain", "tempering", "population", "localization")
+METHODS = ("exact", "chain", "tempering", "localization")
 
 
 def problems():
@@ -78,7 +78,7 @@ def test_other_base_samplers(method, sampler):
     check(samples, truth_of(problem, temperature))
 
 
-@pytest.mark.parametrize("method", slow_except(["chain", "tempering", "population"], ("chain", "tempering")))
+@pytest.mark.parametrize("method", ["chain", "tempering"])
 def test_a_grid_in_random_fields(method):
     """12 x 12, against a transfer matrix."""
     truth = truths.random_field_grid(12, 1.5)
@@ -88,23 +88,21 @@ def test_a_grid_in_random_fields(method):
 
 
 @pytest.mark.parametrize("side", slow_except([10, 32], [10]))
-@pytest.mark.parametrize("method", slow_except(["tempering", "population"], ["tempering"]))
-def test_the_critical_ising_model(method, side):
+def test_the_critical_ising_model(side):
     """Kaufman's energy and log Z."""
     truth = truths.ising_torus(side, truths.CRITICAL)
-    samples = sl_discs.sample(truth.problem, truth.temperature, 800, method, seed=1)
+    samples = sl_discs.sample(truth.problem, truth.temperature, 800, "tempering", seed=1)
     energy = samples.mean()
     assert abs(energy.mean - truth.mean_value) < LIMIT * energy.error and energy.error < 0.02 * truth.mean_value
     assert abs(samples.log_z.mean - truth.log_z) < LIMIT * samples.log_z.error and samples.log_z.error < 1
 
 
-@pytest.mark.parametrize("method", slow_except(["tempering", "population"], ["population"]))
-def test_curie_weiss(method):
+def test_curie_weiss():
     """Two modes of unequal weight, by summation over the magnetisation."""
     size = 200
     truth = truths.curie_weiss(size, 0.9, field=1 / size)
     assert 0.6 < truth.mode_weight < 0.99
-    samples = sl_discs.sample(truth.problem, 0.9, 2000, method, seed=2)
+    samples = sl_discs.sample(truth.problem, 0.9, 2000, "tempering", seed=2)
     weight = samples.expectation(lambda states: states.sum(axis=1) > 0)
     assert abs(weight.mean - truth.mode_weight) < 3 * weight.error and weight.error < 0.08, (weight, samples)
     assert abs(samples.log_z.mean - truth.log_z) < LIMIT * samples.log_z.error
@@ -115,11 +113,10 @@ def test_chains_that_sit_in_one_mode_are_called_unreliable():
     alone = sl_discs.sample(truth.problem, truth.temperature, 1000, "chain")
     assert not alone.reliable and "R-hat" in str(alone.verdict)
     assert "nothing is known of how fast" in alone.notes[-1]
-    for method in ("tempering", "population"):
-        samples = sl_discs.sample(truth.problem, truth.temperature, 2000, method)
-        weight = samples.expectation(lambda states: states[:, :10].sum(axis=1) > states[:, 10:].sum(axis=1))
-        assert abs(weight.mean - truth.mode_weight) < 3 * weight.error, (method, weight, truth.mode_weight)
-        assert samples.reliable, (method, samples.verdict)
+    samples = sl_discs.sample(truth.problem, truth.temperature, 2000, "tempering")
+    weight = samples.expectation(lambda states: states[:, :10].sum(axis=1) > states[:, 10:].sum(axis=1))
+    assert abs(weight.mean - truth.mode_weight) < 3 * weight.error, (weight, truth.mode_weight)
+    assert samples.reliable, samples.verdict
 
 
 def test_auto_does_not_trust_chains_that_agree_in_one_of_two_modes():
@@ -230,7 +227,7 @@ def test_auto_enumerates_and_takes_chains_where_they_do():
 def test_the_same_arguments_give_the_same_draws_and_other_seeds_others():
     """Also where sums of real couplings are rounded whenever an engine hands them over."""
     problem = truths.random_field_grid(5, 2.0, field=0.3).problem
-    for method in ("chain", "tempering", "population"):
+    for method in ("chain", "tempering"):
         one, same, other = (sl_discs.sample(problem, 2.0, 200, method, seed=seed) for seed in (4, 4, 5))
         np.testing.assert_array_equal(one.bits, same.bits)
         assert not np.array_equal(one.bits, other.bits)
@@ -239,7 +236,7 @@ def test_the_same_arguments_give_the_same_draws_and_other_seeds_others():
 @pytest.mark.usefixtures("limits_in_cpu_time")
 def test_a_time_limit_is_filled_and_interruption_keeps_what_was_drawn():
     problem = truths.random_field_grid(8, 2.0).problem
-    for method in ("chain", "tempering", "population", "localization"):
+    for method in ("chain", "tempering", "localization"):
         sl_discs.sample(problem, 2.0, 64, method)  # compiles
         samples = sl_discs.sample(problem, 2.0, method=method, time_limit=0.2)
         assert len(samples) > 64 and not samples.interrupted
@@ -269,7 +266,7 @@ def test_ctrl_c_keeps_what_was_drawn(method):
     samples = sl_discs.sample(problem, 2.0, 10**7, method, interrupt=Stopper(12))
     assert samples.interrupted and 8 <= len(samples) < 10**7 and not samples.reliable
     with pytest.raises(KeyboardInterrupt):
-        sl_discs.sample(problem, 2.0, 1000, "population", interrupt=lambda: True)
+        sl_discs.sample(problem, 2.0, 1000, "tempering", interrupt=lambda: True)
 
 
 def test_draws_that_all_agree_have_no_known_error():
@@ -285,11 +282,10 @@ def test_draws_that_all_agree_have_no_known_error():
     assert edges[0] < samples.values[0] < edges[-1]
 
 
-@pytest.mark.parametrize("method", ["population", "tempering"])
-def test_energies_far_above_the_temperature(method):
+def test_energies_far_above_the_temperature():
     rng = np.random.default_rng(0)
     problem = sl_discs.ising({}, {(i, j): rng.normal() for i in range(9) for j in range(i)})
-    samples = sl_discs.sample(problem, 1e-9, 64, method)
+    samples = sl_discs.sample(problem, 1e-9, 64, "tempering")
     assert samples.values.min() == pytest.approx(sl_discs.solve(problem).best_value) or not samples.reliable
 
 
@@ -321,7 +317,7 @@ def test_fields_that_contradict_each_other_are_refused(changes, tmp_path, edited
 
 def test_saved_and_loaded_again(tmp_path):
     problem = next(problems())[1]
-    for method in ("tempering", "population", "exact"):
+    for method in ("tempering", "exact"):
         samples = sl_discs.sample(problem, 1.7, 200, method)
         loaded = sl_discs.Samples.load(samples.save(tmp_path / f"{method}.npz"))
         assert repr(loaded.summary()) == repr(samples.summary()) and loaded.marginals == samples.marginals
@@ -337,7 +333,7 @@ def test_other_libraries():
     assert sampleset.vartype is dimod.SPIN and list(sampleset.variables) == list(problem.labels)
     np.testing.assert_allclose(sampleset.record.energy, samples.values)
     frame = samples.to_dataframe()
-    assert list(frame.columns) == [*problem.labels, "value", "weight"] and len(frame) == 80
+    assert list(frame.columns) == [*problem.labels, "value"] and len(frame) == 80
 
 
 def test_marginals_as_a_csv_file_and_as_pictures(tmp_path):
@@ -427,7 +423,7 @@ def test_the_example_of_the_guide(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["chain", "tempering", "population", "localization"])
+@pytest.mark.parametrize("method", ["chain", "tempering", "localization"])
 def test_standard_errors_are_calibrated(method):
     problem = next(problems())[1]
     check_calibrated(lambda seed: sl_discs.sample(problem, 1.7, 1000, method, seed=seed), truth_of(problem, 1.7))
