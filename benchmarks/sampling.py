@@ -39,7 +39,7 @@ from sl_discs.models.terms import Coefficients
 from sl_discs.problems.problem import Problem
 from sl_discs.sampling.chain import RecordedChains
 from sl_discs.sampling.diagnostics import LEAST_DRAWS, MOST_R_HAT, diagnose
-from sl_discs.sampling.draws import Budget, Drawn, Request, observed, overlaps, packed
+from sl_discs.sampling.draws import Budget, Drawn, Request, observed, packed
 from sl_discs.sampling.sample import METHODS
 
 sys.path.append(str(Path(__file__).parents[1] / "studies"))
@@ -272,8 +272,7 @@ def _judged(drawn: Drawn, terms: Coefficients) -> tuple[tuple[float, ...] | None
         return None, None
     if drawn.dependence != "serial":
         return (float(drawn.bits.shape[0] * drawn.bits.shape[1]),) * len(OBSERVABLES), None
-    columns = *observed(terms, drawn.bits), overlaps(drawn.bits, len(terms.linear))
-    found = [diagnose(name, column) for name, column in zip(OBSERVABLES, columns, strict=True)]
+    found = [diagnose(name, column) for name, column in observed(terms, drawn.bits).items()]
     return tuple(one.ess_bulk for one in found), max(one.r_hat for one in found)
 
 
@@ -290,8 +289,8 @@ def contender(name: str, terms: Coefficients, target: Target, chains: int, draws
     each = max(1, draws // _LOCALIZED) if method == "localization" else draws
 
     def draw(seed: int) -> Drawn:
-        options = Request(each, chains, "gibbs", {}, engine, seed)
-        return METHODS[method](terms, target.temperature, options, Budget())
+        request = Request(terms, target.temperature, each, chains, "gibbs", {}, engine, seed)
+        return METHODS[method](request, Budget())
 
     return draw
 
@@ -302,7 +301,8 @@ def _sweeps(terms, target: Target, chains: int, draws: int, engine: str, *, rate
         draws, warm_up, sweeps = 1, 1, -(-_REFERENCE_STEPS // len(terms.linear))
 
     def draw(seed: int) -> Drawn:
-        sweeping = RecordedChains(terms, "gibbs", SWEEPING, chains, engine=engine, seed=seed)
+        request = Request(terms, target.temperature, draws, chains, "gibbs", SWEEPING, engine, seed)
+        sweeping = RecordedChains(request, chains)
         sweeping.record(target.temperature, 1, warm_up)
         states = sweeping.record(target.temperature, draws, sweeps).states
         kind = RATE_ONLY if rate_only else "serial"

@@ -29,6 +29,7 @@ from sl_discs.command import Command, check_choice, own_flags
 from sl_discs.engines.registry import describe_machine
 from sl_discs.files import check_file, write_json
 from sl_discs.sampling.chain import RecordedChains
+from sl_discs.sampling.draws import Request
 
 
 class Case(NamedTuple):
@@ -76,7 +77,7 @@ Run = Callable[[int], object]
 def ours(matrix: scipy.sparse.csr_array, temperature: float, chains: int) -> Run:
     """The CPU engine, whose records are the values at the end of each run alone."""
     terms = sl_discs.ising(None, scipy.sparse.triu(matrix), maximise=True).terms()
-    played = RecordedChains(terms, "gibbs", SWEEPING, chains, engine="cpu")
+    played = RecordedChains(Request(terms, temperature, None, chains, "gibbs", SWEEPING, "cpu", 0), chains)
     return lambda sweeps: played.record(temperature, 1, sweeps)
 
 

@@ -85,12 +85,11 @@ def agreeing(states: Int8[np.ndarray, "S N"], direction: Int8[np.ndarray, "N"] |
 
 
 def observe(samples: Samples, direction: Int8[np.ndarray, "N"] | None) -> Observed:
-    states, weights = samples.states, samples.weights
+    states = samples.states
     size = states.shape[1] if direction is None else int(np.count_nonzero(direction))
-    counts = np.bincount(agreeing(states, direction), weights, size + 1)
-    marginals = weights @ (states > 0)
+    counts = np.bincount(agreeing(states, direction), minlength=size + 1) / len(samples)
     log_z = None if samples.log_z is None else samples.log_z.mean
-    return Observed(float(samples.values @ weights), marginals, counts, log_z)
+    return Observed(float(samples.values.mean()), (states > 0).mean(axis=0), counts, log_z)
 
 
 def standard_error_of_mode(samples: Samples, direction: Int8[np.ndarray, "N"] | None) -> float:
@@ -215,4 +214,4 @@ def width_of_rest(terms: Coefficients, temperature: float, rank: int) -> float:
     outer = outer_eigenvalues(spin_terms(terms, temperature), rank + 1)
     if outer is None:
         raise InputError("the largest eigenvalues of the couplings lie too close to be found")
-    return float(outer.largest[rank] - outer.least)
+    return float(outer[0][rank] - outer[2])

@@ -143,8 +143,8 @@ def _drawn(folder: Path, sampler: str, size: Size) -> list[dict[str, Any]]:
     terms = ising_torus(_SIDE, _TEMPERATURE).problem.terms()
 
     def draw(seed: int):
-        options = Request(size.draws, size.chains, sampler, {}, "auto", seed)
-        return METHODS["chain"](terms, _TEMPERATURE, options, Budget())
+        request = Request(terms, _TEMPERATURE, size.draws, size.chains, sampler, {}, "auto", seed)
+        return METHODS["chain"](request, Budget())
 
     def compute(seed: int) -> dict[str, Any]:
         played = play(draw, seed, terms)

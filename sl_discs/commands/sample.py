@@ -32,10 +32,9 @@ from sl_discs.errors import InputError, integer
 from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.figures import or_warn
 from sl_discs.files import check_file
-from sl_discs.sampling.report import marginal_lines, summary_lines
 from sl_discs.sampling.sample import AUTO, ENGINES, METHODS, SampleOptions, drawn_from
-from sl_discs.sampling.samples import Samples
-from sl_discs.terminal import printable
+from sl_discs.sampling.samples import Samples, numbers, summary_lines
+from sl_discs.terminal import aligned, printable
 
 FLAGS, define = own_flags()
 
@@ -112,8 +111,17 @@ def _sample(given: Given) -> int:
     return 0 if all(samples.reliable for samples in drawn) else 1
 
 
+def _marginal_lines(samples: Samples, top: int) -> list[str]:
+    """Returns the table of the `top` marginals that are nearest to 1/2."""
+    found = sorted(samples.marginals.items(), key=lambda row: abs(row[1].mean - 0.5))
+    rows = [(str(label), *numbers(one)) for label, one in found[:top]]
+    lines = aligned([("variable", "P(x = 1)", "error"), *rows])
+    left_out = [f"  (the {top} of {len(found):,} variables nearest to 1/2)"] if len(found) > top else []
+    return lines + left_out
+
+
 def _summary(samples: Samples, read_s: float, top: int) -> str:
-    lines = [*summary_lines(samples), *(["", *marginal_lines(samples, top)] if top else [])]
+    lines = [*summary_lines(samples), *(["", *_marginal_lines(samples, top)] if top else [])]
     parts = {"compiling": "compile_s", "drawing": "draw_s", "evidence": "evaluate_s"}
     seconds = {"reading": read_s} | {words: samples.seconds[name] for words, name in parts.items()}
     return "\n".join(

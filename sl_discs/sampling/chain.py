@@ -9,7 +9,7 @@ that no chain has visited does not show in any diagnostic.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -22,7 +22,6 @@ from sl_discs.experiment.batches import batch_bytes, shape_of_one
 from sl_discs.experiment.chains import Chains
 from sl_discs.localization.schedule import constant_tilt
 from sl_discs.models.functions import checked
-from sl_discs.models.terms import Terms
 from sl_discs.samplers.registry import build_sampler, counts_sweeps, sampler_fields
 from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 from sl_discs.sampling.diagnostics import diagnose
@@ -42,13 +41,13 @@ DISPERSING = 5
 ORDERED = ("gibbs",)
 
 
-def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> Drawn:
+def draw(request: Request, budget: Budget) -> Drawn:
     """Draws from every chain."""
-    chains = chains_of(terms, options, options.groups)
-    chains.restart(dispersed(terms, temperature, options).current())
+    chains = RecordedChains(request, request.groups)
+    chains.restart(dispersed(request).current())
     warm_up, length = 0, FIRST_ROUND
     while True:
-        recorded = chains.record(temperature, length)
+        recorded = chains.record(request.temperature, length)
         warm_up += length
         found = diagnose("value", recorded.values.T)
         if found.r_hat <= _AGREEMENT or length >= LAST_ROUND or budget.is_over():
@@ -57,91 +56,67 @@ def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> 
     thinning = sweeps_a_draw(recorded.values, recorded.states)
     records = min(_RECORDS, thinning)
     sweeps = -(-thinning // records)
-    draws = DrawCollector(options, budget)
-    draws.play(chains, temperature, records, sweeps)
+    _, drawn = collect(chains, request.temperature, request.draws_each, budget, records, sweeps)
     how = {
-        "sampler": options.sampler, "engine": chains.engine.name, "chains": options.groups,
+        "sampler": request.sampler, "engine": chains.engine.name, "chains": request.groups,
         "warm-up sweeps": warm_up, "sweeps a draw": records * sweeps, "steps": chains.steps,
     }  # fmt: skip
-    return draws.drawn(how)
+    return drawn._replace(how=how)
 
 
-def dispersed(
-    terms: Terms, temperature: float, options: Request, is_over: Callable[[], bool] = lambda: False
-) -> RecordedChains:
+def dispersed(request: Request, is_over: Callable[[], bool] = lambda: False) -> RecordedChains:
     """Returns chains, one of each group, after a first round from different starts, or until `is_over`."""
-    if options.sampler in ORDERED:
-        options = options._replace(fields={**options.fields, "scan": RANDOM})
-    chains = chains_of(terms, options, options.groups, stream=DISPERSING)
-    states, chain = chains.current(), np.arange(options.groups)
+    if request.sampler in ORDERED:
+        request = request._replace(fields={**request.fields, "scan": RANDOM})
+    chains = RecordedChains(request, request.groups, stream=DISPERSING)
+    states, chain = chains.current(), np.arange(request.groups)
     second = chain % 2
     chains.restart((states[chain - second] ^ second[:, None]).astype(np.int8))
-    chains.record(temperature, FIRST_ROUND, is_over=is_over)
+    chains.record(request.temperature, FIRST_ROUND, is_over=is_over)
     return chains
 
 
-def chains_of(
-    terms: Terms, options: Request, num_chains: int, *, adapting: int = FIRST_ROUND, stream: int = 0, **more: Any
-) -> RecordedChains:
-    """Returns `num_chains` chains of the options' sampler, whose adaptation ends after `adapting` sweeps.
+def collect(
+    chains: RecordedChains,
+    temperatures: Float64[np.ndarray, "B"] | float,
+    draws_each: int | None,
+    budget: Budget,
+    every: int,
+    sweeps: int = 1,
+    each: int = 1,
+) -> tuple[Recorded, Drawn]:
+    """Continues chains until each group has its draws, one every `every` records, or the budget is over.
 
-    Fields that are those of a method are left out; `more` are arguments of `RecordedChains`.
+    Of ladders, draws are those of the first rungs, and `each` ladders in a row are a group. Returns all records,
+    without their states, and the draws.
     """
-    known = sampler_fields(options.sampler)
-    fields = {name: value for name, value in options.fields.items() if name in known}
-    if options.sampler in ORDERED:
-        fields.setdefault("scan", SEQUENTIAL)
-    if "adapt_until" in known:
-        fields.setdefault("adapt_until", max(1, adapting * terms.num_sites // 10))
-    return RecordedChains(
-        terms, options.sampler, fields, num_chains, engine=options.engine, seed=options.seed, stream=stream, **more
-    )
+    parts, done = [], 0
+    try:
+        for recorded in chains.play(temperatures, (draws_each or 2**31 // every) * every, sweeps):
+            kept = np.arange(done, done + len(recorded.states)) % every == every - 1
+            bits = packed(np.swapaxes(by_group(recorded.states[kept], each), 0, 1))
+            spins = magnetisations(recorded.states)
+            # Without the states, of which a view would keep all.
+            parts.append((recorded._replace(states=recorded.states[:0].copy()), bits, spins))
+            done += len(kept)
+            budget.say(bits.shape[0] * bits.shape[1])
+            if budget.is_over() and done >= every:
+                break
+    except KeyboardInterrupt:  # the draws so far are kept
+        if done < every:
+            raise
+        budget.interrupted = True
+    records, bits, spins = zip(*parts, strict=True)
+    found = Recorded.joined(list(records))
+    values, whole = found.values[:, :: chains.rungs], done // every * every
 
+    def averaged(one: np.ndarray) -> np.ndarray:
+        means = one[:whole].reshape(-1, every, one.shape[1]).mean(axis=1, dtype=np.float64)
+        return by_group(means, each).T
 
-class DrawCollector:
-    """Collects draws of chains, or of the first rungs of ladders, of which `each` in a row are a group."""
-
-    def __init__(self, options: Request, budget: Budget, each: int = 1):
-        self._draws_each, self._budget, self._each = options.draws_each, budget, each
-
-    def play(
-        self, chains: RecordedChains, temperatures: Float64[np.ndarray, "B"] | float, every: int, sweeps: int = 1
-    ) -> Recorded:
-        """Continues the chains until all draws are made, one every `every` records, or the budget is over.
-
-        Returns all records, without their states.
-        """
-        parts, done = [], 0
-        try:
-            for recorded in chains.play(temperatures, (self._draws_each or 2**31 // every) * every, sweeps):
-                kept = np.arange(done, done + len(recorded.states)) % every == every - 1
-                bits = packed(np.swapaxes(by_group(recorded.states[kept], self._each), 0, 1))
-                spins = magnetisations(recorded.states)
-                # Without the states, of which a view would keep all.
-                parts.append((recorded._replace(states=recorded.states[:0].copy()), bits, spins))
-                done += len(kept)
-                self._budget.say(bits.shape[0] * bits.shape[1])
-                if self._budget.is_over() and done >= every:
-                    break
-        except KeyboardInterrupt:  # the draws so far are kept
-            if done < every:
-                raise
-            self._budget.interrupted = True
-        records, bits, spins = zip(*parts, strict=True)
-        found = Recorded.joined(list(records))
-        values = found.values[:, :: chains.rungs]
-        observed = values, np.concatenate(spins)
-        self._bits = np.concatenate(bits, axis=1)
-        self._averages = Averages(*(by_group(averaged(one, every), self._each).T for one in observed))
-        self._recorded = by_group(values[every - 1 :: every], self._each).T
-        return found
-
-    def drawn(self, how: dict[str, Any], **more: Any) -> Drawn:
-        """Returns the draws, with `more` that the method knows of them."""
-        return Drawn(
-            self._bits, "serial", how, averages=self._averages, recorded=self._recorded,
-            interrupted=self._budget.interrupted, **more,
-        )  # fmt: skip
+    averages, at_draws = Averages(averaged(values), averaged(np.concatenate(spins))), values[every - 1 :: every]
+    recorded = by_group(at_draws, each).T
+    return found, Drawn(np.concatenate(bits, axis=1), "serial", {}, averages=averages, recorded=recorded)
 
 
 def by_group(records: Shaped[np.ndarray, "D C *shape"], each: int) -> Shaped[np.ndarray, "E G *shape"]:
@@ -152,12 +127,6 @@ def by_group(records: Shaped[np.ndarray, "D C *shape"], each: int) -> Shaped[np.
     moments, chains, *shape = records.shape
     apart = records.reshape(moments, chains // each, each, *shape)
     return np.swapaxes(apart, 1, 2).reshape(moments * each, chains // each, *shape)
-
-
-def averaged(records: Float[np.ndarray, "L C"], every: int) -> Float64[np.ndarray, "D C"]:
-    """Returns the means of every `every` records, without those after the last draw."""
-    count = len(records) // every
-    return records[: count * every].reshape(count, every, -1).mean(axis=1, dtype=np.float64)
 
 
 def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L C N"]) -> int:
@@ -211,7 +180,7 @@ class Recorded(NamedTuple):
 
 
 class RecordedChains(Chains):
-    """B chains of a base sampler on one problem of N variables, whose records are kept.
+    """B chains of a request's sampler on its problem of N variables, whose records are kept.
 
     `sweep` is the number of steps in a sweep, `steps` that of the Markov steps of all chains so far, `clusters` that
     of the rungs that exchange clusters.
@@ -219,32 +188,33 @@ class RecordedChains(Chains):
 
     def __init__(
         self,
-        terms: Terms,
-        sampler: str,
-        fields: dict,
+        request: Request,
         num_chains: int,
         *,
+        adapting: int = FIRST_ROUND,
         rungs: int = 1,
-        engine: str = "auto",
-        seed: int = 0,
         stream: int = 0,
         clusters: int = 0,
     ):
         """Lays out the chains in random states.
 
         Args:
-          terms: of f.
-          sampler: the base sampler.
-          fields: of its config.
+          request: names the problem, the sampler with its fields, of which those of a method are left out, and the
+            engine.
           num_chains: B.
+          adapting: number of sweeps with which the adaptation ends.
           rungs: R; each R chains in a row are a ladder.
-          engine: its name, or `auto`.
-          seed: of all random numbers.
           stream: number of these chains in a run, for random numbers of their own.
           clusters: number of rungs of ladders 2k and 2k + 1 that exchange clusters, where the engine can do that.
         """
-        kernel = build_sampler(sampler, sampler_fields(sampler) | fields, num_chains)
-        chosen, _ = choose_engine(engine, kernel, num_chains=0)
+        terms, fields = request.terms, sampler_fields(request.sampler)
+        if request.sampler in ORDERED:
+            fields |= {"scan": SEQUENTIAL}
+        if "adapt_until" in fields:
+            fields |= {"adapt_until": max(1, adapting * terms.num_sites // 10)}
+        own = {name: request.fields.get(name, value) for name, value in fields.items()}
+        kernel = build_sampler(request.sampler, own, num_chains)
+        chosen, _ = choose_engine(request.engine, kernel, num_chains=0)
         shape = shape_of_one(terms, num_chains)
         check_memory(
             f"{num_chains:,} chains of {terms.num_sites:,} variables",
@@ -252,9 +222,9 @@ class RecordedChains(Chains):
             "ask for fewer draws or groups",
         )
         self._names = [stream] * shape.num_instances
-        super().__init__([terms] * shape.num_instances, self._names, shape, kernel, chosen, seed)
+        super().__init__([terms] * shape.num_instances, self._names, shape, kernel, chosen, request.seed)
         self.size, self.num_chains, self.rungs, self.steps = terms.num_sites, num_chains, rungs, 0
-        few_sites = counts_sweeps(sampler)
+        few_sites = counts_sweeps(request.sampler)
         self.sweep = self.size if few_sites else -(-self.size // _SITES_A_STEP)
         # The current temperatures, of which all rows of the program are views.
         self._temperatures = np.ones(num_chains, np.float32)

@@ -1,4 +1,4 @@
-"""The few outlying directions of a model's coupling, for low-rank localization, and where none are in the way.
+"""The few outlying directions of a model's coupling, densities along them, and where none are in the way.
 
 A model at a temperature is p(s) ~ exp(1/2 s'Js + b's) on spins. If the largest eigenvalues of J are well separated
 from the others, a local sampler cannot cross between the modes along their eigenvectors. Without them it mixes fast
@@ -12,19 +12,19 @@ forget their start in O(N log N) steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+import itertools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int8
+from jaxtyping import Float64, Int
+from numpy.polynomial import chebyshev
 from scipy import sparse
 from scipy.sparse import linalg
-from scipy.special import expit
+from scipy.special import logsumexp
 
-from sl_discs.errors import InputError
 from sl_discs.models.terms import Coefficients, Terms
-from sl_discs.sampling.chain import RecordedChains, chains_of
-from sl_discs.sampling.draws import Request
 
 # Up to this many variables, all eigenvalues are computed.
 _ALL_EIGENVALUES = 400
@@ -35,10 +35,6 @@ NARROW = 1.0
 MOST_DIRECTIONS = 2
 # Rounds of the power iteration for the spectral radius of influences.
 _INFLUENCE_ROUNDS = 30
-
-
-class _OutOfTimeError(Exception):
-    """In the middle of an iteration for eigenvalues."""
 
 
 class ScaledSpins(NamedTuple):
@@ -77,45 +73,30 @@ def spin_terms(terms: Coefficients, temperature: float) -> ScaledSpins:
 
 
 class Directions(NamedTuple):
-    """r directions U with strengths D, and the width of the interval of the eigenvalues of the rest J - U D U'.
+    """r directions U with strengths D, which are the distances of their eigenvalues from the mean of the others.
 
-    A strength is the distance of an eigenvalue from the mean of the others. This moves the direction to the middle of
-    their interval, where it takes no part in the remaining coupling. `eigenvalues` are the largest ones of J.
+    Without them, the directions are in the middle of the others' interval and take no part in the remaining coupling.
     """
 
-    vectors: Float64[np.ndarray, "N r"]
-    strengths: Float64[np.ndarray, "r"]
-    width: float
-    eigenvalues: Float64[np.ndarray, "r+1"]
-
-    @property
-    def loadings(self) -> Float64[np.ndarray, "N r"]:
-        """Returns U D^(1/2)."""
-        return self.vectors * np.sqrt(self.strengths)
-
-
-class Outer(NamedTuple):
-    """Eigenvalues at the ends of the spectrum of J: the k largest ones, their eigenvectors, and the least."""
-
-    largest: Float64[np.ndarray, "k"]
-    vectors: Float64[np.ndarray, "N k"]
-    least: float
+    loadings: Float64[np.ndarray, "N r"]  # U D^(1/2)
+    width: float  # of the interval of the eigenvalues of the rest J - U D U'
+    eigenvalues: Float64[np.ndarray, "r+1"]  # the largest ones of J
 
 
 def outer_eigenvalues(
     spin: ScaledSpins, count: int, num_least: int = 1, is_over: Callable[[], bool] = lambda: False
-) -> Outer | None:
-    """Returns the `count` < N largest eigenvalues, and the one that is the `num_least`-th from below; None if they
-    are too close together to be found, or the time is over.
+) -> tuple[Float64[np.ndarray, "k"], Float64[np.ndarray, "N k"], float] | None:
+    """Returns the `count` < N largest eigenvalues of J, their eigenvectors, and the eigenvalue that is the
+    `num_least`-th from below; None if they are too close together to be found, or the time is over.
     """
     size = len(spin.field)
     if size <= _ALL_EIGENVALUES:
         values, vectors = np.linalg.eigh(spin.matrix())
-        return Outer(values[::-1][:count], vectors[:, ::-1][:, :count], float(values[num_least - 1]))
+        return values[::-1][:count], vectors[:, ::-1][:, :count], float(values[num_least - 1])
 
     def times(vectors: np.ndarray) -> np.ndarray:
         if is_over():
-            raise _OutOfTimeError
+            raise TimeoutError
         return spin.times(vectors)
 
     operator = linalg.LinearOperator((size, size), matvec=times, matmat=times, dtype=np.float64)
@@ -125,9 +106,9 @@ def outer_eigenvalues(
     try:
         values, vectors = linalg.eigsh(operator, k=count, which="LA", **given)
         least = linalg.eigsh(operator, k=num_least, which="SA", tol=1e-3, return_eigenvectors=False, **given)
-    except (linalg.ArpackNoConvergence, _OutOfTimeError):
+    except (linalg.ArpackNoConvergence, TimeoutError):
         return None
-    return Outer(values[::-1], vectors[:, ::-1], float(least.max()))
+    return values[::-1], vectors[:, ::-1], float(least.max())
 
 
 def mixes_fast(terms: Terms, temperature: float, is_over: Callable[[], bool] = lambda: False) -> bool:
@@ -142,7 +123,7 @@ def mixes_fast(terms: Terms, temperature: float, is_over: Callable[[], bool] = l
     if max(abs(spin.background), np.abs(spin.couplings.data + spin.background).max(initial=0.0)) > NARROW:
         return False
     outer = outer_eigenvalues(spin, 1, 2, is_over) if size > 2 else None
-    return outer is not None and float(outer.largest[0]) - outer.least < NARROW
+    return outer is not None and float(outer[0][0]) - outer[2] < NARROW
 
 
 def _influences(spin: ScaledSpins) -> tuple[sparse.csr_matrix, Float64[np.ndarray, "N"]]:
@@ -194,159 +175,131 @@ def find_directions(spin: ScaledSpins, is_over: Callable[[], bool] = lambda: Fal
     number = 1 + int(narrow[0] if len(narrow) else np.argmax(-np.diff(values)))
     # J has no diagonal, so the eigenvalues sum to 0.
     strengths = values[:number] + values[:number].sum() / (size - number)
-    return Directions(vectors[:, :number], strengths, float(widths[number - 1]), values[: number + 1])
+    return Directions(vectors[:, :number] * np.sqrt(strengths), float(widths[number - 1]), values[: number + 1])
 
 
-# The model given an observation of its outlying directions: s|z ~ exp(1/2 s'J0 s + (b + U D^(1/2) z)'s).
-#
-# `FreeRest` is for J0 = 0, where spins are independent and everything has a closed form; `CoupledRest` runs chains.
+# Densities on a regular grid in one or two dimensions: their integrals, the location of their mass, and draws.
 
-# The largest number of variables: J0 is a dense matrix, whose rows would take gigabytes.
-MOST_COUPLED = 4096
-# Couplings whose sum over all pairs is below this change no probability measurably.
-_NOTHING = 1e-7
-# Sweeps between two records, each of which costs about as much as a sweep.
-SWEEPS = 2
-# Number of fractions of J0 at which its share of log Z0 is computed, and records at each: for warm-up and for use.
-_PARTS, _WARM_UP, _MOMENTS = 6, 32, 128
-# Rounds of the mean-field equations.
-_ROUNDS = 50
-# Numbers of a piece of work.
-_PIECE = 2**24
+# Grid spacing for locating the mass, and for drawing in each number of dimensions. The densities are mixtures of
+# normal densities with variance 1, so sums over points at distance 1 equal the integrals up to 1e-8, and the uniform
+# position of a draw in its cell adds at most 3e-3 to the variance.
+COARSE, FINE = 1.0, {1: 0.1, 2: 0.2}
+# Largest number of cells in each direction.
+MOST_CELLS = {1: 1 << 16, 2: 1 << 10}
 
 
-def is_free(spin: ScaledSpins, directions: Directions) -> bool:
-    """Returns whether J0 = J - U D U' is zero except on its diagonal, which is a constant on spins."""
-    size = len(spin.field)
-    probes = np.random.default_rng(0).choice((-1.0, 1.0), (size, 2))
-    loadings = directions.loadings
-    diagonal = (loadings**2).sum(axis=1)
-    left = spin.times(probes) - loadings @ (loadings.T @ probes) + diagonal[:, None] * probes
-    return float(np.linalg.norm(left, axis=0).max()) * np.sqrt(size) < _NOTHING
+def even_axes(box: Float64[np.ndarray, "r 2"], distance: float) -> list[Float64[np.ndarray, "_P"]]:
+    """Midpoints of the cells into which a box is divided, in each direction."""
+    found = []
+    for low, high in box:
+        count = min(MOST_CELLS[len(box)], max(8, int(np.ceil((high - low) / distance))))
+        found.append(low + (high - low) * (np.arange(count) + 0.5) / count)
+    return found
 
 
-class FreeRest:
-    """s given z with independent spins."""
+class DensityTable:
+    """G densities on one grid, from their values at the midpoints of equal cells, each up to a constant factor.
 
-    def __init__(self, spin: ScaledSpins, loadings: Float64[np.ndarray, "N r"]):
-        self._spin, self._loadings = spin, loadings
-        # s_i^2 = 1: the diagonal of U D U' counts in the observation and not in J.
-        self._constant = spin.constant - (loadings**2).sum() / 2
-
-    def _fields(self, points: Float64[np.ndarray, "Q r"]) -> Iterator[Float64[np.ndarray, "_P N"]]:
-        step = max(1, _PIECE // len(self._loadings))
-        for start in range(0, len(points), step):
-            yield self._spin.field + points[start : start + step] @ self._loadings.T
-
-    def log_z(self, points: Float64[np.ndarray, "Q r"]) -> Float64[np.ndarray, "Q"]:
-        """Returns the logarithm of the sum over s, sum_i log 2 cosh(b_i + (U D^(1/2) z)_i) and a constant."""
-        return self._constant + np.concatenate([_log_cosh(np.abs(h)).sum(axis=1) for h in self._fields(points)])
-
-    def draw(self, rng: np.random.Generator, points: Float64[np.ndarray, "Q r"]) -> Int8[np.ndarray, "Q N"]:
-        """Returns a state for each z."""
-        chances = (expit(2 * fields) for fields in self._fields(points))
-        return np.concatenate([(rng.random(one.shape) < one).astype(np.int8) for one in chances])
-
-
-def _log_cosh(fields: Float64[np.ndarray, "*B"]) -> Float64[np.ndarray, "*B"]:
-    """Returns log 2 cosh of numbers at least 0."""
-    return fields + np.log1p(np.exp(-2 * fields))
-
-
-class Series(NamedTuple):
-    """`moments` records of B chains: sums of K observables, of their squares, and of their squared changes."""
-
-    moments: int
-    sums: Float64[np.ndarray, "B K"]
-    squares: Float64[np.ndarray, "B K"]
-    moves: Float64[np.ndarray, "B K"]
-
-    @property
-    def means(self) -> Float64[np.ndarray, "B K"]:
-        return self.sums / self.moments
-
-    def joined(self, later: Series) -> Series:
-        return Series(self.moments + later.moments, *(a + b for a, b in zip(self[1:], later[1:], strict=True)))
-
-
-class CoupledRest:
-    """s given z by chains of a base sampler at temperature 1, each with a z of its own.
-
-    `terms` are those of 1/2 s'J0 s, without its constant, and `steps` the Markov steps so far.
+    `log_integrals` are theirs, and `pooled` is the mean of the normalised densities, as probabilities of cells.
     """
 
-    def __init__(self, spin: ScaledSpins, loadings: Float64[np.ndarray, "N r"], options: Request):
-        size = len(spin.field)
-        if size > MOST_COUPLED:
-            raise InputError(
-                f"method low_rank: without the outlying directions, the remaining coupling is dense on "
-                f"{size:,} variables, above {MOST_COUPLED:,}; use method='tempering'"
-            )
-        self._loadings, self._options = loadings, options
-        self._field = spin.field.astype(np.float32)
-        couplings = spin.matrix() - loadings @ loadings.T
-        np.fill_diagonal(couplings, 0.0)
-        self._couplings = couplings.astype(np.float32)
-        pairs = np.stack(np.triu_indices(size, 1), axis=1).astype(np.int32)
-        sums = couplings.sum(axis=1)
-        self.terms = Coefficients(-2 * sums, pairs, 4 * couplings[pairs[:, 0], pairs[:, 1]], 1.0)
-        # Constants that f omits, from x in {0,1}^N and from s_i^2 = 1.
-        self._pairs_constant, self._constant = sums.sum() / 2, spin.constant - (loadings**2).sum() / 2
-        self.seed, self.steps, self.engine = options.seed, 0, ""
+    def __init__(self, axes: list[Float64[np.ndarray, "_P"]], log_densities: Float64[np.ndarray, "G *P"]):
+        self._axes = axes
+        self._cell = np.array([axis[1] - axis[0] for axis in axes])
+        flat = log_densities.reshape(len(log_densities), -1)
+        log_sums = logsumexp(flat, axis=1)
+        self.log_integrals = log_sums + np.log(self._cell).sum()
+        self._shares = np.exp(flat - log_sums[:, None])
+        self.pooled = self._shares.mean(axis=0).reshape(log_densities.shape[1:])
 
-    def chains(self, num_chains: int, stream: int) -> RecordedChains:
-        """Chains whose z is not set yet."""
-        chains = chains_of(self.terms, self._options, num_chains, stream=stream)
-        self.engine = chains.engine.name
-        return chains
-
-    def fields(self, points: Float64[np.ndarray, "B r"]) -> Float32[np.ndarray, "B N"]:
-        """Returns b + U D^(1/2) z, the tilt of each chain."""
-        return self._field + points.astype(np.float32) @ self._loadings.T.astype(np.float32)
-
-    def mean_field(self, points: Float64[np.ndarray, "Q r"]) -> Float64[np.ndarray, "Q r"]:
-        """Returns roughly D^(1/2) U'E[s|z], by the naive mean-field equations m = tanh(b + U D^(1/2) z + J0 m)."""
-        fields = self.fields(points)
-        means = np.tanh(fields)
-        for _ in range(_ROUNDS):
-            means = (means + np.tanh(fields + means @ self._couplings)) / 2
-        return means @ self._loadings
-
-    def log_z(self, z: Float64[np.ndarray, "r"], stream: int) -> Float64[np.ndarray, "G"]:
-        """Returns the logarithm of the sum over s, for each group.
-
-        Without J0 it has a closed form. The rest is the mean of 1/2 s'J0 s under lambda J0, integrated over lambda in
-        [0, 1]. The tilt holds all other terms, so that lambda is an inverse temperature.
+    def effective_draws(self) -> float:
+        """Returns the number of independent draws that would determine the density as well as its G independent
+        estimates.
         """
-        groups = self._options.groups
-        parts, weights = np.polynomial.legendre.leggauss(_PARTS)
-        temperatures = np.tile(2 / (1 + parts), groups)
-        chains = self.chains(len(temperatures), stream)
-        fields = self.fields(np.tile(z, (len(temperatures), 1)))
-        chains.restart((fields > 0).astype(np.int8), fields)
-        chains.record(temperatures, 1, _WARM_UP)
-        values = chains.record(temperatures, _MOMENTS, SWEEPS).values.mean(axis=0, dtype=float) + self._pairs_constant
-        self.steps += chains.steps
-        free = _log_cosh(np.abs(fields[0].astype(np.float64))).sum()
-        return self._constant + free + values.reshape(groups, -1) @ weights / 2
+        pooled = self.pooled.ravel()
+        apart = (self._shares - pooled) ** 2 / np.where(pooled > 0, pooled, 1.0)
+        squares = apart.sum(axis=1).mean()
+        return float(len(self._shares) - 1) / squares if squares > 0 else float("inf")
 
-    def watch(self, chains: RecordedChains, points: Float64[np.ndarray, "B r"], moments: int) -> Series:
-        """Continues the chains, and sums D^(1/2) U'E[s_i | other spins] and 1/2 s'J0 s over `moments` records.
+    def hull(self, drop: float) -> Float64[np.ndarray, "r 2"]:
+        """Returns the box around all cells whose pooled density is at least exp(-drop) of the largest."""
+        inside = np.argwhere(self.pooled >= np.exp(-drop) * self.pooled.max())
+        low, high = self._middles(inside.min(axis=0)), self._middles(inside.max(axis=0))
+        return np.stack([low - self._cell / 2, high + self._cell / 2], axis=1)
 
-        These conditional means have the same expectations as the spins, and less variance (Rao-Blackwell).
+    def peak(self) -> Float64[np.ndarray, "r"]:
+        """Returns the middle of the cell with the largest pooled density."""
+        return self._middles(np.array(np.unravel_index(np.argmax(self.pooled), self.pooled.shape)))
+
+    def _middles(self, places: Int[np.ndarray, "*B r"]) -> Float64[np.ndarray, "*B r"]:
+        return np.stack([axis[places[..., k]] for k, axis in enumerate(self._axes)], axis=-1)
+
+    def sample(self, rng: np.random.Generator, draws: int) -> Float64[np.ndarray, "G draws r"]:
+        """Returns independent draws from each density, uniform within a cell."""
+        sums = np.cumsum(self._shares, axis=1)
+        cells = np.stack([np.searchsorted(one, rng.random(draws) * one[-1], side="right") for one in sums])
+        middles = self._middles(np.stack(np.unravel_index(cells, self.pooled.shape), axis=-1))
+        return middles + (rng.random(middles.shape) - 0.5) * self._cell
+
+
+# A function on a box, from noisy gradients at its nodes: least squares by Chebyshev polynomials.
+
+# Degree relative to the number of nodes in a direction: fewer coefficients than gradients, so that a misfit shows.
+_DEGREE = 2 / 3
+# Errors of a gradient below this are ignored: over the distance between two nodes they change phi by less.
+_EXACT_ENOUGH = 0.002
+
+
+class GradientFit:
+    """Fits functions phi up to an additive constant, which gradients leave undetermined.
+
+    Gradients are needed at the `nodes` [Q, r], `count` Chebyshev nodes in each direction of the box.
+    """
+
+    def __init__(self, box: Float64[np.ndarray, "r 2"], count: int):
+        self._box, self._degree = box, int(np.ceil(_DEGREE * count))
+        axis = np.cos(np.pi * (np.arange(count) + 0.5) / count)
+        axes = [low + (high - low) * (axis + 1) / 2 for low, high in box]
+        self.nodes = np.array(list(itertools.product(*axes)))
+        # Derivatives of all products of polynomials but the constant one, in one direction after the other.
+        designs = []
+        for along in range(len(box)):
+            factors = [self._polynomials(k, axis, slopes=k == along) for k, axis in enumerate(axes)]
+            designs.append(functools.reduce(np.kron, factors)[:, 1:])
+        self._matrix = np.concatenate(designs)
+        self._inverse = np.linalg.pinv(self._matrix)
+
+    def _polynomials(self, direction: int, points: np.ndarray, slopes: bool = False) -> np.ndarray:
+        """Returns all polynomials in one direction at points, or their derivatives."""
+        low, high = self._box[direction]
+        scaled = (2 * points - low - high) / (high - low)
+        if not slopes:
+            return chebyshev.chebvander(scaled, self._degree)
+        derived = chebyshev.chebder(np.eye(self._degree + 1)) * 2 / (high - low)
+        return chebyshev.chebvander(scaled, self._degree - 1) @ derived
+
+    def __call__(
+        self, gradients: Float64[np.ndarray, "G Q r"], axes: list[Float64[np.ndarray, "_P"]]
+    ) -> Float64[np.ndarray, "G *P"]:
+        """Returns the functions whose gradients fit best, on the tensor product of axes."""
+        coefficients = _stacked(gradients) @ self._inverse.T
+        found = np.pad(coefficients, [(0, 0), (1, 0)]).reshape(-1, *[self._degree + 1] * len(axes))
+        for k, axis in enumerate(axes):
+            # The axis that is summed over goes, and that of the points comes last.
+            found = np.tensordot(found, self._polynomials(k, axis), (1, 1))
+        return found
+
+    def misfit(self, gradients: Float64[np.ndarray, "G Q r"]) -> float:
+        """Returns how far the mean gradients are from what can be fitted: chi-squared for its degrees of freedom.
+
+        About 1 where polynomials of this degree are enough.
         """
-        loadings, fields = self._loadings.astype(np.float32), self.fields(points)
-        shape = len(points), loadings.shape[1] + 1
-        total, last = Series(moments, *(np.zeros(shape) for _ in range(3))), None
-        before = chains.steps
-        for recorded in chains.play(1.0, moments, SWEEPS):
-            for states, values in zip(recorded.states, recorded.values, strict=True):
-                spins = 2 * states.astype(np.float32) - 1
-                seen = np.tanh(spins @ self._couplings + fields) @ loadings
-                now = np.concatenate([seen, values[:, None]], axis=1).astype(np.float64)
-                total.sums[...] += now
-                total.squares[...] += now**2
-                total.moves[...] += (now - (now if last is None else last)) ** 2
-                last = now
-        self.steps += chains.steps - before
-        return total
+        columns = _stacked(gradients)
+        mean, error = columns.mean(axis=0), columns.std(axis=0, ddof=1) / np.sqrt(len(columns))
+        error = np.maximum(error, _EXACT_ENOUGH)
+        apart = (mean - self._matrix @ (self._inverse @ mean)) / error
+        return float(apart @ apart) / (self._matrix.shape[0] - self._matrix.shape[1])
+
+
+def _stacked(gradients: Float64[np.ndarray, "G Q r"]) -> Float64[np.ndarray, "G rQ"]:
+    return np.swapaxes(gradients, 1, 2).reshape(len(gradients), -1)

@@ -14,34 +14,20 @@ from sl_discs.models.terms import Terms
 
 
 class Request(NamedTuple):
-    """What a method is asked for, from the arguments of `sample`.
+    """What a method is asked for, from the arguments of `sample`."""
 
-    Attributes:
-      draws_each: the number of draws of a group; None: as many as there is time for.
-      groups: the number of independent chains or ladders.
-      sampler: the name of the base sampler.
-      fields: those of its config.
-      engine: the name of the engine, or `auto`.
-      seed: of all random numbers.
-    """
-
-    draws_each: int | None
-    groups: int
-    sampler: str
-    fields: Mapping[str, Any]
-    engine: str
-    seed: int
+    terms: Terms  # of f
+    temperature: float  # of the target exp(f/temperature)
+    draws_each: int | None  # number of draws of a group; None: as many as there is time for
+    groups: int  # number of independent chains or ladders
+    sampler: str  # name of the base sampler
+    fields: Mapping[str, Any]  # of its config
+    engine: str  # its name, or `auto`
+    seed: int  # of all random numbers
 
 
-# Draws as bits: eight variables a byte.
-
-# Bytes of the pieces in which draws are unpacked; what is computed of them takes a few doubles for each, in cache.
+# Draws as bits, eight variables a byte. What is computed of such a piece takes a few doubles a byte, in cache.
 _PIECE = 2**20
-
-
-def num_bytes(size: int) -> int:
-    """Returns W of a draw of `size` variables."""
-    return -(-size // 8)
 
 
 def packed(states: Int8[np.ndarray, "*B N"] | Bool[np.ndarray, "*B N"]) -> UInt8[np.ndarray, "*B W"]:
@@ -85,84 +71,63 @@ def overlaps(bits: UInt8[np.ndarray, "C D W"], size: int) -> Float[np.ndarray, "
     return found
 
 
-# The outcome of a method, and the common part of all methods that run chains.
+# The outcome of a method.
 
 
 class Known(NamedTuple):
     """Exact probabilities of N variables, and the mean of f.
 
-    Attributes:
-      marginals: [N, 2] P(x_i = k).
-      pairs: [M, 2] pairs of variables: all after enumeration, those with a coupling after tree decomposition.
-      joint: [M, 2, 2] P(x_a = k, x_b = l) of each pair.
-      mean_value: of f.
+    The M pairs of variables are all after enumeration, and those with a coupling after tree decomposition.
     """
 
-    marginals: Float64[np.ndarray, "N 2"]
+    marginals: Float64[np.ndarray, "N 2"]  # P(x_i = k)
     pairs: Int[np.ndarray, "M 2"]
-    joint: Float64[np.ndarray, "M 2 2"]
-    mean_value: Float64[np.ndarray, ""]
+    joint: Float64[np.ndarray, "M 2 2"]  # P(x_a = k, x_b = l) of each pair
+    mean_value: Float64[np.ndarray, ""]  # of f
 
-    @classmethod
-    def of(cls, moments: Float64[np.ndarray, "N 2 N 2"], mean_value: float) -> Known:
-        """Builds it from P(x_i = k, x_j = l) of all pairs, with P(x_i = k) where i is j and k is l."""
-        first, second = np.triu_indices(len(moments), 1)
-        marginals, pairs = np.einsum("ikik->ik", moments).copy(), np.stack([first, second], axis=1)
-        return cls(marginals, pairs, moments[first, :, second], np.array(mean_value))
+    def mean(self, observable: str) -> float:
+        """Returns the mean of f, of the magnetisation or of the overlap of independent draws."""
+        if observable == VALUE:
+            return float(self.mean_value)
+        of_spins = 2 * (self.marginals**2).sum(axis=1) if observable == OVERLAP else 2 * self.marginals[:, 1]
+        return float((of_spins - 1).mean())
 
 
 class Averages(NamedTuple):
-    """Averages over the time since the previous draw, which a draw by itself leaves out.
-
-    Attributes:
-      value: [C, D] of the value.
-      magnetisation: [C, D] of the magnetisation.
-    """
+    """Averages over the time since the previous draw, which a draw by itself leaves out."""
 
     value: Float64[np.ndarray, "C D"]
     magnetisation: Float64[np.ndarray, "C D"]
 
 
 class Drawn(NamedTuple):
-    """Draws of C independent groups, D of each, packed, with fields of `Samples` of the same names.
-
-    `how` and `reasons` are details of the run and the method's own reasons against its draws, and log Z comes with
-    its standard error. Draws that are `exact` are so however few they are; `most_effective` is the number of
-    independent draws that all of them are worth at most, whatever their autocorrelation; `remedy` says what helps
-    where more draws do not. `recorded` are the draws' values in the records of the chains, of which `averages` and
-    `log_z` are made: without the constant, and in single precision.
-    """
+    """Draws of C independent groups, D of each, packed, with fields of `Samples` of the same names."""
 
     bits: UInt8[np.ndarray, "C D W"]
     dependence: str
     how: dict[str, Any]
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()  # the method's own ones against its draws
     notes: tuple[str, ...] = ()
-    log_z: tuple[float, float] | None = None
+    log_z: Estimate | None = None
     ladder: Ladder | None = None
-    interrupted: bool = False
-    exact: bool = False
+    exact: bool = False  # whether they are so however few they are
     known: Known | None = None
     averages: Averages | None = None
+    # The draws' values in the records of the chains, of which `averages` and `log_z` are made: without the constant,
+    # and in single precision.
     recorded: Float[np.ndarray, "C D"] | None = None
+    # The number of independent draws that all of them are worth at most, whatever their autocorrelation.
     most_effective: float = math.inf
-    remedy: str = ""
+    remedy: str = ""  # what helps where more draws do not
 
 
 class Ladder(NamedTuple):
-    """A ladder of R temperatures, the hottest first.
+    """A ladder of R temperatures, the hottest first."""
 
-    Attributes:
-      inverse: [R] 1/temperature.
-      acceptance: [R - 1] of swaps between neighbours.
-      round_trips: [C] from the hottest to the coldest and back, of each group.
-      mean_values: [R] mean of f at each rung.
-    """
-
-    inverse: Float64[np.ndarray, "R"]
-    acceptance: Float64[np.ndarray, "Q"]
-    round_trips: np.ndarray
-    mean_values: Float64[np.ndarray, "R"]
+    inverse: Float64[np.ndarray, "R"]  # 1/temperature
+    acceptance: Float64[np.ndarray, "Q"]  # of the R - 1 swaps between neighbours
+    round_trips: np.ndarray  # [C] from the hottest to the coldest and back, of each group
+    mean_values: Float64[np.ndarray, "R"]  # mean of f at each rung
 
 
 class Budget:
@@ -181,11 +146,6 @@ class Budget:
         self._interrupt, self.say = interrupt, say
         self.interrupted = False
 
-    @property
-    def timed(self) -> bool:
-        """Returns whether there is a time limit."""
-        return self._end < math.inf
-
     def left(self) -> float:
         """Returns the remaining seconds."""
         return self._end - time.perf_counter()
@@ -195,15 +155,18 @@ class Budget:
         left = (1 - part) * self.left()
         return lambda: self.left() < left
 
-    def is_over(self) -> bool:
-        """Returns whether to stop now."""
+    def is_stopped(self) -> bool:
+        """Returns whether the run was told to stop."""
         self.interrupted = self.interrupted or bool(self._interrupt and self._interrupt())
-        return self.interrupted or self.left() <= 0
+        return self.interrupted
+
+    def is_over(self) -> bool:
+        """Returns whether to stop now, for either reason."""
+        return self.is_stopped() or self.left() <= 0
 
     def check_interrupt(self) -> None:
         """Raises KeyboardInterrupt if the run was told to stop before there are draws to return."""
-        self.is_over()
-        if self.interrupted:
+        if self.is_stopped():
             raise KeyboardInterrupt
 
 
@@ -216,16 +179,14 @@ def magnetisations(states: Int8[np.ndarray, "*B N"]) -> Float64[np.ndarray, "*B"
     return 2 * states.mean(axis=-1) - 1
 
 
-def observed(
-    terms: Terms, bits: UInt8[np.ndarray, "C D W"]
-) -> tuple[Float64[np.ndarray, "C D"], Float64[np.ndarray, "C D"]]:
-    """Returns the value f and the magnetisation of every draw."""
+def observed(terms: Terms, bits: UInt8[np.ndarray, "C D W"]) -> dict[str, Float64[np.ndarray, "C D"]]:
+    """Returns the observables of every draw by name, f being the value."""
     function, size = terms.evaluator(), terms.num_sites
-    values, means = [], []
-    for _, states in pieces(bits, size):
-        values.append(function(states.reshape(-1, size)).reshape(states.shape[:2]))
-        means.append(magnetisations(states))
-    return np.concatenate(values, axis=1), np.concatenate(means, axis=1)
+    values, spins = np.empty((2, *bits.shape[:2]))
+    for here, states in pieces(bits, size):
+        values[:, here] = function(states.reshape(-1, size)).reshape(states.shape[:2])
+        spins[:, here] = magnetisations(states)
+    return {VALUE: values, MAGNETISATION: spins, OVERLAP: overlaps(bits, size)}
 
 
 def variable_name(label: Hashable) -> str:
@@ -235,8 +196,6 @@ def variable_name(label: Hashable) -> str:
 
 # Means of dependent draws with Monte Carlo standard errors, by batch means.
 
-# How the draws of a group may depend on each other, see `Batches`.
-DEPENDENCES = ("serial", "none", "group")
 # Batches of a chain, and the least number of draws per batch, dependent and effective ones.
 _BATCHES, _LEAST_EFFECTIVE = 10, 4
 # Values of draws that differ relatively by no more than this agree, and no error of their mean is smaller.
@@ -253,10 +212,6 @@ class Estimate(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.mean:.6g}" + (f" +- {self.error:.2g}" if self.error else " (exact)")
-
-
-# Means and their errors, of one shape.
-Estimates = tuple[Float64[np.ndarray, "*shape"], Float64[np.ndarray, "*shape"]]
 
 
 class Batches:
@@ -278,14 +233,14 @@ class Batches:
         self._lengths = np.diff(np.append(self._starts, num_draws)) / num_draws
         self._weights = np.tile(self._lengths, num_groups) / num_groups
 
-    def estimate(self, values: Float[np.ndarray, "C D *shape"]) -> Estimates:
-        """Returns means over all draws and their errors, as in `Estimate`."""
+    def estimate(self, values: Float[np.ndarray, "C D"]) -> Estimate:
+        """Returns the mean over all draws and its error."""
         mean, error = self._by_batches(values)
-        low, high = values.min(axis=(0, 1)), values.max(axis=(0, 1))
-        rounding = _ROUNDING * np.maximum(np.abs(low), np.abs(high))
-        return mean, np.where(high - low <= rounding, np.nan, np.maximum(error, rounding))
+        low, high = float(values.min()), float(values.max())
+        rounding = _ROUNDING * max(abs(low), abs(high))
+        return Estimate(float(mean), math.nan if high - low <= rounding else max(float(error), rounding))
 
-    def _by_batches(self, values: Float[np.ndarray, "C D *shape"]) -> Estimates:
+    def _by_batches(self, values: Num[np.ndarray, "C D *shape"]) -> tuple[np.ndarray, np.ndarray]:
         sums = np.add.reduceat(values, self._starts, axis=1, dtype=np.float64)
         counts = (self._lengths * values.shape[1]).reshape(-1, *[1] * (values.ndim - 2))
         means = (sums / counts).reshape(-1, *values.shape[2:])
@@ -296,8 +251,10 @@ class Batches:
         squares = np.tensordot(self._weights**2, (means - mean) ** 2, 1)
         return mean, self._inflation * np.sqrt(number / (number - 1) * squares)
 
-    def share(self, events: Num[np.ndarray, "C D *shape"]) -> Estimates:
-        """Returns the probability of events, as `estimate`.
+    def shares(
+        self, events: Num[np.ndarray, "C D *shape"]
+    ) -> tuple[Float64[np.ndarray, "*shape"], Float64[np.ndarray, "*shape"]]:
+        """Returns the probabilities of events, and their errors.
 
         If all batches agree, their error would be 0. The error is therefore at least that of n independent draws
         whose probability is the posterior mean under a uniform prior, (n p + 1)/(n + 2): of an event that is in none

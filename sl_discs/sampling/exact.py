@@ -18,7 +18,7 @@ from sl_discs.errors import InputError, check_memory
 from sl_discs.models.elimination import Elimination, narrow_elimination
 from sl_discs.models.enumeration import enumerate_law
 from sl_discs.models.terms import Coefficients, Terms
-from sl_discs.sampling.draws import Budget, Drawn, Known, Request, packed
+from sl_discs.sampling.draws import Budget, Drawn, Estimate, Known, Request, packed
 
 MOST_WIDTH = 25
 # Above this number of variables they are eliminated.
@@ -28,18 +28,12 @@ _QUICK_VARIABLES, _QUICK_WIDTH, _QUICK_ENTRIES = 1_000, 18, 2**24
 
 
 class ExactLaw(NamedTuple):
-    """The law exp(f/temperature).
+    """The law exp(f/temperature)."""
 
-    Attributes:
-      log_z: log sum_x exp(f(x)/temperature), the constant of f included.
-      known: marginals, pair marginals and the mean of f.
-      width: of the elimination; None after enumeration.
-      sample: returns independent states [draws, N], from a NumPy generator and their number.
-    """
-
-    log_z: float
+    log_z: float  # log sum_x exp(f(x)/temperature), the constant of f included
     known: Known
-    width: int | None
+    width: int | None  # of the elimination; None after enumeration
+    # Independent states, from a NumPy generator and their number.
     sample: Callable[[np.random.Generator, int], Int8[np.ndarray, "draws N"]]
 
 
@@ -52,33 +46,37 @@ def exact(terms: Terms, temperature: float) -> ExactLaw:
     if terms.quadratic is not None and terms.num_sites > _ENUMERATED:
         return eliminated(terms.quadratic, temperature)
     law = enumerate_law(terms, temperature)
-    return ExactLaw(law.log_z, Known.of(law.moments(), law.mean_value), None, law.sample)
+    moments, (first, second) = law.moments(), np.triu_indices(terms.num_sites, 1)
+    marginals, pairs = np.einsum("ikik->ik", moments).copy(), np.stack([first, second], axis=1)
+    known = Known(marginals, pairs, moments[first, :, second], np.array(law.mean_value))
+    return ExactLaw(law.log_z, known, None, law.sample)
 
 
 def is_narrow(terms: Coefficients) -> bool:
     """Returns whether elimination takes about a second at most."""
-    if terms.num_sites > _QUICK_VARIABLES or _num_couplings(terms) > _QUICK_WIDTH * terms.num_sites:
-        return False
-    found = narrow_elimination(terms.num_sites, terms.listed().edges, _QUICK_WIDTH)
+    found = _elimination(terms, _QUICK_WIDTH) if terms.num_sites <= _QUICK_VARIABLES else None
     return found is not None and found.table_entries() <= _QUICK_ENTRIES
 
 
-def _num_couplings(terms: Coefficients) -> int:
+def _elimination(terms: Coefficients, most_width: int) -> Elimination | None:
+    """Returns an elimination of at most this width, if one is found."""
     size, weights = terms.num_sites, terms.weights
-    others = size * (size - 1) // 2 - len(weights) if terms.background else 0
-    return int(np.count_nonzero(weights)) + others
+    num_others = size * (size - 1) // 2 - len(weights) if terms.background else 0
+    # A graph of treewidth w has at most w N edges; this is known before they are listed.
+    if np.count_nonzero(weights) + num_others > most_width * size:
+        return None
+    return narrow_elimination(size, terms.listed().edges, most_width)
 
 
 def eliminated(terms: Coefficients, temperature: float) -> ExactLaw:
     """Eliminates the variables, in time and memory of about N 2^width."""
-    size, num_couplings = terms.num_sites, _num_couplings(terms)
-    # A graph of treewidth w has at most w N edges; this is known before they are listed.
-    if num_couplings > MOST_WIDTH * size:
-        raise _too_wide(size, num_couplings)
-    listed = terms.listed()
-    elimination = narrow_elimination(size, listed.edges, MOST_WIDTH)
+    elimination = _elimination(terms, MOST_WIDTH)
     if elimination is None:
-        raise _too_wide(size, len(listed.edges))
+        raise InputError(
+            f"these {terms.num_sites} variables have a treewidth above {MOST_WIDTH} as far as min-fill and "
+            "Cuthill-McKee orders tell, and memory grows as 2^width; use method='tempering'"
+        )
+    listed = terms.listed()
     # Of each table half is kept; the widest ones are also summed, and their marginals passed on.
     need = 8 * (elimination.table_entries() // 2 + 8 * 2**elimination.width)
     check_memory(f"tree decomposition of width {elimination.width}", need, "use method='tempering'")
@@ -115,9 +113,9 @@ class _Tables:
             table = np.zeros((2,) * len(scope))
             table[1] += linear[v]
             for later, number in self._pairs[v]:
-                table[_at(scope, {v: 1, later: 1})] += couplings[number]
+                table[tuple(1 if u in (v, later) else slice(None) for u in scope)] += couplings[number]
             for earlier in self._from[v]:
-                table += sums.pop(earlier).reshape(_axes(scope, self._scope[earlier][1:]))
+                table += sums.pop(earlier).reshape([2 if u in self._scope[earlier] else 1 for u in scope])
             self._odds[v], total = table[1] - table[0], np.logaddexp(table[0], table[1])
             if len(scope) > 1:
                 self._from[scope[1]].append(v)
@@ -150,25 +148,8 @@ class _Tables:
         return ones, joint
 
 
-def _at(scope: list[int], states: dict[int, int]) -> tuple[int | slice, ...]:
-    """Returns the index of the part of a table where some of its variables have these states."""
-    return tuple(states.get(v, slice(None)) for v in scope)
-
-
-def _axes(scope: list[int], part: list[int]) -> list[int]:
-    """Returns the shape in which a table of a part of the scope is added to one of all."""
-    return [2 if v in part else 1 for v in scope]
-
-
 def _summed(law: np.ndarray, scope: list[int], kept: list[int]) -> np.ndarray:
     return law.sum(axis=tuple(axis for axis, v in enumerate(scope) if v not in kept))
-
-
-def _too_wide(size: int, couplings: int) -> InputError:
-    return InputError(
-        f"{size} variables with {couplings} couplings have a treewidth above {MOST_WIDTH} as far as "
-        "min-fill and Cuthill-McKee orders tell, and memory grows as 2^width; use method='tempering'"
-    )
 
 
 _DRAWS_IN_TIME = 10_000
@@ -176,22 +157,18 @@ _DRAWS_IN_TIME = 10_000
 _PIECE = 2**24
 
 
-def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> Drawn:
+def draw(request: Request, budget: Budget) -> Drawn:
     """Returns the requested number of exact draws; 10,000 if there is a time limit."""
-    each = options.draws_each or -(-_DRAWS_IN_TIME // options.groups)
-    law = exact(terms, temperature)
-    how = {"states": 2**terms.num_sites} if law.width is None else {"width": law.width}
-    rng, parts, left = np.random.default_rng(options.seed), [], each
-    piece = max(1, _PIECE // (options.groups * terms.num_sites))
+    groups, size = request.groups, request.terms.num_sites
+    law, left = exact(request.terms, request.temperature), request.draws_each or -(-_DRAWS_IN_TIME // groups)
+    how = {"states": 2**size} if law.width is None else {"width": law.width}
+    rng, parts = np.random.default_rng(request.seed), []
     while left > 0:
-        count = min(piece, left)
-        states = law.sample(rng, count * options.groups).reshape(count, options.groups, -1)
-        parts.append(packed(np.swapaxes(states, 0, 1)))
+        count = min(max(1, _PIECE // (groups * size)), left)
+        parts.append(packed(np.swapaxes(law.sample(rng, count * groups).reshape(count, groups, -1), 0, 1)))
         left -= count
-        budget.say(count * options.groups)
-        if not budget.timed and budget.is_over():
+        budget.say(count * groups)
+        if budget.is_stopped():
             break
-    return Drawn(
-        np.concatenate(parts, axis=1), "none", how, log_z=(law.log_z, 0.0), exact=True, known=law.known,
-        interrupted=budget.interrupted,
-    )  # fmt: skip
+    log_z = Estimate(law.log_z, 0.0)
+    return Drawn(np.concatenate(parts, axis=1), "none", how, log_z=log_z, exact=True, known=law.known)

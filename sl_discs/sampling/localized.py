@@ -15,7 +15,8 @@ geom(1,1), the draws are biased whatever the chains do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int8
@@ -27,9 +28,8 @@ from sl_discs.experiment.batches import shape_of_one
 from sl_discs.experiment.chains import Chains, anneal
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import SIGN_OF_Y, Method, build_method
-from sl_discs.models.terms import Terms
 from sl_discs.samplers.registry import counts_sweeps, localized_name
-from sl_discs.sampling.chain import ORDERED, chains_of
+from sl_discs.sampling.chain import ORDERED, RecordedChains
 from sl_discs.sampling.diagnostics import FALSE_ALARM, LEAST_ESS
 from sl_discs.sampling.draws import Budget, Drawn, Request, magnetisations, packed
 
@@ -51,16 +51,11 @@ _COMPARED = 4096
 _TOGETHER, _BATCHES_THAT_GO_ON, _STREAM = 8, 2, 6
 
 
-def check_fields(options: Request) -> None:
-    """Raises InputError for fields with wrong values."""
-    _method(options)
-
-
-def _method(options: Request) -> tuple[Method, int]:
-    """Returns the method and its number of levels."""
-    scan = {"scan": "sequential"} if options.sampler in ORDERED else {}
-    fields = LOCALIZES | {"K": _LEVELS} | scan | dict(options.fields) | {"name": localized_name(options.sampler)}
-    method = build_method(fields, _TOGETHER * options.groups)
+def localized_method(sampler: str, fields: Mapping[str, Any], groups: int) -> tuple[Method, int]:
+    """Returns Algorithm 1 around a base sampler and its number of levels; InputError for fields with wrong values."""
+    scan = {"scan": "sequential"} if sampler in ORDERED else {}
+    fields = LOCALIZES | {"K": _LEVELS} | scan | dict(fields) | {"name": localized_name(sampler)}
+    method = build_method(fields, _TOGETHER * groups)
     if method.final_is != SIGN_OF_Y:
         raise InputError(
             "localization: with these settings sign(Y) is mostly noise; lower sigma or eps_end so that "
@@ -69,30 +64,28 @@ def _method(options: Request) -> tuple[Method, int]:
     return method, fields["K"]
 
 
-def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> Drawn:
+def draw(request: Request, budget: Budget) -> Drawn:
     """Makes one draw of each chain."""
-    method, levels = _method(options)
+    terms, groups, size = request.terms, request.groups, request.terms.num_sites
+    method, levels = localized_method(request.sampler, request.fields, groups)
     assert method.localization is not None
-    at_first = method.localization.first_signal_to_noise()
-    together, size = _TOGETHER * options.groups, terms.num_sites
-    steps = levels * _SWEEPS_A_LEVEL * (size if counts_sweeps(options.sampler) else 1)
+    at_first, together = method.localization.first_signal_to_noise(), _TOGETHER * groups
+    steps = levels * _SWEEPS_A_LEVEL * (size if counts_sweeps(request.sampler) else 1)
     settings = Settings(
-        batch_size=together, chain_length=steps, t_schedule="constant", init_temperature=temperature,
-        log_every_steps=steps, engine=options.engine, seed=options.seed,
+        batch_size=together, chain_length=steps, t_schedule="constant", init_temperature=request.temperature,
+        log_every_steps=steps, engine=request.engine, seed=request.seed,
     )  # fmt: skip
-    engine, _ = choose_engine(options.engine, method.sampler, num_chains=0)
+    engine, _ = choose_engine(request.engine, method.sampler, num_chains=0)
     shape = shape_of_one(terms, together)
     found: list[np.ndarray] = []
-    wanted = options.draws_each or 2**31
-    while sum(map(len, found)) < wanted * options.groups and not (found and budget.is_over()):
+    wanted = groups * (request.draws_each or 2**31)
+    while sum(map(len, found)) < wanted and not (found and budget.is_over()):
         # Each batch has its own random numbers, and ends with sign(Y) of each chain.
-        chains = Chains.of_one(terms, len(found), shape, method.sampler, engine, options.seed)
+        chains = Chains.of_one(terms, len(found), shape, method.sampler, engine, request.seed)
         found.append(anneal(chains, method, settings).final[0, :, :size])
         budget.say(len(found[-1]))
-    states = np.concatenate(found)[: wanted * options.groups]
-    reasons, worth, going_on = _what_chains_say(
-        terms, temperature, options, np.concatenate(found), levels * _SWEEPS_A_LEVEL
-    )
+    states = np.concatenate(found)[:wanted]
+    reasons, worth, going_on = _what_chains_say(request, np.concatenate(found), levels * _SWEEPS_A_LEVEL)
     if at_first > _MOST_AT_FIRST:
         reasons = (
             f"the observation starts as noise where its signal-to-noise ratio should be {at_first:.2g}, above "
@@ -100,47 +93,45 @@ def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> 
             *reasons,
         )
     how = {
-        "sampler": localized_name(options.sampler), "engine": engine.name, "chains": len(states), "levels": levels,
+        "sampler": localized_name(request.sampler), "engine": engine.name, "chains": len(states), "levels": levels,
         "sweeps a level": _SWEEPS_A_LEVEL, "steps": len(found) * steps * together + going_on,
     }  # fmt: skip
     note = (
         "each draw has the error of its posterior means: mode weights may be wrong where the base sampler is slow; "
         f"chains continued from the draws confirm means to the precision of {worth:,.0f} independent draws"
     )
-    each = states.reshape(-1, options.groups, states.shape[1]).swapaxes(0, 1)
-    bits = packed(each)
+    bits = packed(states.reshape(-1, groups, size).swapaxes(0, 1))
     return Drawn(
-        bits, "none", how, reasons, (note,), interrupted=budget.interrupted, most_effective=worth,
+        bits, "none", how, reasons, (note,), most_effective=worth,
         remedy=_MORE_LEVELS if worth < LEAST_ESS <= len(states) else "",
     )  # fmt: skip
 
 
 def _what_chains_say(
-    terms: Terms, temperature: float, options: Request, states: Int8[np.ndarray, "B N"], sweeps: int
+    request: Request, states: Int8[np.ndarray, "B N"], sweeps: int
 ) -> tuple[tuple[str, ...], float, int]:
     """Reasons against the draws, found by continuing chains from some of them for `sweeps`; the number of independent
     draws that they are worth at most; and the steps taken.
     """
     # A draw, which is left out of the others, is a direction along which modes may differ more than in any variable.
     direction, states = states[0], states[1:]
-    number = min(len(states), _BATCHES_THAT_GO_ON * _TOGETHER * options.groups)
-    chains = chains_of(terms, options, number, stream=_STREAM)
+    number = min(len(states), _BATCHES_THAT_GO_ON * _TOGETHER * request.groups)
+    chains = RecordedChains(request, number, stream=_STREAM)
     chains.restart(states[:number])
-    chains.record(temperature, 1, -(-sweeps // 2))
-    fitting = int(np.clip(_RECORD_BYTES // (number * terms.num_sites), _RECORDS, _MOST_RECORDS))
+    chains.record(request.temperature, 1, -(-sweeps // 2))
+    fitting = int(np.clip(_RECORD_BYTES // (number * chains.size), _RECORDS, _MOST_RECORDS))
     records = min(fitting, max(_RECORDS, sweeps // 2))
-    later = chains.record(temperature, records, max(1, sweeps // (2 * records)))
-    values = terms.evaluator()
+    later = chains.record(request.temperature, records, max(1, sweeps // (2 * records)))
+    values, total = request.terms.evaluator(), len(states)
 
-    def observed(one: np.ndarray) -> np.ndarray:
-        """Returns f, the magnetisation, the overlap with one draw and each variable."""
-        overlap = (one == direction).mean(axis=1)
-        return np.column_stack([values(one), magnetisations(one), overlap, one])
+    def observed(some: np.ndarray) -> np.ndarray:
+        """Returns f, the magnetisation and the overlap with one draw."""
+        return np.column_stack([values(some), magnetisations(some), (some == direction).mean(axis=1)])
 
-    now, variance, total = _moments(
-        observed(states[start : start + _COMPARED]) for start in range(0, len(states), _COMPARED)
-    )
-    then = np.stack([observed(one) for one in later.states])
+    here = np.concatenate([observed(states[start : start + _COMPARED]) for start in range(0, total, _COMPARED)])
+    shares = states.mean(axis=0)
+    now, variance = np.append(here.mean(axis=0), shares), np.append(here.var(axis=0), shares * (1 - shares))
+    then = np.stack([np.column_stack([observed(some), some]) for some in later.states])
     of_chains, hardly = then.mean(axis=0), 1e-9 + 1 / total
     of_error = of_chains.var(axis=0) / number
     change = np.abs(now - of_chains.mean(axis=0))
@@ -160,12 +151,3 @@ def _what_chains_say(
             f"above {limit:.1f}"
         )
     return tuple(reasons), worth, chains.steps
-
-
-def _moments(parts: Iterable[np.ndarray]) -> tuple[np.ndarray, np.ndarray, int]:
-    """Returns means and variances of the columns of all parts together, and the number of rows."""
-    each = [(len(one), one.mean(axis=0), one.var(axis=0)) for one in parts]
-    counts, means, variances = (np.array(one) for one in zip(*each, strict=True))
-    shares = counts / counts.sum()
-    mean = shares @ means
-    return mean, shares @ (variances + (means - mean) ** 2), int(counts.sum())

@@ -21,194 +21,57 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int8
-from numpy.polynomial import chebyshev
+from jaxtyping import Float32, Float64
 from scipy.spatial import cKDTree
-from scipy.special import chdtri, logsumexp
+from scipy.special import chdtri, expit, logsumexp
 
 from sl_discs.errors import InputError
 from sl_discs.models.terms import Coefficients
+from sl_discs.sampling.chain import RecordedChains
 from sl_discs.sampling.diagnostics import FALSE_ALARM
 from sl_discs.sampling.directions import (
-    MOST_COUPLED,
+    COARSE,
+    FINE,
+    MOST_CELLS,
     NARROW,
-    SWEEPS,
-    CoupledRest,
+    DensityTable,
     Directions,
-    FreeRest,
+    GradientFit,
     ScaledSpins,
-    Series,
+    even_axes,
     find_directions,
-    is_free,
     spin_terms,
 )
-from sl_discs.sampling.draws import Budget, Drawn, Request, packed
+from sl_discs.sampling.draws import Budget, Drawn, Estimate, Request, packed
 
-# Densities on a regular grid in one or two dimensions: their integrals, the location of their mass, and draws.
-
-# Grid spacing for locating the mass, and for drawing in each number of dimensions. The densities are mixtures of
-# normal densities with variance 1, so sums over points at distance 1 equal the integrals up to 1e-8, and the uniform
-# position of a draw in its cell adds at most 3e-3 to the variance.
-COARSE, FINE = 1.0, {1: 0.1, 2: 0.2}
-# Largest number of cells in each direction.
-_MOST_CELLS = {1: 1 << 16, 2: 1 << 10}
-
-
-def even_axes(box: Float64[np.ndarray, "r 2"], distance: float) -> list[Float64[np.ndarray, "_P"]]:
-    """Midpoints of the cells into which a box is divided, in each direction."""
-    found = []
-    for low, high in box:
-        count = min(_MOST_CELLS[len(box)], max(8, int(np.ceil((high - low) / distance))))
-        found.append(low + (high - low) * (np.arange(count) + 0.5) / count)
-    return found
-
-
-def locates(box: Float64[np.ndarray, "r 2"]) -> bool:
-    """Returns whether a grid for locating the mass on this box is not much coarser than its spacing should be."""
-    return bool((box[:, 1] - box[:, 0]).max() <= 2 * COARSE * _MOST_CELLS[len(box)])
-
-
-class DensityTable:
-    """G densities on one grid, from their values at the midpoints of equal cells, each up to a constant factor.
-
-    `log_integrals` are theirs, and `pooled` is the mean of the normalised densities, as probabilities of cells.
-    """
-
-    def __init__(self, axes: list[Float64[np.ndarray, "_P"]], log_densities: Float64[np.ndarray, "G *P"]):
-        self._axes = axes
-        self._cell = np.array([axis[1] - axis[0] for axis in axes])
-        flat = log_densities.reshape(len(log_densities), -1)
-        log_sums = logsumexp(flat, axis=1)
-        self.log_integrals = log_sums + np.log(self._cell).sum()
-        self._shares = np.exp(flat - log_sums[:, None])
-        self.pooled = self._shares.mean(axis=0).reshape(log_densities.shape[1:])
-
-    def effective_draws(self) -> float:
-        """Returns the number of independent draws that would determine the density as well as its G independent
-        estimates.
-        """
-        pooled = self.pooled.ravel()
-        apart = (self._shares - pooled) ** 2 / np.where(pooled > 0, pooled, 1.0)
-        squares = apart.sum(axis=1).mean()
-        return float(len(self._shares) - 1) / squares if squares > 0 else float("inf")
-
-    def hull(self, drop: float) -> Float64[np.ndarray, "r 2"]:
-        """Returns the box around all cells whose pooled density is at least exp(-drop) of the largest."""
-        inside = self.pooled >= np.exp(-drop) * self.pooled.max()
-        found = []
-        for number, axis in enumerate(self._axes):
-            places = np.flatnonzero(inside.any(axis=tuple(k for k in range(inside.ndim) if k != number)))
-            half = self._cell[number] / 2
-            found.append([axis[places[0]] - half, axis[places[-1]] + half])
-        return np.array(found)
-
-    def peak(self) -> Float64[np.ndarray, "r"]:
-        places = np.unravel_index(np.argmax(self.pooled), self.pooled.shape)
-        return np.array([axis[place] for axis, place in zip(self._axes, places, strict=True)])
-
-    def sample(self, rng: np.random.Generator, draws: int) -> Float64[np.ndarray, "G draws r"]:
-        """Returns independent draws from each density, uniform within a cell."""
-        sums = np.cumsum(self._shares, axis=1)
-        cells = np.stack([np.searchsorted(one, rng.random(draws) * one[-1], side="right") for one in sums])
-        places = np.stack(np.unravel_index(cells, self.pooled.shape), axis=-1)
-        middles = np.stack([axis[places[..., k]] for k, axis in enumerate(self._axes)], axis=-1)
-        return middles + (rng.random(middles.shape) - 0.5) * self._cell
-
-
-# A function on a box, from noisy gradients at its nodes: least squares by Chebyshev polynomials.
-
-# Degree relative to the number of nodes in a direction: fewer coefficients than gradients, so that a misfit shows.
-_DEGREE = 2 / 3
-# Errors of a gradient below this are ignored: over the distance between two nodes they change phi by less.
-_EXACT_ENOUGH = 0.002
-
-
-class GradientFit:
-    """Fits functions phi up to an additive constant, which gradients leave undetermined.
-
-    Gradients are needed at the `nodes` [Q, r], `count` Chebyshev nodes in each direction of the box. `freedom` is the
-    number of gradients minus that of coefficients.
-    """
-
-    def __init__(self, box: Float64[np.ndarray, "r 2"], count: int):
-        self._box, self._degree = box, int(np.ceil(_DEGREE * count))
-        axis = np.cos(np.pi * (np.arange(count) + 0.5) / count)
-        axes = [low + (high - low) * (axis + 1) / 2 for low, high in box]
-        self.nodes = np.array(list(itertools.product(*axes)))
-        designs = [self._design(self.nodes, slope) for slope in range(len(box))]
-        self._matrix = np.concatenate(designs)
-        self._inverse = np.linalg.pinv(self._matrix)
-        self.freedom = self._matrix.shape[0] - self._matrix.shape[1]
-
-    def _polynomials(self, points: np.ndarray, direction: int, derivative: bool) -> np.ndarray:
-        low, high = self._box[direction]
-        scaled = (2 * points - low - high) / (high - low)
-        if not derivative:
-            return chebyshev.chebvander(scaled, self._degree)
-        slopes = chebyshev.chebder(np.eye(self._degree + 1)) * 2 / (high - low)
-        return chebyshev.chebvander(scaled, self._degree - 1) @ slopes
-
-    def _design(self, points: Float64[np.ndarray, "Q r"], slope: int) -> Float64[np.ndarray, "Q K"]:
-        """Derivatives of all products of polynomials except the constant one."""
-        factors = [self._polynomials(points[:, k], k, k == slope) for k in range(points.shape[1])]
-        product = factors[0]
-        for factor in factors[1:]:
-            product = (product[:, :, None] * factor[:, None, :]).reshape(len(points), -1)
-        return product[:, 1:]
-
-    def __call__(self, gradients: Float64[np.ndarray, "G Q r"]) -> Float64[np.ndarray, "G K"]:
-        """Returns the coefficients of the functions whose gradients fit best."""
-        return _stacked(gradients) @ self._inverse.T
-
-    def misfit(self, gradients: Float64[np.ndarray, "G Q r"]) -> float:
-        """Returns how far the mean gradients are from what can be fitted: chi-squared for its degrees of freedom.
-
-        About 1 where polynomials of this degree are enough.
-        """
-        columns = _stacked(gradients)
-        mean, error = columns.mean(axis=0), columns.std(axis=0, ddof=1) / np.sqrt(len(columns))
-        error = np.maximum(error, _EXACT_ENOUGH)
-        apart = (mean - self._matrix @ (self._inverse @ mean)) / error
-        return float(apart @ apart) / self.freedom
-
-    def values(
-        self, coefficients: Float64[np.ndarray, "G K"], axes: list[Float64[np.ndarray, "_P"]]
-    ) -> Float64[np.ndarray, "G *P"]:
-        """Returns the functions on the tensor product of axes."""
-        degrees = [self._degree + 1] * len(axes)
-        found = np.concatenate([np.zeros((len(coefficients), 1)), coefficients], axis=1).reshape(-1, *degrees)
-        for number, axis in enumerate(axes):
-            # The axis that is summed over goes, and that of the points comes last.
-            found = np.tensordot(found, self._polynomials(axis, number, False), (1, 1))
-        return found
-
-
-def _stacked(gradients: Float64[np.ndarray, "G Q r"]) -> Float64[np.ndarray, "G rQ"]:
-    return np.swapaxes(gradients, 1, 2).reshape(len(gradients), -1)
-
-
+# The largest number of variables of chains: J0 is a dense matrix, whose rows would take gigabytes.
+MOST_COUPLED = 4096
+# Couplings whose sum over all pairs is below this change no probability measurably.
+_NOTHING = 1e-7
 # How far log p(z) may be below its maximum where it counts, while the grid is rough and when it is known.
 _ROUGH_DROP, _DROP = 12.0, 40.0
 # Nodes in each direction at first and at most, by the number of directions.
 _NODES = {1: (17, 129), 2: (9, 33)}
-# Moments: of a warm-up, of the first round, and of all rounds at most.
-_WARM_UP, _FIRST_ROUND, _MOST_MOMENTS = 32, 32, 4096
+# Sweeps between two records, each of which costs about as much as a sweep. Records: of a warm-up, of the first round,
+# and of all rounds at most.
+_SWEEPS, _WARM_UP, _FIRST_ROUND, _MOST_MOMENTS = 2, 32, 32, 4096
+# Fractions of J0 at which its share of log Z0 is computed, records at each, and rounds of mean-field theory.
+_PARTS, _MOMENTS_OF_A_PART, _ROUNDS = 6, 128, 50
 # The relative growth of the grid in each direction if it is too small.
 _LARGER = 0.5
-# Chi-squared per degree of freedom above which more nodes are needed.
-_MOST_MISFIT = 2.0
-# R-hat at a node above which chains disagree, whatever their number.
-_DISAGREE = 1.1
+# Chi-squared per degree of freedom above which nodes are too few, and R-hat at a node above which chains disagree.
+_MOST_MISFIT, _DISAGREE = 2.0, 1.1
 # Variances below this are negligible.
 _HARDLY = 1e-6
 # Sweeps from the node to a draw, in autocorrelation times, and their limits.
 _TIMES, _LEAST_BURN, _MOST_BURN = 5, 8, 512
 # Part of a time limit that the table of z may take, and number of chains that draw in parallel.
 _PART_OF_TABLE, _TOGETHER = 0.5, 4096
-# Draws under a time limit if everything has a closed form.
-_DRAWS_IN_TIME = 10_000
+# Draws under a time limit if everything has a closed form, and numbers of a piece of that work.
+_DRAWS_IN_TIME, _PIECE = 10_000, 2**24
 # Of the chains.
 _STREAM = 64
 
@@ -216,34 +79,41 @@ _STREAM = 64
 def applies(terms: Coefficients, temperature: float, is_over: Callable[[], bool]) -> bool:
     """Returns whether few directions stand out from a rest that is narrow and small enough to sample."""
     spin = spin_terms(terms, temperature)
-    found = find_directions(spin, is_over=is_over)
-    if found is None or found.width >= NARROW or not locates(_reachable(found.loadings)):
-        return False
-    return len(spin.field) <= MOST_COUPLED or is_free(spin, found)
+    found = find_directions(spin, is_over)
+    return found is not None and found.width < NARROW and not _too_large(spin, found.loadings)
 
 
-def draw(terms: Coefficients, temperature: float, options: Request, budget: Budget) -> Drawn:
+def draw(request: Request, budget: Budget) -> Drawn:
     """Draws of every group.
 
     InputError: no direction stands out from the couplings, or the rest is too large.
     """
-    spin = spin_terms(terms, temperature)
+    assert request.terms.quadratic is not None
+    spin = spin_terms(request.terms.quadratic, request.temperature)
     directions = find_directions(spin)
-    if directions is None:
-        raise InputError("method low_rank: no direction stands out from the couplings; use method='tempering'")
-    if not locates(_reachable(directions.loadings)):
-        raise InputError(
-            f"method low_rank: at temperature {temperature:g} the grid over the directions has too many points; use "
-            "method='tempering'"
-        )
-    if is_free(spin, directions):
-        return _in_closed_form(spin, directions, options, budget)
-    return _by_chains(spin, directions, options, budget)
+    lacking = "no direction stands out from the couplings"
+    if directions is None or (lacking := _too_large(spin, directions.loadings)):
+        raise InputError(f"method low_rank: {lacking}; use method='tempering'")
+    by = _in_closed_form if _is_free(spin, directions.loadings) else _by_chains
+    return by(spin, directions, request, budget)
+
+
+def _too_large(spin: ScaledSpins, loadings: Float64[np.ndarray, "N r"]) -> str:
+    """Returns which part of the work would take too much memory; empty if none."""
+    # A grid for locating the mass may not be much coarser than its spacing should be.
+    if np.ptp(_reachable(loadings), axis=1).max() > 2 * COARSE * MOST_CELLS[loadings.shape[1]]:
+        return "at this temperature the grid over the directions has too many points"
+    if len(loadings) <= MOST_COUPLED or _is_free(spin, loadings):
+        return ""
+    return (
+        f"without the outlying directions, the remaining coupling is dense on {len(loadings):,} variables, above "
+        f"{MOST_COUPLED:,}"
+    )
 
 
 def _description(directions: Directions) -> dict:
     return {
-        "directions": len(directions.strengths),
+        "directions": directions.loadings.shape[1],
         "eigenvalues": ", ".join(f"{one:.3g}" for one in directions.eigenvalues),
         "width of the rest": round(directions.width, 3),
     }
@@ -261,77 +131,177 @@ def _log_normal(axes: list[np.ndarray]) -> Float64[np.ndarray, "*P"]:
     return -squares / 2 - len(axes) * np.log(2 * np.pi) / 2
 
 
-def _in_closed_form(spin: ScaledSpins, directions: Directions, options: Request, budget: Budget) -> Drawn:
-    rest = FreeRest(spin, directions.loadings)
+def _log_cosh(fields: Float64[np.ndarray, "*B N"]) -> Float64[np.ndarray, "*B"]:
+    """Returns log Z of independent spins, the sum of log 2 cosh of their fields."""
+    fields = np.abs(fields)
+    return (fields + np.log1p(np.exp(-2 * fields))).sum(axis=-1)
+
+
+def _is_free(spin: ScaledSpins, loadings: Float64[np.ndarray, "N r"]) -> bool:
+    """Returns whether J0 = J - U D U' is zero except on its diagonal, which is a constant on spins."""
+    probes = np.random.default_rng(0).choice((-1.0, 1.0), (len(loadings), 2))
+    diagonal = (loadings**2).sum(axis=1)
+    left = spin.times(probes) - loadings @ (loadings.T @ probes) + diagonal[:, None] * probes
+    return float(np.linalg.norm(left, axis=0).max()) * np.sqrt(len(loadings)) < _NOTHING
+
+
+def _in_closed_form(spin: ScaledSpins, directions: Directions, request: Request, budget: Budget) -> Drawn:
+    """Draws where spins are independent given z."""
+    loadings, groups = directions.loadings, request.groups
+    # s_i^2 = 1: the diagonal of U D U' counts in the observation and not in J.
+    constant = spin.constant - (loadings**2).sum() / 2
+
+    def of_fields(function: Callable[[np.ndarray], np.ndarray], points: Float64[np.ndarray, "Q r"]) -> np.ndarray:
+        """Applies a function to the fields given each z, a piece of bounded size after the other."""
+        step = max(1, _PIECE // len(loadings))
+        some = (points[start : start + step] for start in range(0, len(points), step))
+        return np.concatenate([function(spin.field + part @ loadings.T) for part in some])
 
     def table(box: np.ndarray, distance: float) -> DensityTable:
         axes = even_axes(box, distance)
         points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-        log_z = rest.log_z(points.reshape(-1, len(axes))).reshape(points.shape[:-1])
+        log_z = constant + of_fields(_log_cosh, points.reshape(-1, len(axes))).reshape(points.shape[:-1])
         return DensityTable(axes, (log_z + _log_normal(axes))[None])
 
-    rough = table(_reachable(directions.loadings), COARSE)
-    fine = table(rough.hull(_DROP), FINE[len(directions.strengths)])
-    each = options.draws_each or -(-_DRAWS_IN_TIME // options.groups)
-    rng = np.random.default_rng(options.seed)
-    states = rest.draw(rng, fine.sample(rng, each * options.groups)[0])
+    rough = table(_reachable(loadings), COARSE)
+    fine = table(rough.hull(_DROP), FINE[loadings.shape[1]])
+    each = request.draws_each or -(-_DRAWS_IN_TIME // groups)
+    rng = np.random.default_rng(request.seed)
+    points = fine.sample(rng, each * groups)[0]
+    states = of_fields(lambda fields: (rng.random(fields.shape) < expit(2 * fields)).astype(np.int8), points)
     budget.say(len(states))
     how = _description(directions) | {"means": "in closed form"}
-    bits = packed(states.reshape(options.groups, each, -1))
-    return Drawn(bits, "none", how, log_z=(float(fine.log_integrals[0]), 0.0), exact=True)
+    bits = packed(states.reshape(groups, each, -1))
+    return Drawn(bits, "none", how, log_z=Estimate(float(fine.log_integrals[0]), 0.0), exact=True)
+
+
+class _Rest:
+    """s given z, for chains of a base sampler at temperature 1, each with a z of its own.
+
+    `request` asks for draws of 1/2 s'J0 s, without its constant, and `steps` are the Markov steps of `log_z`.
+    """
+
+    def __init__(self, spin: ScaledSpins, loadings: Float64[np.ndarray, "N r"], request: Request):
+        couplings = spin.matrix() - loadings @ loadings.T
+        np.fill_diagonal(couplings, 0.0)
+        self.loadings, self.couplings = loadings, couplings.astype(np.float32)
+        self.reachable, self._field, self.steps = _reachable(loadings), spin.field.astype(np.float32), 0
+        pairs = np.stack(np.triu_indices(len(couplings), 1), axis=1).astype(np.int32)
+        sums = couplings.sum(axis=1)
+        terms = Coefficients(-2 * sums, pairs, 4 * couplings[pairs[:, 0], pairs[:, 1]], 1.0)
+        self.request = request._replace(terms=terms, temperature=1.0)
+        # Constants that f omits, from x in {0,1}^N and from s_i^2 = 1.
+        self._pairs_constant, self._constant = sums.sum() / 2, spin.constant - (loadings**2).sum() / 2
+
+    def fields(self, points: Float64[np.ndarray, "B r"]) -> Float32[np.ndarray, "B N"]:
+        """Returns b + U D^(1/2) z, the tilt of each chain."""
+        return self._field + points.astype(np.float32) @ self.loadings.T.astype(np.float32)
+
+    def where_the_mass_is(self) -> Float64[np.ndarray, "r 2"]:
+        """Returns a guess, by gradients from the naive mean-field equations m = tanh(b + U D^(1/2) z + J0 m)."""
+        fit = GradientFit(self.reachable, _NODES[len(self.reachable)][1])
+        fields = self.fields(fit.nodes)
+        means = np.tanh(fields)
+        for _ in range(_ROUNDS):
+            means = (means + np.tanh(fields + means @ self.couplings)) / 2
+        axes = even_axes(self.reachable, COARSE)
+        guess = fit((means @ self.loadings)[None], axes) + _log_normal(axes)
+        return _grown(DensityTable(axes, guess).hull(_ROUGH_DROP), _LARGER / 2, self.reachable)
+
+    def log_z(self, z: Float64[np.ndarray, "r"]) -> Float64[np.ndarray, "G"]:
+        """Returns the logarithm of the sum over s given z, for each group.
+
+        Without J0 it has a closed form. The rest is the mean of 1/2 s'J0 s under lambda J0, integrated over lambda in
+        [0, 1]. The tilt holds all other terms, so that lambda is an inverse temperature.
+        """
+        parts, weights = np.polynomial.legendre.leggauss(_PARTS)
+        temperatures = np.tile(2 / (1 + parts), self.request.groups)
+        chains = RecordedChains(self.request, len(temperatures), stream=_STREAM - 2)
+        fields = self.fields(np.tile(z, (len(temperatures), 1)))
+        chains.restart((fields > 0).astype(np.int8), fields)
+        chains.record(temperatures, 1, _WARM_UP)
+        values = chains.record(temperatures, _MOMENTS_OF_A_PART, _SWEEPS).values.mean(axis=0, dtype=float)
+        self.steps += chains.steps
+        coupled = (values + self._pairs_constant).reshape(self.request.groups, -1) @ weights / 2
+        return self._constant + _log_cosh(fields[0].astype(np.float64)) + coupled
+
+
+class _Series(NamedTuple):
+    """`moments` records of G chains at each of Q nodes: sums of K observables, their squares and squared changes."""
+
+    moments: int
+    sums: Float64[np.ndarray, "3 G Q K"]
+
+    @property
+    def means(self) -> Float64[np.ndarray, "G Q K"]:
+        return self.sums[0] / self.moments
+
+    @property
+    def variances(self) -> Float64[np.ndarray, "G Q K"]:
+        return self.sums[1] / self.moments - self.means**2
 
 
 class _Nodes:
-    """G chains at each node of a grid, for a fit of log Z0; chain g Q + q is group g's at node q."""
+    """G chains at each of Q nodes of a grid, for a fit of log Z0; chain g Q + q is group g's at node q.
 
-    def __init__(self, rest: CoupledRest, box: Float64[np.ndarray, "r 2"], count: int, groups: int, stream: int):
+    `series` are all records, of which `halves` are the earlier and the later ones.
+    """
+
+    def __init__(self, rest: _Rest, box: Float64[np.ndarray, "r 2"], count: int, stream: int):
         self.fit = GradientFit(box, count)
-        self._rest, self._box, self._groups = rest, box, groups
-        self._points = np.tile(self.fit.nodes, (groups, 1))
-        self._chains = rest.chains(len(self._points), stream)
+        self._rest, self._shape = rest, (rest.request.groups, len(self.fit.nodes))
+        self._fields = rest.fields(np.tile(self.fit.nodes, (self._shape[0], 1)))
+        self.chains = RecordedChains(rest.request, len(self._fields), stream=stream)
         # Different starts: random in one group, along the fields in the next.
-        shape = groups, len(self.fit.nodes), len(rest.terms.linear)
-        states = np.random.default_rng((rest.seed, stream)).integers(0, 2, shape, np.int8)
+        rng = np.random.default_rng((rest.request.seed, stream))
+        states = rng.integers(0, 2, (*self._shape, self.chains.size), np.int8)
         states[1::2] = rest.fields(self.fit.nodes) > 0
-        self._chains.restart(states.reshape(len(self._points), -1), rest.fields(self._points))
+        self.chains.restart(states.reshape(self._fields.shape), self._fields)
+        self._watch(_WARM_UP)
+        self.series = self._watch(_FIRST_ROUND)
 
-    def watch(self, moments: int) -> Series:
-        return self._rest.watch(self._chains, self._points, moments)
+    def _watch(self, moments: int) -> _Series:
+        """Continues the chains, and sums D^(1/2) U'E[s_i | other spins] and 1/2 s'J0 s over `moments` records.
 
-    def states(self) -> Int8[np.ndarray, "G Q N"]:
-        return self._chains.current().reshape(self._groups, len(self.fit.nodes), -1)
+        These conditional means have the same expectations as the spins, and less variance (Rao-Blackwell).
+        """
+        loadings, last = self._rest.loadings.astype(np.float32), None
+        sums = np.zeros((3, len(self._fields), loadings.shape[1] + 1))
+        for recorded in self.chains.play(1.0, moments, _SWEEPS):
+            for states, values in zip(recorded.states, recorded.values, strict=True):
+                spins = 2 * states.astype(np.float32) - 1
+                seen = np.tanh(spins @ self._rest.couplings + self._fields) @ loadings
+                now = np.concatenate([seen, values[:, None]], axis=1).astype(np.float64)
+                sums += now, now**2, (now - (now if last is None else last)) ** 2
+                last = now
+        return _Series(moments, sums.reshape(3, *self._shape, -1))
 
-    def gradients(self, series: Series) -> Float64[np.ndarray, "G Q r"]:
-        """Gradients of log Z0 at the nodes, from each group."""
-        return series.means[:, :-1].reshape(self._groups, len(self.fit.nodes), -1)
+    def double(self) -> None:
+        """Makes as many records again."""
+        self.halves = self.series, self._watch(self.series.moments)
+        self.series = _Series(2 * self.series.moments, self.halves[0].sums + self.halves[1].sums)
 
-    def table(self, series: Series, distance: float) -> DensityTable:
-        """Returns p(z), up to a constant for each group."""
-        axes = even_axes(self._box, distance)
-        return DensityTable(axes, self.fit.values(self.fit(self.gradients(series)), axes) + _log_normal(axes))
+    @property
+    def gradients(self) -> Float64[np.ndarray, "G Q r"]:
+        """Returns the gradients of log Z0 at the nodes, from each group."""
+        return self.series.means[:, :, :-1]
 
-    def times(self, series: Series) -> Float64[np.ndarray, "Q K"]:
+    def times(self) -> Float64[np.ndarray, "Q K"]:
         """Returns autocorrelation times in records, assuming geometrically falling correlations."""
-        shape = self._groups, len(self.fit.nodes), -1
-        variance = (series.squares / series.moments - series.means**2).reshape(shape).mean(axis=0)
-        moves = (series.moves / series.moments).reshape(shape).mean(axis=0)
+        variance, moves = self.series.variances.mean(axis=0), (self.series.sums[2] / self.series.moments).mean(axis=0)
         # Quantities that hardly vary count as white noise.
         correlation = np.clip(1 - (moves + _HARDLY) / (2 * variance + _HARDLY), 0, 0.999)
         return (1 + correlation) / (1 - correlation)
 
-    def disagreement(self, first: Series, last: Series) -> tuple[float, float]:
-        """Returns the split R-hat of the node where it is largest relative to its limit, and that limit; halves are
-        equal.
-        """
-        count, both = first.moments, first.joined(last)
-        halves = np.stack([first.means, last.means]).reshape(2 * self._groups, len(self.fit.nodes), -1)
-        within = np.stack([one.squares / count - one.means**2 for one in (first, last)])
-        within = within.reshape(halves.shape).mean(axis=0)
-        between = halves.var(axis=0, ddof=1)
-        r_hat = np.sqrt(1 + between / (within + _HARDLY))
+    def disagreement(self) -> tuple[float, float]:
+        """Returns the split R-hat of the node where it is largest relative to its limit, and that limit."""
+        halves, within = (
+            np.concatenate([getattr(one, name) for one in self.halves]) for name in ("means", "variances")
+        )
+        r_hat = np.sqrt(1 + halves.var(axis=0, ddof=1) / (within.mean(axis=0) + _HARDLY))
         freedom = len(halves) - 1
         spread = chdtri(freedom, FALSE_ALARM / r_hat.size) / freedom
-        limit = np.maximum(_DISAGREE, np.sqrt(1 + spread * self.times(both) / count))
+        limit = np.maximum(_DISAGREE, np.sqrt(1 + spread * self.times() / self.halves[0].moments))
         worst = np.unravel_index(np.argmax(r_hat / limit), r_hat.shape)
         return float(r_hat[worst]), float(limit[worst])
 
@@ -342,98 +312,79 @@ def _grown(box: np.ndarray, part: float, inside: np.ndarray) -> np.ndarray:
     return np.stack([np.maximum(box[:, 0] - margin, inside[:, 0]), np.minimum(box[:, 1] + margin, inside[:, 1])], 1)
 
 
-def _where_the_mass_is(rest: CoupledRest, reachable: Float64[np.ndarray, "r 2"]) -> Float64[np.ndarray, "r 2"]:
-    """Returns a guess by mean-field theory."""
-    fit = GradientFit(reachable, _NODES[len(reachable)][1])
-    axes = even_axes(reachable, COARSE)
-    guess = fit.values(fit(rest.mean_field(fit.nodes)[None]), axes) + _log_normal(axes)
-    return _grown(DensityTable(axes, guess).hull(_ROUGH_DROP), _LARGER / 2, reachable)
-
-
-class _Table:
+def _table(rest: _Rest, budget: Budget) -> tuple[_Nodes, DensityTable, list[str]]:
     """Estimates p(z), with more nodes while polynomials do not fit, and more sweeps while draws would show it.
 
-    `density` is p(z) of each group, `reasons` are those against it, and `burn` the sweeps from a node to a draw.
+    Returns the nodes, p(z) of each group, and the reasons against it.
     """
-
-    def __init__(self, rest: CoupledRest, loadings: np.ndarray, options: Request, budget: Budget):
-        least = (1 - _PART_OF_TABLE) * budget.left()
-        wanted = np.inf if options.draws_each is None else options.draws_each * options.groups
-        reachable = _reachable(loadings)
-        box, (count, most_nodes) = _where_the_mass_is(rest, reachable), _NODES[loadings.shape[1]]
-        for stream in itertools.count(_STREAM):
-            self.nodes = _Nodes(rest, box, count, options.groups, stream)
-            self.nodes.watch(_WARM_UP)
-            first = self.nodes.watch(_FIRST_ROUND)
-            while True:
-                budget.check_interrupt()
-                last = self.nodes.watch(first.moments)
-                self.series = first.joined(last)
-                misfit = self.nodes.fit.misfit(self.nodes.gradients(self.series))
-                self.density = self.nodes.table(self.series, FINE[len(box)])
-                larger = _grown(self.density.hull(_ROUGH_DROP), 0.0, reachable)
-                outside = (larger[:, 0] < box[:, 0]) | (larger[:, 1] > box[:, 1])
-                poor = misfit > _MOST_MISFIT or outside.any()
-                over = self.series.moments >= _MOST_MOMENTS or budget.left() < least
-                if poor or over or self.density.effective_draws() >= wanted:
-                    break
-                first = self.series
-            if not poor or budget.left() < least or (not outside.any() and 2 * count - 1 > most_nodes):
+    request, least = rest.request, (1 - _PART_OF_TABLE) * budget.left()
+    wanted = np.inf if request.draws_each is None else request.draws_each * request.groups
+    box = rest.where_the_mass_is()
+    count, most_nodes = _NODES[len(box)]
+    for stream in itertools.count(_STREAM):
+        nodes = _Nodes(rest, box, count, stream)
+        while True:
+            budget.check_interrupt()
+            nodes.double()
+            misfit, axes = nodes.fit.misfit(nodes.gradients), even_axes(box, FINE[len(box)])
+            density = DensityTable(axes, nodes.fit(nodes.gradients, axes) + _log_normal(axes))
+            larger = _grown(density.hull(_ROUGH_DROP), 0.0, rest.reachable)
+            outside = (larger[:, 0] < box[:, 0]) | (larger[:, 1] > box[:, 1])
+            poor = misfit > _MOST_MISFIT or outside.any()
+            over = nodes.series.moments >= _MOST_MOMENTS or budget.left() < least
+            if poor or over or density.effective_draws() >= wanted:
                 break
-            if outside.any():
-                box = _grown(box, _LARGER, reachable)
-            else:
-                count = 2 * count - 1
-        slowest = SWEEPS * self.nodes.times(self.series).max()
-        self.burn = int(np.clip(np.ceil(_TIMES * slowest), _LEAST_BURN, _MOST_BURN))
-        self.reasons = []
-        r_hat, limit = self.nodes.disagreement(first, last)
-        if r_hat > limit:
-            self.reasons.append(f"R-hat of chains at the same z is {min(r_hat, 99):.2f}, above {limit:.2f}")
-        if misfit > _MOST_MISFIT:
-            self.reasons.append(f"p(z) is not resolved by {count} nodes per direction")
+        rest.steps += nodes.chains.steps
+        if not poor or budget.left() < least or (not outside.any() and 2 * count - 1 > most_nodes):
+            break
         if outside.any():
-            self.reasons.append("the grid over z does not hold all of the mass")
+            box = _grown(box, _LARGER, rest.reachable)
+        else:
+            count = 2 * count - 1
+    reasons = []
+    r_hat, limit = nodes.disagreement()
+    if r_hat > limit:
+        reasons.append(f"R-hat of chains at the same z is {min(r_hat, 99):.2f}, above {limit:.2f}")
+    if misfit > _MOST_MISFIT:
+        reasons.append(f"p(z) is not resolved by {count} nodes per direction")
+    if outside.any():
+        reasons.append("the grid over z does not hold all of the mass")
+    return nodes, density, reasons
 
-    def log_z(self, rest: CoupledRest, options: Request) -> tuple[float, float]:
-        """Returns log Z and its standard error, Z0 at the peak included."""
-        peak = self.density.peak()
-        at_peak = rest.log_z(peak, _STREAM - 2)
-        fit = self.nodes.fit
-        values = fit.values(fit(self.nodes.gradients(self.series)), [np.array([one]) for one in peak])
-        each = at_peak + self.density.log_integrals - values.reshape(options.groups)
-        parts = np.exp(each - each.max())
-        error = parts.std(ddof=1) / parts.mean() / np.sqrt(options.groups)
-        return float(logsumexp(each) - np.log(options.groups)), float(error)
 
-
-def _by_chains(spin: ScaledSpins, directions: Directions, options: Request, budget: Budget) -> Drawn:
-    loadings, groups, size = directions.loadings, options.groups, len(spin.field)
-    rest = CoupledRest(spin, loadings, options)
-    table = _Table(rest, loadings, options, budget)
-    log_z = table.log_z(rest, options)
-    rng = np.random.default_rng(options.seed)
-    near, states = cKDTree(table.nodes.fit.nodes), table.nodes.states()
-    wanted = options.draws_each or 2**31
+def _by_chains(spin: ScaledSpins, directions: Directions, request: Request, budget: Budget) -> Drawn:
+    """Draws z from a table, and spins given z by chains from the nearest node."""
+    groups, size = request.groups, len(spin.field)
+    rest = _Rest(spin, directions.loadings, request)
+    nodes, density, reasons = _table(rest, budget)
+    # With Z0 at the peak, log Z and its standard error.
+    peak = density.peak()
+    at_peak = nodes.fit(nodes.gradients, list(peak[:, None])).reshape(groups)
+    each = rest.log_z(peak) + density.log_integrals - at_peak
+    parts = np.exp(each - each.max())
+    error = parts.std(ddof=1) / parts.mean() / np.sqrt(groups)
+    log_z = Estimate(float(logsumexp(each) - np.log(groups)), float(error))
+    burn = int(np.clip(np.ceil(_TIMES * _SWEEPS * nodes.times().max()), _LEAST_BURN, _MOST_BURN))
+    rng = np.random.default_rng(request.seed)
+    near, states = cKDTree(nodes.fit.nodes), nodes.chains.current().reshape(groups, -1, size)
+    wanted = request.draws_each or 2**31
     together = min(wanted, max(1, _TOGETHER // groups))
-    chains = rest.chains(groups * together, _STREAM - 1)
+    chains = RecordedChains(rest.request, groups * together, stream=_STREAM - 1)
     found: list[np.ndarray] = []
     while sum(one.shape[1] for one in found) < wanted and not (found and budget.is_over()):
-        points = table.density.sample(rng, together)
+        points = density.sample(rng, together)
         start = states[np.arange(groups)[:, None], near.query(points)[1]]
         chains.restart(start.reshape(-1, size), rest.fields(points.reshape(-1, points.shape[2])))
-        chains.record(1.0, 1, table.burn)
+        chains.record(1.0, 1, burn)
         found.append(chains.current().reshape(groups, together, size))
         budget.say(groups * together)
-    reasons = list(table.reasons)
     if directions.width >= NARROW:
         reasons.insert(
             0, f"the spectrum of the remaining coupling is {directions.width:.2f} wide, not below {NARROW:g}"
         )
     how = _description(directions) | {
-        "sampler": options.sampler, "engine": rest.engine, "nodes": len(table.nodes.fit.nodes), "groups": groups,
-        "sweeps at a node": SWEEPS * table.series.moments, "sweeps a draw": table.burn,
-        "steps": rest.steps + chains.steps,
+        "sampler": request.sampler, "engine": chains.engine.name, "nodes": len(nodes.fit.nodes), "groups": groups,
+        "sweeps at a node": _SWEEPS * nodes.series.moments, "sweeps a draw": burn, "steps": rest.steps + chains.steps,
     }  # fmt: skip
     bits = packed(np.concatenate(found, axis=1)[:, :wanted])
-    return Drawn(bits, "group", how, tuple(reasons), log_z=log_z, interrupted=budget.interrupted)
+    return Drawn(bits, "group", how, tuple(reasons), log_z=log_z)

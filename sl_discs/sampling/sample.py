@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float64
 
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.registry import check_threads, choose_engine
@@ -30,26 +30,13 @@ from sl_discs.samplers.registry import (
     sampler_fields,
 )
 from sl_discs.sampling import chain, exact, localized, low_rank, tempering
-from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, judge, r_hat_limit, worst_variables
+from sl_discs.sampling.diagnostics import judge
 from sl_discs.sampling.directions import mixes_fast
-from sl_discs.sampling.draws import (
-    MAGNETISATION,
-    OVERLAP,
-    VALUE,
-    Budget,
-    Drawn,
-    Estimate,
-    Request,
-    column,
-    observed,
-    overlaps,
-    variable_name,
-)
-from sl_discs.sampling.report import grid_of
+from sl_discs.sampling.draws import MAGNETISATION, OVERLAP, VALUE, Budget, Drawn, Request, observed
 from sl_discs.sampling.samples import Samples
 
-# Each makes draws of a model's terms at a temperature.
-METHODS: dict[str, Callable[[Any, float, Request, Budget], Drawn]] = {
+# Each makes the draws of a request.
+METHODS: dict[str, Callable[[Request, Budget], Drawn]] = {
     "chain": chain.draw,
     "tempering": tempering.draw,
     "localization": localized.draw,
@@ -65,8 +52,6 @@ _ENUMERATED, _SEARCH_PART, _LOW_RANK_PART = 16, 0.2, 0.6
 # on the CPU engine, give two to three times the effective draws a second of 8.
 _GROUPS = {"chain": 16, "low_rank": 16}
 _USUAL_GROUPS = 8
-# With fewer, errors that only compare groups are too small by chance: 1.96 errors of two cover in 70 % of runs.
-_LEAST_GROUPS = 8
 # Draws where no number is given, and by how much it may grow until there are enough effective ones.
 _USUAL_DRAWS, _MOST_TIMES = 1_000, 16
 # The largest value and temperature of chains, whose numbers are in single precision.
@@ -145,14 +130,14 @@ def sample(
 
 def drawn_from(problem: Problem | LogDensity, options: SampleOptions, begin: float) -> Samples:
     """Returns the draws that the options ask for; time counts from `begin`, by `time.perf_counter`."""
-    terms, time_limit = problem.terms(), options.time_limit
-    total = options.draws if time_limit is None else None
+    total = options.draws if options.time_limit is None else None
     with progress_bar(total, " draws", shown=options.progress) as bar:
-        run = _Run(problem, terms, options, bar, begin)
+        run = _Run(problem, problem.terms(), options, bar, begin)
         if options.method == AUTO:
-            return _choose(run, time_limit)
-        found = run(options.method, time_limit)
-        if options.method != "chain" or mixes_fast(terms, options.temperature, lambda: time_limit is not None):
+            return _choose(run)
+        found = run(options.method)
+        is_timed = options.time_limit is not None
+        if options.method != "chain" or mixes_fast(run.terms, options.temperature, lambda: is_timed):
             return found
         return dataclasses.replace(found, notes=(*found.notes, _UNCERTIFIED))
 
@@ -164,13 +149,7 @@ def _kernel(name: str, fields: Mapping[str, Any], num_chains: int) -> Sampler:
 
 @dataclasses.dataclass(frozen=True)
 class SampleOptions:
-    """The arguments of `sl_discs.sample`, which documents them, checked when an object is made.
-
-    `fields` are those of the sampler's config.
-
-    Raises:
-      InputError: an argument is wrong; the message names it.
-    """
+    """The arguments of `sl_discs.sample`, which documents them, checked; `fields` are those of its sampler."""
 
     temperature: float = 1.0
     draws: int | None = None
@@ -189,10 +168,9 @@ class SampleOptions:
             "temperature": float(real("temperature", self.temperature, above=0)),
             "seed": integer("seed", self.seed, bits=64),
         }
-        method, engine = self.method, self.engine
         sampler = own_name(self.sampler) if isinstance(self.sampler, str) else self.sampler
-        if not isinstance(method, str) or method not in (AUTO, *METHODS):
-            raise InputError(f"method is {method!r}; known: {', '.join((AUTO, *METHODS))}", "method")
+        if self.method not in (AUTO, *METHODS):
+            raise InputError(f"method is {self.method!r}; known: {', '.join((AUTO, *METHODS))}", "method")
         if self.draws is not None:
             plain["draws"] = integer("draws", self.draws, 1, bits=31)
         if self.time_limit is not None:
@@ -201,35 +179,27 @@ class SampleOptions:
             raise InputError(f"sampler is {sampler!r}; expected a base sampler, such as 'gibbs'", "sampler")
         plain["sampler"] = sampler = "gibbs" if sampler == AUTO else sampler
         base_name(sampler, variants=False)
-        name = localized_name(sampler) if method == "localization" else sampler
-        known = {*method_fields(name)} - {"name"}
+        name = localized_name(sampler) if self.method == "localization" else sampler
         arguments = [field.name for field in dataclasses.fields(self) if field.name != "fields"]
-        keywords(sorted(self.fields), ["problem", *arguments], name, sorted(known))
-        if not isinstance(engine, str) or engine not in ENGINES:
-            raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}", "engine")
+        known = sorted({*method_fields(name)} - {"name"})
+        keywords(sorted(self.fields), ["problem", *arguments], name, known)
+        if self.engine not in ENGINES:
+            raise InputError(f"engine is {self.engine!r}; known: {', '.join(ENGINES)}", "engine")
         if self.groups is not None:
             plain["groups"] = integer("groups", self.groups, 2, bits=20)
         if self.interrupt is not None and not callable(self.interrupt):
             raise InputError(f"interrupt is {self.interrupt!r}; expected a function")
         for field, value in plain.items():
             object.__setattr__(self, field, value)
-        request = self.request(method)
-        if method == "localization":
-            localized.check_fields(request)
-        if method != "exact":
-            choose_engine(engine, _kernel(sampler, self.fields, request.groups), num_chains=0)
+        groups = self.groups_of(self.method)
+        if self.method == "localization":
+            localized.localized_method(sampler, self.fields, groups)
+        if self.method != "exact":
+            choose_engine(self.engine, _kernel(sampler, self.fields, groups), num_chains=0)
 
-    def request(self, method: str) -> Request:
-        """Returns what a method is asked for."""
-        groups = _GROUPS.get(method, _USUAL_GROUPS) if self.groups is None else self.groups
-        draws = _USUAL_DRAWS if self.draws is None else self.draws
-        each = None if self.time_limit is not None else -(-draws // groups)
-        return Request(each, groups, self.sampler, self.fields, self.engine, self.seed)
-
-    @property
-    def goes_on(self) -> bool:
-        """Returns whether draws are added while they are worth too few."""
-        return self.draws is None and self.time_limit is None
+    def groups_of(self, method: str) -> int:
+        """Returns the number of groups of a method's draws."""
+        return _GROUPS.get(method, _USUAL_GROUPS) if self.groups is None else self.groups
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,132 +212,126 @@ class _Run:
     bar: Advance
     begin: float
 
-    @property
-    def temperature(self) -> float:
-        return self.options.temperature
+    def budget(self, method: str, part: float = 1.0) -> Budget:
+        """Returns the budget of a method that takes this part of the time limit, if there is one."""
+        limit = self.options.time_limit
+        left = None if limit is None else part * limit - (time.perf_counter() - self.begin)
+        return Budget(left, self.options.interrupt, functools.partial(self.bar, method))
 
-    def elapsed(self) -> float:
-        """Seconds since the call."""
-        return time.perf_counter() - self.begin
+    def __call__(self, method: str, chosen: str = "", part: float = 1.0) -> Samples:
+        """Returns the draws of a method, which takes this part of the time limit, and why it was chosen.
 
-    def __call__(self, method: str, seconds: float | None, chosen: str = "") -> Samples:
-        """Returns the draws of a method, and why it was chosen.
-
-        It ends `seconds` after the call of `sample`; None: when it has its draws. A run whose options say
-        `goes_on` is made anew, with more draws, while these are too few.
+        Without a number of draws or a time limit, it is run anew with more of them while they are worth too few.
         """
-        request = self.options.request(method)
-        if method != "exact":
-            _check_range(self.terms, self.temperature)
-        if self.terms.quadratic is None:
-            request = _of_log_density(request, method)
-        found, times = self._draw(method, seconds, chosen, request), 1
-        while self.options.goes_on and found.verdict.times > 1 and not found.interrupted:
+        found, times = self._draw(method, chosen, part, 1), 1
+        more = self.options.draws is None and self.options.time_limit is None
+        while more and found.verdict.times > 1 and not found.interrupted:
             times *= found.verdict.times
-            if times > _MOST_TIMES or request.draws_each is None:
+            if times > _MOST_TIMES:
                 break
             try:
-                found = self._draw(method, seconds, chosen, request._replace(draws_each=times * request.draws_each))
+                found = self._draw(method, chosen, part, times)
             except KeyboardInterrupt:  # the draws so far are kept
                 return dataclasses.replace(found, interrupted=True)
         return found
 
-    def _draw(self, method: str, seconds: float | None, chosen: str, request: Request) -> Samples:
-        """Makes the draws of a request."""
-        problem, terms = self.problem, self.terms
+    def _request(self, method: str, times: int) -> Request:
+        """Returns what a method is asked for: `times` as many draws as usual; InputError for what it cannot do."""
+        options, terms, engine = self.options, self.terms, self.options.engine
+        if method != "exact":
+            _check_range(terms, options.temperature)
+        if terms.quadratic is None:
+            needs = "needs the couplings of a quadratic problem; use another"
+            if method == "low_rank":
+                raise InputError(f"method 'low_rank' {needs} method", "method")
+            if engine == "cpu":
+                raise InputError(f"engine 'cpu' {needs} engine, such as 'reference'", "engine")
+            engine = "reference"
+        groups = options.groups_of(method)
+        each = -(-(_USUAL_DRAWS if options.draws is None else options.draws) // groups)
+        return Request(
+            terms, options.temperature, times * each if options.time_limit is None else None, groups,
+            options.sampler, options.fields, engine, options.seed,
+        )  # fmt: skip
+
+    def _draw(self, method: str, chosen: str, part: float, times: int) -> Samples:
+        """Makes draws once."""
+        problem, terms, request = self.problem, self.terms, self._request(method, times)
         begin, compiled = time.perf_counter(), compile_seconds()
-        left = None if seconds is None else seconds - self.elapsed()
-        budget = Budget(left, self.options.interrupt, functools.partial(self.bar, method))
-        drawn = METHODS[method](terms, self.temperature, request, budget)
+        budget = self.budget(method, part)
+        drawn = METHODS[method](request, budget)
         drew = time.perf_counter()
-        values, spins = observed(terms, drawn.bits)
-        overlap = overlaps(drawn.bits, len(problem.labels))
-        if not drawn.exact:
-            drawn = drawn._replace(reasons=(*drawn.reasons, *self._limits(request)))
-        diagnostics, verdict = self._evidence(drawn, {VALUE: values, MAGNETISATION: spins, OVERLAP: overlap})
-        drawn = _in_double_precision(drawn, values, terms, self.temperature)
+        more = [*([] if drawn.exact else _limits(request)), *(["the run was interrupted"] * budget.interrupted)]
+        drawn, observables = drawn._replace(reasons=(*drawn.reasons, *more)), observed(terms, drawn.bits)
+        diagnostics, verdict = judge(drawn, observables, problem.labels)
+        drawn = _in_double_precision(drawn, observables[VALUE], request)
         sign, averages = 1.0 if problem.maximise else -1.0, drawn.averages
         compiled = compile_seconds() - compiled
         timing = {
             "compile_s": compiled,
             "draw_s": drew - begin - compiled,
             "evaluate_s": time.perf_counter() - drew,
-            "total_s": self.elapsed(),
+            "total_s": time.perf_counter() - self.begin,
         }
         return Samples(
             kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
-            spins=problem.spins, grid=grid_of(terms), temperature=self.temperature, method=method, chosen=chosen,
-            how=drawn.how, bits=drawn.bits, group_values=sign * values, group_overlaps=overlap,
-            group_magnetisations=spins, dependence=drawn.dependence,
-            log_z=drawn.log_z and Estimate(*map(float, drawn.log_z)), ladder=drawn.ladder, known=drawn.known,
+            spins=problem.spins, grid=grid_of(terms), temperature=request.temperature, method=method, chosen=chosen,
+            how=drawn.how, bits=drawn.bits, group_values=sign * observables[VALUE],
+            group_overlaps=observables[OVERLAP], group_magnetisations=observables[MAGNETISATION],
+            dependence=drawn.dependence, log_z=drawn.log_z, ladder=drawn.ladder, known=drawn.known,
             averages=averages and averages._replace(value=sign * averages.value), diagnostics=diagnostics,
-            verdict=verdict, notes=drawn.notes, interrupted=drawn.interrupted, seconds=timing, seed=self.options.seed,
+            verdict=verdict, notes=drawn.notes, interrupted=budget.interrupted, seconds=timing, seed=request.seed,
         )  # fmt: skip
 
-    def _limits(self, request: Request) -> list[str]:
-        """Returns what is known beforehand against the draws of chains."""
-        found = []
-        if not _kernel(request.sampler, request.fields, request.groups).exact:
-            found.append(
-                f"the sampler {request.sampler} is not exact with these settings, which are meant to optimise"
-            )
-        if (largest := self.terms.largest()) / self.temperature > _LARGEST_EXACT:
-            found.append(
-                f"coefficients of up to {largest:.3g} at temperature {self.temperature:g} leave others too few "
-                "digits in 32-bit numbers; fix the variables that they decide, or scale them down"
-            )
-        return found
 
-    def _evidence(self, drawn: Drawn, observables: dict[str, np.ndarray]) -> tuple[tuple[Diagnostic, ...], Verdict]:
-        """Diagnostics of draws, and the verdict."""
-        labels, size = self.problem.labels, len(self.problem.labels)
-        groups, draws = drawn.bits.shape[:2]
-        effective = float(groups * draws) if drawn.dependence == "none" else None
+def grid_of(terms: Terms) -> tuple[int, int] | None:
+    """Returns rows and columns if all couplings are those of a grid or torus that is numbered row by row, else None.
 
-        def diagnosed(name: str, values: np.ndarray, tests: int) -> Diagnostic:
-            found = diagnose(name, values, effective, drawn.most_effective)
-            if drawn.exact:  # there are no chains that could disagree
-                return found._replace(r_hat=math.nan)
-            return found._replace(limit=r_hat_limit(groups, found.ess_bulk, tests))
-
-        scalars = [diagnosed(name, values, len(observables)) for name, values in observables.items()]
-        variables = [
-            diagnosed(variable_name(labels[place]), column(drawn.bits, size, place).astype(np.float64), size)
-            for place in worst_variables(drawn.bits, size)
-        ]
-        reasons = [*drawn.reasons, *(["the run was interrupted"] if drawn.interrupted else [])]
-        if drawn.dependence == "group" and groups < _LEAST_GROUPS:
-            reasons.append(f"errors are those of {groups} groups, below {_LEAST_GROUPS}: give more")
-        if drawn.exact:
-            return (*scalars, *variables), Verdict(not reasons, tuple(reasons))
-        return (*scalars, *variables), judge(scalars, variables, reasons, drawn.remedy)
+    A log-density on matrices counts as a grid.
+    """
+    if terms.quadratic is None:
+        shape: tuple[int, ...] = getattr(terms, "shape", ())
+        return (shape[0], shape[1]) if len(shape) == 2 else None
+    size, (first, second) = terms.num_sites, terms.quadratic.edges.T
+    if terms.quadratic.background or len(first) < size:
+        return None
+    apart = second - first
+    for columns in np.unique(apart[(apart > 1) & (size % np.maximum(apart, 1) == 0)]).tolist():
+        rows, same = size // columns, first // columns == second // columns
+        across = same & np.isin(apart, (1, columns - 1))
+        down = ~same & np.isin(apart, (columns, (rows - 1) * columns))
+        if (across | down).all():
+            return rows, columns
+    return None
 
 
-def _of_log_density(request: Request, method: str) -> Request:
-    """Returns the request for a log-density, which the reference engine alone runs; InputError for what it lacks."""
-    if method == "low_rank":
-        raise InputError("method 'low_rank' needs the couplings of a quadratic problem; use another method", "method")
-    if request.engine == "cpu":
-        raise InputError("engine 'cpu' runs quadratic problems only; use 'reference' for a log-density", "engine")
-    return request._replace(engine="reference")
+def _limits(request: Request) -> list[str]:
+    """Returns what is known beforehand against the draws of chains."""
+    found, largest = [], request.terms.largest()
+    if not _kernel(request.sampler, request.fields, request.groups).exact:
+        found.append(f"the sampler {request.sampler} is not exact with these settings, which are meant to optimise")
+    if largest / request.temperature > _LARGEST_EXACT:
+        found.append(
+            f"coefficients of up to {largest:.3g} at temperature {request.temperature:g} leave others too few "
+            "digits in 32-bit numbers; fix the variables that they decide, or scale them down"
+        )
+    return found
 
 
-def _in_double_precision(drawn: Drawn, values: np.ndarray, terms: Terms, temperature: float) -> Drawn:
+def _in_double_precision(drawn: Drawn, values: Float64[np.ndarray, "C D"], request: Request) -> Drawn:
     """Adds to log Z and to averages what the records of chains lack of f: its constant, and digits.
 
     `values` are those of the draws. Methods without such records give the whole log Z.
     """
-    if drawn.recorded is None:
+    if drawn.recorded is None or drawn.averages is None:
         return drawn
-    log_z, averages, lacking = drawn.log_z, drawn.averages, values - drawn.recorded
+    log_z, since = drawn.log_z, drawn.averages.value - drawn.recorded
     if log_z is not None:
-        log_z = log_z[0] + np.average(lacking.mean(axis=1)) / temperature, log_z[1]
-    if averages is not None:
-        since = averages.value - drawn.recorded
-        if np.abs(since).max() <= _ROUNDED * max(terms.reach(), np.abs(drawn.recorded).max()):
-            since = np.zeros_like(since)  # nothing has happened but rounding, whose spread is no error
-        averages = averages._replace(value=values + since)
-    return drawn._replace(log_z=log_z, averages=averages)
+        lacking = float((values - drawn.recorded).mean() / request.temperature)
+        log_z = log_z._replace(mean=log_z.mean + lacking)
+    if np.abs(since).max() <= _ROUNDED * max(request.terms.reach(), np.abs(drawn.recorded).max()):
+        since = np.zeros_like(since)  # nothing has happened but rounding, whose spread is no error
+    return drawn._replace(log_z=log_z, averages=drawn.averages._replace(value=values + since))
 
 
 def _check_range(terms: Terms, temperature: float) -> None:
@@ -382,26 +346,22 @@ def _check_range(terms: Terms, temperature: float) -> None:
         )
 
 
-def _choose(run: _Run, time_limit: float | None) -> Samples:
+def _choose(run: _Run) -> Samples:
     """Chooses a method, and draws by it."""
-    terms, temperature = run.terms, run.temperature
+    terms, temperature = run.terms, run.options.temperature
     if terms.num_sites <= _ENUMERATED:
-        return run("exact", time_limit, f"auto: {terms.num_sites} variables are enumerated")
+        return run("exact", f"auto: {terms.num_sites} variables are enumerated")
     if terms.quadratic is not None and exact.is_narrow(terms.quadratic):
-        return run("exact", time_limit, "auto: the graph of couplings has a small treewidth")
+        return run("exact", "auto: the graph of couplings has a small treewidth")
     _check_range(terms, temperature)
-
-    def is_over() -> bool:
-        return time_limit is not None and run.elapsed() > _SEARCH_PART * time_limit
-
+    is_over = run.budget("auto", _SEARCH_PART).after(1.0)
     # Agreement of chains is no reason to trust them: all of them may have found the same mode.
     if mixes_fast(terms, temperature, is_over):
-        return run("chain", time_limit, "auto: a local sampler is known to mix fast here")
+        return run("chain", "auto: a local sampler is known to mix fast here")
     why = "auto: nothing is known of how fast a local sampler mixes here"
     if terms.quadratic is not None and low_rank.applies(terms.quadratic, temperature, is_over):
-        part = None if time_limit is None else _LOW_RANK_PART * time_limit
-        found = run("low_rank", part, "auto: few directions stand out from the couplings")
+        found = run("low_rank", "auto: few directions stand out from the couplings", _LOW_RANK_PART)
         if found.reliable or found.interrupted:
             return found
         why = f"auto: low_rank was not enough ({found.verdict.reasons[0]})"
-    return run("tempering", time_limit, why)
+    return run("tempering", why)

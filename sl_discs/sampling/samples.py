@@ -1,21 +1,24 @@
-"""The result of `sl_discs.sample`: draws with the problem's own labels, estimates with errors, and a verdict."""
+"""The result of `sl_discs.sample`: draws, estimates with errors and a verdict, as tables, pictures and files."""
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import functools
 import importlib
+import io
+import math
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int8, Num, UInt8
+from jaxtyping import Float64, Int8, Num, UInt8
 
 from sl_discs.errors import FormatError, InputError, MissingExtra, check_label
-from sl_discs.experiment.figures import new_figure, save_figure
-from sl_discs.files import check_fields, read_document, write_document
+from sl_discs.experiment.figures import COLOURS, new_figure, save_figure
+from sl_discs.files import check_fields, read_document, write_document, write_text
 from sl_discs.problems.problem import label_of, plain_label
 from sl_discs.sampling.diagnostics import Diagnostic, Verdict
 from sl_discs.sampling.draws import (
@@ -25,15 +28,14 @@ from sl_discs.sampling.draws import (
     Averages,
     Batches,
     Estimate,
-    Estimates,
     Known,
     Ladder,
     column,
-    num_bytes,
     pieces,
     unpacked,
+    variable_name,
 )
-from sl_discs.sampling.report import paint_all, summary_lines, write_marginals
+from sl_discs.terminal import aligned, printable
 
 # `Samples` are one .npz file: arrays, and all else as JSON text in it. Nothing is pickled.
 _FORMAT = "sl_discs samples 5"
@@ -75,7 +77,7 @@ class Samples:
       group_values: [C, D] the value of each draw in the problem's sense and offset, without repair.
       group_overlaps: [C, D] overlap s.s'/N of each draw with one of another group.
       group_magnetisations: [C, D] the mean spin of each draw.
-      dependence: of the draws of a group, as in `estimates.Batches`.
+      dependence: of the draws of a group, as in `sampling.draws.Batches`.
       log_z: log sum_x exp(f(x)/temperature), the offset included; None where the method does not give it.
       ladder: the ladder of temperatures, for `tempering`.
       known: exact probabilities and means, for `exact`; their errors are 0.
@@ -140,47 +142,43 @@ class Samples:
 
     @property
     def _batches(self) -> Batches:
-        groups, draws = self.group_values.shape
         least = min(one.ess_bulk for one in self.diagnostics if one.name in (VALUE, MAGNETISATION, OVERLAP))
+        groups, draws = self.group_values.shape
         return Batches(groups, draws, self.dependence, least)
 
     @functools.cached_property
     def marginals(self) -> dict[Hashable, Estimate]:
         """Returns the probability that each variable is 1, with its standard error."""
-        found = zip(self.labels, *(one.tolist() for one in self._shares()), strict=True)
-        return {label: Estimate(mean, error) for label, mean, error in found}
-
-    def _shares(self) -> tuple[Float64[np.ndarray, "N"], Float64[np.ndarray, "N"]]:
-        """Returns the probability that each variable is 1, and the errors."""
+        size, batches = len(self.labels), self._batches
+        means, errors = np.empty(size), np.zeros(size)
         if self.known is not None:
             means = self.known.marginals[:, 1]
-            return means, np.zeros_like(means)
-        batches, size = self._batches, len(self.labels)
-        means, errors = np.empty((2, size))
-        # A few variables of all draws at a time.
-        step = max(8, 2**26 // max(1, len(self)) // 8 * 8)
-        for start in range(0, size, step):
-            stop = min(start + step, size)
-            means[start:stop], errors[start:stop] = batches.share(unpacked(self.bits, size, start, stop))
-        return means, errors
+        else:  # a few variables of all draws at a time
+            step = max(8, 2**26 // max(1, len(self)) // 8 * 8)
+            for start in range(0, size, step):
+                here = slice(start, start + step)
+                means[here], errors[here] = batches.shares(unpacked(self.bits, size, start, min(start + step, size)))
+        found = zip(self.labels, means.tolist(), errors.tolist(), strict=True)
+        return {label: Estimate(mean, error) for label, mean, error in found}
 
     def marginal(self, label: Hashable, value: int = 1) -> Estimate:
         """Returns the probability that one variable has a value; InputError for an unknown label or value."""
         place, number = self._event(label, value)
         if self.known is not None:
             return Estimate(float(self.known.marginals[place, number]), 0.0)
-        return self._share(self._has(place, number))
+        return self._share(column(self.bits, len(self.labels), place) == number)
 
     def pair_marginal(self, first: Hashable, second: Hashable, values: tuple[int, int] = (1, 1)) -> Estimate:
         """Returns the probability that two variables have these values; InputError for an unknown label or value.
 
         Of exact draws it is known for all pairs after enumeration, and otherwise for those with a coupling.
         """
-        one, other = self._event(first, values[0]), self._event(second, values[1])
-        exact = self._joint.get((one[0], other[0]))
+        (one, k), (other, m) = self._event(first, values[0]), self._event(second, values[1])
+        exact = self._joint.get((one, other))
         if exact is not None:
-            return Estimate(float(exact[one[1], other[1]]), 0.0)
-        return self._share(self._has(*one) & self._has(*other))
+            return Estimate(float(exact[k, m]), 0.0)
+        size = len(self.labels)
+        return self._share((column(self.bits, size, one) == k) & (column(self.bits, size, other) == m))
 
     @functools.cached_property
     def _joint(self) -> dict[tuple[int, int], Float64[np.ndarray, "K K"]]:
@@ -191,7 +189,7 @@ class Samples:
         return {(a, b): law for (a, b), law in pairs} | {(b, a): law.T for (a, b), law in pairs}
 
     def _share(self, events: Num[np.ndarray, "C D"]) -> Estimate:
-        return _estimate(self._batches.share(events.astype(float)))
+        return Estimate(*map(float, self._batches.shares(events.astype(float))))
 
     def mean(self, observable: str = VALUE) -> Estimate:
         """Returns the mean of `value`, `magnetisation` or `overlap`, with its standard error: NaN if all draws agree.
@@ -204,31 +202,22 @@ class Samples:
         """
         values = self.observable(observable)
         if self.known is not None:
-            return Estimate(self._known_mean(self.known, observable), 0.0)
-        if self.averages is not None:
-            values = {VALUE: self.averages.value, MAGNETISATION: self.averages.magnetisation}.get(observable, values)
-        mean, error = self._batches.estimate(values)
-        if observable == OVERLAP:  # which two groups have in common
-            alone = self.dependence == "group" and len(self.bits) == 2
-            error = np.full_like(error, np.inf) if alone else np.sqrt(2) * error
-        return _estimate((mean, error))
-
-    def _known_mean(self, known: Known, observable: str) -> float:
-        """Returns the exact mean of an observable."""
-        if observable == VALUE:
-            return float(known.mean_value if self.maximise else -known.mean_value)
-        if observable == OVERLAP:  # of independent draws
-            return float((2 * (known.marginals**2).sum(axis=1) - 1).mean())
-        return float((2 * known.marginals[:, 1] - 1).mean())
+            sign = -1.0 if observable == VALUE and not self.maximise else 1.0
+            return Estimate(sign * self.known.mean(observable), 0.0)
+        if self.averages is not None and observable != OVERLAP:
+            values = getattr(self.averages, observable)
+        found = self._batches.estimate(values)
+        if observable != OVERLAP:
+            return found
+        alone = self.dependence == "group" and len(self.bits) == 2  # groups have all overlaps in common
+        return found._replace(error=math.inf if alone else math.sqrt(2) * found.error)
 
     def observable(self, name: str) -> Float64[np.ndarray, "C D"]:
         """Returns `value`, `magnetisation` or `overlap` of each draw; InputError for any other name."""
-        known = {
-            VALUE: self.group_values, MAGNETISATION: self.group_magnetisations, OVERLAP: self.group_overlaps
-        }  # fmt: skip
-        if not isinstance(name, str) or name not in known:
-            raise InputError(f"unknown observable {name!r}; known: {', '.join(known)}, and marginal(label)")
-        return known[name]
+        if name not in (VALUE, MAGNETISATION, OVERLAP):
+            known = f"{VALUE}, {MAGNETISATION}, {OVERLAP}, and marginal(label)"
+            raise InputError(f"unknown observable {name!r}; known: {known}")
+        return getattr(self, f"group_{name}s")
 
     def expectation(self, function) -> Estimate:
         """Returns the mean of a function that maps states [S, N], in the problem's own values as integers of 64 bits,
@@ -253,7 +242,7 @@ class Samples:
                 )
             parts.append(found.reshape(own.shape[:2]).astype(np.float64))
         values = np.concatenate(parts, axis=1)
-        return self._share(values) if is_event else _estimate(self._batches.estimate(values))
+        return self._share(values) if is_event else self._batches.estimate(values)
 
     @functools.cached_property
     def _places(self) -> dict[Hashable, int]:
@@ -269,10 +258,6 @@ class Samples:
         if value not in known:
             raise InputError(f"{self.name}: {label!r} is never {value!r}; expected {known[0]} or 1")
         return place, known.index(value)
-
-    def _has(self, place: int, number: int) -> Bool[np.ndarray, "C D"]:
-        """Returns whether the variable at a place has a value, in each draw."""
-        return column(self.bits, len(self.labels), place) == number
 
     def to_dataframe(self, value: Hashable = VALUE):
         """Returns a pandas DataFrame with a row for each draw, and columns for the labels and the value.
@@ -338,12 +323,15 @@ class Samples:
         """
         path = Path(path)
         if path.suffix == ".csv":
-            return write_marginals(path, self)
+            text = io.StringIO()
+            rows = csv.writer(text, lineterminator="\n")
+            rows.writerow(("variable", "probability", "error"))
+            rows.writerows((label, *one) for label, one in self.marginals.items())
+            return write_text(path, text.getvalue())
         if path.suffix != ".npz":
             raise InputError(f"{path}: the name of this file must end in .npz, for the draws, or .csv, for marginals")
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        arrays = {name: fields.pop(name) for name in _ARRAYS}
-        labels = fields.pop("labels")
+        arrays, labels = {name: fields.pop(name) for name in _ARRAYS}, fields.pop("labels")
         for group in _GROUPS:
             one = fields.pop(group)
             arrays |= {} if one is None else {f"{group}_{name}": leaf for name, leaf in one._asdict().items()}
@@ -373,7 +361,7 @@ class Samples:
                 "notes": tuple(fields["notes"]),
             }  # fmt: skip
             check_fields(cls, fields)
-            if len(fields["labels"]) != count or fields["bits"].shape[2] != num_bytes(count):
+            if len(fields["labels"]) != count or fields["bits"].shape[2] != -(-count // 8):
                 raise ValueError(f"labels or draws of another number of variables than {count}")
         except InputError:
             raise
@@ -395,6 +383,141 @@ class Samples:
         return f"{self.kind} {self.name!r} at temperature {self.temperature:g}"
 
 
-def _estimate(found: Estimates) -> Estimate:
-    """Returns the estimate of a single mean."""
-    return Estimate(*map(float, found))
+# Tables of estimates with their evidence.
+
+_TITLES = "", "mean", "error", "R-hat", "limit", "ESS bulk", "ESS tail"
+
+
+def summary_lines(samples: Samples) -> list[str]:
+    """Returns how the draws were made, notes, and the table of estimates with their evidence."""
+    chosen = f" ({samples.chosen})" if samples.chosen else ""
+    how = ", ".join(f"{name} {value}" for name, value in samples.how.items())
+    words = f"{len(samples):,} draws by {samples.method}{chosen}: {how}"
+    table = (line.rstrip() for line in aligned([_TITLES, *estimates(samples)]))
+    return [*(f"  {printable(line)}" for line in (words, *samples.notes)), "", *table]
+
+
+def estimates(samples: Samples) -> list[tuple[str, ...]]:
+    """Returns the rows of means, of the variables with the largest R-hat and the least ESS, and of log Z."""
+    found = {one.name: one for one in samples.diagnostics}
+    rows: list[tuple[str, ...]] = []
+    for name in (VALUE, MAGNETISATION, OVERLAP):
+        rows.append((name, *numbers(samples.mean(name)), *_evidence(found.pop(name))))
+    if found:
+        known = {variable_name(label): label for label in samples.labels}
+        apart = max(found.values(), key=lambda one: -1.0 if math.isnan(one.r_hat) else one.r_hat)
+        least = min(found.values(), key=lambda one: min(one.ess_bulk, one.ess_tail))
+        for one in dict.fromkeys((apart, least)):
+            rows.append((f"P({one.name} = 1)", *numbers(samples.marginal(known[one.name])), *_evidence(one)))
+    if samples.log_z is not None:
+        rows.append(("log Z", *numbers(samples.log_z), "", "", "", ""))
+    return rows
+
+
+def numbers(found: Estimate) -> tuple[str, str]:
+    """Returns a mean to the digit of its error, and the error."""
+    if found.error == 0:
+        return f"{found.mean:.10g}", "exact"
+    if math.isnan(found.error):
+        return f"{found.mean:.10g}", "unknown: all draws agree"
+    if not math.isfinite(found.error):
+        return f"{found.mean:.6g}", "unknown"
+    digits = min(12, max(0, 1 - math.floor(math.log10(found.error))))
+    return f"{found.mean:,.{digits}f}", f"{found.error:,.{digits}f}"
+
+
+def _evidence(found: Diagnostic) -> tuple[str, ...]:
+    """Returns R-hat and its limit, empty where it has no meaning, and effective sample sizes."""
+    known = not math.isnan(found.r_hat)
+    r_hat = [f"{one:.3f}" if known and not math.isnan(one) else "" for one in (found.r_hat, found.limit)]
+    return *r_hat, f"{found.ess_bulk:,.0f}", f"{found.ess_tail:,.0f}"
+
+
+# Pictures of draws, of marginals, and of a ladder.
+
+_MOST_POINTS, _MOST_GROUPS = 2_000, 8
+_OVERLAP_BIN = 0.05
+# The most variables whose labels are shown below their bars.
+_MOST_LABELS = 24
+
+
+def paint_all(samples: Samples, figure: Any) -> None:
+    """Paints values, their distribution and that of overlaps, and below them marginals and the ladder, if any."""
+    grid = figure.add_gridspec(2, 3)
+    for number, paint in enumerate((paint_traces, paint_values, paint_overlaps)):
+        paint(samples, figure.add_subplot(grid[0, number]))
+    ladder = () if samples.ladder is None else (paint_swaps, paint_round_trips)
+    paint_marginals(samples, figure.add_subplot(grid[1, : 3 - len(ladder)]))
+    for number, paint in enumerate(ladder, start=1):
+        paint(samples, figure.add_subplot(grid[1, number]))
+    figure.suptitle(printable(f"{samples.name}: {samples.method}, temperature {samples.temperature:g}"), fontsize=10)
+
+
+def paint_traces(samples: Samples, axes: Any, observable: str = VALUE) -> None:
+    """Paints an observable of each group by the number of the draw."""
+    values = samples.observable(observable)
+    every = -(-values.shape[1] // _MOST_POINTS)
+    number = np.arange(values.shape[1])[::every]
+    for group, row in enumerate(values[:_MOST_GROUPS]):
+        axes.plot(number, row[::every], linewidth=0.5, color=COLOURS[group % len(COLOURS)])
+    axes.set(xlabel="draw", ylabel=observable)
+
+
+def paint_values(samples: Samples, axes: Any) -> None:
+    """Paints the distribution of values."""
+    axes.hist(
+        samples.values, bins=_bins(samples.values), weights=np.full(len(samples), 1 / len(samples)), color=COLOURS[0]
+    )
+    axes.set(xlabel="value", ylabel="probability")
+
+
+def paint_overlaps(samples: Samples, axes: Any) -> None:
+    """Paints P(q): where it has several peaks, draws of one mode differ from those of another.
+
+    Bins of about .05 all hold equally many of the overlaps that N variables can have.
+    """
+    step = 2 / len(samples.labels)
+    width = step * max(1, round(_OVERLAP_BIN / step))
+    bins = 1 + step / 2 - width * np.arange(np.ceil((2 + step) / width), -1, -1)
+    axes.hist(
+        samples.group_overlaps.ravel(), bins=bins, weights=np.full(len(samples), 1 / len(samples)), color=COLOURS[2]
+    )
+    axes.set(xlabel="overlap q", ylabel="P(q)", xlim=(bins[0], bins[-1]))
+
+
+def paint_marginals(samples: Samples, axes: Any) -> None:
+    """Paints P(x = 1) of each variable: a map where the couplings are a grid, otherwise bars with standard errors."""
+    means, errors = np.array(list(samples.marginals.values())).T
+    if samples.grid is not None:
+        image = axes.imshow(means.reshape(samples.grid), vmin=0, vmax=1, cmap="cividis", interpolation="nearest")
+        axes.figure.colorbar(image, ax=axes, label="P(x = 1)")
+        axes.set(xticks=[], yticks=[])
+        return
+    axes.bar(np.arange(len(means)), means, yerr=np.where(np.isfinite(errors), errors, 0.0), color=COLOURS[5])
+    axes.set(xlabel="variable", ylabel="P(x = 1)", ylim=(0, 1))
+    if len(means) <= _MOST_LABELS:
+        axes.set_xticks(np.arange(len(means)), [printable(str(label)) for label in samples.labels], rotation=45)
+
+
+def paint_swaps(samples: Samples, axes: Any) -> None:
+    """Paints the acceptance of the swaps between neighbours of a ladder."""
+    assert samples.ladder is not None
+    axes.bar(np.arange(len(samples.ladder.acceptance)), samples.ladder.acceptance, color=COLOURS[5])
+    axes.set(xlabel="pair of rungs, hottest first", ylabel="swap acceptance", ylim=(0, 1))
+
+
+def paint_round_trips(samples: Samples, axes: Any) -> None:
+    """Paints the round trips of each ladder, or of each pair that exchanges clusters."""
+    assert samples.ladder is not None
+    axes.bar(np.arange(len(samples.ladder.round_trips)), samples.ladder.round_trips, color=COLOURS[3])
+    axes.set(xlabel="group of ladders", ylabel="round trips")
+    axes.yaxis.get_major_locator().set_params(integer=True)
+
+
+def _bins(values: np.ndarray):
+    if np.ptp(values) == 0:
+        # Of any magnitude: an edge at a fixed distance may be rounded to the value.
+        half = max(0.5, abs(values[0]) * 1e-3)
+        return values[0] + np.array([-half, half])
+    integral = np.array_equal(values, np.round(values)) and np.ptp(values) <= 40
+    return np.arange(values.min() - 0.5, values.max() + 1) if integral else min(40, max(1, len(np.unique(values))))

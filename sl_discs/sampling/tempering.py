@@ -27,15 +27,15 @@ from scipy.special import chdtri, expit
 from sl_discs.models.terms import Terms
 from sl_discs.sampling.chain import (
     MOST_SWEEPS_A_DRAW,
-    DrawCollector,
     Recorded,
+    RecordedChains,
     by_group,
-    chains_of,
+    collect,
     dispersed,
     sweeps_a_draw,
 )
 from sl_discs.sampling.diagnostics import FALSE_ALARM
-from sl_discs.sampling.draws import Budget, Drawn, Ladder, Request
+from sl_discs.sampling.draws import Budget, Drawn, Estimate, Ladder, Request
 
 # A ladder of temperatures for tempering: the placement of its rungs, and its round trips (Syed et al. 2022).
 #
@@ -83,14 +83,6 @@ def best_number_of_rungs(rates: Float64[np.ndarray, "Q"]) -> int:
     return int(np.clip(wanted, 3, _MOST_RUNGS))
 
 
-def sweeps_a_round_trip(rates: Float64[np.ndarray, "Q"]) -> int:
-    """Returns the sweeps per round trip of a ladder, all its walkers together, where chains forget their state
-    between swaps: 2 + 2 sum of r/(1 - r) over the swaps (Syed et al. 2022). Where they do not, round trips take
-    longer.
-    """
-    return math.ceil(2 + 2 * (rates / np.maximum(1 - rates, _LEAST_RATE)).sum())
-
-
 def round_trips(exchanged: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
     """Returns the number of round trips of states from the hottest rung to the coldest one and back, in each ladder.
 
@@ -135,14 +127,9 @@ def _range(below: Float64[np.ndarray, "*D"], above: Float64[np.ndarray, "*D"]) -
     return finite.min() - np.log(len(below)), finite.max()
 
 
-def log_ratio(below: Float64[np.ndarray, "*D"], above: Float64[np.ndarray, "*D"]) -> float:
-    """Returns log Z(b')/Z(b) from (b' - b) f of draws at b, and of as many at b'."""
-    return optimize.brentq(lambda c: expit(below - c).sum() - expit(c - above).sum(), *_range(below, above))
-
-
 def log_z_of_ladder(
     log_states: float, inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "L D R"]
-) -> tuple[float, float]:
+) -> Estimate:
     """Returns log Z at the last temperature, and its standard error by leaving out one block of draws at a time.
 
     `log_states` is the logarithm of the number of states, inverse temperatures begin at 0, and values are those of f
@@ -157,7 +144,8 @@ def log_z_of_ladder(
     log_z, without = log_states, np.zeros(len(parts))
     for rung, step in enumerate(np.diff(inverse)):
         lower, upper = (step * joined[:, place].astype(np.float64) for place in (rung, rung + 1))
-        ratio = log_ratio(lower, upper)
+        least, most = _range(lower, upper)
+        ratio = optimize.brentq(lambda c, a=lower, b=upper: expit(a - c).sum() - expit(c - b).sum(), least, most)
         log_z += ratio
         if len(parts) > 1:
             # A step of Newton's method from the ratio of all draws to that without a block.
@@ -165,10 +153,9 @@ def log_z_of_ladder(
             excess = np.add.reduceat(below - above, starts)
             slopes = np.add.reduceat(below * (1 - below) + above * (1 - above), starts)
             moved = excess / np.maximum(slopes.sum() - slopes, 1e-300)
-            without += np.clip(ratio - moved, *_range(lower, upper))
-    if len(parts) == 1:
-        return float(log_z), float("inf")
-    return float(log_z), float(np.sqrt((len(parts) - 1) * without.var()))
+            without += np.clip(ratio - moved, least, most)
+    error = float(np.sqrt((len(parts) - 1) * without.var())) if len(parts) > 1 else math.inf
+    return Estimate(float(log_z), error)
 
 
 # Rungs at first, and rounds that adapt them: sweeps of the first one; each later one is twice as long. The last one
@@ -197,31 +184,20 @@ def exchanges_clusters(terms: Terms, ladders: int) -> bool:
     return terms.max_degree() <= min(_MOST_NEIGHBOURS, terms.num_sites / _SITES_A_NEIGHBOUR)
 
 
-class _Tempering:
-    """Ladders of R rungs each, the coldest first."""
+class _Ladders(RecordedChains):
+    """Ladders of R rungs each, the coldest first; `inverse` are 1/temperature of the rungs, the hottest first."""
 
-    def __init__(self, terms: Terms, options: Request, inverse: np.ndarray, stream: int):
-        self.rungs, self.ladders = len(inverse), options.groups
-        self.chains = chains_of(
-            terms, options, self.ladders * self.rungs, adapting=_FIRST_ROUND, stream=stream, rungs=self.rungs,
-            clusters=math.ceil(_CLUSTERED * self.rungs) if exchanges_clusters(terms, self.ladders) else 0,
+    def __init__(self, request: Request, inverse: np.ndarray, stream: int):
+        clusters = math.ceil(_CLUSTERED * len(inverse)) if exchanges_clusters(request.terms, request.groups) else 0
+        super().__init__(
+            request, request.groups * len(inverse), adapting=_FIRST_ROUND, rungs=len(inverse), stream=stream,
+            clusters=clusters,
         )  # fmt: skip
-        self.inverse = inverse
-
-    def start(self, terms: Terms, temperature: float, options: Request, is_over: Callable[[], bool]) -> int:
-        """Puts the second half of the ladders into cold starts, one for all rungs of a ladder; returns the number of
-        steps. With every second ladder, pairs of ladders would not differ in their starts.
-        """
-        quenched = dispersed(terms, temperature, options._replace(groups=self.chains.num_chains), is_over)
-        found, states = quenched.current(), self.chains.current().reshape(self.ladders, self.rungs, -1)
-        cold = self.ladders // 2
-        best = np.argsort(-terms.evaluator()(found), kind="stable")[:cold]
-        states[-cold:] = found[best, None]
-        self.chains.restart(states.reshape(-1, states.shape[2]))
-        return quenched.steps
+        self.inverse, self.ladders = inverse, request.groups
 
     @property
     def temperatures(self) -> Float64[np.ndarray, "B"]:
+        """Returns those of all chains."""
         with np.errstate(divide="ignore"):
             return np.tile(1 / self.inverse[::-1], self.ladders)
 
@@ -229,73 +205,83 @@ class _Tempering:
         """Returns the values [D, C, R], the hottest rung first."""
         return recorded.values.reshape(-1, self.ladders, self.rungs)[:, :, ::-1]
 
-    def better_ladder(self, sweeps: int, is_over: Callable[[], bool], *, keep_rungs: bool) -> np.ndarray:
-        """Continues the chains, and returns better rungs; keeps their number if it is about right."""
-        recorded = self.chains.record(self.temperatures, sweeps, is_over=is_over)
-        rates = rejection_rates(self.inverse, self.by_rung(recorded))
-        rungs = best_number_of_rungs(rates)
-        if keep_rungs or abs(rungs - self.rungs) <= _ABOUT_RIGHT * self.rungs:
-            rungs = self.rungs
-        return adapted_ladder(self.inverse, rates, rungs)
-
     def states_near(self, inverse: np.ndarray) -> np.ndarray:
         """Returns, for each rung of other ladders, the states at the nearest temperature."""
         nearest = np.abs(inverse[::-1, None] - self.inverse[::-1]).argmin(axis=1)
-        states = self.chains.current()
-        return states.reshape(self.ladders, self.rungs, -1)[:, nearest].reshape(-1, states.shape[1])
+        return self.current().reshape(self.ladders, self.rungs, -1)[:, nearest].reshape(-1, self.size)
 
 
-def draw(terms: Terms, temperature: float, options: Request, budget: Budget) -> Drawn:
+def draw(request: Request, budget: Budget) -> Drawn:
     """Draws from the coldest rung of every ladder."""
-    # At first denser at high temperatures.
-    tempering = _Tempering(terms, options, 1 / temperature * np.linspace(0, 1, _FIRST_RUNGS) ** 2, _STREAM)
+    chains, searched = _adapted(request, budget, budget.after(_SEARCH_PART))
     # Ladders of a group.
-    each = 2 if tempering.chains.clusters else 1
-    draws = DrawCollector(options, budget, each)
-    is_over = budget.after(_SEARCH_PART)
-    searched = tempering.start(terms, temperature, options, is_over)
-    for number in range(_ROUNDS):
-        budget.check_interrupt()
-        if is_over():
-            break
-        inverse = tempering.better_ladder(_FIRST_ROUND << number, is_over, keep_rungs=number == _ROUNDS - 1)
-        if len(inverse) == tempering.rungs:
-            tempering.inverse = inverse
-        else:
-            searched += tempering.chains.steps
-            states = tempering.states_near(inverse)
-            tempering = _Tempering(terms, options, inverse, _STREAM + 1 + number)
-            tempering.chains.restart(states)
-    warm = tempering.chains.record(tempering.temperatures, _LAST_ROUND, is_over=budget.after(_WARM_UP_PART))
-    thinning = _sweeps_a_draw(tempering, warm) if len(warm.states) == _LAST_ROUND else 1
-
-    recorded = draws.play(tempering.chains, tempering.temperatures, thinning)
+    each = 2 if chains.clusters else 1
+    warm = chains.record(chains.temperatures, _LAST_ROUND, is_over=budget.after(_WARM_UP_PART))
+    thinning = _sweeps_a_draw(chains, warm) if len(warm.states) == _LAST_ROUND else 1
+    recorded, drawn = collect(chains, chains.temperatures, request.draws_each, budget, thinning, each=each)
     assert recorded.exchanged is not None
-    values = tempering.by_rung(recorded)
-    of_ladders = round_trips(recorded.exchanged.reshape(-1, tempering.ladders, tempering.rungs))
+    values = chains.by_rung(recorded)
+    of_ladders = round_trips(recorded.exchanged.reshape(-1, chains.ladders, chains.rungs))
     trips = of_ladders.reshape(-1, each).sum(axis=1)
     every = -(-len(values) // _MOST_MOMENTS_FOR_LOG_Z)
     some = np.swapaxes(by_group(values[::every], each), 0, 1)
-    swaps, means = 1 - rejection_rates(tempering.inverse, values), values.mean(axis=(0, 1), dtype=float)
+    swaps, means = 1 - rejection_rates(chains.inverse, values), values.mean(axis=(0, 1), dtype=float)
     how = {
-        "sampler": options.sampler, "engine": tempering.chains.engine.name, "ladders": tempering.ladders,
-        "rungs": tempering.rungs, "rungs with cluster moves": tempering.chains.clusters, "sweeps a draw": thinning,
-        "round trips": int(trips.sum()), "steps": searched + tempering.chains.steps,
+        "sampler": request.sampler, "engine": chains.engine.name, "ladders": chains.ladders, "rungs": chains.rungs,
+        "rungs with cluster moves": chains.clusters, "sweeps a draw": thinning, "round trips": int(trips.sum()),
+        "steps": searched + chains.steps,
     }  # fmt: skip
-    return draws.drawn(
-        how, reasons=_reasons(of_ladders), ladder=Ladder(tempering.inverse, swaps, trips, means),
-        log_z=log_z_of_ladder(terms.num_sites * math.log(2), tempering.inverse, some),
+    return drawn._replace(
+        how=how, reasons=_reasons(of_ladders), ladder=Ladder(chains.inverse, swaps, trips, means),
+        log_z=log_z_of_ladder(request.terms.num_sites * math.log(2), chains.inverse, some),
         most_effective=_effective(trips),
     )  # fmt: skip
 
 
-def _sweeps_a_draw(tempering: _Tempering, warm: Recorded) -> int:
+def _adapted(request: Request, budget: Budget, is_over: Callable[[], bool]) -> tuple[_Ladders, int]:
+    """Returns ladders whose swaps are rejected equally often, and the number of steps of those before them.
+
+    The second half of the ladders have cold starts, one for all rungs of a ladder. With every second ladder, pairs of
+    ladders would not differ in their starts.
+    """
+    # At first denser at high temperatures.
+    chains = _Ladders(request, 1 / request.temperature * np.linspace(0, 1, _FIRST_RUNGS) ** 2, _STREAM)
+    quenched = dispersed(request._replace(groups=chains.num_chains), is_over)
+    found, states = quenched.current(), chains.current().reshape(chains.ladders, chains.rungs, -1)
+    cold, searched = chains.ladders // 2, quenched.steps
+    best = np.argsort(-request.terms.evaluator()(found), kind="stable")[:cold]
+    states[-cold:] = found[best, None]
+    chains.restart(states.reshape(-1, chains.size))
+    for number in range(_ROUNDS):
+        budget.check_interrupt()
+        if is_over():
+            break
+        recorded = chains.record(chains.temperatures, _FIRST_ROUND << number, is_over=is_over)
+        rates = rejection_rates(chains.inverse, chains.by_rung(recorded))
+        rungs = best_number_of_rungs(rates)
+        if number == _ROUNDS - 1 or abs(rungs - chains.rungs) <= _ABOUT_RIGHT * chains.rungs:
+            rungs = chains.rungs
+        inverse = adapted_ladder(chains.inverse, rates, rungs)
+        if rungs == chains.rungs:
+            chains.inverse = inverse
+        else:
+            searched += chains.steps
+            states = chains.states_near(inverse)
+            chains = _Ladders(request, inverse, _STREAM + 1 + number)
+            chains.restart(states)
+    return chains, searched
+
+
+def _sweeps_a_draw(chains: _Ladders, warm: Recorded) -> int:
     """Returns the sweeps between draws, as `chain.sweeps_a_draw`, but at least those of a round trip.
 
     Modes that only the hot rungs connect are drawn anew by round trips, however fast a mode's values decorrelate.
+    Where chains forget their state between swaps, which are rejected at rates r, a ladder makes one round trip in
+    2 + 2 sum r/(1 - r) sweeps (Syed et al. 2022); otherwise they take longer.
     """
-    values = tempering.by_rung(warm)
-    trip = sweeps_a_round_trip(rejection_rates(tempering.inverse, values))
+    values = chains.by_rung(warm)
+    rates = rejection_rates(chains.inverse, values)
+    trip = math.ceil(2 + 2 * (rates / np.maximum(1 - rates, _LEAST_RATE)).sum())
     return max(sweeps_a_draw(values[:, :, -1], warm.states), min(trip, MOST_SWEEPS_A_DRAW))
 
 
@@ -308,25 +294,19 @@ def _effective(trips: np.ndarray) -> float:
     return 0.0 if trips.min() == 0 else len(trips) / float((1 / trips).mean())
 
 
-def _dispersion(trips: np.ndarray) -> tuple[float, float]:
-    """Returns variance over mean of the ladders' round trips, and the limit that Poisson numbers pass by chance.
+def _reasons(trips: np.ndarray) -> tuple[str, ...]:
+    """Returns what the ladders' round trips say against the draws.
 
     Round trips of equal ladders are more even than Poisson numbers. Where some ladders hold modes that others do not,
     they are less even, although their sum may be large.
     """
-    freedom = len(trips) - 1
-    found = float(trips.var(ddof=1) / max(trips.mean(), 1e-9))
-    return found, float(chdtri(freedom, FALSE_ALARM) / freedom)
-
-
-def _reasons(trips: np.ndarray) -> tuple[str, ...]:
-    """Returns what the ladders' round trips say against the draws."""
     reasons = []
     if trips.sum() < _LEAST_ROUND_TRIPS:
         reasons.append(
             f"{trips.sum()} round trips between hottest and coldest rung, below {_LEAST_ROUND_TRIPS}: draw more"
         )
-    apart, limit = _dispersion(trips)
+    freedom = len(trips) - 1
+    apart, limit = trips.var(ddof=1) / max(trips.mean(), 1e-9), chdtri(freedom, FALSE_ALARM) / freedom
     if apart > limit:
         reasons.append(
             f"round trips differ between ladders ({trips.min()} to {trips.max()}): variance over mean {apart:.1f} is "
