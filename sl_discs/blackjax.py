@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 
-from sl_discs.errors import MissingExtra
+from sl_discs.errors import InputError, MissingExtra, fields_are_keywords, integer
 
 try:
     from blackjax.base import SamplingAlgorithm
@@ -29,7 +29,6 @@ except ImportError as error:
     ) from error
 
 from sl_discs import keys
-from sl_discs.errors import InputError, fields_are_keywords, integer
 from sl_discs.localization.algorithm import Localized, init_localized
 from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Levels
@@ -93,8 +92,7 @@ class LocalizedDiscreteState(DiscreteState):
     @property
     def draw(self) -> Position:
         """The sign of Y as zeros and ones: a draw from the log-density once the last step is done."""
-        draw = TwoValues().decode(self.sampler.y).reshape(self.position.shape)
-        return jnp.asarray(draw, self.position.dtype)
+        return TwoValues().decode(self.sampler.y).reshape(self.position.shape).astype(self.position.dtype)
 
 
 def algorithm(name: str, logdensity_fn: LogDensity, **fields: object) -> SamplingAlgorithm:
@@ -117,15 +115,7 @@ def algorithm(name: str, logdensity_fn: LogDensity, **fields: object) -> Samplin
     with fields_are_keywords():
         name = _base_checked("name", name)
         kernel = _Kernel(build_method({"name": name, **_adapting(name), **fields}, 1).sampler, logdensity_fn)
-
-    def init(position: Any, rng_key: PRNGKeyArray | None = None) -> DiscreteState:
-        del rng_key
-        return kernel.init(position)
-
-    def step(rng_key: PRNGKeyArray, state: DiscreteState) -> tuple[DiscreteState, DiscreteInfo]:
-        return kernel.step(keys.from_rng(rng_key), state)
-
-    return SamplingAlgorithm(init, step)
+    return SamplingAlgorithm(kernel.init, kernel.step)
 
 
 def localized(base: str, logdensity_fn: LogDensity, num_steps: int, **fields: object) -> SamplingAlgorithm:
@@ -151,40 +141,22 @@ def localized(base: str, logdensity_fn: LogDensity, num_steps: int, **fields: ob
         method = build_method({"name": localized_name(base), **defaults, **fields}, 1)
         localization = method.localization
         assert localization is not None
-        levels = localization.levels(num_steps)
+        levels, noise = localization.levels(num_steps), localization.initial_noise()
+        kernel = _Kernel(method.sampler, logdensity_fn, levels, noise)
     if not localization.localizes:
         raise InputError(
             f"sigma is {localization.sigma} and eps_end {localization.eps_end}, with which sign(Y) is mostly noise; "
             "lower one of them"
         )
-    kernel = _Kernel(method.sampler, logdensity_fn, levels)
-
-    def init(position: Any, rng_key: PRNGKeyArray | None = None) -> LocalizedDiscreteState:
-        if rng_key is None:
-            raise InputError("rng_key: the first observation is random; give init a key", "rng_key")
-        state = kernel.init(position)
-        first = init_localized(
-            keys.from_rng(rng_key), state.sampler, (state.position.size,), localization.initial_noise()
-        )
-        return LocalizedDiscreteState(*state._replace(sampler=first))
-
-    def step(rng_key: PRNGKeyArray, state: LocalizedDiscreteState) -> tuple[LocalizedDiscreteState, DiscreteInfo]:
-        key = keys.from_rng(rng_key)
-        after, info = kernel.step(keys.StepKeys(keys.fold(key, 0), keys.fold(key, 1)), state)
-        return LocalizedDiscreteState(*after), info
-
-    return SamplingAlgorithm(init, step)
+    return SamplingAlgorithm(kernel.init, kernel.step)
 
 
 def _base_checked(argument: str, given: Any) -> str:
     """Returns the name of a registered base sampler."""
-    if not isinstance(given, str):
-        raise InputError(f"{argument} is a {type(given).__name__}; expected the name of a sampler", argument)
-    name = own_name(given)
-    base_name(name, variants=False)
-    if is_localized(name):
+    if not isinstance(given, str) or is_localized(own_name(given)):
         raise InputError(f"{argument} is {given!r}; expected a base sampler, such as 'gwg'", argument)
-    return name
+    base_name(own_name(given), variants=False)
+    return own_name(given)
 
 
 def _adapting(name: str) -> dict[str, int]:
@@ -194,31 +166,47 @@ def _adapting(name: str) -> dict[str, int]:
 class _Kernel:
     """A sampler on a log-density: states in the user's shape outside, vectors of int8 inside."""
 
-    def __init__(self, sampler: Sampler, logdensity_fn: LogDensity, levels: Levels | None = None):
+    def __init__(self, base: Sampler, logdensity_fn: LogDensity, levels: Levels | None = None, noise: Any = None):
         if not callable(logdensity_fn):
             raise InputError(f"logdensity_fn is a {type(logdensity_fn).__name__}; expected a function")
-        self._base, self._logdensity_fn = sampler, logdensity_fn
-        self._sampler = sampler if levels is None else Localized(sampler, levels)
-        self._differentiates = asks_for_gains(sampler)
+        self._base, self._logdensity_fn, self._noise = base, logdensity_fn, noise
+        self._sampler = base if levels is None else Localized(base, levels)
+        self._differentiates = asks_for_gains(base)
 
-    def init(self, position: Any) -> DiscreteState:
-        position = _checked_position(position)
+    def init(self, position: Any, rng_key: PRNGKeyArray | None = None) -> DiscreteState:
+        position = jnp.asarray(position)
+        if not position.size or not (isinstance(position, jax.core.Tracer) or np.isin(position, (0, 1)).all()):
+            raise InputError("position holds values other than 0 and 1, or none", "position")
         model, x = self._model(position), position.reshape(-1).astype(jnp.int8)
         if self._differentiates:
             check_differentiable("logdensity_fn", model, (), x.size, type(self._base).__name__)
-        field = model.init((), x)
-        state = _state(position, field, self._base.init_state(x.size))
-        if _known(state.logdensity) and not np.isfinite(state.logdensity):
+        sampler = self._base.init_state(x.size)
+        if self._noise is not None:
+            if rng_key is None:
+                raise InputError("rng_key: the first observation is random; give init a key", "rng_key")
+            sampler = init_localized(keys.from_rng(rng_key), sampler, (x.size,), self._noise)
+        state = self._state(position, model.init((), x), sampler)
+        if not isinstance(state.logdensity, jax.core.Tracer) and not np.isfinite(state.logdensity):
             raise InputError("logdensity_fn is not finite at the position; start where it is", "logdensity_fn")
         return state
 
-    def step(self, key: Any, state: DiscreteState) -> tuple[DiscreteState, DiscreteInfo]:
-        position = state.position
+    def step(self, rng_key: PRNGKeyArray, state: DiscreteState) -> tuple[DiscreteState, DiscreteInfo]:
+        key: Any = keys.from_rng(rng_key)
+        if self._noise is not None:
+            key = keys.StepKeys(keys.fold(key, 0), keys.fold(key, 1))
+        position, field = state.position, state.logdensity
+        if state.logdensity_grad is not None:
+            field = ValueAndGrad(field, state.logdensity_grad.reshape(-1))
         x = position.reshape(-1).astype(jnp.int8)
         target = self._model(position).target((), jnp.ones(x.shape, bool))
-        chain, info = self._sampler.kernel(key, target, Chain(x, _field(state), state.sampler))
+        chain, info = self._sampler.kernel(key, target, Chain(x, field, state.sampler))
         position = chain.x.reshape(position.shape).astype(position.dtype)
-        return _state(position, chain.field, chain.state), DiscreteInfo(info.acceptance, info.hops)
+        return self._state(position, chain.field, chain.state), DiscreteInfo(info.acceptance, info.hops)
+
+    def _state(self, position: Position, field: Field, sampler: SamplerState) -> DiscreteState:
+        value, grad = (field.value, field.grad.reshape(position.shape)) if self._differentiates else (field, None)
+        kind = DiscreteState if self._noise is None else LocalizedDiscreteState
+        return kind(position, value, grad, sampler)
 
     def _model(self, position: Position) -> Model:
         def log_density(params, x):
@@ -228,34 +216,6 @@ class _Kernel:
             return scalar("logdensity_fn", self._logdensity_fn(x))
 
         return (DifferentiableModel if self._differentiates else ValueModel)(log_density, position.size)
-
-
-def _field(state: DiscreteState) -> Field:
-    if state.logdensity_grad is None:
-        return state.logdensity
-    return ValueAndGrad(state.logdensity, state.logdensity_grad.reshape(-1))
-
-
-def _state(position: Position, field: Field, sampler: SamplerState) -> DiscreteState:
-    if isinstance(field, ValueAndGrad):
-        return DiscreteState(position, field.value, field.grad.reshape(position.shape), sampler)
-    return DiscreteState(position, field, None, sampler)
-
-
-def _known(array: Array) -> bool:
-    return not isinstance(array, jax.core.Tracer)  # of `jit`, `vmap` and the like
-
-
-def _checked_position(position: Any) -> Position:
-    try:
-        position = jnp.asarray(position)
-    except (TypeError, ValueError):
-        raise InputError(f"position is a {type(position).__name__}; expected an array", "position") from None
-    if not position.size:
-        raise InputError(f"position has shape {position.shape}; expected an array of zeros and ones", "position")
-    if _known(position) and not np.isin(position, (0, 1)).all():
-        raise InputError("position holds values other than 0 and 1", "position")
-    return position
 
 
 def __getattr__(name: str) -> Callable[..., SamplingAlgorithm]:
