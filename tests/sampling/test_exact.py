@@ -136,14 +136,6 @@ def test_width_of_known_graphs(size, edges, width):
     assert sorted(found.order) == list(range(size))
 
 
-@pytest.mark.parametrize("listed", [False, True])
-def test_what_is_too_wide_is_refused_before_any_work(listed):
-    """A complete graph, as a background of 4.5 million pairs and as a list of couplings."""
-    terms = Coefficients(np.zeros(27 if listed else 3_000), NO_PAIRS, np.empty(0), 1.0, background=1.0)
-    with pytest.raises(InputError, match=r"treewidth above 25.*method='tempering'"):
-        exact(terms.listed() if listed else terms, 1.0)
-
-
 def test_memory_is_checked_before_tables_are_made(monkeypatch):
     monkeypatch.setattr("sl_discs.errors.usable_memory", lambda: 2**20)
     edges = grid(12)

@@ -5,23 +5,16 @@ from unittest import mock
 import networkx as nx
 import numpy as np
 import pytest
+from estimates import errors
 from hypothesis import given
 from hypothesis import strategies as st
 
 import sl_discs
 import truths
 from sl_discs.sampling import tempering
-from sl_discs.sampling.chain import RecordedChains, by_group
+from sl_discs.sampling.chain import RecordedChains
 from sl_discs.sampling.diagnostics import diagnose, r_hat_limit, worst_variables
-from sl_discs.sampling.draws import (
-    Batches,
-    column,
-    num_bytes,
-    overlaps,
-    packed,
-    pieces,
-    unpacked,
-)
+from sl_discs.sampling.draws import Batches, Request, column, overlaps, packed, pieces, unpacked
 from sl_discs.sampling.tempering import log_z_of_ladder
 
 
@@ -58,12 +51,8 @@ def test_rejection_rates_are_those_of_the_rule():
     """Mean of 1 - min(1, exp((b' - b)(f - f'))) over draws."""
     rng = np.random.default_rng(0)
     inverse, values = np.array([0.0, 0.5, 2.0]), rng.normal(size=(2, 50, 3))
-    known = [
-        np.mean(
-            [1 - min(1.0, np.exp((inverse[k + 1] - inverse[k]) * (f[k] - f[k + 1]))) for f in values.reshape(-1, 3)]
-        )
-        for k in range(2)
-    ]
+    gains = np.diff(inverse) * -np.diff(values.reshape(-1, 3))
+    known = [np.mean([1 - min(1.0, np.exp(gain)) for gain in one]) for one in gains.T]
     np.testing.assert_allclose(tempering.rejection_rates(inverse, values), known)
 
 
@@ -81,15 +70,19 @@ def test_log_z_of_independent_spins():
     assert 0.6 < np.std(apart) < 1.6 and abs(np.mean(apart)) < 0.7
 
 
+def autoregressive(correlation: float, shape: tuple[int, int], seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    values = np.zeros(shape)
+    for t in range(1, shape[1]):
+        values[:, t] = correlation * values[:, t - 1] + rng.normal(size=shape[0])
+    return values
+
+
 def test_standard_errors_of_an_autoregressive_chain():
     """The error of the mean of AR(1) is known; batch means find it within what 80 batches allow."""
-    rng, keep = np.random.default_rng(2), 0.5
-    noise = rng.normal(size=(8, 4000))
-    chain = np.zeros_like(noise)
-    for step in range(1, 4000):
-        chain[:, step] = keep * chain[:, step - 1] + noise[:, step]
+    chain = autoregressive(0.5, (8, 4000), 2)
     _, error = Batches(8, 4000, "serial").estimate(chain)
-    known = 1 / (1 - keep) / np.sqrt(chain.size)
+    known = 1 / (1 - 0.5) / np.sqrt(chain.size)
     assert 0.65 < error / known < 1.4
 
 
@@ -109,7 +102,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 def test_packed_draws(size, groups, draws, piece, seed):
     states = np.random.default_rng(seed).integers(0, 2, (groups, draws, size), np.int8)
     bits = packed(states)
-    assert bits.shape[2] == num_bytes(size)
+    assert bits.shape[2] == -(-size // 8)
     np.testing.assert_array_equal(unpacked(bits, size), states)
     np.testing.assert_array_equal(column(bits, size, size - 1), states[:, :, -1])
     first = size // 2 // 8 * 8
@@ -123,28 +116,20 @@ def test_packed_draws(size, groups, draws, piece, seed):
 
 def test_an_engine_that_compiles_each_call_length_compiles_two():
     terms = sl_discs.maxcut(nx.cycle_graph(8)).terms()
-    chains = RecordedChains(terms, "metropolis", {"scan": "random"}, 4, engine="reference")
+    chains = RecordedChains(Request(terms, 1.0, None, 4, "metropolis", {"scan": "random"}, "reference", 0), 4)
     lengths = [len(part.values) for part in chains.play(1.0, 250)]
     assert sum(lengths) == 250 and len(lengths) > 2 and len(set(lengths)) <= 2
-
-
-def _chains(correlation: float, shape: tuple[int, int], seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    values = np.zeros(shape)
-    for t in range(1, shape[1]):
-        values[:, t] = correlation * values[:, t - 1] + rng.normal(size=shape[0])
-    return values
 
 
 @pytest.mark.parametrize(
     "values",
     [
-        _chains(0.9, (8, 500)),
-        _chains(0.5, (4, 1001)),  # an odd number, and an even number of pairs of lags
-        _chains(-0.5, (8, 500)),
-        _chains(0.3, (1, 400)),
-        np.round(_chains(0.8, (6, 300))),  # ties
-        (_chains(0.9, (8, 500)) > 2).astype(float),
+        autoregressive(0.9, (8, 500)),
+        autoregressive(0.5, (4, 1001)),  # an odd number, and an even number of pairs of lags
+        autoregressive(-0.5, (8, 500)),
+        autoregressive(0.3, (1, 400)),
+        np.round(autoregressive(0.8, (6, 300))),  # ties
+        (autoregressive(0.9, (8, 500)) > 2).astype(float),
     ],
 )
 def test_r_hat_and_effective_sizes_are_those_of_arviz(values):
@@ -156,13 +141,6 @@ def test_r_hat_and_effective_sizes_are_those_of_arviz(values):
     np.testing.assert_allclose([found.ess_bulk, found.ess_tail], known, rtol=0.01)  # they differ in the last lag
     if len(values) > 1:
         np.testing.assert_allclose(found.r_hat, array_stats.rhat(values, **axes), rtol=1e-4)
-
-
-def test_records_by_group_are_those_of_its_ladders_in_turn():
-    records = np.arange(3 * 4 * 2).reshape(3, 4, 2)
-    found = by_group(records, 2)
-    np.testing.assert_array_equal(found[:, 1], records[:, 2:].reshape(6, 2))
-    np.testing.assert_array_equal(by_group(records, 1), records)
 
 
 def test_where_ladders_exchange_clusters():
@@ -182,13 +160,7 @@ def test_errors_cover_where_ladders_exchange_clusters():
         samples = sl_discs.sample(truth.problem, truth.temperature, 800, "tempering", seed=seed)
         assert samples.how["rungs with cluster moves"] > 2 and samples.how["ladders"] == 8
         assert samples.bits.shape[:2] == (4, 200) and samples.ladder.round_trips.shape == (4,)
-        energy = samples.mean()
-        apart.append(
-            [
-                (energy.mean - truth.mean_value) / energy.error,
-                (samples.log_z.mean - truth.log_z) / samples.log_z.error,
-            ]
-        )
+        apart.append([errors(samples.mean(), truth.mean_value), errors(samples.log_z, truth.log_z)])
     # The root mean square of 16 normal numbers is outside with probability 1e-3 below and 6e-4 above.
     spread = np.sqrt(np.mean(np.square(apart), axis=0))
     assert (spread > 0.5).all() and (spread < 1.6).all(), spread

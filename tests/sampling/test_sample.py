@@ -20,7 +20,8 @@ import truths
 from sl_discs.errors import InputError
 from sl_discs.models.enumeration import enumerate_law
 from sl_discs.sampling.directions import _influences, mixes_fast, spin_terms
-from sl_discs.sampling.report import _bins, estimates, grid_of
+from sl_discs.sampling.sample import grid_of
+from sl_discs.sampling.samples import estimates
 
 METHODS = ("exact", "chain", "tempering", "localization")
 
@@ -95,17 +96,6 @@ def test_the_critical_ising_model(side):
     energy = samples.mean()
     assert abs(energy.mean - truth.mean_value) < LIMIT * energy.error and energy.error < 0.02 * truth.mean_value
     assert abs(samples.log_z.mean - truth.log_z) < LIMIT * samples.log_z.error and samples.log_z.error < 1
-
-
-def test_curie_weiss():
-    """Two modes of unequal weight, by summation over the magnetisation."""
-    size = 200
-    truth = truths.curie_weiss(size, 0.9, field=1 / size)
-    assert 0.6 < truth.mode_weight < 0.99
-    samples = sl_discs.sample(truth.problem, 0.9, 2000, "tempering", seed=2)
-    weight = samples.expectation(lambda states: states.sum(axis=1) > 0)
-    assert abs(weight.mean - truth.mode_weight) < 3 * weight.error and weight.error < 0.08, (weight, samples)
-    assert abs(samples.log_z.mean - truth.log_z) < LIMIT * samples.log_z.error
 
 
 def test_chains_that_sit_in_one_mode_are_called_unreliable():
@@ -189,12 +179,19 @@ def test_no_influence_exceeds_its_bound():
         assert change <= bounds[i, j] + 1e-12 and bounds[i, j] < 3 * change
 
 
+def test_auto_enumerates_and_takes_chains_where_they_do():
+    narrow = sl_discs.sample(truths.random_field_grid(6, 1.0).problem, 1.0)
+    assert narrow.method == "exact" and narrow.how["width"] == 6 and narrow.reliable
+    problem = sl_discs.maxcut(nx.random_regular_graph(3, 200, seed=1))
+    easy = sl_discs.sample(problem, 4.0)
+    assert easy.method == "chain" and easy.reliable and not easy.notes
+
+
 def test_localization_counts_its_bias():
-    """geom(1,1) has a signal at its first time that pure noise leaves out: marginals are off by 3 errors and more."""
+    """geom(1,1) has a signal at its first time that pure noise leaves out; poor posterior means bias the draws."""
     problem = next(problems())[1]
-    samples = sl_discs.sample(problem, 1.7, 2000, "localization", alpha="geom(1,1)")
+    samples = sl_discs.sample(problem, 1.7, 800, "localization", alpha="geom(1,1)")
     assert "signal-to-noise ratio" in str(samples.verdict)
-    # Poor posterior means bias the draws, which are then worth few independent ones.
     poor = sl_discs.sample(problem, 1.7, 4000, "localization", K=16, sampler="gwg")
     assert poor.diagnostics[0].ess_bulk < len(poor) / 4 and poor.marginals["s0"].error > 0.5 / np.sqrt(len(poor))
 
@@ -212,16 +209,6 @@ def test_localized_draws_with_wrong_weights_of_modes_are_not_called_reliable():
     samples = sl_discs.sample(easy.problem, 4.0, 1000, "localization", K=64)
     assert samples.reliable, samples.verdict
     check(samples, easy)
-
-
-def test_auto_enumerates_and_takes_chains_where_they_do():
-    small = sl_discs.sample(next(problems())[1], 1.7)
-    assert small.method == "exact" and small.reliable
-    narrow = sl_discs.sample(truths.random_field_grid(6, 1.0).problem, 1.0)
-    assert narrow.method == "exact" and narrow.how["width"] == 6 and narrow.reliable
-    easy = sl_discs.sample(sl_discs.maxcut(nx.random_regular_graph(3, 200, seed=1)), 4.0)
-    assert easy.method == "chain" and easy.reliable
-    assert not sl_discs.sample(sl_discs.maxcut(nx.random_regular_graph(3, 200, seed=1)), 4.0, method="chain").notes
 
 
 def test_the_same_arguments_give_the_same_draws_and_other_seeds_others():
@@ -277,9 +264,7 @@ def test_draws_that_all_agree_have_no_known_error():
     event = samples.expectation(lambda states: states[:, 0] > 0)
     assert event == samples.marginal(0) and 0.5 / 80 < event.error < 2 / 80
     assert {row[0]: row[2] for row in estimates(samples)}["value"] == "unknown: all draws agree"
-    # The histogram shows them, although an edge at a fixed distance is rounded to the value.
-    edges = _bins(samples.values)
-    assert edges[0] < samples.values[0] < edges[-1]
+    assert samples.plot().axes[1].patches  # although an edge at a fixed distance is rounded to the value
 
 
 def test_energies_far_above_the_temperature():
@@ -367,14 +352,9 @@ def test_grids_are_known_by_their_couplings():
         ({"draws": 1.5}, "draws is 1.5"),
         ({"method": "magic"}, "method is 'magic'"),
         ({"sampler": "sl_gibbs"}, "expected a base sampler"),
-        ({"sampler": "nope"}, "unknown sampler 'nope'"),
         ({"groups": 1}, "groups is 1"),
-        (
-            {"temprature": 2.0},
-            "no argument 'temprature', and sampler 'gibbs' has no field 'temprature'; did you mean",
-        ),
+        ({"temprature": 2.0}, "no argument 'temprature', and sampler 'gibbs' has no field"),
         ({"beta": 2.0}, "sampler 'gibbs' has no field 'beta'; use temperature = 1/beta; its fields"),
-        ({"interrupt": 3}, "interrupt is 3"),
         ({"method": "localization", "sigma": 10.0}, "sign(Y) is mostly noise"),
     ],
 )
@@ -384,28 +364,18 @@ def test_bad_arguments_are_named(arguments, message):
     assert message in str(error.value)
 
 
-def test_what_is_too_wide_for_exact_is_refused():
-    graph = nx.gnp_random_graph(200, 0.2, seed=0)
-    with pytest.raises(InputError, match=r"treewidth.*method='tempering'"):
-        sl_discs.sample(sl_discs.mis(graph), 1.0, method="exact")
-
-
-def test_unknown_names_are_refused():
-    samples = sl_discs.sample(next(problems())[1], 1.7, 8)
-    with pytest.raises(InputError, match="unknown observable 'energy level'"):
-        samples.mean("energy level")
-    with pytest.raises(InputError, match="'s99' is not a label"):
-        samples.marginal("s99")
-    with pytest.raises(InputError, match="expected a real number for each state"):
-        samples.expectation(lambda states: states)
-
-
-def test_means_of_functions_do_not_overflow():
-    """As products and sums of 8-bit numbers do."""
+def test_expectations_do_not_overflow_and_unknown_names_are_refused():
     samples = sl_discs.sample(next(problems())[1], 1.7, 80)
-    found = samples.expectation(lambda states: 100 * states[:, 0] + 50 * states[:, 1] + 1_000 * states[:, 2])
-    weights = [100, 50, 1_000, *[0] * 6]
+    weights = [100, 50, 1_000, *[0] * 6]  # products and sums of 8-bit numbers overflow
+    found = samples.expectation(lambda states: states @ weights)
     assert found.mean == pytest.approx((samples.states.astype(float) @ weights).mean(), abs=1e-9)
+    for call, message in (
+        (lambda: samples.mean("energy level"), "unknown observable 'energy level'"),
+        (lambda: samples.marginal("s99"), "'s99' is not a label"),
+        (lambda: samples.expectation(lambda states: states), "expected a real number for each state"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
 
 
 def test_the_example_of_the_guide(tmp_path, monkeypatch, capsys):
@@ -443,14 +413,11 @@ def test_rounding_of_records_is_no_error_of_the_mean(method):
     assert np.isnan(mean.error) or mean.error > 1e-6
 
 
-def test_the_limit_of_r_hat_is_shown_and_exact_draws_have_none(capsys):
-    problem = truths.random_field_grid(8, 2.0).problem
-    samples = sl_discs.sample(problem, 2.0, 800, "chain", seed=1)
+def test_the_limit_of_r_hat_is_shown_and_exact_draws_have_none():
+    samples = sl_discs.sample(truths.random_field_grid(8, 2.0).problem, 2.0, 800, "chain", seed=1)
     assert all(one.limit >= 1.01 for one in samples.diagnostics)
-    apart = [one for one in samples.diagnostics if one.r_hat > one.limit]
-    assert bool(apart) <= (not samples.reliable)
     rows = {row[0]: row for row in estimates(samples)}
     assert rows["value"][3:5] == tuple(f"{one:.3f}" for one in samples.diagnostics[0][1::3])
     exact = sl_discs.sample(sl_discs.ising({0: 1.0}, {}), 1.0, 100)
-    assert exact.method == "exact" and all(np.isnan(one.r_hat) for one in exact.diagnostics)
+    assert all(np.isnan(one.r_hat) for one in exact.diagnostics)
     assert all(row[3:5] == ("", "") for row in estimates(exact))

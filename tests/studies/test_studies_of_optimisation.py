@@ -12,22 +12,13 @@ from types import SimpleNamespace
 import networkx as nx
 import numpy as np
 import pytest
-from scipy import stats
 
 import claim_plan as planned
 import tilt
-from best_known import (
-    PLANS,
-    ReferenceSet,
-    Search,
-    cut_of,
-    load_references,
-    save_references,
-    search_set,
-)
+from best_known import PLANS, ReferenceSet, Search, load_references, save_references, search_set
 from claim_plan import BOTH, DEFAULTS, NULL, SEARCHED, SIZES, Item, Pair, Study
 from claim_report import Found
-from claim_statistics import detection, expected_best, holm, random_effects
+from claim_statistics import expected_best, holm, random_effects
 from sl_discs.errors import InputError
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import settings_from
@@ -73,15 +64,6 @@ def test_random_effects_against_a_sum_by_hand():
     assert equal.high - 2.0 == pytest.approx(12.706204736 / math.sqrt(2))  # the scale is not below 1
 
 
-def test_detection_of_nothing_and_of_a_gain():
-    """Of no gain: 2.5 %, within 4 standard deviations of 2,000 samples; of a gain of three standard errors, 85 %."""
-    values = np.random.default_rng(2).standard_normal(4_000)
-    values -= values.mean()
-    assert abs(detection(values, 100) - 0.025) < 4 * math.sqrt(0.025 * 0.975 / 2_000) + 0.003
-    power = 1 - stats.nct.cdf(stats.t.ppf(0.975, 99), 99, 3.0)
-    assert abs(detection(values + 0.3, 100) - power) < 0.05
-
-
 def fake(values, played):
     """A `play` that gives `values(cell, graph)` and remembers which graphs each protocol was played on."""
 
@@ -118,15 +100,6 @@ def test_a_search_sees_no_test_graph(name, arm, satlib):
     assert training and tests and not training & tests
     seeds = {seed for words, found, _ in played if "trial" in words for seed in found}
     assert seeds == {1_000 + trial for trial in range(SMOKE.trials)}
-
-
-def test_stopping_sees_the_width_alone():
-    values = np.random.default_rng(3).normal(0, 0.5, 4_000)
-    for data, precise in ((values, True), (values[:50], False)):
-        assert [
-            planned.is_precise(DENSITY.name, "gwg", shift + sign * data) for shift, sign in ((0, 1), (5, -1))
-        ] == ([precise] * 2)
-    assert not planned.is_precise("maxcut/optsicom/r-b", "gwg", np.zeros(10))  # nothing is published to aim at
 
 
 def test_a_graph_with_two_seeds_counts_once(satlib):
@@ -213,17 +186,6 @@ def test_references_of_small_graphs_are_the_enumerated_optima(tmp_path):
     assert all(len(one.starts[0]) == 2 for one in tally.references.graphs.values()) and tally.played == 6
 
 
-def test_a_reference_only_improves(graph, empty):
-    references = with_cut(empty, 0, graph, 0, 9)
-    references, second = references.with_run(RUN | {"seeds": [1]})
-    lower = with_cut(references, 0, graph, second, 7)
-    higher = with_cut(references, 0, graph, second, 10)
-    assert (lower.graphs[0].cut, higher.graphs[0].cut) == (9, 10)
-    for one in (lower.graphs[0], higher.graphs[0]):
-        assert set(one.starts) == {0, 1} and cut_of(graph, one.solution) == one.cut
-    assert not lower.graphs[0].agrees() and with_cut(references, 0, graph, second, 9).graphs[0].agrees()
-
-
 def test_the_file_holds_all_and_a_false_cut_is_refused(tmp_path, graph, empty):
     references = with_cut(empty, 3, graph, 0, 9)
     path = save_references(references, tmp_path)
@@ -250,23 +212,6 @@ def test_the_files_have_references_of_the_graphs_that_are_drawn(name):
     assert set(kept.graphs) >= set(range(32)) and kept.runs
     for index, graph in enumerate(load_dataset(*name.split("/"), num_instances=2).graphs):
         assert kept.find(index, graph).cut > graph.num_edges / 2
-
-
-@pytest.mark.parametrize(
-    ("r", "groups", "sizes", "nodes"),
-    [("r-200", range(20, 25), range(5, 12), (200, 300)), ("r-800", range(40, 55), range(20, 25), (800, 1200))],
-)
-def test_rb_graphs_are_cliques_joined_by_constraints(r, groups, sizes, nodes):
-    for graph in load_dataset("mis", "rb", r, num_instances=4).graphs:
-        count = graph.num_nodes
-        assert nodes[0] <= count <= nodes[1]
-        adjacent = np.eye(count, dtype=bool)
-        adjacent[tuple(graph.edges.T)] = adjacent[tuple(graph.edges.T[::-1])] = True
-        assert any(
-            count == size * number and all(adjacent[k : k + size, k : k + size].all() for k in range(0, count, size))
-            for size in sizes
-            for number in groups
-        )
 
 
 @pytest.mark.parametrize("more", [0, 1])

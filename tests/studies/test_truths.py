@@ -66,16 +66,6 @@ def _order(truth, states):
     return ((2 * states - 1) * direction > 0).sum(axis=1)
 
 
-@pytest.mark.parametrize("weights", [[1.5], np.linspace(1.6, 0.4, 8)])
-def test_weights_of_patterns_are_eigenvalues(weights):
-    """Of the coupling with its diagonal, which is the mean weight of all patterns over N."""
-    found = hopfield(24, weights, 1.0, seed=5).problem.source
-    couplings = np.zeros((24, 24))
-    couplings[*found.pairs.T] = found.couplings
-    couplings += couplings.T + np.eye(24) * np.sum(weights) / 24
-    np.testing.assert_allclose(np.linalg.eigvalsh(couplings)[: -len(weights) - 1 : -1], weights)
-
-
 def test_the_critical_torus_is_that_of_ferdinand_and_fisher():
     """Their expansions in 1/side at the critical point, of which Catalan's constant and theta functions are parts."""
     side, catalan = 64, 0.915965594177219
@@ -87,11 +77,3 @@ def test_the_critical_torus_is_that_of_ferdinand_and_fisher():
     assert truth.log_z - bulk == pytest.approx(np.log(2**0.25 + 2**-0.5), abs=1e-3)
     energy = np.sqrt(2) + 2 * theta2 * theta3 * theta4 / (theta2 + theta3 + theta4) / side
     assert truth.mean_value / side**2 == pytest.approx(energy, rel=1e-5)
-
-
-@pytest.mark.parametrize("temperature", [1.5, 2.269, 4.0])
-def test_the_mean_is_the_derivative_of_log_z(temperature):
-    beta, step = 1 / temperature, 1e-5
-    low, high = (truths.ising_torus(64, 1 / (beta + sign * step)).log_z for sign in (-1, 1))
-    mean = truths.ising_torus(64, temperature).mean_value
-    assert mean == pytest.approx((high - low) / (2 * step), rel=1e-5)
