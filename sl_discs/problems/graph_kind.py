@@ -22,7 +22,7 @@ from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm, exact_sum, fraction
 from sl_discs.instances.graph import Graph
 from sl_discs.models.terms import are_integers
-from sl_discs.problems.kind import PENALTY, Chosen, Evaluated, Kind
+from sl_discs.problems.kind import PENALTY, Chosen, Evaluated, Kind, checked_states
 
 _PERCENT = "% of reference"
 # The penalty of problems with fixed nodes is a multiple of 1 / this, about the precision of chains.
@@ -211,7 +211,7 @@ class GraphKind(Kind):
         edges = Edges(source)
 
         def evaluate(states: Int8[np.ndarray, "B N"]) -> Evaluated:
-            repaired = _chosen(source, np.asarray(states))
+            repaired = checked_states(source.name, states, source.num_nodes)
             for row in repaired:
                 if self.violations(edges, row):
                     row[:] = self.repair(edges, row)
@@ -220,7 +220,7 @@ class GraphKind(Kind):
             return Evaluated(values, feasible, repaired.astype(np.int8))
 
         def evaluate_best(states: Int8[np.ndarray, "B N"]) -> Evaluated:
-            states = _chosen(source, np.asarray(states))
+            states = checked_states(source.name, states, source.num_nodes)
             most = np.full(len(states), np.inf) if self.most is None else self.most(edges, states)
             found: dict[int, Evaluated] = {}
             best = -np.inf
@@ -247,18 +247,6 @@ def graph_kind(name: str) -> GraphKind:
     if name not in GRAPH_KINDS:
         raise InputError(f"unknown problem {name!r}; known: {', '.join(GRAPH_KINDS)}")
     return GRAPH_KINDS[name]
-
-
-def _chosen(graph: Graph, states: np.ndarray) -> Bool[np.ndarray, "B N"]:
-    if states.shape[1:] != (graph.num_nodes,):
-        raise InputError(
-            f"{graph.name}: the states have shape {states.shape}, the graph {graph.num_nodes} nodes; "
-            "give one entry per node and state, without padding"
-        )
-    chosen = states.astype(bool)
-    if not np.array_equal(states, chosen):
-        raise InputError(f"{graph.name}: the states hold values other than 0 and 1; round them first")
-    return chosen
 
 
 # Sets of nodes of which no two conflict: repair and exact local improvement, by size or by weight.

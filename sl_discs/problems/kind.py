@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from jaxtyping import Bool, Float64, Int8
 
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, unmasked
 from sl_discs.models.terms import Coefficients
 
 # The paper's lambda; above 1 every maximiser is feasible, and close to 1 conflicts are easy to pass through.
@@ -40,6 +40,17 @@ class Evaluated(NamedTuple):
     values: Float64[np.ndarray, "B"]
     feasible: Bool[np.ndarray, "B"]
     states: Int8[np.ndarray, "B N"]
+
+
+def checked_states(name: str, states: Any, size: int) -> Bool[np.ndarray, "B N"]:
+    """Returns states of zeros and ones of any dtype as choices, a copy; InputError for other shapes or values."""
+    states = np.asarray(unmasked(f"{name}: states", states))
+    if states.ndim != 2 or states.shape[1] != size:
+        raise InputError(f"{name}: states have shape {states.shape}; expected [B, {size}], without padding")
+    chosen = states.astype(bool)
+    if not np.array_equal(states, chosen):
+        raise InputError(f"{name}: states hold values other than 0 and 1; round them first")
+    return chosen
 
 
 class Structure(enum.Enum):

@@ -18,7 +18,7 @@ from sl_discs.errors import InputError, real, unmasked
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.models.terms import Coefficients
-from sl_discs.problems.kind import KINDS, PENALTY, Evaluated, Kind
+from sl_discs.problems.kind import KINDS, PENALTY, Evaluated, Kind, checked_states
 
 Source = TypeVar("Source", Graph, QuadraticForm)
 _Arguments = ParamSpec("_Arguments")
@@ -219,11 +219,7 @@ class Problem(Generic[Source]):
         Raises:
           InputError: a state has another shape or other values.
         """
-        states = np.asarray(unmasked(f"{self.name}: states", states))
-        if states.ndim != 2 or states.shape[1] != self.num_variables:
-            raise InputError(f"{self.name}: states have shape {states.shape}; expected [B, {self.num_variables}]")
-        if not np.isin(states, (0, 1)).all():
-            raise InputError(f"{self.name}: states hold values other than 0 and 1; round them first")
+        states = checked_states(self.name, states, self.num_variables)
         distinct, place = _distinct(states.astype(np.int8))
         values, feasible, repaired = self._evaluator(distinct)
         return Evaluated(values[place], feasible[place], repaired[place].astype(np.int8))
