@@ -121,14 +121,22 @@ MAX_EDGES = 90585
 def draw_rb(rng: np.random.Generator, name: str) -> Graph:
     """Draws a clique problem as in the DISCS RB set, of random size; its reference is its number of groups."""
     while True:
-        num_groups = int(rng.integers(10, 25, endpoint=True))
-        group_size = int(rng.integers(5, 20, endpoint=True))
-        p = float(rng.uniform(0.3, 1.0))
-        if num_groups * group_size > MAX_NODES:
-            continue
+        num_groups, group_size, p = _draw_sizes(rng, (10, 25), (5, 20), (0, MAX_NODES))
         graph = clique_problem(rng, name, num_groups, group_size, p)
         if graph.num_edges <= MAX_EDGES:
             return graph
+
+
+def _draw_sizes(
+    rng: np.random.Generator, groups: tuple[int, int], sizes: tuple[int, int], nodes: tuple[int, int]
+) -> tuple[int, int, float]:
+    """Draws a number of groups and their size, uniform in these ranges, and p in (0.3, 1), until the nodes fit."""
+    while True:
+        num_groups = int(rng.integers(*groups, endpoint=True))
+        group_size = int(rng.integers(*sizes, endpoint=True))
+        p = float(rng.uniform(0.3, 1.0))
+        if nodes[0] <= num_groups * group_size <= nodes[1]:
+            return num_groups, group_size, p
 
 
 def clique_problem(rng: np.random.Generator, name: str, num_groups: int, group_size: int, p: float) -> Graph:
@@ -161,17 +169,8 @@ def _conflicts(rng: np.random.Generator, num_groups: int, group_size: int, p: fl
 def draw_mis_rb(
     rng: np.random.Generator, name: str, groups: tuple[int, int], sizes: tuple[int, int], nodes: tuple[int, int]
 ) -> Graph:
-    """Draws the same constraints as an independent set problem: values of one variable exclude each other, too.
-
-    Numbers of groups and their sizes are uniform in these ranges, p in (0.3, 1); a graph with another number of nodes
-    than in the range is drawn again.
-    """
-    while True:
-        num_groups = int(rng.integers(*groups, endpoint=True))
-        group_size = int(rng.integers(*sizes, endpoint=True))
-        p = float(rng.uniform(0.3, 1.0))
-        if nodes[0] <= num_groups * group_size <= nodes[1]:
-            break
+    """Draws the same constraints as an independent set problem: values of one variable exclude each other, too."""
+    num_groups, group_size, p = _draw_sizes(rng, groups, sizes, nodes)
     excludes = _conflicts(rng, num_groups, group_size, p)
     group = np.arange(len(excludes)) // group_size
     excludes |= group[:, None] == group

@@ -25,6 +25,7 @@ FAMILIES = {
     "maxcut_ba": lambda: generators.maxcut_ba("ba-4-n-16-20"),
     "optsicom": lambda: generators.TORUS,
     "rb": lambda: generators.CLIQUES,
+    "mis_rb": lambda: generators.mis_rb("200"),
 }
 
 GOLDEN = {
@@ -34,6 +35,7 @@ GOLDEN = {
     "maxcut_ba": ["fc4366328d09c62a", "42950651eb8f427f"],
     "optsicom": ["00705cdcec19d017", "d90c9f6824d1db90"],
     "rb": ["6068be6c8a56112d", "b547f04f8bec8e0c"],
+    "mis_rb": ["a79371581b627d25", "ff48889f42c4a3bf"],
 }
 
 
