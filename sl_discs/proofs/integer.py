@@ -46,15 +46,17 @@ class IntegerProgram(SetProver):
     def _run(self) -> Iterator[float]:
         yield _START_S
         self._process = self._begun()
+        seconds = _START_S
         while True:
-            yield TURN
             if self._relaxed is not None and np.isfinite(self.best):
                 known = self.weight_of(self.best)
                 gap = self._relaxed - known
                 self.expected = 0.0 if gap <= _NEAR * known else None if gap <= _FAR * known else np.inf
             # It waits for better answers, or is given up, where the relaxation is too far off.
-            if (self._relaxed is None or self.expected == 0) and not self._wait(self._process, TURN):
+            if (self._relaxed is None or self.expected == 0) and not self._wait(self._process, seconds):
                 return
+            seconds = TURN
+            yield seconds
 
     def _begun(self) -> subprocess.Popen:
         graph = complement(self.problem.source) if self.cliques else self.problem.source
