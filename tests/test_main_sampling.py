@@ -165,7 +165,6 @@ SL_GWG = "--sampler_config=configs/sampler/sl_gwg_config.py"
         ([SL_GWG, "--samplers=gwg,dmala"], None, "is of 'sl_gwg', which --samplers=gwg,dmala lacks"),
         (["--samplers=sl_gwg", "--sampler_config.sigma=2.0"], None, "sigma needs --sampler_config=FILE"),
         (["--samplers=gwg,gwg"], None, "twice"),
-        (["--sampler_config", "configs/sampler/sl_gw_config.py"], None, "no file configs/sampler/sl_gw_config.py"),
         ([SL_GWG, "--sampler_config.sigm=3"], None, "sampler 'sl_gwg' has no field 'sigm'; known: name"),
     ],
 )  # fmt: skip
