@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 
 installs=1
 save=results/gpu_check.json
-tests="(on_a_card or (test_cuda and not engine) or cuda-)"
+tests="(on_a_card or cuda-)"
 arguments=()
 for argument in "$@"; do
   case "$argument" in
@@ -59,7 +59,7 @@ check "numba-cuda" "$python" -c "import numba_cuda, jax, numpy as np; print('num
 'JAX', jax.__version__, 'NumPy', np.__version__)"
 check "oracle, laws, bits and levels on the card" timeout 300 "$python" -m pytest -q --tb=short --durations=3 -n "$processes" \
   -m "slow or not slow" -p no:cacheprovider \
-  tests/engines/test_cuda_engine.py tests/testing/test_single_steps.py tests/localization/test_localized_law.py \
+  tests/engines tests/testing/test_single_steps.py tests/localization/test_localized_law.py \
   -k "$tests" ${arguments[@]+"${arguments[@]}"}
 rates() {
   local output="$1" platforms="$2"

@@ -58,20 +58,14 @@ def turn_width(most: int, few: int) -> int:
     return min(few, most) if _decides_cheaply() else most
 
 
-def _of_all_chains(value: Float[Array, ""]) -> Float[Array, "B"]:
-    """Returns `value` of every chain of the instance, on whatever device it is, in the order of the chains."""
-    values = lax.all_gather(value, CHAIN_AXIS)
-    return lax.all_gather(values, DEVICE_CHAINS, tiled=True) if _is_mapped(DEVICE_CHAINS) else values
-
-
 def chain_mean(value: Float[Array, ""]) -> Float[Array, ""]:
     """Returns the mean of `value` over the chains of one instance; `value` itself outside a map over chains."""
-    return jnp.mean(_of_all_chains(value)) if _is_mapped(CHAIN_AXIS) else value
+    return jnp.mean(lax.all_gather(value, CHAIN_AXIS)) if _is_mapped(CHAIN_AXIS) else value
 
 
 def chain_max(value: Float[Array, ""]) -> Float[Array, ""]:
     """Returns the maximum of `value` over the chains of one instance; `value` itself outside a map over chains."""
-    return jnp.max(_of_all_chains(value)) if _is_mapped(CHAIN_AXIS) else value
+    return lax.pmax(value, CHAIN_AXIS) if _is_mapped(CHAIN_AXIS) else value
 
 
 def over_chains(function, in_axes=0, out_axes=0):

@@ -1,42 +1,43 @@
-"""Small targets in the form that engines take, batches and chains, and the samplers that an engine knows."""
+"""Small targets in the form that engines take, and programs that are played on them."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Int8
 
-from sl_discs.batching import AnyArray
 from sl_discs.engines.base import Batch, ChainStates, Engine, Program, StepKeys, Trace, Tree, init_chains
-from sl_discs.engines.registry import get_engine
 from sl_discs.keys import Stream, chain_keys
-from sl_discs.models.base import Model
+from sl_discs.models.base import Target
+from sl_discs.models.quadratic import QuadraticModel, field_dtype, quadratic_params
+from sl_discs.models.terms import Coefficients
 from sl_discs.samplers.base import Sampler
 from sl_discs.testing.cases import Case
 
 # The probability with which a statistical check fails a correct engine.
 FALSE_ALARM = 1e-6
 
-ENGINES = ("reference", "cpu", "cuda")
+
+def quadratic_case(linear, edges, weights, scale=1.0, mask=None, temperature=1.0) -> Case:
+    """f(x) = c.x + scale times the sum of the weights of the edges whose ends are both 1; it starts at 0."""
+    edges = np.array(edges, np.int32).reshape(-1, 2)
+    params = quadratic_params(Coefficients(np.float64(linear), edges, np.float64(weights), scale), len(linear), None)
+    model = QuadraticModel(len(linear), field_dtype(params.coupling))
+    mask = np.ones(len(linear), bool) if mask is None else np.array(mask)
+    target = Target(model, jax.tree.map(jnp.asarray, params), jnp.float32(temperature), mask)
+    return Case("quadratic", target, np.zeros(len(linear), np.int8))
 
 
-def known_to(name: str, samplers: Mapping[str, Sampler]) -> list[str]:
-    """The names of those samplers that an engine can run on this machine."""
-    return [key for key, sampler in samplers.items() if get_engine(name).obstacle(sampler) is None]
+def random_edges(rng, num_sites, degree):
+    """The edges of a random graph of this mean degree."""
+    return np.argwhere(np.triu(rng.random((num_sites, num_sites)) < degree / num_sites, 1))
 
 
 def batch_of(case: Case, num_chains: int, seed: int = 0) -> Batch:
     """One instance, the case's, with keys for its chains."""
-
-    @jax.jit
-    def build(params):
-        keys = (chain_keys(seed, stream, np.arange(1), num_chains) for stream in (Stream.MCMC, Stream.OBSERVATION))
-        return Batch(jax.tree.map(lambda leaf: leaf[None], params), jnp.asarray(case.mask)[None], StepKeys(*keys))
-
-    return build(case.target.params)
+    keys = (chain_keys(seed, stream, np.arange(1), num_chains) for stream in (Stream.MCMC, Stream.OBSERVATION))
+    params = jax.tree.map(lambda leaf: np.asarray(leaf)[None], case.target.params)
+    return Batch(params, np.asarray(case.mask)[None], StepKeys(*keys))
 
 
 def copied(tree: Tree) -> Tree:
@@ -44,22 +45,35 @@ def copied(tree: Tree) -> Tree:
     return jax.tree.map(lambda leaf: jnp.array(np.asarray(leaf)), tree)
 
 
-def chains_at(
-    case: Case, sampler: Sampler, batch: Batch, x: Int8[AnyArray, "B N"], noise: float | None = None
-) -> ChainStates:
-    """Chains before their first step at the given states; `noise` as in `init_chains`."""
-    return copied(init_chains(case.model, sampler, batch, np.asarray(x, np.int8)[None], noise))
+def chains_at(case: Case, sampler: Sampler, batch: Batch, x, noise: float | None = None) -> ChainStates:
+    """Chains before their first step at states [B, N]; `noise` as in `init_chains`."""
+    return init_chains(case.model, sampler, batch, np.asarray(x, np.int8)[None], noise)
 
 
 def play_program(
-    engine: Engine,
-    model: Model,
-    sampler: Sampler,
-    batch: Batch,
-    chains: ChainStates,
-    program: Program,
-    intervals: int = 1,
-) -> tuple[ChainStates, Trace]:
-    """Plays a whole program in one call, on one device."""
-    play = engine.prepare(model, sampler, batch, program)
-    return play(chains, 0, intervals, len(program.temperature) // intervals)
+    engine: Engine, case: Case, sampler: Sampler, x, program: Program, intervals: int = 1, *,
+    calls: int = 1, batch: Batch | None = None, noise: float | None = None,
+) -> tuple[ChainStates, Trace]:  # fmt: skip
+    """Plays a whole program from states [B, N], in equal calls of so many intervals, as one instance."""
+    batch = batch or batch_of(case, len(x))
+    chains, traces = chains_at(case, sampler, batch, x, noise), []
+    play, every = engine.prepare(case.model, sampler, batch, program), len(program.temperature) // (calls * intervals)
+    for call in range(calls):
+        chains, trace = play(copied(chains), call * intervals * every, intervals, every)
+        traces.append(jax.tree.map(np.asarray, trace))
+    return jax.tree.map(np.asarray, chains), jax.tree.map(lambda *leaves: np.concatenate(leaves), *traces)
+
+
+def check_independence(
+    engine: Engine, case: Case, sampler: Sampler, x, program: Program, noise: float | None = None, calls: int = 4
+) -> ChainStates:
+    """Checks that chains depend neither on how a run is cut into calls nor on the other chains; returns them."""
+    once, _ = play_program(engine, case, sampler, x, program, calls, noise=noise)
+    parts, _ = play_program(engine, case, sampler, x, program, calls=calls, noise=noise)
+    some, _ = play_program(engine, case, sampler, x[:16], program, calls, noise=noise)
+    for one, part, other in ((once.chain.x, parts.chain.x, some.chain.x), (once.best.x, parts.best.x, some.best.x)):
+        np.testing.assert_array_equal(one, part)
+        np.testing.assert_array_equal(one[:, :16], other)
+    # Sums of real numbers, such as the posterior mean, are made in parts.
+    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5), once, parts)
+    return once

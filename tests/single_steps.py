@@ -6,28 +6,26 @@ So a sampler is compiled once. Seeds are fixed; a correct engine fails the check
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from chains import FALSE_ALARM
+from chains import FALSE_ALARM, copied
 from jaxtyping import ArrayLike, Bool, Float, Int
 from scipy import stats
 
-from sl_discs.engines.base import Batch, Best, ChainStates, Engine, Program
+from sl_discs.engines.base import Batch, Engine, Program, init_chains
 from sl_discs.keys import StepKeys, Stream, chain_keys
 from sl_discs.localization.algorithm import LocalizedState
 from sl_discs.localization.schedule import Levels
-from sl_discs.models.base import Model, Params
-from sl_discs.models.quadratic import QuadraticModel, QuadraticParams, dense_coupling, field_dtype, sparse_coupling
-from sl_discs.samplers.base import Chain, Sampler
+from sl_discs.models.quadratic import QuadraticModel, QuadraticParams, field_dtype, quadratic_params
+from sl_discs.models.terms import Coefficients
+from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.langevin import DLMC, DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
-from sl_discs.testing.cases import all_states, state_index, states_of
+from sl_discs.testing.cases import all_states, state_index
 from sl_discs.testing.conformance import chi_squared
 from sl_discs.testing.oracle import Kernel, LogDensity, kernel_of_steps
 
@@ -106,131 +104,67 @@ def _model(targets: list[Target], sparse: bool) -> tuple[QuadraticModel, Quadrat
     """The targets as instances of one model; sparse couplings have lists of the longest length, N - 1."""
     num_sites = len(targets[0].mask)
     pairs = np.argwhere(np.triu(np.ones((num_sites, num_sites)), 1))
-
-    def coupling(target):
+    each = []
+    for target in targets:
         weights = target.couplings[tuple(pairs.T)]
-        edges, weights = pairs[weights != 0], weights[weights != 0]
-        if sparse:
-            return sparse_coupling(edges, weights, num_sites, num_sites - 1)
-        return dense_coupling(edges, weights, num_sites)
-
-    each = [
-        QuadraticParams(np.asarray(target.linear, np.float32), coupling(target), np.float32(target.scale))
-        for target in targets
-    ]
+        listed = Coefficients(target.linear, pairs[weights != 0], weights[weights != 0], target.scale)
+        each.append(quadratic_params(listed, num_sites, num_sites - 1 if sparse else None))
     params = jax.tree.map(lambda *leaves: np.stack(leaves), *each)
     return QuadraticModel(num_sites, field_dtype(params.coupling)), params
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _field(model, params, x):
-    return jax.vmap(jax.vmap(model.init, (None, 0)))(params, x)
-
-
-def _program(temperature: float, steps: int, tilted: bool) -> Program:
-    """Steps of one level that never ends, whose tilt is the observation."""
-    one, never = np.ones(1, np.float32), np.array([2**30], np.int32)
-    levels = Levels(one, never, np.ones(1, np.int32), one, one) if tilted else None
-    return Program(np.full(steps, temperature, np.float32), levels)
-
-
 def play_steps(
-    engine: Engine,
-    sampler: Sampler,
-    targets: list[Target],
-    temperature: float,
-    *,
-    sparse: bool = False,
-    **options: Any,
-) -> list[Steps]:
-    """Plays steps of an engine from every state of quadratic targets.
+    engine: Engine, sampler: Sampler, targets: list[Target], temperature: float, *, copies: int, sparse: bool = False,
+    steps: int = 1, calls: int = 1, state: dict[str, ArrayLike] | None = None,
+) -> list[Steps]:  # fmt: skip
+    """Plays steps of an engine from every state of quadratic targets; the only function here that calls an engine.
 
     Args:
       engine: the engine used.
       sampler: that takes the steps.
       targets: of one number of sites, all of them tilted or none.
       temperature: of the targets.
+      copies: chains that start in each state of each target.
       sparse: whether couplings are stored as lists.
-      **options: of `play_from_every_state`.
+      steps: of each chain in a call.
+      calls: number of calls; each continues the chains of the one before.
+      state: fields of the samplers' states that differ from `init_state`, numbers or [G, 1].
 
     Returns:
       one `Steps` a call.
     """
     model, params = _model(targets, sparse)
-    masks = np.stack([target.mask for target in targets])
-    given = [target.tilt for target in targets if target.tilt is not None]
-    tilts = np.stack(given) if given else None
-    return play_from_every_state(engine, sampler, model, params, masks, tilts, temperature, **options)
-
-
-def play_from_every_state(
-    engine: Engine,
-    sampler: Sampler,
-    model: Model,
-    params: Params,
-    masks: Bool[np.ndarray, "G N"],
-    tilts: Float[np.ndarray, "G N *q"] | None,
-    temperature: float,
-    *,
-    copies: int,
-    steps: int = 1,
-    calls: int = 1,
-    seed: int = 0,
-    state: dict[str, ArrayLike] | None = None,
-) -> list[Steps]:
-    """Runs steps of an engine from every state; the only function that knows how to call an engine.
-
-    Args:
-      engine: the engine used.
-      sampler: that takes the steps.
-      model: of G targets.
-      params: of the model, leaves [G, ...].
-      masks: sites of each that may change.
-      tilts: of each; None: no target is tilted.
-      temperature: of the targets.
-      copies: chains that start in each state of each target.
-      steps: of each chain in a call.
-      calls: number of calls; each continues the chains of the one before.
-      seed: of the chains' keys.
-      state: fields of the samplers' states that differ from `init_state`, numbers or [G, 1].
-
-    Returns:
-      one `Steps` per call.
-    """
-    counts = (model.sites.num_values,) * model.num_sites
-    states = states_of(counts)
-    x = np.broadcast_to(np.repeat(states, copies, axis=0), (len(masks), len(states) * copies, model.num_sites))
+    states = all_states(model.num_sites)
+    x = np.broadcast_to(np.repeat(states, copies, axis=0), (len(targets), len(states) * copies, model.num_sites))
     shape = x.shape[:2]
-    initial = sampler.init_state(model.num_sites)
-    given = {
-        name: np.broadcast_to(np.asarray(value, getattr(initial, name).dtype), shape)
-        for name, value in (state or {}).items()
-    }
-    initial = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (*shape, *leaf.shape)), initial)._replace(**given)
-    if tilts is not None:
-        y = np.broadcast_to(np.asarray(tilts, np.float32)[:, None], (*shape, *tilts.shape[1:]))
-        initial = LocalizedState(initial, np.zeros(shape, np.int32), np.zeros(shape, np.int32), y, np.zeros_like(y))
     streams = Stream.MCMC, Stream.OBSERVATION
-    keys = StepKeys(*(chain_keys(seed, stream, np.arange(shape[0]), shape[1]) for stream in streams))
-    batch = jax.tree.map(jnp.array, Batch(params, masks, keys))
-    chains = ChainStates(
-        Chain(x, jax.tree.map(np.asarray, _field(model, params, x)), initial),
-        *(Best(np.full(shape, -np.inf, np.float32), x) for _ in range(2)),
-    )
-    program = _program(temperature, calls * steps, tilts is not None)
-    play = engine.prepare(model, sampler, batch, program)
+    keys = StepKeys(*(chain_keys(0, stream, np.arange(shape[0]), shape[1]) for stream in streams))
+    batch = Batch(params, np.stack([target.mask for target in targets]), keys)
+    chains, levels = init_chains(model, sampler, batch, x, None), None
+    initial: Any = chains.chain.state
+    for name, value in (state or {}).items():
+        leaf = getattr(initial, name)
+        initial = initial._replace(**{name: np.broadcast_to(np.asarray(value, leaf.dtype), leaf.shape)})
+    tilted = targets[0].tilt is not None
+    if tilted:
+        # One level that never ends, whose tilt is the observation.
+        one = np.ones(1, np.float32)
+        levels = Levels(one, np.array([2**30], np.int32), np.ones(1, np.int32), one, one)
+        tilts = np.float32([target.tilt for target in targets])
+        y = np.broadcast_to(tilts[:, None], x.shape)
+        none = np.zeros(shape, np.int32)
+        initial = LocalizedState(initial, none, none, y, np.zeros_like(y))
+    chains = chains._replace(chain=chains.chain._replace(state=initial))
+    play = engine.prepare(model, sampler, batch, Program(np.full(calls * steps, temperature, np.float32), levels))
     found, before = [], x
     for call in range(calls):
-        # Copies, as engines may reuse the buffers; with the same placement in each call, to avoid recompilation.
-        chains = jax.tree.map(jnp.array, chains)
-        chains, trace = play(chains, call * steps, 1, steps)
-        after = np.asarray(chains.chain.x)
+        chains, trace = play(copied(chains), call * steps, 1, steps)
         chains = jax.tree.map(np.asarray, chains)
+        after = chains.chain.x
         acceptance, hops = (np.asarray(one)[0] for one in (trace.acceptance, trace.hops))
         moved = np.sum(before != after, axis=-1)
-        numbers = state_index(before, counts), state_index(after, counts)
-        after_steps = chains.chain.state if tilts is None else chains.chain.state.base
-        found.append(Steps(*numbers, moved, acceptance, hops, after_steps))
+        after_steps = chains.chain.state.base if tilted else chains.chain.state
+        found.append(Steps(state_index(before), state_index(after), moved, acceptance, hops, after_steps))
         before = after
     return found
 
@@ -299,36 +233,26 @@ SAMPLERS = {
 }
 
 
-class _Moment(NamedTuple):
-    """The scale (radius, or expected number of flips) at which an adaptive sampler takes its step, and when."""
-
-    scale: float
-    frozen: bool = False
-
-
-def _moments(sampler: Sampler) -> list[_Moment | None]:
-    """Integer and fractional radii, during adaptation and after it."""
-    if not getattr(sampler, "adaptive", False):
-        return [None]
+def _moments(sampler: Sampler) -> list[tuple[float, bool]]:
+    """Scales at which an adaptive sampler takes its step, integer and fractional; and whether they are frozen."""
     if isinstance(sampler, DMALA):
-        return [_Moment(1.3), _Moment(3.0, frozen=True)]
-    return [_Moment(1.2), _Moment(2.0), _Moment(3.3), _Moment(2.0, frozen=True), _Moment(2.6, frozen=True)]
+        return [(1.3, False), (3.0, True)]
+    return [(1.2, False), (2.0, False), (3.3, False), (2.0, True), (2.6, True)]
 
 
-def _check_moment(engine, sampler, targets, temperature, moment, steps, **options):
+def _check_moment(engine, sampler, targets, temperature, scale, frozen, steps, **options):
     """Checks that the scale follows the reported acceptance, with the gain of step 10, or stays once it is frozen."""
     name, factor = ("expected_flips", 3) if isinstance(sampler, DMALA) else ("radius", 1)
     sites = np.array([[target.mask.sum()] for target in targets])
-    scales = np.minimum(moment.scale, sites)
+    scales = np.minimum(scale, sites)
     kernels = [
-        kernel_of_steps(sampler, one.log_density(temperature), one.mask, steps, scale=scale, frozen=moment.frozen)
+        kernel_of_steps(sampler, one.log_density(temperature), one.mask, steps, scale=scale, frozen=frozen)
         for one, [scale] in zip(targets, scales, strict=True)
     ]
-    number, gain = (sampler.adapt_until, 0) if moment.frozen else (10, 1 - 10 / sampler.adapt_until)
-    state = {name: scales, "steps": number}
+    number, gain = (sampler.adapt_until, 0) if frozen else (10, 1 - 10 / sampler.adapt_until)
     # A scale that adapts differs from chain to chain in the next call.
-    calls = 2 if moment.frozen else 1
-    played = play_steps(engine, sampler, targets, temperature, steps=steps, state=state, calls=calls, **options)
+    options |= {"steps": steps, "state": {name: scales, "steps": number}, "calls": 2 if frozen else 1}
+    played = play_steps(engine, sampler, targets, temperature, **options)
     for one in played:
         check_steps(one, kernels, FALSE_ALARM / 20, number=steps)
     if steps == 1:
@@ -336,49 +260,40 @@ def _check_moment(engine, sampler, targets, temperature, moment, steps, **option
         np.testing.assert_allclose(getattr(played[0].sampler, name), np.clip(moved, 1, sites), rtol=1e-5)
 
 
+def _check_calls(engine, sampler, targets, temperature, steps, **options):
+    """Checks two calls, of which the second continues the chains."""
+    played = play_steps(engine, sampler, targets, temperature, steps=steps, calls=2, **options)
+    for call, found in enumerate(played):
+        kernels = [
+            kernel_of_steps(
+                sampler, one.log_density(temperature), one.mask, steps, coupled=one.couplings != 0, done=call * steps
+            )
+            for one in targets
+        ]
+        check_steps(found, kernels, FALSE_ALARM / 20, number=steps)
+
+
 def check_single_steps(
-    engine: Engine,
-    sampler: Sampler,
-    *,
-    num_sites: int = 4,
-    temperatures: Sequence[float] = (2.0, 0.5),
-    tilted: bool = True,
-    whole: bool = True,
-    steps: int = 1,
-    **options: Any,
-) -> None:
-    """Checks that a sampler's step on an engine is the oracle's, also in calls that continue chains.
+    engine: Engine, sampler: Sampler, *, num_sites: int = 4, temperatures: Sequence[float] = (2.0, 0.5),
+    tilted: bool = True, whole: bool = True, steps: int = 1, **options: Any,
+) -> None:  # fmt: skip
+    """Checks that a sampler's step on an engine is the oracle's; AssertionError if it is not.
 
     Args:
       engine: the engine to check.
       sampler: a sampler that it supports.
-      num_sites: 3 or 4.
-      temperatures: temperatures of the targets.
+      num_sites: of the targets, like `tilted` and `whole` (`small_targets`).
+      temperatures: of the targets.
       tilted: whether the targets have tilts.
       whole: whether their couplings are whole numbers.
-      steps: steps per call, whose kernel is that power of the oracle's.
+      steps: of a call, whose kernel is that power of the oracle's.
       **options: options of `play_steps`, such as `copies`.
-
-    Raises:
-      AssertionError: the step differs from the oracle's.
     """
     targets = small_targets(num_sites, tilted=tilted, whole=whole)
     for temperature in temperatures:
-        for moment in _moments(sampler):
-            if moment is None:
-                played = play_steps(engine, sampler, targets, temperature, steps=steps, calls=2, **options)
-                for call, found in enumerate(played):
-                    kernels = [
-                        kernel_of_steps(
-                            sampler,
-                            one.log_density(temperature),
-                            one.mask,
-                            steps,
-                            coupled=one.couplings != 0,
-                            done=call * steps,
-                        )
-                        for one in targets
-                    ]
-                    check_steps(found, kernels, FALSE_ALARM / 20, number=steps)
-            elif steps == 1 or moment.frozen:
-                _check_moment(engine, sampler, targets, temperature, moment, steps, **options)
+        if not getattr(sampler, "adaptive", False):
+            _check_calls(engine, sampler, targets, temperature, steps, **options)
+            continue
+        for scale, frozen in _moments(sampler):
+            if steps == 1 or frozen:
+                _check_moment(engine, sampler, targets, temperature, scale, frozen, steps, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -68,11 +69,27 @@ class Records(NamedTuple):
     states: Any
 
 
-def padded(array: Any, size: int, dtype: Any) -> np.ndarray:
-    """Returns a copy whose last axis is padded to `size` with 0."""
+# NumPy aligns its arrays to 16 bytes only, so by chance every second vector access may cross a cache line. Without
+# alignment, steps of `sl_gwg` on the engine `cpu` with 16-bit sums took up to 14 % longer.
+_LINE = 64
+
+
+def aligned_zeros(shape: int | tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
+    """Returns `np.zeros`, aligned to cache lines."""
+    dtype, shape = np.dtype(dtype), shape if isinstance(shape, tuple) else (shape,)
+    # Each call of the loops makes dozens of arrays; np.prod alone would take longer than the rest of this function.
+    num_bytes = math.prod(shape) * dtype.itemsize
+    workspace = np.zeros(num_bytes + _LINE, np.uint8)
+    first = -workspace.ctypes.data % _LINE
+    return workspace[first : first + num_bytes].view(dtype).reshape(shape)
+
+
+def padded(array: Any, dtype: Any, *sizes: int) -> np.ndarray:
+    """Returns an aligned copy whose last axes are padded to `sizes` with 0."""
     array = np.asarray(array)
-    found = np.zeros((*array.shape[:-1], size), dtype)
-    found[..., : array.shape[-1]] = array
+    kept = array.ndim - len(sizes)
+    found = aligned_zeros((*array.shape[:kept], *sizes), dtype)
+    found[tuple(map(slice, array.shape))] = array
     return found
 
 
@@ -101,7 +118,7 @@ def as_arrays(
     none = np.zeros((np.size(chain.field.linear), 1), np.float32)
 
     def sites(leaf, dtype):
-        return padded(flat(leaf), size, dtype)
+        return padded(flat(leaf), dtype, size)
 
     return ChainArrays(
         keys=flat(batch.keys.mcmc),

@@ -259,13 +259,6 @@ def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, 
 Tree = TypeVar("Tree")
 
 
-def acceptance(
-    rate: Float[Array, "B"], next_rate: Float[Array, "B"], value: Float[Array, "G B"], next_value: Float[Array, "G B"]
-) -> Float[Array, "G B"]:
-    """Returns the probability of an exchange between chains with targets exp(rate f), from the values of f."""
-    return jnp.exp(jnp.minimum((rate - next_rate) * (next_value - value), 0.0))
-
-
 def exchanges(
     keys: StepKeys, value: Float[Array, "G B"], temperature: Float[Array, "..."], step, interval, ladder: int
 ) -> Bool[Array, "G B"]:
@@ -283,8 +276,9 @@ def exchanges(
     rate, place = 1 / jnp.broadcast_to(temperature, num_chains), jnp.arange(num_chains) % ladder
     is_tried = (place % 2 == interval % 2) & (place < ladder - 1)
     word, _ = jax.vmap(jax.vmap(draw_words, (0, None)), (0, None))(keys.observation, step.astype(jnp.uint32))
-    chance = acceptance(rate, jnp.roll(rate, -1), value, jnp.roll(value, -1, axis=1))
-    return is_tried & (word_to_uniform(word) < chance)
+    # Of chains with targets exp(rate f).
+    log_ratio = (rate - jnp.roll(rate, -1)) * (jnp.roll(value, -1, axis=1) - value)
+    return is_tried & (word_to_uniform(word) < jnp.exp(jnp.minimum(log_ratio, 0.0)))
 
 
 def exchange(leaves: Tree, exchanged: Bool[Array, "G B"]) -> Tree:

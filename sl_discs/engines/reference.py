@@ -1,7 +1,7 @@
 """The reference engine: plain JAX, any model, any sampler, any device, written to be read.
 
-Chains are distributed over the devices of a mesh. No device waits for another, unless the chains of an instance share
-their adaptation.
+Chains are distributed over the devices of a mesh; those of an instance stay together if they share their adaptation.
+No device waits for another.
 """
 
 from __future__ import annotations

@@ -6,45 +6,32 @@ import importlib.util
 import re
 import types
 
+import jax
 import networkx as nx
 import numpy as np
 import pytest
-from lanes_on_cpu import OneLane, Threads
-from localized import BASES, check_localized_law
-from marks import slow_except
+from chains import batch_of, check_independence, play_program, quadratic_case, random_edges
+from engines_at_hand import OneLane, Threads, known_to
 from single_steps import SAMPLERS, Disagreement, check_single_steps
 
 import sl_discs
 from sl_discs.engines.arrays import ChainArrays, Records
-from sl_discs.engines.base import Program
+from sl_discs.engines.base import Program, init_chains
 from sl_discs.engines.cuda import engine as cuda_engine
 from sl_discs.engines.cuda import path
-from sl_discs.engines.cuda.arrays import as_instances, pack_rows
 from sl_discs.engines.cuda.chain import adapted, make_chain, make_random
-from sl_discs.engines.cuda.engine import MOST, Cuda, kind_of, numbers_of
-from sl_discs.engines.cuda.play import (
-    Instances,
-    Steps,
-    make_kernel,
-    make_shared,
-    needed_by,
-    outside,
-)
+from sl_discs.engines.cuda.engine import MOST, Cuda, as_instances, kind_of, numbers_of
+from sl_discs.engines.cuda.play import Instances, Steps, make_kernel, make_shared, needed_by, outside
 from sl_discs.engines.cuda.warp import WIDTH, gpu, one_lane
 from sl_discs.engines.registry import choose_engine, get_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.batches import plan
 from sl_discs.experiment.chains import Chains
-from sl_discs.experiment.run import run_sampler
-from sl_discs.experiment.settings import Settings
-from sl_discs.instances.dataset import load_dataset
-from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis
 
-KNOWN = [name for name, sampler in SAMPLERS.items() if OneLane().obstacle(sampler) is None]
 ADAPTIVE = {
     "gwg": GWG(adaptive=True, num_flips=3),
     "path_auxiliary": PathAuxiliary(adaptive=True, num_flips=3),
@@ -57,23 +44,6 @@ IN_WARPS = IN_TWO_WARPS | {
     "dmala, fixed": DMALA(scaling="fixed"),
     "metropolis": Metropolis(),
 }
-
-
-@pytest.mark.parametrize("name", slow_except(KNOWN, ("gwg", "path_auxiliary", "dmala", "gibbs")))
-def test_single_steps_are_those_of_the_oracle(name):
-    """With tilts and masks, at temperatures up to infinity."""
-    check_single_steps(OneLane(), SAMPLERS[name], copies=1024, temperatures=(np.inf, 2.0, 0.5))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", KNOWN)
-def test_real_couplings_and_no_tilt(name):
-    check_single_steps(OneLane(), SAMPLERS[name], copies=4096, whole=False, num_sites=3, tilted=False)
-
-
-@pytest.mark.parametrize("name", slow_except([name for name in BASES if name in KNOWN], ("gwg", "dmala")))
-def test_localized_runs_have_the_law(name):
-    check_localized_law(OneLane(), BASES[name])
 
 
 def test_a_wrong_step_differs_from_the_oracle(monkeypatch):
@@ -96,60 +66,44 @@ def test_a_wrong_step_differs_from_the_oracle(monkeypatch):
         check_single_steps(OneLane(), GWG(num_flips=3), copies=1024, temperatures=(0.5,))
 
 
-def _chains(engine, sampler, num_sites, num_chains, steps, *, cut=(1,), instances=2, localized=True, whole=True):
-    """Plays chains on random graphs, in calls of these shares of the steps."""
-    problems = []
-    for seed in range(instances):
-        graph = nx.gnp_random_graph(num_sites, 0.2, seed=seed)
-        scale = 1.0 if whole else 0.7
-        problems.append(sl_discs.mis(graph).terms() if whole else sl_discs.maxcut(_weighted(graph, scale)).terms())
-    [pack] = plan(problems, instances, num_chains)
-    shape = dataclasses.replace(pack.shape, num_instances=instances, num_sites=num_sites)
-    chains = Chains(problems, list(range(instances)), shape, sampler, engine, 5)
-    levels = Localization(K=2, sigma=2.0, n_min=2)
-    temperature = np.linspace(1.0, 0.3, steps).astype(np.float32)
-    noise = np.float32(levels.initial_noise()) if localized else None
-    chains.start(Program(temperature, levels.levels(steps) if localized else None), None, noise)
-    traces = [chains.advance(1, steps * share // sum(cut)) for share in cut]
-    return chains.states, traces
+def _play(engine, sampler, num_sites, localized=True, whole=True):
+    """Plays a chain for four steps on a random graph."""
+    rng = np.random.default_rng(0)
+    edges = random_edges(rng, num_sites, num_sites / 5)
+    weights = np.full(len(edges), -1.0) if whole else 0.7 * rng.integers(1, 4, len(edges))
+    case, levels = quadratic_case(rng.normal(size=num_sites), edges, weights), Localization(K=2, sigma=2.0, n_min=2)
+    program = Program(np.linspace(1.0, 0.3, 4).astype(np.float32), levels.levels(4) if localized else None)
+    x, noise = rng.integers(0, 2, (1, num_sites)), levels.initial_noise() if localized else None
+    chains, trace = play_program(engine, case, sampler, x, program, noise=noise)
+    return chains, trace.acceptance
 
 
-def _weighted(graph, scale):
-    for number, (one, other) in enumerate(graph.edges):
-        graph[one][other]["weight"] = scale * (1 + number % 3)
-    return graph
-
-
-def assert_same(one, other, exact=True):
-    compare = (
-        np.testing.assert_array_equal
-        if exact
-        else functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-4)
-    )
+def assert_same(one, other, tolerance=1e-4):
     np.testing.assert_array_equal(one.chain.x, other.chain.x)
     np.testing.assert_array_equal(one.best.x, other.best.x)
-    compare(one.best.value, other.best.value)
-    compare(one.chain.field.coupled, other.chain.field.coupled)
-    for field in ("y", "mean"):
-        if hasattr(one.chain.state, field):
-            compare(getattr(one.chain.state, field), getattr(other.chain.state, field))
+    jax.tree.map(
+        functools.partial(np.testing.assert_allclose, rtol=tolerance, atol=tolerance),
+        (one.best, one.chain.field.coupled, one.chain.state),
+        (other.best, other.chain.field.coupled, other.chain.state),
+    )
 
 
-def _check_independence(engine, sampler, num_sites, most):
-    """Chains do not depend on calls, or on the other chains of their instance."""
-    whole, _ = _chains(engine, sampler, num_sites, most, 60)
-    in_parts, _ = _chains(engine, sampler, num_sites, most, 60, cut=(1, 2, 3))
-    assert_same(whole, in_parts)
-    alone, _ = _chains(engine, sampler, num_sites, 2, 60)
-    np.testing.assert_array_equal(alone.chain.x, whole.chain.x[:, :2])
-    return whole
-
-
-def test_chains_do_not_depend_on_calls_on_the_other_chains_or_on_the_number_of_cards():
-    sampler = PathAuxiliary(adaptive=True)
-    whole = _check_independence(OneLane(), sampler, 20, 4)
-    on_two, _ = _chains(OneLane(devices=2), sampler, 20, 4, 60)
-    assert_same(whole, on_two)
+def test_chains_do_not_depend_on_the_number_of_cards():
+    """Two instances, of which each core has one."""
+    cases, sampler = (
+        [quadratic_case(linear, [(0, 1)], [-1.0]) for linear in np.eye(2, 20)],
+        PathAuxiliary(adaptive=True),
+    )
+    batch = jax.tree.map(
+        lambda *leaves: np.concatenate(leaves), *(batch_of(case, 4, k) for k, case in enumerate(cases))
+    )
+    chains = init_chains(cases[0].model, sampler, batch, np.zeros((2, 4, 20), np.int8), None)
+    program = Program(np.ones(60, np.float32), None)
+    one, two = (
+        OneLane(devices=devices).prepare(cases[0].model, sampler, batch, program)(chains, 0, 1, 60)[0]
+        for devices in (1, 2)
+    )
+    assert_same(one, two, tolerance=0)
 
 
 # What needs a card; run_scripts/gpu_check.sh runs these tests.
@@ -170,88 +124,51 @@ class Warps(Cuda):
 
 
 @on_card
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", known_to("one lane", SAMPLERS))
 def test_on_a_card_two_warps_make_the_steps_of_the_oracle(name):
     check_single_steps(Warps(), SAMPLERS[name], copies=1024, temperatures=(np.inf, 2.0, 0.5))
+
+
+def _check_on_card(engine, sampler):
+    """Plays 256 chains on 300 sites with whole couplings, which depend neither on calls nor on each other."""
+    rng = np.random.default_rng(0)
+    edges = random_edges(rng, 300, 60)
+    case, levels = quadratic_case(np.ones(300), edges, np.full(len(edges), -1.0)), Localization(K=2, sigma=2.0)
+    program = Program(np.linspace(1.0, 0.3, 60).astype(np.float32), levels.levels(60))
+    x = rng.integers(0, 2, (256, 300)).astype(np.int8)
+    return check_independence(engine, case, sampler, x, program, levels.initial_noise())
 
 
 @on_card
 @pytest.mark.parametrize("engine", [Cuda(), Warps()], ids=["one warp", "two warps"])
 @pytest.mark.parametrize("sampler", IN_TWO_WARPS.values(), ids=IN_TWO_WARPS)
 def test_on_a_card_chains_do_not_depend_on_calls_or_on_the_other_chains(sampler, engine):
-    _check_independence(engine, sampler, 300, 256)
+    _check_on_card(engine, sampler)
 
 
 @on_card
 def test_on_a_card_eleven_warps_play_the_chains_of_one():
-    """With 32 sites a lane what the lanes share is in the card's memory. Rounding may part a few of 512 chains."""
+    """With 32 sites a lane what the lanes share is in the card's memory. Rounding may part a few of 256 chains."""
     one, other = (
-        _check_independence(engine, ADAPTIVE["path_auxiliary"], 300, 256)
-        for engine in (Cuda(), Warps(warps=11, least=32))
+        _check_on_card(engine, ADAPTIVE["path_auxiliary"]) for engine in (Cuda(), Warps(warps=11, least=32))
     )
     assert np.mean((one.chain.x == other.chain.x).all(axis=-1)) > 0.9
 
 
-FAMILIES = [
-    ("mis", "er_density", "r-0.05"), ("mis", "er_density", "r-0.25"), ("maxcut", "ba", "r-ba-4-n-512-600"),
-    ("maxcut", "er", "r-er-0.15-n-1024-1100"), ("maxclique", "rb", "_"),
-]  # fmt: skip
-
-
-@on_card
-@pytest.mark.parametrize("name", ["path_auxiliary", "dmala", "sl_path_auxiliary"])
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: "-".join(family))
-def test_on_a_card_levels_are_those_of_the_cpu(family, name):
-    """Means over 8 graphs x 32 chains of acceptance, hops and the best value: two-sided, five standard errors."""
-    dataset = load_dataset(*family, None, num_instances=8)
-    fields = {"name": name} | ({"K": 64} if name.startswith("sl_") else {})
-    settings = Settings(batch_size=32, chain_length=1_000, log_every_steps=100, instances_per_batch=8)
-    one, other = (
-        run_sampler(
-            dataset, 1.0001, build_method(fields, 32), dataclasses.replace(settings, engine=engine, seed=seed),
-        )
-        for seed, engine in enumerate(("cuda", "cpu"))
-    )  # fmt: skip
-    for trace in ("acceptance", "hops"):
-        # Each entry is a mean over 32 chains x 100 steps; graphs and times differ alike in both.
-        ours, theirs = getattr(one, trace), getattr(other, trace)
-        error = 5 * np.std(ours - theirs) / np.sqrt(ours.size) + 0.01 * theirs.mean()
-        assert abs((ours - theirs).mean()) < error
-    bests = np.array([[instance.best for instance in record.instances] for record in (one, other)])
-    difference = bests[0] - bests[1]
-    assert abs(difference.mean()) <= 5 * difference.std(ddof=1) / np.sqrt(len(difference)) + 1e-3 * bests.mean()
-    assert all(instance.feasible for instance in one.instances)
-
-
-@pytest.mark.parametrize("localized", [False, True], ids=["base", "localized"])
-@pytest.mark.parametrize("sampler", IN_WARPS.values(), ids=IN_WARPS)
-def test_warps_of_32_lanes_play_the_chain_of_one_lane(sampler, localized):
-    """On 40 sites with one warp; draws beyond the 31st need a second round."""
-    one, [trace] = _chains(Threads(width=1), sampler, 40, 1, 4, instances=1, localized=localized)
-    many, [other] = _chains(Threads(), sampler, 40, 1, 4, instances=1, localized=localized)
-    assert_same(one, many, exact=False)
-    np.testing.assert_allclose(trace.acceptance, other.acceptance, rtol=1e-3, atol=1e-4)
-
-
 @pytest.mark.parametrize(
-    ("sampler", "warps"),
-    [*((sampler, 2) for sampler in IN_TWO_WARPS.values()), (ADAPTIVE["path_auxiliary"], 5)],
-    ids=[*IN_TWO_WARPS, "path_auxiliary in 5"],
+    ("name", "warps", "num_sites", "options"),
+    [
+        *((name, 1, 40, {"localized": localized}) for name in IN_WARPS for localized in (False, True)),
+        *((name, 2, 70, {"whole": False}) for name in IN_TWO_WARPS),
+        ("path_auxiliary", 5, 200, {"whole": False}),
+    ],
 )
-def test_several_warps_play_the_chain_of_one_lane(sampler, warps):
-    """With real couplings."""
-    num_sites = {2: 70, 5: 200}[warps]
-    one, _ = _chains(Threads(width=1), sampler, num_sites, 1, 4, instances=1, whole=False)
-    many, _ = _chains(Threads(warps=warps), sampler, num_sites, 1, 4, instances=1, whole=False)
-    assert_same(one, many, exact=False)
-
-
-def test_packed_rows_are_sums_of_powers_of_256():
-    rows = np.array([[[0, -3, 127], [-3, 0, -127], [127, -127, 0]]], np.int8)
-    packed = pack_rows(rows, 4, 2).reshape(3, 1, 2)
-    np.testing.assert_array_equal(packed[:, 0, 1], 0)
-    weights = 256 ** np.arange(3)
-    np.testing.assert_array_equal(packed[:, 0, 0], (rows[0].astype(np.int64) @ weights).astype(np.uint32))
+def test_warps_of_32_lanes_play_the_chain_of_one_lane(name, warps, num_sites, options):
+    """With one warp draws beyond the 31st need a second round."""
+    one, acceptance = _play(Threads(width=1), IN_WARPS[name], num_sites, **options)
+    many, other = _play(Threads(warps=warps), IN_WARPS[name], num_sites, **options)
+    assert_same(one, many)
+    np.testing.assert_allclose(acceptance, other, rtol=1e-3, atol=1e-4)
 
 
 def test_what_it_cannot_run_is_said():

@@ -139,24 +139,6 @@ def normal_pair(first, second):
     return radius * (_ONE - _TWO * sine * sine), radius * (_TWO * sine * cosine)
 
 
-# Arrays aligned to cache lines.
-#
-# NumPy aligns its arrays to 16 bytes only, so by chance every second vector access may cross a cache line. Without
-# alignment, steps of `sl_gwg` with 16-bit sums took up to 14 % longer.
-
-_LINE = 64
-
-
-def aligned_zeros(shape: int | tuple[int, ...], dtype=np.float64) -> np.ndarray:
-    """Returns `np.zeros`, aligned."""
-    dtype, shape = np.dtype(dtype), shape if isinstance(shape, tuple) else (shape,)
-    # Each call of the loops makes dozens of arrays; np.prod alone would take longer than the rest of this function.
-    num_bytes = math.prod(shape) * dtype.itemsize
-    workspace = np.zeros(num_bytes + _LINE, np.uint8)
-    first = -workspace.ctypes.data % _LINE
-    return workspace[first : first + num_bytes].view(dtype).reshape(shape)
-
-
 # Probabilities of proposals as products of many factors, with one division and few logarithms each.
 
 # A product is replaced by its logarithm before it, or the product of two such products, could underflow.

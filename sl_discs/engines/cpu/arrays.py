@@ -7,75 +7,72 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
+from sl_discs.engines.arrays import padded
 from sl_discs.engines.base import Batch, ChainStates, Program
-from sl_discs.engines.cpu.arithmetic import aligned_zeros
-from sl_discs.engines.cpu.chunk import ProgramSlice, Targets
+from sl_discs.engines.cpu.chain import LoopTarget
+from sl_discs.engines.cpu.chunk import ProgramSlice
 from sl_discs.engines.cpu.tree import LANES, TILE
 from sl_discs.localization.schedule import Levels
 from sl_discs.models.quadratic import QuadraticModel
 
 # Couplings are stored as lists rather than rows if fewer than one in this many is not 0.
 _LISTED = 12
+# Relative to the sum of a site's couplings.
+_ROUNDING = 1e-6
 
 
-def up_to_whole(part: int, num_sites: int) -> int:
+def up_to_whole(part: int, number: int) -> int:
     """Returns the number of sites, or of chains, rounded up to a multiple of `part`."""
-    return -(-num_sites // part) * part
+    return -(-number // part) * part
 
 
-def native_size(num_sites: int) -> int:
-    """Returns the padded number of sites in the arrays."""
-    return up_to_whole(TILE, num_sites)
-
-
-def _padded(array, size: int, dtype) -> np.ndarray:
-    """Returns a copy whose last axis is padded to `size` with 0."""
-    array = np.asarray(array)
-    found = aligned_zeros((*array.shape[:-1], size), dtype)
-    found[..., : array.shape[-1]] = array
-    return found
-
-
-def _padded_rows(rows: np.ndarray, size: int) -> np.ndarray:
-    """Returns a copy of matrices [G, N, N] with both axes padded to `size` with 0."""
-    found = aligned_zeros((len(rows), size, size), rows.dtype)
-    found[:, : rows.shape[1], : rows.shape[2]] = rows
-    return found
-
-
-def as_targets(model: QuadraticModel, batch: Batch, *, listed: bool = False) -> Targets:
+def as_targets(model: QuadraticModel, batch: Batch, *, in_step: bool = False) -> list[LoopTarget]:
     """Returns the instances in the form of the loops; converting dense ones takes as long as thousands of steps.
 
     Args:
       model: of f.
       batch: the instances.
-      listed: whether couplings are stored as lists, however many there are.
+      in_step: whether they are for chains in step, which need lists, however many couplings there are, in float32.
     """
-    params, num_sites, size = batch.params, model.num_sites, native_size(model.num_sites)
-    mask = _padded(batch.mask, size, bool)
-    closed_last = np.argsort(~mask, axis=1, kind="stable").astype(np.uint32)
-    linear, scale = _padded(params.linear, size, np.float32), np.array(params.scale, np.float32)
-    matrix = params.coupling.matrix
+    params, num_sites, size = batch.params, model.num_sites, up_to_whole(TILE, model.num_sites)
+    mask, linear = padded(batch.mask, bool, size), padded(params.linear, np.float32, size)
+    open_ones, matrix = padded(batch.mask, np.float32, size), params.coupling.matrix
     most_listed = len(mask) * num_sites**2 // _LISTED
-    dense = matrix is not None and not listed and int(np.count_nonzero(matrix)) > most_listed
-    used = mask.copy()
+    dense = matrix is not None and not in_step and int(np.count_nonzero(matrix)) > most_listed
     if dense:
-        rows = _padded_rows(np.asarray(matrix), size)
-        used |= rows.any(axis=2)
-        counts = np.zeros((len(mask), size + 1), np.int64)
-        neighbour, weight = np.zeros(0, np.uint32), np.zeros(0, rows.dtype)
+        matrix = np.asarray(matrix)
+        rows = padded(matrix, matrix.dtype, size, size)
+        counts = np.zeros((len(mask), size), np.int64)
+        neighbours, weights = np.zeros(0, np.uint32), np.zeros(0, rows.dtype)
+        coupled = rows.any(axis=2)
     else:
-        instance, site, neighbour, weight = params.coupling.entries(num_sites)
-        used[instance, site] = True
-        counts = np.bincount(instance * (size + 1) + site + 1, minlength=len(mask) * (size + 1))
-        counts = counts.reshape(len(mask), -1)
-        rows = np.zeros((1, 1, 1), weight.dtype)
-    first = np.concatenate([[0], np.cumsum(counts.sum(axis=1))])
-    lists = np.cumsum(counts, axis=1, dtype=np.uint64), neighbour.astype(np.uint32), weight, first
-    num_open = mask.sum(axis=1, dtype=np.int64)
-    sizes = np.array([up_to_whole(LANES, size - int(np.argmax(one[::-1]))) for one in used])
-    open_ones = _padded(batch.mask, size, np.float32)
-    return Targets(linear, scale, dense, rows, *lists, open_ones, closed_last, num_open, sizes)
+        instance, site, neighbours, weights = params.coupling.entries(num_sites)
+        counts = np.bincount(instance * size + site, minlength=len(mask) * size).reshape(-1, size)
+        rows = np.zeros((len(mask), 1, 1), weights.dtype)
+        coupled = counts > 0
+    whole, ends = weights.dtype == np.int8, np.cumsum(counts.sum(axis=1))
+    neighbours, weights = neighbours.astype(np.uint32), weights.astype(np.float32) if in_step else weights
+
+    def one(g):
+        used, here = mask[g] | coupled[g], slice(ends[g] - counts[g].sum(), ends[g])
+        length = up_to_whole(LANES, size - int(np.argmax(used[::-1])))
+        starts = np.concatenate([[0], np.cumsum(counts[g])]).astype(np.uint64)
+        target = LoopTarget(
+            linear[g, :length], np.float32(params.scale[g]), dense, rows[g], starts[: length + 1], neighbours[here],
+            weights[here], open_ones[g, :length], np.flatnonzero(mask[g]).astype(np.uint32), bool(whole),
+        )  # fmt: skip
+        return target._replace(symmetric=_is_symmetric(target, counts[g, :length])) if in_step else target
+
+    return [one(g) for g in range(len(mask))]
+
+
+def _is_symmetric(target: LoopTarget, counts: np.ndarray) -> bool:
+    """Returns whether f stays the same if all sites flip; `counts` are the lengths of its lists."""
+    # On spins s = 2 x - 1 the fields are half of c + J 1/2; those of real couplings are rounded.
+    site = np.repeat(np.arange(len(counts)), counts)
+    sums, reach = (np.bincount(site, each, len(counts)) for each in (target.weights, np.abs(target.weights)))
+    fields = np.abs(2 * target.linear + target.scale * sums)
+    return bool((fields <= _ROUNDING * abs(target.scale) * reach).all() and target.mask[site].all())
 
 
 def sums_dtype(batch: Batch, states: ChainStates) -> Any:

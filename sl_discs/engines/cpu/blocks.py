@@ -6,40 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sl_discs.engines.arrays import as_arrays, as_states, as_trace, make_records
+from sl_discs.engines.arrays import aligned_zeros, as_arrays, as_states, as_trace, make_records
 from sl_discs.engines.base import Batch, Play, Program
 from sl_discs.engines.compiled import compiled
-from sl_discs.engines.cpu.arithmetic import aligned_zeros
 from sl_discs.engines.cpu.arrays import ProgramSlices, as_targets, up_to_whole
 from sl_discs.engines.cpu.lanes import WIDTH, play
 from sl_discs.engines.registry import in_threads
 from sl_discs.models.quadratic import QuadraticModel
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.single_site import SEQUENTIAL, Gibbs, Metropolis, SingleSiteSampler
-
-
-class LaneTarget(NamedTuple):
-    """f of one instance, f(x) = c.x + scale/2 x'Kx, on S sites: those that may flip or are coupled.
-
-    Attributes:
-      linear: [S] c.
-      scale: of K.
-      starts: [S + 1] where the neighbours of each site begin.
-      neighbours: [E] of all sites, concatenated.
-      weights: [E] their couplings.
-      whole: whether all couplings are whole numbers.
-      symmetric: whether f stays the same if all sites flip.
-      sites: [A] the sites that may flip.
-    """
-
-    linear: np.ndarray
-    scale: np.float32
-    starts: np.ndarray
-    neighbours: np.ndarray
-    weights: np.ndarray
-    whole: bool
-    symmetric: bool
-    sites: np.ndarray
 
 
 class Lanes(NamedTuple):
@@ -112,29 +87,8 @@ def make_lanes(size: int, count: int, localized: bool) -> Lanes:
     )  # fmt: skip
 
 
-# Relative to the sum of a site's couplings.
-_ROUNDING = 1e-6
 # The largest number of chains in a block, and the smallest one that is worth a thread of its own.
 _MOST, _FEWEST = 64, 16
-
-
-def make_targets(model: QuadraticModel, batch: Batch) -> list[LaneTarget]:
-    """Returns the instances in the form of the loop."""
-    stored = as_targets(model, batch, listed=True)
-
-    def one(g):
-        size, here = stored.sizes[g], slice(stored.first[g], stored.first[g + 1])
-        linear, scale, starts = stored.linear[g, :size], stored.scale[g], stored.starts[g, : size + 1]
-        weights = stored.weights[here].astype(np.float32)
-        # On spins s = 2 x - 1 the fields are half of c + J 1/2; those of real couplings are rounded.
-        site = np.repeat(np.arange(size), np.diff(starts).astype(np.int64))
-        sums, reach = (np.bincount(site, each, size) for each in (weights, np.abs(weights)))
-        fields = np.abs(2 * linear + scale * sums)
-        symmetric = bool((fields <= _ROUNDING * abs(scale) * reach).all() and stored.mask[g, site].all())
-        is_whole, sites = stored.weights.dtype == np.int8, stored.open_sites[g, : stored.num_open[g]]
-        return LaneTarget(linear, scale, starts, stored.neighbours[here], weights, is_whole, symmetric, sites)
-
-    return [one(g) for g in range(len(stored.sizes))]
 
 
 # With fewer chains most lanes are idle, and longer rows of couplings fill the vectors by themselves: then one chain
@@ -195,7 +149,7 @@ def _play_block(gibbs, program, here, target, chains, block, first_step, found):
     if localized:
         lanes.y[:size], lanes.mean[:size] = chains.y[places, :size].T, chains.mean[places, :size].T
     records = make_records(program, len(found.value), count, size)
-    sweep, row = divmod(int(chains.steps[block[0]]), max(len(target.sites), 1))
+    sweep, row = divmod(int(chains.steps[block[0]]), max(len(target.open_sites), 1))
     play(gibbs, here, target, lanes, program.ladder, program.clusters, first_step, sweep, row, records)
     # Whether a proposal is accepted has the mean of its acceptance.
     found.value[:, block] = records.value
@@ -239,7 +193,8 @@ def make_play(
       threads: number of them.
     """
     part = ProgramSlices(program, keeps_weights=False).part
-    targets, gibbs, localized = make_targets(model, batch), type(sampler) is Gibbs, program.levels is not None
+    targets, gibbs = as_targets(model, batch, in_step=True), type(sampler) is Gibbs
+    localized = program.levels is not None
 
     def slice_of(done, intervals, every):
         """Returns the slice, with one row of `refresh`; constant temperatures [T, B] need no arrays of that size."""

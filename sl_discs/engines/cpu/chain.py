@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sl_discs.engines.cpu.arithmetic import LOG2E, aligned_zeros, exp2
+from sl_discs.engines.arrays import aligned_zeros
+from sl_discs.engines.cpu.arithmetic import LOG2E, exp2
 from sl_discs.engines.cpu.jit import FUSED, called, in_long_vectors, inlined
 from sl_discs.engines.cpu.tree import LANES, NORM, REFERENCE, TOTAL, put_many, sum_all
 
@@ -22,18 +23,22 @@ _NEXT = np.uint64(1)
 
 
 class LoopTarget(NamedTuple):
-    """f of one instance, for a chain of padded length N; the unused form of K is empty.
+    """f(x) = c.x + scale/2 x'Kx of one instance, on N sites: all that may flip or are coupled; a multiple of `LANES`.
+
+    The unused form of K has one entry.
 
     Attributes:
       linear: [N] c.
-      scale: J = scale K.
+      scale: of K.
       dense: whether `rows` hold K.
-      rows: [N, M] K, int8 or float32; M may be larger than N.
+      rows: [M, M] K, int8 or float32; M may be larger than N.
       starts: [N + 1] where the entries of each site begin in the two lists.
       neighbours: [E] neighbours of all sites, concatenated.
       weights: [E] their couplings.
       mask: [N] 1 where a site may flip, else 0.
       open_sites: [A] the sites that may flip.
+      whole: whether all couplings are whole numbers.
+      symmetric: whether f stays the same if all sites flip; False for rows.
     """
 
     linear: np.ndarray
@@ -45,6 +50,8 @@ class LoopTarget(NamedTuple):
     weights: np.ndarray
     mask: np.ndarray
     open_sites: np.ndarray
+    whole: bool = True
+    symmetric: bool = False
 
 
 @inlined

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sl_discs.engines.cpu import langevin, path, single_site
-from sl_discs.engines.cpu.arithmetic import FOLD, aligned_zeros, fill_uniforms, normal_pair, threefry
-from sl_discs.engines.cpu.chain import LoopChain, LoopTarget, make_chain
+from sl_discs.engines.arrays import aligned_zeros
+from sl_discs.engines.cpu import single_site, weighted
+from sl_discs.engines.cpu.arithmetic import FOLD, fill_uniforms, normal_pair, threefry
+from sl_discs.engines.cpu.chain import LoopChain, make_chain
 from sl_discs.engines.cpu.jit import FUSED, called, chosen_by_type, entered, in_long_vectors, inlined
 from sl_discs.engines.cpu.step import BLOCK, StepInputs, StepKernel, Words, make_words
 from sl_discs.engines.cpu.tree import REFERENCE, WeightTree, make_tree
@@ -22,9 +23,9 @@ from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
 # no sampler pays for the others.
 
 ENTRIES = {
-    GWG: path.ENTRY,
-    PathAuxiliary: path.ENTRY,
-    DMALA: langevin.ENTRY,
+    GWG: weighted.PATH,
+    PathAuxiliary: weighted.PATH,
+    DMALA: weighted.LANGEVIN,
     Gibbs: single_site.ENTRY,
     Metropolis: single_site.ENTRY,
     Exchange: single_site.EXCHANGE,
@@ -188,39 +189,6 @@ class ProgramSlice(NamedTuple):
     localized: bool
     level: int
     levels: Levels
-
-
-class Targets(NamedTuple):
-    """Fields of `chain.LoopTarget` for G instances; the unused form of K has one entry.
-
-    Attributes:
-      linear: [G, N].
-      scale: [G].
-      dense: whether all of them are dense.
-      rows: [G, N, N].
-      starts: [G, N + 1].
-      neighbours: [E] lists of all instances, concatenated.
-      weights: [E].
-      first: [G + 1] where the lists of each instance begin.
-      mask: [G, N].
-      open_sites: [G, N] the sites that may flip, then the others.
-      num_open: [G] number of sites that may flip.
-      sizes: [G] a multiple of the lane width, such that all sites that may flip or are coupled are below it; a chain
-        uses no others.
-    """
-
-    linear: np.ndarray
-    scale: np.ndarray
-    dense: bool
-    rows: np.ndarray
-    starts: np.ndarray
-    neighbours: np.ndarray
-    weights: np.ndarray
-    first: np.ndarray
-    mask: np.ndarray
-    open_sites: np.ndarray
-    num_open: np.ndarray
-    sizes: np.ndarray
 
 
 class Workspace(NamedTuple):
@@ -390,32 +358,18 @@ def _play_chain(
     chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c] = linear, pairs, pace, steps
 
 
-@inlined
-def _target(instances, g, size):
-    """Returns an instance, restricted to the first `size` sites."""
-    stored = g if instances.dense else 0
-    begin, end = instances.first[g], instances.first[g + 1]
-    return LoopTarget(
-        instances.linear[g, :size], instances.scale[g], instances.dense, instances.rows[stored],
-        instances.starts[g], instances.neighbours[begin:end], instances.weights[begin:end],
-        instances.mask[g, :size],
-        instances.open_sites[g, : instances.num_open[g]],
-    )  # fmt: skip
-
-
 @entered
-def play(settings, program, instances, chains, per_instance, ladder, members, workspace, first_step, found):
+def play(settings, program, target, chains, ladder, members, workspace, first_step, found):
     """Runs L intervals of T/L steps on some ladders of chains; a chain without a ladder runs all of them at once.
 
     Args:
       settings: settings of the sampler; their type selects the step.
       program: the slice of the program.
-      instances: the targets of G instances.
-      chains: `engines.arrays.ChainArrays`, modified in place.
-      per_instance: B.
+      target: `chain.LoopTarget` of the instance.
+      chains: `engines.arrays.ChainArrays` of all instances, modified in place.
       ladder: R; chain c has place c % R in ladder c // R.
-      members: [M] the ladders to run; others are not touched.
-      workspace: working memory that only this call uses, for the size of these chains.
+      members: [M] the ladders to run, of this instance; others are not touched.
+      workspace: working memory that only this call uses, for the size of the target.
       first_step: number of the first step.
       found: `engines.arrays.Records`, output.
     """
@@ -423,8 +377,6 @@ def play(settings, program, instances, chains, per_instance, ladder, members, wo
     intervals = found.value.shape[0]
     together = 1 if ladder > 1 else max(intervals, 1)
     for member in members:
-        g = member * ladder // per_instance
-        target = _target(instances, g, workspace.chain.spins.shape[0])
         for interval in range(0, intervals, together):
             for c in range(member * ladder, (member + 1) * ladder):
                 _play_chain(
@@ -432,6 +384,4 @@ def play(settings, program, instances, chains, per_instance, ladder, members, wo
                     interval + together, found,
                 )  # fmt: skip
             if ladder > 1:
-                single_site.exchange(
-                    instances.scale[g], chains, ladder, member, program.rate, first_step, interval, found
-                )
+                single_site.exchange(target.scale, chains, ladder, member, program.rate, first_step, interval, found)

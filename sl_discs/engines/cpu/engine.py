@@ -7,6 +7,7 @@ differ: it uses the reference's keys, but numbers random words differently and s
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import jax
 import numpy as np
@@ -98,35 +99,30 @@ class Cpu(Engine):
         """Plays one chain after the other."""
         entry = ENTRIES[type(sampler)]
         settings, targets = entry.settings(sampler), as_targets(model, batch)
-        whole = ProgramSlices(program, keeps_weights=entry.keeps_weights(sampler))
-        threads = self.threads or num_cores()
-        ladder = program.ladder
+        part = ProgramSlices(program, keeps_weights=entry.keeps_weights(sampler)).part
+        threads, ladder = self.threads or num_cores(), program.ladder
 
         def advance(chains, done, intervals, every):
             *shape, size = np.shape(chains.chain.x)
             localized, coupled = program.levels is not None, sums_dtype(batch, chains)
             arrays = as_arrays(sampler, batch, chains, localized, size, np.float64, coupled)
-            steps = whole.part(done, intervals, every)
-            num_ladders = len(arrays.x) // ladder
-            found = make_records(program, intervals, len(arrays.x), size)
+            ladders = np.arange(len(arrays.x) // ladder)
+            steps, found = part(done, intervals, every), make_records(program, intervals, len(arrays.x), size)
 
-            def play_alike(members, size, steps=steps, found=found):
-                workspace = make_workspace(size, arrays.coupled.dtype)
-                play(settings, steps, targets, arrays, shape[1], ladder, members, workspace, done + 1, found)
-
-            def play_some(members):
-                sizes = targets.sizes[members * ladder // shape[1]]
-                for size in np.unique(sizes):
-                    play_alike(members[sizes == size], size)
+            def play_some(members, steps=steps, found=found):
+                workspace = functools.cache(lambda size: make_workspace(size, arrays.coupled.dtype))
+                instances = members * ladder // shape[1]
+                for g in np.unique(instances):
+                    chosen, memory = members[instances == g], workspace(len(targets[g].linear))
+                    play(settings, steps, targets[g], arrays, ladder, chosen, memory, done + 1, found)
 
             def compile_loops():
-                none = Records(*(leaf[:0] for leaf in found))
-                play_alike(np.arange(0), targets.sizes[0], whole.part(done, 0, every), none)
+                play_some(ladders[:1], part(done, 0, every), Records(*(leaf[:0] for leaf in found)))
                 return True
 
-            compiled(("cpu", type(settings), *_types(targets), *_types(arrays)), compile_loops)
+            compiled(("cpu", type(settings), *_types(targets[0]), *_types(arrays)), compile_loops)
             worth = arrays.x.size * intervals * every // _WORK_A_TASK
-            tasks = np.array_split(np.arange(num_ladders), max(1, min(num_ladders, _TASKS_A_THREAD * threads, worth)))
+            tasks = np.array_split(ladders, max(1, min(len(ladders), _TASKS_A_THREAD * threads, worth)))
             in_threads(play_some, tasks, threads)
             after = as_states(sampler, chains, arrays, program.levels, intervals * every)
             return after, as_trace(program, found, *shape, size)

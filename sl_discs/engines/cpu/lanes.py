@@ -362,7 +362,7 @@ def exchange_clusters(target, spins, coupled, sums, memory, one, other, key0, ke
     """Exchanges clusters between the states of two lanes.
 
     Args:
-      target: `blocks.LaneTarget`, like the arrays of `blocks.Lanes` that follow.
+      target: `chain.LoopTarget`, like the arrays of `blocks.Lanes` that follow.
       spins: [S, C] modified in place, like coupled and sums.
       coupled: [S, C].
       sums: [3, C].
@@ -375,16 +375,16 @@ def exchange_clusters(target, spins, coupled, sums, memory, one, other, key0, ke
     # Which sites are still to be found, those of all clusters, one cluster after the other, and where each begins.
     left, order, begins = memory[0], memory[1], memory[2]
     apart = _U(0)
-    for place in range(_P(target.sites.shape[0])):
-        site = _P(target.sites[place])
+    for place in range(_P(target.open_sites.shape[0])):
+        site = _P(target.open_sites[place])
         left[site] = spins[site, one] != spins[site, other]
         apart += left[site]
-    wanted = _U(0 if target.symmetric and 2 * apart > target.sites.shape[0] else 1)
+    wanted = _U(0 if target.symmetric and 2 * apart > target.open_sites.shape[0] else 1)
     found, count, largest, most = _P(0), _P(0), _P(0), _P(0)
-    for place in range(_P(target.sites.shape[0])):
-        if left[_P(target.sites[place])] == wanted:
+    for place in range(_P(target.open_sites.shape[0])):
+        if left[_P(target.open_sites[place])] == wanted:
             begin = head = count
-            order[count], left[_P(target.sites[place])] = target.sites[place], _BIT - wanted
+            order[count], left[_P(target.open_sites[place])] = target.open_sites[place], _BIT - wanted
             count += _BIT
             while head < count:
                 site = _P(order[head])
@@ -425,7 +425,7 @@ def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row
       gibbs: the acceptance rule, as in `single_site`.
       program: the slice of the program, `chunk.ProgramSlice`; its rates may be [R, 1], and `refresh` is [1, T],
         whether a temperature or the level differs from those of the step before.
-      target: `blocks.LaneTarget`.
+      target: `chain.LoopTarget`.
       lanes: `blocks.Lanes`, modified in place.
       ladder: R.
       clusters: of the program.
@@ -441,7 +441,7 @@ def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row
     tilt, collected, share, weight, last, uncounted = _NOTHING, _NOTHING, _NOTHING, _NOTHING, 0, 0
     if localized:
         last = levels.last[level] + 1
-    tilted, num_open = _P(1 if localized else 0), target.sites.shape[0]
+    tilted, num_open = _P(1 if localized else 0), target.open_sites.shape[0]
     step, number = np.int64(0), first_step
     _set_keys(lanes)
     for interval in range(intervals):
@@ -464,7 +464,7 @@ def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row
                 if number & 1 == 0 or not drawn:
                     _draw(lanes.lane_keys, number >> 1, lanes.words)
                     drawn = True
-                site = _P(target.sites[_P(row)])
+                site = _P(target.open_sites[_P(row)])
                 linear = target.linear[site]
                 if _try(
                     gibbs, lanes.spins[site], lanes.coupled[site], lanes.y[site * tilted], lanes.rate,

@@ -52,7 +52,7 @@ def flip_changes(chain, target, site):
 
 @inlined
 def random_step(settings, inputs, chain, target, tree, other, pace, steps):
-    """Draws a site and flips it with the rule's probability; arguments as in `path.path_step`, weights are unused."""
+    """Draws a site and flips it with the rule's probability; arguments as in `path_step`, weights are unused."""
     sites = target.open_sites
     # The word has 32 bits: a site's probability is off by less than A 2^-32 of itself.
     word = np.uint64(inputs.words.second[0, inputs.row])
@@ -123,7 +123,7 @@ def _rejections(settings, inputs, chain, target, sites, most):
 
 @inlined
 def sequential_steps(settings, inputs, chain, target, tree, other, pace, steps):
-    """Tries one site after the other until one flips; arguments as in `path.path_step`, weights are unused.
+    """Tries one site after the other until one flips; arguments as in `weighted.path_step`, weights are unused.
 
     A rejected step costs only a comparison, since thresholds are computed in advance.
     """
@@ -231,7 +231,7 @@ def _partner(chain, target, site, number):
 
 @inlined
 def exchange_step(settings, inputs, chain, target, tree, other, pace, steps):
-    """Flips a site or a pair if that is accepted; arguments as in `path.path_step`, weights are unused.
+    """Flips a site or a pair if that is accepted; arguments as in `weighted.path_step`, weights are unused.
 
     For a pair it reports whether it was accepted, whose mean is the acceptance probability.
     """

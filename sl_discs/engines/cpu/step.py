@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sl_discs.engines.cpu.arithmetic import STEP, aligned_zeros, threefry, uniform, uniform64
+from sl_discs.engines.arrays import aligned_zeros
+from sl_discs.engines.cpu.arithmetic import STEP, threefry, uniform, uniform64
 from sl_discs.engines.cpu.chain import Changes, set_base, weigh_all
 from sl_discs.engines.cpu.jit import called, in_long_vectors, inlined
 from sl_discs.engines.cpu.tree import LANES
@@ -140,7 +141,7 @@ def other_uniform(inputs):
 
 @inlined
 def adapted(pace, acceptance, target, steps, adapt_until):
-    """Returns `sl_discs.samplers.base.adapted` for one chain; with `adapt_until` 0, adaptation never ends."""
+    """Returns `BalancedSampler.adapted` for one chain; with `adapt_until` 0, adaptation never ends."""
     gain = np.float32(1)
     if adapt_until > 0:
         gain = min(max(np.float32(1) - np.float32(steps) / np.float32(adapt_until), np.float32(0)), np.float32(1))
@@ -154,7 +155,7 @@ class StepKernel(NamedTuple):
     """Compiled functions that belong to one type of settings.
 
     Attributes:
-      step: one step, with the arguments of `path.path_step`.
+      step: one step, with the arguments of `weighted.path_step`.
       weigh: recomputes the tree of a state, with the arguments of `weigh_softmax`.
       fill: makes the random words of BLOCK steps, with the arguments of `fill_own`.
     """

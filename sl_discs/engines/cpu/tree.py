@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sl_discs.engines.cpu.arithmetic import aligned_zeros
+from sl_discs.engines.arrays import aligned_zeros
 from sl_discs.engines.cpu.jit import FUSED, called, in_long_vectors, inlined
 
 LANES = 16

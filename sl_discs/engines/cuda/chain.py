@@ -271,7 +271,7 @@ def make_chain(warp: Warp, sites: int, whole: bool) -> SimpleNamespace:
 
 @functools.cache
 def adapted(warp: Warp):
-    """Returns `samplers.base.adapted` of one chain, compiled; with `adapt_until` 0, adaptation never ends."""
+    """Returns `BalancedSampler.adapted` of one chain, compiled; with `adapt_until` 0, adaptation never ends."""
 
     @warp.jit
     def adapt(pace, acceptance, target, steps, adapt_until):

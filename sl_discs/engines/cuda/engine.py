@@ -16,16 +16,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Num
 
-from sl_discs.engines.arrays import ChainArrays, Records, as_states, as_trace, make_records
-from sl_discs.engines.base import Engine, check_ladder
+from sl_discs.engines.arrays import ChainArrays, Records, as_arrays, as_states, as_trace, make_records, padded
+from sl_discs.engines.base import Batch, ChainStates, Engine, Program, check_ladder
 from sl_discs.engines.compiled import compiled
-from sl_discs.engines.cuda import langevin, path, single_site
-from sl_discs.engines.cuda.arrays import as_chains, as_instances, as_steps, with_infinite
+from sl_discs.engines.cuda import flips, path
+from sl_discs.engines.cuda.chain import LEAST_RATE, LOWEST
 from sl_discs.engines.cuda.play import Instances, KernelKind, Numbers, Steps, make_kernel, outside
 from sl_discs.engines.cuda.warp import WIDTH, gpu, import_cuda
 from sl_discs.engines.registry import has_card
 from sl_discs.errors import InputError, MissingExtra, NotSupported
+from sl_discs.localization.schedule import Levels
+from sl_discs.models.quadratic import Coupling
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
@@ -44,9 +47,9 @@ def kind_of(sampler: Sampler, sites: int, whole: bool, localized: bool) -> Kerne
         case GWG() | PathAuxiliary():
             step, options = path.make_step, (isinstance(sampler, GWG),)
         case DMALA():
-            step, options = langevin.make_step, (sampler.scaling == "normalized", sampler.adjusted)
+            step, options = flips.make_langevin_step, (sampler.scaling == "normalized", sampler.adjusted)
         case _:
-            step, options = single_site.make_step, (isinstance(sampler, Gibbs),)
+            step, options = flips.make_single_step, (isinstance(sampler, Gibbs),)
     drawn = step is path.make_step
     return KernelKind(sites, whole, localized, step, options, drawn, drawn and isinstance(sampler, PathAuxiliary))
 
@@ -60,6 +63,77 @@ def numbers_of(sampler: Sampler, largest: int) -> Numbers:
         target=np.float32(getattr(sampler, "target_acceptance_rate", 0)),
         offset=np.float32(-1 / (2 * getattr(sampler, "step_size", 1))),
         most_packed=np.int32(127 // max(largest, 1)),
+    )
+
+
+# The arrays of a kernel on the host.
+
+_NO_LEVELS = Levels(*(np.zeros(1, dtype) for dtype in (np.float32, np.int32, np.int32, np.float32, np.float32)))
+
+
+def _dense_rows(coupling: Coupling, num_sites: int) -> Num[np.ndarray, "G N N"]:
+    """Returns the couplings as matrices."""
+    if coupling.matrix is not None:
+        return np.asarray(coupling.matrix)
+    instance, site, neighbour, weight = coupling.entries(num_sites)
+    rows = np.zeros((len(np.asarray(coupling[-1])), num_sites, num_sites), weight.dtype)
+    rows[instance, site, neighbour] = weight
+    return rows
+
+
+def pack_rows(rows: Num[np.ndarray, "G N N"], sites: int, threads: int) -> Num[np.ndarray, "G entries"]:
+    """Returns rows in the order of the lanes, see `Instances.rows`; those of int8 as words of four."""
+    whole = rows.dtype == np.int8
+    kept = sites // 4 if whole else sites
+    found = np.zeros((len(rows), rows.shape[1], kept, threads), np.uint32 if whole else np.float32)
+    for one, packed in zip(rows, found, strict=True):
+        row = padded(one, np.int8 if whole else np.float32, sites * threads)
+        if whole:
+            # The bytes w_k + 128 make a number that is too large by 128 in each of them.
+            row = (row.view(np.uint8) ^ np.uint8(128)).view("<u4") - np.uint32(0x80808080)
+        packed[:] = row.reshape(-1, threads, kept).swapaxes(1, 2)
+    return found.reshape(len(rows), -1)
+
+
+def as_instances(batch: Batch, num_sites: int, sites: int, threads: int) -> tuple[Instances, int]:
+    """Returns the targets of a batch for lanes of these sites, and the largest whole coupling."""
+    rows = _dense_rows(batch.params.coupling, num_sites)
+    largest = max(int(rows.max(initial=0)), -int(rows.min(initial=0))) if rows.dtype == np.int8 else 0
+    size, mask = sites * threads, np.asarray(batch.mask)
+    instances = Instances(
+        rows=pack_rows(rows, sites, threads),
+        linear=padded(batch.params.linear, np.float32, size),
+        scale=np.array(batch.params.scale, np.float32),
+        is_open=padded(mask, np.int8, size),
+        open_sites=padded(np.argsort(~mask, axis=1, kind="stable"), np.int32, size),
+        num_open=mask.sum(axis=1, dtype=np.int32),
+        num_sites=np.int32(num_sites),
+    )
+    return instances, largest
+
+
+def as_chains(sampler: Sampler, batch: Batch, states: ChainStates, size: int, localized: bool) -> ChainArrays:
+    """Returns copies of the chains, padded to `size` sites; their values are finite."""
+    chains = as_arrays(sampler, batch, states, localized, size, np.float32, np.float32)
+    return chains._replace(best=np.maximum(chains.best, LOWEST), best_logged=np.maximum(chains.best_logged, LOWEST))
+
+
+def with_infinite(chains: ChainArrays) -> ChainArrays:
+    """Returns the chains with the values of before: minus infinity where no state counts yet."""
+    best, logged = (
+        np.where(found <= LOWEST, np.float32(-np.inf), found) for found in (chains.best, chains.best_logged)
+    )
+    return chains._replace(best=best, best_logged=logged)
+
+
+def as_steps(program: Program, done: int, intervals: int, every: int) -> Steps:
+    """Returns the part of a program after `done` steps."""
+    temperature = np.atleast_2d(np.asarray(program.temperature[done : done + intervals * every], np.float32).T)
+    levels = _NO_LEVELS if program.levels is None else program.levels
+    half_rate = np.maximum(np.float32(0.5) / temperature, LEAST_RATE)
+    leaves = {name: np.ascontiguousarray(leaf) for name, leaf in levels._asdict().items()}
+    return Steps(
+        np.ascontiguousarray(half_rate), np.int32(every), np.int32(done), np.int32(levels.at(done)), **leaves
     )
 
 
@@ -82,7 +156,7 @@ def _kernel(kind: KernelKind, warps: int) -> Any:
     class KernelCache(CUDACache):
         def _index_key(self, sig, codegen):
             # numba's own key has the functions that a kernel calls, whose pickles differ from process to process.
-            name = kind._replace(step=kind.step.__module__)
+            name = kind._replace(step=f"{kind.step.__module__}.{kind.step.__name__}")
             return sig, codegen.magic_tuple(), __version__, _digest(), repr(name), warps
 
         def load_overload(self, sig, target_context):

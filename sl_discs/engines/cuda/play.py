@@ -39,8 +39,8 @@ class KernelKind(NamedTuple):
       sites: of each lane, a multiple of 4.
       whole: whether couplings are whole numbers between -127 and 127, stored as packed bytes; float32 otherwise.
       localized: whether there are levels.
-      step: `make_step` of a sampler's module, with its arguments after these three.
-      options: these arguments.
+      step: makes the step of a sampler, with `options` after these three.
+      options: further arguments.
       has_sums: whether the sampler draws sites by their weights, and needs their running sums in `Shared`.
       has_weights: whether it needs the weights there.
     """

@@ -1,42 +1,58 @@
-"""Compiled loops: in long vectors; on disk found again, never stale, never beside the source."""
+"""Compiled code on disk, loops and XLA's programs: found again, never stale, never beside the source."""
 
 import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import jax
 import llvmlite.binding as llvm
 import numba
 import numpy as np
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 
 import sl_discs
+from sl_discs.engines import compiled
 from sl_discs.engines.cpu import jit
 from sl_discs.engines.cpu.arithmetic import product_of_odds
+
+FOLDER, LEAST = "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """The project's cache, before anything is kept in it; other tests share folders that numba and JAX were given."""
+    monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(compiled, "_LEAST_S", 0.0)
+    monkeypatch.setattr(compiled, "_announces", False)
+    before = {name: getattr(jax.config, name) for name in (FOLDER, LEAST)}
+    jax.config.update(FOLDER, None)
+    compilation_cache.reset_cache()
+    jit._folder.cache_clear()
+    yield tmp_path / "cache"
+    jit._folder.cache_clear()
+    for name, value in before.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
 
 
 def tripled(x):
     return 3 * x
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
-    jit._folder.cache_clear()
-    yield tmp_path / "cache"
-    jit._folder.cache_clear()
-
-
-def call():
-    """Calls the loop as a new process would; whether it was found, and not compiled."""
+def loop_is_found():
+    """Calls the loop as a new process would."""
     function = jit.entered(tripled)
     assert function(14) == 42
     return bool(function.stats.cache_hits)
 
 
-def test_code_is_found_again(folder):
-    assert [call(), call()] == [False, True]
+def test_loops_are_found_again(folder):
+    assert [loop_is_found(), loop_is_found()] == [False, True]
     assert [file.suffix for file in sorted(folder.rglob("*.nb?"))] == [".nbc", ".nbi"]
     assert str(folder) == numba.config.CACHE_DIR  # as other packages have it
 
@@ -60,13 +76,44 @@ def test_a_constant_from_anywhere_in_the_package_is_never_stale(folder, tmp_path
     assert said == [["42", "0"], ["42", "1"], ["56", "0"]]
 
 
+def test_programs_are_found_again(folder):
+    compiled.keep_programs()
+    hits, numbers = [], np.array([1, 2], np.float32)
+    jax.monitoring.register_event_listener(lambda event, **_: hits.append(event.endswith("/cache_hits")))
+    for found in (0, 1):
+        program = jax.jit(lambda x: 3 * x).lower(numbers).compile()  # as a new process would
+        assert program(numbers).tolist() == [3, 6] and sum(hits) == found
+    assert len(list(folder.glob("xla-*/*-cache"))) == 1
+
+
+def test_a_folder_that_jax_was_given_is_left_to_it(folder, tmp_path):
+    jax.config.update(FOLDER, str(tmp_path / "other"))
+    compiled.keep_programs()
+    assert jax.config.jax_compilation_cache_dir == str(tmp_path / "other") and not folder.exists()
+
+
 def test_no_folder_no_code_kept(folder, capfd):
     """Nor is any put beside the source, where numba looks first."""
     folder.write_text("")
-    assert [call(), call()] == [False, False]
+    compiled.keep_programs()
+    assert jax.config.jax_compilation_cache_dir is None
+    assert [loop_is_found(), loop_is_found()] == [False, False]
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith("warning: no cache in ") and "SL_DISCS_CACHE" in line
     assert not list(Path(__file__).parent.rglob("*.nb[ic]"))
+
+
+@pytest.mark.parametrize("takes_long", [False, True])
+def test_a_long_compilation_says_so_once(takes_long, monkeypatch, capsys):
+    """A long one here is one that ends after the timer has gone off."""
+    compiled.keep_programs()
+    said, say = threading.Semaphore(0), compiled._say_compiling
+    say.cache_clear()
+    monkeypatch.setattr(compiled, "_LONG_S", 0.01 if takes_long else 3600)
+    monkeypatch.setattr(compiled, "_say_compiling", lambda: (say(), said.release()))
+    for key in "first", "second":
+        compiled.compiled((key, takes_long), said.acquire if takes_long else lambda: None)
+    assert capsys.readouterr().err.count("compiling once for this machine") == takes_long
 
 
 def test_loops_over_sites_use_the_longest_vectors_that_the_processor_has():

@@ -1,15 +1,37 @@
-"""The engine `cuda` without a GPU: with one compiled lane, or with warps of 32 lanes that are threads of Python."""
+"""Engines for tests: those of this machine, chains in step, and `cuda` without a GPU.
+
+The latter has one compiled lane, or warps of 32 lanes that are threads of Python.
+"""
+
+from __future__ import annotations
 
 import dataclasses
 import functools
 import threading
+from collections.abc import Mapping
 
 import numba
 import numpy as np
 
+from sl_discs.engines.cpu import blocks
+from sl_discs.engines.cpu.engine import Cpu
 from sl_discs.engines.cuda.engine import Cuda, _parts, _share
 from sl_discs.engines.cuda.play import make_lane, make_loop, make_play, make_shared
 from sl_discs.engines.cuda.warp import WIDTH, Warp, one_lane
+from sl_discs.engines.registry import get_engine
+from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.single_site import SEQUENTIAL
+
+
+@dataclasses.dataclass(frozen=True)
+class InStep(Cpu):
+    """The loop of chains in step, for any number of chains and neighbours."""
+
+    def obstacle(self, sampler, num_sites=0):
+        return None if getattr(sampler, "scan", "") == SEQUENTIAL else "it only plays sequential scans"
+
+    def prepare(self, model, sampler, batch, program):
+        return blocks.make_play(model, sampler, batch, program, self.threads or 1)
 
 
 @functools.cache
@@ -154,3 +176,17 @@ def _play_in_threads(simulated, kind, numbers, instances, chains, steps, found, 
             lane.join()
         if failures:
             raise failures[0]
+
+
+ENGINES = {
+    "reference": get_engine("reference"),
+    "cpu": get_engine("cpu"),
+    "in step": InStep(),
+    "one lane": OneLane(),
+    "cuda": get_engine("cuda"),
+}
+
+
+def known_to(name: str, samplers: Mapping[str, Sampler]) -> list[str]:
+    """The names of those samplers that an engine can run on this machine."""
+    return [key for key, sampler in samplers.items() if ENGINES[name].obstacle(sampler) is None]
