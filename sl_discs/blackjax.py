@@ -34,7 +34,7 @@ from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Levels
 from sl_discs.models.base import Field, Model
 from sl_discs.models.functions import DifferentiableModel, ValueAndGrad, ValueModel, check_differentiable, scalar
-from sl_discs.models.sites import TwoValues
+from sl_discs.models.sites import Sites
 from sl_discs.samplers.base import Chain, Sampler, SamplerState, asks_for_gains
 from sl_discs.samplers.registry import (
     base_name,
@@ -92,7 +92,8 @@ class LocalizedDiscreteState(DiscreteState):
     @property
     def draw(self) -> Position:
         """The sign of Y as zeros and ones: a draw from the log-density once the last step is done."""
-        return TwoValues().decode(self.sampler.y).reshape(self.position.shape).astype(self.position.dtype)
+        draw = Sites().decode(self.sampler.y).reshape(self.position.shape)
+        return jnp.asarray(draw, self.position.dtype)
 
 
 def algorithm(name: str, logdensity_fn: LogDensity, **fields: object) -> SamplingAlgorithm:

@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float, Int, Num
 from sl_discs.batching import AnyArray
 from sl_discs.discs_plugin.fixes import mend
 from sl_discs.errors import InputError
-from sl_discs.models.sites import SPIN_LENGTH, Categories, Sites, TwoValues
+from sl_discs.models.sites import SPIN_LENGTH, Categories, Sites
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,7 @@ class States:
     @property
     def sites(self) -> Sites:
         """The spins and gains of a flat state."""
-        return Categories(self.num_values) if self.num_values > 2 else TwoValues()
+        return Categories(self.num_values) if self.num_values > 2 else Sites()
 
     @property
     def spin_shape(self) -> tuple[int, ...]:

@@ -62,8 +62,15 @@ def method_config(name: str) -> config_dict.ConfigDict:
     )
 
 
+def _complete(name: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns all fields of a sampler, converted to the types of their defaults; InputError if that is impossible."""
+    unknown = sorted(set(given) - set(defaults))
+    if unknown:
+        raise InputError(f"sampler {name!r} has no field {unknown[0]!r}; known: {', '.join(defaults)}")
+    return {field: _checked(field, given.get(field, default), default) for field, default in defaults.items()}
+
+
 def _checked(field: str, value: Any, default: Any) -> Any:
-    """Returns the value, converted to the type of its default; InputError if it has another type."""
     if default is None:
         return value
     if type(default) is float and type(value) is int:
@@ -81,11 +88,7 @@ def build_localization(name: str, fields: Mapping[str, Any]) -> Localization:
     Raises:
       InputError: a field is unknown, or a value has the wrong type.
     """
-    defaults = dataclasses.asdict(Localization())
-    unknown = sorted(set(fields) - set(defaults))
-    if unknown:
-        raise InputError(f"sampler {name!r} has no field {unknown[0]!r}; known: {', '.join(defaults)}")
-    return Localization(**{field: _checked(field, value, defaults[field]) for field, value in fields.items()})
+    return Localization(**_complete(name, fields, dataclasses.asdict(Localization())))
 
 
 def build_method(fields: Mapping[str, Any], num_chains: int) -> Method:
@@ -96,13 +99,9 @@ def build_method(fields: Mapping[str, Any], num_chains: int) -> Method:
     """
     name = own_name(_checked("name", fields.get("name", ""), "gwg"))
     known = method_fields(name)
-    unknown = sorted(set(fields) - set(known) - DISCS_ONLY)
-    if unknown:
-        raise InputError(f"sampler {name!r} has no field {unknown[0]!r}; known: {', '.join(known)}")
-    values = {field: _checked(field, fields.get(field, default), default) for field, default in known.items()}
-    base = {field: values[field] for field in sampler_fields(name)}
-    sampler = build_sampler(name, base, num_chains)
+    values = _complete(name, {one: fields[one] for one in fields if one in known or one not in DISCS_ONLY}, known)
+    sampler = build_sampler(name, {field: values[field] for field in sampler_fields(name)}, num_chains)
     if not is_localized(name):
         return Method(name, sampler, None)
     schedule = {field.name: values[field.name] for field in dataclasses.fields(Localization)}
-    return Method(name, sampler, build_localization(name, schedule))
+    return Method(name, sampler, Localization(**schedule))

@@ -281,16 +281,17 @@ class Localization:
         """Returns the standard deviation of Y_0: sigma sqrt(t_0)."""
         return float(self.sigma * np.sqrt(self.eps))
 
+    def _signal_to_noise(self, alpha: Alpha, t: float) -> float:
+        return float(alpha.value(np.asarray(t))) ** 2 / (self.sigma**2 * t)
+
     def last_signal_to_noise(self) -> float:
         """Returns alpha(t_K)^2 / (sigma^2 t_K), the squared signal in each Y_K over the variance of its noise."""
         alpha = parse_alpha(self.alpha, self.horizon)
-        end = alpha.horizon - self.eps_end
-        return float(alpha.value(np.asarray(end))) ** 2 / (self.sigma**2 * end)
+        return self._signal_to_noise(alpha, alpha.horizon - self.eps_end)
 
     def first_signal_to_noise(self) -> float:
         """Returns alpha(t_0)^2 / (sigma^2 t_0): the squared signal that Y_0 should have and its noise leaves out."""
-        first = np.asarray(self.eps)
-        return float(parse_alpha(self.alpha, self.horizon).value(first)) ** 2 / (self.sigma**2 * self.eps)
+        return self._signal_to_noise(parse_alpha(self.alpha, self.horizon), self.eps)
 
     @property
     def localizes(self) -> bool:

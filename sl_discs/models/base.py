@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Int8, Num
 
 from sl_discs.batching import AnyArray
-from sl_discs.models.sites import Sites, TwoValues
+from sl_discs.models.sites import Sites
 
 Params = Any
 Field = Any
@@ -33,7 +33,7 @@ class Model(abc.ABC):
     """
 
     num_sites: int
-    sites: Sites = TwoValues()
+    sites: Sites = Sites()
 
     @abc.abstractmethod
     def init(self, params: Params, x: Int8[Array, "N"]) -> Field:

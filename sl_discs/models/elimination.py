@@ -47,14 +47,14 @@ def narrow_elimination(num_variables: int, edges: Int[np.ndarray, "M 2"], most: 
 
 
 def _missing(near: list[set[int]], v: int) -> int:
-    """Counts pairs of neighbours of v are not joined, counted in both directions."""
+    """Counts the pairs of neighbours of v that are not joined, in both directions."""
     return sum(len(near[v]) - 1 - len(near[v] & near[u]) for u in near[v])
 
 
 def _eliminate(
     num_variables: int, edges: np.ndarray, most: int, cost: Callable[[list[set[int]], int], int]
 ) -> Elimination | None:
-    """Returns repeatedly eliminates the variable of least cost among those with at most `most` remaining neighbours.
+    """Eliminates again and again the variable of least cost among those with at most `most` remaining neighbours.
 
     The cost is that of a variable, given the remaining neighbours of all. It stops as soon as there is none, so a
     dense graph is refused quickly.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -75,8 +74,9 @@ def _all_values(terms: Terms) -> Float64[np.ndarray, "S"]:
     """Returns f at all states; the first variable varies fastest."""
     if terms.quadratic is not None:
         return _quadratic_values(terms.quadratic)
-    values = terms.evaluator()
-    return np.concatenate([values(_numbered(block, terms.num_sites)) for block in _blocks(2**terms.num_sites)])
+    values, number = terms.evaluator(), 2**terms.num_sites
+    blocks = np.array_split(np.arange(number), -(-number // _BLOCK))
+    return np.concatenate([values(_numbered(block, terms.num_sites)) for block in blocks])
 
 
 def _quadratic_values(terms: Coefficients) -> Float64[np.ndarray, "S"]:
@@ -98,10 +98,6 @@ def _quadratic_values(terms: Coefficients) -> Float64[np.ndarray, "S"]:
 
 def _values(states: np.ndarray, linear: np.ndarray, upper: np.ndarray) -> np.ndarray:
     return states @ linear + np.einsum("si,si->s", states @ upper, states)
-
-
-def _blocks(number: int) -> Iterator[Int[np.ndarray, "B"]]:
-    return (np.arange(start, min(start + _BLOCK, number)) for start in range(0, number, _BLOCK))
 
 
 def _all_states(size: int) -> Int8[np.ndarray, "S N"]:

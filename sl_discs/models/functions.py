@@ -133,18 +133,11 @@ class Density(NamedTuple):
     def quadratic(self) -> None:
         return None
 
-    @property
-    def num_summands(self) -> int:
-        return 1
-
     def max_degree(self) -> int:
         """Returns all other sites, as nothing is known of couplings."""
         return self.num_sites - 1
 
     def largest(self) -> float:
-        return 0.0
-
-    def magnitude(self) -> float:
         return 0.0
 
     def reach(self) -> float:
@@ -153,25 +146,17 @@ class Density(NamedTuple):
     def evaluator(self) -> Values:
         return self.values
 
-    def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
-        """Raises NotImplementedError, as states are quenched by couplings."""
-        raise NotImplementedError("a log-density is not annealed")
-
     def values(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
         """Returns the function at many states, a block at a time; InputError if it is +inf somewhere."""
-        found = [
-            np.asarray(_values(self.model(self.num_sites, gains=False), self.params, _filled(states[k : k + _BLOCK])))
-            for k in range(0, len(states), _BLOCK)
-        ]
+        model = self.model(self.num_sites, gains=False)
+        # Whole blocks, so that one program serves any number of states.
+        filled = np.pad(states.astype(np.int8), ((0, -len(states) % _BLOCK), (0, 0)))
+        found = [_values(model, self.params, filled[k : k + _BLOCK]) for k in range(0, len(filled), _BLOCK)]
         return checked(np.concatenate(found)[: len(states)].astype(np.float64))
 
     def model(self, num_sites: int, *, gains: bool = True) -> Model:
         """Returns the model on a padded number of sites; without gains it needs no gradient."""
         return (DifferentiableModel if gains else ValueModel)(_OfVectors(self.function, self.shape), num_sites)
-
-
-def _filled(states: Int8[np.ndarray, "B N"]) -> Int8[np.ndarray, "_block N"]:
-    return np.pad(states.astype(np.int8), ((0, _BLOCK - len(states)), (0, 0)))
 
 
 def density_params(density: Density, num_sites: int, degree: int | None) -> Params:

@@ -7,7 +7,6 @@ alternatives, with the shape of the model's gains.
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 from typing import ClassVar
 
@@ -29,106 +28,67 @@ _LOWEST_LOGIT = -80.0
 SPIN_LENGTH = float(np.sqrt(2.0))
 
 
-class Sites(abc.ABC):
-    """Spins, moves and tilts of the states of a model; x is [N] int8.
+@dataclasses.dataclass(frozen=True)
+class Sites:
+    """Spins, moves and tilts of the states of a model, x [N] int8; here for two values, 0 and 1, with spins -1 and 1.
 
     Attributes:
       num_values: of each site.
       several: whether a site has more than one alternative. If not, `choose` and `log_chance` ignore logits.
     """
 
-    num_values: int
-    several: ClassVar[bool]
+    several: ClassVar[bool] = False
 
-    @abc.abstractmethod
+    num_values: int = dataclasses.field(default=2, init=False)
+
     def shape(self, num_sites: int) -> tuple[int, ...]:
         """Returns the shape of spins, tilts, logits and gains."""
+        return (num_sites,)
 
-    @abc.abstractmethod
     def spins(self, x: Int8[AnyArray, "N"]) -> Num[Array, "N *q"]:
         """Returns the vectors that localization observes: two values of a site are at distance 2."""
+        # Compared, not computed: on CPUs XLA (of JAX 0.10.2) compiles 2 (1 - x) - 1 in int8 to wrong numbers.
+        return jnp.where(x > 0, jnp.int8(1), jnp.int8(-1))
 
-    @abc.abstractmethod
     def decode(self, y: Float[AnyArray, "*B"]) -> Int8[AnyArray, "*C"]:
         """Returns the states whose spins are closest to observations [..., N] or [..., N, q]."""
+        return (y > 0).astype(jnp.int8)
 
-    @abc.abstractmethod
-    def random(self, key: Key, mask: Bool[Array, "N"]) -> Int8[Array, "N"]:
-        """Draws for each site of the mask any of its values with equal probability; 0 outside of it."""
+    def random(self, key: Key, mask: Bool[AnyArray, "N"]) -> Int8[AnyArray, "*batch N"]:
+        """Draws for each key, and each site of the mask, any value with equal probability; 0 outside of the mask."""
+        bits = keys.uniforms(key, mask.shape) < 0.5
+        return (bits & mask).astype(np.int8)
 
-    @abc.abstractmethod
     def tilt_gains(self, x: Int8[Array, "N"], tilt: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
         """Returns the change of <spins, tilt> by each alternative."""
+        return 2 * jnp.where(x > 0, -tilt, tilt)
 
-    @abc.abstractmethod
     def tilt_change(self, x: Int8[Array, "N"], tilt: Float[Array, "N *q"], y: Int8[Array, "N"]) -> Float[Array, ""]:
         """Returns the change of <spins, tilt> from x to y."""
+        return jnp.sum(jnp.where(x != y, self.tilt_gains(x, tilt), 0.0))
 
-    @abc.abstractmethod
     def total(self, x: Int8[Array, "N"], logits: Float[Array, "N *q"]) -> Float[Array, "N"]:
         """Returns the log of the total weight of the alternatives of each site."""
+        return logits
 
-    @abc.abstractmethod
     def choose(
         self, key: Key, x: Int8[Array, "N"], logits: Float[Array, "N *q"] | None, flips: Bool[Array, "N"]
     ) -> Int8[Array, "N"]:
         """Returns x with the sites of `flips` at alternatives drawn by weight."""
+        return apply_flips(x, flips)
 
-    @abc.abstractmethod
     def log_chance(
         self, x: Int8[Array, "N"], y: Int8[Array, "N"], logits: Float[Array, "N *q"] | None
     ) -> Float[Array, ""] | float:
         """Returns the log-probability that `choose` moves the sites of x that differ from y to the values of y."""
-
-    @abc.abstractmethod
-    def gradient(self, x: Int8[Array, "N"], gains: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
-        """Returns a vector with these gains, in DISCS's form: with respect to x, or to its one-hot vectors."""
-
-    @abc.abstractmethod
-    def gains(self, x: Int8[Array, "N"], gradient: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
-        """Returns the gains of a vector in that form: exact for a function that is linear in each site."""
-
-
-@dataclasses.dataclass(frozen=True)
-class TwoValues(Sites):
-    """Sites of value 0 or 1; spins are -1 and 1."""
-
-    num_values: ClassVar[int] = 2  # type: ignore[misc]  # a field of `Categories`
-    several: ClassVar[bool] = False
-
-    def shape(self, num_sites):
-        return (num_sites,)
-
-    def spins(self, x):
-        # Compared, not computed: on CPUs XLA (of JAX 0.10.2) compiles 2 (1 - x) - 1 in int8 to wrong numbers.
-        return jnp.where(x > 0, jnp.int8(1), jnp.int8(-1))
-
-    def decode(self, y):
-        return (y > 0).astype(jnp.int8)
-
-    def random(self, key, mask):
-        bits = keys.uniforms(key, mask.shape) < 0.5
-        return (bits & mask).astype(np.int8)
-
-    def tilt_gains(self, x, tilt):
-        return 2 * jnp.where(x > 0, -tilt, tilt)
-
-    def tilt_change(self, x, tilt, y):
-        return jnp.sum(jnp.where(x != y, self.tilt_gains(x, tilt), 0.0))
-
-    def total(self, x, logits):
-        return logits
-
-    def choose(self, key, x, logits, flips):
-        return apply_flips(x, flips)
-
-    def log_chance(self, x, y, logits):
         return 0.0
 
-    def gradient(self, x, gains):
+    def gradient(self, x: Int8[Array, "N"], gains: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
+        """Returns a vector with these gains, in DISCS's form: with respect to x, or to its one-hot vectors."""
         return (1 - 2 * x) * gains
 
-    def gains(self, x, gradient):
+    def gains(self, x: Int8[Array, "N"], gradient: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
+        """Returns the gains of a vector in that form: exact for a function that is linear in each site."""
         return (1 - 2 * x).astype(jnp.float32) * gradient
 
 
@@ -137,7 +97,7 @@ class Categories(Sites):
     """Sites with values 0 .. q - 1.
 
     Spins are one-hot vectors of length sqrt(2), centred. For q = 2 these are the spins -1 and 1 along one line, so
-    localization then has the same law as that of `TwoValues`. All of a site's spins have the same norm, and so the
+    localization then has the same law as with `Sites`. All of a site's spins have the same norm, and so the
     posterior given an observation adds a linear tilt alone.
 
     Attributes:
@@ -146,7 +106,7 @@ class Categories(Sites):
 
     several: ClassVar[bool] = True
 
-    num_values: int
+    num_values: int = dataclasses.field()  # no default, which that of `Sites` would be
 
     def __post_init__(self):
         if not 2 <= self.num_values <= MOST_VALUES:

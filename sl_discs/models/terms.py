@@ -39,27 +39,17 @@ class Terms(Protocol):
     def quadratic(self) -> Coefficients | None:
         """The terms themselves where they are those of a quadratic function of zeros and ones."""
 
-    @property
-    def num_summands(self) -> int:
-        """A value sums no more numbers than these, which bounds its rounding error."""
-
     def max_degree(self) -> int:
         """Returns the largest number of couplings of a site."""
 
     def largest(self) -> float:
         """Returns the largest absolute value of a coefficient; 0 if nothing is known."""
 
-    def magnitude(self) -> float:
-        """Returns the sum of all absolute terms; 0 if nothing is known."""
-
     def reach(self) -> float:
         """Returns an upper bound on |f| without its constant; 0 if nothing is known."""
 
     def evaluator(self) -> Values:
         """Returns a function that computes f of many states in double precision."""
-
-    def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
-        """Returns absolute changes of f by all single moves, at states that hardly any single move improves."""
 
 
 # Of what sums are exact: multiples of 2^-10 below 2^33.
@@ -93,10 +83,6 @@ class Coefficients(NamedTuple):
     def quadratic(self) -> Coefficients:
         return self
 
-    @property
-    def num_summands(self) -> int:
-        return self.num_sites**2
-
     def max_degree(self) -> int:
         """Returns the largest number of terms of a site; with a background, at most all other sites."""
         if self.background:
@@ -115,6 +101,7 @@ class Coefficients(NamedTuple):
             return float(np.abs(self.linear).sum() + pairs + background)
 
     def magnitude(self) -> float:
+        """Returns the sum of all absolute terms."""
         couplings = abs(self.scale) * (np.abs(self.weights).sum() + abs(self.background) * self.num_sites**2 / 2)
         return float(np.abs(self.linear).sum() + couplings + abs(self.constant))
 
@@ -145,7 +132,7 @@ class Coefficients(NamedTuple):
         return values
 
     def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
-        """Returns the losses of all flips at quenched states."""
+        """Returns absolute changes of f by all flips, at states that hardly any flip improves."""
         above = self._above_background()
         states = min(_MOST_STATES, -(-_MANY_SITES // self.num_sites))
         return np.concatenate([np.abs(self._gains(above, self._quenched(above, rng))) for _ in range(states)])

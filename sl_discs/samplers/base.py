@@ -150,42 +150,6 @@ def accept_or_keep(
     return jax.tree.map(lambda new, old: jnp.where(accepted, new, old), proposed, current)
 
 
-# Adaptation of a sampler's scale to a target acceptance, per chain.
-
-
-def adaptation_gain(steps: Int[Array, ""], adapt_until: int | None) -> Float[Array, ""]:
-    """Always 1, or falling linearly from 1 to 0 at step `adapt_until`, and 0 from then on.
-
-    A sampler whose scale never stops depending on the past is slightly inexact; set `adapt_until` to sample.
-    """
-    if adapt_until is None:
-        return jnp.float32(1)
-    return jnp.clip(1.0 - steps.astype(jnp.float32) / adapt_until, 0.0, 1.0)
-
-
-def adapted(
-    scale: Float[Array, ""],
-    acceptance: Float[Array, ""],
-    *,
-    target: float,
-    steps: Int[Array, ""],
-    adapt_until: int | None,
-    shared: bool,
-) -> Float[Array, ""]:
-    """Returns scale + gain (acceptance - target); DISCS's form uses the mean acceptance of the chains."""
-    if shared:
-        acceptance = chain_mean(acceptance)
-    return scale + adaptation_gain(steps, adapt_until) * (acceptance - target)
-
-
-def check_adaptation(target: float, adapt_until: int | None) -> None:
-    """Raises InputError for an invalid target or horizon."""
-    if not 0 < target < 1:
-        raise InputError(f"sampler_config.target_acceptance_rate is {target}; expected a number in (0, 1)")
-    if adapt_until is not None:
-        integer("sampler_config.adapt_until", adapt_until, 1, bits=31)
-
-
 # Locally balanced weight functions g with g(t) = t g(1/t), as functions of log t (Zanella 2020; DISCS's names).
 
 BALANCING = {
@@ -196,10 +160,52 @@ BALANCING = {
 }
 
 
-def check_balancing(name: str) -> None:
-    """Raises InputError for an unknown weight function."""
-    if name not in BALANCING:
-        raise InputError(f"sampler_config.balancing_fn_type is {name!r}; known: {', '.join(BALANCING)}")
+class BalancedSampler(Sampler):
+    """Proposes by balanced weights, with a scale that may adapt to a target acceptance, per chain.
+
+    Attributes:
+      target_acceptance_rate: target of the adaptation.
+      adapt_until: step at which adaptation ends; None: never. A sampler whose scale never stops depending on the past
+        is slightly inexact.
+      balancing_fn_type: SQRT, RATIO, MAX or MIN.
+    """
+
+    calls_a_step: ClassVar[int] = 4
+    several_values: ClassVar[bool] = True
+
+    target_acceptance_rate: float
+    adapt_until: int | None
+    balancing_fn_type: str
+
+    def __post_init__(self):
+        if not 0 < self.target_acceptance_rate < 1:
+            raise InputError(
+                f"sampler_config.target_acceptance_rate is {self.target_acceptance_rate}; expected a number in (0, 1)"
+            )
+        if self.adapt_until is not None:
+            integer("sampler_config.adapt_until", self.adapt_until, 1, bits=31)
+        if self.balancing_fn_type not in BALANCING:
+            raise InputError(
+                f"sampler_config.balancing_fn_type is {self.balancing_fn_type!r}; known: {', '.join(BALANCING)}"
+            )
+
+    def balanced(self, gains: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
+        """Returns the log-weights of the alternatives."""
+        return BALANCING[self.balancing_fn_type](gains)
+
+    def adapted(
+        self, scale: Float[Array, ""], acceptance: Float[Array, ""], steps: Int[Array, ""], *, shared: bool
+    ) -> Float[Array, ""]:
+        """Returns scale + gain (acceptance - target); DISCS's form, `shared`, uses the mean acceptance of the chains.
+
+        The gain is always 1, or falls linearly from 1 to 0 at step `adapt_until`, and is 0 from then on.
+        """
+        gain = jnp.float32(1)
+        if self.adapt_until is not None:
+            gain = jnp.clip(1.0 - steps.astype(jnp.float32) / self.adapt_until, 0.0, 1.0)
+        if shared:
+            acceptance = chain_mean(acceptance)
+        return scale + gain * (acceptance - self.target_acceptance_rate)
 
 
 # Lets a sampler that only has DISCS's batched `step` be run chain by chain.

@@ -23,16 +23,7 @@ from jaxtyping import Array, Bool, Float, Int
 from sl_discs import keys
 from sl_discs.batching import chain_max, chain_mean
 from sl_discs.errors import InputError
-from sl_discs.samplers.base import (
-    BALANCING,
-    Chain,
-    Info,
-    Sampler,
-    accept_or_keep,
-    adapted,
-    check_adaptation,
-    check_balancing,
-)
+from sl_discs.samplers.base import BalancedSampler, Chain, Info, accept_or_keep
 from sl_discs.samplers.draws import LOWEST_LOGIT, floored_logits
 
 
@@ -61,7 +52,7 @@ def _log_chain_mean(value: Float[Array, ""]) -> Float[Array, ""]:
 
 
 @dataclasses.dataclass(frozen=True)
-class DMALA(Sampler):
+class DMALA(BalancedSampler):
     """Discrete Metropolis-adjusted Langevin; `adjusted=False` is DULA.
 
     Attributes:
@@ -79,8 +70,6 @@ class DMALA(Sampler):
     """
 
     adapts: ClassVar[str | None] = "expected_flips"
-    calls_a_step: ClassVar[int] = 4
-    several_values: ClassVar[bool] = True
 
     scaling: str = "normalized"
     expected_flips: float = 3.0
@@ -99,8 +88,7 @@ class DMALA(Sampler):
         for name in ("expected_flips", "step_size"):
             if not 0 < getattr(self, name) <= 1e30:
                 raise InputError(f"sampler_config.{name} is {getattr(self, name)}; expected a number in (0, 1e30]")
-        check_adaptation(self.target_acceptance_rate, self.adapt_until)
-        check_balancing(self.balancing_fn_type)
+        super().__post_init__()
 
     @property
     def couples_chains(self):
@@ -112,10 +100,6 @@ class DMALA(Sampler):
 
     def init_state(self, num_sites):
         return DMALAState(jnp.int32(0), jnp.int32(0), jnp.float32(self.expected_flips))
-
-    def balanced(self, gains: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
-        """Log-weights of the alternatives."""
-        return BALANCING[self.balancing_fn_type](gains)
 
     def logits(self, balanced: Float[Array, "N"], state: DMALAState, mask: Bool[Array, "N"]) -> Float[Array, "N"]:
         """Returns the logits of the sites from the log of the total weight of alternatives; -inf outside the mask."""
@@ -157,14 +141,7 @@ class DMALA(Sampler):
     def _next_expected_flips(self, state, acceptance, mask):
         if not self.adaptive:
             return state.expected_flips
-        scale = adapted(
-            state.expected_flips / 3,
-            acceptance,
-            target=self.target_acceptance_rate,
-            steps=state.steps,
-            adapt_until=self.adapt_until,
-            shared=self.shared_scale,
-        )
+        scale = self.adapted(state.expected_flips / 3, acceptance, state.steps, shared=self.shared_scale)
         return jnp.clip(3 * scale, 1.0, jnp.sum(mask, dtype=jnp.float32))
 
 

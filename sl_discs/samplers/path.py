@@ -14,16 +14,7 @@ from jaxtyping import Array, Float, Int
 
 from sl_discs import keys
 from sl_discs.errors import InputError
-from sl_discs.samplers.base import (
-    BALANCING,
-    Chain,
-    Info,
-    Sampler,
-    accept_or_keep,
-    adapted,
-    check_adaptation,
-    check_balancing,
-)
+from sl_discs.samplers.base import BalancedSampler, Chain, Info, accept_or_keep
 from sl_discs.samplers.draws import draw_sites, log_probability, softmax_weights
 
 
@@ -36,7 +27,7 @@ class PathState(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class PathSampler(Sampler):
+class PathSampler(BalancedSampler):
     """Draws sites in turn from softmax(balanced gains at x), flips them, and accepts or rejects the whole path.
 
     Attributes:
@@ -47,11 +38,11 @@ class PathSampler(Sampler):
       shared_adaptation: whether all chains of an instance adapt to their mean acceptance, as in DISCS.
       balancing_fn_type: SQRT, RATIO, MAX or MIN.
       num_chains: chains per batch in DISCS's calling convention.
+      replacement: whether a site can be drawn again.
     """
 
+    replacement: ClassVar[bool]
     adapts: ClassVar[str | None] = "radius"
-    calls_a_step: ClassVar[int] = 4
-    several_values: ClassVar[bool] = True
 
     num_flips: int = 1
     adaptive: bool = False
@@ -60,13 +51,11 @@ class PathSampler(Sampler):
     shared_adaptation: bool = False
     balancing_fn_type: str = "SQRT"
     num_chains: int = 1
-    replacement: bool = dataclasses.field(default=False, init=False)
 
     def __post_init__(self):
         if not 1 <= self.num_flips < 2**31:
             raise InputError(f"sampler_config.num_flips is {self.num_flips}; expected at least 1, and less than 2^31")
-        check_adaptation(self.target_acceptance_rate, self.adapt_until)
-        check_balancing(self.balancing_fn_type)
+        super().__post_init__()
 
     @property
     def couples_chains(self):
@@ -89,18 +78,17 @@ class PathSampler(Sampler):
     def kernel(self, key, target, chain):
         """Draws and flips, and applies the Metropolis-Hastings test with the reverse path's probability."""
         x, field, state = chain
-        balance = BALANCING[self.balancing_fn_type]
         available = jnp.sum(target.mask, dtype=jnp.int32)
         wanted = self._rounded(keys.fold(key, 2), state) if self.adaptive else self.num_flips
         most = x.shape[0] if self.adaptive else min(self.num_flips, x.shape[0])
         length = jnp.clip(wanted, 1, most if self.replacement else available)
 
-        sites, logits = target.sites, balance(target.gains(x, field))
+        sites, logits = target.sites, self.balanced(target.gains(x, field))
         forward = softmax_weights(sites.total(x, logits), target.mask)
         drawn = draw_sites(keys.fold(key, 0), forward, length, most, replacement=self.replacement)
         y = sites.choose(keys.fold(key, 3), x, logits, drawn.flips)
         field_y = target.update(x, field, y)
-        logits_y = balance(target.gains(y, field_y))
+        logits_y = self.balanced(target.gains(y, field_y))
         backward = softmax_weights(sites.total(y, logits_y), target.mask)
         log_there = log_probability(forward, drawn, replacement=self.replacement)
         log_back = log_probability(backward, drawn, replacement=self.replacement, backwards=True)
@@ -115,14 +103,7 @@ class PathSampler(Sampler):
         hops = jnp.where(accepted, jnp.sum(drawn.flips, dtype=jnp.float32), 0.0)
         radius = state.radius
         if self.adaptive:
-            radius = adapted(
-                radius,
-                acceptance,
-                target=self.target_acceptance_rate,
-                steps=state.steps,
-                adapt_until=self.adapt_until,
-                shared=self.shared_adaptation,
-            )
+            radius = self.adapted(radius, acceptance, state.steps, shared=self.shared_adaptation)
             radius = jnp.clip(radius, 1.0, available.astype(jnp.float32))
         state = PathState(state.steps + 1, state.num_ll_calls + self.calls_a_step, radius)
         return Chain(x, field, state), Info(acceptance, hops)
@@ -135,7 +116,7 @@ class PathSampler(Sampler):
 class GWG(PathSampler):
     """With one flip, acceptance is min(1, Z(x)/Z(y)); with several, a site drawn more than once flips once."""
 
-    replacement: bool = dataclasses.field(default=True, init=False)
+    replacement: ClassVar[bool] = True
 
 
 # Path auxiliary sampler (Sun et al. 2022): distinct sites drawn in turn, and the reverse path from the end point.
@@ -145,4 +126,4 @@ class GWG(PathSampler):
 class PathAuxiliary(PathSampler):
     """Sites drawn without replacement at x; the reverse draws the same sites at y in reverse order."""
 
-    replacement: bool = dataclasses.field(default=False, init=False)
+    replacement: ClassVar[bool] = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -171,74 +172,40 @@ def build_sampler(name: str, fields: Mapping[str, Any], num_chains: int) -> Samp
     return sampler if isinstance(sampler, Sampler) else StepSampler(sampler, num_chains)
 
 
-def _dmala(
-    adaptive: bool = True,
-    step_size: float = 0.2,
-    expected_flips: float = 3.0,
-    target_acceptance_rate: float = 0.574,
-    adapt_until: int | None = None,
-    shared_scale: bool = False,
-    adjusted: bool = True,
-    balancing_fn_type: str = "SQRT",
-    co_opt_prob: bool = True,
-    num_chains: int = 1,
-) -> DMALA:
+def _dmala(adaptive: bool = True, co_opt_prob: bool = True, num_chains: int = 1, **fields: Any) -> DMALA:
     """Interprets the config as DISCS does.
 
     `adaptive` scales the step by the gains and, if the problem is not combinatorial (`co_opt_prob` false), also
     adapts to the acceptance; otherwise the step size is fixed.
     """
-    return DMALA(
-        scaling="normalized" if adaptive else "fixed",
-        expected_flips=expected_flips,
-        step_size=step_size,
-        adaptive=adaptive and not co_opt_prob,
-        target_acceptance_rate=target_acceptance_rate,
-        adapt_until=adapt_until,
-        shared_scale=shared_scale,
-        adjusted=adjusted,
-        balancing_fn_type=balancing_fn_type,
-        num_chains=num_chains,
-    )
+    scaling = "normalized" if adaptive else "fixed"
+    return DMALA(scaling=scaling, adaptive=adaptive and not co_opt_prob, num_chains=num_chains, **fields)
 
 
-def _dlmc(
-    solver: str = INTERPOLATE,
-    adaptive: bool = True,
-    step_size: float = 0.2,
-    n: float = 3.0,
-    target_acceptance_rate: float = 0.574,
-    adapt_until: int | None = None,
-    adjusted: bool = True,
-    balancing_fn_type: str = "SQRT",
-    co_opt_prob: bool = True,
-    num_chains: int = 1,
-) -> DLMC:
+def _dlmc(solver: str = INTERPOLATE, n: float = 3.0, num_chains: int = 1, **fields: Any) -> DLMC:
     """Interprets the config as `_dmala` does; `n` is DISCS's name for the expected number of flips."""
-    langevin = _dmala(
-        adaptive=adaptive,
-        step_size=step_size,
-        expected_flips=n,
-        target_acceptance_rate=target_acceptance_rate,
-        adapt_until=adapt_until,
-        adjusted=adjusted,
-        balancing_fn_type=balancing_fn_type,
-        co_opt_prob=co_opt_prob,
-        num_chains=num_chains,
-    )
+    langevin = _dmala(expected_flips=n, num_chains=num_chains, **fields)
     return DLMC(**dataclasses.asdict(langevin), solver=solver)
 
 
+# The fields that these two pass on, and those of the second for the first.
+_PASSED_ON: dict[str, Any] = {one.name: one.default for one in dataclasses.fields(DMALA)}
+for _own in ("scaling", "adaptive", "num_chains"):
+    del _PASSED_ON[_own]
+_OF_DLMC = {"adaptive": True, "co_opt_prob": True} | _PASSED_ON
+del _OF_DLMC["expected_flips"], _OF_DLMC["shared_scale"]
+
 _TARGET = Dimension("target_acceptance_rate", low=0.274, high=0.874, step=0.05)
+_flips = functools.partial(Dimension, low=1.0, high=12.0, step=0.5)
 
 # Adaptive as in DISCS's configs: one flip misses the published means (tests/reproduction/test_published.py).
 register_sampler("gwg", GWG, search=(_TARGET,), adaptive=True)
 register_sampler("path_auxiliary", PathAuxiliary, search=(_TARGET,), adaptive=True)
-register_sampler("dmala", _dmala, search=(Dimension("expected_flips", low=1.0, high=12.0, step=0.5),))
+register_sampler("dmala", _dmala, search=(_flips("expected_flips"),), **_PASSED_ON)
 register_sampler("gibbs", Gibbs)
 register_sampler("metropolis", Metropolis)
 register_sampler("exchange", Exchange, search=(Dimension("single", (0.1, 0.3, 0.5, 0.7, 0.9)),))
-register_sampler("dlmc", _dlmc, search=(Dimension("n", low=1.0, high=12.0, step=0.5), Dimension("solver", SOLVERS)))
+register_sampler("dlmc", _dlmc, search=(_flips("n"), Dimension("solver", SOLVERS)), **_OF_DLMC)
 
 # The names that every process knows; any other was registered by a user's code or taken from DISCS.
 BUILT_IN = frozenset(known_samplers())

@@ -16,7 +16,7 @@ from sl_discs.experiment.batches import Layout, Shape, batch_bytes, padded_size,
 from sl_discs.experiment.settings import ENGINES, Annealing
 from sl_discs.localization.method import DISCS_ONLY, Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.terms import Terms
+from sl_discs.models.terms import Coefficients
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS
 from sl_discs.samplers.registry import base_name, counts_sweeps, is_localized, own_name
@@ -297,7 +297,7 @@ def layout_seconds(problem: Problem) -> float:
 _LARGEST, _SMALLEST = 1e30, 1e-30
 
 
-def objective_of(problem: Problem) -> Terms:
+def objective_of(problem: Problem) -> Coefficients:
     """Returns the terms of what is maximised; InputError if they are beyond the range of 32-bit numbers."""
     terms = problem.terms()
     largest = terms.largest()
@@ -309,7 +309,7 @@ def objective_of(problem: Problem) -> Terms:
     return terms
 
 
-def complete_annealing(given: Mapping[str, Any], terms: Terms) -> Annealing:
+def complete_annealing(given: Mapping[str, Any], terms: Coefficients) -> Annealing:
     """Returns the annealing with these fields: by default, exponential decay in the terms' `temperature_range`."""
     if {"init_temperature", "final_temperature"} <= set(given):
         initial, final = given["init_temperature"], given["final_temperature"]
@@ -339,7 +339,7 @@ _NEGLIGIBLE = 1e-3
 _QUANTILE = 0.01
 
 
-def temperature_range(terms: Terms) -> tuple[float, float]:
+def temperature_range(terms: Coefficients) -> tuple[float, float]:
     """Returns the temperatures at which annealing begins and ends, in the units of the terms; 1 where all are 0."""
     losses, num_sites = terms.losses(np.random.default_rng(0)), terms.num_sites
     mean = float(losses.mean())

@@ -104,14 +104,14 @@ class Law(NamedTuple):
         return self.states[rng.choice(len(self.states), size=count, p=self.probabilities)]
 
 
-def all_states(num_sites: int) -> Int8[np.ndarray, "S N"]:
-    """Returns the 2^N states in order of their index."""
-    return (np.arange(2**num_sites)[:, None] >> np.arange(num_sites) & 1).astype(np.int8)
-
-
 def states_of(counts: Sequence[int]) -> Int8[np.ndarray, "S N"]:
     """Returns all states of sites with `counts` values, in order of their index; the first site varies fastest."""
     return np.stack(np.unravel_index(np.arange(np.prod(counts)), counts, order="F"), axis=1).astype(np.int8)
+
+
+def all_states(num_sites: int) -> Int8[np.ndarray, "S N"]:
+    """Returns the 2^N states in order of their index."""
+    return states_of((2,) * num_sites)
 
 
 def state_index(states, counts: Sequence[int] | None = None) -> Int[np.ndarray, "*B"]:

@@ -10,7 +10,7 @@ import pytest
 from several_values import potts_case
 
 from sl_discs.errors import InputError
-from sl_discs.models.sites import Categories, TwoValues
+from sl_discs.models.sites import Categories, Sites
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis
@@ -59,7 +59,7 @@ def test_a_site_needs_two_values_and_at_most_what_a_byte_holds(num_values):
 def test_spins_of_two_values_are_those_of_binary_sites_up_to_a_rotation():
     """The distance of the values, and the norm, on which the laws of localization depend."""
     zero, one = jnp.zeros(2, jnp.int8), jnp.array([1, 0], jnp.int8)
-    for sites in (Categories(2), TwoValues()):
+    for sites in (Categories(2), Sites()):
         first, second = sites.spins(zero), sites.spins(one)
         assert float(jnp.sum((first - second) ** 2)) == pytest.approx(4, rel=1e-6)
         assert float(jnp.sum(first**2)) == pytest.approx(2, rel=1e-6)
