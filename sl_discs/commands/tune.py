@@ -199,7 +199,6 @@ def _run(command: str, notice: Notice) -> int:
     folder = check_writable(folder_of(FLAGS.output, train))
     _tuned_base(sampler, folder / f"{base_name(sampler)}.json", settings)  # if it does not fit, no trial is run
 
-    search.quiet_optuna()
     study = search.open_study(
         FLAGS.storage,
         FLAGS.study or f"{train.name} {sampler} {wanted}",

@@ -30,12 +30,6 @@ KIND = "kind"  # of a study: the user attribute that identifies it
 _COUNTED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
-def quiet_optuna() -> None:
-    """Limits Optuna's log to errors, since the command reports each trial itself."""
-    optuna.logging.set_verbosity(logging.ERROR)
-    warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
-
-
 def open_study(where: str, name: str, kind: dict[str, Any], first: Point, *, maximise: bool = True) -> optuna.Study:
     """The study of this name, created if there is none; InputError if one of this name is of another kind.
 
@@ -46,6 +40,9 @@ def open_study(where: str, name: str, kind: dict[str, Any], first: Point, *, max
       first: the point tried before any other, which may omit dimensions.
       maximise: whether the objective is maximised.
     """
+    # The command reports each trial itself.
+    optuna.logging.set_verbosity(logging.ERROR)
+    warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
     kind, path = json.loads(json.dumps(kind)), Path(where).absolute()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

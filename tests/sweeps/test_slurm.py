@@ -138,8 +138,17 @@ def test_parts_of_which_one_is_requeued(tmp_path, submit, whole):
     wait_until(lambda: (folder / "parts" / "1-of-2" / "checkpoint").is_dir())
     call("scontrol", "requeue", f"{job}_1")
     wait_until(lambda: not in_queue(job))
-    assert "goes back into the queue" in submit.log(f"{job}_1") and "continued: " in submit.log(f"{job}_1")
+    assert "waits until Slurm requeues" in submit.log(f"{job}_1") and "continued: " in submit.log(f"{job}_1")
     assert_bit_equal(folder, whole)
+
+
+def test_a_job_that_is_cancelled_stays_cancelled(tmp_path, submit):
+    folder = tmp_path / "cancelled"
+    job = submit(folder, slurm="--cpus-per-task=1 --time=30")
+    wait_until(lambda: (folder / "checkpoint").is_dir())
+    call("scancel", job)
+    wait_until(lambda: not in_queue(job))
+    assert "waits until Slurm requeues" in submit.log(job) and not (folder / "results.json").exists()
 
 
 def test_a_time_limit(tmp_path, submit, whole):

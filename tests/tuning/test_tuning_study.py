@@ -43,7 +43,6 @@ def quick(**attributes):
 
 
 def open_study(where, kind=KIND, first=None):
-    search.quiet_optuna()
     return search.open_study(str(where), "study", kind, first or {})
 
 
