@@ -321,7 +321,7 @@ def readings(found: Mapping[str, Any]) -> str:
     """Localized minus base and, in brackets, minus the same run without tilt, of the main readings on sets of MIS."""
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for row in found["rows"]:
-        shown = row["primary"] and row["reading"] != f"{_LEVELS}256" and row["dataset"] != "mis/er_density/r-0.25"
+        shown = row["primary"] and row["reading"] != f"{_LEVELS}256"
         if shown and row["dataset"] in _OF_DENSITY and row["tilt"]:
             name = row["reading"].replace(_LEVELS, "K ").removeprefix("annealing ").removesuffix(" temperature")
             key = _OF_DENSITY[row["dataset"]], name
@@ -331,8 +331,11 @@ def readings(found: Mapping[str, Any]) -> str:
 
 
 def readings_cycles(found: Mapping[str, Any]) -> str:
-    """Gains of PAS without localization, with standard errors, by many annealings and by a constant temperature."""
-    names = {f"{_LEVELS}1024, no tilt": "1,024 annealings", "constant temperature, no tilt": "constant temperature"}
+    """Gains of PAS without localization, with standard errors, by other temperatures."""
+    names = {
+        f"{_LEVELS}1024, no tilt": "1,024 annealings", "constant temperature, no tilt": "constant temperature",
+        "searched annealing, no localization": "searched annealing",
+    }  # fmt: skip
     cells: dict[str, dict[str, str]] = {}
     for row in found["rows"]:
         if row["sampler"] == "path_auxiliary" and row["reading"] in names:
