@@ -1,7 +1,7 @@
 """One run in several parts: the results of a whole one, whatever order they end in, and a lost part is run again."""
 
-import dataclasses
 import functools
+import json
 import os
 import signal
 import subprocess
@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from test_checkpoint import digests
-from test_run import SETTINGS, assert_equal, method, play, random_dataset
+from test_run import random_dataset
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import RESUME_ME
-from sl_discs.experiment.parts import Part, join_records, keep_records, records_in
+from sl_discs.experiment.parts import Part, keep_records, records_in
 from sl_discs.files import write_document
 from sl_discs.instances.archive import write_archive
 
@@ -36,34 +36,11 @@ def test_shares_are_a_fair_division():
             Part.parse(text)
 
 
-def records_of(dataset, share):
-    graphs, index = ([getattr(dataset, field)[k] for k in share] for field in ("graphs", "index"))
-    part = dataclasses.replace(dataset, graphs=graphs, index=index)
-    # One instance after the other, so that all shares run the same program.
-    return play(part, method("metropolis"), dataclasses.replace(SETTINGS, instances_per_batch=1))
-
-
 def kind(seed=0, index=(0, 1), devices=0):
     return {
         "experiment": {"seed": seed, "use_devices": devices}, "model": {}, "samplers": {}, "engines": {},
         "versions": {}, "graphs": {"name": "mis/small", "index": list(index)}, "devices": len(index),
     }  # fmt: skip
-
-
-def test_shares_joined_are_the_whole(tmp_path):
-    dataset = random_dataset(5)
-    whole = records_of(dataset, range(5))
-    for part in Part(1, 2).all():
-        keep_records(tmp_path / str(part.index), kind(), {"a": records_of(dataset, part.share(5)), "b": whole})
-    kept = [records_in(tmp_path / str(k), kind()) for k in (1, 2)]
-    assert_equal(kept[0]["b"], whole)
-    joined = join_records([samplers["a"] for samplers in kept])
-    assert_equal(joined, whole)
-    for one, other in zip(whole.instances, joined.instances, strict=True):
-        assert (one.feasible, one.reference, one.solution.dtype) == (
-            other.feasible, other.reference, other.solution.dtype
-        )  # fmt: skip
-    assert joined.chain_steps_per_s * joined.run_s == pytest.approx(whole.chain_steps_per_s * whole.run_s)
 
 
 def test_only_parts_of_the_same_run_are_joined(tmp_path):
@@ -134,6 +111,8 @@ def test_a_whole_run_and_two_parts(tmp_path, command, monkeypatch):
     first = run("2", "1/2")
     assert "5 instances" in first and "2 parts" in first and "all parts are done" in run("2", "2/2")
     assert digests(tmp_path / "1") == digests(tmp_path / "2")
+    whole, joined = (json.loads((tmp_path / k / "results.json").read_text())["samplers"] for k in ("1", "2"))
+    assert whole["metropolis"]["instances"] == joined["metropolis"]["instances"]
     assert sorted(path for path in (tmp_path / "2/parts").rglob("*") if path.is_file()) == sorted(theirs)
 
 

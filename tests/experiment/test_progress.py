@@ -35,16 +35,6 @@ def test_a_log_has_a_line_a_minute(resumed, lines, at, capsys):
     assert capsys.readouterr().err.splitlines() == said
 
 
-@pytest.mark.parametrize("total", [120, None])
-def test_a_log_of_a_run_that_seems_short_begins_after_a_minute(total, at, capsys):
-    with progress.progress_bar(total) as advance:
-        for seconds, done in (0, 0), (6, 20), (50, 20), (61, 40):
-            at(seconds)
-            advance("gwg", done)
-    last = " of 120 (67%) chain-steps, about 30 seconds left" if total else " chain-steps"
-    assert capsys.readouterr().err == f"gwg: 80{last}\n"
-
-
 def test_a_terminal_has_bars_and_estimates_leave_out_compilation(at, monkeypatch, capsys):
     """100 s of compilation and 1 s a unit: a run of 100 units has about 90 s left after 10."""
     pytest.importorskip("tqdm")

@@ -94,7 +94,6 @@ def test_models_go_to_archives(tmp_path, capsys):
         ("2 1\n1 2 5\n", ["out.npz", "--complement"], "have no weights; give a graph without"),
         ("2 1\n1 2 5\n", ["out.xyz"], "no format is known for '.xyz'; give --to=FORMAT"),
         ("p qubo 0 2 0 1\n0 1 5\n", ["out.rudy"], "holds a quadratic model, which cannot be written as rudy"),
-        ("2 1\n1 3 5\n", ["out.npz"], "in:2: node 3"),
     ],
 )
 def test_bad_input(tmp_path, monkeypatch, capsys, content, arguments, says):

@@ -60,7 +60,6 @@ def root(tmp_path):
 
 DISCS = [
     ("mis", "er_density", "r-0.10", "mis/er_density/r-0.10", [None] * 3),
-    ("mis", "er_density", "r-0.1", "mis/er_density/r-0.10", [None] * 3),
     ("mis", "ertest", "r-800", "mis/ertest/r-800", [2, 2, 2]),
     ("mis", "satlib", "_", "mis/satlib", [1, 2, 3]),
     ("maxcut", "ba", R_BA, f"maxcut/ba/{R_BA}", [4, 6, 8]),
@@ -90,7 +89,6 @@ def test_discs_files(root, problem, graph_type, cfg_str, name, references):
     ("file", "content", "arguments", "says"),
     [
         ("er_700_800/ER-700-800-0.10.pkl", [3], ("mis", "er_density", "r-0.10"), "int where"),
-        ("optsicom/b.pkl", (1,), ("maxcut", "optsicom", "r-b"), "not of the form of optsicom"),
         ("optsicom/b.pkl", (nx.path_graph(2), ("x",)), ("maxcut", "optsicom", "r-b"), "could not convert"),
         ("twitter/twitter-0.pkl", ([nx.path_graph(2)], []), ("maxclique", "twitter", "_"), "is shorter"),
     ],
@@ -159,11 +157,9 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
     [
         (("mis", "satlib", "_"), r"satlib_test/\*\.cnf .*mis_satlib\*\.npz"),
         (("maxclique", "twitter", "_"), r"twitter/twitter\* .*maxclique_twitter\*\.npz"),
-        (("tsp", "ba", "_"), "maxclique, maxcut, mis"),
         (("mis", "ba", "_"), "er_density, ertest, rb, satlib"),
         (("mis", "ertest", "_"), "r-800, r-10k"),
         (("maxcut", "ba", "r-../../x"), "write r-<value>"),
-        (("maxcut", "optsicom", "r-c"), "write _"),
     ],
 )
 def test_what_is_unknown_or_missing(tmp_path, arguments, says):
@@ -190,7 +186,6 @@ def test_the_default_folder_need_not_exist(root, tmp_path, monkeypatch):
     [
         ({"first": -1}, "first is -1; expected a whole number, at least 0"),
         ({"stride": 0}, "stride is 0"),
-        ({"data_seed": -1}, "data_seed is -1"),
         ({"num_instances": 10**9}, r"1000000000 graphs of maxcut/ba/.* GiB of memory, and there are"),
         ({"num_instances": 2, "stride": 2**31}, "graph 2147483648 was asked for; positions go up to 2147483647"),
     ],
@@ -353,17 +348,6 @@ def test_warnings_of_what_discs_fixes():
     assert "1 graphs (first g)" in size and "max_num_nodes=0" in remedy
     assert "7 batches of padding" in discs_data.warnings(given(*cut, [small] * 2))[0]
     assert "leave out the last 2" in discs_data.warnings(given("mis", "ertest", "r-800", [small] * 130))[0]
-
-
-def test_command_draws_graphs(tmp_path, capsys):
-    command = ["discs data", "--model=maxcut", "--graph_type=optsicom", f"--data_root={tmp_path / 'sco'}"]
-    assert discs_data.data([*command, "--num_instances=2", "--data_seed=3"]) == 0
-    out = capsys.readouterr().out
-    assert "2 graphs of 125-125 nodes (generated: " in out and "unknown for 2 graphs" in out
-    assert f"--model_config.cfg_str=r-b --model_config.data_root={tmp_path / 'sco'}" in out
-    drawn = load_dataset("maxcut", "optsicom", "_", num_instances=2, data_seed=3)
-    for a, b in zip(load_dataset("maxcut", "optsicom", "_", tmp_path / "sco").graphs, drawn.graphs, strict=True):
-        assert_equal(a, b, 1.0)
 
 
 def test_convert_writes_what_load_reads(root, tmp_path, capsys):

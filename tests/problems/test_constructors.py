@@ -140,27 +140,17 @@ def test_labels_are_those_that_were_given():
 NAN = math.nan
 BAD = {
     "a self-loop": (sl_discs.maxcut, (nx.Graph([(0, 0), (0, 1)]),), "self-loop at node 0"),
-    "some weights": (sl_discs.maxcut, (nx.Graph([(0, 1, {"weight": 2}), (1, 2)]),), "some edges have a weight"),
     "an edge twice": (sl_discs.maxcut, ([[0, 1], [1, 0]],), "more than once"),
     "the name of a file": (sl_discs.maxcut, ("G1.rudy",), r"read a file with sl_discs.read\('G1.rudy', 'maxcut'\)"),
-    "a dense directed matrix": (
-        sl_discs.mis,
-        (np.eye(3, k=1) + np.eye(3, k=-2),),
-        "neither symmetric nor triangular",
-    ),
     "a NaN weight between labels": (
         sl_discs.maxcut,
         (nx.Graph([("b", "c", {"weight": 1.0}), ("a", ("b", 1), {"weight": NAN})]),),
         r"the weight of edge \('a', \('b', 1\)\) is nan; expected a finite number",
     ),
-    "weights of a graph": (sl_discs.maxcut, (nx.path_graph(3), [1, 1]), "are only for edges"),
-    "a wide QUBO": (sl_discs.qubo, (np.ones((2, 3)),), "square"),
     "a QUBO with a NaN": (sl_discs.qubo, ({("a", "b"): NAN},), "Q at 'a', 'b' is nan"),
     "a key that is no pair": (sl_discs.qubo, ({"ab": 1},), "'ab'; expected a pair"),
-    "h and J of two sizes": (sl_discs.ising, (np.ones(2), np.ones((3, 3))), r"expected \[3\]"),
     "a label beside an array": (sl_discs.ising, (np.ones(2), {(0, "a"): 1}), "'a' is not one of the labels"),
     "no BQM": (sl_discs.from_bqm, ({},), "dict where a dimod"),
-    "a complex sparse matrix": (sl_discs.qubo, (scipy.sparse.coo_array(1j * np.eye(2)),), "Q: 1j"),
 }
 OPTIONS = {
     "penalty": (sl_discs.mis, [[0, 1]], ["2", True, NAN, 0.5]),

@@ -35,14 +35,10 @@ def test_weights_and_penalties_are_passed_on(graph_file):
         warnings.simplefilter("error")
         assert sl_discs.read(graph_file, "mis", weights=False).source.node_weights is None
         assert sl_discs.read(graph_file, "maxcut").source.node_weights is None
+    with pytest.raises(InputError, match="penalty has no effect in maxcut"):
+        sl_discs.read(graph_file, "maxcut", penalty=2.0)
     with pytest.warns(UserWarning, match=r"the weights of its nodes do not count without weights=True"):
         assert sl_discs.read(graph_file, "mis").source.node_weights is None
-
-
-def test_models_are_recognised(tmp_path):
-    (tmp_path / "model.qubo").write_text("p qubo 0 2 2 1\n0 0 -1\n1 1 -1\n0 1 3\n")
-    problem = sl_discs.read(tmp_path / "model.qubo")
-    assert problem.kind == "qubo" and sl_discs.solve(problem).best_value == -1
 
 
 def test_one_of_several_is_chosen(tmp_path):
@@ -54,15 +50,3 @@ def test_one_of_several_is_chosen(tmp_path):
     assert [sl_discs.read(path, "mis", number=k).num_variables for k in range(3)] == [2, 3, 4]
     with pytest.raises(InputError, match=r"number is 3; expected 0 to 2"):
         sl_discs.read(path, "mis", number=3)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({}, "a graph; choose a problem: mis, maxcut"),
-        ({"problem": "maxcut", "penalty": 2.0}, "penalty has no effect in maxcut"),
-    ],
-)
-def test_what_does_not_fit_is_refused(graph_file, arguments, message):
-    with pytest.raises(InputError, match=message):
-        sl_discs.read(graph_file, **arguments)

@@ -181,26 +181,6 @@ def test_weights_of_one_change_nothing(graph, kind):
     assert improve is None or all(np.array_equal(improve(state), alike(state)) for state in one.states)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_against_networkx(seed):
-    """Proved to be optimal, in graphs too large to enumerate."""
-    rng = np.random.default_rng(seed)
-    graph = nx.gnp_random_graph(30 + 3 * seed, (0.3, 0.5, 0.7, 0.9)[seed], seed=seed)
-    nx.set_node_attributes(graph, {node: int(rng.integers(1, 100)) for node in graph}, "mass")
-    _, best = nx.max_weight_clique(graph, weight="mass")
-    total = sum(nx.get_node_attributes(graph, "mass").values())
-    absent = nx.complement(graph)
-    absent.add_nodes_from(graph.nodes(data=True))
-    for problem, expected in (
-        (sl_discs.maxclique(graph, weight="mass"), best),
-        (sl_discs.mis(absent, weight="mass"), best),
-        (sl_discs.vertex_cover(absent, weight="mass"), total - best),
-    ):
-        result = sl_discs.solve(problem, seed=0)
-        assert result.optimal and result.best_value == expected
-        assert problem.value(result.best_sample) == expected
-
-
 def test_every_form_of_weights():
     graph = nx.Graph([("a", "b"), ("b", "c")])
     by_label = {"a": 2, "b": 5.5, "c": 3}

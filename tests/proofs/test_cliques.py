@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import sl_discs
-from sl_discs.instances.graph import Graph
 from sl_discs.problems.kind import Structure
 from sl_discs.proofs import cliques, covers, integer, provers_of
 from sl_discs.proofs.integer_program import edge_cliques, relaxed
@@ -100,21 +99,6 @@ def test_hopeless_problems_are_given_up():
     proofs.advance(3.0, 10.0)
     assert proofs.over and proofs.refused == ["branch and bound was given up, as it would take too long"]
     assert cliques.clique_prover(unreduced(sl_discs.mis(nx.path_graph(2_001)))).endswith("up to 2,000 nodes")
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.integers(0, 10**6), st.integers(1, 30), st.sampled_from([0.1, 0.5, 0.9]), st.booleans())
-def test_classes_are_cliques_or_independent(seed, size, density, as_cliques):
-    graph = nx.gnp_random_graph(size, density, seed=seed)
-    edges = np.array(graph.edges, np.int64).reshape(-1, 2)
-    classes = covers.Classes(Graph.from_arrays("g", size, edges), cliques=as_cliques)
-    for _ in range(20):
-        before = classes.number
-        assert classes.improve() == (classes.number < before) and classes.number <= before
-        assert sorted(set(classes.home.tolist())) == list(range(classes.number))
-        for u, v in itertools.combinations(range(size), 2):
-            if classes.home[u] == classes.home[v]:
-                assert graph.has_edge(u, v) == as_cliques
 
 
 def test_provers_are_hopeful_only_while_one_expects_to_end():

@@ -1,6 +1,5 @@
 """What a run says: pairs against their formulas, the summary and its width, the published numbers, and the figure."""
 
-import builtins
 import dataclasses
 import math
 
@@ -9,7 +8,7 @@ import pytest
 from test_results import make_record
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.figures import can_draw, new_figure, or_warn
+from sl_discs.experiment.figures import new_figure
 from sl_discs.experiment.record import Spread, paired_differences, percent_of_reference
 from sl_discs.experiment.results import write_results
 from sl_discs.experiment.summary import draw_trajectories, format_summary, published_name, published_row
@@ -130,33 +129,6 @@ def test_a_png_with_content(tmp_path, arguments):
     assert 0.005 < ink < 0.5
     assert (pixels.max(axis=2) - pixels.min(axis=2) > 0.3).any()
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch, capsys):
-    real = builtins.__import__
-
-    def without(name, *rest):
-        if name.split(".")[0] == "matplotlib":
-            raise ModuleNotFoundError(name, name="matplotlib")
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(InputError, match=r"pip install -e '.\[run\]'"):
-        draw_trajectories(make_record(), tmp_path / "trajectory.png")
-    assert not can_draw() and "pip install" in capsys.readouterr().err
-
-
-def test_a_figure_that_fails_is_a_warning(tmp_path, capsys):
-    """Whatever it is that fails: the run that it belongs to is over, and its results are there."""
-    pytest.importorskip("matplotlib")
-
-    def paint(figure):
-        raise RuntimeError("two\nlines")
-
-    assert can_draw() and not capsys.readouterr().err
-    assert or_warn(lambda: new_figure((2, 2), paint)) is None
-    assert capsys.readouterr().err == "warning: two lines; results are not affected\n"
-    assert or_warn(lambda: tmp_path) == tmp_path and not capsys.readouterr().err
 
 
 def test_names_are_not_tex():

@@ -85,12 +85,13 @@ def test_a_planted_set_is_found_in_every_form():
     assert is_cover(graph, 1 - state) and state.sum() == 20
 
 
-def test_graphs_that_are_too_large_for_a_trial_have_no_search():
+def test_graphs_that_are_too_large_for_a_trial_or_have_weights_have_no_search():
     problem = sl_discs.mis(nx.gnp_random_graph(200, 0.5, seed=0))
     assert cover_search(problem, 0, 1.0) is not None and cover_search(problem, 0, 1e-3) is None
     many = sl_discs.mis(nx.cycle_graph(10_000))
     assert cover_search(many, 0, 10.0) is not None and cover_search(many, 0, 0.1) is None
     assert cover_search(sl_discs.maxclique(nx.empty_graph(200)), 0, 1e-3) is None
+    assert cover_search(sl_discs.mis(nx.path_graph(3), weight=[1, 2, 1]), 0, 1.0) is None
 
 
 # As a rival of annealing in `solve`.
@@ -159,9 +160,3 @@ def test_it_ends_where_annealing_does(monkeypatch, end):
     found = sl_discs.solve(problem, time_limit=1.0 if end == "time" else 30.0, chains=2, **how)
     assert found.stopped == end
     assert end != "bound" or found.optimal
-
-
-def test_weights_of_nodes_are_not_for_it():
-    graph = nx.gnp_random_graph(30, 0.3, seed=1)
-    weighted = sl_discs.mis(graph, weight=[1, 2] * 15)
-    assert cover_search(weighted, 0, 1.0) is None and cover_search(sl_discs.mis(graph), 0, 1.0) is not None

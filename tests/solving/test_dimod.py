@@ -120,10 +120,7 @@ def test_one_sweep_in_order_tries_every_variable(in_order):
     [
         {"beta_schedule_type": "custom", "beta_schedule": [1.0, -2.0]},
         {"beta_schedule_type": "custom", "beta_schedule": [1.0, 2.0], "num_sweeps": 3},
-        {"beta_range": (0.0, 1.0)},
-        {"num_sweeps": 3, "num_sweeps_per_beta": 2},
         {"randomize_order": True, "sampler": "gwg"},
-        {"proposal_acceptance_criteria": "Gibbs", "sampler": "gwg"},
         {"initial_states_generator": "none"},
         {"sampler_fields": {"sigma": 1.0}},
     ],

@@ -104,14 +104,6 @@ def test_a_data_frame(cut):
     assert list(named.to_dataframe(value="cut").columns) == [*named.labels, "cut"]
 
 
-def test_a_figure(cut, tmp_path):
-    pytest.importorskip("matplotlib")
-    _, result = cut
-    assert result.plot(tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
-    axes, temperature = result.plot().axes
-    assert len(axes.lines) == 2 and temperature.get_yscale() == "log"
-
-
 def test_the_suffix_says_how_a_result_is_saved(cut, tmp_path):
     _, result = cut
     read = json.loads(result.save(tmp_path / "r.json").read_text())

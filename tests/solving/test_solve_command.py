@@ -46,27 +46,17 @@ def cycle(tmp_path):
 def test_graph(cycle, tmp_path, capsys, kind, value):
     saved = tmp_path / "answer.json"
     code, out, err = run(
-        capsys, cycle, f"--problem={kind}", "--steps=300", "--chains=4", "--nopresolve", f"--save={saved}"
+        capsys, cycle, f"--problem={kind}", "--steps=300", "--chains=4", "--nopresolve", f"--save={saved}", "--print"
     )
     assert code == 0, err
     assert f"best {value}, reached by" in out and "verified: " in out and str(saved) in out
     answers = read_answers(saved)
     [answer] = answers["answers"]
     assert (answers["problem"], answers["file"], answer.value) == (kind, "cycle.rudy", value)
-    assert list(answer.labels) == [1, 2, 3, 4, 5]
+    printed = [f"{label} {value}" for label, value in zip(answer.labels, answer.values, strict=True)]
+    assert list(answer.labels) == [1, 2, 3, 4, 5] and set(printed) <= set(out.splitlines())
     code, out, err = recount(capsys, cycle, saved)
     assert code == 0 and f"{value} claimed, {value} counted: good" in out and not err
-
-
-def test_the_answer_itself_is_printed_and_saved(cycle, tmp_path, capsys):
-    """A line for each variable; a table has a heading."""
-    for name in ("a.txt", "a.csv"):
-        code, out, err = run(capsys, cycle, "--problem=mis", "--print", f"--save={tmp_path / name}")
-        assert code == 0, err
-        lines = [line for line in out.splitlines() if len(line) == 3]
-        assert [line[:2] for line in lines] == ["1 ", "2 ", "3 ", "4 ", "5 "] and "".join(lines).count(" 1") == 2
-        saved = (tmp_path / name).read_text().splitlines()
-        assert saved == (lines if name == "a.txt" else ["label,value", *(line.replace(" ", ",") for line in lines)])
 
 
 def test_problems_that_need_no_chains(tmp_path, capsys):
@@ -176,6 +166,15 @@ def test_a_figure_is_refused_before_the_run_or_costs_nothing_but_itself(cycle, t
     assert code == 2 and not out and "matplotlib cannot be imported" in err
 
 
+def test_warnings_are_a_line(cycle, capsys):
+    """A limit that reading the file alone exceeds, and laying it out."""
+    code, out, err = run(capsys, cycle, "--problem=mis", "--time_limit=1e-6", "--chains=2", "--nopresolve")
+    assert code == 0 and "recounting" in out
+    reading, layout = err.splitlines()
+    assert reading.startswith("warning: reading took ") and reading.endswith("--time_limit=1e-06 does not count")
+    assert layout.startswith("warning: cycle: building the arrays of the problem will take about ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -194,12 +193,3 @@ def test_mistakes_are_one_line_and_exit_code_2(cycle, capsys, monkeypatch, argum
     code, out, err = run(capsys, "missing.rudy" if "--problem=mis" in arguments else cycle, *arguments)
     assert code == 2 and err.startswith("error: ") and err.count("\n") == 1 and message in err, err
     assert "best" not in out
-
-
-def test_warnings_are_a_line(cycle, capsys):
-    """A limit that reading the file alone exceeds, and laying it out."""
-    code, out, err = run(capsys, cycle, "--problem=mis", "--time_limit=1e-6", "--chains=2", "--nopresolve")
-    assert code == 0 and "recounting" in out
-    reading, layout = err.splitlines()
-    assert reading.startswith("warning: reading took ") and reading.endswith("--time_limit=1e-06 does not count")
-    assert layout.startswith("warning: cycle: building the arrays of the problem will take about ")
