@@ -242,10 +242,10 @@ def digests(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_killed_commands_resume(tmp_path, number):
-    """Twenty random moments each: the files of arrays are those of an uninterrupted run, bit for bit."""
+    """At twenty random moments, in one of two parts: the files of arrays are those of a whole run, bit for bit."""
     environment = dict(os.environ, JAX_PLATFORMS="cpu", SL_DISCS_CACHE=str(tmp_path / "cache"))
 
-    def run(folder, killed_after=None):
+    def run(folder, *part, killed_after=None):
         """Whether a signal met the command running; of one that ends by itself, the results are complete."""
         command = [
             sys.executable, "-m", "sl_discs.main_sampling",
@@ -253,7 +253,7 @@ def test_killed_commands_resume(tmp_path, number):
             "--samplers=gwg,sl_gwg", "--engine=reference", f"--config.experiment.save_root={folder}",
             "--config.experiment.num_instances=4", "--config.experiment.batch_size=4",
             "--config.experiment.chain_length=6000", "--config.experiment.checkpoint_every_s=0.5",
-            "--config.experiment.instances_per_batch=2",
+            "--config.experiment.instances_per_batch=2", *part,
         ]  # fmt: skip
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         process = subprocess.Popen(command, cwd=ROOT, env=environment, text=True, **pipes)
@@ -266,18 +266,20 @@ def test_killed_commands_resume(tmp_path, number):
         assert process.returncode in ((0,) if killed_after is None else (0, -number, RESUME_ME)), error
         return process.returncode != 0
 
-    begin = time.monotonic()
     run(tmp_path / "whole")
-    whole_s = time.monotonic() - begin
-    rng, met, folder = random.Random(0), 0, 0
+    begin = time.monotonic()
+    run(tmp_path / "0", "--part=1/2")
+    part_s = time.monotonic() - begin
+    rng, met, number_of_run = random.Random(0), 0, 0
     while met < 20:
-        folder += 1
-        part = tmp_path / str(folder)
+        number_of_run += 1
+        folder = tmp_path / str(number_of_run)
+        run(folder, "--part=2/2")
         for _ in range(4):
-            if not run(part, rng.uniform(0.3, 1.0) * whole_s):
+            if not run(folder, "--part=1/2", killed_after=rng.uniform(0.3, 1.0) * part_s):
                 break
             met += 1
         else:
-            run(part)
-        assert digests(part) == digests(tmp_path / "whole")
-        assert not (part / "checkpoint").exists()
+            run(folder, "--part=1/2")
+        assert digests(folder) == digests(tmp_path / "whole")
+        assert not list(folder.rglob("checkpoint"))

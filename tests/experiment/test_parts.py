@@ -1,13 +1,7 @@
-"""One run in several parts: the results of a whole one, whatever order they end in, and a lost part is run again."""
+"""One run in several parts: the results of a whole one, whatever order they end in."""
 
 import functools
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,12 +9,9 @@ from test_checkpoint import digests
 from test_run import random_dataset
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.checkpoint import RESUME_ME
 from sl_discs.experiment.parts import Part, keep_records, records_in
 from sl_discs.files import write_document
 from sl_discs.instances.archive import write_archive
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_shares_are_a_fair_division():
@@ -129,40 +120,3 @@ def test_a_part_that_does_not_belong_to_the_others_is_refused_before_it_runs(tmp
     more = *SHORT, f"--model_config.data_root={tmp_path}", "--config.experiment.num_instances=6"
     code, _, err = command("run", *arguments_of(tmp_path / "six", "1/2", *more))
     assert code == 2 and "there are 3" in err
-
-
-LONG = (
-    "--samplers=gwg,sl_path_auxiliary", "--config.experiment.chain_length=300000",
-    "--config.experiment.log_every_steps=10000", "--config.experiment.checkpoint_every_s=1",
-)  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_lost_part_is_run_again(tmp_path, number):
-    """Three parts at once, one of which is killed or told to stop: it continues, and joins the results."""
-
-    def start(folder, part):
-        command = [sys.executable, "-m", "sl_discs.main_sampling", *arguments_of(tmp_path / folder, part, *LONG)]
-        environment = dict(os.environ, JAX_PLATFORMS="cpu", SL_DISCS_CACHE=str(tmp_path / "c"))
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return subprocess.Popen(command, cwd=ROOT, env=environment, text=True, **pipes)
-
-    def end(process):
-        out, err = process.communicate(timeout=600)
-        assert process.returncode == 0, err
-        return out
-
-    parts = [start("3", f"{k}/3") for k in (1, 2, 3)]
-    saved = tmp_path / "3" / "parts" / "2-of-3" / "checkpoint"
-    while not list(saved.glob("state-*.npz")):
-        assert parts[1].poll() is None
-        time.sleep(0.05)
-    parts[1].send_signal(number)
-    parts[1].communicate()
-    assert parts[1].returncode == (RESUME_ME if number == signal.SIGTERM else -number)
-    said = [end(part) for part in (parts[0], parts[2])]
-    assert sorted(line.rpartition("missing: ")[2] for line in said)[0] == "2\n"
-    assert "continued" in end(start("3", "2/3"))
-    end(start("1", None))
-    assert digests(tmp_path / "1") == digests(tmp_path / "3")

@@ -12,7 +12,9 @@ import jax
 import networkx as nx
 import numpy as np
 import pytest
+from enumerated import optimum
 
+import sl_discs
 from sl_discs.experiment.batches import Layout, best_layout, padded_size, plan
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
@@ -123,7 +125,8 @@ def test_an_instance_beside_one_whose_fields_need_more_bits(chosen, settings):
 def test_one_or_eight_devices(localized, runs, tmp_path):
     """The same results on 1 and on 8 forced host devices, or on 3 of these, which share 5 instances x 8 chains."""
     environment = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=8")
-    environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), environment.get("PYTHONPATH", "")])
+    folders = map(str, Path(__file__).parents[:2])
+    environment["PYTHONPATH"] = os.pathsep.join([*folders, environment.get("PYTHONPATH", "")])
     path = str(tmp_path / "8.npz")
     code = f"import numpy, test_run; numpy.savez({path!r}, **test_run.arrays_on(8, {localized!r}, {runs!r}))"
     subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=600)
@@ -158,7 +161,7 @@ def test_small_problems_are_solved(problem, name):
     for chosen in (method(name), method("sl_" + name, K=50)):
         record = play(dataset, chosen, settings)
         for graph, instance in zip(dataset.graphs, record.instances, strict=True):
-            assert instance.feasible and instance.best == optimum(problem, graph)
+            assert instance.feasible and instance.best == optimum(getattr(sl_discs, problem)(graph))
             assert sign * instance.best >= max(sign * instance.best_logged, sign * instance.final)
             assert len(instance.solution) == graph.num_nodes
         assert record.trajectory.shape == (20, 2)
@@ -176,19 +179,6 @@ def test_the_best_solution_is_that_of_all_verified_states(problem, better):
     for instance in play(random_dataset(2, 300, problem), method("metropolis")).instances:
         assert instance.best == instance.solution.sum()
         assert instance.best == better(instance.best, instance.best_logged, instance.final)
-
-
-def optimum(problem, graph):
-    """Best objective over all states."""
-    states = np.arange(2**graph.num_nodes)[:, None] >> np.arange(graph.num_nodes) & 1
-    left, right = states[:, graph.edges[:, 0]], states[:, graph.edges[:, 1]]
-    if problem == "maxcut":
-        return (left != right).sum(axis=1).max()
-    if problem == "vertex_cover":
-        return states.sum(axis=1)[(left | right).all(axis=1)].min()
-    inside, size = (left & right).sum(axis=1), states.sum(axis=1)
-    wanted = 0 if problem == "mis" else size * (size - 1) // 2
-    return size[inside == wanted].max()
 
 
 @pytest.mark.parametrize(("problem", "count", "length"), [("mis", 1, 20_030), ("vertex_cover", 3, 20_000)])

@@ -168,13 +168,6 @@ def test_what_is_unknown_or_missing(tmp_path, arguments, says):
             load_dataset(*arguments, data_root)
 
 
-def test_a_folder_that_is_named_must_exist(root, tmp_path):
-    (tmp_path / "file").write_text("")
-    for wrong in (tmp_path / "file", root / "typo"):
-        with pytest.raises(InputError, match=f"the data root {wrong} is not a folder"):
-            load_dataset("maxcut", "ba", R_BA, wrong)
-
-
 def test_the_default_folder_need_not_exist(root, tmp_path, monkeypatch):
     for folder, source in ((tmp_path, "discs files"), (root, "generated")):
         monkeypatch.chdir(folder)

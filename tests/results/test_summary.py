@@ -114,10 +114,8 @@ def test_saved_files_are_listed_and_lines_stay_within_a_hundred_columns(tmp_path
 @pytest.mark.parametrize(
     "arguments",
     [
-        {},
         {"names": ("gwg",), "num_instances": 1, "num_logged": 1},
         {"dataset": "maxcut/ba/r-ba-4-n-256-300", "references": [60.0, 61.0, 62.0, 63.0]},
-        {"dataset": "maxclique/mine", "level": -5.0},
     ],
 )
 def test_a_png_with_content(tmp_path, arguments):
