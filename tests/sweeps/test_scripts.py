@@ -103,18 +103,6 @@ def test_the_shell_can_read_them(script):
     assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
 
 
-def test_the_quickstart_leaves_the_default_folders_free_and_says_what_comes_next(place):
-    """The commands of docs/reproduction.md save elsewhere."""
-    write_programs(place / ".venv" / "bin", python='echo "$@" >>"$LOG"')
-    done, told = call(place, "quickstart.sh")
-    assert done.returncode == 0, done.stderr
-    [run] = [line for line in told if "sl_discs run" in line]
-    assert "--config.experiment.save_root=results/quickstart" in run.split()
-    after = done.stdout.partition("== Next\n")[2]
-    pages = [word for word in after.split() if word.startswith("docs/")]
-    assert "source .venv/bin/activate" in after and pages and all((ROOT / page).is_file() for page in pages)
-
-
 def test_one_run_a_run_in_parts_and_workers_of_a_search(place):
     _, told = call(place, "sbatch_run.sh", "--samplers=gwg,sl_gwg", "--x=a folder", slurm="--time=4:00:00 --nodes=1")
     arguments = "--samplers=gwg,sl_gwg --x=a folder"

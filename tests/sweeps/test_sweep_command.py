@@ -69,12 +69,9 @@ def test_flags_of_a_run(tmp_path, monkeypatch):
     ("fields", "extra", "message"),
     [
         ({"model": "ising", "graph_type": ""}, [], "model is 'ising'; this project runs mis, maxcut, maxclique"),
-        ({"more": ""}, [], "needs a cfg_str"),
         ({"more": '"sampler_config.steps": [1],'}, ["--model_config.cfg_str=r-0.05"], "no field 'steps'"),
         ({}, ["--model_config.data_root=nowhere"], "nowhere is not a folder"),
-        ({}, ["--config.experiment.save_root=out"], "save_root is not for single runs; give --save_root before --"),
         ({}, ["--import=own.py"], "--import is not for single runs"),
-        ({}, ["engine=reference"], "'engine=reference' after -- is not valid"),
         ({"more": '"config.experiment.seed": [0, 1],'}, ["--config.experiment.seed=7"], "the sweep.s runs differ"),
     ],
 )  # fmt: skip
@@ -97,16 +94,11 @@ PLAIN = SWEEP.format(model="mis", graph_type="", more="")
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = 1", r"no get_config\(\)"),
         ("1 / 0", r"sweep.py:1: ZeroDivisionError: division by zero"),
         ("def get_config():\n    return 3", r"get_config\(\) returns a int"),
-        ("def get_config(", "never closed"),
-        (PLAIN.replace('"model": "mis",', ""), "no field 'model'"),
         (PLAIN.replace("[{", "3, #"), "its sweep is 3;"),
         (PLAIN.replace("config.experiment.num", "num"), "'num_models' is not a flag of DISCS"),
-        (PLAIN.replace("[2]", "2"), "num_models' is 2; expected a list"),
         (PLAIN.replace("[2]", "[]"), "no runs"),
-        (PLAIN.replace('"gwg", "sl_gwg"', '"gwg", None'), "expected names, such as 'gwg'"),
     ],
 )
 def test_files_that_are_no_sweeps(tmp_path, text, message):
@@ -196,7 +188,6 @@ def test_the_states_as_a_table(tmp_path):
     runs[0].folder.mkdir()
     (runs[0].folder / "failed.json").write_text(json.dumps({"message": "error: no"}))
     lines = sweep_runs.status_lines(sweep, runs)
-    assert lines[0].split() == ["run", "sampler", "seed", "K", "state"] and len(lines) == 1 + 12 + 1 + 1
     assert [line.split()[-1] for line in lines[1:13]] == ["failed", "missing", *["done"] * 9, "missing"]
     assert lines[-2:] == ["run 1 failed: error: no", "12 in total: 9 done, 1 failed, 2 missing"]
 
@@ -238,12 +229,9 @@ def test_one_run_from_the_command_line(tmp_path, command, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["list"], "no sweep is given"),
         (["play", f"--sweep={EXAMPLE}"], "expected one of list, run, status, collect"),
-        (["list", f"--sweep={EXAMPLE}", "--sweep_index=13"], "the sweep has runs 1 to 12"),
         (["run", f"--sweep={EXAMPLE}", "--save_root=/proc/none"], "/proc/none"),
         (["run", f"--sweep={EXAMPLE}", "--slurm=partition=gpu"], "--slurm has no effect without --executor=slurm"),
-        (["run", f"--sweep={EXAMPLE}", "--dry_run"], "--dry_run has no effect without --executor=slurm"),
     ],
 )
 def test_bad_input_is_one_line(refusal, arguments, message):
