@@ -1,7 +1,4 @@
-"""The samplers as blackjax's algorithms: their law by enumeration, and our own kernels step by step.
-
-Seeds are fixed. A correct sampler fails a test of its law with probability 1e-6.
-"""
+"""The samplers as algorithms of blackjax: each step is that of our own kernel, whose law other tests check."""
 
 import jax
 import jax.numpy as jnp
@@ -15,8 +12,6 @@ from sl_discs.models.functions import DifferentiableModel
 from sl_discs.samplers import registry
 from sl_discs.samplers.base import Chain
 from sl_discs.samplers.single_site import Metropolis
-from sl_discs.testing.cases import all_states, state_index
-from sl_discs.testing.conformance import chi_squared
 
 pytest.importorskip("blackjax", reason="needs the extra blackjax")
 
@@ -25,7 +20,6 @@ from blackjax.util import run_inference_algorithm
 
 import sl_discs.blackjax as sl_blackjax
 
-FALSE_ALARM = 1e-6
 NAMES = ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis", "exchange"]
 # Not multilinear, so that flip gains are only estimates.
 WEIGHTS = np.array([[0.4, 1.1, -0.7, 0.2], [0, -0.3, 0.9, 1.2], [0, 0, 0.5, -1.4], [0, 0, 0, 0.1]], np.float32)
@@ -37,39 +31,11 @@ def logdensity_fn(x):
     return 1.5 * jnp.tanh(x @ WEIGHTS @ x) + 0.3 * x[0]
 
 
-STATES = all_states(4)
-LAW = np.exp(jax.vmap(lambda x: logdensity_fn(x.astype(jnp.float32)))(STATES), dtype=np.float64)
-LAW /= LAW.sum()
-
-
-def ends(algorithm, steps, chains):
-    """The states [C, 4] of independent chains after `steps` steps from zeros."""
-
-    def one(key):
-        start = jnp.zeros(SHAPE, jnp.int32)
-        state, _ = run_inference_algorithm(
-            key, algorithm, steps, initial_position=start, transform=lambda state, info: info.num_flips
-        )
-        return state.position
-
-    states = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), chains))
-    assert states.shape == (chains, *SHAPE) and states.dtype == jnp.int32
-    return np.asarray(states).reshape(chains, -1)
-
-
-@pytest.mark.parametrize("name", ["path_auxiliary", "gibbs"])
-def test_the_law_is_that_of_the_log_density(name):
-    fields = {"adapt_until": 40} if name == "path_auxiliary" else {}
-    algorithm = getattr(sl_blackjax, name)(logdensity_fn, **fields)
-    assert isinstance(algorithm, SamplingAlgorithm)
-    states = ends(algorithm, 150, 2**14)
-    assert chi_squared(np.bincount(state_index(states), minlength=16), LAW * len(states))[1] > FALSE_ALARM
-
-
-@pytest.mark.parametrize("name", slow_except(NAMES, ("dmala", "exchange")))
+@pytest.mark.parametrize("name", slow_except(NAMES, ("path_auxiliary", "dmala", "exchange")))
 def test_steps_are_those_of_our_kernel(name):
     fields = {"adapt_until": 20} if "adapt_until" in registry.sampler_fields(name) else {}
     algorithm = getattr(sl_blackjax, name)(logdensity_fn, **fields)
+    assert isinstance(algorithm, SamplingAlgorithm)
     sampler = build_method({"name": name} | fields, 1).sampler
     model = DifferentiableModel(lambda params, x: logdensity_fn(x), 4)
     start = jnp.array([[1, 0], [0, 1]], jnp.float32)
@@ -160,10 +126,7 @@ def test_what_is_registered_is_there(monkeypatch):
     ("make", "message"),
     [
         (lambda: sl_blackjax.gwg(logdensity_fn).init(np.array([0, np.nan, 1, 0])), "position holds values other"),
-        (lambda: sl_blackjax.gibbs(lambda x: x.sum() / 0).init(np.zeros(4)), "logdensity_fn is not finite"),
         (lambda: sl_blackjax.gwg(lambda x: WEIGHTS[x]).init(np.zeros(4)), "logdensity_fn cannot be differentiated"),
-        (lambda: sl_blackjax.gwg(logdensity_fn, radius=2), "has no field 'radius'"),
-        (lambda: sl_blackjax.algorithm("sl_gwg", logdensity_fn), "name is 'sl_gwg'"),
         (lambda: sl_blackjax.localized("gwg", logdensity_fn, 100, sigma=10.0), "sigma is 10"),
         (lambda: sl_blackjax.localized("gwg", logdensity_fn, 100).init(np.zeros(4)), "rng_key"),
     ],

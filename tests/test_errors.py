@@ -20,7 +20,6 @@ from sl_discs.tuning.evaluation import read_tuned
         (lambda path: sl_discs.read(path, "maxcut"), "line.edges", b"1 2\n1 x y z\n"),
         (lambda path: sl_discs.read(path, "maxcut"), "cut.npz", b"PK\x03\x04"),
         (sl_discs.Samples.load, "other.npz", b""),
-        (sl_discs.Result.load, "other.npz", b""),
         (read_tuned, "tuned.json", b"{}"),
         (
             lambda path: load_dataset("mis", "er_density", "r-0.10", path.parent.parent),

@@ -45,6 +45,7 @@ def test_only_discs_sees_the_stand_ins(old):
     assert old.jax is not jax and old.jnp is not jnp
     assert old.numpy is np and old.special is jax.scipy.special
     assert old.late() is old.pickle
+    assert not hasattr(jax, "tree_map")
     for name in ("pickle5", "clu", "pysat", "tensorflow_probability"):
         assert name not in sys.modules or sys.modules[name] is not getattr(old, name, None)
 
@@ -54,7 +55,6 @@ def test_names_that_jax_has_dropped(old):
     doubled = old.jax.tree_map(lambda leaf: 2 * leaf, tree)
     np.testing.assert_array_equal(doubled["a"], [0, 2, 4])
     np.testing.assert_array_equal(old.jnp.clip(jnp.arange(4), a_min=1, a_max=2), [1, 1, 2, 2])
-    np.testing.assert_array_equal(old.jnp.clip(jnp.arange(4), 1, 2), [1, 1, 2, 2])
     np.testing.assert_array_equal(old.jnp.clip(jnp.arange(4), a_max=2), [0, 1, 2, 2])
     replicated = old.jax.device_put_replicated(tree, [None, None])
     assert replicated["a"].shape == (2, 3)
@@ -67,10 +67,7 @@ def test_names_that_jax_has_dropped(old):
     assert old.jax.jit is jax.jit and old.jnp.sum is jnp.sum and old.jax.numpy is old.jnp
 
 
-def test_writers_and_formulas(old, tmp_path):
-    old.metric_writers.create_default_writer("x", just_logging=True).write_scalars(1, {"loss": 0.0})
-    old.SummaryWriter("x").flush()
-    old.tf.config.experimental.enable_tensor_float_32_execution(False)
+def test_formulas(old, tmp_path):
     path = tmp_path / "f.cnf"
     path.write_text("p cnf 3 2\n1 -2 3 0\n-1 2 -3 0\n")
     formula = old.CNF(str(path))

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
 from sl_discs.sweeps.sweep_file import combinations, discs_arguments, read_sweep
 
@@ -48,7 +47,7 @@ def test_a_run_from_anywhere(run, tmp_path):
     (tmp_path / "mine.py").write_text(
         "from ml_collections import ConfigDict\n\ndef get_config():\n    return ConfigDict({'name': 'sl_onesite'})\n"
     )
-    done = run("main", *PAIRS, "--sampler_config=mine.py", "--sampler_config.K=8", "--fixes", "--run_local")
+    done = run("main", *PAIRS, "-sampler_config", "mine.py", "--sampler_config.K=8", "--fixes", "--run_local")
     assert done.returncode == 0, done.stderr
     path = tmp_path / "discs/results/pairs/results.pkl"
     assert f"saved {path.relative_to(tmp_path)}: best ratio" in done.stdout and "took" in done.stdout
@@ -70,28 +69,6 @@ def test_bad_input_is_one_line(run, tmp_path, standin_folder, arguments, message
     errors = [line for line in done.stderr.splitlines() if "rror" in line]
     assert done.returncode != 0 and message in done.stderr
     assert "Traceback" not in done.stderr and len(errors) <= 2
-
-
-def test_help_has_both_kinds_of_flags(run):
-    done = run("main", "--helpfull")
-    assert "--[no]fixes" in done.stdout and "--[no]run_local" in done.stdout
-
-
-def test_configs_are_found(standin, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("mine.py", "own.py"):
-        (tmp_path / name).touch()
-    arguments = launch.resolve_configs(
-        ["main", "--model_config=mine.py", "-sampler_config", "discs/samplers/configs/sl_ball_config.py", "--x=1"]
-    )
-    assert arguments[1] == f"--config={standin}/discs/common/configs.py"
-    assert arguments[2] == "--model_config=mine.py"
-    assert arguments[3].endswith("launch.py:discs.samplers.configs.sl_ball_config")
-    assert arguments[4] == "--x=1"
-    sampler = launch.resolve_configs(["main", "--config=mine.py", "--sampler_config=own.py"])[2]
-    assert sampler.endswith("launch.py:own.py")
-    with pytest.raises(InputError, match=r"--config: there is no file nowhere\.py"):
-        launch.resolve_configs(["main", "--config=nowhere.py"])
 
 
 @pytest.fixture

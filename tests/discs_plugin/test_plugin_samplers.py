@@ -17,7 +17,7 @@ from several_values import potts_case
 from test_register import whole_config
 
 from sl_discs.discs_plugin.base_sampler import BaseSampler, States
-from sl_discs.discs_plugin.plugin_samplers import BatchModel, LocalizedSampler, OwnSampler
+from sl_discs.discs_plugin.plugin_samplers import LocalizedSampler, OwnSampler
 from sl_discs.errors import InputError
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.base import TargetModel
@@ -128,22 +128,12 @@ def test_observations_begin_with_the_first_key_and_levels_end_as_scheduled(stand
     assert [number for number in range(1, 24) if moved[number]] == list(last)
 
 
-def test_a_batch_of_another_size_and_a_broken_sampler_are_named(standin):
+def test_a_batch_of_another_size_is_named(standin):
     model, params = pairs()
     sampler = sampler_of("onesite", 4, localization=Localization(K=8), steps=64)
     state = sampler.make_init_state(jax.random.PRNGKey(0))
     with pytest.raises(InputError, match=r"got states of shape \(3, 5\), but was built for \(4, 5\)"):
         sampler.step(model, jax.random.PRNGKey(0), jnp.zeros((3, 5), jnp.int32), params, state)
-
-    class Broken:
-        def make_init_state(self, rng):
-            return {"num_ll_calls": jnp.int32(0), "steps": jnp.int32(0)}
-
-        def step(self, model, rng, x, model_param, state, x_mask=None):
-            return jnp.zeros(3) + jnp.zeros(4), state, 1.0
-
-    with pytest.raises(InputError, match="sampler 'broken' does not take states of 5 sites"):
-        BaseSampler("broken", Broken(), States((5,)))
 
 
 # This project's samplers, on three values too.
@@ -189,17 +179,3 @@ def test_localized_samples_of_three_values_have_the_law():
     assert state["chains"].y.shape == (2_000, 4, 3)
     law = enumerate_law(untilted, POTTS.start)
     assert total_variation(np.asarray(sampler.final_sample(state)), law) < 0.09
-
-
-def test_a_batch_model_has_values_and_gains():
-    class Inner:
-        def get_value_and_grad(self, params, x):
-            assert x.shape == (1, 2, 2)
-            return jnp.sum(x * params, axis=(1, 2)), params[None]
-
-    params = jnp.array([[0.5, -1.0], [2.0, 0.0]])
-    model = BatchModel(Inner(), States((2, 2)))
-    x = jnp.array([1, 0, 1, 0], jnp.int8)
-    field = model.init(params, x)
-    assert model.num_sites == 4 and float(model.value(params, x, field)) == 2.5
-    np.testing.assert_array_equal(model.gains(params, x, field), [-0.5, -1.0, -2.0, 0.0])

@@ -112,14 +112,6 @@ def test_dula_is_the_oracles_and_reversible_for_its_own_law(target):
     assert np.abs(flow.sum(axis=0) - np.exp(density) / np.exp(density).sum()).max() > 0.01
 
 
-@pytest.mark.parametrize("kernel", gaps.KERNELS)
-def test_the_spectrum_is_that_of_the_kernel(kernel):
-    _, form = next(random_models(1, seed=3))
-    matrix = gaps.transitions(kernel, gaps.log_density(form))
-    np.testing.assert_allclose(matrix.sum(axis=1), 1)
-    np.testing.assert_allclose(gaps.spectrum(matrix), np.sort(np.linalg.eigvals(matrix).real), atol=1e-7)
-
-
 def test_the_mean_of_a_chain_has_the_exact_error():
     """Of 4,000 chains the mean square is known within 6 %, five standard errors."""
     density = gaps.log_density(next(random_models(1, seed=5))[1])

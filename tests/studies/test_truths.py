@@ -64,16 +64,3 @@ def _order(truth, states):
     """How many spins agree with the direction."""
     direction = np.ones(states.shape[1]) if truth.direction is None else truth.direction
     return ((2 * states - 1) * direction > 0).sum(axis=1)
-
-
-def test_the_critical_torus_is_that_of_ferdinand_and_fisher():
-    """Their expansions in 1/side at the critical point, of which Catalan's constant and theta functions are parts."""
-    side, catalan = 64, 0.915965594177219
-    powers = np.arange(1, 6)
-    theta3, theta4 = (1 + 2 * (sign**powers * np.exp(-np.pi * powers**2)).sum() for sign in (1, -1))
-    theta2 = theta4  # on a square
-    truth = truths.ising_torus(side, truths.CRITICAL)
-    bulk = side**2 * (2 * catalan / np.pi + np.log(2) / 2)
-    assert truth.log_z - bulk == pytest.approx(np.log(2**0.25 + 2**-0.5), abs=1e-3)
-    energy = np.sqrt(2) + 2 * theta2 * theta3 * theta4 / (theta2 + theta3 + theta4) / side
-    assert truth.mean_value / side**2 == pytest.approx(energy, rel=1e-5)

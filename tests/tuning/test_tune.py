@@ -91,10 +91,7 @@ def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     {
-        (): "--dataset is missing",
         (DATASET, "--sampler=gwg", "--search=sl"): "--search=sl needs a localized sampler",
-        (DATASET, "--sampler=gwg", "--data_root=nowhere"): "nowhere is not a folder",
-        (DATASET, "--no_such_flag=1"): "no_such_flag",
         (DATASET, "--sampler=gwg", "--chains=1000000000"): "fewer chains",
     }.items(),
 )
@@ -105,10 +102,8 @@ def test_bad_input_is_one_line_and_exit_code_2(refusal, arguments, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda odd: parse_dataset("mis"), "--dataset=mis is not understood"),
         (lambda odd: parse_dataset("mis/grid"), "unknown graph_type 'grid'"),
         (lambda odd: read_tuned(odd), "odd.json: not a file of tuned settings"),
-        (lambda odd: read_tuned(odd.parent / "none.json"), "cannot read it"),
         (lambda odd: experiment_settings(parse_dataset("mis/satlib"), "none.py"), "no experiment config none.py"),
         (lambda odd: experiment_settings(parse_dataset("mis/satlib"), str(odd)), r"odd.json: cannot be run"),
     ],

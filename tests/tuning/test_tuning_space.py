@@ -10,32 +10,15 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.chains import program_of
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import method_fields
-from sl_discs.samplers.registry import is_localized, known_samplers, sampler_fields, search_space
+from sl_discs.samplers.registry import is_localized, known_samplers
 from sl_discs.tuning import space
 from sl_discs.tuning.space import Candidate, annealing_of, candidate_of, point_of
 
 BASES = [name for name in known_samplers() if not is_localized(name) and ":" not in name]
-# Numbers that the search leaves as they are.
-NOT_SEARCHED = {
-    "gwg": {"num_flips"},  # the first radius
-    "path_auxiliary": {"num_flips"},  # the first radius
-    "dmala": {"step_size", "target_acceptance_rate"},  # of the forms that DISCS does not use to optimise
-    "dlmc": {"step_size", "target_acceptance_rate"},
-}
 SEARCHES = [
     *((base, "all") for base in BASES),
     *((f"sl_{base}", search) for base in ("gwg", "path_auxiliary", "dmala") for search in space.SEARCHES),
 ]
-
-
-@pytest.mark.parametrize("base", BASES)
-def test_every_number_of_a_sampler_is_searched_or_named_above(base):
-    fields = {name: value for name, value in sampler_fields(base).items() if name != "adapt_until"}
-    numbers = {name for name, value in fields.items() if isinstance(value, int | float) and type(value) is not bool}
-    dimensions = search_space(base)
-    searched = {one.name for one in dimensions}
-    assert searched <= set(fields) and all(one.contains(fields[one.name]) for one in dimensions)
-    assert numbers - searched == NOT_SEARCHED.get(base, set())
 
 
 class RandomChooser:
@@ -106,19 +89,11 @@ def test_settings_go_to_a_point_and_back(sampler, search, annealing):
     np.testing.assert_allclose(*temperatures, rtol=1e-6)
 
 
-def test_levels_that_do_not_fit_are_not_proposed():
-    dimensions = {one.name: one.choices for one in space.space_of("sl_gwg", "sl", 10_000)}
-    assert dimensions["K"] == (256, 512, 1024) and dimensions["n_min_256"] == (2, 4, 6, 8, 16, 32)
-    assert dimensions["n_min_512"] == (2, 4, 6, 8, 16) and dimensions["n_min_1024"] == (2, 4, 6, 8)
-
-
 @pytest.mark.parametrize(
     ("sampler", "search", "steps", "message"),
     [
         ("gwg", "sl", 10_000, "--sampler=sl_gwg"),
         ("sl_gwg", "sl", 511, "too short for the search of localization"),
-        ("nuts", "all", 10_000, "unknown sampler 'nuts'"),
-        ("gwg", "some", 10_000, "--search=some is unknown"),
     ],
 )
 def test_impossible_searches_are_refused(sampler, search, steps, message):

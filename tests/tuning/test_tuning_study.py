@@ -88,7 +88,6 @@ def test_one_worker_makes_the_same_choices_again(tmp_path):
     [
         ({"dataset": "other"}, "dataset 'mis/small' there, 'other' here"),
         ({"space": list(range(60))}, "another space"),
-        ({"version": "other"}, "version None there, 'other' here"),
     ],
 )
 def test_another_kind_is_refused_in_one_line(tmp_path, changed, message):
