@@ -10,7 +10,7 @@ import pytest
 from contenders import Measurement, Own, available_peers, best_of_reads, how_to_get
 from localization import cost_of
 from rates import Row, lead
-from sampling import Target, contender
+from sampling import Target, as_spins, contender
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.discs_files import networkx_graph
 from sl_discs.instances.form import QuadraticForm
@@ -108,6 +108,19 @@ def small_problem():
 
 
 STATES = np.array(list(itertools.product((0, 1), repeat=6)), np.int8)
+
+
+def test_spins_have_the_law_of_the_terms_and_blocks_no_neighbours():
+    terms = small_problem().terms()
+    spins = as_spins(terms, 3.0)
+    s, (u, v) = 2.0 * STATES - 1, spins.edges.T
+    logs = s @ spins.fields + (s[:, u] * s[:, v]) @ spins.couplings
+    differences = terms.evaluator()(STATES) / 3.0 - logs
+    np.testing.assert_allclose(differences, differences[0], atol=1e-9)
+    colour = np.empty(6, int)
+    for number, block in enumerate(spins.blocks):
+        colour[block] = number
+    assert (colour[u] != colour[v]).all() and sum(map(len, spins.blocks)) == 6
 
 
 @pytest.mark.parametrize("name", ["numpy", "thrml", "dwave-samplers", "sweeps/cpu", "chain/cpu"])

@@ -106,6 +106,26 @@ def test_eigenvalues_of_a_large_sparse_coupling():
     np.testing.assert_allclose(np.linalg.svd(both.T @ vectors, compute_uv=False), 1, atol=0.03)
 
 
+def test_spin_terms_and_the_width_of_the_rest():
+    problem, _ = planted(30, 0.2, (1.5,))
+    spin = spin_terms(problem.terms(), 2.0)
+    values = np.linalg.eigvalsh(spin.matrix())
+    found = find_directions(spin)
+    np.testing.assert_allclose(found.eigenvalues, values[::-1][:2])
+    assert found.width == pytest.approx(values[-2] - values[0])
+    # The rest has no part in the direction.
+    left = spin.matrix() - found.loadings @ found.loadings.T
+    strength = np.linalg.norm(found.loadings)
+    assert np.linalg.norm(left @ found.loadings) == pytest.approx(strength * (strength**2 - values[-1]), rel=1e-6)
+    states = np.random.default_rng(0).integers(0, 2, (5, 30))
+    spins = 2 * states - 1
+    f = 0.5 * np.einsum("si,ij,sj->s", spins, spin.matrix(), spins) + spins @ spin.field + spin.constant
+    dense = problem.terms().listed()
+    x = states.astype(float)
+    pairs = dense.scale * (x[:, dense.edges[:, 0]] * x[:, dense.edges[:, 1]]) @ dense.weights
+    np.testing.assert_allclose(f, (dense.constant + x @ dense.linear + pairs) / 2.0)
+
+
 def test_gradients_of_polynomials_are_fitted_exactly():
     box = np.array([[-2.0, 3.0], [-1.0, 4.0]])
     fit = GradientFit(box, 7)
