@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from ml_collections import config_dict
 
-from sl_discs.command import Command, own_flags, say
+from sl_discs.command import Command, say
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
 from sl_discs.instances.dataset import load_dataset, write_discs
@@ -97,8 +97,7 @@ class StepLoop:
         return time.perf_counter() - begin
 
 
-FLAGS, define = own_flags()
-launch.define_flags(FLAGS)
+FLAGS, define = launch.own_flags()
 define.list("samplers", ["gwg", "path_auxiliary", "dmala"], "Base samplers of DISCS.")
 define.string("density", "0.10", "Density of the er_density graphs.")
 define.integer("graphs", 8, "Number of graphs.")

@@ -21,7 +21,7 @@ import numpy as np
 
 from cases import CASES, ENGINES, TUNED, Case, chosen_cases
 from contenders import Contender, Default, Measurement, NotPlayed, Own, available_peers, how_to_get
-from sl_discs.command import Command, check_choice, own_flags, refuse_flags, say
+from sl_discs.command import Command, check_choice, refuse_flags, say
 from sl_discs.discs_plugin import launch
 from sl_discs.engines.registry import describe_machine, one_device_per_core
 from sl_discs.errors import InputError
@@ -151,8 +151,7 @@ def format_case(rows: list[Row], num_graphs: int) -> str:
     return "\n".join(lines)
 
 
-FLAGS, define = own_flags()
-launch.define_flags(FLAGS)
+FLAGS, define = launch.own_flags()
 define.list("cases", list(CASES), "Cases.")
 define.list(
     "samplers",

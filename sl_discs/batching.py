@@ -6,8 +6,6 @@ longest chain's length, its surplus turns doing nothing, and that length is foun
 the maximum over the named axes is one number for the whole batch.
 """
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

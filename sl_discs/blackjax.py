@@ -8,8 +8,6 @@ There is a function for each registered base sampler; `algorithm(name, ...)` als
 `localized` wraps a base sampler in Algorithm 1.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -35,15 +33,8 @@ from sl_discs.localization.schedule import Levels
 from sl_discs.models.base import Field, Model
 from sl_discs.models.functions import DifferentiableModel, ValueAndGrad, ValueModel, check_differentiable, scalar
 from sl_discs.models.sites import Sites
+from sl_discs.samplers import registry
 from sl_discs.samplers.base import Chain, Sampler, SamplerState, asks_for_gains
-from sl_discs.samplers.registry import (
-    base_name,
-    is_localized,
-    known_samplers,
-    localized_name,
-    own_name,
-    sampler_fields,
-)
 from sl_discs.sampling.localized import LOCALIZES
 
 LogDensity = Callable[[Shaped[Array, "*shape"]], Float[Array, ""]]
@@ -139,7 +130,7 @@ def localized(base: str, logdensity_fn: LogDensity, num_steps: int, **fields: ob
         base = _base_checked("base", base)
         num_steps = integer("num_steps", num_steps, _STEPS_A_LEVEL, bits=31)
         defaults = _adapting(base) | LOCALIZES | {"K": min(_MOST_LEVELS, num_steps // _STEPS_A_LEVEL)}
-        method = build_method({"name": localized_name(base), **defaults, **fields}, 1)
+        method = build_method({"name": registry.localized_name(base), **defaults, **fields}, 1)
         localization = method.localization
         assert localization is not None
         levels, noise = localization.levels(num_steps), localization.initial_noise()
@@ -154,14 +145,15 @@ def localized(base: str, logdensity_fn: LogDensity, num_steps: int, **fields: ob
 
 def _base_checked(argument: str, given: Any) -> str:
     """Returns the name of a registered base sampler."""
-    if not isinstance(given, str) or is_localized(own_name(given)):
+    if not isinstance(given, str) or registry.is_localized(registry.own_name(given)):
         raise InputError(f"{argument} is {given!r}; expected a base sampler, such as 'gwg'", argument)
-    base_name(own_name(given), variants=False)
-    return own_name(given)
+    name = registry.own_name(given)
+    registry.base_name(name, variants=False)
+    return name
 
 
 def _adapting(name: str) -> dict[str, int]:
-    return {"adapt_until": ADAPT_UNTIL} if "adapt_until" in sampler_fields(name) else {}
+    return {"adapt_until": ADAPT_UNTIL} if "adapt_until" in registry.sampler_fields(name) else {}
 
 
 class _Kernel:
@@ -219,11 +211,15 @@ class _Kernel:
         return (DifferentiableModel if self._differentiates else ValueModel)(log_density, position.size)
 
 
+def _bases() -> list[str]:
+    return [name for name in registry.known_samplers() if not registry.is_localized(name)]
+
+
 def __getattr__(name: str) -> Callable[..., SamplingAlgorithm]:
-    if name not in known_samplers() or is_localized(name):
+    if name not in _bases():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return functools.partial(algorithm, name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *(name for name in known_samplers() if not is_localized(name))})
+    return sorted({*globals(), *_bases()})

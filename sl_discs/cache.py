@@ -1,7 +1,5 @@
 """The folder for files that only save time: drawn graphs, and the compiled code that numba and JAX keep."""
 
-from __future__ import annotations
-
 import functools
 import os
 import stat

@@ -4,8 +4,6 @@ The exit code is 0 after the help, 2 after a one-line message (without a traceba
 of the command.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import inspect
@@ -20,7 +18,7 @@ from typing import Any, NamedTuple
 
 from absl import flags
 
-from sl_discs.errors import InputError
+from sl_discs.errors import RESUME_ME, InputError, Interrupted
 from sl_discs.own_code import import_code
 from sl_discs.terminal import open_closed_streams, say, tell
 
@@ -36,12 +34,10 @@ def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
     own = flags.FlagValues()
     kinds = "boolean", "enum", "float", "integer", "list", "multi_string", "string"
     define = {kind: functools.partial(getattr(flags, f"DEFINE_{kind}"), flag_values=own) for kind in kinds}
-    define["multi_string"](
-        _IMPORT,
-        [],
-        "Python file or module with samplers of your own (register_sampler), imported before anything else; may "
-        "be repeated, or list several, separated by commas.",
+    words = (
+        "Python files or modules with samplers of your own (register_sampler), separated by commas, imported first."
     )
+    define["multi_string"](_IMPORT, [], words)
     return own, types.SimpleNamespace(**define)
 
 
@@ -69,10 +65,10 @@ class Command:
     """A command of `sl-discs`, or a script, which has flags of its own and --import.
 
     Called with its name, such as `discs data`, and its arguments, it returns the body's exit code; 0 after the help,
-    2 after a one-line message about bad input, 130 after Ctrl-C.
+    2 after a one-line message about bad input, 75 if it continues when run again, 130 after Ctrl-C.
     """
 
-    takes: str  # the arguments before the flags; if empty, every argument that is not a flag is refused
+    takes: str  # the arguments before the flags, as FILE ANSWERS or the words of a choice, list|run
     words: str | None  # what it does, for --help
     # They are parsed after what --import names was imported: config files, choices and defaults may need it.
     flags: flags.FlagValues
@@ -103,8 +99,8 @@ class Command:
                 say(self._help_page(argv))
                 return 0
             arguments = parse_flags(own, argv, known_only=self.foreign_help is not None)
-            if arguments and not self.takes and self.foreign_help is None:
-                raise InputError(f"unexpected argument {arguments[0]!r}; options are written as --name=value")
+            if self.foreign_help is None:
+                self._check(arguments)
             with warnings.catch_warnings():
                 warnings.showwarning = warn
                 return self.body(Given(arguments, more, typed))
@@ -118,11 +114,23 @@ class Command:
             # What is not asked for by name somewhere else: a name that is too long, a folder that cannot be searched.
             tell(f"error: {error.filename}: {error.strerror}; give another path")
             return 2
+        except Interrupted as interruption:
+            tell(str(interruption))
+            return RESUME_ME
         except KeyboardInterrupt:
             tell("\nstopped; nothing more was saved")
             return 128 + signal.SIGINT
         finally:
             own.unparse_flags()
+
+    def _check(self, given: list[str]) -> None:
+        """Raises an InputError unless the arguments that are not flags are those that the command takes."""
+        if given and not self.takes:
+            raise InputError(f"unexpected argument {given[0]!r}; options are written as --name=value")
+        choices = self.takes.split("|")
+        if len(given) != len(self.takes.split()) or (len(choices) > 1 and given[0] not in choices):
+            expected = f"one of {', '.join(choices)}" if len(choices) > 1 else self.takes
+            raise InputError(f"expected {expected} before the options, not {' '.join(given) or 'nothing'}")
 
     def _help_page(self, argv: Sequence[str]) -> str:
         listed, note = self.flags.get_help(), ""
@@ -188,14 +196,6 @@ def refuse_flags(values: flags.FlagValues, names: Iterable[str], where: str) -> 
     for name in names:
         if values[name].present:
             raise InputError(f"--{name} has no effect {where}; leave it out")
-
-
-def choice_before_flags(arguments: Sequence[str], choices: Iterable[str]) -> str:
-    """Returns the one word required before the flags; InputError for another, none or several."""
-    if len(arguments) != 1 or arguments[0] not in choices:
-        given = " ".join(arguments) or "nothing"
-        raise InputError(f"expected one of {', '.join(choices)} before the options, not {given}")
-    return arguments[0]
 
 
 def check_choice(

@@ -9,8 +9,6 @@
 Energies are dimod's: at inverse temperature beta, the probability of a state is proportional to exp(-beta energy).
 """
 
-from __future__ import annotations
-
 import inspect
 import random
 import time
@@ -120,9 +118,8 @@ class BoltzmannSampler(_Sampler):
         beta, num_reads = real("beta", beta, above=0), integer("num_reads", num_reads, 1, bits=31)
         temperature = real("1/beta", 1 / beta)
         if not bqm.num_variables:
-            empty: Any = np.empty((num_reads, 0), np.int8), []
             info = {"beta": beta, "seed": seed, "reliable": True, "reasons": [], "log_z": [-beta * bqm.offset, 0.0]}
-            return dimod.SampleSet.from_samples_bqm(empty, bqm, info=info)
+            return _reads(bqm, np.empty((num_reads, 0), np.int8), info)
         fields: dict[str, Any] = dict(sampler_fields or {})
         drawn = sample_at(
             from_bqm(bqm), temperature, num_reads, method, seed=seed, time_limit=time_limit, sampler=sampler,
@@ -130,8 +127,7 @@ class BoltzmannSampler(_Sampler):
         )  # fmt: skip
         points = (np.arange(num_reads) + np.random.default_rng(seed).random()) * len(drawn) / num_reads
         chosen = np.minimum(points.astype(int), len(drawn) - 1)
-        info = {"beta": beta} | drawn.summary()
-        return dimod.SampleSet.from_samples_bqm((drawn.states[chosen], list(bqm.variables)), bqm, info=info)
+        return _reads(bqm, drawn.states[chosen], {"beta": beta} | drawn.summary())
 
 
 class SLSampler(_Sampler, dimod.Initialized):
@@ -195,8 +191,6 @@ class SLSampler(_Sampler, dimod.Initialized):
         """
         begin = time.perf_counter_ns()
         seed = self._checked(bqm, seed, kwargs)
-        if interrupt_function is not None and not callable(interrupt_function):
-            raise InputError(f"interrupt_function is {interrupt_function!r}; expected a function")
         name = _sampler(sampler, proposal_acceptance_criteria, engine)
         fields: dict[str, Any] = dict(sampler_fields or {})
         if "scan" in registry.sampler_fields(name):
@@ -215,9 +209,8 @@ class SLSampler(_Sampler, dimod.Initialized):
         ends = [float(betas[0]), float(betas[-1])]
         info = {"beta_range": ends, "beta_schedule_type": beta_schedule_type, "sampler": name, "seed": seed}
         if problem is None:
-            empty: Any = np.empty((parsed.num_reads, 0), np.int8), []
             info |= {"engine": "none", "steps": 0, "timing": dict.fromkeys(_TIMES, 0)}
-            return dimod.SampleSet.from_samples_bqm(empty, bqm, info=info)
+            return _reads(bqm, np.empty((parsed.num_reads, 0), np.int8), info)
         if beta_schedule is not None:
             count = len(betas) * num_sweeps_per_beta
         if count is not None:
@@ -234,12 +227,17 @@ class SLSampler(_Sampler, dimod.Initialized):
             **fields,
         )  # fmt: skip
         sampled = time.perf_counter_ns()
-        found = dimod.SampleSet.from_samples_bqm((result.states, list(bqm.variables)), bqm)
+        found = _reads(bqm, result.states, info)
         sampling, compiling = (int(1e9 * result.timing[key]) for key in ("run_s", "compile_s"))
         preparing, polishing = sampled - begin - sampling - compiling, time.perf_counter_ns() - sampled
         timing = dict(zip(_TIMES, (preparing, compiling, sampling, polishing), strict=True))
-        found.info.update(info, engine=result.engine, steps=result.steps, timing=timing)
+        found.info.update(engine=result.engine, steps=result.steps, timing=timing)
         return found
+
+
+def _reads(bqm: dimod.BinaryQuadraticModel, states: Any, info: dict[str, Any]) -> dimod.SampleSet:
+    """Returns [reads, variables] states with their energies."""
+    return dimod.SampleSet.from_samples_bqm((states, list(bqm.variables)), bqm, info=info)
 
 
 def _sampler(sampler: str, criterion: str | None, engine: str) -> str:

@@ -1,7 +1,5 @@
 """The exceptions that a user's mistake raises, and the checks of arguments that raise them."""
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 import math
@@ -46,6 +44,17 @@ class NotSupported(InputError):
 
 class MissingExtra(InputError, ImportError):
     """An optional package is not installed; the message says how to install it."""
+
+
+# EX_TEMPFAIL in sysexits.h, the exit code after `Interrupted`: the same command, run again, continues.
+RESUME_ME = 75
+
+
+class Interrupted(Exception):
+    """The run was told to stop and has saved its state in a folder or another named place."""
+
+    def __init__(self, place: Path | str):
+        super().__init__(f"interrupted; the same command, run again, continues from {place}")
 
 
 @contextlib.contextmanager

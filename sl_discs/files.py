@@ -1,7 +1,5 @@
 """Files that are either complete or absent, `.npz` and JSON with checks, finished work, and the lock of a folder."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import hashlib

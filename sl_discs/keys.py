@@ -9,8 +9,6 @@ step more than the sampling). A key is two words; folding and drawing use differ
 never equals a drawn number. Numbers of different laws from one key overlap: draw only once from a key.
 """
 
-from __future__ import annotations
-
 import enum
 import functools
 import math

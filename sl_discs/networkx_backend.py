@@ -15,7 +15,7 @@ a limit do not work on one. Self-loops and parallel edges are treated as in netw
 cover, where they force their node, the second count once.
 """
 
-from __future__ import annotations
+from __future__ import annotations  # networkx has no Graph yet when it imports this
 
 import functools
 import inspect

@@ -1,7 +1,5 @@
 """The user's own Python code, such as the definition of a sampler, that a command imports before anything else."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import importlib.util

@@ -4,8 +4,6 @@ Names and labels come from files that anybody may have written: what a terminal 
 and what its encoding lacks is written as Python's `repr` writes it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

@@ -86,8 +86,8 @@ def test_each_file_has_commands_that_hide_no_function():
     ("arguments", "said"),
     [
         (["slove", "--help"], "unknown command 'slove'; expected "),
-        (["sweep", "list", "--retry"], "--retry has no effect in `sweep list`"),
-        (["tune", "more"], "unexpected argument 'more'"),
+        (["sweep", "list", "--sweep=a.py", "--retry"], "--retry has no effect in `sweep list`"),
+        (["tune", "more", "--dataset=maxclique/rb", "--sampler=gwg"], "unexpected argument 'more'"),
     ],
 )
 def test_what_is_unknown_or_would_be_ignored_is_refused(arguments, said, capsys):

@@ -12,8 +12,6 @@ Output files number nodes from 1 (archives from 0) in the order of the input. Wh
 numbers, the summary says which became which, or OUTPUT.labels lists them. Weights are preserved exactly.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Hashable, Sequence
 from pathlib import Path
@@ -26,30 +24,24 @@ from sl_discs.instances.archive import write_archive, write_forms
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats import FORMATS, SUFFIXES, read_instances
 from sl_discs.instances.graph import complement
-from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS
 
 FLAGS, define = own_flags()
 define.string("from", None, f"Format of INPUT, by default that of its header or suffix: {', '.join(FORMATS)}.")
-define.string(
-    "to",
-    None,
-    "Format of OUTPUT, by default that of its suffix: npz (.npz), dimacs (.clq, .col, .dimacs) or rudy (.rudy, .mc, "
-    ".txt).",
-)
-define.string(
-    "problem",
-    None,
-    f"The problem of INPUT, where its content is ambiguous: {in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS])}.",
-)
 define.boolean("complement", False, "Write the complement graph.")
 
-_SUFFIXES = SUFFIXES | {".txt": "rudy"}
 _WRITERS = {name: format.write for name, format in FORMATS.items() if format.write}
+_WRITTEN = ["npz", *_WRITERS]
+_SUFFIXES = {suffix: name for suffix, name in SUFFIXES.items() if name in _WRITTEN} | {".txt": "rudy"}
+words = (
+    "Format of OUTPUT, by default that of its suffix, which is .npz, .clq, .col, .dimacs, .rudy, .mc or .txt (rudy)."
+)
+define.enum("to", None, _WRITTEN, words)
+words = "The problem of INPUT, where its content is ambiguous."
+define.enum("problem", None, [*GRAPH_PROBLEMS, *FORM_PROBLEMS], words)
 
 
 def _convert(given: Given) -> int:
-    if len(given.arguments) != 2:
-        raise InputError(f"{len(given.arguments)} files were given; give an INPUT and an OUTPUT, see --help")
     source, target = given.arguments
     to = _target_format(target)
     instances = read_instances(source, problem=FLAGS.problem, format=FLAGS["from"].value)
@@ -88,11 +80,8 @@ def _tell_labels(target: str, first: int, labels: Sequence[Hashable]) -> str:
 
 def _target_format(target: str) -> str:
     suffix = Path(target).suffix.lower()
-    to = FLAGS.to or _SUFFIXES.get(suffix)
-    if to is None:
+    if (to := FLAGS.to or _SUFFIXES.get(suffix)) is None:
         raise InputError(f"{target}: no format is known for {suffix or 'a name without suffix'!r}; give --to=FORMAT")
-    if to not in ("npz", *_WRITERS):
-        raise InputError(f"{target}: {to} cannot be written; give --to={' or --to='.join(('npz', *_WRITERS))}")
     return to
 
 

@@ -3,8 +3,7 @@
 They need a checkout of DISCS, which is not changed, on PYTHONPATH or as the working directory.
 """
 
-from __future__ import annotations
-
+import contextlib
 import csv
 import dataclasses
 import functools
@@ -23,7 +22,8 @@ import numpy as np
 from absl import flags
 from jaxtyping import Float64
 
-from sl_discs.command import Command, Given, own_flags, parse_flags, say
+from sl_discs.command import Command, Given, parse_flags, say
+from sl_discs.commands.sweep import chosen_sweep
 from sl_discs.discs_plugin import launch
 from sl_discs.discs_plugin.modules import OWN
 from sl_discs.errors import InputError
@@ -33,11 +33,10 @@ from sl_discs.instances.discs_files import load_pickle
 from sl_discs.localization.schedule import Localization
 from sl_discs.own_code import imported
 from sl_discs.samplers.registry import PREFIX, is_localized
-from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, discs_arguments, read_sweep
+from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, discs_arguments
 from sl_discs.terminal import tell
 
-MAIN_FLAGS, _ = own_flags()
-launch.define_flags(MAIN_FLAGS)
+MAIN_FLAGS, _ = launch.own_flags()
 
 
 def _import_main(arguments: list[str]) -> Any:
@@ -95,15 +94,12 @@ def _summarize(folder: Path, start: float, sampler: str) -> int:
 
 def _headline(path: Path, sampler: str) -> str:
     """Returns the main figure of a results file of this sampler."""
-    if path.name == "results.pkl":
-        best = _best_ratios(path)
-        if best is None:
-            return ""
+    if path.name == "results.pkl" and (best := _best_ratios(path)) is not None:
         which = "the last instance" if best.size == 1 else f"the last {best.size} instances, on average"
         return f": best ratio {best.mean():.4f}, of {which}"
-    if path.name == "results.csv" and is_localized(sampler):
-        return f": its effective sample size has no meaning, as the target of {sampler} keeps changing"
     if path.name == "results.csv":
+        if is_localized(sampler):
+            return f": its effective sample size has no meaning, as the target of {sampler} keeps changing"
         with path.open(newline="") as file:
             row = next(csv.DictReader(file), {})
         mean = row.get("ESS", "").strip("[]").split()[:1]
@@ -114,11 +110,9 @@ def _headline(path: Path, sampler: str) -> str:
 def _best_ratios(path: Path) -> Float64[np.ndarray, "G"] | None:
     """Returns the best ratio of each instance in a results.pkl of DISCS; None if there is none."""
     try:
-        found = load_pickle(path) if path.is_file() else None
-    except InputError:
+        return np.ravel(load_pickle(path)["best_ratio"]).astype(np.float64)
+    except (InputError, KeyError, TypeError, ValueError):
         return None
-    best = found.get("best_ratio") if isinstance(found, dict) else None
-    return None if best is None else np.ravel(best).astype(np.float64)
 
 
 main = Command(
@@ -130,9 +124,8 @@ main = Command(
     prepare=launch.add_working_directory,
 )
 
-SWEEP_FLAGS, define = own_flags()
-launch.define_flags(SWEEP_FLAGS)
-define.string("sweep", None, "Sweep file; DISCS's own are also found next to its package.")
+SWEEP_FLAGS, define = launch.own_flags()
+define.string("sweep", None, "Sweep file; DISCS's own are also found next to its package.", required=True)
 define.string("data_root", "./sco", "Folder of DISCS's graphs, for combinatorial problems.")
 define.string("save_root", None, "Folder of the runs' folders; default: ./discs-MODEL-NAME.")
 define.list("samplers", None, "Only these of the sweep's samplers; sl_gwg takes the settings of gwg.")
@@ -153,25 +146,18 @@ def _sweep(given: Given) -> int:
     """
     own = SWEEP_FLAGS
     launch.register_from_flags(own)
-    if not own.sweep:
-        raise InputError("no sweep is given; pass --sweep=FILE, such as discs/run_configs/co/mis/...")
-    path = launch.find_file(own.sweep)
-    if path is None:
-        raise InputError(f"--sweep: there is no file {own.sweep}, here or in {launch.checkout()}")
-    sweep = read_sweep(path, own.samplers)
+    sweep = chosen_sweep(own.sweep, own.samplers)
     if sweep.graph_type and own["data_root"].present and not own.list:
         check_data_root(own.data_root)
     root = Path(own.save_root or f"discs-{sweep.name}")
-    shared = ["--nocompat"] if not own.compat else []
+    shared = [own[name].serialize() for name in ("compat", "fixes") if own[name].present]
     shared += [f"--import={code}" for code in imported()]
-    shared += ["--fixes"] if own.fixes else []
-    failed = []
-    count = len(sweep.runs)
-    chosen = [str(number) for number in range(1, count + 1)] if own.only is None else own.only
-    for text in chosen:
-        if not (text.isdecimal() and 1 <= int(text) <= count):
-            raise InputError(f"--only: there is no run {text!r}; the sweep has 1 to {count}")
-    for number in map(int, chosen):
+    failed, count = [], len(sweep.runs)
+    numbers = {str(number): number for number in range(1, count + 1)}
+    chosen = numbers if own.only is None else own.only
+    if unknown := [text for text in chosen if text not in numbers]:
+        raise InputError(f"--only: there is no run {unknown[0]!r}; the sweep has 1 to {count}")
+    for number in (numbers[text] for text in chosen):
         folder = root / sweep.folder(number)
         arguments = discs_arguments(sweep, number, own.data_root, folder)
         command = [sys.executable, "-m", "sl_discs.discs_main", *arguments, *shared, *given.more]
@@ -211,8 +197,7 @@ def _comparisons(sweep: Sweep, root: Path) -> list[str]:
 
 sweep = Command("", _sweep.__doc__, SWEEP_FLAGS, _sweep, passes_on=True, prepare=launch.add_working_directory)
 
-PLOT_FLAGS, _ = own_flags()
-launch.define_flags(PLOT_FLAGS)
+PLOT_FLAGS, _ = launch.own_flags()
 
 
 def _import_plot(arguments: list[str]) -> Any:
@@ -277,18 +262,16 @@ def _process_keys(original: Callable, settings: dict[str, Any]) -> dict[str, Any
     prefix, settings["name"] = _split(settings["name"])
     swept = [f"{field}={settings.pop(field)}" for field in _FIELDS if field in settings and prefix]
     settings = original(settings)
-    settings["name"] = " ".join([prefix + settings["name"], *swept])
-    return settings
+    return settings | {"name": " ".join([prefix + settings["name"], *swept])}
 
 
 def _get_color(original: Callable, label: str):
     from matplotlib import colors
 
     prefix, base = _split(label)
-    try:
+    color = colors.to_rgb("gray")
+    with contextlib.suppress(KeyError):
         color = colors.to_rgb(original(base))
-    except KeyError:
-        color = colors.to_rgb("gray")
     return tuple(0.5 * part for part in color) if prefix else color
 
 
@@ -308,12 +291,8 @@ def _sort(original: Callable, clusters: list[dict[str, Any]]) -> list[dict[str, 
 def teach_plot_utils() -> None:
     """Wraps the three functions of `plot_utils` that depend on samplers, once for each import of it."""
     utils = importlib.import_module("discs.plot_results.plot_utils")
-    wrappers: dict[str, Callable] = {
-        "process_keys": _process_keys,
-        "get_color": _get_color,
-        "sort_based_on_samplers": _sort,
-    }
-    for name, wrapper in wrappers.items():
+    wrappers = ("process_keys", _process_keys), ("get_color", _get_color), ("sort_based_on_samplers", _sort)
+    for name, wrapper in wrappers:
         original = getattr(utils, name)
         if not isinstance(original, functools.partial):
             setattr(utils, name, functools.partial(wrapper, original))

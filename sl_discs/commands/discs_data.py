@@ -6,8 +6,6 @@ Without --source, graphs of random families are generated from --data_seed. Bad 
 2 and a one-line message.
 """
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`sl-discs COMMAND ...`: lists the commands, and imports and runs one of them."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Sequence

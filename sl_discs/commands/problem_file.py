@@ -1,11 +1,9 @@
 """The common part of the commands on a problem file: flags, fields of a sampler, reading, and a summary."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 from absl import flags
@@ -24,27 +22,18 @@ from sl_discs.problems.kind import PENALTY
 from sl_discs.terminal import printable
 
 
-class Read(NamedTuple):
-    """A problem of a file, and information about its source, as (title, text)."""
-
-    problem: Problem
-    given: tuple[tuple[str, str], ...]
-
-    def __str__(self) -> str:
-        return printable(f"{self.problem.name}: {self.problem.kind} of {', '.join(words for _, words in self.given)}")
-
-
-def define_flags(define: Any) -> None:
-    """Adds the flags that describe a file, and the fields of a sampler; `define` as of `own_flags`."""
-    problems = [*GRAPH_PROBLEMS, *FORM_PROBLEMS]
+def define_flags(define: Any, engines: Collection[str]) -> None:
+    """Adds the flags that describe a file and how its problems are sampled; `define` as of `own_flags`."""
     words = "Problem to solve. Required for a graph; known for a file of a model, and mis for a SAT formula."
-    define.enum("problem", None, problems, words)
+    define.enum("problem", None, [*GRAPH_PROBLEMS, *FORM_PROBLEMS], words)
     define_format(define)
     define.boolean("weights", False, "Use the weights of nodes in FILE, in mis, maxclique and vertex_cover.")
     words = f"Penalty of a conflict in mis, maxclique and vertex_cover, at least 1; default: {PENALTY}."
     define.float("penalty", None, words)
     words = "A field of the sampler's config as NAME=VALUE, such as --field=sigma=4.0."
     define.multi_string("field", [], words)
+    define.enum("engine", "auto", engines, "Engine that runs the chains.")
+    define.integer("seed", 0, "Seed of all random numbers.")
 
 
 def define_format(define: Any) -> None:
@@ -52,25 +41,16 @@ def define_format(define: Any) -> None:
     define.enum("format", None, list(FORMATS), "Format of FILE; by default that of its header or suffix.")
 
 
-def the_file(paths: list[str]) -> Path:
-    """The only file that was given; InputError for none, or several."""
-    if len(paths) != 1:
-        raise InputError(f"{len(paths)} files were given; give one FILE, see --help")
-    return Path(paths[0])
-
-
-def check_flags(own: flags.FlagValues, targets: dict[str, list[str]], figures: Collection[str]) -> None:
+def check_flags(own: flags.FlagValues, targets: dict[str, list[str]]) -> None:
     """Checks the flags of `define_flags` and the files to be written, before a file is read.
 
-    `targets` are suffixes of the flags that name a file to write; `figures` those of them that need matplotlib.
+    `targets` are suffixes of the flags that name a file to write; --plot needs matplotlib.
     """
     for name, suffixes in targets.items():
         target = own[name].value
-        if target is not None and Path(target).suffix not in suffixes:
+        if target is not None and check_file(target).suffix not in suffixes:
             raise InputError(f"--{name}={target}: the name of this file must end in {' or '.join(suffixes)}")
-        if target is not None:
-            check_file(target)
-    if any(own[name].value is not None for name in figures):
+    if own["plot"].value is not None:
         check_matplotlib()
     if own["penalty"].value is not None:
         real("penalty", own["penalty"].value, least=1)
@@ -97,6 +77,12 @@ def fields_of(given: list[str], flags_of_their_own: Collection[str]) -> dict[str
     return fields
 
 
+def seconds(read_s: float, spent: Mapping[str, float], names: Mapping[str, str]) -> str:
+    """Returns the parts of the wall time, from reading the source on, in words: `names` are those of `spent`."""
+    words = [f"{spent[part]:.2f} {name}" for part, name in names.items()]
+    return f"seconds: {', '.join([f'{read_s:.2f} reading', *words])}"
+
+
 def read_problems(
     path: Path,
     kind: str | None,
@@ -104,8 +90,8 @@ def read_problems(
     penalty: float | None = None,
     time_limit: float | None = None,
     weights: bool = False,
-) -> tuple[list[Read], float]:
-    """The problems of a file, and the seconds that reading took; warns about these if there is a time limit.
+) -> tuple[list[tuple[Problem, str]], float]:
+    """The problems of a file, with a line on each, and the seconds that reading took; warns if these pass the limit.
 
     InputError if the file cannot be read, a graph comes without a problem, or there are no
     conflicts to penalise or weights of nodes to use.
@@ -118,13 +104,13 @@ def read_problems(
     found = []
     for one in instances:
         problem = problem_of(one, kind, penalty, weights)
-        found.append(Read(problem, _given(one, problem.kind, weights)))
+        found.append((problem, _line_on(one, problem, weights)))
     return found, read_s
 
 
-def _given(instance: Instance, kind: str, of_nodes: bool) -> tuple[tuple[str, str], ...]:
+def _line_on(instance: Instance, problem: Problem, of_nodes: bool) -> str:
     """What was read, and which weights of it do not count."""
-    content = instance.content
+    content, kind = instance.content, problem.kind
     if isinstance(content, Graph):
         nodes = " with weights" if of_nodes else ""
         if not of_nodes and content.node_weights is not None and (content.node_weights != 1).any():
@@ -137,4 +123,4 @@ def _given(instance: Instance, kind: str, of_nodes: bool) -> tuple[tuple[str, st
         size = f"{content.num_nodes:,} nodes{nodes}, {content.num_edges:,} edges{edges}"
     else:
         size = f"{content.num_variables:,} variables, {len(content.couplings):,} quadratic terms"
-    return ("file", f"{instance.path.name} ({instance.format})"), ("size", size)
+    return printable(f"{problem.name}: {kind} of {instance.path.name} ({instance.format}), {size}")

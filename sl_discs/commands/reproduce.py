@@ -12,13 +12,11 @@ OUTPUT/ablation.md, with its rows in a JSON file of the same name and its figure
 command with exit code 2 and a one-line message.
 """
 
-from __future__ import annotations
-
 import time
 
 import jax
 
-from sl_discs.command import Command, Given, choice_before_flags, own_flags, refuse_flags, say
+from sl_discs.command import Command, Given, own_flags, refuse_flags, say
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
@@ -28,18 +26,7 @@ from sl_discs.experiment.settings import ENGINES
 from sl_discs.experiment.summary import published_tables
 from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root
-from sl_discs.reproduction.cells import (
-    HELD_OUT,
-    METHODS,
-    PROFILES,
-    Cell,
-    Choice,
-    PublishedSet,
-    ablation_cells,
-    chosen_methods,
-    chosen_sets,
-    main_cells,
-)
+from sl_discs.reproduction import cells
 from sl_discs.reproduction.report import draw_levels, main_table, summary, write_report
 from sl_discs.reproduction.rows import rows_of
 from sl_discs.reproduction.runs import Runner
@@ -47,58 +34,49 @@ from sl_discs.terminal import tell
 from sl_discs.version import __version__
 
 FLAGS, define = own_flags()
-
-define.enum(
-    "profile",
-    "smoke",
-    list(PROFILES),
-    "Size: smoke, two minutes on two cores; cpu, about an hour on two cores, with 10,000 steps as published on part "
-    "of the graphs; full, all graphs, for a GPU.",
-)
+words = "smoke: two minutes on two cores; cpu: an hour, 10,000 steps on part of the graphs; full: all, for a GPU."
+define.enum("profile", "smoke", list(cells.PROFILES), words)
 define.list("datasets", None, "Datasets, such as mis/er_density/r-0.10; default: those of the profile.")
-define.list("methods", list(METHODS), "Methods; ablation only uses the sl_ ones.")
-define.string(
-    "data_root",
-    None,
-    "Folder of given instances: DISCS's files, or archives. Default: none; random sets are generated.",
-)
+define.list("methods", list(cells.METHODS), "Methods; ablation only uses the sl_ ones.")
+words = "Folder of given instances: DISCS's files, or archives. Default: none; random sets are generated."
+define.string("data_root", None, words)
 define.string("output", None, "Folder of the cells and the report; default: results/reproduce-PROFILE.")
-define.boolean(
-    "held_out", True, "In main, also run the settings of configs/sampler/tuned for each dataset and method."
-)
+words = "In main, also run the settings of configs/sampler/tuned for each dataset and method."
+define.boolean("held_out", True, words)
 define.integer("seeds", 1, "Runs of each cell, with seeds 0, 1, ..., which are averaged.", 1, upper_bound=1_000)
 define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
 define.integer("instances", None, "Graphs per dataset instead of the profile's.", 1)
 define.integer("steps", None, "Steps per chain instead of the profile's.", 1)
 define.integer("chains", None, "Chains per graph instead of the profile's.", 1)
 
+_Work = tuple[cells.PublishedSet, list[cells.Cell]]
+
 
 def _reproduce(given: Given) -> int:
     one_device_per_core()
     keep_programs()
     try:
-        return _run(choice_before_flags(given.arguments, ("main", "ablation")), given.typed)
+        return _run(given.arguments[0], given.typed)
     except KeyboardInterrupt:
         tell("\nstopped; the same command continues after the last finished cell")
         return 130
 
 
-def _plan(what: str, choice: Choice) -> tuple[list[tuple[PublishedSet, list[Cell]]], list[str]]:
+def _plan(what: str, choice: cells.Choice) -> tuple[list[_Work], list[str]]:
     """The cells of each requested dataset, or of those of the profile that the table contains; why some have none."""
-    methods, names = chosen_methods(FLAGS.methods), FLAGS.datasets
+    methods, names = cells.chosen_methods(FLAGS.methods), FLAGS.datasets
     if names is None:
         shown = published_tables()[what]
-        names = [name for name in PROFILES[FLAGS.profile].instances if name in shown]
-    work: list[tuple[PublishedSet, list[Cell]]] = []
-    left_out: list[str] = []
-    for dataset in chosen_sets(names):
+        names = [name for name in cells.PROFILES[FLAGS.profile].instances if name in shown]
+    work, left_out = [], []
+    for dataset in cells.chosen_sets(names):
         if (reason := dataset.absent(FLAGS.data_root)) is not None:
             left_out.append(f"{dataset.name}: {reason}")
         elif what == "main":
-            work.append((dataset, main_cells(choice, dataset, methods, FLAGS.held_out)))
+            work.append((dataset, cells.main_cells(choice, dataset, methods, FLAGS.held_out)))
         else:
-            cells, reasons = ablation_cells(choice, dataset, methods)
-            work.append((dataset, cells))
+            found, reasons = cells.ablation_cells(choice, dataset, methods)
+            work.append((dataset, found))
             left_out += reasons
     return work, left_out
 
@@ -108,14 +86,14 @@ def _run(what: str, command: str) -> int:
     if what == "ablation":
         refuse_flags(FLAGS, ["held_out"], "in `reproduce ablation`")
     check_data_root(FLAGS.data_root)
-    profile = PROFILES[FLAGS.profile]
+    profile = cells.PROFILES[FLAGS.profile]
     steps, chains = FLAGS.steps or profile.chain_length, FLAGS.chains or profile.batch_size
-    choice = Choice(steps, chains, FLAGS.engine, tuple(range(FLAGS.seeds)))
+    choice = cells.Choice(steps, chains, FLAGS.engine, tuple(range(FLAGS.seeds)))
     folder = check_writable(FLAGS.output or f"results/reproduce-{FLAGS.profile}")
     work, left_out = _plan(what, choice)
     for reason in left_out:
         say(f"left out: {reason}")
-    total = sum(len(cells) for _, cells in work)
+    total = sum(len(planned) for _, planned in work)
     if not total:
         raise InputError("no cell is left to run; choose other --datasets or --methods")
     made_by = {
@@ -127,10 +105,10 @@ def _run(what: str, command: str) -> int:
     }
     begin = time.perf_counter()
     runner, done, rows = Runner(folder / "cells", say, total), [], []
-    for dataset, cells in work:
+    for dataset, planned in work:
         graphs = dataset.load(FLAGS.data_root, FLAGS.instances or profile.count(dataset.name, what == "ablation"))
         unseen = dataset.held_out(graphs)
-        done += [runner.run(cell, unseen if cell.protocol == HELD_OUT else graphs) for cell in cells]
+        done += [runner.run(cell, unseen if cell.protocol == cells.HELD_OUT else graphs) for cell in planned]
         rows = rows_of(done, FLAGS.data_root)
         paths = write_report(folder, what, rows, left_out, None, made_by)
     if what == "main" and can_draw() and (drawn := or_warn(lambda: draw_levels(rows, folder / "main.png"))):

@@ -12,8 +12,6 @@ A run may be divided: with --part=K/N a process runs the K-th of N parts of the 
 machine that sees the same folder. The one that ends last writes the results and prints the summary.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import re
@@ -30,7 +28,7 @@ from sl_discs.discs_plugin.upstream import borrow_named
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import leave_cards_alone, one_device_per_core
 from sl_discs.errors import InputError, real
-from sl_discs.experiment.checkpoint import RESUME_ME, Checkpoints, Interrupted, notice_of_end
+from sl_discs.experiment.checkpoint import Checkpoints, notice_of_end
 from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.parts import Part, join_records, keep_records
 from sl_discs.experiment.progress import progress_bar
@@ -60,52 +58,35 @@ _MODEL_FIELDS = {
 }
 
 FLAGS, define = own_flags()
-_EXPERIMENT = config_flags.DEFINE_config_file(
-    "config",
-    None,
-    f"Experiment config. Fields, as --config.experiment.FIELD=VALUE:\n{attributes_of(Settings)}",
-    flag_values=FLAGS,
+_define_config = functools.partial(config_flags.DEFINE_config_file, default=None, flag_values=FLAGS)
+words = f"Experiment config. Fields, as --config.experiment.FIELD=VALUE:\n{attributes_of(Settings)}"
+_EXPERIMENT = _define_config("config", help_string=words)
+words = "\n".join(f"{name}: {meaning}" for name, meaning in _MODEL_FIELDS.items())
+_MODEL = _define_config("model_config", help_string=f"Model config. Fields, as --model_config.FIELD=VALUE:\n{words}")
+_BASES = {name: sampler_fields(name) for name in known_samplers() if not is_localized(name)}
+words = "\n".join(
+    f"{sampler}: {', '.join(f'{name}={value}' for name, value in fields.items()) or 'none'}"
+    for sampler, fields in _BASES.items()
 )
-_MODEL = config_flags.DEFINE_config_file(
-    "model_config",
-    None,
-    "Model config. Fields, as --model_config.FIELD=VALUE:\n"
-    + "\n".join(f"{name}: {words}" for name, words in _MODEL_FIELDS.items()),
-    flag_values=FLAGS,
-)
-_SAMPLER = config_flags.DEFINE_config_file(
+_SAMPLER = _define_config(
     "sampler_config",
-    None,
-    "Sampler config; with --samplers, the config of one of those samplers. Fields, as "
-    "--sampler_config.FIELD=VALUE, with their defaults:\n"
-    + "\n".join(
-        f"{sampler}: {', '.join(f'{name}={value}' for name, value in sampler_fields(sampler).items()) or 'none'}"
-        for sampler in known_samplers()
-        if not is_localized(sampler)
-    )
-    + f"\nFields of sl_ samplers in addition to those of the base:\n{attributes_of(Localization)}",
-    flag_values=FLAGS,
+    help_string="Sampler config; with --samplers, the config of one of those samplers. Fields, as "
+    f"--sampler_config.FIELD=VALUE, with their defaults:\n{words}\n"
+    f"Fields of sl_ samplers in addition to those of the base:\n{attributes_of(Localization)}",
     # So that a file may leave out fields, such as a file of DISCS those of localization; build_method checks them.
     lock_config=False,
     accept_new_attributes=True,
 )
-define.list(
-    "samplers",
-    None,
+words = (
     "Names of samplers to compare. Each uses its defaults, or --sampler_config if that has its name. Fields of "
     "the latter given as --sampler_config.FIELD apply to every sampler that has the field. Known: "
-    + ", ".join(known_samplers())
-    + "; with a checkout of DISCS on PYTHONPATH also its own, such as discs:dlmc or sl:discs:dlmc.",
+    f"{', '.join(known_samplers())}; with a checkout of DISCS also its own, such as discs:dlmc or sl:discs:dlmc."
 )
+define.list("samplers", None, words)
 define.enum("engine", None, ENGINES, "Engine that runs the chains; short for --config.experiment.engine.")
-define.string(
-    "part",
-    None,
-    "Run only the K-th of N parts of the instances, such as 3/8. The part that ends last writes the results.",
-)
-define.boolean(
-    "overwrite", False, "Replace the results of another run in the same folder; without it, such a folder is refused."
-)
+words = "Run only the K-th of N parts of the instances, such as 3/8. The part that ends last writes the results."
+define.string("part", None, words)
+define.boolean("overwrite", False, "Replace the results of another run in the same folder, which otherwise are kept.")
 define.boolean("run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.")
 
 # Seconds for which a part waits while another one joins the results.
@@ -213,11 +194,7 @@ def _run(_) -> int:
     if not isinstance(fields, dict):
         raise InputError(f"--config: its field experiment is {fields!r}; expected a ConfigDict of fields")
     settings = settings_from(fields if FLAGS.engine is None else fields | {"engine": FLAGS.engine})
-    try:
-        _optimise(settings, _graph_model(model), part)
-    except Interrupted as interruption:
-        tell(str(interruption))
-        return RESUME_ME
+    _optimise(settings, _graph_model(model), part)
     return 0
 
 

@@ -16,22 +16,21 @@ Ctrl-C, SIGTERM and SIGUSR1 end the sampling: the draws so far are printed and s
 exit code is 128 plus the signal number, so 130 after Ctrl-C.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 from sl_discs.command import Command, Given, own_flags, refuse_flags, say
-from sl_discs.commands.problem_file import check_flags, define_flags, fields_of, numbered, read_problems, the_file
+from sl_discs.commands import problem_file
+from sl_discs.commands.problem_file import numbered, read_problems
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
-from sl_discs.errors import InputError, integer
+from sl_discs.errors import integer
 from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.figures import or_warn
-from sl_discs.files import check_file
 from sl_discs.sampling.sample import AUTO, ENGINES, METHODS, SampleOptions, drawn_from
 from sl_discs.sampling.samples import Samples, numbers, summary_lines
 from sl_discs.terminal import aligned, printable
@@ -40,24 +39,15 @@ FLAGS, define = own_flags()
 
 _STOPPING = "\nstopping with the draws made so far; a second signal ends at once and saves nothing\n"
 
-
-define_flags(define)
-define.float("temperature", None, "TAU above 0, in units of the problem's value; required.")
-define.integer(
-    "draws",
-    None,
-    "Minimum number of draws; default: 1,000 or, where these are worth too few, up to 16,000.",
-)
+problem_file.define_flags(define, ENGINES)
+define.float("temperature", None, "TAU above 0, in units of the problem's value.", required=True)
+words = "Minimum number of draws; default: 1,000 or, where these are worth too few, up to 16,000."
+define.integer("draws", None, words)
 define.enum("method", AUTO, [AUTO, *METHODS], "auto chooses by what is known of the problem.")
-define.string(
-    "sampler",
-    AUTO,
-    "A base sampler, such as gibbs, metropolis, exchange, gwg, path_auxiliary or dmala; auto is gibbs.",
-)
+words = "A base sampler, such as gibbs, metropolis, exchange, gwg, path_auxiliary or dmala; auto is gibbs."
+define.string("sampler", AUTO, words)
 define.integer("groups", None, "Number of chains or ladders; default: 8, or 16 for chain and low_rank.")
 define.float("time_limit", None, "Seconds of sampling, which then determine the number of draws.")
-define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
-define.integer("seed", 0, "Seed of all random numbers.")
 define.integer("top", 20, "Number of marginals to print, those nearest to 1/2 first.")
 define.string("save", None, "File to write: .npz for the draws, see sl_discs.Samples.load; .csv for the marginals.")
 define.string("plot", None, "Figure to write, .png.")
@@ -65,23 +55,19 @@ define.string("plot", None, "Figure to write, .png.")
 
 def _options() -> SampleOptions:
     """Returns the arguments of `sl_discs.sample`; all flags are checked before a file is read."""
-    check_flags(FLAGS, {"plot": [".png"]}, ["plot"])
-    if FLAGS.save is not None and check_file(FLAGS.save).suffix not in (".npz", ".csv"):
-        raise InputError(f"--save={FLAGS.save}: the name of this file must end in .npz or .csv")
+    problem_file.check_flags(FLAGS, {"save": [".npz", ".csv"], "plot": [".png"]})
     integer("top", FLAGS.top)
     if FLAGS.time_limit is not None:
         refuse_flags(FLAGS, ["draws"], "with --time_limit, which determines the number of draws")
     if FLAGS.method == "exact":
         refuse_flags(FLAGS, ["sampler", "field"], "with --method=exact, which uses no sampler")
-    if FLAGS.temperature is None:
-        raise InputError("--temperature=TAU is missing: a number above 0, in units of the problem's value")
     names = [field.name for field in dataclasses.fields(SampleOptions) if field.name in FLAGS]
     arguments: dict[str, Any] = {name: FLAGS[name].value for name in names}
-    return SampleOptions(**arguments, fields=fields_of(FLAGS.field, names), progress=True)
+    return SampleOptions(**arguments, fields=problem_file.fields_of(FLAGS.field, names), progress=True)
 
 
 def _sample(given: Given) -> int:
-    path = the_file(given.arguments)
+    path = Path(given.arguments[0])
     one_device_per_core()
     keep_programs()
     options = _options()
@@ -89,10 +75,10 @@ def _sample(given: Given) -> int:
     drawn: list[Samples] = []
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
         options = dataclasses.replace(options, interrupt=lambda: notice.given)
-        for number, one in enumerate(found, start=1):
-            say(f"{one}; temperature {FLAGS.temperature:g}")
+        for number, (problem, given_in) in enumerate(found, start=1):
+            say(f"{given_in}; temperature {FLAGS.temperature:g}")
             files = {name: numbered(FLAGS[name].value, number, len(found)) for name in ("save", "plot")}
-            samples = drawn_from(one.problem, options, time.perf_counter())
+            samples = drawn_from(problem, options, time.perf_counter())
             drawn.append(samples)
             say(_summary(samples, read_s, FLAGS.top))
             if files["save"]:
@@ -122,11 +108,8 @@ def _marginal_lines(samples: Samples, top: int) -> list[str]:
 
 def _summary(samples: Samples, read_s: float, top: int) -> str:
     lines = [*summary_lines(samples), *(["", *_marginal_lines(samples, top)] if top else [])]
-    parts = {"compiling": "compile_s", "drawing": "draw_s", "evidence": "evaluate_s"}
-    seconds = {"reading": read_s} | {words: samples.seconds[name] for words, name in parts.items()}
-    return "\n".join(
-        [*lines, "", f"  seconds: {', '.join(f'{value:.2f} {words}' for words, value in seconds.items())}"]
-    )
+    parts = {"compile_s": "compiling", "draw_s": "drawing", "evaluate_s": "evidence"}
+    return "\n".join([*lines, "", f"  {problem_file.seconds(read_s, samples.seconds, parts)}"])
 
 
 main = Command("FILE", __doc__, FLAGS, _sample)

@@ -15,8 +15,6 @@ about bad input. Ctrl-C, SIGTERM and SIGUSR1 end the sampling: the best answer s
 interrupted, and the exit code is 128 plus the signal number, so 130 after Ctrl-C.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import hashlib
@@ -27,15 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from sl_discs.command import Command, Given, own_flags, say
-from sl_discs.commands.problem_file import (
-    check_flags,
-    define_flags,
-    define_format,
-    fields_of,
-    numbered,
-    read_problems,
-    the_file,
-)
+from sl_discs.commands import problem_file
+from sl_discs.commands.problem_file import numbered, read_problems
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import FormatError, InputError
@@ -58,33 +49,24 @@ FLAGS, define = own_flags()
 _FAR = 0.5
 _STOPPING = "\nstopping with the best answer so far; a second signal ends at once and saves nothing\n"
 
-
-define_flags(define)
-define.string(
-    "sampler",
-    "auto",
-    "A sampler, such as metropolis, gibbs, exchange, gwg, path_auxiliary or dmala, sl_ and one of these, or auto.",
-)
+problem_file.define_flags(define, ENGINES)
+words = "metropolis, gibbs, exchange, gwg, path_auxiliary, dmala, sl_ and one of these, one of your own, or auto."
+define.string("sampler", "auto", words)
 define.integer("steps", None, "Steps of each chain; the default depends on the sampler and the problem's size.")
 words = "Seconds for building the model and sampling, which it fills; compiling for the first time comes on top."
 define.float("time_limit", None, words)
 define.float("target", None, "Stop once a value this good is found.")
 define.integer("chains", None, "Number of chains; default: 32, fewer where time is short.")
-define.list(
-    "annealing",
-    None,
-    "INITIAL,FINAL temperatures, in units of the value; default: chosen from the problem's flip gains.",
-)
+words = "INITIAL,FINAL temperatures, in units of the value; default: chosen from the problem's flip gains."
+define.list("annealing", None, words)
 define.boolean("presolve", None, "Reduce the problem by exact rules first; default: for the sampler auto.")
-define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
-define.integer("seed", 0, "Seed of the chains.")
 define.boolean("print", False, "Print the answer: a line with the label and the value of each variable.")
 define.string("save", None, "File to write the answers to: .json, which check reads, .csv or .txt.")
 define.string("plot", None, "Figure to write, .png: values and temperature against steps.")
 
 
 def _solve(given: Given) -> int:
-    path = the_file(given.arguments)
+    path = Path(given.arguments[0])
     one_device_per_core()
     keep_programs()
     options = _options()
@@ -92,9 +74,8 @@ def _solve(given: Given) -> int:
     done: list[tuple[Problem, Result]] = []
     good = True
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
-        for number, one in enumerate(found, start=1):
-            problem = one.problem
-            say(str(one))
+        for number, (problem, given_in) in enumerate(found, start=1):
+            say(given_in)
             result = annealed(problem, dataclasses.replace(options, interrupt=lambda: notice.given, progress=True))
             held, words = verification(problem, result)
             good &= held
@@ -119,13 +100,13 @@ def _solve(given: Given) -> int:
             content = {
                 "format": _FORMAT,
                 "version": __version__,
-                "problem": found[0].problem.kind,
+                "problem": found[0][0].kind,
                 "file": path.name,
                 "sha256": _digest_of(path),
                 "command": given.typed,
                 "interrupted": interrupted,
                 "weights": FLAGS.weights,
-                "answers": [vars(Answer(one.name, result.best_value, *_columns(result))) for one, result in done],
+                "answers": [_answer_of(problem, result) for problem, result in done],
             }
             say(f"saved: {write_text(FLAGS.save, json.dumps(content, allow_nan=False))}")
     if interrupted:
@@ -135,10 +116,10 @@ def _solve(given: Given) -> int:
 
 def _options() -> SolveOptions:
     """Returns the arguments of `solve`; all flags are checked before a file is read."""
-    check_flags(FLAGS, {"save": [".json", ".csv", ".txt"], "plot": [".png"]}, ["plot"])
+    problem_file.check_flags(FLAGS, {"save": [".json", ".csv", ".txt"], "plot": [".png"]})
     names = [field.name for field in dataclasses.fields(SolveOptions) if field.name in FLAGS]
     arguments: dict[str, Any] = {name: FLAGS[name].value for name in names} | {"annealing": _annealing()}
-    return SolveOptions(**arguments, fields=fields_of(FLAGS.field, names))
+    return SolveOptions(**arguments, fields=problem_file.fields_of(FLAGS.field, names))
 
 
 def _annealing() -> tuple[float, float] | None:
@@ -173,13 +154,6 @@ def _proof(result: Result) -> str:
     return f"no answer is better than {result.bound:,.12g}{gap}, by {result.bound_by}"
 
 
-def _seconds(read_s: float, result: Result) -> dict[str, float]:
-    """Returns the parts of the wall time, from reading the source to the verified answer."""
-    words = "reductions and bounds", "compiling", "sampling", "recounting"
-    parts = (result.timing[name] for name in ("build_s", "compile_s", "run_s", "verify_s"))
-    return {"reading": read_s} | dict(zip(words, parts, strict=True))
-
-
 def _summary(result: Result, read_s: float, verified: str) -> str:
     chains = len(result.values)
     so_far = " so far" if result.stopped == "interrupt" else ""
@@ -198,7 +172,8 @@ def _summary(result: Result, read_s: float, verified: str) -> str:
             f"{result.sampler} on {result.engine}{note}: {chains} chains x {result.steps:,} steps{rounds}, "
             f"temperature {initial:.3g} to {final:.3g}, {result.ending}"
         )
-    lines.append(f"seconds: {', '.join(f'{value:.2f} {words}' for words, value in _seconds(read_s, result).items())}")
+    parts = {"build_s": "reductions, bounds", "compile_s": "compiling", "run_s": "sampling", "verify_s": "recounting"}
+    lines.append(problem_file.seconds(read_s, result.timing, parts))
     return "\n".join(f"  {line}" for line in lines)
 
 
@@ -220,8 +195,9 @@ class Answer:
     values: Sequence[int]
 
 
-def _columns(result: Result) -> tuple[list[Any], list[int]]:
-    return list(result.best_sample), list(result.best_sample.values())
+def _answer_of(problem: Problem, result: Result) -> dict[str, Any]:
+    sample = result.best_sample
+    return vars(Answer(problem.name, result.best_value, list(sample), list(sample.values())))
 
 
 def _digest_of(path: Path) -> str:
@@ -263,7 +239,7 @@ def recount(problem: Problem, answer: Answer) -> tuple[float, bool]:
 
 
 CHECK_FLAGS, define = own_flags()
-define_format(define)
+problem_file.define_format(define)
 
 
 def _check(given: Given) -> int:
@@ -275,15 +251,13 @@ def _check(given: Given) -> int:
     answer is feasible and has the value that it claims, 1 if one does not, and 2 after a one-line message about bad
     input.
     """
-    if len(given.arguments) != 2:
-        raise InputError(f"{len(given.arguments)} files were given; give a FILE and its ANSWERS, see --help")
     path, saved = map(Path, given.arguments)
     content = read_answers(saved)
     answers = content["answers"]
     if _digest_of(path) != content["sha256"]:
         say(f"{path} differs from the file that was solved ({content['file']}); answers are checked all the same")
     found, _ = read_problems(path, content["problem"], CHECK_FLAGS.format, weights=content["weights"] is True)
-    problems = [one.problem for one in found]
+    problems = [problem for problem, _ in found]
     if content["interrupted"] is True and len(answers) < len(problems):
         say(f"the run was interrupted: {len(answers)} of {len(problems)} problems have an answer")
         problems = problems[: len(answers)]

@@ -14,90 +14,61 @@ The exit code of `run` is 0 for success, 1 if runs have failed, 2 after a one-li
 SIGTERM, SIGINT or SIGUSR1 interrupted it and it should be started again.
 """
 
-from __future__ import annotations
-
 import itertools
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sl_discs.command import Command, Given, choice_before_flags, own_flags, refuse_flags, say
+from sl_discs.command import Command, Given, own_flags, refuse_flags, say
 from sl_discs.discs_plugin import launch
-from sl_discs.errors import InputError
-from sl_discs.experiment.checkpoint import RESUME_ME
+from sl_discs.errors import RESUME_ME, InputError
 from sl_discs.files import check_writable
-from sl_discs.sweeps import sweep_runs
-from sl_discs.sweeps.sweep_file import (
-    Sweep,
-    check_runnable,
-    command_line,
-    left_out,
-    parse_extra,
-    read_sweep,
-    run_arguments,
-)
+from sl_discs.sweeps import sweep_file, sweep_runs
+from sl_discs.sweeps.sweep_file import Sweep
 from sl_discs.sweeps.sweep_runs import DONE, FAILED, INTERRUPTED, MISSING, Run, state_of
 from sl_discs.terminal import tell
 
-_COMMANDS = ("list", "run", "status", "collect")
 # Flags that a job of Slurm is given as the command was.
 _PASSED_ON = ("import", "sweep", "save_root", "data_root", "samplers", "retry")
 
 FLAGS, define = own_flags()
-define.string("sweep", None, "Sweep file, such as configs/sweep/seeds_and_samplers.py.")
+define.string("sweep", None, "Sweep file, such as configs/sweep/seeds_and_samplers.py.", required=True)
 define.string("save_root", None, "Folder of the runs' folders; default: results/<the file's folder>-<the file>.")
-define.integer(
-    "sweep_index", None, "Number of the only run to perform or show, from 1 as in DISCS; default: all.", lower_bound=1
-)
-define.string(
-    "data_root", None, "Folder searched for DISCS's files, then for an archive; default: that of the model config."
-)
-define.list(
-    "samplers", None, "Only these of the sweep's samplers; sl_gwg takes the settings of gwg. Renumbers the runs."
-)
+define.integer("sweep_index", None, "Number of the only run to perform or show, from 1; default: all.", lower_bound=1)
+words = "Folder searched for DISCS's files, then for an archive; default: that of the model config."
+define.string("data_root", None, words)
+words = "Only these of the sweep's samplers; sl_gwg takes the settings of gwg. Renumbers the runs."
+define.list("samplers", None, words)
 define.enum("executor", "local", ("local", "slurm"), "With run: who performs the runs.")
-define.integer(
-    "parallel",
-    None,
-    "With run: how many runs to perform at a time; default: 1, with Slurm as many as it allows. On this machine each "
-    "gets an equal part of the cores.",
-    lower_bound=1,
-)
-define.list(
-    "slurm",
-    [],
-    "With --executor=slurm: options of sbatch, such as partition=gpu,gpus_per_node=1,time=4:00:00.",
-)
+words = "With run: how many at a time, which share this machine's cores; default: 1, or all that Slurm allows."
+define.integer("parallel", None, words, lower_bound=1)
+words = "With --executor=slurm: options of sbatch, such as partition=gpu,gpus_per_node=1,time=4:00:00."
+define.list("slurm", [], words)
 define.boolean("dry_run", False, "With --executor=slurm: print the script instead of submitting it.")
 define.boolean("retry", False, "With run: repeat failed runs.")
 
 
 def _sweep(given: Given) -> int:
-    what = choice_before_flags(given.arguments, _COMMANDS)
+    [what] = given.arguments
     if what != "run":
         refuse_flags(FLAGS, ["retry", "executor", "parallel", "slurm", "dry_run"], f"in `sweep {what}`")
     elif FLAGS.executor != "slurm":
         refuse_flags(FLAGS, ["slurm", "dry_run"], "without --executor=slurm")
-    if not FLAGS.sweep:
-        raise InputError("no sweep is given; pass --sweep=FILE, such as configs/sweep/seeds_and_samplers.py")
-    path = launch.find_file(FLAGS.sweep)
-    if path is None:
-        raise InputError(f"--sweep: there is no file {FLAGS.sweep}, here or next to a package discs on PYTHONPATH")
-    sweep = read_sweep(path, FLAGS.samplers)
+    sweep = chosen_sweep(FLAGS.sweep, FLAGS.samplers)
     count, only = len(sweep.runs), FLAGS.sweep_index
     if only is not None and only > count:
         raise InputError(f"--sweep_index={only}: the sweep has runs 1 to {count}")
-    root, extra = Path(FLAGS.save_root or Path("results") / sweep.name), parse_extra(given.more)
+    root, extra = Path(FLAGS.save_root or Path("results") / sweep.name), sweep_file.parse_extra(given.more)
     runs = [_run_of(sweep, k, root, extra) for k in (range(1, count + 1) if only is None else [only])]
     if what == "status":
         lines = sweep_runs.status_lines(sweep, runs)
     elif what == "collect":
         lines = sweep_runs.collect(sweep, runs, root)
     else:
-        check_runnable(sweep, [one.number for one in runs], [one.arguments for one in runs])
-        if left_out(sweep):
-            tell(f"ignored fields, which only DISCS uses: {', '.join(left_out(sweep))}")
+        sweep_file.check_runnable(sweep, [one.number for one in runs], [one.arguments for one in runs])
+        if ignored := sweep_file.left_out(sweep):
+            tell(f"ignored fields, which only DISCS uses: {', '.join(ignored)}")
         if what == "run":
             sweep_runs.check_folders(runs)
             if FLAGS.executor == "slurm":
@@ -108,9 +79,17 @@ def _sweep(given: Given) -> int:
     return 0
 
 
+def chosen_sweep(name: str, samplers: Sequence[str] | None) -> Sweep:
+    """Returns the sweep of a file, of which only these samplers are run; None: all."""
+    path = launch.find_file(name)
+    if path is None:
+        raise InputError(f"--sweep: there is no file {name}, here or next to a package discs on PYTHONPATH")
+    return sweep_file.read_sweep(path, samplers)
+
+
 def _run_of(sweep: Sweep, number: int, root: Path, extra: Mapping[str, str]) -> Run:
-    folder, arguments = root / sweep.folder(number), run_arguments(sweep, number, FLAGS.data_root, extra)
-    command = (sys.executable, "-m", "sl_discs", "run", *command_line(arguments, folder))
+    folder, arguments = root / sweep.folder(number), sweep_file.run_arguments(sweep, number, FLAGS.data_root, extra)
+    command = (sys.executable, "-m", "sl_discs", "run", *sweep_file.command_line(arguments, folder))
     return Run(number, sweep.label(number), folder, arguments, command)
 
 
@@ -144,4 +123,6 @@ def _perform(runs: Sequence[Run], root: Path) -> int:
     return RESUME_ME if INTERRUPTED in ended else 1 if failed else 0
 
 
-main = Command("|".join(_COMMANDS), __doc__, FLAGS, _sweep, passes_on=True, prepare=launch.add_working_directory)
+main = Command(
+    "list|run|status|collect", __doc__, FLAGS, _sweep, passes_on=True, prepare=launch.add_working_directory
+)

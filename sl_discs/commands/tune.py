@@ -11,8 +11,6 @@ worker compares the best settings so far with the base sampler at its defaults o
 in OUTPUT/<dataset>/<sampler>.json.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import importlib.util
@@ -24,8 +22,8 @@ from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.discs_plugin.upstream import borrow_named
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
-from sl_discs.errors import InputError, MissingExtra
-from sl_discs.experiment.checkpoint import RESUME_ME, Interrupted, Notice, notice_of_end
+from sl_discs.errors import InputError, Interrupted, MissingExtra
+from sl_discs.experiment.checkpoint import Notice, notice_of_end
 from sl_discs.experiment.progress import Advance, progress_bar
 from sl_discs.experiment.run import fit_to_memory, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings
@@ -35,82 +33,35 @@ from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers.registry import base_name, code_of, is_localized, own_name
-from sl_discs.terminal import tell
-from sl_discs.tuning import space
-from sl_discs.tuning.evaluation import (
-    FIRST_TRIAL_SEED,
-    Names,
-    Tuning,
-    experiment_settings,
-    folder_of,
-    held_out,
-    in_words,
-    parse_dataset,
-    read_tuned,
-    split_instances,
-    words_of,
-    write_tuned,
-)  # fmt: skip
+from sl_discs.tuning import evaluation, space
+from sl_discs.tuning.evaluation import Tuning, in_words, read_tuned, words_of
 from sl_discs.tuning.space import Candidate, annealing_of, point_of
 from sl_discs.version import __version__
 
 FLAGS, define = own_flags()
-define.string("dataset", None, "Dataset, such as mis/er_density/r-0.10 or maxclique/rb.")
-define.string(
-    "sampler",
-    None,
-    "Sampler, such as path_auxiliary or sl_path_auxiliary; with a checkout of DISCS on PYTHONPATH also "
-    "its own, such as discs:dlmc or sl:discs:dlmc.",
-)
-define.enum(
-    "search",
-    None,
-    space.SEARCHES,
-    "Settings to tune: `annealing` (initial and final temperature, shape, and the base "
-    "sampler's own fields), `sl` (localization), or `all` of these that apply to the sampler, the default.",
-)
+define.string("dataset", None, "Dataset, such as mis/er_density/r-0.10 or maxclique/rb.", required=True)
+words = "Sampler, such as sl_path_auxiliary; with a checkout of DISCS also discs:dlmc or sl:discs:dlmc."
+define.string("sampler", None, words, required=True)
+words = "Settings to tune: annealing (with the base sampler's own fields), sl (localization), or all of these."
+define.enum("search", "all", space.SEARCHES, words)
 define.integer("trials", 100, "Total number of trials of the study, over all calls and workers.", lower_bound=1)
 define.string("storage", "tuning.journal", "File of the shared trials, on a file system that all workers see.")
 define.string("study", None, "Name of the study in the storage; by default made from dataset and search.")
-define.string(
-    "start",
-    None,
-    "File of tuned settings, such as those of the base sampler, that replace the defaults: they are tried first, "
-    "and kept where the search does not change them.",
-)
-define.integer("train_instances", 8, "Number of training instances.", lower_bound=1)
-define.integer(
-    "train_seed",
-    1,
-    "Data seed of the training instances of random families; test instances have data seed 0, or are given. For "
-    "datasets that are not random, the last instances are for training and the first ones for testing.",
-)
-define.integer(
-    "test_instances", None, "Number of test instances; by default that of the experiment config.", lower_bound=1
-)
-define.integer(
-    "test_seeds",
-    1,
-    "Runs of each test instance, with run seeds from 0 on, which are averaged.",
-    lower_bound=1,
-    upper_bound=1_000,
-)
+words = "File of tuned settings that replace the defaults: tried first, and kept where they are not tuned."
+define.string("start", None, words)
+define.integer("train_instances", 8, "Number of training instances: generated, or the last ones of a dataset.", 1)
+define.integer("train_seed", 1, "Data seed of generated training instances; that of test instances is 0.")
+define.integer("test_instances", None, "Number of test instances; by default that of the experiment config.", 1)
+define.integer("test_seeds", 1, "Runs of each test instance, with seeds 0, 1, ..., which are averaged.", 1, 1_000)
 define.integer("chains", None, "Number of chains; by default that of the experiment config.", lower_bound=1)
 define.integer("chain_length", None, "Steps of a chain; by default those of the experiment config.", lower_bound=1)
 define.string("config", None, "Experiment config; by default configs/experiment/<problem>/<graph_type>.py.")
-define.string(
-    "data_root", None, "Folder searched for DISCS's files, then for an archive; default: ./sco, if it exists."
-)
+words = "Folder searched for DISCS's files, then for an archive; default: ./sco, if it exists."
+define.string("data_root", None, words)
 define.float("penalty", PENALTY, "Penalty of a conflict in mis and maxclique, at least 1.")
 define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
 define.integer("seed", 0, "Seed of the choices; trial k has the run seed 1000 + k.", lower_bound=0)
 define.string("output", "configs/sampler/tuned", "Root of the folders for tuned settings.")
-
-
-def _required(name: str) -> Any:
-    if not FLAGS[name].value:
-        raise InputError(f"--{name} is missing; see --help")
-    return FLAGS[name].value
 
 
 def _start(sampler: str, default: Candidate, settings: Settings | None) -> Candidate:
@@ -127,12 +78,6 @@ def _start(sampler: str, default: Candidate, settings: Settings | None) -> Candi
 def _tuned_base(sampler: str, path: Path, settings: Settings) -> Candidate | None:
     """The tuned settings of a localized sampler's base, if any; InputError if they do not fit `settings`."""
     return read_tuned(path, settings) if is_localized(sampler) and path.is_file() else None
-
-
-def _settings(names: Names) -> Settings:
-    changed: dict[str, Any] = {"batch_size": FLAGS.chains, "chain_length": FLAGS.chain_length, "engine": FLAGS.engine}
-    given = {name: value for name, value in changed.items() if value is not None}
-    return dataclasses.replace(experiment_settings(names, FLAGS.config), **given)
 
 
 def _kind(tuning: Tuning, sampler: str, search: str) -> dict[str, Any]:
@@ -166,12 +111,8 @@ def _until(notice: Notice, progress: Advance) -> Advance:
 
 
 def _tune(given: Given) -> int:
-    try:
-        with notice_of_end() as notice:
-            return _run(given.typed, notice)
-    except Interrupted as interruption:
-        tell(str(interruption))
-        return RESUME_ME
+    with notice_of_end() as notice:
+        return _run(given.typed, notice)
 
 
 def _run(command: str, notice: Notice) -> int:
@@ -184,19 +125,21 @@ def _run(command: str, notice: Notice) -> int:
 
     data_root = default_data_root() if FLAGS.data_root is None else FLAGS.data_root
     check_data_root(data_root)
-    names, sampler = parse_dataset(_required("dataset")), own_name(_required("sampler"))
+    names, sampler, wanted = evaluation.parse_dataset(FLAGS.dataset), own_name(FLAGS.sampler), FLAGS.search
     borrow_named([sampler])
-    wanted, settings = FLAGS.search or "all", _settings(names)
+    given: dict[str, Any] = {"batch_size": FLAGS.chains, "chain_length": FLAGS.chain_length, "engine": FLAGS.engine}
+    given = {name: value for name, value in given.items() if value is not None}
+    settings = dataclasses.replace(evaluation.experiment_settings(names, FLAGS.config), **given)
     dimensions = space.space_of(sampler, wanted, settings.chain_length)
     default = Candidate(method_fields(sampler), annealing_of(settings))
     start = _start(sampler, default, settings if wanted == "sl" else None)
     num_test = FLAGS.test_instances or settings.num_instances
-    train, test = split_instances(names, data_root, FLAGS.train_instances, num_test, FLAGS.train_seed)
+    train, test = evaluation.split_instances(names, data_root, FLAGS.train_instances, num_test, FLAGS.train_seed)
     base = build_method(method_fields(base_name(sampler)), settings.batch_size)
     for dataset in train, test:
         settings, _ = fit_to_memory(dataset, FLAGS.penalty, [base], settings)
     tuning = Tuning(dimensions, start, train, settings, FLAGS.penalty, FLAGS.seed)
-    folder = check_writable(folder_of(FLAGS.output, train))
+    folder = check_writable(evaluation.folder_of(FLAGS.output, train))
     _tuned_base(sampler, folder / f"{base_name(sampler)}.json", settings)  # if it does not fit, no trial is run
 
     study = search.open_study(
@@ -226,7 +169,8 @@ def _run(command: str, notice: Notice) -> int:
     beside = folder / f"{usual.sampler['name']}.json"
     tuned_base = _tuned_base(sampler, beside, settings)
     with progress_bar(total_chain_steps(test, settings) * FLAGS.test_seeds) as progress:
-        found = held_out(tuning, test, FLAGS.test_seeds, best, usual, tuned_base, _until(notice, progress))
+        advance = _until(notice, progress)
+        found = evaluation.held_out(tuning, test, FLAGS.test_seeds, best, usual, tuned_base, advance)
     counted, curve = search.counted_trials(study), search.best_of_curve(study)
     complete = sum(one.state.name == "COMPLETE" for one in counted)
     record = {
@@ -234,14 +178,14 @@ def _run(command: str, notice: Notice) -> int:
         "complete": complete,
         "chain_length": settings.chain_length,
         "chains": settings.batch_size,
-        "train": f"graphs {words_of(train)}; run seeds {FIRST_TRIAL_SEED} + trial",
+        "train": f"graphs {words_of(train)}; run seeds {evaluation.FIRST_TRIAL_SEED} + trial",
         "test": f"graphs {words_of(test)}; run seeds 0 to {FLAGS.test_seeds - 1}",
         "best_of_curve": curve,
         **found,
         "command": command,
         "version": __version__,
     }
-    saved = write_tuned(path, best, record)
+    saved = evaluation.write_tuned(path, best, record)
     say(
         f"best of {len(counted)} trials ({complete} complete): trial {curve[-1][0]}, {curve[-1][1]:.4f} in training\n"
         f"tested on graphs {words_of(test)}\n"

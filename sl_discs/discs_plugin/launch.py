@@ -10,12 +10,14 @@ import importlib.util
 import re
 import runpy
 import sys
+import types
 from collections.abc import Sequence
 from pathlib import Path
 
 from absl import flags
 from ml_collections import config_dict
 
+from sl_discs import command
 from sl_discs.discs_plugin import register
 from sl_discs.errors import InputError
 from sl_discs.localization.schedule import Localization
@@ -26,20 +28,14 @@ _CONFIG_FLAGS = ("config", "model_config", "sampler_config")
 _DEFAULT_CONFIG = "discs/common/configs.py"
 
 
-def define_flags(own: flags.FlagValues) -> None:
-    """Adds the flags that control how the plugin is registered."""
-    flags.DEFINE_boolean(
-        "compat",
-        True,
-        "Supply, to DISCS only, what current versions of JAX and other packages lack (sl_discs.discs_plugin.compat).",
-        flag_values=own,
-    )
-    flags.DEFINE_boolean(
-        "fixes",
-        False,
-        "Correct the errors of DISCS's samplers in sl_ samplers (sl_discs.discs_plugin.fixes).",
-        flag_values=own,
-    )
+def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
+    """Returns `command.own_flags` with those that control how the plugin is registered."""
+    own, define = command.own_flags()
+    words = "Supply, to DISCS only, what current versions of packages lack (sl_discs.discs_plugin.compat)."
+    define.boolean("compat", True, words)
+    words = "Correct the errors of DISCS's samplers in sl_ samplers (sl_discs.discs_plugin.fixes)."
+    define.boolean("fixes", False, words)
+    return own, define
 
 
 def add_working_directory() -> None:
@@ -50,8 +46,7 @@ def add_working_directory() -> None:
 
 def register_from_flags(own: flags.FlagValues) -> None:
     """Calls `register` according to --compat and --fixes; InputError as `register`."""
-    given = own.flag_values_dict()
-    register(compat=given["compat"], fixes=given["fixes"])
+    register(compat=own.compat, fixes=own.fixes)
 
 
 def checkout() -> Path:

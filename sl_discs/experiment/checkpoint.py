@@ -25,22 +25,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, Interrupted
 from sl_discs.files import Damaged, differences, digest, read_json, read_npz, write_atomically, write_json
 from sl_discs.terminal import tell
 
-# EX_TEMPFAIL in sysexits.h, an exit code that means: the same command, run again, continues.
-RESUME_ME = 75
-
 # Signals that announce the end of a job: a cluster's preemption notice, or a job's time limit.
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name))
-
-
-class Interrupted(Exception):
-    """The run was told to stop and has saved its state in a folder or another named place."""
-
-    def __init__(self, place: Path | str):
-        super().__init__(f"interrupted; the same command, run again, continues from {place}")
 
 
 @dataclasses.dataclass

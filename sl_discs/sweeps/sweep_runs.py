@@ -30,8 +30,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from sl_discs.command import say
-from sl_discs.errors import InputError
-from sl_discs.experiment.checkpoint import RESUME_ME
+from sl_discs.errors import RESUME_ME, InputError
 from sl_discs.experiment.record import Spread
 from sl_discs.files import (
     Damaged,
