@@ -80,6 +80,7 @@ class Command:
     passes_on: bool = False  # whether the arguments after `--` are for runs that it starts
     prepare: Callable[[], object] | None = None  # called before anything else
     reads: Callable[[Sequence[str]], Sequence[str]] = tuple  # the arguments as they are read
+    stopped: str = "nothing more was saved"  # what is said after Ctrl-C
     program: str = "sl-discs"  # what is typed before the name: `python` for a script
 
     def __call__(self, argv: Sequence[str]) -> int:
@@ -118,7 +119,7 @@ class Command:
             tell(str(interruption))
             return RESUME_ME
         except KeyboardInterrupt:
-            tell("\nstopped; nothing more was saved")
+            tell(f"\nstopped; {self.stopped}")
             return 128 + signal.SIGINT
         finally:
             own.unparse_flags()

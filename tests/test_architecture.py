@@ -33,7 +33,7 @@ ORDER = [
     ["commands"],
 ]
 ROOT_FILES = {
-    "__init__", "batching", "cache", "command", "errors", "files", "keys", "own_code", "problem_names", "terminal",
+    "__init__", "batching", "command", "errors", "files", "keys", "own_code", "problem_names", "terminal",
     "version",
 }  # fmt: skip
 ENTRY_POINTS = {"__main__", "blackjax", "dimod", "discs_main", "main_sampling", "networkx_backend"}

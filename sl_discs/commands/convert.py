@@ -43,7 +43,9 @@ define.enum("problem", None, [*GRAPH_PROBLEMS, *FORM_PROBLEMS], words)
 
 def _convert(given: Given) -> int:
     source, target = given.arguments
-    to = _target_format(target)
+    suffix = Path(target).suffix.lower()
+    if (to := FLAGS.to or _SUFFIXES.get(suffix)) is None:
+        raise InputError(f"{target}: no format is known for {suffix or 'a name without suffix'!r}; give --to=FORMAT")
     instances = read_instances(source, problem=FLAGS.problem, format=FLAGS["from"].value)
     contents: list[Any] = [instance.content for instance in instances]
     models = any(isinstance(content, QuadraticForm) for content in contents)
@@ -76,13 +78,6 @@ def _tell_labels(target: str, first: int, labels: Sequence[Hashable]) -> str:
     words = (label if isinstance(label, int) else json.dumps(label, ensure_ascii=False) for label in labels)
     write_text(path, "".join(f"{number} {word}\n" for number, word in enumerate(words, first)))
     return f"; {path} has the label of each number"
-
-
-def _target_format(target: str) -> str:
-    suffix = Path(target).suffix.lower()
-    if (to := FLAGS.to or _SUFFIXES.get(suffix)) is None:
-        raise InputError(f"{target}: no format is known for {suffix or 'a name without suffix'!r}; give --to=FORMAT")
-    return to
 
 
 def _tell(contents: list[Any], models: bool) -> str:

@@ -2,14 +2,16 @@ r"""Writes a dataset, generated or read, in DISCS's own file formats, and prints
 
 sl-discs discs data --model=mis --graph_type=er_density --cfg_str=r-0.10 --num_instances=8 --data_root=./sco
 
-Without --source, graphs of random families are generated from --data_seed. Bad input ends the command with exit code
-2 and a one-line message.
+Without --source, graphs of random families are generated from --data_seed.
 """
 
 import math
 import shlex
+import types
 from collections.abc import Sequence
 from pathlib import Path
+
+from absl import flags
 
 from sl_discs.command import Command, own_flags, refuse_flags, say
 from sl_discs.errors import InputError
@@ -18,15 +20,22 @@ from sl_discs.instances.dataset import load_dataset, writable_family, write_disc
 from sl_discs.instances.graph import Dataset
 from sl_discs.problems.graph_kind import graph_kind
 
-FLAGS, define = own_flags()
-define.string("model", None, "mis, maxcut or maxclique.", required=True)
-define.string("graph_type", None, "Dataset, as DISCS names it.", required=True)
-define.string("cfg_str", "_", "Configuration of the dataset, such as r-0.10; _ for none.")
+
+def _dataset_flags(problem: str) -> tuple[flags.FlagValues, types.SimpleNamespace]:
+    """Returns `own_flags` with those that choose instances of a dataset; `problem` is the name of the first one."""
+    own, define = own_flags()
+    define.string(problem, None, "mis, maxcut or maxclique.", required=True)
+    define.string("graph_type", None, "Dataset, as DISCS names it.", required=True)
+    define.string("cfg_str", "_", "Configuration of the dataset, such as r-0.10; _ for none.")
+    define.integer("num_instances", None, "Number of graphs; by default all from the first on.")
+    define.integer("data_seed", 0, "Seed of generated graphs.")
+    return own, define
+
+
+FLAGS, define = _dataset_flags("model")
 define.string("data_root", "./sco", "Folder to write to; DISCS's own default.")
 define.string("source", None, "Folder of archives or DISCS's files to read instead of generating graphs.")
-define.integer("num_instances", None, "Number of graphs; by default all from the first on.")
 define.integer("first_instance", 0, "Index of the first graph in the whole dataset.")
-define.integer("data_seed", 0, "Seed of generated graphs.")
 define.boolean("overwrite", False, "Replace files of the same names.")
 
 # Limits that DISCS's model configs fix, whatever the files and flags say: nodes and edges of a graph, number of
@@ -107,21 +116,18 @@ def summarize(dataset: Dataset, paths: Sequence[Path], data_root: Path) -> str:
     return "\n".join(lines)
 
 
+def _load(own: flags.FlagValues, problem: str, source: str | None, first: int = 0) -> Dataset:
+    family, count = (problem, own.graph_type, own.cfg_str, source), own.num_instances
+    return load_dataset(*family, num_instances=count, first=first, data_seed=own.data_seed)
+
+
 def _data(_) -> int:
     family, _ = writable_family(FLAGS.model, FLAGS.graph_type, FLAGS.cfg_str)
     if family.generator is None and not FLAGS.source:
         raise InputError(f"{family.name} cannot be generated; give --source=FOLDER with {family.where()}")
     if FLAGS.source:
         refuse_flags(FLAGS, ["data_seed"], "with --source, from which graphs are read")
-    dataset = load_dataset(
-        FLAGS.model,
-        FLAGS.graph_type,
-        FLAGS.cfg_str,
-        FLAGS.source,
-        num_instances=FLAGS.num_instances,
-        first=FLAGS.first_instance,
-        data_seed=FLAGS.data_seed,
-    )
+    dataset = _load(FLAGS, FLAGS.model, FLAGS.source, FLAGS.first_instance)
     if FLAGS.source and dataset.source == "generated":
         raise InputError(f"{FLAGS.source}: neither {family.where()}; leave out --source to generate graphs")
     data_root = Path(FLAGS.data_root)
@@ -131,14 +137,9 @@ def _data(_) -> int:
 
 data = Command("", __doc__, FLAGS, _data)
 
-ARCHIVE_FLAGS, define = own_flags()
-define.string("problem", None, "mis, maxcut or maxclique.", required=True)
-define.string("graph_type", None, "Dataset, as DISCS names it.", required=True)
-define.string("cfg_str", "_", "Configuration of the dataset, such as r-0.10; _ for none.")
+ARCHIVE_FLAGS, define = _dataset_flags("problem")
 define.string("data_root", None, "Folder of DISCS's data; without it, graphs are generated.")
 define.string("output", None, "Archive to write.", required=True)
-define.integer("num_instances", None, "Number of graphs; all by default.")
-define.integer("data_seed", 0, "Seed of generated graphs.")
 
 
 def _archive(_) -> int:
@@ -148,14 +149,7 @@ def _archive(_) -> int:
     """
     if not ARCHIVE_FLAGS.output.endswith(".npz"):
         raise InputError(f"--output={ARCHIVE_FLAGS.output}: the name of an archive must end in .npz")
-    dataset = load_dataset(
-        ARCHIVE_FLAGS.problem,
-        ARCHIVE_FLAGS.graph_type,
-        ARCHIVE_FLAGS.cfg_str,
-        ARCHIVE_FLAGS.data_root,
-        num_instances=ARCHIVE_FLAGS.num_instances,
-        data_seed=ARCHIVE_FLAGS.data_seed,
-    )
+    dataset = _load(ARCHIVE_FLAGS, ARCHIVE_FLAGS.problem, ARCHIVE_FLAGS.data_root)
     write_archive(ARCHIVE_FLAGS.output, dataset.graphs)
     count, place = len(dataset.graphs), f"{dataset.source}: {dataset.detail}"
     say(f"{ARCHIVE_FLAGS.output}: {count} graphs of {dataset.name} ({place})")

@@ -8,8 +8,7 @@ sl-discs reproduce main --profile=cpu --data_root=FOLDER --output=results/reprod
 
 Each finished cell (a method on a dataset with all its settings) is kept in OUTPUT/cells: a stopped command continues
 where it left off, and a command with other settings runs its cells anew. The report is OUTPUT/main.md or
-OUTPUT/ablation.md, with its rows in a JSON file of the same name and its figure beside it. Bad input ends the
-command with exit code 2 and a one-line message.
+OUTPUT/ablation.md, with its rows in a JSON file of the same name and its figure beside it.
 """
 
 import time
@@ -30,7 +29,6 @@ from sl_discs.reproduction import cells
 from sl_discs.reproduction.report import draw_levels, main_table, summary, write_report
 from sl_discs.reproduction.rows import rows_of
 from sl_discs.reproduction.runs import Runner
-from sl_discs.terminal import tell
 from sl_discs.version import __version__
 
 FLAGS, define = own_flags()
@@ -52,16 +50,6 @@ define.integer("chains", None, "Chains per graph instead of the profile's.", 1)
 _Work = tuple[cells.PublishedSet, list[cells.Cell]]
 
 
-def _reproduce(given: Given) -> int:
-    one_device_per_core()
-    keep_programs()
-    try:
-        return _run(given.arguments[0], given.typed)
-    except KeyboardInterrupt:
-        tell("\nstopped; the same command continues after the last finished cell")
-        return 130
-
-
 def _plan(what: str, choice: cells.Choice) -> tuple[list[_Work], list[str]]:
     """The cells of each requested dataset, or of those of the profile that the table contains; why some have none."""
     methods, names = cells.chosen_methods(FLAGS.methods), FLAGS.datasets
@@ -81,8 +69,11 @@ def _plan(what: str, choice: cells.Choice) -> tuple[list[_Work], list[str]]:
     return work, left_out
 
 
-def _run(what: str, command: str) -> int:
+def _reproduce(given: Given) -> int:
     """Runs the cells of a table, and writes the report after each dataset."""
+    one_device_per_core()
+    keep_programs()
+    [what] = given.arguments
     if what == "ablation":
         refuse_flags(FLAGS, ["held_out"], "in `reproduce ablation`")
     check_data_root(FLAGS.data_root)
@@ -97,7 +88,7 @@ def _run(what: str, command: str) -> int:
     if not total:
         raise InputError("no cell is left to run; choose other --datasets or --methods")
     made_by = {
-        "command": command,
+        "command": given.typed,
         "profile": FLAGS.profile,
         "version": __version__,
         "commit": commit(),
@@ -122,4 +113,5 @@ def _run(what: str, command: str) -> int:
     return 0
 
 
-main = Command("main|ablation", __doc__, FLAGS, _reproduce)
+words = "the same command continues after the last cell"
+main = Command("main|ablation", __doc__, FLAGS, _reproduce, stopped=words)

@@ -5,8 +5,7 @@ sl-discs run --config=configs/experiment/mis/er_density.py \
     --samplers=path_auxiliary,sl_path_auxiliary
 
 Fields of the three configs are overridden as in `--config.experiment.chain_length=2000`. Several samplers run on the
-same instances with the same seeds, and their paired differences are printed. Bad input ends the command with exit
-code 2 and a one-line message.
+same instances with the same seeds, and their paired differences are printed.
 
 A run may be divided: with --part=K/N a process runs the K-th of N parts of the instances, at any time and on any
 machine that sees the same folder. The one that ends last writes the results and prints the summary.

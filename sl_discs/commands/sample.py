@@ -28,7 +28,6 @@ from sl_discs.commands import problem_file
 from sl_discs.commands.problem_file import numbered, read_problems
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
-from sl_discs.errors import integer
 from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.figures import or_warn
 from sl_discs.sampling.sample import AUTO, ENGINES, METHODS, SampleOptions, drawn_from
@@ -48,7 +47,7 @@ words = "A base sampler, such as gibbs, metropolis, exchange, gwg, path_auxiliar
 define.string("sampler", AUTO, words)
 define.integer("groups", None, "Number of chains or ladders; default: 8, or 16 for chain and low_rank.")
 define.float("time_limit", None, "Seconds of sampling, which then determine the number of draws.")
-define.integer("top", 20, "Number of marginals to print, those nearest to 1/2 first.")
+define.integer("top", 20, "Number of marginals to print, those nearest to 1/2 first.", lower_bound=0)
 define.string("save", None, "File to write: .npz for the draws, see sl_discs.Samples.load; .csv for the marginals.")
 define.string("plot", None, "Figure to write, .png.")
 
@@ -56,7 +55,6 @@ define.string("plot", None, "Figure to write, .png.")
 def _options() -> SampleOptions:
     """Returns the arguments of `sl_discs.sample`; all flags are checked before a file is read."""
     problem_file.check_flags(FLAGS, {"save": [".npz", ".csv"], "plot": [".png"]})
-    integer("top", FLAGS.top)
     if FLAGS.time_limit is not None:
         refuse_flags(FLAGS, ["draws"], "with --time_limit, which determines the number of draws")
     if FLAGS.method == "exact":

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from sl_discs.cache import cache_folder, warn_once
 from sl_discs.errors import InputError, check_memory, integer
+from sl_discs.files import cache_folder, warn_once
 from sl_discs.instances import discs_files, generators
 from sl_discs.instances.archive import count_graphs, read_archive, write_archive
 from sl_discs.instances.discs_files import DiscsFiles

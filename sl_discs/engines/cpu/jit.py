@@ -22,9 +22,9 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic, overload
 
-from sl_discs.cache import cache_folder
 from sl_discs.engines.compiled import Stopwatch
 from sl_discs.errors import InputError
+from sl_discs.files import cache_folder
 
 if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
     raise InputError("NUMBA_DISABLE_JIT is set, and without a compiler there are no chains on CPUs; unset it")
