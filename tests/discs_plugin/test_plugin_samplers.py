@@ -17,7 +17,7 @@ from several_values import potts_case
 from test_register import whole_config
 
 from sl_discs.discs_plugin.base_sampler import BaseSampler, States
-from sl_discs.discs_plugin.plugin_samplers import LocalizedSampler, OwnSampler
+from sl_discs.discs_plugin.plugin_samplers import BatchModel, LocalizedSampler, OwnSampler
 from sl_discs.errors import InputError
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.base import TargetModel
@@ -179,3 +179,17 @@ def test_localized_samples_of_three_values_have_the_law():
     assert state["chains"].y.shape == (2_000, 4, 3)
     law = enumerate_law(untilted, POTTS.start)
     assert total_variation(np.asarray(sampler.final_sample(state)), law) < 0.09
+
+
+def test_a_batch_model_has_values_and_gains():
+    class Inner:
+        def get_value_and_grad(self, params, x):
+            assert x.shape == (1, 2, 2)
+            return jnp.sum(x * params, axis=(1, 2)), params[None]
+
+    params = jnp.array([[0.5, -1.0], [2.0, 0.0]])
+    model = BatchModel(Inner(), States((2, 2)))
+    x = jnp.array([1, 0, 1, 0], jnp.int8)
+    field = model.init(params, x)
+    assert model.num_sites == 4 and float(model.value(params, x, field)) == 2.5
+    np.testing.assert_array_equal(model.gains(params, x, field), [-0.5, -1.0, -2.0, 0.0])
