@@ -48,8 +48,11 @@ def check_flags(own: flags.FlagValues, targets: dict[str, list[str]]) -> None:
     """
     for name, suffixes in targets.items():
         target = own[name].value
-        if target is not None and check_file(target).suffix not in suffixes:
+        if target is None:
+            continue
+        if Path(target).suffix not in suffixes:
             raise InputError(f"--{name}={target}: the name of this file must end in {' or '.join(suffixes)}")
+        check_file(target)
     if own["plot"].value is not None:
         check_matplotlib()
     if own["penalty"].value is not None:

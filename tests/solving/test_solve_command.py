@@ -180,16 +180,16 @@ def test_warnings_are_a_line(cycle, capsys):
     [
         ([], "a graph; choose a problem: mis, maxcut, maxclique or vertex_cover"),
         (["more.rudy"], "expected FILE before the options, not "),
-        (["--problem=mis", "--save=a.md"], "the name of this file must end in .json or .csv"),
+        (["--problem=mis", "--save=new/a.md"], "the name of this file must end in .json or .csv"),
         (["--problem=mis", "--save=folder.json"], "a folder stands where this file should go"),
         (["--problem=mis", "--time_limit=0"], "error: --time_limit is 0"),
         (["--problem=mis", "--sampler=sl_gwg", "--field=sigma=-1.0"], "error: --field=sigma is -1.0; expected"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(cycle, capsys, monkeypatch, arguments, message):
-    """Flags are checked before the file is read."""
+    """Flags are checked before the file is read, and before a folder is made for the answers."""
     monkeypatch.chdir(cycle.parent)
     (cycle.parent / "folder.json").mkdir()
     code, out, err = run(capsys, "missing.rudy" if "--problem=mis" in arguments else cycle, *arguments)
     assert code == 2 and err.startswith("error: ") and err.count("\n") == 1 and message in err, err
-    assert "best" not in out
+    assert "best" not in out and not (cycle.parent / "new").exists()
