@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from chains import batch_of, check_independence, play_program, quadratic_case, random_edges
 from engines_at_hand import ENGINES, known_to
+from marks import slow_except
 
 import sl_discs
 from sl_discs.engines.base import Batch, Program
@@ -55,7 +56,7 @@ CARRIED = {
 }
 
 
-@pytest.mark.parametrize("budget", ["exp_decay", "identical", None])
+@pytest.mark.parametrize("budget", slow_except(["exp_decay", "identical", None], ["exp_decay"]))
 @pytest.mark.parametrize(
     ("engine", "name"), [(engine, name) for engine in ENGINES for name in known_to(engine, CARRIED)]
 )

@@ -107,7 +107,7 @@ def law(temperature, tilt=0.0):
 
 def distance(states, wanted):
     counts = np.bincount(np.asarray(states)[0] @ (1 << np.arange(4)), minlength=16)
-    return np.abs(counts / CHAINS - wanted).sum() / 2
+    return np.abs(counts / counts.sum() - wanted).sum() / 2
 
 
 def few_levels(reading, **fields):
@@ -141,13 +141,14 @@ def test_signs_of_one_observation_a_graph_have_the_law():
     """Of many graphs, one draw each; all chains of a graph have the same observation."""
     settings = dataclasses.replace(SETTINGS, chain_length=1_000, batch_size=2)
     played, noise = readings_plan.program_of(few_levels(READINGS["one observation a graph"]), settings, 0.8)
-    shape = Shape(4, CHAINS, 2, None, Layout(1, 1))
-    chains = Chains([TERMS] * CHAINS, list(range(CHAINS)), shape, GWG(adaptive=False), Cpu(), 1)
+    graphs = 1_000
+    shape = Shape(4, graphs, 2, None, Layout(1, 1))
+    chains = Chains([TERMS] * graphs, list(range(graphs)), shape, GWG(adaptive=False), Cpu(), 1)
     chains.start(played, noise=noise)
     readings.play_shared(chains)
     y = np.mean(chains.states.chain.state.y, axis=1)
-    assert distance((y > 0)[None], law(0.8)) < BOUND
-    assert distance((y > 0)[None], law(0.4)) > 3 * BOUND
+    assert distance((y > 0)[None], law(0.8)) < 2 * BOUND
+    assert distance((y > 0)[None], law(0.4)) > 4 * BOUND
 
 
 def test_inside_the_temperature_the_tilt_is_divided_by_it():

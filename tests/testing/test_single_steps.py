@@ -40,7 +40,7 @@ FAST = {
     "reference": ("gibbs", "exchange", "path_auxiliary", "dmala", "dlmc"),
     "cpu": ("gibbs, sequential", "metropolis", "exchange", "path_auxiliary", "dmala", "dmala, fixed, unadjusted"),
     "in step": ("gibbs, sequential", "metropolis, sequential"),
-    "one lane": ("gwg", "path_auxiliary", "dmala", "gibbs"),
+    "one lane": ("path_auxiliary", "dmala"),
     "cuda": SAMPLERS,
 }
 
