@@ -59,7 +59,7 @@ _REMEDY = (
 
 
 def discs_flags(dataset: Dataset, data_root: Path) -> list[str]:
-    """The flags, besides the sampler's, with which DISCS reads the dataset below `data_root`."""
+    """Returns the flags, besides the sampler's, with which DISCS reads the dataset below `data_root`."""
     problem, graph_type, *cfg_str = dataset.name.split("/")
     return [
         f"--config=discs/experiment/configs/{problem}/{graph_type}.py",

@@ -71,18 +71,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command_of(name: str) -> Command:
-    """The command of a name, imported."""
+    """Returns the command of a name, imported."""
     file, _, attribute = COMMANDS[name].partition(".")
     return getattr(importlib.import_module(f"sl_discs.commands.{file}"), attribute)
 
 
 def _names_after(before: str) -> list[str]:
-    """The remainders of the names that begin so."""
+    """Returns the remainders of the names that begin so."""
     return [name.removeprefix(before) for name in COMMANDS if name.startswith(before)]
 
 
 def _help_page(before: str) -> str:
-    """The list of commands whose names begin so: all, or those of one word such as `discs `."""
+    """Returns the list of commands whose names begin so: all, or those of one word such as `discs `."""
     program = f"sl-discs {before}".strip()
     width = max(map(len, _names_after(before)))
     parts = [f"usage: {program} COMMAND ..."]

@@ -65,7 +65,7 @@ def numbered(path: str | None, number: int, count: int) -> str | None:
 
 
 def fields_of(given: list[str], flags_of_their_own: Collection[str]) -> dict[str, Any]:
-    """The sampler's fields from NAME=VALUE; InputError for another form, or a flag of the command."""
+    """Returns the sampler's fields from NAME=VALUE; InputError for another form, or a flag of the command."""
     fields = {}
     for one in given:
         name, equals, value = one.partition("=")
@@ -112,7 +112,7 @@ def read_problems(
 
 
 def _line_on(instance: Instance, problem: Problem, of_nodes: bool) -> str:
-    """What was read, and which weights of it do not count."""
+    """Returns what was read, and which weights of it do not count."""
     content, kind = instance.content, problem.kind
     if isinstance(content, Graph):
         nodes = " with weights" if of_nodes else ""

@@ -51,7 +51,9 @@ _Work = tuple[cells.PublishedSet, list[cells.Cell]]
 
 
 def _plan(what: str, choice: cells.Choice) -> tuple[list[_Work], list[str]]:
-    """The cells of each requested dataset, or of those of the profile that the table contains; why some have none."""
+    """Returns the cells of each requested dataset, or of those of the profile that the table contains; why some have
+    none.
+    """
     methods, names = cells.chosen_methods(FLAGS.methods), FLAGS.datasets
     if names is None:
         shown = published_tables()[what]

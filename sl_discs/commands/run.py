@@ -98,7 +98,7 @@ _MODEL_DISCS_ONLY = {
 
 
 def _fields(flag) -> dict[str, Any] | None:
-    """The fields of a config flag, None if it was not given; reports a file that could not be loaded."""
+    """Returns the fields of a config flag, None if it was not given; reports a file that could not be loaded."""
     try:
         value = flag.value
         # What stands for a file that could not be loaded raises its error at any attribute.
@@ -117,7 +117,7 @@ def _fields(flag) -> dict[str, Any] | None:
 
 
 def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict[str, Any]]]:
-    """The methods that the flags name, and the config fields of each."""
+    """Returns the methods that the flags name, and the config fields of each."""
     given = _fields(_SAMPLER) or {}
     if given:
         if not isinstance(given.get("name"), str):
@@ -142,7 +142,9 @@ def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict[str, Any]]]:
 
 
 def _graph_model(model: dict[str, Any]) -> dict[str, Any]:
-    """The model config of a problem on graphs, with defaults; what `load_dataset` does not check is checked here."""
+    """Returns the model config of a problem on graphs, with defaults; what `load_dataset` does not check is checked
+    here.
+    """
     unknown = sorted(set(model) - set(_MODEL_FIELDS) - _MODEL_DISCS_ONLY)
     if unknown:
         raise InputError(f"model_config has no field {unknown[0]!r}; known: {', '.join(_MODEL_FIELDS)}")

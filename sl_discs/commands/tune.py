@@ -76,7 +76,7 @@ def _start(sampler: str, default: Candidate, settings: Settings | None) -> Candi
 
 
 def _tuned_base(sampler: str, path: Path, settings: Settings) -> Candidate | None:
-    """The tuned settings of a localized sampler's base, if any; InputError if they do not fit `settings`."""
+    """Returns the tuned settings of a localized sampler's base, if any; InputError if they do not fit `settings`."""
     return read_tuned(path, settings) if is_localized(sampler) and path.is_file() else None
 
 
@@ -100,7 +100,7 @@ def _kind(tuning: Tuning, sampler: str, search: str) -> dict[str, Any]:
 
 
 def _until(notice: Notice, progress: Advance) -> Advance:
-    """A progress function that raises Interrupted once the command is told to stop."""
+    """Returns a progress function that raises Interrupted once the command is told to stop."""
 
     def advance(name: str, done: int, words: str = "") -> None:
         if notice.given:

@@ -37,7 +37,9 @@ class Layout(NamedTuple):
 
 
 def best_layout(num_devices: int, num_instances: int, num_chains: int) -> Layout:
-    """The layout with the fewest chains on the busiest device and, among equal ones, the most instance parts."""
+    """Returns the layout with the fewest chains on the busiest device and, among equal ones, the most instance
+    parts.
+    """
 
     def chains_a_device(layout: Layout) -> int:
         return math.ceil(num_instances / layout.instances) * math.ceil(num_chains / layout.chains)
@@ -71,7 +73,7 @@ _QUANTUM, _GROWTH = 64, 1.25
 
 
 def padded_size(num_nodes: int) -> int:
-    """The padded number of sites, which takes few values, so that few programs are compiled."""
+    """Returns the padded number of sites, which takes few values, so that few programs are compiled."""
     for size in _SIZES:
         if num_nodes <= size:
             return size
@@ -149,7 +151,7 @@ def plan(
 
 
 def shape_of_one(terms: Terms, num_chains: int, num_devices: int = 1, layout: Layout | None = None) -> Shape:
-    """The shape of a batch of one instance, which fills all its places; arguments as in `plan`."""
+    """Returns the shape of a batch of one instance, which fills all its places; arguments as in `plan`."""
     [pack] = plan([terms], 1, num_chains, num_devices, layout)
     return pack.shape
 
@@ -208,7 +210,7 @@ _MODELS: dict[type, tuple[Callable[..., Params], Callable[..., Model]]] = {
 def build_batch(
     terms: Sequence[Terms], names: Sequence[int], shape: Shape, seed: int, sampler: Sampler | None = None
 ) -> tuple[Model, Batch]:
-    """The arrays of a batch, on the host.
+    """Returns the arrays of a batch, on the host.
 
     Args:
       terms: terms of the instance in each place of the shape, of one class; log-densities of one function.

@@ -52,7 +52,7 @@ class Outcome:
     run_s: float
 
     def as_arrays(self) -> dict[str, Any]:
-        """The fields by name, for a file."""
+        """Returns the fields by name, for a file."""
         arrays: dict[str, Any] = {"final": self.final, "final_is": self.final_is, "run_s": self.run_s}
         for name in ("best", "best_logged"):
             arrays[f"{name}_value"], arrays[f"{name}_state"] = getattr(self, name)
@@ -60,7 +60,7 @@ class Outcome:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Outcome:
-        """The inverse of `as_arrays`."""
+        """Returns the inverse of `as_arrays`."""
         best, logged = ((arrays[f"{name}_value"], arrays[f"{name}_state"]) for name in ("best", "best_logged"))
         trace = Trace(**{name: arrays[f"trace_{name}"] for name in Trace._fields if f"trace_{name}" in arrays})
         return cls(best, logged, arrays["final"], str(arrays["final_is"]), trace, float(arrays["run_s"]))
@@ -190,7 +190,7 @@ class Chains:
 
 
 def program_of(method: Method, settings: Settings) -> Program:
-    """The whole program of a method on the host; InputError if a schedule is invalid."""
+    """Returns the whole program of a method on the host; InputError if a schedule is invalid."""
     localization = method.localization
     levels = None if localization is None else localization.levels(settings.chain_length)
     return Program(settings.temperatures(), levels)

@@ -126,14 +126,14 @@ class Checkpoints:
         return sorted((path for path in _entries(self.folder) if _STATE.fullmatch(path.name)), key=_number_of)
 
     def finished(self, part: str) -> dict[str, np.ndarray] | None:
-        """The outcome of a finished part; None if the part has to be run."""
+        """Returns the outcome of a finished part; None if the part has to be run."""
         found = self._read(self.folder / _file_of(part))
         if found is not None:
             self._resumed.append(f"{part} was finished")
         return found
 
     def middle(self, part: str) -> Middle | None:
-        """The state at which a part was interrupted; None if it has to be run from its beginning."""
+        """Returns the state at which a part was interrupted; None if it has to be run from its beginning."""
         for path in reversed(self._states()):
             arrays = self._read(path)
             if arrays is not None and str(arrays["part"]) == part:
@@ -187,7 +187,9 @@ class Checkpoints:
             self._failed = True
 
     def _read(self, path: Path) -> dict[str, np.ndarray] | None:
-        """The arrays of a file; None if it is missing, corrupt (each array has a checksum) or of another run."""
+        """Returns the arrays of a file; None if it is missing, corrupt (each array has a checksum) or of another
+        run.
+        """
         if not path.exists():
             return None
         try:

@@ -31,7 +31,7 @@ class Part:
 
     @staticmethod
     def parse(text: str) -> Part:
-        """The part `K/N`; InputError for anything else."""
+        """Returns the part `K/N`; InputError for anything else."""
         found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
         part = Part(*map(int, found.groups())) if found else None
         if part is None or not 1 <= part.index <= part.count:
@@ -57,7 +57,7 @@ class Part:
         return range(first * num_instances // self.count, (first + 1) * num_instances // self.count)
 
     def folder(self, run: Path) -> Path:
-        """The folder of this part's files, for a run as a whole that of the run."""
+        """Returns the folder of this part's files, for a run as a whole that of the run."""
         return run if self.count == 1 else run / "parts" / f"{self.index}-of-{self.count}"
 
     def check(self, run: Path) -> None:
@@ -72,11 +72,11 @@ class Part:
             )
 
     def all(self) -> list[Part]:
-        """The parts of the same run, this one among them."""
+        """Returns the parts of the same run, this one among them."""
         return [Part(k, self.count) for k in range(1, self.count + 1)]
 
     def records(self, run: Path, kind: dict[str, Any]) -> list[dict[str, SamplerRecord] | None]:
-        """The records of every part in order, None for those that are not done; `kind` as in `records_in`."""
+        """Returns the records of every part in order, None for those that are not done; `kind` as in `records_in`."""
         return [records_in(part.folder(run), kind, same_instances=part == self) for part in self.all()]
 
     def remove_unfinished(self, run: Path) -> None:
@@ -105,7 +105,7 @@ def keep_records(folder: Path, kind: dict[str, Any], samplers: dict[str, Sampler
 
 
 def records_in(folder: Path, kind: dict[str, Any], *, same_instances: bool = True) -> dict[str, SamplerRecord] | None:
-    """The records of a part that is done, None if it is not; InputError if they are of another run.
+    """Returns the records of a part that is done, None if it is not; InputError if they are of another run.
 
     `kind` identifies a part of the run: unless `same_instances`, another one, with other instances.
     """
@@ -136,14 +136,14 @@ def _records(arrays: dict[str, Any], values: dict[str, Any]) -> dict[str, Sample
 
 
 def _identity(kind: dict[str, Any], same_instances: bool) -> dict[str, Any]:
-    """What results depend on; parts on other machines may have other devices."""
+    """Returns what results depend on; parts on other machines may have other devices."""
     kept = {name: kind[name] for name in ("model", "samplers", "engines", "versions")}
     experiment = {name: value for name, value in kind["experiment"].items() if name not in DIVISION}
     return kept | {"experiment": experiment, "graphs": kind["graphs"] if same_instances else kind["graphs"]["name"]}
 
 
 def join_records(parts: list[SamplerRecord]) -> SamplerRecord:
-    """One record of a sampler, with instances in the order of the parts.
+    """Returns one record of a sampler, with instances in the order of the parts.
 
     Parts may run in parallel: `run_s` and `compile_s` are those of the slowest part, and the rate counts all
     chain-steps in that time.

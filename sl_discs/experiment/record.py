@@ -103,7 +103,7 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """The commit of the code, with a `+` where files differ from it; `unknown` outside a checkout."""
+    """Returns the commit of the code, with a `+` where files differ from it; `unknown` outside a checkout."""
     folder = Path(__file__).parent
     try:
         head, changes = (
@@ -116,7 +116,9 @@ def commit() -> str:
 
 
 def device_in_words(engines: Iterable[Engine], num_parts: int = 1) -> str:
-    """Number and kind of the engines' devices, such as `1 x cpu (x86_64)`, and the number of parts of the run."""
+    """Returns the number and kind of the engines' devices, such as `1 x cpu (x86_64)`, and the number of parts of
+    the run.
+    """
     devices = " and ".join(dict.fromkeys(engine.describe_devices() for engine in engines))
     parts = f", {num_parts} parts" if num_parts > 1 else ""
     return f"{devices} ({platform.machine()}{parts})"
@@ -133,7 +135,9 @@ DIVISION = ("instances_per_batch", "use_devices")
 def kind_of_run(
     config: Mapping[str, Any], engines: Mapping[str, str], settings: Settings, dataset: Dataset
 ) -> dict[str, Any]:
-    """The identity of a run as nested dicts of plain values; `engines` has the name of each sampler's engine."""
+    """Returns the identity of a run as nested dicts of plain values; `engines` has the name of each sampler's
+    engine.
+    """
     kind = {
         "experiment": {name: value for name, value in dataclasses.asdict(settings).items() if name not in FREE},
         "model": dict(config["model"]),
@@ -169,7 +173,7 @@ def check_finished(folder: Path, config: Mapping[str, Any], dataset: str) -> Non
 
 
 def _numbers(config: dict[str, Any]) -> dict[str, Any]:
-    """A config without the fields of the experiment that do not affect results."""
+    """Returns a config without the fields of the experiment that do not affect results."""
     free = *FREE, *DIVISION
     return config | {"experiment": {name: value for name, value in config["experiment"].items() if name not in free}}
 
@@ -195,12 +199,12 @@ class Spread:
 
 
 def best_values(sampler: SamplerRecord) -> Float64[np.ndarray, "G"]:
-    """The verified objective of each instance."""
+    """Returns the verified objective of each instance."""
     return np.array([instance.best for instance in sampler.instances], dtype=np.float64)
 
 
 def references(sampler: SamplerRecord) -> Float64[np.ndarray, "G"] | None:
-    """The reference of each instance, or None unless every instance has one other than zero."""
+    """Returns the reference of each instance, or None unless every instance has one other than zero."""
     values = [instance.reference for instance in sampler.instances]
     return np.array(values, dtype=np.float64) if all(values) else None
 

@@ -74,12 +74,14 @@ def write_results(record: ExperimentRecord, folder: str | os.PathLike) -> dict[s
 
 
 def _pickles(samplers: Collection[str]) -> list[str]:
-    """The `results.pkl` of each sampler, below the folder of the results."""
+    """Returns the `results.pkl` of each sampler, below the folder of the results."""
     return ["results.pkl"] if len(samplers) == 1 else [f"{name}/results.pkl" for name in samplers]
 
 
 def _pickles_there(folder: Path) -> set[str]:
-    """Those of the results that are in the folder, of samplers that are known: other names may lead anywhere."""
+    """Returns those of the results that are in the folder, of samplers that are known: other names may lead
+    anywhere.
+    """
     try:
         there = _pickles(parse_json((folder / "results.json").read_text(encoding="utf-8"))["samplers"])
     except (OSError, ValueError, KeyError, TypeError):  # there are none
@@ -88,7 +90,7 @@ def _pickles_there(folder: Path) -> set[str]:
 
 
 def _summary(record: ExperimentRecord) -> dict[str, Any]:
-    """The content of `results.json`.
+    """Returns the content of `results.json`.
 
     `mean` and `std` (divisor n) are of `best` over instances; `acceptance` and `hops` are means over steps
     and instances; a pair's `se` is None for a single instance.
@@ -126,7 +128,7 @@ def _sampler_summary(sampler: SamplerRecord) -> dict[str, Any]:
 
 
 def discs_results(kind: GraphKind, sampler: SamplerRecord) -> dict[str, Any]:
-    """The content of `results.pkl`: DISCS's keys, numpy arrays and builtin types only.
+    """Returns the content of `results.pkl`: DISCS's keys, numpy arrays and builtin types only.
 
     `trajectory` [L, G] and its last row `best_ratio` are objective minus penalty over the reference; the
     divisor is 1 for MIS, as in DISCS, and for every instance when some have no reference. `running_time` is

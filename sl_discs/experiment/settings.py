@@ -107,7 +107,7 @@ class Temperatures:
         return self[:].astype(dtype or np.float32, copy=False)
 
     def position(self, part: np.ndarray | np.floating) -> np.ndarray | np.floating:
-        """The position in the schedule after this part of the chain, both from 0 to 1."""
+        """Returns the position in the schedule after this part of the chain, both from 0 to 1."""
         reheats = self.annealing.reheats
         if not reheats:
             return part
@@ -208,12 +208,14 @@ class Settings(Annealing):
         _check(self.reheats < self.chain_length, "reheats", self.reheats, "0 to below chain_length")
 
     def temperatures(self) -> Temperatures:
-        """The temperatures of steps 1..T."""
+        """Returns the temperatures of steps 1..T."""
         return Temperatures(self, self.chain_length)
 
 
 def experiment_config(**fields: Any) -> config_dict.ConfigDict:
-    """A config with all fields of `Settings` under `experiment`, each of which the command line can override."""
+    """Returns a config with all fields of `Settings` under `experiment`, each of which the command line can
+    override.
+    """
     defaults = {
         field.name: config_dict.placeholder(int) if field.default is None else field.default
         for field in dataclasses.fields(Settings)

@@ -41,13 +41,13 @@ class PublishedRow(NamedTuple):
 
 
 def published_name(sampler_name: str) -> str | None:
-    """The paper's name of a sampler, such as `SL-PAS` for `sl_path_auxiliary`, or None if it has none."""
+    """Returns the paper's name of a sampler, such as `SL-PAS` for `sl_path_auxiliary`, or None if it has none."""
     base = _NAMES.get(sampler_name.removeprefix("sl_"))
     return f"SL-{base}" if base and sampler_name.startswith("sl_") else base
 
 
 def published_row(dataset_name: str, sampler_name: str, setting: str = "") -> PublishedRow | None:
-    """The paper's result of a sampler on a dataset such as `mis/er_density/r-0.10`, or None if there is none.
+    """Returns the paper's result of a sampler on a dataset such as `mis/er_density/r-0.10`, or None if there is none.
 
     With a setting such as `GEOM(2,1)` or `sigma=5`, of an `sl_` sampler, it is that of the ablation.
     """
@@ -57,13 +57,15 @@ def published_row(dataset_name: str, sampler_name: str, setting: str = "") -> Pu
 
 
 def published_cells() -> int:
-    """The number of entries of the paper's main table."""
+    """Returns the number of entries of the paper's main table."""
     return sum(map(len, published_tables()["main"].values()))
 
 
 @functools.cache
 def published_tables() -> dict[str, Any]:
-    """The tables `main`, `ablation` and `runtime_seconds` (of a whole dataset), each by the dataset's name."""
+    """Returns the tables `main`, `ablation` and `runtime_seconds` (of a whole dataset), each by the dataset's
+    name.
+    """
     text = resources.files("sl_discs.experiment").joinpath("published_icml2025.json").read_text(encoding="utf-8")
     return json.loads(text)
 
@@ -159,7 +161,7 @@ def _pairs(record: ExperimentRecord) -> list[str]:
 
 
 def _published(record: ExperimentRecord, name: str) -> PublishedRow | None:
-    """The paper's result of a sampler on this dataset; None without one, or where weights of nodes count."""
+    """Returns the paper's result of a sampler on this dataset; None without one, or where weights of nodes count."""
     weighted = any(record.kind.counted(graph).node_weights is not None for graph in record.dataset.graphs)
     return None if weighted else published_row(record.dataset.name, name)
 
@@ -196,7 +198,7 @@ def _saved(paths: Mapping[str, Path] | None) -> list[str]:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table, titles first, without columns in which every cell is empty."""
+    """Returns the lines of a table, titles first, without columns in which every cell is empty."""
     kept = [any(column[1:]) for column in zip(*rows, strict=True)]
     return aligned([[cell or "-" for cell, keep in zip(row, kept, strict=True) if keep] for row in rows])
 

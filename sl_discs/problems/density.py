@@ -41,7 +41,7 @@ class LogDensity:
         return range(self.density.num_sites)
 
     def terms(self) -> Density:
-        """What is sampled, as `Problem.terms`."""
+        """Returns what is sampled, as `Problem.terms`."""
         return self.density
 
     def __repr__(self) -> str:
@@ -51,7 +51,7 @@ class LogDensity:
 def from_log_density(
     fn: Callable[..., Float[Array, ""]], params: Params, shape: int | Sequence[int], *, name: str = ""
 ) -> LogDensity:
-    """A problem of drawing from p(x) ~ exp(fn(params, x)) on binary arrays x, for `sl_discs.sample`.
+    """Returns a problem of drawing from p(x) ~ exp(fn(params, x)) on binary arrays x, for `sl_discs.sample`.
 
     Samplers estimate flip gains to first order by the gradient in x, and accept by exact differences; `gibbs`,
     `metropolis` and `exchange` only evaluate `fn`.

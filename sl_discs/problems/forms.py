@@ -153,7 +153,7 @@ def ising(
 
 @timed
 def from_bqm(bqm: BinaryQuadraticModel, *, name: str = "bqm") -> Problem:
-    """A dimod binary quadratic model, to be minimised, with its own labels, order, vartype and offset.
+    """Makes the problem of minimising a dimod model, with its own labels, order, vartype and offset.
 
     Args:
       bqm: a `dimod.BinaryQuadraticModel`, BINARY or SPIN.
@@ -250,7 +250,7 @@ def _check_finite(name: str, what: str, labels, rows, columns, values) -> None:
 
 
 def is_sparse(matrix: Any) -> bool:
-    """Whether this is one of SciPy's sparse matrices or arrays, of any format."""
+    """Returns whether this is one of SciPy's sparse matrices or arrays, of any format."""
     return hasattr(matrix, "tocoo")
 
 

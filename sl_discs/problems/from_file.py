@@ -25,7 +25,7 @@ def read(
     penalty: float | None = None,
     weights: bool | None = None,
 ) -> Problem:
-    """The problem of a file of a graph, a QUBO or an Ising model, with the labels of the file.
+    """Returns the problem of a file of a graph, a QUBO or an Ising model, with the labels of the file.
 
     Example:
         >>> written = Path("roads.txt").write_text("Rome Pisa 3\\nPisa Bari 2\\n")
@@ -68,7 +68,7 @@ def has_unused_weights(content: Graph | QuadraticForm, kind: str) -> bool:
 
 
 def problem_of(instance: Instance, kind: str | None, penalty: float | None, weights: bool) -> Problem:
-    """The problem of a graph or model from a file; arguments and errors as of `read`."""
+    """Returns the problem of a graph or model from a file; arguments and errors as of `read`."""
     content = instance.content
     if isinstance(content, QuadraticForm):
         kind = form_problem(content.spins)

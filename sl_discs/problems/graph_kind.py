@@ -61,27 +61,27 @@ class Edges:
         return (above + above.T).tocsr()
 
     def inside(self, chosen: Bool[np.ndarray, "N"]) -> Bool[np.ndarray, "E"]:
-        """Whether each edge joins two chosen nodes."""
+        """Returns whether each edge joins two chosen nodes."""
         return chosen[self.u] & chosen[self.v]
 
     def first_inside(self, chosen: Bool[np.ndarray, "N"]) -> tuple[int, int] | None:
-        """The ends of the first edge that joins two chosen nodes; None where there is none."""
+        """Returns the ends of the first edge that joins two chosen nodes; None where there is none."""
         inside = np.flatnonzero(self.inside(chosen))
         return (int(self.u[inside[0]]), int(self.v[inside[0]])) if len(inside) else None
 
     def first_missing(self, chosen: Bool[np.ndarray, "N"]) -> tuple[int, int] | None:
-        """The first two chosen nodes that are not joined; None where there are none."""
+        """Returns the first two chosen nodes that are not joined; None where there are none."""
         joined = set(map(tuple, self.ends[self.inside(chosen)].tolist()))
         pairs = itertools.combinations(np.flatnonzero(chosen).tolist(), 2)
         return next((pair for pair in pairs if pair not in joined), None)
 
     def inside_each(self, chosen: Bool[np.ndarray, "B N"]) -> Int[np.ndarray, "B N"]:
-        """How many neighbours of each chosen node are chosen with it, in each of many choices at once."""
+        """Returns how many neighbours of each chosen node are chosen with it, in each of many choices at once."""
         x = chosen.T.astype(np.float64)
         return np.where(chosen, (self._joined @ x).T, 0).astype(np.int64)
 
     def weight_between(self, chosen: Bool[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
-        """The weight of the edges that join a chosen node to another, in each of many choices at once.
+        """Returns the weight of the edges that join a chosen node to another, in each of many choices at once.
 
         It is exact without weights, and rounded in each sum with them.
         """
@@ -89,16 +89,16 @@ class Edges:
         return (x * (self._weighted @ (1 - x))).sum(axis=0)
 
     def num_inside(self, chosen: Bool[np.ndarray, "N"]) -> int:
-        """How many edges join two chosen nodes."""
+        """Returns how many edges join two chosen nodes."""
         return int(np.count_nonzero(self.inside(chosen)))
 
     def weight(self, which: Bool[np.ndarray, "E"]) -> float:
-        """The exact total weight of some edges, each 1 in a graph without weights."""
+        """Returns the exact total weight of some edges, each 1 in a graph without weights."""
         return float(np.count_nonzero(which)) if self.weights is None else self.add(self.weights[which])
 
 
 def set_size(edges: Edges, chosen: Chosen) -> float:
-    """The number of chosen nodes, or their exact weight in a graph with weights of nodes."""
+    """Returns the number of chosen nodes, or their exact weight in a graph with weights of nodes."""
     return float(np.count_nonzero(chosen)) if edges.node_weights is None else edges.add(edges.node_weights[chosen])
 
 
@@ -158,7 +158,7 @@ class GraphKind(Kind):
         return super().integer_values(source)
 
     def counted(self, source: Graph) -> Graph:
-        """The graph without weights of nodes where these do not count, or all are 1."""
+        """Returns the graph without weights of nodes where these do not count, or all are 1."""
         weights = source.node_weights
         plain = weights is not None and not (self.weights_of_nodes and (weights != 1).any())
         return dataclasses.replace(source, node_weights=None) if plain else source
@@ -172,7 +172,7 @@ class GraphKind(Kind):
         return self.conflict(Edges(source), chosen & ~free, ~chosen & ~free)
 
     def fixed(self, source, penalty, state, free):
-        """A `qubo` with penalties: what is left of a graph has numbers at its nodes, of either sign.
+        """Returns a `qubo` with penalties: what is left of a graph has numbers at its nodes, of either sign.
 
         A conflict with a fixed node, which cannot be dropped, counts as much as the node's neighbour: fixed nodes are
         as heavy as the heaviest there, and their own weights are taken out again.
@@ -195,7 +195,7 @@ class GraphKind(Kind):
         return "qubo", form.fixed(state, free)
 
     def evaluator(self, source: Graph) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
-        """What repairs and evaluates states of a graph, zeros and ones of any dtype.
+        """Returns what repairs and evaluates states of a graph, zeros and ones of any dtype.
 
         A feasible state costs two gathers over the edges: a fraction of a millisecond at 90,000 edges. Of states
         that are not of shape [B, N] (padding must be cut off first), or not all zeros and ones, it raises an
@@ -243,7 +243,7 @@ GRAPH_KINDS: dict[str, GraphKind] = {}
 
 
 def graph_kind(name: str) -> GraphKind:
-    """The problem on graphs of this name; InputError where there is none."""
+    """Returns the problem on graphs of this name; InputError where there is none."""
     if name not in GRAPH_KINDS:
         raise InputError(f"unknown problem {name!r}; known: {', '.join(GRAPH_KINDS)}")
     return GRAPH_KINDS[name]
@@ -369,7 +369,9 @@ class TwoImprovement:
         return nodes[np.argsort(-self._weights[nodes], kind="stable")]
 
     def _heavier(self, chosen) -> Int[np.ndarray, "K"]:
-        """The nodes that are heavier than their neighbours in the set; none without weights, where those are free."""
+        """Returns the nodes that are heavier than their neighbours in the set; none without weights, where those are
+        free.
+        """
         if not self._weighted:
             return np.empty(0, np.intp)
         from_chosen = chosen[self._heads]
@@ -393,7 +395,7 @@ class TwoImprovement:
         return True
 
     def _exchangeable(self, chosen, held) -> Int[np.ndarray, "K"]:
-        """The nodes of the set that may be exchanged for two; without weights they can be."""
+        """Returns the nodes of the set that may be exchanged for two; without weights they can be."""
         alone = ~chosen & (held == 1)
         from_alone = alone[self._heads]
         heads, tails = self._heads[from_alone], self._tails[from_alone]

@@ -84,7 +84,7 @@ MIS = GraphKind(
 def mis(
     graph: GraphLike, *, weight: Weight = None, num_nodes: int | None = None, penalty: float = PENALTY, name: str = ""
 ) -> Problem:
-    """The largest, or heaviest, independent set: nodes of which no two are joined.
+    """Makes the problem of the largest, or heaviest, independent set: nodes of which no two are joined.
 
     Example:
         >>> problem = sl_discs.mis(nx.path_graph(["Ann", "Bob", "Cy"]), weight={"Ann": 1, "Bob": 3, "Cy": 1})
@@ -120,7 +120,7 @@ def _maxcut_model(graph: Graph, penalty: float) -> Coefficients:
 
 
 def _maxcut_bound(graph: Graph, seconds: float) -> Fraction | float:
-    """All positive weights."""
+    """Returns the sum of all positive weights."""
     return float(graph.num_edges) if graph.weights is None else fraction(np.maximum(graph.weights, 0))
 
 
@@ -151,7 +151,7 @@ MAXCUT = GraphKind(
 def maxcut(
     graph: GraphLike, weights: ArrayLike | None = None, *, num_nodes: int | None = None, name: str = ""
 ) -> Problem:
-    """The heaviest cut: nodes in two parts, and the weights of the edges between them.
+    """Makes the problem of the heaviest cut: nodes in two parts, and the weights of the edges between them.
 
     Example:
         >>> problem = sl_discs.maxcut([[0, 1], [1, 2], [2, 0]], weights=[3, 2, 1])
@@ -236,7 +236,7 @@ MAXCLIQUE = GraphKind(
 def maxclique(
     graph: GraphLike, *, weight: Weight = None, num_nodes: int | None = None, penalty: float = PENALTY, name: str = ""
 ) -> Problem:
-    """The largest, or heaviest, clique: nodes of which every two are joined.
+    """Makes the problem of the largest, or heaviest, clique: nodes of which every two are joined.
 
     Arguments and errors are those of `sl_discs.mis`; a name that is empty is the graph's own, or `maxclique`.
 
@@ -294,7 +294,7 @@ VERTEX_COVER = GraphKind(
 def vertex_cover(
     graph: GraphLike, *, weight: Weight = None, num_nodes: int | None = None, penalty: float = PENALTY, name: str = ""
 ) -> Problem:
-    """The smallest, or lightest, vertex cover: nodes of which every edge has one at least.
+    """Makes the problem of the smallest, or lightest, vertex cover: nodes of which every edge has one at least.
 
     Arguments and errors are those of `sl_discs.mis`; a name that is empty is the graph's own, or `vertex_cover`.
 
@@ -369,7 +369,7 @@ def _problem(
 def _read_graph(
     kind: GraphKind, given: Any, weights: Any, num_nodes: int | None, name: str
 ) -> tuple[str, Sequence[Hashable], Graph]:
-    """The name, labels and graph of a problem from any of the forms that the constructors take."""
+    """Returns the name, labels and graph of a problem from any of the forms that the constructors take."""
     if isinstance(given, str | os.PathLike):
         raise InputError(
             f"{kind.name}: {os.fspath(given)!r} is text where a graph is expected; read a file with "
@@ -395,7 +395,7 @@ def _read_graph(
 
 
 def _dense_as_sparse(name: str, given: Any) -> Any:
-    """A dense adjacency matrix [N, N] as a sparse one, and anything else as it is.
+    """Returns a dense adjacency matrix [N, N] as a sparse one, and anything else as it is.
 
     Whole numbers [2, 2] may be two edges. They are not if they are symmetric with a zero diagonal, as these edges
     would be one edge twice, or self-loops.

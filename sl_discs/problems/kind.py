@@ -115,15 +115,15 @@ class Kind(abc.ABC):
         """Whether this is a valid source."""
 
     def counted(self, source: Any) -> Any:
-        """The source without what does not count."""
+        """Returns the source without what does not count."""
         return source
 
     def maximises(self, source: Any) -> bool:
-        """Whether the best value is the largest."""
+        """Returns whether the best value is the largest."""
         return source.maximise if self.maximise is None else self.maximise
 
     def terms(self, source: Any, penalty: float = PENALTY) -> Coefficients:
-        """The maximised quadratic model.
+        """Returns the maximised quadratic model.
 
         Raises:
           InputError: the problem has conflicts, and the penalty is not a finite number of at least 1.
@@ -146,21 +146,21 @@ class Kind(abc.ABC):
         return improved and (lambda state: improved(state.astype(bool)).astype(np.int8))
 
     def integer_values(self, source: Any) -> bool:
-        """Whether every value is surely a whole number, below 2^33, so that bounds can be rounded."""
+        """Returns whether every value is surely a whole number, below 2^33, so that bounds can be rounded."""
         return self.integral is not None and self.integral(source)
 
     def rounded_bound(self, source: Any, bound: Fraction | float) -> Fraction | float:
-        """A bound, up to errors of rounding, made as tight as whole numbers allow."""
+        """Returns a bound, up to errors of rounding, made as tight as whole numbers allow."""
         if not (math.isfinite(bound) and self.integer_values(source)):
             return bound
         return float(np.floor(bound + _ROUNDED) if self.maximises(source) else np.ceil(bound - _ROUNDED))
 
     def recounted_of(self, source: Any) -> str:
-        """A text on how an answer to a source is verified."""
+        """Returns a text on how an answer to a source is verified."""
         return self.recounted
 
     def magnitude(self, source: Any, penalty: float, *, offset: bool = True) -> float:
-        """The sum of all absolute terms that the objective is the sum of, in units of which it is rounded.
+        """Returns the sum of all absolute terms that the objective is the sum of, in units of which it is rounded.
 
         Without `offset`, constants that all values have in common are left out.
         """

@@ -75,7 +75,7 @@ class Problem(Generic[Source]):
         return self._kind.spins
 
     def terms(self) -> Coefficients:
-        """The quadratic model that is maximised, as `Kind.terms`."""
+        """Returns the quadratic model that is maximised, as `Kind.terms`."""
         return self._kind.terms(self.source, self.penalty)
 
     @functools.cached_property
@@ -87,7 +87,7 @@ class Problem(Generic[Source]):
         return self._kind.magnitude(self.source, self.penalty, offset=offset)
 
     def numbers(self) -> np.ndarray:
-        """The numbers given, of which values are sums or differences but for a constant."""
+        """Returns the numbers given, of which values are sums or differences but for a constant."""
         return self.source.numbers
 
     @functools.cached_property
@@ -101,12 +101,12 @@ class Problem(Generic[Source]):
         return self.source.num_terms
 
     def bound(self, seconds: float) -> Fraction | float | None:
-        """A value, in the problem's sense, that no answer is better than; None: none found in `seconds`."""
+        """Returns a value, in the problem's sense, that no answer is better than; None: none found in `seconds`."""
         found = self._kind.bound(self.source, seconds) if self._kind.bound else None
         return None if found is None else self.rounded_bound(found)
 
     def rounded_bound(self, bound: Fraction | float) -> Fraction | float:
-        """A bound made as tight as whole numbers allow, where all values are whole."""
+        """Returns a bound made as tight as whole numbers allow, where all values are whole."""
         return self._kind.rounded_bound(self.source, bound)
 
     def exact_values(self, states: Int8[np.ndarray, "B N"]) -> list[Fraction]:
@@ -158,7 +158,7 @@ class Problem(Generic[Source]):
         return self._kind.improver(self.source)
 
     def value(self, sample: Sample) -> float:
-        """The exact value of an answer, in the problem's own sense and offset.
+        """Returns the exact value of an answer, in the problem's own sense and offset.
 
         A set or clique with conflicts is repaired first.
 
@@ -225,7 +225,7 @@ class Problem(Generic[Source]):
         return Evaluated(values[place], feasible[place], repaired[place].astype(np.int8))
 
     def as_state(self, sample: Sample) -> Int8[np.ndarray, "N"]:
-        """An answer as [N] zeros and ones in the order of `labels`; InputError as `value`."""
+        """Returns an answer as [N] zeros and ones in the order of `labels`; InputError as `value`."""
         if isinstance(sample, Mapping):
             missing = [label for label in self.labels if label not in sample]
             if missing:
@@ -263,7 +263,9 @@ class Problem(Generic[Source]):
 
 
 def _distinct(states: Int8[np.ndarray, "B N"]) -> tuple[Int8[np.ndarray, "D N"], Int[np.ndarray, "B"]]:
-    """The distinct rows, and the place of each row among them; `np.unique` of rows as bytes, many times as fast."""
+    """Returns the distinct rows, and the place of each row among them; `np.unique` of rows as bytes, many times as
+    fast.
+    """
     if not states.size:
         return states, np.arange(len(states))
     rows = np.ascontiguousarray(states).view(np.dtype((np.void, states.shape[1])))[:, 0]
@@ -295,7 +297,7 @@ def in_order(labels: Sequence[Any]) -> Sequence[Hashable]:
 
 
 def plain_label(path: Path, label: Hashable) -> Any:
-    """A label as a plain value; tuples become lists.
+    """Returns a label as a plain value; tuples become lists.
 
     Raises:
       InputError: it is not made of numbers, strings, None and tuples; the message names `path`.
@@ -312,5 +314,5 @@ def plain_label(path: Path, label: Hashable) -> Any:
 
 
 def label_of(plain: Any) -> Hashable:
-    """The label of `plain_label`."""
+    """Returns the label of `plain_label`."""
     return tuple(map(label_of, plain)) if isinstance(plain, list) else plain

@@ -68,7 +68,9 @@ class PublishedSet:
         return experiment_fields(file)
 
     def absent(self, data_root: str | None) -> str | None:
-        """Why there are no instances, if the set is not random and was not given; None if there are instances."""
+        """Returns why there are no instances, if the set is not random and was not given; None if there are
+        instances.
+        """
         family = find_family(*self.flags)
         if family.generator is not None:
             return None
@@ -95,11 +97,11 @@ class PublishedSet:
         return load(num_instances=count, stride=max(1, total // count))
 
     def is_random(self) -> bool:
-        """Whether the set is drawn from a distribution, so that training graphs can be drawn separately."""
+        """Returns whether the set is drawn from a distribution, so that training graphs can be drawn separately."""
         return find_family(*self.flags).generator is not None
 
     def held_out(self, dataset: Dataset) -> Dataset:
-        """The graphs on which `sl-discs tune` does not train: for a non-random set, all but its last ones."""
+        """Returns the graphs on which `sl-discs tune` does not train: for a non-random set, all but its last ones."""
         if self.is_random() or dataset.total <= LEFT_TO_TRAINING:
             return dataset
         seen = dataset.total - LEFT_TO_TRAINING
@@ -156,12 +158,12 @@ class Cell:
         return build_method(self.sampler, self.settings.batch_size)
 
     def label(self) -> str:
-        """The name of the cell in lists."""
+        """Returns the name of the cell in lists."""
         words = ", ".join(filter(None, (self.protocol, self.setting)))
         return f"{self.dataset.name} {self.method} ({words})"
 
     def command(self, data_root: str | None, dataset: Dataset) -> str:
-        """A line that runs this cell alone, with its first seed, in the folder that holds `configs`.
+        """Returns a line that runs this cell alone, with its first seed, in the folder that holds `configs`.
 
         The graphs are evenly spaced in the whole set from its first one on.
         """
@@ -209,7 +211,7 @@ class Choice:
         protocol: str = DEFAULTS,
         tuned: Candidate | None = None,
     ) -> Cell:
-        """The cell of a method on a dataset; InputError if the levels do not fit into the chain.
+        """Returns the cell of a method on a dataset; InputError if the levels do not fit into the chain.
 
         Args:
           dataset: the dataset.
@@ -265,7 +267,7 @@ class Profile:
     table_instances: int | None = None
 
     def count(self, dataset: str, many_cells: bool) -> int | None:
-        """The number of graphs of a dataset; datasets outside the profile get its smallest number."""
+        """Returns the number of graphs of a dataset; datasets outside the profile get its smallest number."""
         count = self.instances.get(dataset, min(filter(None, self.instances.values()), default=None))
         return min(filter(None, (count, self.table_instances if many_cells else None)), default=None)
 

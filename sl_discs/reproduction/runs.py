@@ -78,13 +78,13 @@ def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
 
 
 def path_of(folder: Path, content: dict[str, Any]) -> Path:
-    """The file of a cell with this identity."""
+    """Returns the file of a cell with this identity."""
     name = f"{content['sampler']['name']}-{digest(content)[:16]}.json"
     return folder / re.sub(r"[^A-Za-z0-9._/-]+", "-", content["dataset"]) / name
 
 
 def load_result(folder: Path, content: dict[str, Any]) -> CellResult | None:
-    """The cell with this identity; None if there is none, or, with a warning, if its file was modified."""
+    """Returns the cell with this identity; None if there is none, or, with a warning, if its file was modified."""
     path = path_of(folder, content)
     try:
         saved = read_json(path)
@@ -132,7 +132,7 @@ class Runner:
     compile_s: float = 0.0
 
     def run(self, cell: Cell, dataset: Dataset) -> Done:
-        """The cell's result, loaded from the folder or else from a run."""
+        """Returns the cell's result, loaded from the folder or else from a run."""
         self.done += 1
         begin, content = time.perf_counter(), identity(cell, dataset)
         result = load_result(self.folder, content)

@@ -49,7 +49,7 @@ class Sweep:
     runs: tuple[dict[str, Any], ...]
 
     def folder(self, number: int) -> str:
-        """Name of a run's folder, counted from 1; DISCS's plotting scripts read the settings from it.
+        """Returns the name of a run's folder, counted from 1; DISCS's plotting scripts read the settings from it.
 
         It is cut to the length that file systems allow; its number tells it from those of the other runs.
         """
@@ -57,7 +57,7 @@ class Sweep:
         return name.encode()[:_LONGEST].decode(errors="ignore")
 
     def label(self, number: int) -> str:
-        """A text with the settings of a run, counted from 1."""
+        """Returns a text with the settings of a run, counted from 1."""
         return ",".join(f"{short(flag)}={value!r}" for flag, value in self.runs[number - 1].items())
 
     def sampler_of(self, number: int) -> str:
@@ -66,12 +66,12 @@ class Sweep:
 
 
 def short(flag: str) -> str:
-    """A flag without its config's prefix."""
+    """Returns a flag without its config's prefix."""
     return flag.removeprefix(next(filter(flag.startswith, _FLAGS), ""))
 
 
 def combinations(sweep: Sequence[Mapping[str, Sequence[Any]]]) -> list[dict[str, Any]]:
-    """The runs of a list of dictionaries, in order."""
+    """Returns the runs of a list of dictionaries, in order."""
     runs = []
     for block in sweep:
         runs += [dict(zip(block, values, strict=True)) for values in itertools.product(*block.values())]
@@ -79,7 +79,9 @@ def combinations(sweep: Sequence[Mapping[str, Sequence[Any]]]) -> list[dict[str,
 
 
 def read_config(path: Path, example: str) -> dict[str, Any]:
-    """The fields of a config file, a program with `get_config()`; InputError, with an example, if it is not one."""
+    """Returns the fields of a config file, a program with `get_config()`; InputError, with an example, if it is not
+    one.
+    """
     try:
         get_config = runpy.run_path(str(path)).get("get_config")
         if get_config is None:
@@ -95,7 +97,7 @@ def read_config(path: Path, example: str) -> dict[str, Any]:
 
 
 def _config(path: Path) -> dict[str, Any]:
-    """The fields of a sweep file."""
+    """Returns the fields of a sweep file."""
     config = read_config(path, "those in discs/run_configs")
     missing = sorted({"model", "sampler", "sweep"} - set(config))
     if missing:
@@ -114,7 +116,7 @@ def _config(path: Path) -> dict[str, Any]:
 
 
 def read_sweep(path: Path, samplers: Sequence[str] | None = None) -> Sweep:
-    """The sweep of a file that has `get_config()`; InputError if it is not one.
+    """Returns the sweep of a file that has `get_config()`; InputError if it is not one.
 
     Args:
       path: the file, which is executed.
@@ -195,7 +197,7 @@ def left_out(sweep: Sweep) -> list[str]:
 
 
 def command_line(arguments: Mapping[str, str], folder: Path) -> list[str]:
-    """The arguments of the program; configs are found here or next to the package."""
+    """Returns the arguments of the program; configs are found here or next to the package."""
     found = {flag: find_config(value) if flag in _CONFIGS else value for flag, value in arguments.items()}
     return [*(f"--{flag}={value}" for flag, value in found.items()), f"--{_SAVE_ROOT}={folder}"]
 
@@ -232,7 +234,7 @@ def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Map
 
 
 def _runners_name(name: str) -> str:
-    """The runner's name of a sampler: one that only DISCS has gets its namespace."""
+    """Returns the runner's name of a sampler: one that only DISCS has gets its namespace."""
     name = own_name(name)
     if name in known_samplers() or ":" in name:
         return name
@@ -240,7 +242,7 @@ def _runners_name(name: str) -> str:
 
 
 def sampler_config(name: str) -> str:
-    """The sampler config of a sampler, for --sampler_config, from the folder that holds `configs`."""
+    """Returns the sampler config of a sampler, for --sampler_config, from the folder that holds `configs`."""
     own = f"{name}_config.py" if name in BUILT_IN else f"own_config.py:{name}"
     return f"configs/sampler/{f'discs_config.py:{name}' if NAMESPACE in name else own}"
 
@@ -253,7 +255,7 @@ def _is_left_out(flag: str, sampler: str) -> bool:
 
 
 def find_config(config: str) -> str:
-    """The path of a config, perhaps with an argument: in this folder, or else next to the package."""
+    """Returns the path of a config, perhaps with an argument: in this folder, or else next to the package."""
     path, colon, argument = config.partition(":")
     beside = Path(__file__).parents[2] / path
     return config if Path(path).is_file() or not beside.is_file() else f"{beside}{colon}{argument}"

@@ -85,7 +85,7 @@ class State(NamedTuple):
 
 
 def state_of(run: Run) -> State:
-    """The state of a run."""
+    """Returns the state of a run."""
     # The lock first: a run that ends between the two checks then counts as done or failed, not as missing.
     holder = holder_of(run.folder, _LOCK) or holder_of(run.folder)
     outcome = _outcome_of(run)
@@ -93,7 +93,7 @@ def state_of(run: Run) -> State:
 
 
 def _outcome_of(run: Run) -> State:
-    """The state of a run, regardless of who performs it."""
+    """Returns the state of a run, regardless of who performs it."""
     if run.results.exists():
         noted = _read(run.folder / "run.json", arguments=dict)
         difference = "results of another command, without a readable run.json"
@@ -108,7 +108,7 @@ def _outcome_of(run: Run) -> State:
 
 
 def _in_words(exit_code: int, message: str) -> str:
-    """A failure in one line; a negative exit code is that of a signal."""
+    """Returns a failure in one line; a negative exit code is that of a signal."""
     if exit_code < 0:
         known = -exit_code < signal.NSIG and signal.strsignal(-exit_code)
         return f"ended by {known or f'signal {-exit_code}'}" + (f"; it last said: {message}" if message else "")
@@ -116,7 +116,7 @@ def _in_words(exit_code: int, message: str) -> str:
 
 
 def _read(path: Path, **fields: type) -> dict[str, Any] | None:
-    """The content of a file with these fields; None if there is none, or it is damaged."""
+    """Returns the content of a file with these fields; None if there is none, or it is damaged."""
     try:
         content = read_json(path) or {}
     except Damaged:
@@ -308,7 +308,9 @@ def submit(script: str) -> str:
 
 
 def varied(sweep: Sweep) -> list[tuple[str, list[Any]]]:
-    """The settings in which runs differ: the name of each, and its values for all runs, None where it has none."""
+    """Returns the settings in which runs differ: the name of each, and its values for all runs, None where it has
+    none.
+    """
     values = [{SAMPLER: sweep.sampler} | settings for settings in sweep.runs]
     flags = dict.fromkeys(flag for settings in values for flag in settings)
     columns = {flag: [settings.get(flag) for settings in values] for flag in flags}
@@ -319,7 +321,7 @@ def varied(sweep: Sweep) -> list[tuple[str, list[Any]]]:
 
 
 def status_lines(sweep: Sweep, runs: Sequence[Run]) -> list[str]:
-    """A row for each run, details on runs that are not done, and the number of runs in each state."""
+    """Returns a row for each run, details on runs that are not done, and the number of runs in each state."""
     columns, pairs = varied(sweep), [(run.number, state_of(run)) for run in runs]
     rows = [["run", *(name for name, _ in columns), "state"]]
     for number, state in pairs:
@@ -362,7 +364,7 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
 
 
 def _rows(run: Run, settings: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, float]]]:
-    """A row for each sampler of a run, and the best values of its instances."""
+    """Returns a row for each sampler of a run, and the best values of its instances."""
     results = _read(run.results, samplers=dict) or {}
     try:
         return [
@@ -379,7 +381,9 @@ def _rows(run: Run, settings: dict[str, Any]) -> list[tuple[dict[str, Any], dict
 
 
 def _pairs(found: Sequence[tuple[dict[str, Any], dict[str, float]]], settings: Sequence[str]) -> list[dict[str, Any]]:
-    """Each localized row beside its base's with the same of `settings`: means, paired difference and its error."""
+    """Returns each localized row beside its base's with the same of `settings`: means, paired difference and its
+    error.
+    """
     pairs = []
     for (row, best), (base, best_of_base) in itertools.product(found, found):
         others = [name for name in settings if name != "sampler" and base[name] is not None]

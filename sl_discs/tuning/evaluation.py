@@ -56,13 +56,13 @@ class Tuning:
         return tuple(sorted({max(1, count // 4), max(1, count // 2), count}))
 
     def candidate(self, point: Point) -> Candidate:
-        """The settings that a point represents."""
+        """Returns the settings that a point represents."""
         return candidate_of(point, self.start)
 
     def evaluate(
         self, candidate: Candidate, dataset: Dataset, seed: int, progress: Callable[[int, str], None]
     ) -> Float64[np.ndarray, "G"]:
-        """Verified best objective of each instance; `progress` is that of `run_sampler`."""
+        """Returns the verified best objective of each instance; `progress` is that of `run_sampler`."""
         settings = dataclasses.replace(candidate.settings(self.settings), seed=seed)
         method = candidate.method(settings.batch_size)
         return best_values(run_sampler(dataset, self.penalty, method, settings, progress))
@@ -72,7 +72,9 @@ class Tuning:
 
 
 def paired(differences: Float64[np.ndarray, "G"]) -> dict[str, Any]:
-    """Mean of differences over instances, with its 95% interval by Student's t (None for a single instance)."""
+    """Returns the mean of differences over instances, with its 95% interval by Student's t (None for a single
+    instance).
+    """
     spread = Spread.of(differences)
     half = None if spread.se is None else half_width(differences)
     interval = None if half is None else [spread.mean - half, spread.mean + half]
@@ -121,7 +123,7 @@ Names = tuple[str, str, str]  # problem, graph_type and cfg_str, as in DISCS's f
 
 
 def parse_dataset(text: str) -> Names:
-    """The names in `mis/er_density/r-0.10` or `maxclique/rb`; InputError if there is no such dataset."""
+    """Returns the names in `mis/er_density/r-0.10` or `maxclique/rb`; InputError if there is no such dataset."""
     problem, *others = text.split("/")
     if len(others) not in (1, 2):
         raise InputError(f"--dataset={text} is not understood; write problem/graph_type/cfg_str, or the first two")
@@ -131,7 +133,7 @@ def parse_dataset(text: str) -> Names:
 
 
 def experiment_settings(names: Names, file: str | None) -> Settings:
-    """The settings of an experiment config: the given file, or the one of the dataset."""
+    """Returns the settings of an experiment config: the given file, or the one of the dataset."""
     path = Path(file or find_config(f"configs/experiment/{names[0]}/{names[1]}.py"))
     if not path.is_file():
         raise InputError(f"there is no experiment config {path}; give --config=FILE")
@@ -139,7 +141,7 @@ def experiment_settings(names: Names, file: str | None) -> Settings:
 
 
 def experiment_fields(path: Path) -> dict[str, Any]:
-    """The fields of an experiment config."""
+    """Returns the fields of an experiment config."""
     fields = read_config(path, "configs/experiment/mis/er_density.py").get("experiment")
     if not isinstance(fields, dict):
         raise InputError(f"{path}: its field experiment is {fields!r}; expected a ConfigDict of fields")
@@ -147,7 +149,7 @@ def experiment_fields(path: Path) -> dict[str, Any]:
 
 
 def words_of(dataset: Dataset) -> str:
-    """The instances in words."""
+    """Returns the instances in words."""
     # The path of given files is omitted, as other workers may have them elsewhere.
     origin = dataset.detail if dataset.source == "generated" else f"{dataset.total} given ({dataset.source})"
     return f"{dataset.index[0]} to {dataset.index[-1]} of {dataset.name}: {origin}"
@@ -156,7 +158,7 @@ def words_of(dataset: Dataset) -> str:
 def split_instances(
     names: Names, data_root: str | os.PathLike | None, num_train: int, num_test: int | None, train_seed: int
 ) -> tuple[Dataset, Dataset]:
-    """Disjoint training and test instances, of which `num_test` is None for all.
+    """Returns disjoint training and test instances, of which `num_test` is None for all.
 
     For a random family, the training graphs are drawn from another data seed, `train_seed`, whether the test
     instances are given or drawn. For a dataset that is not random, the last instances are for training and the first
@@ -185,7 +187,7 @@ def part_of(dataset: Dataset, first: int, stop: int) -> Dataset:
 
 
 def folder_of(root: str | os.PathLike, dataset: Dataset) -> Path:
-    """The folder of a dataset's tuned settings."""
+    """Returns the folder of a dataset's tuned settings."""
     return Path(root, *(re.sub(r"[^A-Za-z0-9._+-]+", "-", part) for part in dataset.name.split("/")))
 
 
@@ -199,7 +201,9 @@ def write_tuned(path: str | os.PathLike, candidate: Candidate, search: dict[str,
 
 
 def read_tuned(path: str | os.PathLike, settings: Settings | None = None) -> Candidate:
-    """The settings in a file of `write_tuned`; InputError if they are invalid or do not fit a run's `settings`."""
+    """Returns the settings in a file of `write_tuned`; InputError if they are invalid or do not fit a run's
+    `settings`.
+    """
     try:
         record = parse_json(Path(path).read_text(encoding="utf-8"))
         candidate = Candidate(dict(record["sampler"]), dict(record["experiment"]))

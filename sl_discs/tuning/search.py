@@ -31,7 +31,7 @@ _COUNTED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
 def open_study(where: str, name: str, kind: dict[str, Any], first: Point, *, maximise: bool = True) -> optuna.Study:
-    """The study of this name, created if there is none; InputError if one of this name is of another kind.
+    """Returns the study of this name, created if there is none; InputError if one of this name is of another kind.
 
     Args:
       where: path of the study's journal.

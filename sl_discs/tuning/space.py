@@ -54,7 +54,7 @@ def _localization(chain_length: int) -> tuple[Dimension, ...]:
 
 
 def space_of(sampler: str, search: str, chain_length: int) -> tuple[Dimension, ...]:
-    """The dimensions of a search; InputError if it does not fit the sampler or the number of steps.
+    """Returns the dimensions of a search; InputError if it does not fit the sampler or the number of steps.
 
     Args:
       sampler: base sampler or `sl_` variant.
@@ -73,7 +73,7 @@ def space_of(sampler: str, search: str, chain_length: int) -> tuple[Dimension, .
 
 
 def propose(space: tuple[Dimension, ...], trial: Any) -> Point:
-    """A point of the space, each choice made by an Optuna trial, or by what has its two methods."""
+    """Returns a point of the space, each choice made by an Optuna trial, or by what has its two methods."""
     point: Point = {}
     for one in space:
         if one.applies(point) and one.choices:
@@ -84,7 +84,7 @@ def propose(space: tuple[Dimension, ...], trial: Any) -> Point:
 
 
 def restricted(space: tuple[Dimension, ...], point: Mapping[str, Value]) -> Point:
-    """The part of a point that lies in the space; the search chooses the rest."""
+    """Returns the part of a point that lies in the space; the search chooses the rest."""
     kept: Point = {}
     for one in space:
         if one.applies(kept) and one.name in point and one.contains(point[one.name]):
@@ -105,17 +105,17 @@ class Candidate:
     experiment: dict[str, Any]
 
     def method(self, num_chains: int) -> Method:
-        """The method that these fields define; InputError if they are invalid."""
+        """Returns the method that these fields define; InputError if they are invalid."""
         return build_method(self.sampler, num_chains)
 
     def settings(self, settings: Settings) -> Settings:
-        """The given settings with this candidate's annealing; a constant temperature is not reheated."""
+        """Returns the given settings with this candidate's annealing; a constant temperature is not reheated."""
         reheats = 0 if self.experiment["t_schedule"] == "constant" else settings.reheats
         return dataclasses.replace(settings, **self.experiment, reheats=reheats)
 
 
 def annealing_of(settings: Settings) -> dict[str, Any]:
-    """The annealing fields of settings."""
+    """Returns the annealing fields of settings."""
     return {name: getattr(settings, name) for name in ANNEALING_FIELDS}
 
 
@@ -124,7 +124,9 @@ def _rounded(value: float) -> float:
 
 
 def candidate_of(point: Point, start: Candidate) -> Candidate:
-    """The settings that a point of any space of the sampler represents, and `start` for everything that it omits."""
+    """Returns the settings that a point of any space of the sampler represents, and `start` for everything that it
+    omits.
+    """
     sampler, experiment = dict(start.sampler), dict(start.experiment)
     for name, value in point.items():
         if name == "t_schedule":
@@ -139,7 +141,7 @@ def candidate_of(point: Point, start: Candidate) -> Candidate:
 
 
 def point_of(candidate: Candidate) -> Point:
-    """The point that represents the settings, in a space without bounds."""
+    """Returns the point that represents the settings, in a space without bounds."""
     annealing: Mapping[str, Any] = candidate.experiment
     initial, final = annealing["init_temperature"], annealing["final_temperature"]
     if annealing["t_schedule"] == "exp_decay":
