@@ -98,7 +98,8 @@ def test_no_folder_no_code_kept(folder, capfd):
     compiled.keep_programs()
     assert jax.config.jax_compilation_cache_dir is None
     assert [loop_is_found(), loop_is_found()] == [False, False]
-    (line,) = capfd.readouterr().err.splitlines()
+    # A compilation that takes long may say so beside it.
+    (line,) = (line for line in capfd.readouterr().err.splitlines() if line.startswith("warning: "))
     assert line.startswith("warning: no cache in ") and "SL_DISCS_CACHE" in line
     assert not list(Path(__file__).parent.rglob("*.nb[ic]"))
 
