@@ -189,6 +189,14 @@ def test_cells_do_not_depend_on_their_company():
     assert len({tuple(values) for values in together.values()}) > 2
 
 
+def test_searched_annealing_is_that_of_the_set():
+    """Without it, or with the base's temperatures, the run would be the base's, with the same random numbers."""
+    name = "searched annealing, no localization"
+    found = dict(readings.play(Block(SETS[6], 0, 3, (("gwg", BASE), ("gwg", name))), setup(steps=100)))
+    assert (found["gwg", name] != found["gwg", BASE]).any()
+    assert readings_plan.searched(SETS[7]) is None
+
+
 def test_references_are_kept_with_the_cells_of_cliques():
     found = dict(readings.play(Block("maxclique/rb", 0, 2, (("gwg", BASE),)), setup(steps=100)))
     assert (found[readings_table.REFERENCES] >= found["gwg", BASE]).all()
