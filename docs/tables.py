@@ -311,53 +311,40 @@ def table1(found: Mapping[str, Any]) -> str:
     return table(["set", *methods.values()], [[f"`{name}`", *map(row.get, methods)] for name, row in by_set.items()])
 
 
-_OF_DENSITY = {f"mis/er_density/r-{p}": f"ER-{p}" for p in ("0.05", "0.10", "0.20", "0.25")}
-
-
-_LEVELS = "annealing inside each level, K "
-
-
 def readings(found: Mapping[str, Any]) -> str:
-    """Localized minus base and, in brackets, minus the same run without tilt, of the main readings on sets of MIS."""
-    cells: dict[tuple[str, str], dict[str, str]] = {}
-    for row in found["rows"]:
-        shown = row["primary"] and row["reading"] != f"{_LEVELS}256"
-        if shown and row["dataset"] in _OF_DENSITY and row["tilt"]:
-            name = row["reading"].replace(_LEVELS, "K ").removeprefix("annealing ").removesuffix(" temperature")
-            key = _OF_DENSITY[row["dataset"]], name
-            cells.setdefault(key, {})[row["sampler"]] = f"{row['gain'][0]:+.2f} ({row['tilt'][0]:+.2f})"
-    rows = [[*key, *(by_sampler.get(name, "-") for name in _NAMES)] for key, by_sampler in sorted(cells.items())]
-    return table(["set", "annealing", *_NAMES.values()], rows)
-
-
-def readings_cycles(found: Mapping[str, Any]) -> str:
-    """Gains of PAS without localization, with standard errors, by other temperatures."""
-    names = {
-        f"{_LEVELS}1024, no tilt": "1,024 annealings", "constant temperature, no tilt": "constant temperature",
-        "searched annealing, no localization": "searched annealing",
-    }  # fmt: skip
-    cells: dict[str, dict[str, str]] = {}
-    for row in found["rows"]:
-        if row["sampler"] == "path_auxiliary" and row["reading"] in names:
-            mean, error = row["gain"]
-            unit = "" if row["dataset"].startswith("mis") else " %"
-            cells.setdefault(row["dataset"], {})[row["reading"]] = f"{mean:+.2f} ({error:.2f}){unit}"
-    rows = [[f"`{name}`", *(by_name.get(one, "-") for one in names)] for name, by_name in sorted(cells.items())]
-    return table(["set", *names.values()], rows)
+    """Of each set, means over samplers: gains without localization, by other temperatures, and the tilt's part."""
+    columns = {
+        "localized, over the run": ("annealing over the run", "gain"),
+        "512 annealings": ("annealing inside each level, K 512, no tilt", "gain"),
+        "1,024 annealings": ("annealing inside each level, K 1024, no tilt", "gain"),
+        "constant": ("constant temperature, no tilt", "gain"),
+        "searched": ("searched annealing, no localization", "gain"),
+        "tilt's part": (None, "tilt"),
+    }
+    sets: dict[str, dict[str | None, Any]] = {}
+    for row in found["averages"]:
+        sets.setdefault(row["dataset"], {})[row["reading"]] = row
+    rows = []
+    for name, of in sorted(sets.items()):
+        places = 2 if name.startswith("mis") else 3
+        pairs = [of[reading][part] if reading in of else None for reading, part in columns.values()]
+        cells = ["-" if one is None else f"{one[0]:+.{places}f} ({one[1]:.{places}f})" for one in pairs]
+        rows.append([f"`{name}`", str(of[None]["graphs"]), f"{of[None]['published']:+.{places}f}", *cells])
+    return table(["set", "graphs", "published", *columns], rows)
 
 
 TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "rates": rates, "gpu": gpu, "localization": localization, "solve": solve, "solve-10": solve, "updates": updates,
     "sampling": sampling, "networkx": networkx, "laws": laws, "verdicts": verdicts, "tilt": tilt, "tilt-rb": tilt,
     "tilts": tilts, "tilt-steps": tilts_steps, "pooled": pooled, "choice": choice,
-    "levels": levels, "table1": table1, "readings": readings, "readings-cycles": readings_cycles,
+    "levels": levels, "table1": table1, "readings": readings,
 }  # fmt: skip
 
 # Where the numbers of a table are, if not in a file of its name.
 _CLAIM = DOCS.parent / "studies/claim/report.json"
 _ELSEWHERE = {
     "pooled": _CLAIM, "choice": _CLAIM, "levels": _CLAIM, "table1": _CLAIM, "tilts": MEASURED / "tilt.json",
-    **dict.fromkeys(("readings", "readings-cycles"), _CLAIM.with_name("readings.json")),
+    "readings": _CLAIM.with_name("readings.json"),
 }  # fmt: skip
 
 

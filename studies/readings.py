@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import functools
 import math
 import multiprocessing
 import sys
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 sys.path.append(str(Path(__file__).parent / "claim"))
-from claim_plan import SAMPLERS
+from claim_plan import SAMPLERS, test_positions
 from readings_plan import (
     ER,
     PRIMARY,
@@ -53,7 +54,8 @@ from sl_discs.models.quadratic import sparse_is_cheaper
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import PUBLISHED, PublishedSet
 
-# Of generated graphs: no search and no other study of this project has seen them.
+# Of generated graphs: no search and no other study of this project has seen them. Given graphs are those of the study
+# of the claim that no search has seen.
 _DATA_SEED = 3
 
 
@@ -125,7 +127,9 @@ def draw(dataset: PublishedSet, first: int, count: int, data_root: str | None) -
     generator = find_family(*dataset.flags).generator
     if generator is not None:
         return [generator.draw(_DATA_SEED, number) for number in range(first, first + count)]
-    return load_dataset(*dataset.flags, data_root, first=first, num_instances=count).graphs
+    load = functools.partial(load_dataset, *dataset.flags, data_root, num_instances=1)
+    positions = test_positions(dataset, load().total)
+    return [load(first=one).graphs[0] for one in positions[first : first + count]]
 
 
 def play(block: Block, setup: Setup) -> Iterator[tuple[tuple[str, str], Values]]:
@@ -201,7 +205,7 @@ def blocks(size: Size, graphs: int | None, data_root: str | None, cells: Cells) 
             dataset = PUBLISHED[name]
             if dataset.absent(data_root):
                 continue
-            here = stop if dataset.is_random() else min(stop, dataset.published_n)
+            here = stop if dataset.is_random() else min(stop, len(test_positions(dataset, dataset.published_n)))
             for first in range(before, here, size.block):
                 primary = [one for one in size.primary if READINGS[one].annealing != SEARCHED or searched(name)]
                 arms = [(sampler, reading) for sampler in size.samplers for reading in primary]

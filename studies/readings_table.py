@@ -12,8 +12,8 @@ from jaxtyping import Int32
 from scipy.special import ndtr
 
 sys.path.append(str(Path(__file__).parent / "claim"))
-from claim_plan import SAMPLERS
-from claim_statistics import holm, interval
+from claim_plan import SAMPLERS, published_gain
+from claim_statistics import Interval, holm, interval
 from readings_plan import BASE, LEFT_OUT, PRIMARY, READINGS, SETS
 from sl_discs.experiment.record import Spread
 from sl_discs.experiment.summary import published_row
@@ -35,8 +35,8 @@ class Row(NamedTuple):
     Attributes:
       gain: localized minus base.
       tilt: localized minus the same run without tilt.
-      published: localized minus base in the paper, None without it; its standard error is that of as many graphs as
-        the paper has, with the spread of ours.
+      published: localized minus base in the paper, None if it is not above zero; its standard error is that of as
+        many graphs as the paper has, with the spread of ours.
       level: the published mean of the localized sampler, and how many standard errors of both ours is above it; None
         where results are per cent of references that are not at hand, and for a part of given graphs.
       p_zero, p_tilt, p_published: of tests that the gain is 0, that the tilt's part is 0, and, with both errors, that
@@ -82,33 +82,37 @@ def _joined(cells: Cells) -> dict[tuple[str, str, str], dict[int, int]]:
     return joined
 
 
+def _differences(joined: dict, dataset: str, sampler: str, reading: str, other: str) -> dict[int, float]:
+    """Returns one reading minus another by graph, in nodes or in per cent of the reference (cuts: of the base)."""
+    ours, theirs, base = (joined.get((dataset, sampler, one), {}) for one in (reading, other, BASE))
+    both = {graph: float(best - theirs[graph]) for graph, best in ours.items() if graph in theirs and graph in base}
+    if not graph_kind(PUBLISHED[dataset].problem).in_percent:
+        return both
+    whole = joined.get((dataset, *REFERENCES)) or base
+    return {graph: 100 * value / whole[graph] for graph, value in both.items()}
+
+
 def _row(joined: dict, dataset: str, sampler: str, reading: str) -> Row | None:
-    values, base, control = (
-        joined.get((dataset, sampler, one), {}) for one in (reading, BASE, READINGS[reading].control)
-    )
-    graphs = sorted(values.keys() & base.keys())
-    if len(graphs) < 2:
+    def difference(other: str) -> Interval | None:
+        by_graph = _differences(joined, dataset, sampler, reading, other)
+        return interval(np.array(list(by_graph.values()))) if len(by_graph) > 1 else None
+
+    if (gain := difference(BASE)) is None:
         return None
-    in_percent, references = graph_kind(PUBLISHED[dataset].problem).in_percent, joined.get((dataset, *REFERENCES))
-    # In per cent of the reference where graphs have one, otherwise of the base's value.
-    whole = (references or base) if in_percent else dict.fromkeys(graphs, 100.0)
-
-    def difference(other):
-        both = [graph for graph in graphs if graph in other]
-        return interval(np.array([100 * (values[graph] - other[graph]) / whole[graph] for graph in both] or [0.0]))
-
-    gain = difference(base)
-    has_control = READINGS[reading].tilt is not None and reading != READINGS[reading].control
-    tilt = difference(control) if has_control and len(values.keys() & control.keys()) > 1 else None
+    control = READINGS[reading].control
+    tilt = difference(control) if READINGS[reading].tilt is not None and reading != control else None
     published = published_gain(dataset, sampler)
     theirs = None
-    if published is not None:
+    if published is not None and published > 0:
         theirs = published, gain.se * math.sqrt(gain.n / PUBLISHED[dataset].published_n)
+    values, base = (joined[dataset, sampler, one] for one in (reading, BASE))
+    graphs = sorted(values.keys() & base.keys())
+    in_percent, references = graph_kind(PUBLISHED[dataset].problem).in_percent, joined.get((dataset, *REFERENCES))
     level, row = None, published_row(dataset, f"sl_{SAMPLERS[sampler].base}")
     all_graphs = PUBLISHED[dataset].is_random() or gain.n == PUBLISHED[dataset].published_n
     if row is not None and all_graphs and (references or not in_percent):
-        ours = Spread.of(np.array([100 * values[graph] / whole[graph] for graph in graphs]))
-        z = z_score(ours, row, PUBLISHED[dataset].published_n)
+        ours = np.array([100 * values[one] / references[one] if references else values[one] for one in graphs])
+        z = z_score(Spread.of(ours.astype(float)), row, PUBLISHED[dataset].published_n)
         level = z if z is None else (row.mean, z)
     return Row(
         dataset, sampler, reading, gain.n, float(np.mean([base[graph] for graph in graphs])), (gain.mean, gain.se),
@@ -117,31 +121,39 @@ def _row(joined: dict, dataset: str, sampler: str, reading: str) -> Row | None:
     )  # fmt: skip
 
 
-def parts_of_tilt(cells: Cells) -> list[dict[str, Any]]:
-    """Returns the tilt's part on each set; of a graph, its mean over primary readings with controls of their own."""
+def averages(cells: Cells) -> list[dict[str, Any]]:
+    """Returns means over the samplers: of each set and main reading the gain and, if there is one, the tilt's part.
+
+    The published gain is the mean of the paper's three samplers. Standard errors are those of graphs, of which the
+    ones count that all samplers played. The reading None is the mean over those readings with a tilt that have a
+    control of their own.
+    """
     joined = _joined(cells)
-    named = [one for one in PRIMARY if READINGS[one].tilt is not None and READINGS[one].control != BASE]
+    own = [one for one in PRIMARY if READINGS[one].control not in (one, BASE)]
     found = []
     for dataset in SETS:
-        parts: dict[int, list[int]] = {}
-        for sampler in SAMPLERS:
-            for reading in named:
-                ours, theirs = (
-                    joined.get((dataset, sampler, one), {}) for one in (reading, READINGS[reading].control)
-                )
-                for graph in ours.keys() & theirs.keys():
-                    parts.setdefault(graph, []).append(ours[graph] - theirs[graph])
-        if len(parts) > 1:
-            pooled = interval(np.array([np.mean(values) for values in parts.values()]))
-            found.append({"dataset": dataset, "graphs": pooled.n, "tilt": [pooled.mean, pooled.se]})
+        published = float(np.mean([published_gain(dataset, one) for one in ("path_auxiliary", "gwg", "dmala")]))
+        for name in (*PRIMARY[1:], None):
+            these = own if name is None else [name]
+            gain, tilt = _averaged(joined, dataset, [(one, BASE) for one in these]), None
+            if all(READINGS[one].tilt for one in these):
+                tilt = _averaged(joined, dataset, [(one, READINGS[one].control) for one in these])
+            if gain is not None:
+                row = {"dataset": dataset, "reading": name, "graphs": gain.n, "published": published}
+                found.append(row | {"gain": [gain.mean, gain.se], "tilt": tilt and [tilt.mean, tilt.se]})
     return found
 
 
-def published_gain(dataset: str, sampler: str) -> float | None:
-    """Returns the published mean of the localized sampler minus that of its base; None if it is not above zero."""
-    base = SAMPLERS[sampler].base
-    ours, theirs = published_row(dataset, f"sl_{base}"), published_row(dataset, base)
-    return ours.mean - theirs.mean if ours and theirs and ours.mean > theirs.mean else None
+def _averaged(joined: dict, dataset: str, pairs: list[tuple[str, str]]) -> Interval | None:
+    """Returns the mean over samplers and pairs of a reading and another; None for fewer than two graphs of all."""
+    played = [
+        by_graph for sampler in SAMPLERS for pair in pairs
+        if (by_graph := _differences(joined, dataset, sampler, *pair))
+    ]  # fmt: skip
+    graphs = set.intersection(*map(set, played)) if played else set()
+    if len(graphs) < 2:
+        return None
+    return interval(np.array([np.mean([by_graph[one] for by_graph in played]) for one in sorted(graphs)]))
 
 
 def _p_equal(one: tuple[float, float], other: tuple[float, float]) -> float:
@@ -205,16 +217,17 @@ def text_of(found: list[Row]) -> str:
 
 def report(cells: Cells, folder: Path, made: dict[str, Any]) -> str:
     """Writes readings.md and readings.json into a folder; returns the text."""
-    found, parts = rows(cells), parts_of_tilt(cells)
+    found, means = rows(cells), averages(cells)
     left_out = "; ".join(f"{name} ({why})" for name, why in LEFT_OUT.items())
     pooled = ", ".join(
-        f"{one['dataset']} {one['tilt'][0]:+.3f} ({one['tilt'][1]:.3f}), {one['graphs']} graphs" for one in parts
-    )
+        f"{one['dataset']} {one['tilt'][0]:+.3f} ({one['tilt'][1]:.3f}), {one['graphs']} graphs"
+        for one in means if one["reading"] is None
+    )  # fmt: skip
     text = "\n\n".join([
         in_short(found), f"The tilt's part, mean over primary readings and samplers: {pooled}.",
         f"Not played: {left_out}.", text_of(found),
     ])  # fmt: skip
     write_text(folder / "readings.md", f"# Readings of the paper\n\n{_ABOUT}\n\n{text}\n")
     shown = [row._asdict() | {"primary": row.reading in PRIMARY} for row in found]
-    write_json(folder / "readings.json", made | {"tilt": parts, "rows": shown})
+    write_json(folder / "readings.json", made | {"averages": means, "rows": shown})
     return text

@@ -355,7 +355,7 @@ def test_graphs(dataset: PublishedSet, size: Size, number: int, data_root: str |
         load = functools.partial(load_dataset, *dataset.flags, None, data_seed=TEST_SEED)
         return load(num_instances=size.block, first=number * size.block), 0
     whole = load_dataset(*dataset.flags, data_root)
-    order = _test_positions(dataset, whole.total)
+    order = test_positions(dataset, whole.total)
     blocks = math.ceil(len(order) / size.block)
     block = len(order) // blocks
     return _select(whole, order[number % blocks * block :][:block]), number // blocks
@@ -371,7 +371,8 @@ def training_graphs(dataset: PublishedSet, size: Size, data_root: str | None) ->
     return _select(whole, _shuffled(range(_TRAINING_EVERY - 1, whole.total, _TRAINING_EVERY))[:count])
 
 
-def _test_positions(dataset: PublishedSet, total: int) -> list[int]:
+def test_positions(dataset: PublishedSet, total: int) -> list[int]:
+    """The positions of a given set's test graphs, in the order of the rounds: any first ones are a random choice."""
     divided = dataset.name in PRIMARY
     return _shuffled([k for k in range(total) if not divided or k % _TRAINING_EVERY != _TRAINING_EVERY - 1])
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import types
 
 import numpy as np
 import pytest
@@ -202,6 +203,19 @@ def test_references_are_kept_with_the_cells_of_cliques():
     assert (found[readings_table.REFERENCES] >= found["gwg", BASE]).all()
 
 
+def test_given_graphs_come_from_the_whole_set(monkeypatch):
+    """Whose files may be sorted by size; but for those that a search has seen."""
+
+    def load(*flags, first=0, num_instances):
+        return types.SimpleNamespace(total=500, graphs=[first])
+
+    monkeypatch.setattr(readings, "load_dataset", load)
+    satlib = readings.PUBLISHED["mis/satlib"]
+    found = readings.draw(satlib, 0, 32, "folder") + readings.draw(satlib, 32, 468, "folder")
+    assert sorted(found) == [k for k in range(500) if k % 5 != 4]
+    assert min(found[:32]) < 50 < 450 < max(found[:32])
+
+
 def test_time_ends_a_block():
     assert not list(readings.play(Block(SETS[6], 0, 1, (("gwg", BASE),)), setup(until=0)))
 
@@ -252,19 +266,34 @@ def test_differences_of_the_same_graphs():
     assert row.level == pytest.approx((61.938, level), abs=1e-3)
 
 
-def test_the_part_of_the_tilt_is_averaged_by_graph():
-    """Over readings with a control of their own and samplers; a graph that lacks one has the mean of the others."""
+def test_averages_are_of_the_graphs_that_all_samplers_played():
+    """Over samplers, and for the reading None over those with a control of their own."""
+    levels = "annealing inside each level, K "
     cells = {
-        (SETS[0], sampler, f"annealing inside each level, K {levels}{without}", 0): np.array(best, np.int32)
-        for sampler, levels, without, best in [
-            ("gwg", 512, "", [61, 60]), ("gwg", 512, ", no tilt", [60, 60]),
-            ("dmala", 256, "", [58, 57]), ("dmala", 256, ", no tilt", [60]),
+        (SETS[0], sampler, reading, 0): np.array(best, np.int32)
+        for sampler, reading, best in [
+            ("gwg", BASE, [60, 60, 60]), ("gwg", "annealing over the run", [10, 10, 10]),
+            ("gwg", f"{levels}512", [61, 60, 99]), ("gwg", f"{levels}512, no tilt", [60, 60, 60]),
+            ("gwg", f"{levels}256", [58, 57, 99]), ("gwg", f"{levels}256, no tilt", [60, 60, 60]),
+            ("dmala", BASE, [61, 61]), ("dmala", f"{levels}512", [61, 65]),
+            ("dmala", f"{levels}512, no tilt", [64, 61]),
         ]
     }  # fmt: skip
-    cells[SETS[0], "gwg", "annealing over the run", 0] = np.array([10, 10], np.int32)
-    cells[SETS[0], "gwg", BASE, 0] = np.array([60, 60], np.int32)
-    [part] = readings_table.parts_of_tilt(cells)
-    assert part == {"dataset": SETS[0], "graphs": 2, "tilt": [pytest.approx(-0.25), pytest.approx(0.25)]}
+    found = {one["reading"]: one for one in readings_table.averages(cells)}
+    without = [f"{levels}{k}, no tilt" for k in (512, 256)]
+    assert found.keys() == {f"{levels}512", f"{levels}256", *without, "annealing over the run", None}
+
+    def about(mean, error):
+        return [pytest.approx(mean), pytest.approx(error)]
+
+    # By graph (1 + 0)/2 and (0 + 4)/2; without the same run's tilt (1 - 3)/2 and (0 + 4)/2.
+    assert found[f"{levels}512"] == {
+        "dataset": SETS[0], "reading": f"{levels}512", "graphs": 2, "published": pytest.approx(0.229, abs=1e-3),
+        "gain": about(1.25, 0.75), "tilt": about(0.5, 1.5),
+    }  # fmt: skip
+    assert found[without[0]]["gain"] == about(0.75, 0.75) and found[without[0]]["tilt"] is None
+    # (1 - 2 - 3)/3 and (0 - 3 + 4)/3.
+    assert found[None]["graphs"] == 2 and found[None]["tilt"] == about(-0.5, 5 / 6)
 
 
 def test_cuts_are_per_cent_of_the_base():
