@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -169,14 +170,14 @@ with the spread of ours. z is how many standard errors of both the localized mea
 more is a miss. p is by Holm's method over all rows. GWG with one flip stands beside the published GWG."""
 
 
-def in_short(found: list[Row]) -> str:
-    """Returns a line for each reading: on how many pairs of a set and a sampler something is excluded."""
+def in_short(found: list[Row], by: str) -> str:
+    """Returns a line for each reading or dataset, as `by` names it: in how many of its rows something is excluded."""
     lines = []
-    for reading in dict.fromkeys(row.reading for row in found):
-        these = [row for row in found if row.reading == reading]
+    for name in dict.fromkeys(getattr(row, by) for row in found):
+        these = [row for row in found if getattr(row, by) == name]
         sure = [row for row in these if row.p_zero < 0.05]
         above = sum(row.gain[0] > 0 for row in sure)
-        words = f"gain above zero in {above} of {len(these)} pairs, below in {len(sure) - above}"
+        words = f"gain above zero in {above} of {len(these)} rows, below in {len(sure) - above}"
         with_tilt = [row for row in these if row.p_tilt is not None]
         if with_tilt:
             parts = [
@@ -189,9 +190,10 @@ def in_short(found: list[Row]) -> str:
         words += f"; the published gain excluded in {len(apart)} of {len(known)}, as too large in {sum(apart)}"
         levels = [row.level[1] for row in these if row.level is not None]
         below, above = (sum(sign * z > _LIMIT for z in levels) for sign in (-1, 1))
-        words += f"; the published level of the localized sampler missed in {below + above} of {len(levels)}"
-        words += f", from below in {below}"
-        lines.append(f"- {reading}: {words}.")
+        if levels:
+            words += f"; the published level of the localized sampler missed in {below + above} of {len(levels)}"
+            words += f", from below in {below}"
+        lines.append(f"- {name}: {words}.")
     return "\n".join(lines)
 
 
@@ -201,31 +203,41 @@ def text_of(found: list[Row]) -> str:
         "set", "sampler", "reading", "graphs", "localized minus base", "tilt minus no tilt", "published", "level, z",
         "p, no gain", "p, no part of the tilt", "p, gain as published",
     ]  # fmt: skip
-
-    def words(pair, digits):
-        return "-" if pair is None else f"{pair[0]:+.{digits}f} ({pair[1]:.{digits}f})"
-
     lines = []
     for row in found:
-        digits = 3 if PUBLISHED[row.dataset].problem != "maxcut" else 4
-        pairs = [words(pair, digits) for pair in (row.gain, row.tilt, row.published)]
+        pairs = [_words(row.dataset, pair) for pair in (row.gain, row.tilt, row.published)]
         tests = ["-" if p is None else f"{p:.3f}" for p in (row.p_zero, row.p_tilt, row.p_published)]
         level = "-" if row.level is None else f"{row.level[1]:+.1f}"
         lines.append([row.dataset, row.sampler, row.reading, str(row.graphs), *pairs, level, *tests])
     return table(titles, lines)
 
 
+def text_of_averages(means: list[dict[str, Any]]) -> str:
+    """Returns the table of the means over samplers in Markdown."""
+    titles = ["set", "reading", "graphs", "localized minus base", "tilt minus no tilt", "published"]
+    lines = []
+    for row in means:
+        name, published = row["dataset"], (row["published"],)
+        pairs = [_words(name, pair) for pair in (row["gain"], row["tilt"], published)]
+        lines.append([name, row["reading"] or "all with a control of their own", str(row["graphs"]), *pairs])
+    return table(titles, lines)
+
+
+def _words(dataset: str, pair: Sequence[float] | None) -> str:
+    """Returns a number, with its standard error if there is one."""
+    if pair is None:
+        return "-"
+    digits = 3 if PUBLISHED[dataset].problem != "maxcut" else 4
+    return f"{pair[0]:+.{digits}f}" + "".join(f" ({error:.{digits}f})" for error in pair[1:])
+
+
 def report(cells: Cells, folder: Path, made: dict[str, Any]) -> str:
     """Writes readings.md and readings.json into a folder; returns the text."""
     found, means = rows(cells), averages(cells)
     left_out = "; ".join(f"{name} ({why})" for name, why in LEFT_OUT.items())
-    pooled = ", ".join(
-        f"{one['dataset']} {one['tilt'][0]:+.3f} ({one['tilt'][1]:.3f}), {one['graphs']} graphs"
-        for one in means if one["reading"] is None
-    )  # fmt: skip
     text = "\n\n".join([
-        in_short(found), f"The tilt's part, mean over primary readings and samplers: {pooled}.",
-        f"Not played: {left_out}.", text_of(found),
+        in_short(found, "reading"), in_short(found, "dataset"), f"Not played: {left_out}.",
+        f"Means over samplers:\n\n{text_of_averages(means)}", text_of(found),
     ])  # fmt: skip
     write_text(folder / "readings.md", f"# Readings of the paper\n\n{_ABOUT}\n\n{text}\n")
     shown = [row._asdict() | {"primary": row.reading in PRIMARY} for row in found]
