@@ -94,7 +94,7 @@ def _differences(joined: dict, dataset: str, sampler: str, reading: str, other: 
 
 
 def _row(joined: dict, dataset: str, sampler: str, reading: str) -> Row | None:
-    def difference(other: str) -> Interval | None:
+    def difference(other):
         by_graph = _differences(joined, dataset, sampler, reading, other)
         return interval(np.array(list(by_graph.values()))) if len(by_graph) > 1 else None
 
