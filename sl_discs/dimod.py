@@ -12,6 +12,7 @@ Energies are dimod's: at inverse temperature beta, the probability of a state is
 import inspect
 import random
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -157,7 +158,7 @@ class SLSampler(_Sampler, dimod.Initialized):
         sampler_fields: Mapping[str, object] | None = None,
         **kwargs: object,
     ) -> dimod.SampleSet:
-        """Anneals; a read is the lowest state that a chain visited.
+        """Anneals; a read is the lowest state that a chain visited, so no draw at the last inverse temperature.
 
         The arguments up to `proposal_acceptance_criteria` are those of `dwave.samplers.SimulatedAnnealingSampler`,
         `sampler`, `time_limit` and `engine` those of `sl_discs.solve`.
@@ -188,6 +189,9 @@ class SLSampler(_Sampler, dimod.Initialized):
 
         Raises:
           InputError: an argument is wrong.
+
+        Warns:
+          UserWarning: all inverse temperatures given are equal, which `BoltzmannSampler` draws at.
         """
         begin = time.perf_counter_ns()
         seed = self._checked(bqm, seed, kwargs)
@@ -207,6 +211,13 @@ class SLSampler(_Sampler, dimod.Initialized):
         except (TypeError, ValueError) as error:
             raise InputError(f"initial_states, initial_states_generator or num_reads: {error}") from None
         ends = [float(betas[0]), float(betas[-1])]
+        given = beta_schedule if beta_range is None else beta_range
+        if given is not None and np.ptp(_given("beta", given)) == 0:
+            warnings.warn(
+                f"all sweeps are at beta = {ends[0]:g}, and reads are the lowest states visited, not draws; use "
+                "BoltzmannSampler for draws",
+                stacklevel=2,
+            )
         info = {"beta_range": ends, "beta_schedule_type": beta_schedule_type, "sampler": name, "seed": seed}
         if problem is None:
             info |= {"engine": "none", "steps": 0, "timing": dict.fromkeys(_TIMES, 0)}

@@ -200,6 +200,10 @@ def variable_name(label: Hashable) -> str:
 _BATCHES, _LEAST_EFFECTIVE = 10, 4
 # Values of draws that differ relatively by no more than this agree, and no error of their mean is smaller.
 _ROUNDING = 1e-12
+# Values in the records of chains, in single precision, are off by up to so much of the sum of all terms: about 2^-22.
+ROUNDED = 2.0**-19
+# An error estimated from fewer visits of what varies is itself uncertain, by a fifth and more.
+LEAST_VISITS = 20
 
 
 class Estimate(NamedTuple):
@@ -214,21 +218,36 @@ class Estimate(NamedTuple):
         return f"{self.mean:.6g}" + (f" +- {self.error:.2g}" if self.error else " (exact)")
 
 
+def visits(values: Float[np.ndarray, "*B"], rounding: float = 0.0) -> float:
+    """Returns how many values their variance rests on: (sum d^2)^2/sum d^4, d being the deviations from the mean.
+
+    k values that differ from many equal ones count as k, normal values as a third of their number, and none count if
+    all of them are equal up to `rounding`.
+    """
+    if np.ptp(values) <= max(rounding, _ROUNDING * np.abs(values).max()):
+        return 0.0
+    squares = (values - values.mean(dtype=np.float64)) ** 2
+    return float(squares.sum() ** 2 / (squares**2).sum())
+
+
 class Batches:
     """Divides draws [C, D] of C groups into batches with nearly independent means (Glynn and Whitt 1991).
 
     Dependence is `serial` if a group is a chain, `none` if all draws are independent, and `group` if the draws of a
     group share an estimate. All draws are worth `effective` independent ones: batches of chains are long enough for
     several of them; where they are fewer than draws that are independent otherwise, errors grow accordingly.
+
+    Attributes:
+      effective: from the number of groups to that of draws.
     """
 
     def __init__(self, num_groups: int, num_draws: int, dependence: str, effective: float = math.inf):
         # Groups are independent, however few draws each of them is worth.
-        self._effective = float(np.clip(effective, num_groups, num_groups * num_draws))
-        batches = min(_BATCHES, num_draws // _BATCHES, int(self._effective / num_groups) // _LEAST_EFFECTIVE)
+        self.effective = float(np.clip(effective, num_groups, num_groups * num_draws))
+        batches = min(_BATCHES, num_draws // _BATCHES, int(self.effective / num_groups) // _LEAST_EFFECTIVE)
         count = {"serial": max(1, batches), "none": num_draws, "group": 1}[dependence]
         self._by_group = dependence == "group"
-        self._inflation = np.sqrt(num_groups * num_draws / self._effective) if dependence == "none" else 1.0
+        self._inflation = np.sqrt(num_groups * num_draws / self.effective) if dependence == "none" else 1.0
         self._starts = np.arange(count) * num_draws // count
         self._lengths = np.diff(np.append(self._starts, num_draws)) / num_draws
         self._weights = np.tile(self._lengths, num_groups) / num_groups
@@ -239,6 +258,10 @@ class Batches:
         low, high = float(values.min()), float(values.max())
         rounding = _ROUNDING * max(abs(low), abs(high))
         return Estimate(float(mean), math.nan if high - low <= rounding else max(float(error), rounding))
+
+    def visits(self, values: Float[np.ndarray, "C D"]) -> float:
+        """Returns how many of the effective draws the variance of values rests on, see `visits`."""
+        return visits(values) * self.effective / values.size
 
     def _by_batches(self, values: Num[np.ndarray, "C D *shape"]) -> tuple[np.ndarray, np.ndarray]:
         sums = np.add.reduceat(values, self._starts, axis=1, dtype=np.float64)
@@ -262,5 +285,5 @@ class Batches:
         groups vary by more than that: there only events that are in none of the draws, or in all, have such an error.
         """
         mean, error = self._by_batches(events)
-        smoothed = ((0.0 if self._by_group else self._effective * mean) + 1) / (self._effective + 2)
-        return mean, np.maximum(error, np.sqrt(smoothed * (1 - smoothed) / self._effective))
+        smoothed = ((0.0 if self._by_group else self.effective * mean) + 1) / (self.effective + 2)
+        return mean, np.maximum(error, np.sqrt(smoothed * (1 - smoothed) / self.effective))

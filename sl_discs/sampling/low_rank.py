@@ -45,12 +45,14 @@ from sl_discs.sampling.directions import (
     find_directions,
     spin_terms,
 )
-from sl_discs.sampling.draws import Budget, Drawn, Estimate, Request, packed
+from sl_discs.sampling.draws import LEAST_VISITS, ROUNDED, Budget, Drawn, Estimate, Request, packed, visits
 
 # The largest number of variables of chains: J0 is a dense matrix, whose rows would take gigabytes.
 MOST_COUPLED = 4096
 # Couplings whose sum over all pairs is below this change no probability measurably.
 _NOTHING = 1e-7
+# The relative error of sums in double precision.
+_ROUNDING = 1e-12
 # How far log p(z) may be below its maximum where it counts, while the grid is rough and when it is known.
 _ROUGH_DROP, _DROP = 12.0, 40.0
 # Nodes in each direction at first and at most, by the number of directions.
@@ -172,7 +174,10 @@ def _in_closed_form(spin: ScaledSpins, directions: Directions, request: Request,
     budget.say(len(states))
     how = _description(directions) | {"means": "in closed form"}
     bits = packed(states.reshape(groups, each, -1))
-    return Drawn(bits, "none", how, log_z=Estimate(float(fine.log_integrals[0]), 0.0), exact=True)
+    log_z = float(fine.log_integrals[0])
+    # An integral over a grid of functions that `_is_free` takes for those of independent spins.
+    error = _NOTHING + _ROUNDING * abs(log_z)
+    return Drawn(bits, "none", how, log_z=Estimate(log_z, error), exact=True)
 
 
 class _Rest:
@@ -208,8 +213,9 @@ class _Rest:
         guess = fit((means @ self.loadings)[None], axes) + _log_normal(axes)
         return _grown(DensityTable(axes, guess).hull(_ROUGH_DROP), _LARGER / 2, self.reachable)
 
-    def log_z(self, z: Float64[np.ndarray, "r"]) -> Float64[np.ndarray, "G"]:
-        """Returns the logarithm of the sum over s given z, for each group.
+    def log_z(self, z: Float64[np.ndarray, "r"]) -> tuple[Float64[np.ndarray, "G"], float]:
+        """Returns the logarithm of the sum over s given z, for each group, and how many values it rests on: where
+        nearly all agree, so do the groups, and nothing bounds the error.
 
         Without J0 it has a closed form. The rest is the mean of 1/2 s'J0 s under lambda J0, integrated over lambda in
         [0, 1]. The tilt holds all other terms, so that lambda is an inverse temperature.
@@ -220,10 +226,13 @@ class _Rest:
         fields = self.fields(np.tile(z, (len(temperatures), 1)))
         chains.restart((fields > 0).astype(np.int8), fields)
         chains.record(temperatures, 1, _WARM_UP)
-        values = chains.record(temperatures, _MOMENTS_OF_A_PART, _SWEEPS).values.mean(axis=0, dtype=float)
+        recorded = chains.record(temperatures, _MOMENTS_OF_A_PART, _SWEEPS).values
         self.steps += chains.steps
-        coupled = (values + self._pairs_constant).reshape(self.request.groups, -1) @ weights / 2
-        return self._constant + _log_cosh(fields[0].astype(np.float64)) + coupled
+        values = recorded.mean(axis=0, dtype=float).reshape(self.request.groups, -1)
+        rounding = ROUNDED * self.request.terms.reach()
+        least = min(visits(part, rounding) for part in recorded.reshape(-1, _PARTS).T)
+        coupled = (values + self._pairs_constant) @ weights / 2
+        return self._constant + _log_cosh(fields[0].astype(np.float64)) + coupled, least
 
 
 class _Series(NamedTuple):
@@ -360,9 +369,10 @@ def _by_chains(spin: ScaledSpins, directions: Directions, request: Request, budg
     # With Z0 at the peak, log Z and its standard error.
     peak = density.peak()
     at_peak = nodes.fit(nodes.gradients, list(peak[:, None])).reshape(groups)
-    each = rest.log_z(peak) + density.log_integrals - at_peak
+    at_z, rests_on = rest.log_z(peak)
+    each = at_z + density.log_integrals - at_peak
     parts = np.exp(each - each.max())
-    error = parts.std(ddof=1) / parts.mean() / np.sqrt(groups)
+    error = parts.std(ddof=1) / parts.mean() / np.sqrt(groups) if rests_on >= LEAST_VISITS else np.nan
     log_z = Estimate(float(logsumexp(each) - np.log(groups)), float(error))
     burn = int(np.clip(np.ceil(_TIMES * _SWEEPS * nodes.times().max()), _LEAST_BURN, _MOST_BURN))
     rng = np.random.default_rng(request.seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,6 +21,7 @@ from sl_discs.models.terms import Terms
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
 from sl_discs.problems.density import LogDensity
+from sl_discs.problems.kind import KINDS
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import (
     base_name,
@@ -32,7 +34,7 @@ from sl_discs.samplers.registry import (
 from sl_discs.sampling import chain, exact, localized, low_rank, tempering
 from sl_discs.sampling.diagnostics import judge
 from sl_discs.sampling.directions import mixes_fast
-from sl_discs.sampling.draws import MAGNETISATION, OVERLAP, VALUE, Budget, Drawn, Request, observed
+from sl_discs.sampling.draws import MAGNETISATION, OVERLAP, ROUNDED, VALUE, Budget, Drawn, Request, observed
 from sl_discs.sampling.samples import Samples
 
 # Each makes the draws of a request.
@@ -58,8 +60,6 @@ _USUAL_DRAWS, _MOST_TIMES = 1_000, 16
 _LARGEST = 1e30
 # Coefficients over the temperature whose rounding in single precision is .01, which changes draws.
 _LARGEST_EXACT = 0.01 * 2**24
-# Values in the records of chains, in single precision, are off by up to so much of the sum of all terms: about 2^-22.
-_ROUNDED = 2.0**-19
 _UNCERTIFIED = (
     "nothing is known of how fast a local sampler mixes here: chains that agree may all have missed a mode; "
     "method='tempering' looks for others"
@@ -265,6 +265,7 @@ class _Run:
         drawn, observables = drawn._replace(reasons=(*drawn.reasons, *more)), observed(terms, drawn.bits)
         diagnostics, verdict = judge(drawn, observables, problem.labels)
         drawn = _in_double_precision(drawn, observables[VALUE], request)
+        conflicts = _conflicts(problem, request, drawn, observables[VALUE])
         sign, averages = 1.0 if problem.maximise else -1.0, drawn.averages
         compiled = compile_seconds() - compiled
         timing = {
@@ -273,15 +274,17 @@ class _Run:
             "evaluate_s": time.perf_counter() - drew,
             "total_s": time.perf_counter() - self.begin,
         }
-        return Samples(
+        found = Samples(
             kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
             spins=problem.spins, grid=grid_of(terms), temperature=request.temperature, method=method, chosen=chosen,
             how=drawn.how, bits=drawn.bits, group_values=sign * observables[VALUE],
             group_overlaps=observables[OVERLAP], group_magnetisations=observables[MAGNETISATION],
             dependence=drawn.dependence, log_z=drawn.log_z, ladder=drawn.ladder, known=drawn.known,
             averages=averages and averages._replace(value=sign * averages.value), diagnostics=diagnostics,
-            verdict=verdict, notes=drawn.notes, interrupted=budget.interrupted, seconds=timing, seed=request.seed,
+            verdict=verdict, notes=(*drawn.notes, *conflicts), interrupted=budget.interrupted, seconds=timing,
+            seed=request.seed,
         )  # fmt: skip
+        return found.judged_by_errors()
 
 
 def grid_of(terms: Terms) -> tuple[int, int] | None:
@@ -318,6 +321,31 @@ def _limits(request: Request) -> list[str]:
     return found
 
 
+# The most draws with a conflict, at a penalty that is meant to exclude them.
+_HARDLY_ANY = 1e-6
+
+
+def _conflicts(
+    problem: Problem | LogDensity, request: Request, drawn: Drawn, values: Float64[np.ndarray, "C D"]
+) -> list[str]:
+    """Returns what share of draws with these values of f has conflicts, and a penalty with which hardly any has."""
+    if not isinstance(problem, Problem) or KINDS[problem.kind].penalty is None:
+        return []
+    # A conflict costs its weight times the penalty.
+    stricter = dataclasses.replace(problem, penalty=problem.penalty + 1).terms()
+    weights = values - observed(stricter, drawn.bits)[VALUE]
+    share = (weights > 1e-9 * np.maximum(1, np.abs(values))).mean()
+    if share == 0:
+        return []
+    given = getattr(problem.source, "node_weights", None)
+    lightest = 1.0 if given is None else float(given[given > 0].min())
+    enough = 1 + request.temperature * math.log(problem.num_variables**2 / _HARDLY_ANY) / lightest
+    return [
+        f"{100 * share:.3g} % of the draws have conflicts, each of which costs a penalty of {problem.penalty:g}; for "
+        f"draws without them, those of the hard-core model, construct the problem with penalty={math.ceil(enough)}"
+    ]
+
+
 def _in_double_precision(drawn: Drawn, values: Float64[np.ndarray, "C D"], request: Request) -> Drawn:
     """Adds to log Z and to averages what the records of chains lack of f: its constant, and digits.
 
@@ -329,7 +357,7 @@ def _in_double_precision(drawn: Drawn, values: Float64[np.ndarray, "C D"], reque
     if log_z is not None:
         lacking = float((values - drawn.recorded).mean() / request.temperature)
         log_z = log_z._replace(mean=log_z.mean + lacking)
-    if np.abs(since).max() <= _ROUNDED * max(request.terms.reach(), np.abs(drawn.recorded).max()):
+    if np.abs(since).max() <= ROUNDED * max(request.terms.reach(), np.abs(drawn.recorded).max()):
         since = np.zeros_like(since)  # nothing has happened but rounding, whose spread is no error
     return drawn._replace(log_z=log_z, averages=drawn.averages._replace(value=values + since))
 

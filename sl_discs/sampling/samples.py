@@ -22,6 +22,7 @@ from sl_discs.files import check_fields, read_document, write_document, write_te
 from sl_discs.problems.problem import label_of, plain_label
 from sl_discs.sampling.diagnostics import Diagnostic, Verdict
 from sl_discs.sampling.draws import (
+    LEAST_VISITS,
     MAGNETISATION,
     OVERLAP,
     VALUE,
@@ -192,21 +193,23 @@ class Samples:
         return Estimate(*map(float, self._batches.shares(events.astype(float))))
 
     def mean(self, observable: str = VALUE) -> Estimate:
-        """Returns the mean of `value`, `magnetisation` or `overlap`, with its standard error: NaN if all draws agree.
+        """Returns the mean of `value`, `magnetisation` or `overlap`, with its standard error.
 
-        That of the overlap is from above, at most by a factor of sqrt(2): overlaps with the groups before and after
-        share draws, so that their covariances add up to at most the variances.
+        If all draws agree, the error of the value is NaN, and that of the others, which lie between -1 and 1, is that
+        of a change by 2 in one of the effective draws. The error of the overlap is from above, at most by a factor of
+        sqrt(2): overlaps with the groups before and after share draws, so their covariances add up to at most the
+        variances.
 
         Raises:
           InputError: an unknown observable.
         """
-        values = self.observable(observable)
+        values = self._averaged(observable)
         if self.known is not None:
             sign = -1.0 if observable == VALUE and not self.maximise else 1.0
             return Estimate(sign * self.known.mean(observable), 0.0)
-        if self.averages is not None and observable != OVERLAP:
-            values = getattr(self.averages, observable)
         found = self._batches.estimate(values)
+        if observable != VALUE and math.isnan(found.error):
+            found = found._replace(error=2 / self._batches.effective)
         if observable != OVERLAP:
             return found
         alone = self.dependence == "group" and len(self.bits) == 2  # groups have all overlaps in common
@@ -218,6 +221,35 @@ class Samples:
             known = f"{VALUE}, {MAGNETISATION}, {OVERLAP}, and marginal(label)"
             raise InputError(f"unknown observable {name!r}; known: {known}")
         return getattr(self, f"group_{name}s")
+
+    def _averaged(self, observable: str) -> Float64[np.ndarray, "C D"]:
+        """Returns an observable of each draw, or its average over the time since the previous draw, where known."""
+        values = self.observable(observable)
+        over_time = self.averages is not None and observable != OVERLAP
+        return getattr(self.averages, observable) if over_time else values
+
+    def judged_by_errors(self) -> Samples:
+        """Returns the same draws, not reliable without an error of the value or of log Z; notes say which errors rest
+        on few of them.
+        """
+        if self.known is not None:
+            return self
+        reasons, notes = [], []
+        if not math.isfinite(self.mean().error):
+            agree = "all draws agree, and nothing bounds the values of other states"
+            reasons.append(f"the error of value is unknown, as {agree}: use method='exact', or draw more")
+        if self.log_z is not None and not math.isfinite(self.log_z.error):
+            reasons.append("the error of log Z is unknown: use method='exact' or 'tempering'")
+        for name in (VALUE, MAGNETISATION):
+            visits = self._batches.visits(self._averaged(name))
+            if 0 < visits < LEAST_VISITS:
+                notes.append(
+                    f"the error of {name} rests on about {max(1, visits):.0f} draws that differ from the others, "
+                    f"below {LEAST_VISITS}, and is itself uncertain: draw more"
+                )
+        reasons = [*self.verdict.reasons, *reasons]
+        verdict = self.verdict._replace(reliable=not reasons, reasons=tuple(reasons))
+        return dataclasses.replace(self, verdict=verdict, notes=(*self.notes, *notes))
 
     def expectation(self, function) -> Estimate:
         """Returns the mean of a function that maps states [S, N], in the problem's own values as integers of 64 bits,

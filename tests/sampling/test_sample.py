@@ -379,3 +379,18 @@ def test_rounding_of_records_is_no_error_of_the_mean(method):
     if method == "tempering":
         assert mean.mean == pytest.approx(problem.value(ground), rel=1e-12) and np.isnan(mean.error)
     assert np.isnan(mean.error) or mean.error > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("construct", "graph"), [(sl_discs.mis, nx.cycle_graph), (sl_discs.maxclique, nx.path_graph)]
+)
+def test_draws_with_conflicts_are_said_and_the_penalty_that_excludes_them(construct, graph):
+    """The share is compared with the draws that a repair changes."""
+    problem = construct(graph(9), penalty=1.5)
+    draws = sl_discs.sample(problem, 0.7, 400, seed=1)
+    share = (problem.evaluate(draws.states).states != draws.states).any(axis=1).mean()
+    assert 0 < share < 1 and draws.notes[0].startswith(f"{100 * share:.3g} % of the draws have conflicts")
+    penalty = int(draws.notes[0].rpartition("penalty=")[2])
+    strict = sl_discs.sample(construct(graph(9), penalty=penalty), 0.7, 400, seed=1)
+    assert strict.notes == () and penalty < 20
+    assert sl_discs.sample(sl_discs.maxcut(graph(9)), 0.7, 40).notes == ()

@@ -130,3 +130,35 @@ def test_verdicts_do_not_ask_for_more_draws_where_their_bias_stays():
     poor, good = (sl_discs.sample(problem, 1.3, 500, "localization", K=levels) for levels in (128, 1024))
     assert "raise K" in str(poor.verdict) and "draw" not in str(poor.verdict.reasons[-1])
     assert good.reliable, good.verdict
+
+
+@pytest.mark.parametrize("method", ["chain", "low_rank"])
+def test_draws_of_one_state_are_not_reliable_and_nothing_of_them_is_exact(method):
+    """Fields of 15 and more; of eight states, the others have a weight of 2e-4 together."""
+    problem = sl_discs.ising({0: -32.2, 1: -10.5, 2: -17.7}, {(0, 1): -0.97, (0, 2): 0.21, (1, 2): 1.55})
+    for seed in range(4):
+        draws = sl_discs.sample(problem, 1.97, 160, method, seed=seed)
+        if len(set(draws.values)) == 1:
+            assert not draws.reliable and "the error of value is unknown" in str(draws.verdict)
+        assert draws.log_z is None or not draws.log_z.error < 1e-6
+        assert 0 < draws.mean("magnetisation").error < 1 / 40
+        assert "(exact)" not in str(draws) + str(draws.log_z)
+    assert sl_discs.sample(problem, 1.97, 160).reliable  # enumerated
+
+
+def test_only_what_is_enumerated_or_eliminated_is_exact():
+    """Independent spins given z have everything in closed form, but for an integral."""
+    problem = sl_discs.ising({}, {(i, j): -0.1 for i in range(9) for j in range(i)})
+    draws, exact = (sl_discs.sample(problem, method=method, draws=800, seed=0) for method in ("low_rank", "exact"))
+    assert draws.how["means"] == "in closed form" and draws.reliable
+    assert abs(draws.log_z.mean - exact.log_z.mean) < draws.log_z.error < 1e-6
+    assert "exact" not in str(draws.log_z) and "exact" in str(exact.log_z)
+
+
+def test_errors_that_rest_on_few_draws_are_said_to():
+    """One spin is up in 4 of 1,000 draws."""
+    problem = sl_discs.ising({k: 2.8 if k == 0 else 20.0 for k in range(9)}, {})
+    few = sl_discs.sample(problem, method="chain", draws=1_000, seed=0)
+    many = sl_discs.sample(problem, method="chain", draws=40_000, seed=0)
+    assert "the error of value rests on about" in " ".join(few.notes)
+    assert "rests on" not in " ".join(many.notes)

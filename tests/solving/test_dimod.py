@@ -74,6 +74,17 @@ def test_arguments_of_simulated_annealing():
     assert found.info["sampler"] == "gibbs"
 
 
+def test_reads_at_one_temperature_are_said_to_be_no_draws(recwarn):
+    bqm = dimod.BQM.from_ising({"a": 1.0}, {})
+    for one in {"beta_range": (1, 1)}, {"beta_schedule": [2, 2], "beta_schedule_type": "custom"}:
+        with pytest.warns(UserWarning, match="not draws; use BoltzmannSampler"):
+            SLSampler().sample(bqm, **one, seed=3)
+    recwarn.clear()
+    SLSampler().sample(bqm, beta_range=(0.5, 1), num_sweeps=1, seed=3)
+    SLSampler().sample(bqm, seed=3)
+    assert not recwarn
+
+
 def test_the_signature_is_that_of_simulated_annealing():
     """So that positional arguments mean the same."""
     peer = pytest.importorskip("dwave.samplers").SimulatedAnnealingSampler
