@@ -18,7 +18,7 @@ import numpy as np
 from sl_discs.errors import FormatError, InputError, errors_of
 from sl_discs.files import read_npz, save_npz, write_atomically
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.graph import Graph, check_isolated
 
 # Of each array: the attribute, kinds of NumPy types, and the shape. The second, third and fourth arrays are the
 # sizes, where rows begin, and the rows.
@@ -113,7 +113,9 @@ def read_archive(path: str | os.PathLike, start: int = 0, stop: int | None = Non
     found = []
     for k in range(start, stop):
         with errors_of(f"{path}: graph {k}"):
-            found.append(Graph.from_arrays(**parts[k]))
+            graph = Graph.from_arrays(**parts[k])
+            check_isolated(graph.name, graph.num_nodes, graph.edges.nbytes, "correct num_nodes")
+        found.append(graph)
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
+import itertools
 import json
 import os
 import re
@@ -24,8 +25,8 @@ from sl_discs.files import read_npz
 from sl_discs.instances import graph_files as own
 from sl_discs.instances.archive import read_archive, read_forms
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.instances.graph import Graph, check_size, checked_node_weights, graph_from_networkx, have_repeats
-from sl_discs.instances.text import Rows, Source, is_whole, show
+from sl_discs.instances.graph import Graph, checked_node_weights, graph_from_networkx, have_repeats
+from sl_discs.instances.text import Rows, Source, is_real, is_whole, show
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, form_problem, in_words
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def read_matrix_market(source: Source) -> own.Labelled:
             )
         if size != columns or not size:
             raise FormatError(f"{path}: a matrix of {size} by {columns}; a graph or model needs a square one")
-        check_size(str(path), size)
+        _, after = source.lines(b"%").first("the numbers of rows, columns and entries")
+        after.check_nodes(after.after, size)
         if entries > len(text):
             raise FormatError(f"{path}: the header promises {entries} entries; is the file cut short?")
         with warnings.catch_warnings():
@@ -217,7 +219,7 @@ FORMATS = {
     "dimacs": Format(
         ".clq .col .dimacs",
         own.read_dimacs,
-        _COMMENTS + rb"p\s+(edge|edges|col|clq|" + b"|".join(own.PACE) + rb")\s",
+        _COMMENTS + rb"p\s+(?:" + b"|".join(own.DIMACS_HEADERS) + rb")\s",
         own.write_dimacs,
     ),
     "metis": Format(".graph .metis", own.read_metis),
@@ -229,6 +231,8 @@ FORMATS = {
     "gml": Format(".gml", read_gml, rb"(?i)(?:\s*(?:#.*|(?:creator|version|comment)\s.*)\n)*\s*graph\s*\["),
     "graphml": Format(".graphml", read_graphml, rb"\s*<(?s:.{0,2000}?)graphml"),
     "node_link": Format(".json", read_node_link, rb"\s*\{"),
+    "biqmac": Format(".sparse .qs", own.read_biqmac),
+    "mqlib": Format("", own.read_mqlib),
     "coo": Format(".coo", own.read_coo),
     "npz": Format(".npz", read_npz_archive),
 }
@@ -287,9 +291,9 @@ def _check_problem(instance: Instance, problem: str | None) -> None:
             kind = "spins" if content.spins else "zeros and ones"
             raise InputError(f"{where} holds a model of {kind}; use problem={form_problem(content.spins)}")
     elif problem in FORM_PROBLEMS:
+        listed = ", or --format=coo if its lines are couplings 'i j value'" if instance.format == "edge_list" else ""
         raise InputError(
-            f"{where} holds a graph, but {problem} needs a quadratic model; use {in_words(GRAPH_PROBLEMS)}, or "
-            "--format=coo if its lines are couplings 'i j value'"
+            f"{where} holds a graph, but {problem} needs a quadratic model; use {in_words(GRAPH_PROBLEMS)}{listed}"
         )
 
 
@@ -303,7 +307,7 @@ def recognise(source: Source) -> str:
 
     It is known by how the file begins, after comments (in `coo` by a comment `# vartype=`), or else by the suffix of
     its name. Otherwise the file must begin with two whole numbers, after comments and a heading, and be read without
-    an error in exactly one of the formats `rudy`, `metis`, `edge_list` and `coo` (see `_by_content`).
+    an error in exactly one of `rudy`, `metis`, `edge_list`, `coo`, `biqmac` and `mqlib` (see `_by_content`).
 
     Raises:
       InputError: two formats fit, or the file has an error in the one that it looks like.
@@ -317,7 +321,7 @@ def recognise(source: Source) -> str:
     if own.VARTYPE.search(source.text):
         return "coo"
     if other := _OTHER_HEADER.match(source.text):
-        known = "p cnf, p qubo, p edge, p col and p td"
+        known = in_words([f"p {word.decode()}" for word in (*own.DIMACS_HEADERS, b"cnf", b"qubo")], "and")
         raise NotSupported(f"{source.path}: files of {show(other[1])} are not read; those of {known} are")
     return SUFFIXES.get(source.suffix) or _by_content(source)
 
@@ -327,20 +331,28 @@ def _by_content(source: Source) -> str:
 
     A list of edges has as many words on each line as on the first one. That line may be a header `n m` if no node is
     above n. It is no edge then if m is larger than n + 1, where as an edge it would lead to a node far beyond all
-    others, or larger than the number of lines that follow; and the file may be `rudy` if that number is m.
+    others, or larger than the number of lines that follow; and the file may be `rudy` if that number is m. With a
+    header it is a matrix, `biqmac` or `mqlib`, if it poses a `qubo` or has entries on the diagonal. A square table,
+    symmetric or triangular, may be a whole matrix, which no format is.
     """
     first, rest = source.lines(b"#", b"%").first("a graph or model")
     if own.is_heading(first):
         return "edge_list"
+    words = [line.split() for _, line in rest]
+    table = _table_in_python(source, [first, *words])
     if not (2 <= len(first) <= 4 and all(map(is_whole, first[:2]))):
-        raise _unknown(source, rest.after, first)
-    widths = {len(line.split()) for _, line in rest}
-    ends = [word for _, line in rest for word in line.split()[:2]]
+        raise _unknown(source, rest.after, first, table)
+    widths = set(map(len, words))
+    ends = [word for line in words for word in line[:2]]
     n, m = map(int, first[:2])
     bounded = first[2:] in ([], [b"0"]) and all(is_whole(word) and int(word) <= n for word in ends)
     is_header = bounded and (m > n + 1 or 2 * m > len(ends))
     is_list = len(first) < 4 and widths <= {len(first)}
+    on_diagonal = widths == {3} and any(line[0] == line[1] for line in words)
+    of_matrix = on_diagonal and source.problem not in GRAPH_PROBLEMS
     tries = ["rudy", "metis"]
+    if len(first) == 2 and (of_matrix or source.problem == "qubo"):
+        tries = ["biqmac", "mqlib", "metis"]
     if is_list and not is_header:
         tries += [] if source.problem in FORM_PROBLEMS else ["edge_list"]
         tries += [] if source.problem in GRAPH_PROBLEMS or len(first) == 2 else ["coo"]
@@ -353,19 +365,27 @@ def _by_content(source: Source) -> str:
             errors[name] = error
     may_be_rudy = bounded and 2 * m == len(ends) and widths in ({2}, {3})
     fits = [name for name in tries if name not in errors or (name == "rudy" and may_be_rudy)]
-    if len(fits) > 1:
+    if table and not fits:
+        raise _unknown(source, rest.after, first, table)
+    if len(fits) > 1 or table:
         by_problem = " or --problem" if {"edge_list", "coo"} <= set(fits) else ""
+        senses = " (biqmac is minimised, mqlib maximised)" if "mqlib" in fits else ""
+        matrix = f"; a table goes through {table}" if table else ""
+        kinds = " and as ".join([*fits, *["a square table"] * bool(table)])
         raise InputError(
-            f"{source.path}: the file reads as {' and as '.join(fits)}; say which it is with "
-            f"--format={' or --format='.join(fits)}{by_problem} (--from in convert), or by its suffix"
+            f"{source.path}: the file reads as {kinds}; say which it is with "
+            f" --format={' or --format='.join(fits)}{senses}{by_problem} (--from in convert), or by its "
+            f"suffix{matrix}"
         )
     if fits:
         return fits[0]
     if len(first) == 4 and widths == {4}:
-        raise _unknown(source, rest.after, first)
-    if is_list and is_header:
+        raise _unknown(source, rest.after, first, table)
+    if is_list and is_header and "rudy" in errors:
         raise InputError(f"{errors['rudy']} If the first line is like the others, say --format=edge_list")
     # The reader of the likeliest format says what is wrong.
+    if "biqmac" in errors and bounded and widths <= {3}:
+        return "biqmac"
     if source.problem in FORM_PROBLEMS and len(first) == 3:
         return "coo"
     if is_list or not n:
@@ -373,8 +393,26 @@ def _by_content(source: Source) -> str:
     return "rudy" if widths <= {2, 3} else "metis"
 
 
-def _unknown(source: Source, number: int, first: list[bytes]) -> NotSupported:
+def _table_in_python(source: Source, lines: list[list[bytes]]) -> str:
+    """Returns how a file goes through NumPy that is a square matrix, and empty text for another one.
+
+    It is symmetric or triangular, without loops if it is one of a graph, and may have its size above it.
+    """
+    sized = len(lines[0]) == 1 < len(lines)
+    lines = lines[1:] if sized else lines
+    if {len(line) for line in lines} != {len(lines)} or not all(map(is_real, itertools.chain(*lines))):
+        return ""
+    table = np.array(lines, np.float64)
+    shapes = np.array_equal(table, table.T), not np.tril(table, -1).any(), not np.triu(table, 1).any()
+    if not any(shapes) or (source.problem != "qubo" and table.diagonal().any()):
+        return ""
+    return source.in_python(f"numpy.loadtxt({str(source.path)!r}{', skiprows=1' if sized else ''})")
+
+
+def _unknown(source: Source, number: int, first: list[bytes], table: str) -> NotSupported:
     """Returns the error for a file in a format that is not read, which is no fault of the file."""
+    if table:
+        return NotSupported(f"{source.path}: a square table, which is read in Python alone; say {table}")
     return NotSupported(
         f"{source.path}:{number}: {show(b' '.join(first))} begins no format that is read; those are "
         f"{', '.join(FORMATS)}, and of edge lists the lines are 'u v' or 'u v w' with nodes as whole numbers, or any "

@@ -175,6 +175,24 @@ def check_size(name: str, num_nodes: int) -> None:
     check_memory(f"{name}: a single chain on {num_nodes} nodes", num_nodes * _NODE_BYTES, "correct their number")
 
 
+# A file or list with more nodes than this, and than its size explains, has a wrong number in its header.
+_FEW_NODES = 10**6
+_NODES_PER_BYTE = 10
+
+
+def check_isolated(where: str, num_nodes: int, size: int, advice: str) -> None:
+    """Refuses nodes or variables of which nearly all would have no term, before anything of their number is made.
+
+    Args:
+      where: the file and line, for the message.
+      num_nodes: their number, as a header has it.
+      size: of what lists the terms, in bytes.
+      advice: what to do.
+    """
+    if num_nodes > max(_FEW_NODES, _NODES_PER_BYTE * size):
+        raise InputError(f"{where}: {num_nodes} nodes, nearly all without a term in {size} bytes; {advice}")
+
+
 def edge_codes(u, v, num_nodes: int) -> Int64[np.ndarray, "E"]:
     """Returns a number for each edge, whatever its direction, that sorts by the smaller and then the larger node."""
     return np.minimum(u, v) * np.int64(num_nodes) + np.maximum(u, v)

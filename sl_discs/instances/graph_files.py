@@ -1,4 +1,4 @@
-"""Text formats with our own readers: rudy, DIMACS, METIS and edge lists; qbsolv and COO; formulas.
+"""Text formats with our own readers: rudy, DIMACS, METIS and edge lists; qbsolv, Biq Mac and COO; formulas.
 
 A reader takes a `Source` and returns pairs of a graph or model, and the labels of its nodes or variables. Messages
 name the file and the line.
@@ -85,6 +85,7 @@ def write_rudy(path: str | os.PathLike, graph: Graph) -> None:
 # irrelevant to the problems solved here and are skipped. The PACE challenges write `p td n m`, and then `i j`.
 
 PACE = (b"td", b"tw", b"ds")
+DIMACS_HEADERS = (b"edge", b"edges", b"col", b"clq", *PACE)
 
 
 def read_dimacs(source: Source) -> Labelled:
@@ -262,9 +263,12 @@ def _mutual(name: str, n: int, u: np.ndarray, v: np.ndarray, weights: np.ndarray
 # QUBOs of D-Wave's qbsolv, to be minimised: a header `p qubo 0 maxNodes nNodes nCouplers` is followed by nNodes lines
 # `i i a` for a x_i and nCouplers lines `i j b` with i < j for b x_i x_j, with nodes from 0 to maxNodes - 1. A node or
 # coupler must not be repeated; `c` starts a comment. Nodes without a line are variables without a linear term. A
-# comment `c offset : 2.5`, which some programs write, is the constant.
+# comment `c offset : 2.5` or `# ObjectiveOffset 2.5`, which some programs write, is the constant.
 
-_CONSTANT = re.compile(rb"(?im)^[ \t]*(?:c|#|%)[ \t]*(offset|constant|scale)[ \t]*[:=][ \t]*(\S+)")
+_CONSTANT = re.compile(
+    rb"(?im)^[ \t]*(?:c|#|%)[ \t]*(?:objective[ _-]?)?(offset|constant|scale)"
+    rb"(?:[ \t]*[:=][ \t]*(\S+)|[ \t]+([-+.\d]\S*)[ \t\r]*$)"
+)
 
 
 def offset_of(source: Source) -> float:
@@ -273,7 +277,8 @@ def offset_of(source: Source) -> float:
     FormatError for two, for one that is no number, and for a scale other than 1, which programs take differently.
     """
     found: dict[str, float] = {}
-    for word, number in _CONSTANT.findall(source.text):
+    for word, marked, bare in _CONSTANT.findall(source.text):
+        number = marked or bare
         name = "scale" if word.lower() == b"scale" else "offset"
         if name in found or not is_real(number) or (name == "scale" and float(number) != 1):
             raise FormatError(
@@ -298,6 +303,33 @@ def read_qbsolv(source: Source) -> Labelled:
     again = first_rows(codes) != np.arange(len(codes))
     rows.refuse(again, "the coefficient of {0} and {1} was given before; give each pair once")
     return [(QuadraticForm.from_entries(source.name, size, i, j, rows.columns[2], offset_of(source)), range(size))]
+
+
+# QUBOs of the Biq Mac Library (A. Wiegele, 2007), of QOBLIB and of MQLib: a header `n m`, then m lines `i j q` with
+# variables from 1 to n, which are entries of a symmetric matrix Q, each pair once: the value is x'Qx, where an entry
+# off the diagonal counts twice. Lines that start with `#` are comments; QOBLIB's `# ObjectiveOffset 2` is the
+# constant. Biq Mac and QOBLIB minimise, MQLib maximises.
+
+
+def read_biqmac(source: Source, *, maximise: bool = False) -> Labelled:
+    """Returns the model of a file, its labels 1 to n."""
+    header, lines = source.lines(b"#").header(_NODES + b" " + _COUNT, "the numbers of variables and entries, 'n m'")
+    size, count = map(int, header.groups())
+    rows = lines.rows(("iif",), "an entry of the matrix, 'i j q'")
+    lines.check_count(count, len(rows.columns[0]), "entries")
+    i, j = rows.indices(1, size)
+    again = first_rows(edge_codes(i, j, size)) != np.arange(len(i))
+    rows.refuse(
+        again, "the entry of {0} and {1} was given before; give each pair once, which counts for both entries"
+    )
+    values = np.where(i == j, 1.0, 2.0) * rows.columns[2]
+    form = QuadraticForm.from_entries(source.name, size, i, j, values, offset_of(source), maximise=maximise)
+    return [(form, range(1, size + 1))]
+
+
+def read_mqlib(source: Source) -> Labelled:
+    """Returns the model of a file, to be maximised, its labels 1 to n."""
+    return read_biqmac(source, maximise=True)
 
 
 # Lists of coefficients `i j v`, as dimod writes a model without offset, to be minimised; `i i v` is a linear term.

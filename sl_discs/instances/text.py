@@ -28,7 +28,7 @@ import numpy as np
 
 from sl_discs.errors import FormatError
 from sl_discs.files import open_regular
-from sl_discs.instances.graph import Graph, check_size, edge_codes, first_rows
+from sl_discs.instances.graph import Graph, check_isolated, check_size, edge_codes, first_rows
 
 _UNPACKED_BYTES, _UNPACKED_RATIO = 2**26, 100
 _UNPACKERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
@@ -92,6 +92,14 @@ class Source:
         if start.startswith((b"<!doctype html", b"<html")):
             raise FormatError(f"{self.path}: a web page, perhaps of an error; download the file again")
 
+    def in_python(self, matrix: str) -> str:
+        """Returns the call in Python that poses the problem, or a cut, of a matrix."""
+        return (
+            f"sl_discs.ising(None, {matrix})"
+            if self.problem == "ising"
+            else f"sl_discs.{self.problem or 'maxcut'}({matrix})"
+        )
+
     def lines(self, *skipped: bytes, blank: bool = False) -> Lines:
         """Returns the lines that begin with none of these."""
         return Lines(self.path, self.text, skipped, blank)
@@ -146,8 +154,14 @@ class Lines:
             raise self.error(lines.after, f"{show(line)} is not a header; write {usage}")
         if not (num_nodes := int(match["nodes"])):
             raise self.error(lines.after, "0 nodes; a file has at least 1")
-        check_size(f"{self.path}:{lines.after}", num_nodes)
+        self.check_nodes(lines.after, num_nodes)
         return match, lines
+
+    def check_nodes(self, number: int, num_nodes: int) -> None:
+        """Refuses a number of nodes in line `number` that this machine cannot hold, or that must be wrong."""
+        where = f"{self.path}:{number}"
+        check_size(where, num_nodes)
+        check_isolated(where, num_nodes, len(self.text), "correct the header, or leave nodes without a term out")
 
     def check_count(self, promised: int, found: int, what: str) -> None:
         """Compares the number that the header in the line before these promises with the number found."""
@@ -265,7 +279,7 @@ class Rows:
         If `merge`, an edge may be repeated, in either direction and with the same weight.
         """
         (u, v), weights = ends, self.weights
-        self.refuse(u == v, "an edge from node {0} to itself; remove the line (in a quadratic model, see format=coo)")
+        self.refuse(u == v, "an edge from node {0} to itself; remove it, or pose a quadratic model (--problem=qubo)")
         first = first_rows(edge_codes(u, v, num_nodes))
         again = first != np.arange(len(first))
         if not merge:

@@ -1,11 +1,13 @@
 """What a file means is what is read: every edge, value and label, in every format, and never as another format."""
 
 import bz2
+import dataclasses
 import decimal
 import gzip
 import itertools
 import json
 import lzma
+import re
 
 import networkx as nx
 import numpy as np
@@ -258,6 +260,24 @@ def test_qbsolv(folder, matrix, rng):
 
 
 @EXAMPLES
+@given(matrix=MATRICES, rng=RANDOM, name=st.sampled_from(["biqmac", "mqlib"]), offset=st.integers(-2, 2))
+def test_entries_of_a_symmetric_matrix_count_twice_off_the_diagonal(folder, matrix, rng, name, offset):
+    """As documented by Biq Mac and QOBLIB, which minimise, and by MQLib, which maximises."""
+    n, symmetric = len(matrix), np.triu(matrix) + np.triu(matrix, 1).T
+    rows = [rng.choice([(i, j), (j, i)]) for i in range(n) for j in range(i, n)]
+    rows = [(i + 1, j + 1, symmetric[i, j]) for i, j in rows]
+    content = f"# ObjectiveOffset {offset}\n# Vars Non-zeros\n" + lines([(n, len(rows)), *rows], rng)
+    instance = read(folder, content, format=name)
+    assert list(instance.labels) == list(range(1, n + 1)) and instance.content.maximise == (name == "mqlib")
+    instance = dataclasses.replace(instance, content=dataclasses.replace(instance.content, maximise=False))
+    assert_values(instance, False, lambda v: offset + v @ symmetric @ v)
+    with pytest.raises(InputError, match=r"biqmac and as mqlib; .* \(biqmac is minimised, mqlib maximised\)"):
+        read(folder, content, problem="qubo")
+    (folder / "instance.qs").write_text(content)
+    assert read_instances(folder / "instance.qs")[0].format == "biqmac"
+
+
+@EXAMPLES
 @given(matrix=MATRICES, rng=RANDOM, spins=st.booleans(), header=st.booleans())
 def test_coo(folder, matrix, rng, spins, header):
     n = len(matrix)
@@ -293,6 +313,8 @@ def test_a_constant_in_a_comment_counts(folder):
     assert read(folder, qubo).content.offset == 2.5
     assert sl_discs.solve(sl_discs.read(folder / "instance")).best_value == 2.0
     assert read(folder, "# vartype=SPIN\n# Constant = -1\n0 1 2\n").content.offset == -1
+    assert read(folder, "# vartype=SPIN\n# ObjectiveOffset -1.5\n0 1 2\n").content.offset == -1.5
+    assert read(folder, "# vartype=SPIN\n# offset is unknown\n# constant 1 of 2\n0 1 2\n").content.offset == 0
     matrix = "%%MatrixMarket matrix coordinate real symmetric\n% offset: 3\n2 2 1\n2 1 4\n"
     assert read(folder, matrix, problem="qubo").content.offset == 3
 
@@ -371,6 +393,9 @@ def test_whole_numbers_beyond_2_to_the_53_are_exact_or_refused(folder, name):
         ("3 2\n1 2\n2 3\n", None, "rudy edge_list"),
         ("3 3\n2 3\n1 3\n1 2\n", None, "metis rudy"),
         ("1 2 5\n1 3 5\n", None, "edge_list coo"),
+        ("2 2\n1 1 4\n1 2 3\n", None, "biqmac mqlib"),
+        ("2 1\n1 2 3\n", "qubo", "biqmac mqlib"),
+        ("2 1\n1 2 3\n", None, "rudy"),
     ],
 )
 def test_files_without_a_tag_follow_the_stated_rules(folder, content, problem, names):
@@ -387,10 +412,35 @@ def test_files_without_a_tag_follow_the_stated_rules(folder, content, problem, n
         assert read_instances(folder / "g.coo")[0].format == "coo"
 
 
+@pytest.mark.parametrize(
+    ("table", "problem", "name"),
+    [
+        ("2 1 3\n1 0 4\n3 4 1\n", "qubo", "coo"),
+        ("2\n-1.5 1\n1 3\n", "qubo", None),
+        ("0 1 0 2\n1 0 0 1\n0 0 0 5\n2 1 5 0\n", "maxcut", None),
+        ("0 2 3\n2 0 4\n3 4 0\n", "maxcut", None),
+        ("2 1 3\n0 5 4\n0 0 1\n", "qubo", "coo"),
+        ("0 1\n1 0\n", "maxcut", "edge_list"),
+    ],
+)
+def test_a_square_table_is_refused_and_read_as_the_message_says(folder, table, problem, name):
+    with pytest.raises(InputError, match="a square table") as caught:
+        read(folder, table, problem=problem)
+    call = re.search(r"sl_discs\..*\)", str(caught.value))[0]
+    found = eval(call, {"sl_discs": sl_discs, "numpy": np})
+    matrix = np.loadtxt([line for line in table.splitlines() if " " in line])
+    for x in map(np.array, itertools.product([0, 1], repeat=len(matrix))):
+        expected = x @ matrix @ x if problem == "qubo" else x @ matrix @ (1 - x)
+        assert found.value(x) == expected
+    if name:
+        assert f"as {name} and as a square table" in str(caught.value)
+        assert read(folder, table, problem=problem, format=name).format == name
+
+
 def test_a_header_counts_more_than_the_suffix(folder):
     (folder / "g.edges").write_text("p edge 2 1\ne 1 2\n")
     assert read_instances(folder / "g.edges")[0].format == "dimacs"
-    assert set(FORMATS) == {*WRITERS, "cnf", "qbsolv", "coo", "npz"} - {"array"}
+    assert set(FORMATS) == {*WRITERS, "cnf", "qbsolv", "biqmac", "mqlib", "coo", "npz"} - {"array"}
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])

@@ -56,7 +56,10 @@ GRAPHS = {
     # Other text than graphs
     "names of nodes": ("alice bob\nbob carol\n", ":1: .* or any words with --format=edge_list"),
     "OR-Library": ("1\n2 1\n1 2 3\n", ":1: '1' begins no format that is read"),
-    "shortest paths": ("c a\np sp 3 2\na 1 2 4\n", ": files of 'p sp' are not read; those of p cnf, p qubo, p edge"),
+    "shortest paths": (
+        "c a\np sp 3 2\na 1 2 4\n",
+        ": files of 'p sp' are not read; those of p edge, p edges, p col, p clq, p td, p tw, p ds, p cnf and p qubo",
+    ),
     # Archives and packed files
     "zip": (zip_of("a.txt", "1 2"), ": array 'names' is missing"),
     "cut zip": (zip_of("a.txt", "1 2")[:30], ": not an .npz archive, or cut short"),
@@ -66,7 +69,7 @@ GRAPHS = {
     "rudy: too few, unweighted": ("9 5\n1 2\n2 3\n", ":1: the header promises 5 edges, .* say --format=edge_list"),
     "rudy: node 4": ("3 2\n\n# x\n1 2 1\n2 4 1\n", ":5: node 4, but nodes are 1 to 3"),
     "rudy: nan": ("3 2\n1 2 1\n2 3 nan\n", ":3: 'nan' is not a finite number"),
-    "rudy: loop": ("3 2\n1 2 1\n2 2 1\n", ":3: an edge from node 2 to itself"),
+    "rudy: loop": ("3 2\n1 2\n2 2\n", ":3: an edge from node 2 to itself"),
     "rudy: repeated": ("3 3\n1 2 1\n1 3 1\n2 1 1\n", ":4: edge 2 1 is listed a second time"),
     "rudy: 10^15 nodes": ("1000000000000000 1\n1 2 1\n", ":1: 1000000000000000 nodes; at most 2\\^31 - 1"),
     "rudy: 10^9 nodes": (
@@ -113,8 +116,26 @@ MODELS = {
     "qbsolv: twice": ("p qubo 0 2 0 2\n0 1 1\n0 1 1\n", ":3: the coefficient of 0 and 1 was given before"),
     "qbsolv: scale": ("c scale : 2\np qubo 0 1 1 0\n0 0 1\n", ": a comment with the scale '2'"),
     "coo: vartype": ("# vartype=TERNARY\n0 1 1\n", ": vartype='TERNARY'; expected BINARY or SPIN"),
-    "a graph": ("2 1\n1 2 1\n", ": rudy holds a graph, but qubo needs a quadratic model"),
+    "a graph": (
+        "p edge 2 1\ne 1 2\n",
+        ": dimacs holds a graph, but qubo needs a quadratic model; use .* or vertex_c",
+    ),
+    "biqmac: too few": ("3 3\n1 1 2\n1 2 2\n", ":1: the header promises 3 entries, but there are 2"),
+    "biqmac: twice": ("3 3\n1 1 2\n1 2 2\n2 1 2\n", ":4: the entry of 2 and 1 was given before"),
     "a sum that overflows": (REAL + "2 2 2\n1 1 1e308\n2 2 1e308\n", ": bad: coefficients that add up to more than"),
+}
+
+
+# A header with 10^8 nodes or variables in each format that has one.
+HUGE = {
+    "rudy": "{} 1\n1 2 1\n",
+    "dimacs": "p edge {} 1\nn 1 2\ne 1 2\n",
+    "metis": "{} 1\n2\n1\n",
+    "cnf": "p cnf {} 1\n1 -2 0\n",
+    "qbsolv": "c a\np qubo 0 {} 1 0\n0 0 1\n",
+    "biqmac": "{} 1\n1 1 1\n",
+    "mqlib": "{} 1\n1 1 1\n",
+    "matrix_market": PATTERN + "% a\n{0} {0} 1\n2 1\n",
 }
 
 
@@ -142,6 +163,25 @@ def test_malformed_files(tmp_path, case):
     content, says, *form = (GRAPHS | MODELS)[case]
     options = {"format": form[0] if form else None, "problem": "qubo" if case in MODELS else None}
     assert_refused(write(tmp_path, content), says, **options)
+
+
+@pytest.mark.parametrize("name", [*HUGE, "npz"])
+def test_a_huge_header_is_refused_before_anything_of_its_size_is_made(tmp_path, monkeypatch, name):
+    """On any machine: 10^6 nodes may stand alone, and more in a longer file."""
+    monkeypatch.setattr(errors, "usable_memory", lambda: None)
+    sizes = (10**8, 10**6) if name != "npz" else (10**9, 10**6)
+    for size in sizes:
+        if name == "npz":
+            write_archive(tmp_path / "bad.any", [Graph("g", size, np.array([[0, 1]], np.int32))])
+        else:
+            write(tmp_path, HUGE[name].format(size))
+        if size > 10**6:
+            line = 1 + HUGE.get(name, "{").partition("{")[0].count("\n")
+            where = ": graph 0: g" if name == "npz" else f":{line}"
+            says = rf"{where}: {size} nodes, nearly all without a term in \d+ bytes; correct"
+            assert_refused(tmp_path / "bad.any", says, memory=2**20, format=name)
+        elif name != "metis":  # which has a line for each node
+            assert read_instances(tmp_path / "bad.any", format=name)
 
 
 SAMPLES = [
