@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sl_discs.instances.dataset import find_family
 from sl_discs.localization.method import method_config, method_fields
 from sl_discs.samplers.registry import BUILT_IN
 
@@ -155,6 +156,43 @@ SL_GWG = "--sampler_config=configs/sampler/sl_gwg_config.py"
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, message, refusal, monkeypatch):
     monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path))
     assert message in refusal("run", *chosen_configs(), *arguments)
+
+
+RB = "graph_type=rb", "cfg_str=r-200"
+
+
+def test_an_experiment_config_names_its_set(tmp_path, refusal, command, monkeypatch):
+    """What the model config leaves out is that of the set; what contradicts it is refused; another is for any set."""
+    monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path))
+    short = "--samplers=gwg", *SHORT, f"--config.experiment.save_root={tmp_path / 'out'}", "--overwrite"
+    assert "mis/satlib is not random, so it must be given" in refusal("run", *chosen_configs("mis/satlib"), *short)
+    said = refusal("run", *chosen_configs("maxcut/ba"), *short)
+    assert "--config is for maxcut/ba, but --model_config for mis;" in said
+    said = refusal("run", *chosen_configs(), "--model_config.graph_type=ertest", *short)
+    assert "--config is for mis/er_density, but --model_config for mis/ertest;" in said
+    file = tmp_path / "mis" / "satlib.py"  # as in a checkout of DISCS, whose configs do not name the set
+    file.parent.mkdir()
+    text = "from sl_discs.experiment.settings import experiment_config as get_config"
+    file.write_text(text)
+    said = refusal("run", f"--config={file}", chosen_configs()[1], "--model_config.graph_type=ertest", *short)
+    assert "--config is for mis/satlib, but" in said
+    (tmp_path / "any.py").write_text(text)
+    anywhere = f"--config={tmp_path / 'any.py'}"
+    assert "neither config names a graph_type" in refusal("run", anywhere, chosen_configs()[1], *short)
+    for configs, name in (
+        (chosen_configs("maxcut/er", "maxcut"), "maxcut/er/r-er-0.15-n-256-300"),
+        (chosen_configs("mis/er_density", "vertex_cover"), "vertex_cover/er_density/r-0.10"),
+        ((anywhere, chosen_configs()[1], *(f"--model_config.{one}" for one in RB)), "mis/rb/r-200"),
+    ):  # fmt: skip
+        code, out, err = command("run", *configs, *short)
+        assert code == 0 and out.startswith(f"{name}: "), err
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "configs" / "experiment").glob("*/*.py")), ids=lambda file: file.stem)
+def test_every_experiment_config_is_for_the_set_of_its_folder_and_name(file):
+    named = runpy.run_path(str(file))["get_config"]().model.to_dict()
+    assert (named["name"], named["graph_type"]) == (file.parent.name, file.stem)
+    find_family(named["name"], named["graph_type"], named["cfg_str"])
 
 
 def test_config_files_are_programs(tmp_path, refusal):

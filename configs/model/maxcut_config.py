@@ -4,15 +4,15 @@ from ml_collections import config_dict
 
 
 def get_config() -> config_dict.ConfigDict:
-    """Problem and dataset; data_root is searched for DISCS's files, then for an archive.
+    """Problem and dataset; graph_type and cfg_str are those of the experiment config unless given here.
 
-    Where no data_root is named, ./sco is searched if there is such a folder.
+    data_root is searched for DISCS's files, then for an archive; if none is named, ./sco if there is such a folder.
     """
     return config_dict.ConfigDict(
         {
             "name": "maxcut",
-            "graph_type": "ba",
-            "cfg_str": "r-ba-4-n-512-600",
+            "graph_type": config_dict.placeholder(str),
+            "cfg_str": config_dict.placeholder(str),
             "data_root": config_dict.placeholder(str),
             "save_dir_name": "maxcut",
         }

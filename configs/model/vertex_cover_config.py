@@ -6,15 +6,15 @@ from sl_discs.problems.kind import PENALTY
 
 
 def get_config() -> config_dict.ConfigDict:
-    """Problem and dataset; data_root is searched for DISCS's files, then for an archive.
+    """Problem and dataset; graph_type and cfg_str are those of the experiment config unless given here.
 
-    Where no data_root is named, ./sco is searched if there is such a folder.
+    data_root is searched for DISCS's files, then for an archive; if none is named, ./sco if there is such a folder.
     """
     return config_dict.ConfigDict(
         {
             "name": "vertex_cover",
-            "graph_type": "er_density",
-            "cfg_str": "r-0.10",
+            "graph_type": config_dict.placeholder(str),
+            "cfg_str": config_dict.placeholder(str),
             "data_root": config_dict.placeholder(str),
             "save_dir_name": "vertex_cover",
             "penalty": PENALTY,

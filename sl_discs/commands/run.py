@@ -37,7 +37,7 @@ from sl_discs.experiment.run import check_methods, engine_for, fit_to_memory, ru
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
 from sl_discs.experiment.summary import draw_trajectories, format_summary
 from sl_discs.files import check_writable, only_run_in
-from sl_discs.instances.dataset import default_data_root, load_dataset
+from sl_discs.instances.dataset import default_data_root, graph_types, load_dataset
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
@@ -49,8 +49,8 @@ from sl_discs.terminal import tell
 
 _MODEL_FIELDS = {
     "name": f"{in_words(GRAPH_PROBLEMS)}.",
-    "graph_type": "dataset, as DISCS names it.",
-    "cfg_str": "configuration of the dataset, such as r-0.10; _ for none.",
+    "graph_type": "dataset, as DISCS names it; left out: that of the experiment config.",
+    "cfg_str": "configuration of the dataset, such as r-0.10; _ for none; left out: that of the experiment config.",
     "data_root": "folder searched for DISCS's files, then for an archive.",
     "penalty": "penalty of a conflict in mis, maxclique and vertex_cover, at least 1.",
     "save_dir_name": "folder of the results below ./results, with --run_local.",
@@ -141,17 +141,49 @@ def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict[str, Any]]]:
     return [build_method(configs[name], num_chains) for name in names], configs
 
 
-def _graph_model(model: dict[str, Any]) -> dict[str, Any]:
-    """Returns the model config of a problem on graphs, with defaults; what `load_dataset` does not check is checked
-    here.
+_SET_FIELDS = "name", "graph_type", "cfg_str"
+
+
+def _set_of(experiment: dict[str, Any]) -> dict[str, Any]:
+    """Returns name, graph_type and cfg_str of the set that the experiment config is for; {} if it is for any.
+
+    They are in its field `model`; without it, the folder and the name of the file tell, as in DISCS: mis/satlib.py.
+    """
+    fields = experiment.get("model") or {}
+    if not isinstance(fields, dict):
+        raise InputError(f"--config: its field model is {fields!r}; expected a ConfigDict of fields")
+    path = Path(config_flags.get_config_filename(FLAGS["config"]).partition(":")[0])
+    if not fields and path.stem in graph_types(path.parent.name):
+        fields = {"name": path.parent.name, "graph_type": path.stem}
+    return {field: fields[field] for field in _SET_FIELDS if fields.get(field)}
+
+
+def _graph_model(model: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
+    """Returns the model config of a problem on graphs; what `load_dataset` does not check is checked here.
+
+    What it leaves out, or holds None for, is that of the set that the experiment config is for, or a default.
     """
     unknown = sorted(set(model) - set(_MODEL_FIELDS) - _MODEL_DISCS_ONLY)
     if unknown:
         raise InputError(f"model_config has no field {unknown[0]!r}; known: {', '.join(_MODEL_FIELDS)}")
-    model = {"name": "", "graph_type": "", "cfg_str": "_", "data_root": None, "penalty": PENALTY} | model
+    given = {field: value for field, value in model.items() if value is not None}
+    model = {"name": "", "graph_type": "", "cfg_str": "_", "data_root": None, "penalty": PENALTY} | named | given
     for field in ("name", "graph_type", "cfg_str", "save_dir_name"):
         if not isinstance(model.get(field, ""), str):
             raise InputError(f"model_config.{field} is {model[field]!r}; expected str")
+    if not model["graph_type"]:
+        raise InputError("neither config names a graph_type; give --model_config.graph_type, such as er_density")
+    expected = model | named
+    # Covers have the graph types of independent sets.
+    same_graphs = graph_types(expected["name"]) == graph_types(model["name"])
+    if expected["graph_type"] != model["graph_type"] or not same_graphs:
+        of_config, of_model = (
+            "/".join(filter(None, (one.get("name"), one.get("graph_type")))) for one in (named, given)
+        )
+        raise InputError(
+            f"--config is for {of_config}, but --model_config for {of_model}; correct model_config.graph_type, or "
+            "give the config of the set, such as configs/experiment/mis/er_density.py"
+        )
     real("model_config.penalty", model["penalty"], least=1)
     if model["data_root"] is None:
         model["data_root"] = default_data_root()
@@ -195,7 +227,7 @@ def _run(_) -> int:
     if not isinstance(fields, dict):
         raise InputError(f"--config: its field experiment is {fields!r}; expected a ConfigDict of fields")
     settings = settings_from(fields if FLAGS.engine is None else fields | {"engine": FLAGS.engine})
-    _optimise(settings, _graph_model(model), part)
+    _optimise(settings, _graph_model(model, _set_of(experiment)), part)
     return 0
 
 

@@ -212,15 +212,19 @@ class Settings(Annealing):
         return Temperatures(self, self.chain_length)
 
 
-def experiment_config(**fields: Any) -> config_dict.ConfigDict:
+def experiment_config(dataset: str = "", /, **fields: Any) -> config_dict.ConfigDict:
     """Returns a config with all fields of `Settings` under `experiment`, each of which the command line can
     override.
+
+    With a `dataset`, `problem/graph_type/cfg_str`, it is for graphs of this problem and type: a model config may
+    leave these and cfg_str out, and one of another type is refused.
     """
     defaults = {
         field.name: config_dict.placeholder(int) if field.default is None else field.default
         for field in dataclasses.fields(Settings)
     }
-    return config_dict.ConfigDict({"experiment": defaults | fields})
+    named = dict(zip(("name", "graph_type", "cfg_str"), dataset.split("/"), strict=True)) if dataset else {}
+    return config_dict.ConfigDict({"model": named, "experiment": defaults | fields})
 
 
 def settings_from(fields: Mapping[str, Any]) -> Settings:

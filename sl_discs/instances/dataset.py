@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -142,6 +142,11 @@ def find_family(problem: str, graph_type: str, cfg_str: str | None = "") -> Fami
     stem = "_".join(["mis" if problem == "vertex_cover" else problem, graph_type, *([r] if known else [])])
     name += "" if r == "_" else f"/r-{r}"
     return Family(name, stem, files, generator and generator(r), problem != "vertex_cover")
+
+
+def graph_types(problem: str) -> Mapping[str, object]:
+    """Returns the graph types of a problem by name, equal for problems on the same graphs; empty for others."""
+    return _TYPES.get(problem, {})
 
 
 # Random keys are folded from a graph's position, a signed 32-bit integer.

@@ -11,6 +11,7 @@ from sl_discs.experiment.settings import experiment_config
 def get_config() -> config_dict.ConfigDict:
     """All fields of the experiment; those not named here have their defaults."""
     return experiment_config(
+        "maxclique/twitter/_",
         batch_size=16,
         t_schedule="exp_decay",
         chain_length=10_000,

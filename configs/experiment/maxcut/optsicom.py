@@ -11,6 +11,7 @@ from sl_discs.experiment.settings import experiment_config
 def get_config() -> config_dict.ConfigDict:
     """All fields of the experiment; those not named here have their defaults."""
     return experiment_config(
+        "maxcut/optsicom/r-b",
         batch_size=32,
         t_schedule="exp_decay",
         chain_length=10_000,

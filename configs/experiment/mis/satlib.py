@@ -12,6 +12,7 @@ from sl_discs.experiment.settings import experiment_config
 def get_config() -> config_dict.ConfigDict:
     """All fields of the experiment; those not named here have their defaults."""
     return experiment_config(
+        "mis/satlib/_",
         batch_size=32,
         t_schedule="exp_decay",
         chain_length=10_000,
