@@ -69,6 +69,21 @@ def test_a_comparison_prints_and_saves_everything(tmp_path, command, monkeypatch
         assert set(pickle.load(file)) >= {"trajectory", "best_ratio", "running_time", "best_ratio_mean"}
 
 
+def test_fields_without_a_file_are_of_every_sampler_named_that_has_them(tmp_path, command, monkeypatch):
+    monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path))
+    folder = tmp_path / "out"
+    code, out, err = command(
+        "run", *chosen_configs(), "--samplers=GWG,SL-GWG", *SHORT, f"--config.experiment.save_root={folder}",
+        "--sampler_config.K=20", "--sampler_config.anneal=level", "--config.experiment.log_every_steps=1",
+    )  # fmt: skip
+    assert code == 0 and "sl_gwg - gwg" in out, err
+    fields = results_in(folder)["config"]["samplers"]
+    assert fields["sl_gwg"] == method_fields("sl_gwg") | {"K": 20, "anneal": "level"}
+    assert fields["gwg"] == method_fields("gwg")
+    with np.load(folder / "trajectory.npz") as arrays:
+        assert [(np.diff(arrays[f"{name}/temperature"]) > 0).sum() for name in fields] == [0, 19]
+
+
 def test_one_sampler_by_its_config_as_discs_does_without_matplotlib(tmp_path, refusal, monkeypatch):
     broken = tmp_path / "broken" / "matplotlib"
     broken.mkdir(parents=True)
@@ -150,7 +165,9 @@ SL_GWG = "--sampler_config=configs/sampler/sl_gwg_config.py"
         (["--samplers=gwg", "--model_config.data_root=nowhere"], "nowhere is not a folder"),
         (["--samplers=sl_gwg", "--config.experiment.chain_length=500"], "exceed chain_length = 500"),
         ([SL_GWG, "--samplers=gwg,dmala"], "is of 'sl_gwg', which --samplers=gwg,dmala lacks"),
-        (["--samplers=sl_gwg", "--sampler_config.sigma=2.0"], "sigma needs --sampler_config=FILE"),
+        (["--samplers=gwg,dmala", "--sampler_config.sigma=2.0"], "sigma is of no sampler in --samplers"),
+        (["--sampler_config.sigma=2.0"], "sigma is of no sampler in --samplers"),
+        (["--samplers=SL-PAS", "--sampler_config.anneal=levels"], "anneal is 'levels'; known: run, level"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, message, refusal, monkeypatch):

@@ -31,5 +31,6 @@ def get_config() -> config_dict.ConfigDict:
             "r": 0.1,
             "n_min": 4,
             "tilt": True,
+            "anneal": "run",
         }
     )

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ml_collections import config_flags
+from ml_collections import config_dict, config_flags
 
 from sl_discs.command import Command, attributes_of, error_of_file, own_flags, say
 from sl_discs.discs_plugin.launch import add_working_directory
@@ -39,7 +39,7 @@ from sl_discs.experiment.summary import draw_trajectories, format_summary
 from sl_discs.files import check_writable, only_run_in
 from sl_discs.instances.dataset import default_data_root, graph_types, load_dataset
 from sl_discs.instances.graph import Dataset
-from sl_discs.localization.method import Method, build_method, method_fields
+from sl_discs.localization.method import Method, build_method, method_config, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.problem_names import GRAPH_PROBLEMS, in_words
 from sl_discs.problems.kind import PENALTY
@@ -306,15 +306,28 @@ def _optimise(settings: Settings, model: dict[str, Any], part: Part) -> None:
             say(f"{all_s:.1f} s: steps {steps_s:.1f}, compiling {compile_s:.1f}, rest {rest_s:.1f}")
 
 
+def get_config(name: str) -> config_dict.ConfigDict:
+    """Returns the config of a sampler by its name; this file is the config file of `_with_sampler_file`."""
+    return method_config(name)
+
+
 def _with_sampler_file(argv: Sequence[str]) -> Sequence[str]:
-    """Returns the arguments; InputError for fields of a sampler without the file that they belong to."""
-    fields = [argument.partition("=")[0] for argument in argv if re.match(r"--?sampler_config\.", argument)]
-    if fields and not any(re.fullmatch(r"--?sampler_config(=.*)?", argument) for argument in argv):
-        raise InputError(
-            f"{fields[0]} needs --sampler_config=FILE, the config of a sampler that has the field, such as "
-            "configs/sampler/sl_gwg_config.py, also with --samplers"
-        )
-    return argv
+    """Returns the arguments, with a config for fields of a sampler that are given without one.
+
+    It is that of the first of the samplers named that has all these fields; InputError if none has.
+    """
+    text = "\n".join(argv)
+    fields = re.findall(r"^(--?sampler_config\.([^.=\n]+))", text, re.MULTILINE)
+    if not fields or re.search(r"^--?sampler_config(=|$)", text, re.MULTILINE):
+        return argv
+    named = re.search(r"^--?samplers[=\n](.*)$", text, re.MULTILINE)
+    for name in map(own_name, named[1].split(",") if named else ()):
+        if name in known_samplers() and {field for _, field in fields} <= method_fields(name).keys():
+            return [*argv[:1], f"--sampler_config={__file__}:{name}", *argv[1:]]
+    raise InputError(
+        f"{fields[0][0]} is of no sampler in --samplers; name one that has all fields given so, or give "
+        "--sampler_config=FILE, its config, such as configs/sampler/sl_gwg_config.py"
+    )
 
 
 main = Command("", __doc__, FLAGS, _run, prepare=add_working_directory, reads=_with_sampler_file)

@@ -19,12 +19,15 @@ import sys
 from typing import Any
 
 import jax
+import numpy as np
+from jaxtyping import Float32
 from ml_collections import config_dict
 
 from sl_discs.discs_plugin import upstream
 from sl_discs.discs_plugin.base_sampler import BaseSampler, States
 from sl_discs.discs_plugin.plugin_samplers import LocalizedSampler, OwnSampler
 from sl_discs.errors import InputError
+from sl_discs.experiment.settings import Annealing, Temperatures
 from sl_discs.localization.method import build_localization, build_method, method_config
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.sites import MOST_VALUES
@@ -74,15 +77,17 @@ def build_sampler(name: str, config: config_dict.ConfigDict, fixes: bool) -> Any
     chains = local_chains(config.experiment, jax.local_device_count())
     fields = {key: value for key, value in config.sampler.to_dict().items() if key != "name"}
     base, length = name.removeprefix(PREFIX), config.experiment.chain_length
-    localization = None
+    localization, temperatures = None, None
     if name != base:
         schedule = {key: fields.pop(key) for key in _LOCALIZATION_FIELDS if key in fields}
         localization = build_localization(name, schedule)
+        if localization.anneal == "level":
+            temperatures = _temperatures_by_level(config.experiment, localization)
     if localization is not None and not base.startswith(OWN):
         theirs = upstream.build_upstream_sampler(base, config)
         # DISCS's samplers for several values keep their number; locallybalanced does too, but has no form for them.
         _check_values(config, states, hasattr(theirs, "num_categories") and base != "locallybalanced")
-        return LocalizedSampler(BaseSampler(base, theirs, states, fixes), localization, length, chains)
+        return LocalizedSampler(BaseSampler(base, theirs, states, fixes), localization, length, chains, temperatures)
     sampler = build_method({"name": base.removeprefix(OWN), **fields}, chains).sampler
     _check_values(config, states, sampler.several_values)
     if states.num_values > 2 and base == f"{OWN}gibbs" and config.model.name not in _LINEAR_IN_EACH_SITE:
@@ -90,7 +95,22 @@ def build_sampler(name: str, config: config_dict.ConfigDict, fixes: bool) -> Any
             f"{config.sampler.name} needs exact gains, which gradients of {config.model.name} are not; "
             f"use {OWN}metropolis, or gibbs or sl_gibbs of DISCS"
         )
-    return OwnSampler(sampler, chains, states, localization, length)
+    return OwnSampler(sampler, chains, states, localization, length, temperatures)
+
+
+def _temperatures_by_level(
+    experiment: config_dict.ConfigDict, localization: Localization
+) -> Float32[np.ndarray, "T"]:
+    """Returns the temperature of each step, where DISCS's annealing begins anew in each level."""
+    if "t_schedule" not in experiment:
+        raise InputError(
+            "sampler_config.anneal is 'level', but this experiment of DISCS has no t_schedule to begin anew in each "
+            "level; set it to 'run'"
+        )
+    fields = {field.name for field in dataclasses.fields(Annealing)}
+    annealing = Annealing(**{name: value for name, value in experiment.items() if name in fields})
+    length = experiment.chain_length
+    return Temperatures(annealing, length, np.asarray(localization.levels(length).last))[:]
 
 
 def local_chains(experiment: config_dict.ConfigDict, devices: int) -> int:

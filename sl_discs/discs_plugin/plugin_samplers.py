@@ -8,7 +8,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+import numpy as np
+from jaxtyping import Array, Bool, Float, Float32, Int
 
 from sl_discs import keys
 from sl_discs.batching import AnyArray, cond_for_batch
@@ -38,11 +39,19 @@ class _BatchSampler(abc.ABC):
     """A sampler of batches of B = `num_chains` chains on one device, whose state is a dictionary.
 
     It has num_ll_calls and steps, which DISCS reads, and `chains`; of localized chains, that is a `LocalizedState`.
-    `first_noise` is the standard deviation of Y_0; None: they are not localized.
+    `first_noise` is the standard deviation of Y_0; None: they are not localized. `temperatures` are those of the
+    steps, in place of the one in the model's parameters; None: the latter counts.
     """
 
-    def __init__(self, states: States, num_chains: int, first_noise: float | None):
+    def __init__(
+        self,
+        states: States,
+        num_chains: int,
+        first_noise: float | None,
+        temperatures: Float32[np.ndarray, "T"] | None,
+    ):
         self._states, self._num_chains, self._first_noise = states, num_chains, first_noise
+        self._temperatures = temperatures
 
     @abc.abstractmethod
     def _move(self, model, rng, x, model_param, state, x_mask) -> tuple[Array, Array, Any, Array]:
@@ -79,6 +88,10 @@ class _BatchSampler(abc.ABC):
             chains, key = state["chains"], keys.fold(keys.from_rng(rng), _FIRST)
             begins, noise = jnp.all(chains.step == 0), jnp.float32(self._first_noise)
             state = state | {"chains": chains._replace(y=cond_for_batch(begins, _first, chains.y, key, noise))}
+        if self._temperatures is not None:
+            given = jnp.asarray(model_param["temperature"])
+            now = jnp.asarray(self._temperatures)[jnp.minimum(state["steps"], len(self._temperatures) - 1)]
+            model_param = {**model_param, "temperature": jnp.broadcast_to(now, given.shape).astype(given.dtype)}
         new_x, calls, chains, acceptance = self._move(model, rng, x, model_param, state, x_mask)
         return new_x, {"num_ll_calls": calls, "steps": state["steps"] + 1, "chains": chains}, acceptance
 
@@ -97,14 +110,21 @@ class LocalizedSampler(_BatchSampler):
     Such a sampler steps a whole batch, so `localization.algorithm` is applied to the batch as to one chain: `base` of
     the `LocalizedState` is the base sampler's state, and `y` and `mean` are [B, N], or [B, N, q] for q > 2 values.
     Later steps than `chain_length` stay at the last level. The base sampler gets the key, the states, the parameters
-    and the mask as DISCS passes them.
+    and the mask as DISCS passes them, but for the temperature where `temperatures` are given.
 
     Raises:
       InputError: a hyperparameter out of its range.
     """
 
-    def __init__(self, base: BaseSampler, localization: Localization, chain_length: int, num_chains: int):
-        super().__init__(base.states, num_chains, localization.initial_noise())
+    def __init__(
+        self,
+        base: BaseSampler,
+        localization: Localization,
+        chain_length: int,
+        num_chains: int,
+        temperatures: Float32[np.ndarray, "T"] | None = None,
+    ):
+        super().__init__(base.states, num_chains, localization.initial_noise(), temperatures)
         self._base, self._levels, self._tilts = base, localization.levels(chain_length), localization.tilt
 
     def make_init_state(self, rng: Array) -> dict[str, Any]:
@@ -156,6 +176,7 @@ class OwnSampler(_BatchSampler):
       states: of its batches.
       localization: around it; None: the base sampler itself.
       chain_length: number of MCMC steps in all, of localization.
+      temperatures: of the steps, in place of the one in the model's parameters.
 
     Raises:
       InputError: a hyperparameter of localization out of its range.
@@ -168,8 +189,9 @@ class OwnSampler(_BatchSampler):
         states: States,
         localization: Localization | None = None,
         chain_length: int = 0,
+        temperatures: Float32[np.ndarray, "T"] | None = None,
     ):
-        super().__init__(states, num_chains, localization.initial_noise() if localization else None)
+        super().__init__(states, num_chains, localization.initial_noise() if localization else None, temperatures)
         self._base = sampler
         self._sampler = Localized(sampler, localization.levels(chain_length)) if localization else sampler
 

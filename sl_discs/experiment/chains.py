@@ -19,10 +19,10 @@ from jaxtyping import Float32, Int8
 
 from sl_discs.batching import make_mesh
 from sl_discs.engines import compiled
-from sl_discs.engines.base import Best, ChainStates, Engine, Program, Trace, init_chains
+from sl_discs.engines.base import Best, ChainStates, Engine, Program, Temperature, Trace, init_chains
 from sl_discs.experiment.batches import Shape, build_batch, initial_keys, step_keys
 from sl_discs.experiment.checkpoint import Checkpoints
-from sl_discs.experiment.settings import Settings, Temperatures
+from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import NOT_LOCALIZED, SIGN_OF_Y, Method
 from sl_discs.models.terms import Terms
 from sl_discs.samplers.base import Sampler
@@ -192,8 +192,10 @@ class Chains:
 def program_of(method: Method, settings: Settings) -> Program:
     """Returns the whole program of a method on the host; InputError if a schedule is invalid."""
     localization = method.localization
-    levels = None if localization is None else localization.levels(settings.chain_length)
-    return Program(settings.temperatures(), levels)
+    if localization is None:
+        return Program(settings.temperatures(), None)
+    levels = localization.levels(settings.chain_length)
+    return Program(settings.temperatures(np.asarray(levels.last) if localization.anneal == "level" else None), levels)
 
 
 def visible_steps(engine: Engine, sampler: Sampler, length: int) -> int:
@@ -216,7 +218,7 @@ def anneal(
     part: str = "",
     watch: Watch | None = None,
     steps_per_call: int | None = None,
-    temperatures: Temperatures | None = None,
+    temperatures: Temperature | None = None,
 ) -> Outcome:
     """Runs the whole program of a method; surplus chains are dropped from the outcome.
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import remove_checkpoints
-from sl_discs.experiment.record import ARRAYS, DIVISION, InstanceRecord, SamplerRecord
+from sl_discs.experiment.record import ARRAYS, BY_INSTANCE, DIVISION, InstanceRecord, SamplerRecord
 from sl_discs.files import LOCK, differences, read_document, write_document
 
 _RECORDS, _FORMAT = "records.npz", "sl_discs records 1"
@@ -151,7 +151,8 @@ def join_records(parts: list[SamplerRecord]) -> SamplerRecord:
     run_s = max(part.run_s for part in parts)
     return SamplerRecord(
         instances=[instance for part in parts for instance in part.instances],
-        **{field: np.concatenate([getattr(part, field) for part in parts], axis=1) for field in ARRAYS},
+        **{field: np.concatenate([getattr(part, field) for part in parts], axis=1) for field in BY_INSTANCE},
+        temperature=parts[0].temperature,
         chain_steps_per_s=sum(part.chain_steps_per_s * part.run_s for part in parts) / run_s,
         compile_s=max(part.compile_s for part in parts),
         run_s=run_s,

@@ -25,8 +25,9 @@ from sl_discs.own_code import imported
 from sl_discs.problems.graph_kind import GraphKind, graph_kind
 from sl_discs.version import __version__
 
-# Fields of `SamplerRecord` that are arrays [L, G].
-ARRAYS = ("trajectory", "acceptance", "hops")
+# Fields of `SamplerRecord` that are arrays: [L, G], and all of them.
+BY_INSTANCE = ("trajectory", "acceptance", "hops")
+ARRAYS = (*BY_INSTANCE, "temperature")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +51,7 @@ class SamplerRecord:
     trajectory: Float64[np.ndarray, "L G"]  # running best over logged steps and chains, less its penalty, as in DISCS
     acceptance: Float64[np.ndarray, "L G"]  # mean acceptance probability of the steps since the previous logged step
     hops: Float64[np.ndarray, "L G"]  # mean number of sites changed per step since the previous logged step
+    temperature: Float64[np.ndarray, "L"]  # at the logged steps
     chain_steps_per_s: float  # of run time
     compile_s: float  # seconds spent tracing and compiling
     run_s: float  # seconds of running, after compilation
@@ -76,13 +78,7 @@ class ExperimentRecord:
     @property
     def logged_steps(self) -> Int64[np.ndarray, "L"]:
         """Step numbers of the traces, from 1 on."""
-        every = self.settings.log_every_steps
-        return np.arange(every, self.settings.chain_length + 1, every)
-
-    @property
-    def temperature(self) -> Float64[np.ndarray, "L"]:
-        """The temperature at those steps."""
-        return self.settings.temperatures()[self.logged_steps - 1].astype(np.float64)
+        return self.settings.logged_steps()
 
     @property
     def engine(self) -> str:

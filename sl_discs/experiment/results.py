@@ -3,7 +3,7 @@
 | file | content |
 |---|---|
 | `results.pkl` | what DISCS saves, one file a sampler (see `discs_results`) |
-| `trajectory.npz` | `logged_steps`, `temperature`, and `<sampler>/trajectory`, `/acceptance`, `/hops` |
+| `trajectory.npz` | `logged_steps`, and `<sampler>/trajectory`, `/acceptance`, `/hops`, `/temperature` |
 | `solutions.npz` | `names`, `ptr`, and `<sampler>/solutions`: instance g is the slice `ptr[g]:ptr[g+1]` |
 | `config.yaml` | the configuration |
 | `results.json` | numbers for programs, strict JSON; written last, so its presence means a complete folder |
@@ -52,7 +52,7 @@ def write_results(record: ExperimentRecord, folder: str | os.PathLike) -> dict[s
     summary = json.dumps(plain(_summary(record)), indent=2, allow_nan=False) + "\n"
     config = yaml.safe_dump(plain(record.config), sort_keys=False)
     solutions = _solutions(record)
-    trajectories: dict[str, Any] = {"logged_steps": record.logged_steps, "temperature": record.temperature}
+    trajectories: dict[str, Any] = {"logged_steps": record.logged_steps}
     for name, sampler in record.samplers.items():
         trajectories |= {f"{name}/{field}": getattr(sampler, field) for field in ARRAYS}
     files: dict[str, Callable[[BinaryIO], object]] = {}

@@ -163,6 +163,7 @@ def run_sampler(
         trajectory=kind.sign * (np.maximum.accumulate(value, axis=0) + constants),
         acceptance=acceptance,
         hops=hops,
+        temperature=program_of(method, settings).temperature[settings.logged_steps() - 1].astype(np.float64),
         chain_steps_per_s=total_chain_steps(dataset, settings) / run_s,
         compile_s=compile_s,
         run_s=run_s,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, Int, Int64
 from ml_collections import config_dict
 
 from sl_discs.engines.registry import ENGINES
@@ -77,10 +77,17 @@ class Temperatures:
     Reheating (Li and Zhang, Reheated gradient-based discrete sampling for combinatorial optimization, TMLR 2025) goes
     back to the middle of the schedule when it has come to its end, and cools again at the same rate per step. The
     paper goes back when the objective stalls; here the positions are fixed, as a schedule is known before the run.
+
+    Attributes:
+      annealing: how the temperature falls.
+      steps: T.
+      last: number of the last step, counted from 0, of each of A annealings, which all go from the first temperature
+        to the last one; None: there is one, over the run.
     """
 
     annealing: Annealing
     steps: int
+    last: Int[np.ndarray, "A"] | None = None
 
     def __len__(self) -> int:
         return self.steps
@@ -91,7 +98,7 @@ class Temperatures:
             return self._at(np.asarray(range(len(self))[places] if np.ndim(places) == 0 else places))
         steps = range(len(self))[places]
         every = self.annealing.anneal_every
-        if every > 1 and steps.step == 1:
+        if every > 1 and steps.step == 1 and self.last is None:
             # Each temperature is computed once.
             first = steps.start // every * every
             return np.repeat(self._at(np.arange(first, steps.stop, every)), every)[steps.start - first :][
@@ -107,7 +114,7 @@ class Temperatures:
         return self[:].astype(dtype or np.float32, copy=False)
 
     def position(self, part: np.ndarray | np.floating) -> np.ndarray | np.floating:
-        """Returns the position in the schedule after this part of the chain, both from 0 to 1."""
+        """Returns the position in the schedule after this part of an annealing, both from 0 to 1."""
         reheats = self.annealing.reheats
         if not reheats:
             return part
@@ -117,9 +124,9 @@ class Temperatures:
         return np.where(later <= 0, 1 + later, (1 - done) / 2 + later)
 
     def _at(self, places: np.ndarray) -> Float32[np.ndarray, "*S"]:
-        given, length = self.annealing, len(self)
+        given, (begin, length) = self.annealing, self._annealing_at(places)
         schedule, initial, final = given.t_schedule, given.init_temperature, given.final_temperature
-        part = self.position((places // given.anneal_every * given.anneal_every + 1) / length)
+        part = self.position(((places - begin) // given.anneal_every * given.anneal_every + 1) / length)
         if isinstance(schedule, tuple):
             steps = np.rint(part * length).astype(np.int64) - 1
             values = np.asarray(schedule)[np.maximum(steps, 0) * len(schedule) // length]
@@ -130,6 +137,14 @@ class Temperatures:
         else:
             values = np.maximum(initial * given.decay_rate**part, final)
         return np.asarray(values, np.float32)
+
+    def _annealing_at(self, places: np.ndarray) -> tuple[int, int] | tuple[np.ndarray, np.ndarray]:
+        """Returns the first position of the annealing that each position belongs to, and its number of steps."""
+        if self.last is None:
+            return 0, len(self)
+        number = np.searchsorted(self.last, places)
+        begin = np.concatenate([[0], self.last + 1])[number]
+        return begin, self.last[number] + 1 - begin
 
 
 # Fields of DISCS's experiment configs that have no meaning here, accepted so that its files can be used.
@@ -207,9 +222,13 @@ class Settings(Annealing):
         super().__post_init__()
         _check(self.reheats < self.chain_length, "reheats", self.reheats, "0 to below chain_length")
 
-    def temperatures(self) -> Temperatures:
-        """Returns the temperatures of steps 1..T."""
-        return Temperatures(self, self.chain_length)
+    def logged_steps(self) -> Int64[np.ndarray, "L"]:
+        """Returns the numbers of the logged steps, from 1 on."""
+        return np.arange(self.log_every_steps, self.chain_length + 1, self.log_every_steps)
+
+    def temperatures(self, last: Int[np.ndarray, "A"] | None = None) -> Temperatures:
+        """Returns the temperatures of steps 1..T; `last` as in `Temperatures`."""
+        return Temperatures(self, self.chain_length, last)
 
 
 def experiment_config(dataset: str = "", /, **fields: Any) -> config_dict.ConfigDict:

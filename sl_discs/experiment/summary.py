@@ -247,7 +247,10 @@ def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
         figure.suptitle(title, x=0.01, ha="left", fontsize=10)
         _draw_best(best, record, colours, in_percent)
         best.set_ylabel(f"running best ({unit})")
-        temperature.plot(record.logged_steps, record.temperature, color="0.35", linewidth=1.1)
+        courses = {tuple(sampler.temperature): name for name, sampler in samplers.items()}
+        for course, name in courses.items():
+            colour = "0.35" if len(courses) == 1 else colours[name]
+            temperature.plot(record.logged_steps, course, color=colour, linewidth=1.1)
         temperature.set(xlabel="MCMC step", ylabel="temp.", xlim=(0, record.logged_steps[-1]))
         temperature.set_ylim(bottom=0)
 

@@ -205,6 +205,8 @@ def level_budgets(
 
 
 INTEGRATORS = ("exponential", "euler")
+# Where the temperature's schedule begins: once, or anew in each level.
+ANNEALS = ("run", "level")
 
 # From this signal-to-noise ratio on, sign(Y) equals X except for one spin in 30,000: Phi(-4) = 3.2e-5.
 LOCALIZED = 16.0
@@ -261,6 +263,8 @@ class Localization:
       n_min: smallest budget of a level.
       tilt: whether the target is tilted by the observation; without it every step is that of the base sampler,
         including its random numbers, which is the null control of localization.
+      anneal: `run`, one annealing over all steps, as in DISCS; or `level`, the whole annealing anew in each level,
+        from its first temperature to its last. With a constant temperature both are the same.
     """
 
     alpha: str = "geom(2,1)"
@@ -276,6 +280,7 @@ class Localization:
     r: float = 0.1
     n_min: int = 4
     tilt: bool = True
+    anneal: str = "run"
 
     def initial_noise(self) -> float:
         """Returns the standard deviation of Y_0: sigma sqrt(t_0)."""
@@ -310,6 +315,8 @@ class Localization:
             raise InputError(f"sampler_config.mc_ratio is {self.mc_ratio}; expected a fraction in (0, 1]")
         if self.integrator not in INTEGRATORS:
             raise InputError(f"sampler_config.integrator is {self.integrator!r}; known: {', '.join(INTEGRATORS)}")
+        if self.anneal not in ANNEALS:
+            raise InputError(f"sampler_config.anneal is {self.anneal!r}; known: {', '.join(ANNEALS)}")
         # First, because it refuses more levels than there are steps, whose times alone might not fit into memory.
         steps = level_budgets(self.budget, chain_length, self.K, self.n_min, self.r)
         alpha = parse_alpha(self.alpha, self.horizon)

@@ -62,6 +62,10 @@ def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
     if not cell.settings.reheats:
         # As in cells that ran before there was reheating.
         del settings["reheats"]
+    sampler = dict(cell.sampler)
+    if sampler.get("anneal") == "run":
+        # As in cells that ran before there was another annealing.
+        del sampler["anneal"]
     settings["engine"] = engine_for(dataset, cell.build().sampler, cell.settings)[0].name
     return {
         "dataset": dataset.name,
@@ -70,7 +74,7 @@ def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
         "graphs_sha256": dataset.digest(),
         "penalty": PENALTY,
         "settings": settings,
-        "sampler": dict(cell.sampler),
+        "sampler": sampler,
         "seeds": list(cell.seeds),
         "version": __version__,
         **code_of(cell.method),

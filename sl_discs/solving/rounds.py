@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int8
 
-from sl_discs.engines.base import Best
+from sl_discs.engines.base import Best, Temperature
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.experiment.batches import devices_for, shape_of_one
-from sl_discs.experiment.chains import Chains, anneal, visible_steps
+from sl_discs.experiment.chains import Chains, anneal, program_of, visible_steps
 from sl_discs.experiment.progress import Advance
 from sl_discs.experiment.settings import Settings, Temperatures
+from sl_discs.localization.schedule import Localization
 from sl_discs.models.quadratic import sparse_is_cheaper
 from sl_discs.problems import Evaluated, Problem
 from sl_discs.proofs.provers import TURN, Proofs
@@ -174,10 +175,12 @@ class Annealer(Rival):
     def settings(self, steps: int, every: int = 1) -> Settings:
         """Returns the settings of a run of `steps` steps, which logs every `every`-th of them.
 
-        Where a step tries one site, the temperature changes once in a sweep, but at least a hundred times.
+        Where a step tries one site, the temperature changes once in a sweep, but at least a hundred times; annealings
+        inside levels may be shorter than that.
         """
         options, annealing = self.options, self._annealing
-        if "anneal_every" not in options.annealing and options.tries_one_site:
+        over_run = options.fields.get("anneal", Localization.anneal) == "run"
+        if "anneal_every" not in options.annealing and options.tries_one_site and over_run:
             same = max(1, min(self.problem.num_variables, steps // 100))
             annealing = dataclasses.replace(annealing, anneal_every=same)
         return Settings(
@@ -442,7 +445,7 @@ class Rounds:
         if options.fills_time and not engine.on_host:  # calls of one shape
             every = annealer.unit
         settings = annealer.settings(length, every)
-        temperatures = settings.temperatures()
+        temperatures: Temperature = program_of(method, settings).temperature
         timed = None
         if left is not None and annealer.timed and annealer.pace is not None:
             temperatures = timed = TimedTemperatures(settings, length, left=left, pace=annealer.pace)

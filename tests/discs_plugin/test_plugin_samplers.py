@@ -19,7 +19,7 @@ from test_register import whole_config
 from sl_discs.discs_plugin.base_sampler import BaseSampler, States
 from sl_discs.discs_plugin.plugin_samplers import BatchModel, LocalizedSampler, OwnSampler
 from sl_discs.errors import InputError
-from sl_discs.localization.schedule import Localization
+from sl_discs.localization.schedule import Localization, level_budgets
 from sl_discs.models.base import TargetModel
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
@@ -46,12 +46,14 @@ def sampler_of(name, chains, shape=(5,), localization=None, steps=0):
     return base if localization is None else LocalizedSampler(base, localization, steps, chains)
 
 
-def play(sampler, model, params, x, steps):
+def play(sampler, model, params, x, steps, temperatures=None):
     """One scan over `step`: the state must keep its structure, shapes and dtypes."""
+    temperatures = jnp.full(steps, 0.8) if temperatures is None else jnp.asarray(temperatures)
 
     def step(carry, number):
         x, state = carry
-        x, state, _ = sampler.step(model, jax.random.PRNGKey(number), x, params, state)
+        now = params | {"temperature": temperatures[number]} if isinstance(params, dict) else params
+        x, state, _ = sampler.step(model, jax.random.PRNGKey(number), x, now, state)
         return (x, state), x
 
     state = sampler.make_init_state(jax.random.PRNGKey(0))
@@ -72,6 +74,30 @@ def test_without_tilt_it_is_the_base_sampler(standin, name, shape):
     # So that the equality could fail; the law of the tilted chain is tested below.
     tilted = sampler_of(name, 7, shape, Localization(K=8, sigma=0.5), 64)
     assert (play(tilted, model, params, x, 64)[0] != plain).any()
+
+
+ANNEALED = {"t_schedule": "exp_decay", "init_temperature": 2, "decay_rate": 0.05, "final_temperature": 0.2}
+
+
+@pytest.mark.parametrize("name", slow_except(["sl_onesite", "sl_ball", "sl_sldiscs_gibbs"], ("sl_onesite",)))
+def test_an_annealing_inside_each_level_replaces_the_temperatures_of_the_run(standin, name):
+    """Without tilt: the base sampler in each level at the temperatures of a run of DISCS as long as the level."""
+    model, params = pairs()
+    x = model.get_init_samples(jax.random.PRNGKey(3), 7)
+    config = whole_config(name)
+    config.sampler.update({"K": 5, "tilt": False, "anneal": "level"})
+    config.experiment.update({"batch_size": 7, "chain_length": 64, "run_parallel": False, **ANNEALED})
+    localized = importlib.import_module(f"discs.samplers.{name}").build_sampler(config)
+    lengths = level_budgets("exp_decay", 64, 5, 4, 0.1)
+    course = np.concatenate([np.maximum(2 * 0.05 ** (np.arange(1, n + 1) / n), 0.2) for n in lengths])
+    base = sampler_of(name.removeprefix("sl_"), 7)
+    expected, _ = play(base, model, params, x, 64, course.astype(np.float32))
+    np.testing.assert_array_equal(play(localized, model, params, x, 64)[0], expected)
+    other, _ = play(base, model, params, x, 64)
+    assert (other != expected).any()
+    del config.experiment.t_schedule
+    with pytest.raises(InputError, match="has no t_schedule to begin anew in each level; set it to 'run'"):
+        importlib.import_module(f"discs.samplers.{name}").build_sampler(config)
 
 
 @pytest.mark.parametrize("name", slow_except(BASES, ("ball", "sldiscs_gibbs")))

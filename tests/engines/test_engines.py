@@ -223,6 +223,9 @@ SCHEDULES = {
     "exponential": 0.05**TIME,
     "to a floor": np.maximum(0.1 ** (3 * TIME), 1e-2),
     "up and down": np.exp(0.3 * np.sin(20 * TIME)),
+    "inside each level": np.asarray(
+        Settings(decay_rate=0.05, chain_length=len(TIME)).temperatures(Localization(K=256).levels(len(TIME)).last)
+    ),
 }
 
 

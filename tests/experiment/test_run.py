@@ -16,6 +16,7 @@ from enumerated import optimum
 
 import sl_discs
 from sl_discs.experiment.batches import Layout, best_layout, padded_size, plan
+from sl_discs.experiment.chains import program_of
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.graph import Dataset, Graph
@@ -220,10 +221,14 @@ def test_the_posterior_mean_of_a_level_does_not_depend_on_where_it_is_cut():
         np.testing.assert_array_equal(one.solution, other.solution)
 
 
-def test_without_the_tilt_chains_are_those_of_the_base_sampler():
+@pytest.mark.parametrize("anneal", ["run", "level"])
+def test_without_the_tilt_chains_are_those_of_the_base_sampler(anneal):
     """The reference engine rounds acceptances differently, to one part in 1e7."""
-    dataset = random_dataset(2)
-    base, flat = (play(dataset, one) for one in (method("gwg"), method("sl_gwg", K=20, tilt=False)))
+    dataset, without = random_dataset(2), method("sl_gwg", K=20, tilt=False, anneal=anneal)
+    course = tuple(map(float, program_of(without, SETTINGS).temperature[:]))
+    flat = play(dataset, without)
+    base = play(dataset, method("gwg"), dataclasses.replace(SETTINGS, t_schedule=course))
+    np.testing.assert_array_equal(flat.temperature, base.temperature)
     np.testing.assert_array_equal(flat.trajectory, base.trajectory)
     np.testing.assert_allclose(flat.acceptance, base.acceptance, rtol=1e-6)
     for one, other in zip(flat.instances, base.instances, strict=True):

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
+from sl_discs.experiment.chains import program_of
 from sl_discs.experiment.run import check_methods
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.localization.method import build_method, method_fields
+from sl_discs.localization.schedule import Localization, level_budgets
 
 # Nothing to be a number, a switch or a name of anything, for fields of these types.
 NEVER = ("x", None, [1], {}, -1, -1.0, math.nan, -math.inf)
@@ -97,6 +99,42 @@ def test_temperatures():
     long = np.asarray(cooled("exp_decay", 9_999, reheats=6))
     assert long[-1] == np.float32(0.01) and (np.diff(long) > 0).sum() == 6
     assert long[1:][np.diff(long) > 0].max() <= 0.01**0.5
+
+
+SCHEDULES = {
+    "constant": {},
+    "linear": {},
+    "exp_decay": {},
+    "reheated": {"t_schedule": "exp_decay", "reheats": 2},
+    "held": {"t_schedule": "linear", "anneal_every": 3},
+    "listed": {"t_schedule": (3.0, 2.0, 0.5)},
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_an_annealing_inside_each_level_is_that_of_a_run_as_long_as_the_level(name):
+    schedule, fields = name, dict(SCHEDULES[name])
+    schedule = fields.pop("t_schedule", schedule)
+    localization = Localization(K=7, n_min=3, anneal="level")
+    settings = Settings(
+        t_schedule=schedule,
+        chain_length=500,
+        log_every_steps=1,
+        init_temperature=2.0,
+        final_temperature=0.1,
+        **fields,
+    )
+    method = build_method({"name": "sl_gwg"} | dataclasses.asdict(localization), 4)
+    temperatures = program_of(method, settings).temperature
+    budgets = level_budgets("exp_decay", 500, 7, 3, localization.r)
+    each = [dataclasses.replace(settings, chain_length=int(n)).temperatures()[:] for n in budgets]
+    whole = np.concatenate(each)
+    np.testing.assert_array_equal(temperatures[:], whole)
+    for piece in (slice(0, 0), slice(1, 400), slice(3, 500, 7), np.array([499, 0]), 250):
+        np.testing.assert_array_equal(temperatures[piece], whole[piece])
+    over_run = dataclasses.replace(method, localization=dataclasses.replace(localization, anneal="run"))
+    np.testing.assert_array_equal(program_of(over_run, settings).temperature[:], settings.temperatures()[:])
+    assert (name == "constant") == np.array_equal(whole, settings.temperatures()[:])
 
 
 @pytest.mark.parametrize("every", [1, 3, 200])

@@ -11,7 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from engines_at_hand import ENGINES, known_to
-from localized import BASES, FINE, SHORT, check_localized, check_localized_law, exact_localization
+from localized import (
+    BASES,
+    COOLED,
+    FINE,
+    SHORT,
+    check_law_of_annealed_levels,
+    check_law_of_steps,
+    check_localized,
+    check_localized_law,
+    exact_localization,
+)  # fmt: skip
 from several_values import potts_case
 
 from sl_discs import batching
@@ -118,6 +128,35 @@ FAST = {"reference": "gibbs", "one lane": ("gwg", "dmala")}
 )
 def test_each_engine_gives_the_law(engine, name):
     check_localized_law(ENGINES[engine], (BASES | SEQUENTIAL)[name])
+
+
+WITHOUT_ADAPTATION = {name: base for name, base in BASES.items() if not getattr(base, "adaptive", False)}
+FAST_STEPS = {"reference": ("gwg",), "cpu": ("gwg", "dmala", "metropolis"), "one lane": ("gwg",)}
+
+
+@pytest.mark.parametrize(
+    ("engine", "name"),
+    [
+        pytest.param(engine, name, marks=[pytest.mark.slow] * (name not in FAST_STEPS.get(engine, [name])))
+        for engine in ENGINES
+        for name in known_to(engine, SEQUENTIAL if engine == "in step" else WITHOUT_ADAPTATION)
+    ],
+)
+class TestAnnealingInsideEachLevel:
+    """Each engine: with the tilt, and the control without it."""
+
+    def test_it_localizes_to_the_law_of_the_last_temperature(self, engine, name):
+        check_law_of_annealed_levels(ENGINES[engine], (BASES | SEQUENTIAL)[name])
+
+    def test_without_tilt_it_is_the_base_sampler_annealed_in_each_level(self, engine, name):
+        check_law_of_steps(ENGINES[engine], (BASES | SEQUENTIAL)[name], "level")
+
+
+def test_an_annealing_over_the_run_is_told_from_one_inside_each_level():
+    with pytest.raises(ConformanceError, match="localized samples"):
+        check_law_of_annealed_levels(ENGINES["cpu"], Gibbs(), dataclasses.replace(COOLED, anneal="run"))
+    with pytest.raises(ConformanceError, match="states after 14 steps"):
+        check_law_of_steps(ENGINES["cpu"], BASES["gwg"], "run")
 
 
 @pytest.mark.slow

@@ -128,6 +128,7 @@ def test_the_steps_of_a_level_are_those_of_the_algorithm():
         ({"mc_ratio": 0.0}, "mc_ratio"),
         ({"r": 0.0}, "sampler_config.r"),
         ({"grid": "cosine"}, "uniform, log_snr"),
+        ({"anneal": "levels"}, "sampler_config.anneal is 'levels'; known: run, level"),
         ({"alpha": "classic", "horizon": float("inf")}, "finite"),
     ],
 )

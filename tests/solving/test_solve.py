@@ -258,6 +258,16 @@ def test_steps_are_counted_in_sweeps_where_a_step_tries_a_site_or_two():
     assert list(steps.values()) == [sweeps, sweeps, sweeps, informed, informed]
 
 
+def test_a_localized_sampler_may_anneal_inside_each_level():
+    """Also one that tries one site a step, whose temperature otherwise changes once in a sweep."""
+    problem = sl_discs.maxcut(nx.random_regular_graph(3, 100, seed=0))
+    for sampler in ("sl_gwg", "sl_gibbs"):
+        fields = {"steps": 400, "chains": 1, "K": 4, "budget": "identical"}
+        temperature = sl_discs.solve(problem, sampler, anneal="level", **fields).trajectory.temperature
+        np.testing.assert_array_equal(temperature.reshape(4, -1), np.broadcast_to(temperature[:25], (4, 25)))
+        assert (np.diff(temperature[:25]) < 0).all()
+
+
 def test_annealing_can_be_given():
     problem = PROBLEMS["ising"]
 
