@@ -155,6 +155,34 @@ def warn_once(line: str) -> None:
     tell(f"warning: {line}")
 
 
+@contextlib.contextmanager
+def or_no_cache(cache: Path) -> Iterator[None]:
+    """Writes a file of the cache in the block; where that is impossible, a warning says so once."""
+    try:
+        yield
+    except InputError as error:
+        reason = error.__cause__.strerror if isinstance(error.__cause__, OSError) else error
+        warn_once(
+            f"nothing more is kept in {cache} ({reason}), so later runs do some work again; free some space, or set "
+            "SL_DISCS_CACHE to another folder"
+        )
+
+
+def checked(content: bytes) -> bytes:
+    """Returns the content of a file that says whether it is damaged: a checksum, and the content."""
+    return hashlib.sha256(content).digest() + content
+
+
+def read_checked(path: Path) -> bytes | None:
+    """Returns the content of a file of `checked`; None if there is none, or it is damaged."""
+    try:
+        with open_regular(path) as file:
+            checksum, content = file.read(hashlib.sha256().digest_size), file.read()
+    except (InputError, OSError):
+        return None
+    return content if hashlib.sha256(content).digest() == checksum else None
+
+
 # JSON from files that anybody may have written.
 
 

@@ -49,25 +49,39 @@ def _say_compiling() -> None:
     tell("compiling once for this machine; later runs find the compiled code")
 
 
-class Stopwatch:
-    """Counts the time until `stop` as compilation of this thread; time in nested stopwatches is counted once.
+class Announcement:
+    """Says, after `keep_programs`, that something is compiled, if it takes long until `stop`."""
 
-    After `keep_programs` a long compilation says so.
-    """
+    def __init__(self):
+        self._timer = threading.Timer(_LONG_S, _say_compiling) if _announces else None
+        if self._timer:
+            self._timer.daemon = True
+            self._timer.start()
+
+    def stop(self) -> None:
+        """The compilation is over."""
+        if self._timer:
+            self._timer.cancel()
+
+
+def announced(build: Callable[[], Value]) -> Value:
+    """Returns the result of `build`, which compiles; one that takes long is announced."""
+    announcement = Announcement()
+    try:
+        return build()
+    finally:
+        announcement.stop()
+
+
+class Stopwatch:
+    """Counts the time until `stop` as compilation of this thread; time in nested stopwatches is counted once."""
 
     def __init__(self):
         self._wall = compile_seconds() - time.perf_counter()
         self._cpu = compile_cpu_seconds() - time.process_time()
-        self._notice = None
-        if _announces:
-            self._notice = threading.Timer(_LONG_S, _say_compiling)
-            self._notice.daemon = True
-            self._notice.start()
 
     def stop(self) -> None:
         """Ends the count."""
-        if self._notice:
-            self._notice.cancel()
         _OF_THREAD.seconds = self._wall + time.perf_counter()
         _OF_THREAD.cpu_seconds = self._cpu + time.process_time()
 
@@ -104,7 +118,8 @@ def call(function: Callable, *arguments: Any, **static: Hashable) -> Any:
 
     def build():
         device = jax.config.jax_default_device or jax.local_devices()[0]
-        return function.lower(*arguments, **static).compile(compiler_options=compiler_options(device.platform))
+        lowered = function.lower(*arguments, **static)
+        return announced(lambda: lowered.compile(compiler_options=compiler_options(device.platform)))
 
     return compiled(key, build)(*arguments)
 

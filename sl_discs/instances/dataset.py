@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sl_discs.errors import InputError, check_memory, integer
-from sl_discs.files import cache_folder, warn_once
+from sl_discs.files import cache_folder, or_no_cache
 from sl_discs.instances import discs_files, generators
 from sl_discs.instances.archive import count_graphs, read_archive, write_archive
 from sl_discs.instances.discs_files import DiscsFiles
@@ -255,10 +255,8 @@ def _draw_cached(generator: Generator, indices: range, data_seed: int, folder: P
     check_memory(f"{len(indices)} graphs of {generator.stream}", len(indices) * size, "ask for fewer instances")
     graphs = [first] + [generator.draw(data_seed, k) for k in indices[1:]]
     if folder is not None:
-        try:
+        with or_no_cache(folder):
             write_archive(folder / name, graphs)
-        except InputError as error:
-            warn_once(f"{error}; or set SL_DISCS_CACHE to another folder")
     return graphs
 
 

@@ -1,6 +1,8 @@
 """Compiled code on disk, loops and XLA's programs: found again, never stale, never beside the source."""
 
 import os
+import pickle
+import resource
 import shutil
 import subprocess
 import sys
@@ -18,6 +20,7 @@ import sl_discs
 from sl_discs.engines import compiled
 from sl_discs.engines.cpu import jit
 from sl_discs.engines.cpu.arithmetic import product_of_odds
+from sl_discs.files import checked
 
 FOLDER, LEAST = "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs"
 
@@ -53,7 +56,7 @@ def loop_is_found():
 
 def test_loops_are_found_again(folder):
     assert [loop_is_found(), loop_is_found()] == [False, True]
-    assert [file.suffix for file in sorted(folder.rglob("*.nb?"))] == [".nbc", ".nbi"]
+    assert [file.suffix for file in folder.rglob("*.*")] == [".code"]
     assert str(folder) == numba.config.CACHE_DIR  # as other packages have it
 
 
@@ -101,7 +104,69 @@ def test_no_folder_no_code_kept(folder, capfd):
     # A compilation that takes long may say so beside it.
     (line,) = (line for line in capfd.readouterr().err.splitlines() if line.startswith("warning: "))
     assert line.startswith("warning: no cache in ") and "SL_DISCS_CACHE" in line
-    assert not list(Path(__file__).parent.rglob("*.nb[ic]"))
+    assert not list(Path(__file__).parent.rglob("*.nb[ic]")) and not list(Path(__file__).parent.rglob("*.code"))
+
+
+DAMAGES = {
+    "empty": lambda content: b"",
+    "cut": lambda content: content[: len(content) // 2],
+    "one bit": lambda content: content[:-100] + bytes([content[-100] ^ 1]) + content[-99:],
+    "something else": lambda content: checked(b"else"),  # with a right checksum
+    "of another loop": lambda content: checked(pickle.dumps((None, ()))),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_compiled_again(folder, damage, capfd):
+    loop_is_found()
+    (file,) = folder.rglob("*.code")
+    whole = file.read_bytes()
+    file.write_bytes(DAMAGES[damage](whole))
+    assert [loop_is_found(), loop_is_found()] == [False, True]
+    assert len(file.read_bytes()) > len(whole) // 2 and not capfd.readouterr().err
+
+
+def test_a_full_disk_is_said_once(folder, capfd):
+    """A limit on the size of files stands for it: no machine code is as small."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
+    try:
+        assert [loop_is_found(), loop_is_found()] == [False, False]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("warning: nothing more is kept in ") and "SL_DISCS_CACHE" in line
+    assert not [file for file in folder.rglob("*") if file.is_file()]
+
+
+PUBLIC = """
+import sys
+import numba
+if sys.argv[1] == "newer":
+    numba.__version__ = "99.0.1"
+else:
+    del numba.core.codegen.JITCodeLibrary
+import numpy as np
+from sl_discs.engines.cpu import jit
+from sl_discs.engines.cpu.arithmetic import product_of_odds
+from sl_discs.proofs.semidefinite import _BLOCK, factorized
+assert jit.INTERNALS is None
+matrix = 4 * np.eye(_BLOCK)
+product = jit.from_python(product_of_odds)(np.ones(8, np.float32), 0, 8, 0.5)
+print(factorized(matrix), matrix.trace() / _BLOCK, product)
+"""
+
+
+@pytest.mark.parametrize("numba_is", ["newer", "without private names"])
+def test_without_private_interfaces_of_numba_the_public_ones_compile(folder, numba_is):
+    command = [sys.executable, "-c", PUBLIC, numba_is]
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert jit.INTERNALS is not None  # here it is compiled the other way
+    product = jit.from_python(product_of_odds)(np.ones(8, np.float32), 0, 8, 0.5)
+    assert done.stdout == f"True 2.0 {product}\n"
+    assert list(folder.rglob("*.nbc"))
 
 
 @pytest.mark.parametrize("takes_long", [False, True])
@@ -112,9 +177,16 @@ def test_a_long_compilation_says_so_once(takes_long, monkeypatch, capsys):
     say.cache_clear()
     monkeypatch.setattr(compiled, "_LONG_S", 0.01 if takes_long else 3600)
     monkeypatch.setattr(compiled, "_say_compiling", lambda: (say(), said.release()))
-    for key in "first", "second":
-        compiled.compiled((key, takes_long), said.acquire if takes_long else lambda: None)
+    for _ in range(2):
+        compiled.announced(said.acquire if takes_long else lambda: None)
     assert capsys.readouterr().err.count("compiling once for this machine") == takes_long
+
+
+def test_what_is_only_loaded_is_not_announced(monkeypatch):
+    compiled.keep_programs()
+    timers, timer = [], threading.Timer
+    monkeypatch.setattr(threading, "Timer", lambda *arguments: timers.append(1) or timer(*arguments))
+    assert [(loop_is_found(), len(timers)) for _ in range(3)] == [(False, 1), (True, 1), (True, 1)]
 
 
 def test_loops_over_sites_use_the_longest_vectors_that_the_processor_has():

@@ -1,90 +1,51 @@
-"""How the native loops are compiled: inlined, without reference counts, and cached on disk for the next run.
+"""How the native loops are compiled: inlined, and kept on disk for the next run.
 
-All arrays are allocated outside the loops, so references need not be counted. By default numba would count,
-atomically, each array of each tuple that a function unpacks, which costs more than a Markov step.
+What numba has no public way for is in `internals`: without it, loops compile longer and run slower.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import importlib
 import os
-import threading
+import re
+import types
 from pathlib import Path
+from typing import Any
 
 import numba
-from numba import types
-from numba._dynfunc import make_function
-from numba.core import event
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import register_pass
-from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic, overload
 
-from sl_discs.engines.compiled import Stopwatch
 from sl_discs.errors import InputError
 from sl_discs.files import cache_folder
 
 if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
     raise InputError("NUMBA_DISABLE_JIT is set, and without a compiler there are no chains on CPUs; unset it")
 
-# Compilation of functions that only compiled loops call: it stops at LLVM's intermediate code.
-#
-# By default numba optimises each such function by itself and generates machine code for it, and then does both again
-# for the copies of it in every caller. Here a callee stays intermediate code, and the loop is optimised once, as a
-# whole: the first run of sl_path_auxiliary takes 12.5 CPU-seconds instead of 21.5.
+# The newest version of numba whose private interfaces were tried; with later ones loops compile the public way.
+_TRIED = 0, 68
 
 
-class _Intermediate(JITCodeLibrary):
-    """Code that is linked into its callers."""
-
-    def _optimize_final_module(self):
-        pass
-
-    def _finalize_final_module(self):
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _Lowering(NativeLowering):
-    """Lowers to intermediate code, in place of the pass that continues to machine code."""
-
-    _name = "lowering_of_callee"
-
-    def run_pass(self, state):
-        context, name = state.targetctx, state.func_id.func_qualname
-        state.library = _Intermediate(context.codegen(), name)
-        state.flags.no_compile = True
-        super().run_pass(state)
-        state.library.finalize()
-        # Callers find the code by this entry, which points to nothing that Python could call.
-        entry = make_function(state.func_id.module, name, "", 0, state.cr.env, (state.library,))
-        context.insert_user_function(entry, state.cr.fndesc, [state.library])
-        state.cr = state.cr._replace(cfunc=entry)
-        return True
+def _internals() -> types.ModuleType | None:
+    """Returns the module of numba's private interfaces, None where they are missing or were not tried."""
+    if tuple(map(int, re.findall(r"\d+", numba.__version__)[:2])) > _TRIED:
+        return None
+    try:
+        return importlib.import_module("sl_discs.engines.cpu.internals")
+    except (ImportError, AttributeError):
+        return None
 
 
-class CalleeCompiler(CompilerBase):
-    """numba's own pipeline with that pass replaced."""
-
-    def define_pipelines(self):
-        """Returns the pipelines, as `CompilerBase` requires."""
-        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.passes = [(_Lowering if one is NativeLowering else one, words) for one, words in passes.passes]
-        passes.finalize()
-        return [passes]
-
+INTERNALS = _internals()
 
 # For loops over sites: products and sums may be fused.
 FUSED = frozenset({"contract"})
 # For sums over sites: terms may also be reordered, which vectorises them. Elementary functions would lose accuracy.
 REORDERED = frozenset({"contract", "reassoc"})
 
-# Nothing calls the loops as C functions, and a wrapper for that would be one more copy of each loop to optimise.
-_COMMON = {"_nrt": False, "error_model": "numpy", "no_cfunc_wrapper": True}
-_CALLEE = {"no_cpython_wrapper": True, "pipeline_class": CalleeCompiler}
+_COMMON = {"error_model": "numpy"} | (INTERNALS.OF_ALL if INTERNALS else {})
+_CALLEE: dict[str, Any] = INTERNALS.OF_CALLEES if INTERNALS else {}
 
 
 def _jit(**options):
@@ -122,7 +83,7 @@ def in_long_vectors(typing_context):
         set.add(builder.function.attributes, '"prefer-vector-width"="512"')
         return context.get_dummy_value()
 
-    return types.none(), codegen
+    return numba.types.none(), codegen
 
 
 def from_python(function):
@@ -135,32 +96,11 @@ def from_python(function):
     return numba.njit(**_COMMON)(entry)
 
 
-class _Timed(event.Listener):
-    """Counts what numba compiles or loads as compilation of the thread (`compile_seconds`)."""
-
-    def __init__(self):
-        self._thread = threading.local()
-
-    def on_start(self, _):
-        depth = getattr(self._thread, "depth", 0)
-        if depth == 0:
-            self._thread.stopwatch = Stopwatch()
-        self._thread.depth = depth + 1
-
-    def on_end(self, _):
-        self._thread.depth -= 1
-        if self._thread.depth == 0:
-            self._thread.stopwatch.stop()
-
-
-event.register("numba:compiler_lock", _Timed())
-
-
 @functools.cache
-def _folder(package: Path = Path(__file__).parents[2]) -> str | None:
+def _folder(package: Path = Path(__file__).parents[2]) -> Path | None:
     """Returns the folder for machine code, which is that of all sources of the package; None if nothing can be kept.
 
-    numba compares only the source of the loop itself, not of the functions and constants that it was compiled with.
+    Machine code depends on all functions and constants that it was compiled with, not on the loop's source alone.
     """
     folder = cache_folder(numba.config.CACHE_DIR)  # type: ignore[attr-defined]  # set from the environment
     if folder is None or not os.access(folder, os.W_OK):
@@ -169,7 +109,7 @@ def _folder(package: Path = Path(__file__).parents[2]) -> str | None:
     for source in sorted(package.rglob("*.py")):
         digest.update(f"{source.relative_to(package).as_posix()}\0".encode())
         digest.update(source.read_bytes())
-    return str(folder / f"numba-{digest.hexdigest()[:16]}")
+    return folder / f"numba-{digest.hexdigest()[:16]}"
 
 
 def entered(function):
@@ -177,9 +117,15 @@ def entered(function):
 
     The folder is in $NUMBA_CACHE_DIR if that is set, otherwise in the project's cache.
     """
-    folder, before = _folder(), numba.config.CACHE_DIR  # type: ignore[attr-defined]
-    # numba reads the folder when a function is decorated, and has no argument for it.
-    numba.config.CACHE_DIR = folder or ""  # type: ignore[attr-defined]
+    folder = _folder()
+    if INTERNALS:
+        dispatcher = numba.njit(nogil=True, **_COMMON)(function)
+        if folder is not None:
+            INTERNALS.keep(dispatcher, folder)
+        return dispatcher
+    # numba's own cache takes the folder from its settings when a function is decorated.
+    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    numba.config.CACHE_DIR = str(folder or "")  # type: ignore[attr-defined]
     try:
         return numba.njit(nogil=True, cache=folder is not None, **_COMMON)(function)
     finally:

@@ -20,7 +20,7 @@ from jaxtyping import Num
 
 from sl_discs.engines.arrays import ChainArrays, Records, as_arrays, as_states, as_trace, make_records, padded
 from sl_discs.engines.base import Batch, ChainStates, Engine, Program, check_ladder
-from sl_discs.engines.compiled import compiled
+from sl_discs.engines.compiled import announced, compiled
 from sl_discs.engines.cuda import flips, path
 from sl_discs.engines.cuda.chain import LEAST_RATE, LOWEST
 from sl_discs.engines.cuda.play import Instances, KernelKind, Numbers, Steps, make_kernel, outside
@@ -219,7 +219,7 @@ class Card:
                 launch(numbers, self._instances, *played[:2], nothing, memory, np.int32(per_instance))
                 return True
 
-            compiled(("cuda", kernel, self._number), compile_kernel)
+            compiled(("cuda", kernel, self._number), lambda: announced(compile_kernel))
             launch(numbers, self._instances, *played, memory, np.int32(per_instance))
             return played
 
