@@ -17,14 +17,15 @@ from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sl_discs.command import Command, Given, own_flags, say
+from sl_discs.command import Command, Given, own_flags, say, warn
+from sl_discs.commands.problem_file import define_weight
 from sl_discs.errors import InputError
 from sl_discs.files import write_text
 from sl_discs.instances.archive import write_archive, write_forms
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats import FORMATS, SUFFIXES, read_instances
 from sl_discs.instances.graph import complement
-from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 
 FLAGS, define = own_flags()
 define.string("from", None, f"Format of INPUT, by default that of its header or suffix: {', '.join(FORMATS)}.")
@@ -39,6 +40,7 @@ words = (
 define.enum("to", None, _WRITTEN, words)
 words = "The problem of INPUT, where its content is ambiguous."
 define.enum("problem", None, [*GRAPH_PROBLEMS, *FORM_PROBLEMS], words)
+define_weight(define)
 
 
 def _convert(given: Given) -> int:
@@ -46,12 +48,15 @@ def _convert(given: Given) -> int:
     suffix = Path(target).suffix.lower()
     if (to := FLAGS.to or _SUFFIXES.get(suffix)) is None:
         raise InputError(f"{target}: no format is known for {suffix or 'a name without suffix'!r}; give --to=FORMAT")
-    instances = read_instances(source, problem=FLAGS.problem, format=FLAGS["from"].value)
+    instances = read_instances(source, problem=FLAGS.problem, format=FLAGS["from"].value, weight=FLAGS.weight)
     contents: list[Any] = [instance.content for instance in instances]
     models = any(isinstance(content, QuadraticForm) for content in contents)
     if models and (to != "npz" or FLAGS.complement):
         what = "has no complement" if FLAGS.complement else f"cannot be written as {to}; write an .npz archive"
         raise InputError(f"{source}: {instances[0].format} holds a quadratic model, which {what}")
+    for what, others in (item for instance in instances[:1] for item in instance.others.items()):
+        if others and FLAGS.weight is None:
+            warn(f"numbers of {what} under {in_words(others)} are not written; --weight={others[0]} writes them")
     if FLAGS.complement:
         contents = [complement(graph) for graph in contents]
     if to == "npz":

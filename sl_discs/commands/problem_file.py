@@ -14,9 +14,9 @@ from sl_discs.experiment.figures import check_matplotlib
 from sl_discs.files import check_file
 from sl_discs.instances.formats import FORMATS, Instance, read_instances
 from sl_discs.instances.graph import Graph
-from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
-from sl_discs.problems.from_file import has_unused_weights, problem_of
+from sl_discs.problems.from_file import has_unused_weights, problem_of, unused_numbers
 from sl_discs.problems.graph_kind import GRAPH_KINDS
 from sl_discs.problems.kind import PENALTY
 from sl_discs.terminal import printable
@@ -28,6 +28,7 @@ def define_flags(define: Any, engines: Collection[str]) -> None:
     define.enum("problem", None, [*GRAPH_PROBLEMS, *FORM_PROBLEMS], words)
     define_format(define)
     define.boolean("weights", False, "Use the weights of nodes in FILE, in mis, maxclique and vertex_cover.")
+    define_weight(define)
     words = f"Penalty of a conflict in mis, maxclique and vertex_cover, at least 1; default: {PENALTY}."
     define.float("penalty", None, words)
     words = "A field of the sampler's config as NAME=VALUE, such as --field=sigma=4.0."
@@ -39,6 +40,12 @@ def define_flags(define: Any, engines: Collection[str]) -> None:
 def define_format(define: Any) -> None:
     """Adds the flag for the format of a file."""
     define.enum("format", None, list(FORMATS), "Format of FILE; by default that of its header or suffix.")
+
+
+def define_weight(define: Any) -> None:
+    """Adds the flag for the name of weights in a file."""
+    words = "Attribute of FILE's edges (maxcut) or nodes (others) that is their weight, in GML, GraphML and JSON."
+    define.string("weight", None, words)
 
 
 def check_flags(own: flags.FlagValues, targets: dict[str, list[str]]) -> None:
@@ -93,6 +100,7 @@ def read_problems(
     penalty: float | None = None,
     time_limit: float | None = None,
     weights: bool = False,
+    weight: str | None = None,
 ) -> tuple[list[tuple[Problem, str]], float]:
     """The problems of a file, with a line on each, and the seconds that reading took; warns if these pass the limit.
 
@@ -100,26 +108,29 @@ def read_problems(
     conflicts to penalise or weights of nodes to use.
     """
     begin = time.perf_counter()
-    instances = read_instances(path, problem=kind, format=format)
+    instances = read_instances(path, problem=kind, format=format, weight=weight)
     read_s = time.perf_counter() - begin
     if time_limit is not None and read_s > time_limit:
         warn(f"reading took {read_s:.1f} s, which --time_limit={time_limit:g} does not count")
     found = []
     for one in instances:
-        problem = problem_of(one, kind, penalty, weights)
-        found.append((problem, _line_on(one, problem, weights)))
+        problem = problem_of(one, kind, penalty, weights, weight)
+        found.append((problem, _line_on(one, problem)))
     return found, read_s
 
 
-def _line_on(instance: Instance, problem: Problem, of_nodes: bool) -> str:
+def _line_on(instance: Instance, problem: Problem) -> str:
     """Returns what was read, and which weights of it do not count."""
     content, kind = instance.content, problem.kind
     if isinstance(content, Graph):
+        of_nodes = problem.source.node_weights is not None
+        of_nodes = problem.source.node_weights is not None
         nodes = " with weights" if of_nodes else ""
         if not of_nodes and content.node_weights is not None and (content.node_weights != 1).any():
             where = "without --weights" if has_unused_weights(content, kind) else f"in {kind}"
             nodes = f" (their weights do not count {where})"
-        edges = ""
+        unused = unused_numbers(instance, kind)
+        edges = f" (numbers under {in_words(unused)} do not count without --weight={unused[0]})" if unused else ""
         if content.weights is not None and (content.weights != 1).any():
             counts = kind in GRAPH_KINDS and GRAPH_KINDS[kind].weighted
             edges = ", weighted" if counts else f" (their weights do not count in {kind})"

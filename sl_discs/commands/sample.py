@@ -69,7 +69,9 @@ def _sample(given: Given) -> int:
     one_device_per_core()
     keep_programs()
     options = _options()
-    found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.weights)
+    found, read_s = read_problems(
+        path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.weights, FLAGS.weight
+    )
     drawn: list[Samples] = []
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
         options = dataclasses.replace(options, interrupt=lambda: notice.given)

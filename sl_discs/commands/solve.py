@@ -70,7 +70,9 @@ def _solve(given: Given) -> int:
     one_device_per_core()
     keep_programs()
     options = _options()
-    found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.weights)
+    found, read_s = read_problems(
+        path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.weights, FLAGS.weight
+    )
     done: list[tuple[Problem, Result]] = []
     good = True
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
@@ -106,6 +108,7 @@ def _solve(given: Given) -> int:
                 "command": given.typed,
                 "interrupted": interrupted,
                 "weights": FLAGS.weights,
+                "weight": FLAGS.weight,
                 "answers": [_answer_of(problem, result) for problem, result in done],
             }
             say(f"saved: {write_text(FLAGS.save, json.dumps(content, allow_nan=False))}")
@@ -180,7 +183,8 @@ def _summary(result: Result, read_s: float, verified: str) -> str:
 main = Command("FILE", __doc__, FLAGS, _solve)
 
 # Files of answers, whose values anybody can recompute from the problem. If the run was interrupted, the last answer
-# is the best that was found, and later problems have none. `weights` says whether the weights of nodes count.
+# is the best that was found, and later problems have none. `weights` says whether the weights of nodes count, and
+# `weight` under which name the file has weights.
 
 _FORMAT = "sl_discs answers 1"
 
@@ -213,6 +217,8 @@ def read_answers(path: Path) -> dict[str, Any]:
             content = parse_json(file.read())
         if content["format"] != _FORMAT or not all(isinstance(content[name], str) for name in ("problem", "file")):
             raise ValueError
+        if not isinstance(content.get("weight"), str | None):
+            raise ValueError
         for place, one in enumerate(content["answers"]):
             # Numbers stay as they are in the file: whole ones are not rounded to doubles, nor values to states.
             fields = one | {"labels": tuple(map(label_of, one["labels"])), "values": tuple(one["values"])}
@@ -220,7 +226,7 @@ def read_answers(path: Path) -> dict[str, Any]:
             if not len(set(fields["labels"])) == len(fields["labels"]) == len(fields["values"]):
                 raise ValueError
             content["answers"][place] = Answer(**fields)
-        return {"interrupted": False, "weights": False} | content
+        return {"interrupted": False, "weights": False, "weight": None} | content
     except InputError:
         raise
     except (ValueError, KeyError, TypeError, OverflowError):
@@ -256,7 +262,13 @@ def _check(given: Given) -> int:
     answers = content["answers"]
     if _digest_of(path) != content["sha256"]:
         say(f"{path} differs from the file that was solved ({content['file']}); answers are checked all the same")
-    found, _ = read_problems(path, content["problem"], CHECK_FLAGS.format, weights=content["weights"] is True)
+    found, _ = read_problems(
+        path,
+        content["problem"],
+        CHECK_FLAGS.format,
+        weights=content["weights"] is True,
+        weight=content["weight"],
+    )
     problems = [problem for problem, _ in found]
     if content["interrupted"] is True and len(answers) < len(problems):
         say(f"the run was interrupted: {len(answers)} of {len(problems)} problems have an answer")

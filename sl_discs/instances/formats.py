@@ -10,22 +10,22 @@ import contextlib
 import dataclasses
 import io
 import itertools
-import json
 import os
 import re
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Sequence
+import xml.etree.ElementTree
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sl_discs.errors import FormatError, InputError, NotSupported, errors_of
-from sl_discs.files import read_npz
+from sl_discs.errors import FormatError, InputError, NotSupported, errors_of, real_array
+from sl_discs.files import parse_json, read_npz
 from sl_discs.instances import graph_files as own
 from sl_discs.instances.archive import read_archive, read_forms
-from sl_discs.instances.form import QuadraticForm
-from sl_discs.instances.graph import Graph, checked_node_weights, graph_from_networkx, have_repeats
+from sl_discs.instances.form import QuadraticForm, check_finite
+from sl_discs.instances.graph import Graph, checked_node_weights, have_repeats, other_numbers
 from sl_discs.instances.text import Rows, Source, is_real, is_whole, show
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, form_problem, in_words
 
@@ -43,12 +43,14 @@ class Instance:
         `node_link` also a tuple of these.
       format: name of the format, one of `FORMATS`.
       path: the file.
+      others: names of the numbers, beside their weights, that its `edges` and `nodes` have.
     """
 
     content: Graph | QuadraticForm
     labels: Sequence[Hashable]
     format: str
     path: Path
+    others: Mapping[str, tuple[str, ...]]
 
 
 @contextlib.contextmanager
@@ -117,13 +119,14 @@ def read_matrix_market(source: Source) -> own.Labelled:
             form = QuadraticForm.from_entries(source.name, size, i, j, values, own.offset_of(source))
         return [(form, range(1, size + 1))]
     rows = Rows(path, [i + 1, j + 1] if field == "pattern" else [i + 1, j + 1, values])
-    return [(rows.graph(source.name, size, (i, j)), range(1, size + 1))]
+    return [(rows.graph(source.name, size, (i, j), model="--problem=qubo"), range(1, size + 1))]
 
 
 # Graphs by networkx.
 #
 # Labels are those that the file gives; in JSON a list is a tuple. An attribute `weight` of edges or nodes is their
-# weight, which all must have if one has. Other attributes are skipped.
+# weight, which all must have if one has, or an attribute that the user names. A directed graph is read as an
+# undirected one; edges may be parallel or opposite if their weights agree, and still count as one.
 
 
 def read_gml(source: Source) -> own.Labelled:
@@ -143,7 +146,15 @@ def read_graphml(source: Source) -> own.Labelled:
     """Returns the graph of a GraphML file; its labels are text."""
     import networkx as nx
 
-    return _networkx_graph(source, "GraphML", nx.parse_graphml)
+    def parse(text: str) -> nx.Graph:
+        graph = nx.parse_graphml(text)
+        # networkx makes the nodes that edges lead to.
+        listed = sum(element.tag.endswith("}node") for element in xml.etree.ElementTree.fromstring(text).iter())
+        if listed != len(graph):
+            raise ValueError("a node is listed twice or elsewhere, or an edge leads to a node that is not listed")
+        return graph
+
+    return _networkx_graph(source, "GraphML", parse)
 
 
 def read_node_link(source: Source) -> own.Labelled:
@@ -151,35 +162,75 @@ def read_node_link(source: Source) -> own.Labelled:
     import networkx as nx
 
     def parse(text: str) -> nx.Graph:
-        data = json.loads(text)
+        data = parse_json(text)
         key = "edges" if "edges" in data else "links"
         if not (isinstance(data, dict) and isinstance(data.get("nodes"), list) and isinstance(data.get(key), list)):
-            raise ValueError("no lists 'nodes' and 'edges' or 'links'")
+            raise _other_json(source)
         graph = nx.node_link_graph(data, directed=False, multigraph=False, edges=key)
-        counts = len(data["nodes"]), len(data[key])
-        if not graph.is_multigraph() and (len(graph), graph.number_of_edges()) != counts:
+        if (len(graph), graph.number_of_edges()) != (len(data["nodes"]), len(data[key])):
             raise ValueError("a node or edge is listed twice, or an edge leads to a node that is not listed")
         return graph
 
     return _networkx_graph(source, "node-link JSON", parse)
 
 
-def _networkx_graph(source: Source, what: str, parse: Callable[[str], nx.Graph]) -> own.Labelled:
-    import networkx as nx
+# Objects of other programs in JSON: a name in them, what they are, and how they are read.
+_JSON = {
+    "bqm_schema": (
+        "a model of dimod; in Python say "
+        "sl_discs.from_bqm(dimod.BinaryQuadraticModel.from_serializable(json.load(open({path!r}))))"
+    ),
+    "linear_terms": (
+        "a model in bqpjson; write its linear_terms as lines 'i i coeff' and its quadratic_terms as 'i j coeff', "
+        "times its scale, into a .coo file"
+    ),
+    "adjacency": (
+        "a graph as networkx.adjacency_data writes it; in Python say "
+        "sl_discs.{problem}(networkx.adjacency_graph(json.load(open({path!r}))))"
+    ),
+    "elements": (
+        "a graph of Cytoscape; in Python say sl_discs.{problem}(networkx.cytoscape_graph(json.load(open({path!r}))))"
+    ),
+}
 
+
+def _other_json(source: Source) -> NotSupported:
+    """Returns the error for a file of JSON that is no graph in node-link form."""
+    known = next((words for name, words in _JSON.items() if f'"{name}"'.encode() in source.text), None)
+    words = known or (
+        "not a graph in node-link JSON (no lists 'nodes' and 'edges' or 'links', as networkx.node_link_data makes "
+        "them); give another file"
+    )
+    return NotSupported(f"{source.path}: {words.format(path=str(source.path), problem=source.problem or 'maxcut')}")
+
+
+def _networkx_graph(source: Source, what: str, parse: Callable[[str], nx.Graph]) -> own.Labelled:
     with _parsing(source, f"a graph in {what}"):
         graph = parse(source.text.decode("utf-8"))
+    name = source.weight or "weight"
     labels: list[Hashable] = list(graph)
-    loop = next(nx.nodes_with_selfloops(graph), None)
-    if loop is not None:
-        raise FormatError(f"{source.path}: an edge from node {loop!r} to itself; remove it")
-    weighted = any("weight" in data for *_, data in graph.edges(data=True))
-    # Numbers that are labels need not be in order.
-    found = graph_from_networkx(nx.convert_node_labels_to_integers(graph), source.name, weighted)
-    weights = {node: data["weight"] for node, data in graph.nodes(data=True) if "weight" in data}
-    if weights:
-        found = dataclasses.replace(found, node_weights=checked_node_weights(source.name, weights, labels))
+    place = {label: k for k, label in enumerate(labels)}
+    edges, nodes = list(graph.edges(data=True)), dict(graph.nodes(data=True))
+    source.others = {"edges": other_numbers(data for *_, data in edges), "nodes": other_numbers(nodes.values())}
+    rows = Rows(source.path, [_objects(u for u, _, _ in edges), _objects(v for _, v, _ in edges)])
+    given = [data[name] for *_, data in edges if name in data]
+    if len(given) == len(edges) > 0:
+        weights = real_array(f"{source.name}: {name} of edges", given)
+        check_finite(source.name, lambda k: f"the {name} of edge {edges[k][:2]}", weights)
+        rows.columns.append(weights)
+    elif given and not source.weight:
+        raise InputError(f"{source.name}: some edges have a weight and some have none; give every edge one")
+    ends = np.array([(place[u], place[v]) for u, v, _ in edges], np.int64).reshape(-1, 2)
+    found = rows.graph(source.name, len(labels), (ends[:, 0], ends[:, 1]))
+    of_nodes = {node: data[name] for node, data in nodes.items() if name in data}
+    if of_nodes and (len(of_nodes) == len(labels) or not source.weight):
+        found = dataclasses.replace(found, node_weights=checked_node_weights(source.name, of_nodes, labels))
     return [(found, range(len(labels)) if labels == list(range(len(labels))) else tuple(labels))]
+
+
+def _objects(labels: Iterable[Hashable]) -> np.ndarray:
+    """Returns labels as they are in an array [M]."""
+    return np.fromiter(labels, object)
 
 
 # All formats.
@@ -236,6 +287,7 @@ FORMATS = {
     "coo": Format(".coo", own.read_coo),
     "npz": Format(".npz", read_npz_archive),
 }
+_WITH_ATTRIBUTES = ("gml", "graphml", "node_link")
 SUFFIXES = {suffix: name for name, format in FORMATS.items() for suffix in format.suffixes.split()}
 
 
@@ -244,6 +296,7 @@ def read_instances(
     *,
     problem: str | None = None,
     format: str | None = None,
+    weight: str | None = None,
 ) -> list[Instance]:
     """Reads the graphs or models of a file: one, except for archives.
 
@@ -255,6 +308,7 @@ def read_instances(
       problem: one of `GRAPH_PROBLEMS` (expects a graph), `qubo` or `ising` (expect a model, binary or of spins), or
         None for any content. It decides the meaning of a MatrixMarket file and of a bare list `i j v`.
       format: one of `FORMATS`, to read the file in that format.
+      weight: the attribute of edges or nodes that is their weight, in formats with attributes; None: `weight`.
 
     Raises:
       FormatError: the file is damaged, or is not what its format asks for.
@@ -267,14 +321,19 @@ def read_instances(
         raise InputError(f"unknown problem {problem!r}; choose one of {', '.join(known)}")
     if format not in (None, *FORMATS):
         raise InputError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
-    source = Source(path, problem, named=format is not None)
+    source = Source(path, problem, named=format is not None, weight=weight)
     if format is not None and source.is_zip != (format == "npz"):
         kind = "a zip archive" if source.is_zip else "not a zip archive"
         raise InputError(f"{path}: {kind}, so its format is not {format}; leave out the format")
     format = format or recognise(source)
+    if weight is not None and format not in _WITH_ATTRIBUTES:
+        raise InputError(
+            f"{path}: {format} has no names of weights; leave weight={weight} out, which is for "
+            f"{in_words(_WITH_ATTRIBUTES)}",
+        )
     with errors_of(source.path):
         contents = FORMATS[format].read(source)
-    found = [Instance(content, labels, format, source.path) for content, labels in contents]
+    found = [Instance(content, labels, format, source.path, source.others) for content, labels in contents]
     for instance in found:
         _check_problem(instance, problem)
     return found

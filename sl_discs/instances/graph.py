@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import numbers
 import pickle
 import sys
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -169,6 +170,21 @@ def checked_node_weights(name: str, weights: Any, labels: Sequence[Hashable]) ->
     return weights
 
 
+# What says which edge it is, and no more.
+_NAMES = ("weight", "id", "key", "label", "source", "target")
+
+
+def other_numbers(attributes: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Returns the names, in order, under which edges or nodes have numbers that are not used as weights."""
+    found = (
+        name
+        for one in attributes
+        for name, value in one.items()
+        if isinstance(value, numbers.Real) and not isinstance(value, bool) and name not in _NAMES
+    )
+    return tuple(dict.fromkeys(map(str, found)))
+
+
 def check_size(name: str, num_nodes: int) -> None:
     """Refuses more nodes or variables than 32 bits can number, or than fit into memory with one chain."""
     check_number(f"{name}: {num_nodes} nodes", num_nodes, "so number them without gaps")
@@ -281,12 +297,16 @@ def is_networkx(graph: Any) -> bool:
 
 
 def graph_from_networkx(
-    graph: nx.Graph | PickledGraph, name: str, weighted: bool = False, reference: float | None = None
+    graph: nx.Graph | PickledGraph,
+    name: str,
+    weighted: bool = False,
+    reference: float | None = None,
+    weight: str = "weight",
 ) -> Graph:
     """Converts a simple undirected graph; its edges are sorted by (u, v).
 
     Nodes labelled 0..n-1, in any order, keep their labels; otherwise nodes are numbered by their position. If
-    `weighted`, weights are the edge attribute `weight`, or 1 if no edge has it.
+    `weighted`, weights are the edge attribute `weight`, or another of that name, or 1 if no edge has it.
 
     Raises:
       InputError: `graph` is not a graph, is directed or a multigraph, is not simple, has a weight on only some edges
@@ -296,7 +316,10 @@ def graph_from_networkx(
         raise InputError(f"{name}: a {type(graph).__name__} where a networkx graph is expected")
     proper = graph.proper if isinstance(graph, PickledGraph) else not (graph.is_directed() or graph.is_multigraph())
     if not proper:
-        raise InputError(f"{name}: a directed graph or multigraph; convert it to networkx.Graph first")
+        raise InputError(
+            f"{name}: a directed graph or multigraph; make a networkx.Graph of it, and decide what becomes of "
+            "weights of opposite or parallel edges, of which networkx.Graph(graph) keeps one"
+        )
     labels = list(graph.nodes)
     if set(labels) == set(range(len(labels))):
         labels = range(len(labels))
@@ -307,7 +330,7 @@ def graph_from_networkx(
             source += [index[node]] * len(neighbours)
             target += [index[other] for other in neighbours]
             if weighted:
-                weights += [data["weight"] for data in neighbours.values() if "weight" in data]
+                weights += [data[weight] for data in neighbours.values() if weight in data]
     except KeyError as error:
         raise InputError(f"{name}: an edge leads to {error}, which is not a node") from None
     except (AttributeError, TypeError, ValueError) as error:

@@ -60,7 +60,12 @@ def read_rudy(source: Source) -> Labelled:
     num_nodes, num_edges = map(int, header.groups())
     rows = lines.rows(("ii", "iif"), "an edge and its weight, 'i j w'")
     lines.check_count(num_edges, len(rows.columns[0]), "edges")
-    return [(rows.graph(source.name, num_nodes, rows.indices(1, num_nodes), merge=False), range(1, num_nodes + 1))]
+    return [
+        (
+            rows.graph(source.name, num_nodes, rows.indices(1, num_nodes), merge=False, model="--format=biqmac"),
+            range(1, num_nodes + 1),
+        )
+    ]
 
 
 def write_rudy(path: str | os.PathLike, graph: Graph) -> None:
@@ -81,8 +86,9 @@ def write_rudy(path: str | os.PathLike, graph: Graph) -> None:
 #
 # An edge may be repeated in either direction, as in many colouring files; it still counts as one edge. m may be the
 # number of distinct edges, twice that, or the number of `e` lines, since files differ. `n i w` gives node i the
-# weight w; nodes without such a line have the weight 1 where others have one. Lines `d`, `v` and `x` (geometry) are
-# irrelevant to the problems solved here and are skipped. The PACE challenges write `p td n m`, and then `i j`.
+# weight w; nodes without such a line have the weight 1 where others have one. Collections of weighted covers and sets
+# write `v i w` instead. Lines `d` and `x`, and `v` beside `d` (geometry), are irrelevant to the problems solved here
+# and are skipped. The PACE challenges write `p td n m`, and then `i j`.
 
 PACE = (b"td", b"tw", b"ds")
 DIMACS_HEADERS = (b"edge", b"edges", b"col", b"clq", *PACE)
@@ -97,9 +103,15 @@ def read_dimacs(source: Source) -> Labelled:
     if header[1] in PACE:
         rows = lines.rows(("ii",), "an edge, 'i j'")
     else:
-        edges, others = (dataclasses.replace(lines, skipped=(b"c", skip, b"d", b"v", b"x")) for skip in (b"n", b"e"))
-        rows = edges.rows(("eii",), "an edge, 'e i j'")
-        weights = _dimacs_weights(num_nodes, others.rows(("nif",), "the weight of a node, 'n i w'"))
+        letters = {b"e", b"n", b"v"}
+        of = {kept: dataclasses.replace(lines, skipped=(b"c", b"d", b"x", *letters - {kept})) for kept in letters}
+        rows = of[b"e"].rows(("eii",), "an edge, 'e i j'")
+        weights = _dimacs_weights(num_nodes, of[b"n"].rows(("nif",), "the weight of a node, 'n i w'"))
+        if re.search(rb"(?m)^[ \t]*v\s", source.text) and not re.search(rb"(?m)^[ \t]*d\s", source.text):
+            if weights is not None:
+                raise FormatError(f"{source.path}: weights of nodes on lines 'n' and on lines 'v'; keep one kind")
+            words = "the weight of a node, 'v i w', where no line 'd' says that it is a place"
+            weights = _dimacs_weights(num_nodes, of[b"v"].rows(("vif",), words))
     graph, listed = rows.graph(source.name, num_nodes, rows.indices(1, num_nodes)), len(rows.columns[0])
     if promised not in (listed, graph.num_edges, 2 * graph.num_edges):
         lines.check_count(promised, graph.num_edges, f"edges on {listed} lines")
@@ -176,7 +188,8 @@ def read_edge_list(source: Source) -> Labelled:
             f"{first} is not an edge between nodes that are whole numbers; if they have other names, say "
             "--format=edge_list",
         )
-    return [(rows.graph(source.name, len(labels), (ends[0], ends[1])), labels)]
+    model = "--format=coo" if len(rows.columns) == 3 else ""
+    return [(rows.graph(source.name, len(labels), (ends[0], ends[1]), model=model), labels)]
 
 
 def _number_words(lines: Lines) -> tuple[tuple[str, ...], Lines]:

@@ -41,14 +41,19 @@ class Source:
       path: the file.
       problem: that it shall pose, which decides what some files mean; None: any.
       named: whether the user has named its format.
+      weight: the attribute of edges or nodes that is their weight, where the user has named one.
+      others: names of the numbers that `edges` and `nodes` have beside their weights; its reader tells.
       name, suffix: its name without suffixes, and the suffix in lower case, both without that of a compression.
       is_zip: whether it is a zip archive, as NumPy's `.npz` files are.
       text: its text, unpacked; empty if it is a zip archive.
     """
 
-    def __init__(self, path: str | os.PathLike, problem: str | None = None, named: bool = False):
+    def __init__(
+        self, path: str | os.PathLike, problem: str | None = None, named: bool = False, weight: str | None = None
+    ):
         """Reads the file; FormatError where it is no text, or a web page."""
-        self.path, self.problem, self.named = Path(path), problem, named
+        self.path, self.problem, self.named, self.weight = Path(path), problem, named, weight
+        self.others: dict[str, tuple[str, ...]] = {"edges": (), "nodes": ()}
         with open_regular(self.path) as file:
             start = file.peek(6)
             if not start:
@@ -259,9 +264,8 @@ class Rows:
         if bad.any():
             row = int(np.argmax(bad))
             line = "" if self.numbers is None else f":{self.numbers[row]}"
-            raise FormatError(
-                f"{self.path}{line}: {message.format(*(column[row].item() for column in self.columns))}"
-            )
+            words = message.format(*(column[row : row + 1].tolist()[0] for column in self.columns))
+            raise FormatError(f"{self.path}{line}: {words}")
 
     def indices(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the first two columns as indices from 0 on; FormatError if one is outside first .. last."""
@@ -273,13 +277,17 @@ class Rows:
             )
         return u - first, v - first
 
-    def graph(self, name: str, num_nodes: int, ends: tuple[np.ndarray, np.ndarray], *, merge: bool = True) -> Graph:
+    def graph(
+        self, name: str, num_nodes: int, ends: tuple[np.ndarray, np.ndarray], *, merge: bool = True, model: str = ""
+    ) -> Graph:
         """Returns the graph with an edge for each row, whose ends are two arrays of nodes from 0 on.
 
-        If `merge`, an edge may be repeated, in either direction and with the same weight.
+        If `merge`, an edge may be repeated, in either direction and with the same weight. Where the file may be a
+        quadratic model, `model` is the flag that reads it as one.
         """
         (u, v), weights = ends, self.weights
-        self.refuse(u == v, "an edge from node {0} to itself; remove it, or pose a quadratic model (--problem=qubo)")
+        as_model = f", or read a model with {model}" if model else ""
+        self.refuse(u == v, f"an edge from node {{0}} to itself; remove it{as_model}")
         first = first_rows(edge_codes(u, v, num_nodes))
         again = first != np.arange(len(first))
         if not merge:

@@ -24,6 +24,7 @@ def read(
     number: int | None = None,
     penalty: float | None = None,
     weights: bool | None = None,
+    weight: str | None = None,
 ) -> Problem:
     """Returns the problem of a file of a graph, a QUBO or an Ising model, with the labels of the file.
 
@@ -41,24 +42,37 @@ def read(
       number: which graph or model of a file with several, from 0 on.
       penalty: of a conflict, where there are conflicts; None: the default.
       weights: whether weights of nodes in the file count; None: they do not, and a warning says so.
+      weight: the attribute of edges (in `maxcut`) or of nodes that is their weight, in GML, GraphML and node-link
+        JSON; None: `weight`, and a warning says so where edges have other numbers only.
 
     Raises:
       InputError: the file cannot be read, has several graphs or models and no `number` is given, a graph comes
         without a problem, or an argument does not go with the problem.
     """
-    instances = read_instances(path, problem=problem, format=format)
+    instances = read_instances(path, problem=problem, format=format, weight=weight)
     if number is None and len(instances) > 1:
         raise InputError(f"{path}: {len(instances)} graphs or models; choose one: number=0 to {len(instances) - 1}")
     if number is not None and integer("number", number) >= len(instances):
         raise InputError(f"{path}: number is {number}; expected 0 to {len(instances) - 1}")
     instance = instances[number or 0]
-    if weights is None and problem is not None and has_unused_weights(instance.content, problem):
+    if weight is None and (unused := unused_numbers(instance, problem)):
+        warnings.warn(
+            f"{path}: numbers of edges under {in_words(unused)} do not count; weight={unused[0]!r} uses them",
+            stacklevel=3,
+        )
+    if weights is None and weight is None and problem is not None and has_unused_weights(instance.content, problem):
         warnings.warn(
             f"{path}: the weights of its nodes do not count without weights=True; weights=False says so without this "
             "warning",
             stacklevel=3,
         )
-    return problem_of(instance, problem, penalty, bool(weights))
+    return problem_of(instance, problem, penalty, bool(weights), weight)
+
+
+def unused_numbers(instance: Instance, kind: str | None) -> tuple[str, ...]:
+    """Returns the names of the numbers of edges that a problem could use as weights, where there are no weights."""
+    unweighted = isinstance(instance.content, Graph) and instance.content.weights is None
+    return instance.others["edges"] if unweighted and getattr(KINDS.get(kind or ""), "weighted", False) else ()
 
 
 def has_unused_weights(content: Graph | QuadraticForm, kind: str) -> bool:
@@ -67,7 +81,9 @@ def has_unused_weights(content: Graph | QuadraticForm, kind: str) -> bool:
     return weights is not None and bool((weights != 1).any())
 
 
-def problem_of(instance: Instance, kind: str | None, penalty: float | None, weights: bool) -> Problem:
+def problem_of(
+    instance: Instance, kind: str | None, penalty: float | None, weights: bool, weight: str | None = None
+) -> Problem:
     """Returns the problem of a graph or model from a file; arguments and errors as of `read`."""
     content = instance.content
     if isinstance(content, QuadraticForm):
@@ -75,13 +91,20 @@ def problem_of(instance: Instance, kind: str | None, penalty: float | None, weig
     elif kind is None and instance.format != "cnf":
         raise InputError(f"{instance.path}: a graph; choose a problem: {in_words(GRAPH_PROBLEMS)}")
     known = KINDS[kind or "mis"]
+    what = "edges" if getattr(known, "weighted", False) else "nodes"
+    weights = weights or (weight is not None and what == "nodes")
     if penalty is not None and known.penalty is None:
         raise InputError(f"penalty has no effect in {known.name}, which has no conflicts; leave it out")
     if weights and not known.weights_of_nodes:
         raise InputError(f"weights has no effect in {known.name}, where weights of nodes do not count; leave it out")
     if isinstance(content, Graph):
+        others = [name for name in instance.others[what] if name != weight]
+        there = f"{what} have numbers under {in_words(others)}" if others else f"{what} have no other numbers"
+        if weight is not None and (content.weights if what == "edges" else content.node_weights) is None:
+            raise InputError(f"{instance.path}: weight is {weight!r}, which not all {what} have; {there}")
         if weights and content.node_weights is None:
-            raise InputError(f"{instance.path}: the file has no weights of nodes; leave weights out")
+            use = f"{there}, which weight={others[0]!r} uses" if others else "leave weights out"
+            raise InputError(f"{instance.path}: the file has no weights of nodes; {use}")
         content = known.counted(content if weights else dataclasses.replace(content, node_weights=None))
     penalty = known.penalty or PENALTY if penalty is None else penalty
     return Problem(known.name, content.name, in_order(instance.labels), content, penalty)

@@ -112,3 +112,13 @@ def test_complement_has_the_other_edges(n, data):
     edges = data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
     other = complement(Graph.from_arrays("g", n, np.array(edges, int).reshape(-1, 2)))
     assert [tuple(pair) for pair in other.edges.tolist()] == [pair for pair in pairs if pair not in edges]
+
+
+def test_numbers_that_are_not_written_are_told(tmp_path, capsys):
+    graph = '{"nodes": [{"id": 0}, {"id": 1, "x": 0.5}], "edges": [{"source": 0, "target": 1, "cost": 2.5}]}'
+    (tmp_path / "in.json").write_text(graph)
+    assert run(tmp_path / "in.json", tmp_path / "out.npz") == 0
+    err = capsys.readouterr().err
+    assert "numbers of edges under cost are not written; --weight=cost writes them" in err and "nodes under x" in err
+    assert run(tmp_path / "in.json", tmp_path / "out.npz", "--weight=cost") == 0
+    assert not capsys.readouterr().err and edges_of(tmp_path / "out.npz") == (2, {(0, 1): 2.5})

@@ -191,6 +191,8 @@ def test_words_are_labels_where_the_format_is_named(folder):
     ("content", "weights"),
     [
         ("p edge 3 1\nn 3 2.5\ne 1 2\nn 1 0\n", [0, 1, 2.5]),
+        ("p edge 3 1\nv 3 2.5\nv 1 0\ne 1 2\n", [0, 1, 2.5]),
+        ("p edge 3 1\nd 2\nv 0.5 0.5\nx 1\ne 1 2\n", None),
         ("3 1 10\n4 2\n5 1\n6\n", [4, 5, 6]),
         ("3 1 10 2\n9 4 2\n9 5 1\n9 6\n", None),
         ('{"nodes": [{"id": 1, "weight": 2}, {"id": 2, "weight": 0.5}], "links": []}', [2, 0.5]),
@@ -199,6 +201,85 @@ def test_words_are_labels_where_the_format_is_named(folder):
 def test_weights_of_nodes(folder, content, weights):
     found = read(folder, content).content.node_weights
     assert found is None if weights is None else found.tolist() == weights
+
+
+def networkx_text(name, graph):
+    if name == "node_link":
+        return json.dumps(nx.node_link_data(graph, edges="edges"))
+    return "\n".join((nx.generate_gml if name == "gml" else nx.generate_graphml)(graph))
+
+
+NETWORKX = pytest.mark.parametrize("name", ["gml", "graphml", "node_link"])
+
+
+@NETWORKX
+def test_numbers_under_another_name_are_told_and_used_when_named(folder, name):
+    graph = nx.Graph()
+    graph.add_nodes_from("abc", cost=2.5)
+    graph.add_weighted_edges_from([("a", "b", 1), ("b", "c", 7), ("a", "c", 9)], weight="value")
+    nx.set_edge_attributes(graph, "red", "colour")
+    instance = read(folder, networkx_text(name, graph))
+    assert instance.content.weights is None and instance.others == {"edges": ("value",), "nodes": ("cost",)}
+    path = folder / "instance"
+    with pytest.warns(UserWarning, match=r"numbers of edges under value do not count; weight='value' uses them"):
+        assert sl_discs.solve(sl_discs.read(path, "maxcut")).best_value == 2
+    assert sl_discs.solve(sl_discs.read(path, "maxcut", weight="value")).best_value == 16
+    with pytest.raises(
+        InputError, match=r"no weights of nodes; nodes have numbers under cost, which weight='cost' u"
+    ):
+        sl_discs.read(path, "vertex_cover", weights=True)
+    assert sl_discs.solve(sl_discs.read(path, "vertex_cover", weight="cost")).best_value == 5
+    with pytest.raises(InputError, match=r"weight is 'cost', which not all edges have; edges have numbers under val"):
+        sl_discs.read(path, "maxcut", weight="cost")
+    with pytest.raises(InputError, match=r"rudy has no names of weights; leave weight=value out"):
+        read(folder, "2 1\n1 2 1\n", weight="value")
+
+
+@NETWORKX
+def test_directions_do_not_count_but_must_agree(folder, name):
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from([("a", "b", -0.5), ("b", "c", 2.5), ("a", "c", 1.5), ("c", "a", 1.5)])
+    read(folder, networkx_text(name, graph))
+    assert sl_discs.solve(sl_discs.read(folder / "instance", "maxcut")).best_value == 4
+    graph.edges["c", "a"]["weight"] = 2.0
+    with pytest.raises(InputError, match=r"edge c a was given before with another weight than 2.0; keep one of them"):
+        read(folder, networkx_text(name, graph))
+
+
+@NETWORKX
+def test_ends_of_edges_must_be_listed(folder, name):
+    text = networkx_text(name, nx.relabel_nodes(nx.path_graph(3), {0: "a", 1: "b", 2: "c"}))
+    node = {"gml": r"node \[\s+id 2[^]]*\]", "graphml": r'<node id="c"\s*/>', "node_link": r', \{"id": "c"\}'}[name]
+    shorter = re.sub(node, "", text)
+    assert shorter != text and read(folder, text).content.num_nodes == 3
+    with pytest.raises(InputError, match=r"undefined|not listed"):
+        read(folder, shorter)
+
+
+@pytest.mark.parametrize(
+    ("data", "modules"),
+    [
+        (lambda: nx.adjacency_data(nx.path_graph(3)), {"networkx": nx}),
+        (lambda: nx.cytoscape_data(nx.path_graph(3)), {"networkx": nx}),
+        (lambda: DIMOD, {}),
+    ],
+)
+def test_other_json_is_read_as_the_message_says(folder, data, modules):
+    with pytest.raises(InputError, match="in Python say") as caught:
+        read(folder, json.dumps(data()), problem="maxcut")
+    if not modules:
+        modules = {"dimod": pytest.importorskip("dimod")}
+    found = eval(str(caught.value).partition("say ")[2], {"sl_discs": sl_discs, "json": json} | modules)
+    assert sl_discs.solve(found).best_value == (2 if found.kind == "maxcut" else -2)
+
+
+# -a + b - 2ab.
+DIMOD = {
+    "type": "BinaryQuadraticModel", "version": {"bqm_schema": "3.0.0"}, "use_bytes": False, "index_type": "uint16",
+    "bias_type": "float32", "num_variables": 2, "num_interactions": 1, "variable_labels": ["a", "b"],
+    "variable_type": "BINARY", "offset": 0.0, "info": {}, "linear_biases": [-1.0, 1.0], "quadratic_biases": [-2.0],
+    "quadratic_head": [0], "quadratic_tail": [1],
+}  # fmt: skip
 
 
 # SAT formulas.
