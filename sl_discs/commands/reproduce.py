@@ -3,12 +3,13 @@ r"""Compares the paper's published numbers with our own.
 sl-discs reproduce main --profile=cpu --data_root=FOLDER --output=results/reproduce-cpu
 
   main      every dataset and method against the published table: levels, differences of SL and its base in pairs, and
-            run times; at default settings, and at settings tuned on training graphs (held out)
+            run times; at default settings, and at settings tuned on training graphs (held out); with
+            --reading=level, the annealing anew in each level, with and without tilt
   ablation  alpha, K, sigma, budget and grid of the sl_ methods, against the published table
 
 Each finished cell (a method on a dataset with all its settings) is kept in OUTPUT/cells: a stopped command continues
-where it left off, and a command with other settings runs its cells anew. The report is OUTPUT/main.md or
-OUTPUT/ablation.md, with its rows in a JSON file of the same name and its figure beside it.
+where it left off, and a command with other settings runs its cells anew. The report is OUTPUT/main.md,
+OUTPUT/main-level.md or OUTPUT/ablation.md, with its rows in a JSON file of the same name and its figure beside it.
 """
 
 import time
@@ -25,8 +26,9 @@ from sl_discs.experiment.settings import ENGINES
 from sl_discs.experiment.summary import published_tables
 from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root
+from sl_discs.localization.schedule import ANNEALS
 from sl_discs.reproduction import cells
-from sl_discs.reproduction.report import draw_levels, main_table, summary, write_report
+from sl_discs.reproduction.report import draw_levels, main_table, reading_table, summary, write_report
 from sl_discs.reproduction.rows import rows_of
 from sl_discs.reproduction.runs import Runner
 from sl_discs.version import __version__
@@ -39,6 +41,11 @@ define.list("methods", list(cells.METHODS), "Methods; ablation only uses the sl_
 words = "Folder of given instances: DISCS's files, or archives. Default: none; random sets are generated."
 define.string("data_root", None, words)
 define.string("output", None, "Folder of the cells and the report; default: results/reproduce-PROFILE.")
+words = (
+    "In main, how localized methods read the paper: run, DISCS's annealing over the run; or level, the annealing "
+    "anew in each of 512 levels with sigma=15, and beside it the same without tilt."
+)
+define.enum("reading", "run", ANNEALS, words)
 words = "In main, also run the settings of configs/sampler/tuned for each dataset and method."
 define.boolean("held_out", True, words)
 define.integer("seeds", 1, "Runs of each cell, with seeds 0, 1, ..., which are averaged.", 1, upper_bound=1_000)
@@ -62,6 +69,8 @@ def _plan(what: str, choice: cells.Choice) -> tuple[list[_Work], list[str]]:
     for dataset in cells.chosen_sets(names):
         if (reason := dataset.absent(FLAGS.data_root)) is not None:
             left_out.append(f"{dataset.name}: {reason}")
+        elif FLAGS.reading == "level":
+            work.append((dataset, cells.reading_cells(choice, dataset, methods)))
         elif what == "main":
             work.append((dataset, cells.main_cells(choice, dataset, methods, FLAGS.held_out)))
         else:
@@ -77,7 +86,10 @@ def _reproduce(given: Given) -> int:
     keep_programs()
     [what] = given.arguments
     if what == "ablation":
-        refuse_flags(FLAGS, ["held_out"], "in `reproduce ablation`")
+        refuse_flags(FLAGS, ["held_out", "reading"], "in `reproduce ablation`")
+    elif FLAGS.reading == "level":
+        refuse_flags(FLAGS, ["held_out"], "with --reading=level")
+    name = what if FLAGS.reading == "run" else f"{what}-{FLAGS.reading}"
     check_data_root(FLAGS.data_root)
     profile = cells.PROFILES[FLAGS.profile]
     steps, chains = FLAGS.steps or profile.chain_length, FLAGS.chains or profile.batch_size
@@ -103,10 +115,10 @@ def _reproduce(given: Given) -> int:
         unseen = dataset.held_out(graphs)
         done += [runner.run(cell, unseen if cell.protocol == cells.HELD_OUT else graphs) for cell in planned]
         rows = rows_of(done, FLAGS.data_root)
-        paths = write_report(folder, what, rows, left_out, None, made_by)
-    if what == "main" and can_draw() and (drawn := or_warn(lambda: draw_levels(rows, folder / "main.png"))):
-        paths = (*write_report(folder, what, rows, left_out, drawn.name, made_by), drawn)
-    say("\n" + "\n\n".join(filter(None, [*summary(rows), main_table(rows)])) + "\n")
+        paths = write_report(folder, name, rows, left_out, None, made_by)
+    if what == "main" and can_draw() and (drawn := or_warn(lambda: draw_levels(rows, folder / f"{name}.png"))):
+        paths = (*write_report(folder, name, rows, left_out, drawn.name, made_by), drawn)
+    say("\n" + "\n\n".join(filter(None, [*summary(rows), reading_table(rows), main_table(rows)])) + "\n")
     say(
         f"{runner.ran} of {total} cells run in {time.perf_counter() - begin:.0f} s, {runner.compile_s:.0f} s of it "
         "compiling; the others were already finished"

@@ -16,6 +16,7 @@ from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.instances.dataset import find_family, load_dataset
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import Method, build_method, method_fields
+from sl_discs.localization.schedule import Localization
 from sl_discs.own_code import imported
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
@@ -131,6 +132,11 @@ def chosen_sets(names: Iterable[str]) -> list[PublishedSet]:
 
 DEFAULTS = "defaults"
 HELD_OUT = "held out"
+# The reading of the paper in which the annealing begins anew in each level, and its control; K and sigma are among
+# the values that the paper searched.
+LEVEL, NO_TILT = "level", "level, no tilt"
+_READINGS = {LEVEL: {"anneal": "level", "sigma": 15.0, "K": 512}}
+_READINGS[NO_TILT] = _READINGS[LEVEL] | {"tilt": False}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +144,7 @@ class Cell:
     """The definition of a cell.
 
     Attributes:
-      protocol: `defaults`, `held out`, or one of a study.
+      protocol: `defaults`, `held out`, a reading of the paper or its control, or one of a study.
       setting: the varied setting in a table of settings, such as `sigma=5`; empty otherwise.
       settings: chains, steps and annealing; the seed is that of the first run.
       sampler: all fields of the sampler config, including `name`.
@@ -312,6 +318,18 @@ def main_cells(choice: Choice, dataset: PublishedSet, methods: list[str], held_o
         path = CONFIGS / "sampler" / "tuned" / dataset.name / f"{method}.json"
         if path.exists():
             cells.append(choice.cell(dataset, method, protocol=HELD_OUT, tuned=read_tuned(path)))
+    return cells
+
+
+def reading_cells(choice: Choice, dataset: PublishedSet, methods: list[str]) -> list[Cell]:
+    """Base methods at their defaults, and localized ones with the annealing in each level, with tilt and without."""
+    most, cells = choice.steps(dataset) // Localization.n_min, []
+    for method in methods:
+        readings = _READINGS if method.startswith("sl_") else {DEFAULTS: {}}
+        for protocol, fields in readings.items():
+            # As many levels as fit into a short chain.
+            changes = fields | ({"K": max(1, min(fields["K"], most))} if fields else {})
+            cells.append(choice.cell(dataset, method, changes=changes, protocol=protocol))
     return cells
 
 

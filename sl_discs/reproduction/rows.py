@@ -13,7 +13,7 @@ from sl_discs.experiment.record import Spread
 from sl_discs.experiment.summary import CHAIN_LENGTH, PublishedRow, published_name, published_row, published_tables
 from sl_discs.instances.graph import Dataset
 from sl_discs.problems.graph_kind import graph_kind
-from sl_discs.reproduction.cells import DEFAULTS
+from sl_discs.reproduction.cells import DEFAULTS, LEVEL, NO_TILT
 from sl_discs.reproduction.runs import Done
 from sl_discs.tuning.evaluation import paired
 
@@ -52,7 +52,8 @@ def rows_of(done: list[Done], data_root: str | None) -> list[dict[str, Any]]:
     rows = []
     for (name, method, protocol, setting), one in found.items():
         row = _row(one, data_root)
-        base = found.get((name, method.removeprefix("sl_"), protocol, setting))
+        of_base = DEFAULTS if protocol in (LEVEL, NO_TILT) else protocol
+        base = found.get((name, method.removeprefix("sl_"), of_base, setting))
         if base is not None and base is not one:
             row["gain"] = _gain(one, base)
             row["sl_over_base"] = base.result.chain_steps_per_s / one.result.chain_steps_per_s

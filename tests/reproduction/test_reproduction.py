@@ -26,15 +26,18 @@ from sl_discs.reproduction.cells import (
     DEFAULTS,
     HELD_OUT,
     LEFT_TO_TRAINING,
+    LEVEL,
     METHODS,
+    NO_TILT,
     PUBLISHED,
     Choice,
     ablation_cells,
     chosen_methods,
     chosen_sets,
     main_cells,
+    reading_cells,
 )
-from sl_discs.reproduction.report import draw_levels, levels_table, main_table, summary, write_report
+from sl_discs.reproduction.report import draw_levels, levels_table, main_table, reading_table, summary, write_report
 from sl_discs.reproduction.rows import in_published_unit, level_rows, rows_of, z_score
 from sl_discs.reproduction.runs import CellResult, Done, Runner, identity, load_result, path_of, save_result
 from sl_discs.tuning.evaluation import paired
@@ -82,6 +85,29 @@ def test_every_published_cell_can_be_planned():
     ablation, left_out = ablation_cells(full, MIS, methods)
     assert len(ablation) == 39 and not left_out and {cell.setting for cell in ablation} == set(ABLATION)
     assert sum(published_row(MIS.name, cell.method, cell.setting) is not None for cell in ablation) == 27
+
+
+def test_the_reading_with_an_annealing_in_each_level_stands_beside_the_same_without_tilt():
+    planned = reading_cells(Choice(None, None, "cpu", (0,)), MIS, ["gwg", "sl_gwg"])
+    assert [cell.protocol for cell in planned] == [DEFAULTS, LEVEL, NO_TILT]
+    base, level, without = (cell.sampler for cell in planned)
+    assert level | {"tilt": False} == without and "anneal" not in base
+    assert (level["anneal"], level["K"], level["sigma"], level["tilt"]) == ("level", 512, 15.0, True)
+    assert [cell.sampler["K"] for cell in reading_cells(CHOICE, MIS, ["sl_gwg"])] == [15, 15]  # of 60 steps
+    assert "--sampler_config.anneal=level" in planned[1].command(None, small_dataset())
+    cells = ("gwg", DEFAULTS, [60, 62, 61]), ("sl_gwg", LEVEL, [62, 62, 61]), ("sl_gwg", NO_TILT, [61, 63, 60])
+    done = [made_up(method, best, protocol=protocol) for method, protocol, best in cells]
+    found = rows(*done)
+    assert [row["gain"] and row["gain"]["mean"] for row in found] == [
+        None,
+        pytest.approx(2 / 3),
+        pytest.approx(1 / 3),
+    ]
+    shown = reading_table(found)
+    for words in f"| {MIS.name} | sl_gwg | 3 | 61.938 ± ", "| 61.667 ± 0.47 | ", "| 61.333 ± 1.25 | ", "| +0.667 [":
+        assert words in shown
+    assert shown.count("\n") == 2 and reading_table(found[:1]) == ""
+    assert "in 0 of 1 pairs" in "\n".join(summary(found))  # the control has no tilt
 
 
 def test_what_does_not_fit_a_short_chain_is_left_out_with_its_reason():
@@ -304,6 +330,7 @@ def test_the_command_and_the_command_that_it_prints(tmp_path):
     [
         ([], "expected one of main, ablation"),
         (["main", "--datasets="], "no cell is left to run"),
+        (["main", "--reading=level", "--held_out"], "with --reading=level"),
         (["main", "--data_root=nowhere"], "nowhere is not a folder"),
         (["main", "--datasets=mis/er_density/r-0.10", "--chains=1000000000"], "GiB"),
     ],
