@@ -11,7 +11,7 @@ import importlib
 import itertools
 import pkgutil
 import shlex
-import subprocess
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -27,6 +27,7 @@ from sl_discs.commands.sweep import chosen_sweep
 from sl_discs.discs_plugin import launch
 from sl_discs.discs_plugin.modules import OWN
 from sl_discs.errors import InputError
+from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.record import Spread
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.instances.discs_files import load_pickle
@@ -34,6 +35,7 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.own_code import imported
 from sl_discs.samplers.registry import PREFIX, is_localized
 from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, discs_arguments
+from sl_discs.sweeps.sweep_runs import run_program
 from sl_discs.terminal import tell
 
 MAIN_FLAGS, _ = launch.own_flags()
@@ -157,13 +159,19 @@ def _sweep(given: Given) -> int:
     chosen = numbers if own.only is None else own.only
     if unknown := [text for text in chosen if text not in numbers]:
         raise InputError(f"--only: there is no run {unknown[0]!r}; the sweep has 1 to {count}")
-    for number in (numbers[text] for text in chosen):
-        folder = root / sweep.folder(number)
-        arguments = discs_arguments(sweep, number, own.data_root, folder)
-        command = [sys.executable, "-m", "sl_discs.discs_main", *arguments, *shared, *given.more]
-        say(f"[{number}/{count}] {shlex.join(command)}")
-        if not own.list and subprocess.run(command, check=False).returncode:
-            failed.append(number)
+    todo = [numbers[text] for text in chosen]
+    with notice_of_end(signal.SIGINT) as notice:
+        for place, number in enumerate(todo):
+            folder = root / sweep.folder(number)
+            arguments = discs_arguments(sweep, number, own.data_root, folder)
+            command = [sys.executable, "-m", "sl_discs.discs_main", *arguments, *shared, *given.more]
+            say(f"[{number}/{count}] {shlex.join(command)}")
+            if not own.list and run_program(command, notice):
+                failed.append(number)
+            if notice.given:
+                left = sorted({*failed, *todo[place:]})
+                tell(f"stopped; --only={','.join(map(str, left))} performs the runs that are left")
+                return 128 + notice.signal
     if failed:
         tell(f"error: {len(failed)} of the runs failed; --only={','.join(map(str, failed))} repeats them")
         return 1

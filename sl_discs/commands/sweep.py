@@ -1,19 +1,21 @@
 r"""Performs the runs of a sweep file in DISCS's format (`run_configs`).
 
-sl-discs sweep list    --sweep=FILE       prints the command of each run
-sl-discs sweep run     --sweep=FILE       performs the missing runs, here or on a Slurm cluster
+sl-discs sweep list    --sweep=FILE       prints a command for each run, one a line
+sl-discs sweep run     --sweep=FILE       performs the missing runs, here in turn or on a Slurm cluster
 sl-discs sweep status  --sweep=FILE       prints which runs are done, running, failed and missing
 sl-discs sweep collect --sweep=FILE       writes a table of the results, collect.csv and collect.json
 
 Each run is a separate `sl-discs run` with its own folder in --save_root. `run` skips what is done or performed by
 somebody else, and continues interrupted runs from their checkpoints. With --executor=slurm it submits a job array
-with a job for each run, or prints its script with --dry_run. Arguments after `--`, such as `-- --engine=cpu`, are
-passed to every run; all commands of a sweep must be given the same.
+with a job for each missing run. With --dry_run it prints the script of that array or, without Slurm, the
+`sl-discs run` of each run. Other tools may perform the commands of `list`, in any order and in parallel. Arguments
+after `--`, such as `-- --engine=cpu`, are passed to every run; all commands of a sweep must be given the same.
 
 The exit code of `run` is 0 for success, 1 if runs have failed, 2 after a one-line message about bad input, and 75 if
 SIGTERM, SIGINT or SIGUSR1 interrupted it and it should be started again.
 """
 
+import contextlib
 import itertools
 import shlex
 import sys
@@ -23,13 +25,14 @@ from pathlib import Path
 from sl_discs.command import Command, Given, own_flags, refuse_flags, say
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import RESUME_ME, InputError
-from sl_discs.files import check_writable
+from sl_discs.files import check_writable, only_run_in
 from sl_discs.sweeps import sweep_file, sweep_runs
 from sl_discs.sweeps.sweep_file import Sweep
 from sl_discs.sweeps.sweep_runs import DONE, FAILED, INTERRUPTED, MISSING, Run, state_of
 from sl_discs.terminal import tell
 
-# Flags that a job of Slurm is given as the command was.
+_NOTHING = "all runs are done, running, waiting or failed (--retry repeats failed ones)"
+# Flags that the command of a run is given as this one was.
 _PASSED_ON = ("import", "sweep", "save_root", "data_root", "samplers", "retry")
 
 FLAGS, define = own_flags()
@@ -41,20 +44,24 @@ define.string("data_root", None, words)
 words = "Only these of the sweep's samplers; sl_gwg takes the settings of gwg. Renumbers the runs."
 define.list("samplers", None, words)
 define.enum("executor", "local", ("local", "slurm"), "With run: who performs the runs.")
-words = "With run: how many at a time, which share this machine's cores; default: 1, or all that Slurm allows."
+words = "With --executor=slurm: how many run at a time; default: all that Slurm allows."
 define.integer("parallel", None, words, lower_bound=1)
 words = "With --executor=slurm: options of sbatch, such as partition=gpu,gpus_per_node=1,time=4:00:00."
 define.list("slurm", [], words)
-define.boolean("dry_run", False, "With --executor=slurm: print the script instead of submitting it.")
-define.boolean("retry", False, "With run: repeat failed runs.")
+define.boolean("dry_run", False, "With run: print the commands, or the script for Slurm, instead.")
+define.boolean("retry", False, "With run and list: repeat failed runs.")
 
 
 def _sweep(given: Given) -> int:
     [what] = given.arguments
     if what != "run":
-        refuse_flags(FLAGS, ["retry", "executor", "parallel", "slurm", "dry_run"], f"in `sweep {what}`")
+        refuse_flags(FLAGS, ["executor", "parallel", "slurm", "dry_run"], f"in `sweep {what}`")
+        if what != "list":
+            refuse_flags(FLAGS, ["retry"], f"in `sweep {what}`")
     elif FLAGS.executor != "slurm":
-        refuse_flags(FLAGS, ["slurm", "dry_run"], "without --executor=slurm")
+        refuse_flags(
+            FLAGS, ["parallel", "slurm"], "without --executor=slurm; `sweep list` prints commands for others"
+        )
     sweep = chosen_sweep(FLAGS.sweep, FLAGS.samplers)
     count, only = len(sweep.runs), FLAGS.sweep_index
     if only is not None and only > count:
@@ -62,7 +69,12 @@ def _sweep(given: Given) -> int:
     root, extra = Path(FLAGS.save_root or Path("results") / sweep.name), sweep_file.parse_extra(given.more)
     runs = [_run_of(sweep, k, root, extra) for k in (range(1, count + 1) if only is None else [only])]
     if what == "status":
-        lines = sweep_runs.status_lines(sweep, runs)
+        jobs = {}
+        try:
+            jobs = sweep_runs.jobs_in_queue(root / "slurm")
+        except InputError as error:
+            tell(f"note: runs that wait for Slurm are shown as missing: {error}")
+        lines = sweep_runs.status_lines(sweep, runs, jobs)
     elif what == "collect":
         lines = sweep_runs.collect(sweep, runs, root)
     else:
@@ -73,8 +85,12 @@ def _sweep(given: Given) -> int:
             sweep_runs.check_folders(runs)
             if FLAGS.executor == "slurm":
                 return _submit(sweep, runs, root, given.more)
-            return _perform(runs, root)
-        lines = [f"[{one.number}/{count}] {shlex.join(['sl-discs', *one.command[3:]])}" for one in runs]
+            if not FLAGS.dry_run:
+                return _perform(runs, root)
+            lines = [shlex.join(["sl-discs", *one.command[3:]]) for one in _todo(runs, {})]
+            say("\n".join(lines or [f"nothing to do: {_NOTHING}"]))
+            return 0
+        lines = [_command(["sl-discs"], str(one.number), given.more) for one in runs]
     say("\n".join(lines))
     return 0
 
@@ -93,29 +109,41 @@ def _run_of(sweep: Sweep, number: int, root: Path, extra: Mapping[str, str]) -> 
     return Run(number, sweep.label(number), folder, arguments, command)
 
 
+def _command(program: Sequence[str], index: str, more: Sequence[str]) -> str:
+    """Returns the line of a shell that performs a run of the same sweep; `index` is its number, as shells read it."""
+    flags = [FLAGS[name].serialize().splitlines() for name in _PASSED_ON if FLAGS[name].present]
+    words = [shlex.join([*program, "sweep", "run", *itertools.chain(*flags)]), f"--sweep_index={index}"]
+    return " ".join(words + [shlex.join(["--", *more])] * bool(more))
+
+
 def _submit(sweep: Sweep, runs: Sequence[Run], root: Path, more: Sequence[str]) -> int:
     """Submits the missing runs to Slurm, or prints the script that would do it."""
-    todo = {MISSING, FAILED} if FLAGS.retry else {MISSING}
-    numbers = [one.number for one in runs if state_of(one).name in todo]
-    if not numbers:
-        say("nothing to submit: all runs are done, running or failed (--retry repeats failed ones)")
-        return 0
-    flags = [FLAGS[name].serialize().splitlines() for name in _PASSED_ON if FLAGS[name].present]
-    words = [sys.executable, "-m", "sl_discs", "sweep", "run", *itertools.chain(*flags)]
-    passed_on = shlex.join(["--", *more]) if more else ""
-    command = f'{shlex.join(words)} --sweep_index="$SLURM_ARRAY_TASK_ID" {passed_on}'.strip()
-    script = sweep_runs.job_script(sweep.name, numbers, command, root / "slurm", FLAGS.slurm, FLAGS.parallel)
-    if FLAGS.dry_run:
-        say(script.rstrip())
-        return 0
-    check_writable(root / "slurm")
-    say(f"{len(numbers)} of {len(runs)} runs: {sweep_runs.submit(script)}")
+    folder = root / "slurm"
+    with contextlib.ExitStack() as stack:
+        if not FLAGS.dry_run:
+            stack.enter_context(only_run_in(check_writable(folder)))  # until the jobs are noted
+        todo = _todo(runs, sweep_runs.jobs_in_queue(folder))
+        if not todo:
+            words = f"nothing to submit: {_NOTHING}"
+        else:
+            command = _command([sys.executable, "-m", "sl_discs"], '"$SLURM_ARRAY_TASK_ID"', more)
+            numbers = [one.number for one in todo]
+            script = sweep_runs.job_script(sweep.name, numbers, command, folder, FLAGS.slurm, FLAGS.parallel)
+            words = script.rstrip()
+            if not FLAGS.dry_run:
+                words = f"{len(todo)} of {len(runs)} runs: {sweep_runs.submit(script, todo, folder)}"
+    say(words)
     return 0
+
+
+def _todo(runs: Sequence[Run], jobs: Mapping[str, str]) -> list[Run]:
+    wanted = (MISSING, FAILED) if FLAGS.retry else (MISSING,)
+    return [one for one in runs if state_of(one, jobs).name in wanted]
 
 
 def _perform(runs: Sequence[Run], root: Path) -> int:
     check_writable(root)
-    ended = sweep_runs.perform_here(runs, FLAGS.retry, FLAGS.parallel or 1)
+    ended = sweep_runs.perform_here(runs, FLAGS.retry)
     states = [(one, state_of(one)) for one in runs]
     failed = [f"[{one.number}] failed: {state.detail}" for one, state in states if state.name == FAILED]
     counts = f"{sum(state.name == DONE for _, state in states)} of {len(runs)} runs are done, in {root}"

@@ -15,22 +15,21 @@ import contextlib
 import csv
 import io
 import itertools
-import os
 import re
 import shlex
 import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sl_discs.command import say
 from sl_discs.errors import RESUME_ME, InputError
+from sl_discs.experiment.checkpoint import Notice, notice_of_end
 from sl_discs.experiment.record import Spread
 from sl_discs.files import (
     Damaged,
@@ -46,11 +45,12 @@ from sl_discs.samplers.registry import localized_name
 from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, short
 from sl_discs.terminal import aligned
 
-DONE, RUNNING, FAILED, MISSING, DIFFERS = "done", "running", "failed", "missing", "differs"
+DONE, RUNNING, WAITING, FAILED, MISSING, DIFFERS = "done", "running", "waiting", "failed", "missing", "differs"
 INTERRUPTED = "interrupted"  # how a task ends; the run's state is `missing`
 
 # Held by what performs a run; its program holds the folder's usual lock, for longer if its parent is killed.
 _LOCK = ".sweep.lock"
+_LOOK_S = 0.5  # from a notice to what is done about it
 _PATIENCE_S = 0.5  # `status` holds a lock for a moment
 
 
@@ -76,7 +76,8 @@ class State(NamedTuple):
     """The state of a run.
 
     Attributes:
-      name: `done`, `running`, `failed`, `missing`, or `differs`: the folder holds results of other arguments.
+      name: `done`, `running`, `waiting` for its job of Slurm, `failed`, `missing`, or `differs`: the folder holds
+        results of other arguments.
       detail: who performs it, why it failed, what differs, or that it was interrupted; otherwise empty.
     """
 
@@ -84,12 +85,15 @@ class State(NamedTuple):
     detail: str = ""
 
 
-def state_of(run: Run) -> State:
-    """Returns the state of a run."""
+def state_of(run: Run, jobs: Mapping[str, str] | None = None) -> State:
+    """Returns the state of a run; `jobs` are those of `jobs_in_queue`."""
     # The lock first: a run that ends between the two checks then counts as done or failed, not as missing.
     holder = holder_of(run.folder, _LOCK) or holder_of(run.folder)
     outcome = _outcome_of(run)
-    return State(RUNNING, holder) if holder and outcome.name not in (DONE, DIFFERS) else outcome
+    if outcome.name in (DONE, DIFFERS):
+        return outcome
+    job = (jobs or {}).get(run.folder.name)
+    return State(RUNNING, holder) if holder else State(WAITING, job) if job else outcome
 
 
 def _outcome_of(run: Run) -> State:
@@ -132,50 +136,32 @@ def check_folders(runs: Sequence[Run]) -> None:
             raise InputError(f"{run.folder}: holds another run: {outcome.detail}; choose another --save_root")
 
 
-class Programs:
-    """The programs of runs that this process performs; once they are stopped, no other begins."""
+def run_program(command: Sequence[str], notice: Notice, **streams: Any) -> int:
+    """Runs a program to its end and returns its exit code, negative if a signal ended it.
 
-    def __init__(self) -> None:
-        self.stopped = False
-        self._running: set[subprocess.Popen] = set()
-
-    def exit_code(self, command: Sequence[str], out: BinaryIO, err: BinaryIO) -> int:
-        """Runs a program to its end."""
-        # In a session of its own: a terminal would send it SIGINT in addition to what `stop` sends.
-        program = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
-        self._running.add(program)
-        if self.stopped:  # since before there was a program
-            program.send_signal(signal.SIGUSR1)
-        code = program.wait()
-        self._running.discard(program)
-        return code
-
-    def stop(self, number: int) -> None:
-        """Sends a signal to all programs: with SIGUSR1 they save a checkpoint and end."""
-        self.stopped = True
-        for program in list(self._running):
-            program.send_signal(number)
-
-    @contextlib.contextmanager
-    def stopped_by_signals(self) -> Iterator[None]:
-        """During the block, SIGTERM, SIGINT or SIGUSR1 stops the programs; a second SIGINT kills them."""
-
-        def receive(number, _frame) -> None:
-            if not self.stopped:
-                self.stop(signal.SIGUSR1)
-            elif number == signal.SIGINT:
-                self.stop(signal.SIGKILL)
-
-        before = {one: signal.signal(one, receive) for one in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)}
+    Once the notice is given, the program gets SIGUSR1, after which `sl-discs run` saves a checkpoint and others end.
+    Where an exception ends the wait, such as that of a second Ctrl-C, the program is killed. `streams` are those of
+    `subprocess.Popen`.
+    """
+    # In a session of its own: a terminal would interrupt it as well.
+    with subprocess.Popen(command, start_new_session=True, **streams) as program:
+        told = False
         try:
-            yield
-        finally:
-            for one, handler in before.items():
-                signal.signal(one, handler)
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    return program.wait(_LOOK_S)
+                if notice.given and not told:
+                    # No SIGTERM, which Slurm sends to each process of a job: a second one would end a program that
+                    # saves its checkpoint.
+                    program.send_signal(signal.SIGUSR1)
+                    told = True
+        except BaseException:
+            program.kill()
+            raise
 
 
-def perform(run: Run, retry: bool, programs: Programs) -> str:
-    """Performs a run, unless it is done, has failed without `retry`, or somebody else performs it.
+def perform(run: Run, retry: bool, notice: Notice) -> str:
+    """Performs a run, unless it is done, has failed without `retry`, somebody else performs it, or notice was given.
 
     Returns:
       how it ended: `done`, `failed`, `interrupted` or, if somebody else performs it, `running`.
@@ -183,7 +169,7 @@ def perform(run: Run, retry: bool, programs: Programs) -> str:
     outcome = _outcome_of(run)
     if outcome.name == DONE or (outcome.name == FAILED and not retry):
         return outcome.name
-    if programs.stopped:
+    if notice.given:
         return INTERRUPTED
     try:
         run.folder.mkdir(parents=True, exist_ok=True)
@@ -191,7 +177,7 @@ def perform(run: Run, retry: bool, programs: Programs) -> str:
             with only_run_in(run.folder):
                 pass  # no program that has outlived its parent
             outcome = _outcome_of(run)  # it may have ended since
-            return DONE if outcome.name == DONE else _perform(run, programs)
+            return DONE if outcome.name == DONE else _perform(run, notice)
     except FolderInUse as error:
         say(f"[{run.number}] skipped: {error.holder} performs it")
         return RUNNING
@@ -199,14 +185,14 @@ def perform(run: Run, retry: bool, programs: Programs) -> str:
         raise InputError(f"{run.folder}: cannot write ({error.strerror}); choose another --save_root") from None
 
 
-def _perform(run: Run, programs: Programs) -> str:
+def _perform(run: Run, notice: Notice) -> str:
     write_json(run.folder / "run.json", {"number": run.number, "arguments": dict(run.arguments)})
     (run.folder / "failed.json").unlink(missing_ok=True)
     say(f"[{run.number}] {run.label}: started")
     begin = time.monotonic()
     with (run.folder / "stdout.txt").open("ab") as out, (run.folder / "stderr.txt").open("ab+") as err:
         before = err.tell()
-        code = programs.exit_code(run.command, out, err)
+        code = run_program(run.command, notice, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         err.seek(before)
         printed = err.read().decode(errors="replace").split("\n")
     seconds = f"{time.monotonic() - begin:.1f} s"
@@ -217,7 +203,7 @@ def _perform(run: Run, programs: Programs) -> str:
         say(f"[{run.number}] done in {seconds}{note}")
         return DONE
     # A program that is told to stop before it listens is ended by the signal.
-    if code == RESUME_ME or (programs.stopped and code < 0):
+    if code == RESUME_ME or (notice.given and code < 0):
         say(f"[{run.number}] interrupted after {seconds}")
         return INTERRUPTED
     write_json(run.folder / "failed.json", {"message": failure})
@@ -225,18 +211,13 @@ def _perform(run: Run, programs: Programs) -> str:
     return FAILED
 
 
-def perform_here(runs: Sequence[Run], retry: bool = False, parallel: int = 1) -> list[str]:
-    """Returns how each run ended; `parallel` of them run at a time, each on an equal part of this process's cores."""
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    size, programs = len(cores) // parallel, Programs()
-    parts = iter([cores[k * size : (k + 1) * size] for k in range(parallel)])
+def perform_here(runs: Sequence[Run], retry: bool = False) -> list[str]:
+    """Returns how each run ended. They run one after the other, as each uses all cores.
 
-    def pin() -> None:
-        if part := next(parts):  # of this thread, from which its programs inherit it
-            os.sched_setaffinity(0, part)
-
-    with programs.stopped_by_signals(), ThreadPoolExecutor(parallel, initializer=pin) as pool:
-        return list(pool.map(lambda run: perform(run, retry, programs), runs))
+    SIGTERM, SIGUSR1 or SIGINT interrupts the current one, and no other begins.
+    """
+    with notice_of_end(signal.SIGINT) as notice:
+        return [perform(run, retry, notice) for run in runs]
 
 
 # A job of a Slurm array performs one run. Two minutes before the time limit it is told to save a checkpoint, and goes
@@ -294,16 +275,56 @@ def job_script(
     return _JOB.format(options=lines, command=command, resume=RESUME_ME)
 
 
-def submit(script: str) -> str:
-    """Submits a script and returns what sbatch says; InputError if it refuses."""
+_JOBS = "jobs.json"  # of each submission: its job, and the folder of the run of each index
+
+
+def submit(script: str, runs: Sequence[Run], folder: Path) -> str:
+    """Submits a script that performs these runs, notes its job in `folder`, and returns what sbatch says.
+
+    InputError if it refuses.
+    """
+    said = _ask_slurm(["sbatch"], script)
+    if job := re.search(r"[0-9]+", said):
+        write_json(folder / _JOBS, _noted(folder) | {job[0]: {str(run.number): run.folder.name for run in runs}})
+    return said
+
+
+def jobs_in_queue(folder: Path) -> dict[str, str]:
+    """Returns the jobs in Slurm's queue of those that `submit` noted, by the names of their runs' folders.
+
+    InputError if Slurm does not answer.
+    """
+    if not (jobs := _noted(folder)):
+        return {}
+    found = {}
+    for line in _ask_slurm(["squeue", "--me", "--noheader", "--array", "--format=%F %K"]).splitlines():
+        job, _, index = line.partition(" ")
+        if name := jobs.get(job, {}).get(index):
+            found[name] = f"job {job}_{index} of Slurm"
+    return found
+
+
+def _noted(folder: Path) -> dict[str, dict[str, str]]:
+    path = folder / _JOBS
     try:
-        done = subprocess.run(["sbatch"], input=script, capture_output=True, text=True)
+        jobs = read_json(path) or {}
+        if all(isinstance(names, dict) for names in jobs.values()):
+            return jobs
+    except Damaged:
+        pass
+    raise InputError(f"{path}: damaged; remove it once no job of the sweep is in Slurm's queue")
+
+
+def _ask_slurm(command: Sequence[str], text: str = "") -> str:
+    """Returns what a command of Slurm prints; InputError if it fails."""
+    try:
+        done = subprocess.run(command, input=text, capture_output=True, text=True)
     except OSError as error:
         raise InputError(
-            f"--executor=slurm: sbatch cannot be run ({error.strerror}); give the command where Slurm is installed"
+            f"{command[0]} cannot be run ({error.strerror}); give the command where Slurm is installed"
         ) from None
     if done.returncode:
-        raise InputError(f"--executor=slurm: {' '.join(done.stderr.split())}")
+        raise InputError(f"slurm: {' '.join(done.stderr.split())}")
     return done.stdout.strip()
 
 
@@ -320,15 +341,18 @@ def varied(sweep: Sweep) -> list[tuple[str, list[Any]]]:
     return [(flag if names[flag] in twice else names[flag], column) for flag, column in columns.items()]
 
 
-def status_lines(sweep: Sweep, runs: Sequence[Run]) -> list[str]:
-    """Returns a row for each run, details on runs that are not done, and the number of runs in each state."""
-    columns, pairs = varied(sweep), [(run.number, state_of(run)) for run in runs]
+def status_lines(sweep: Sweep, runs: Sequence[Run], jobs: Mapping[str, str] | None = None) -> list[str]:
+    """Returns a row for each run, details on runs that are not done, and the number of runs in each state.
+
+    `jobs` are those of `jobs_in_queue`.
+    """
+    columns, pairs = varied(sweep), [(run.number, state_of(run, jobs)) for run in runs]
     rows = [["run", *(name for name, _ in columns), "state"]]
     for number, state in pairs:
         rows.append([str(number), *(_word(column[number - 1]) for _, column in columns), state.name])
     details = [f"run {number} {state.name}: {state.detail}" for number, state in pairs if state.detail]
     counts = Counter(state.name for _, state in pairs)
-    known = [f"{counts[name]} {name}" for name in (DONE, RUNNING, FAILED, MISSING, DIFFERS) if counts[name]]
+    known = [f"{counts[name]} {name}" for name in (DONE, RUNNING, WAITING, FAILED, MISSING, DIFFERS) if counts[name]]
     return [*aligned(rows), *details, f"{len(runs)} in total: {', '.join(known)}"]
 
 

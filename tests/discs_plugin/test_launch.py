@@ -3,8 +3,11 @@
 import os
 import pickle
 import re
+import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -104,6 +107,25 @@ def test_chosen_samplers_keep_the_settings_of_their_base_or_their_own(sweep_file
     sweep_file.write_text(SWEEP.replace('["onesite"]', '["onesite", "sl_ball"]'))
     own = {"config.experiment.chain_length", "sampler_config.name"}
     assert [set(settings) for settings in read_sweep(sweep_file, ["sl_ball"]).runs] == [own] * 2
+
+
+def test_a_signal_to_a_sweep_ends_the_current_run(command, standin, sweep_file, tmp_path, monkeypatch):
+    """With a program in place of Python that never ends by itself."""
+    pid, program = tmp_path / "pid", tmp_path / "python"
+    program.write_text(f"#!/bin/sh\necho $$ >{pid}.new; mv {pid}.new {pid}; exec sleep 600\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+
+    def tell():
+        while not pid.exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=tell, daemon=True).start()
+    code, _, err = command("discs", "sweep", f"--sweep={sweep_file}", f"--save_root={tmp_path}", "--only=2,3,4")
+    assert code == 128 + signal.SIGTERM and err == "stopped; --only=2,3,4 performs the runs that are left\n"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
 
 
 @pytest.mark.slow

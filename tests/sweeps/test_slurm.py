@@ -124,6 +124,7 @@ def test_a_sweep_and_its_table(tmp_path, queue):
     said = sl_discs("sweep", "run", *sweep, "--executor=slurm", "--slurm=time=0:10:00,cpus_per_task=1")
     job = re.search(r"4 of 4 runs: Submitted batch job (\d+)", said)[1]
     queue.append(job)
+    assert "nothing to submit" in sl_discs("sweep", "run", *sweep, "--executor=slurm")  # while the jobs wait or run
     wait_until(lambda: not in_queue(job))
     assert "4 in total: 4 done" in sl_discs("sweep", "status", *sweep)
     sl_discs("sweep", "collect", *sweep)

@@ -119,7 +119,7 @@ def test_a_sampler_of_ones_own_is_imported_by_every_run(tmp_path, command, monke
         "register_sampler('own_gwg', GWG)\n"
     )
     sweep_of(tmp_path, graph_type="satlib", more="", base="own_gwg")
-    code, out, err = command("sweep", "list", f"--sweep={tmp_path / 'sweep.py'}", f"--import={own}")
+    code, out, err = command("sweep", "run", "--dry_run", f"--sweep={tmp_path / 'sweep.py'}", f"--import={own}")
     assert code == 0 and out.count(f"--import={own} ") == 2, err
     assert "own_config.py:own_gwg " in out and "own_config.py:sl_own_gwg " in out
 
@@ -192,16 +192,21 @@ def test_the_states_as_a_table(tmp_path):
     assert lines[-2:] == ["run 1 failed: error: no", "12 in total: 9 done, 1 failed, 2 missing"]
 
 
-def test_the_script_for_slurm_performs_a_run_of_the_same_sweep(tmp_path, command, monkeypatch):
-    """The line of the script lists, with `list` for `run`, what the sweep lists of that run; nothing is written."""
+def test_commands_for_others_perform_the_runs_of_the_same_sweep(tmp_path, command):
+    """With --dry_run, each line of `list` and that of the script for Slurm print the run; nothing is written."""
     flags = f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}", "--samplers=gwg,sl_gwg"
     code, script, _ = command("sweep", "run", *flags, "--executor=slurm", "--dry_run", "--", "--engine=cpu")
     assert code == 0 and "#SBATCH --array=1,2,3" in script and list(tmp_path.iterdir()) == []
+    code, listed, _ = command("sweep", "list", *flags, "--", "--engine=cpu")
     [line] = [line for line in script.splitlines() if line.endswith(" -- --engine=cpu &")]
-    words = shlex.split(line.replace("$SLURM_ARRAY_TASK_ID", "2"))[3:-1]
-    assert words[:2] == ["sweep", "run"] and "--executor" not in line
-    listed = [command("sweep", "list", *arguments)[1] for arguments in (words[2:], [*flags, "--", "--engine=cpu"])]
-    assert listed[0].startswith("[2/") and listed[0] in listed[1]
+    listed = listed.splitlines()
+    assert shlex.split(line.replace("$SLURM_ARRAY_TASK_ID", "2"))[3:-1] == shlex.split(listed[1])[1:]
+    assert "--executor" not in line and len(listed) == 6
+    printed = command("sweep", "run", *flags, "--dry_run", "--", "--engine=cpu")[1].splitlines()
+    assert all(run.startswith("sl-discs run --config=") and " --engine=cpu " in run for run in printed)
+    for line, run in zip(listed, printed, strict=True):
+        assert line.startswith("sl-discs sweep run ")
+        assert command(*shlex.split(line.replace(" -- ", " --dry_run -- "))[1:])[1].splitlines() == [run]
 
 
 def test_one_run_from_the_command_line(tmp_path, command, monkeypatch):
@@ -232,6 +237,8 @@ def test_one_run_from_the_command_line(tmp_path, command, monkeypatch):
         (["play", f"--sweep={EXAMPLE}"], "expected one of list, run, status, collect"),
         (["run", f"--sweep={EXAMPLE}", "--save_root=/proc/none"], "/proc/none"),
         (["run", f"--sweep={EXAMPLE}", "--slurm=partition=gpu"], "--slurm has no effect without --executor=slurm"),
+        (["run", f"--sweep={EXAMPLE}", "--parallel=2"], "--parallel has no effect without --executor=slurm"),
+        (["status", f"--sweep={EXAMPLE}", "--retry"], "--retry has no effect in `sweep status`"),
     ],
 )
 def test_bad_input_is_one_line(refusal, arguments, message):

@@ -13,10 +13,11 @@ import time
 import pytest
 
 from sl_discs.errors import InputError
+from sl_discs.experiment.checkpoint import Notice
 from sl_discs.files import only_run_in
 from sl_discs.sweeps import sweep_runs
 from sl_discs.sweeps.sweep_file import Sweep
-from sl_discs.sweeps.sweep_runs import Programs, Run, State, perform_here, state_of
+from sl_discs.sweeps.sweep_runs import Run, State, perform_here, state_of
 
 # Leaves a line in LOG when it begins and when it ends. `catch` saves half a second after a signal and exits with 75.
 PROGRAM = """
@@ -44,9 +45,7 @@ if behaviour == "silent":
     sys.exit()
 if behaviour == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
-def begun():
-    return sum(line.startswith("begin") for line in open(root + "/LOG"))
-while behaviour == "together" and begun() < 2 or behaviour == "held" and not os.path.exists(root + "/LET_GO"):
+while behaviour == "held" and not os.path.exists(root + "/LET_GO"):
     time.sleep(0.01)
 time.sleep(600 if behaviour in ("catch", "stubborn", "no room") else 0)
 folder = f"{root}/runs/{number}"
@@ -67,8 +66,8 @@ def runs_of(root, *behaviours):
     ]
 
 
-def perform(root, *behaviours, retry=False, parallel=1):
-    return perform_here(runs_of(root, *behaviours), retry, parallel)
+def perform(root, *behaviours, retry=False):
+    return perform_here(runs_of(root, *behaviours), retry)
 
 
 def states(root, count):
@@ -104,7 +103,7 @@ def told(root, *signals):
 
 
 def test_finished_runs_are_skipped_and_failures_repeated_on_request(tmp_path, capfd):
-    assert perform(tmp_path, "fail", "", "silent", "killed", parallel=2) == ["failed", "done", "failed", "failed"]
+    assert perform(tmp_path, "fail", "", "silent", "killed") == ["failed", "done", "failed", "failed"]
     assert "error: it does not work" in capfd.readouterr().out
     failures = [state_of(run).detail for run in runs_of(tmp_path, *[""] * 4)]
     assert failures == ["error: it does not work", "", "exit code 0, but no results.json", "ended by Killed"]
@@ -117,39 +116,34 @@ def test_finished_runs_are_skipped_and_failures_repeated_on_request(tmp_path, ca
     assert states(tmp_path, 4) == ["done", "done", "done", "failed"]
 
 
-def test_two_run_at_a_time_on_halves_of_the_cores(tmp_path):
-    """Each ends once both have begun."""
-    assert perform(tmp_path, "together", "together", parallel=2) == ["done", "done"]
-    assert words(tmp_path) == ["begin", "begin", "end", "end"]
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_interrupts_the_programs_and_runs_continue(tmp_path, number):
     with told(tmp_path, number):
         assert perform(tmp_path, "catch", "") == ["interrupted", "interrupted"]
     assert words(tmp_path) == ["begin", "caught", "saved"] and states(tmp_path, 2) == ["missing", "missing"]
+    assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)  # as before
     run, _ = runs_of(tmp_path, "", "")
     (run.folder / "checkpoint").mkdir()
     assert state_of(run).detail == "interrupted; it continues from its checkpoint"
     assert perform(tmp_path, "", "") == ["done", "done"]
 
 
-@pytest.mark.parametrize(
-    ("behaviour", "signals", "ends", "state"),
-    [
-        ("stubborn", [signal.SIGINT] * 2, "interrupted", State("missing")),  # the second one does not wait
-        ("no room", [signal.SIGTERM], "failed", State("failed", "error: no room")),
-    ],
-)
-def test_a_program_that_cannot_be_interrupted(tmp_path, behaviour, signals, ends, state):
-    with told(tmp_path, *signals):
-        assert perform(tmp_path, behaviour) == [ends]
-    assert state_of(runs_of(tmp_path, "")[0]) == state
+def test_a_program_that_cannot_save_has_failed(tmp_path):
+    with told(tmp_path, signal.SIGTERM):
+        assert perform(tmp_path, "no room") == ["failed"]
+    assert state_of(runs_of(tmp_path, "")[0]) == State("failed", "error: no room")
+
+
+def test_a_second_ctrl_c_kills_the_program(tmp_path):
+    with told(tmp_path, signal.SIGINT, signal.SIGINT), pytest.raises(KeyboardInterrupt):
+        perform(tmp_path, "stubborn")
+    (run,) = runs_of(tmp_path, "")
+    assert state_of(run) == State("missing")  # its lock is free, so it is gone
 
 
 def test_a_run_that_somebody_else_performs_is_skipped(tmp_path, capsys):
     (run,) = runs_of(tmp_path, "held")
-    other = threading.Thread(target=sweep_runs.perform, args=(run, False, Programs()))
+    other = threading.Thread(target=sweep_runs.perform, args=(run, False, Notice()))
     other.start()
     wait_until(lambda: words(tmp_path))
     assert state_of(run) == State("running", f"process {os.getpid()} on {os.uname().nodename}")
@@ -215,15 +209,33 @@ def put(tmp_path, monkeypatch, **programs):
 
 
 def test_submission(tmp_path, monkeypatch):
+    """Runs whose jobs are still in the queue, alone or among those of others, wait; what Slurm refuses is said."""
     put(tmp_path, monkeypatch, sbatch=f"cat >{tmp_path}/kept; echo Submitted batch job 12")
-    script = script_of(tmp_path)
-    assert sweep_runs.submit(script) == "Submitted batch job 12" and (tmp_path / "kept").read_text() == script
+    put(tmp_path, monkeypatch, squeue="printf '7 1\\n12 2\\n12 9\\n13 1\\n14 N/A\\n'")
+    script, runs, folder = script_of(tmp_path), runs_of(tmp_path, "", ""), tmp_path / "slurm"
+    assert sweep_runs.jobs_in_queue(folder) == {}
+    assert sweep_runs.submit(script, runs, folder) == "Submitted batch job 12"
+    assert (tmp_path / "kept").read_text() == script
+    jobs = sweep_runs.jobs_in_queue(folder)
+    assert [state_of(run, jobs) for run in runs] == [State("missing"), State("waiting", "job 12_2 of Slurm")]
+    put(tmp_path, monkeypatch, sbatch="echo Submitted batch job 13")
+    sweep_runs.submit(script, runs[:1], folder)
+    jobs = sweep_runs.jobs_in_queue(folder)
+    assert [state_of(run, jobs).detail for run in runs] == ["job 13_1 of Slurm", "job 12_2 of Slurm"]
+    assert perform(tmp_path, "fail", "") == ["failed", "done"]
+    assert [state_of(run, jobs).name for run in runs] == ["waiting", "done"]
     put(tmp_path, monkeypatch, sbatch="echo sbatch: error: invalid partition >&2; exit 1")
     with pytest.raises(InputError, match="slurm: sbatch: error: invalid partition"):
-        sweep_runs.submit(script)
+        sweep_runs.submit(script, runs, folder)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match="sbatch cannot be run"):
-        sweep_runs.submit(script)
+        sweep_runs.submit(script, runs, folder)
+    with pytest.raises(InputError, match="squeue cannot be run"):
+        sweep_runs.jobs_in_queue(folder)
+    for content in ('{"12": [1]}', '{"12": '):
+        (folder / "jobs.json").write_text(content)
+        with pytest.raises(InputError, match="damaged; remove it once no job of the sweep is in Slurm's queue"):
+            sweep_runs.jobs_in_queue(folder)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +246,7 @@ def test_submission(tmp_path, monkeypatch):
         ("catch", [signal.SIGUSR1], 75, True),  # the time limit
         ("catch", [signal.SIGUSR1, signal.SIGTERM], 75, True),
         ("catch", [signal.SIGTERM], None, False),  # preempted, or cancelled
-        ("together", [signal.SIGUSR1], 128 + signal.SIGUSR1, True),  # it does not listen yet
+        ("held", [signal.SIGUSR1], 128 + signal.SIGUSR1, True),  # it does not listen yet
     ],
 )
 def test_a_job_of_slurm(tmp_path, monkeypatch, behaviour, told, code, queued):
