@@ -246,33 +246,35 @@ def tilts_steps(found: Mapping[str, Any]) -> str:
     return _columns(found, lambda row: row["steps to the optimum, of the base's"])
 
 
+def headline(found: Mapping[str, Any]) -> str:
+    """Gains in nodes over the four ER sets, both sides at their defaults."""
+    rows = [
+        [
+            _NAMES[row["sampler"]],
+            f"{min(row['graphs'])} to {max(row['graphs'])}" if len({*row["graphs"]}) > 1 else str(row["graphs"][0]),
+            *(
+                f"{row[one]:+.3f} ({row[error]:.3f})"
+                for one, error in (("mean", "se"), ("published", "published_se"))
+            ),
+            *(f"{row[one]:.1g}" for one in ("p_zero", "p_published")),
+        ]
+        for row in found["rows"]
+        if row["arm"] == "defaults"
+    ]
+    return table(["sampler", "graphs of a set", "gain", "published", "p, no gain", "p, gain as published"], rows)
+
+
 def pooled(found: Mapping[str, Any]) -> str:
-    """Gains pooled over sets, in nodes and as a share of the published ones."""
+    """Gains over sets: in nodes, and as a share of the published ones."""
     arms = {"defaults": "(a)", "searched": "(b)", "null": "(c)", "both": "(d)", "annealing of the base": "(f)"}
-    by_pair: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
-    for row in found["claim"]["pooled"]:
-        what = "nodes" if row["what"].startswith("nodes") else "share"
-        by_pair.setdefault((row["arm"], row["sampler"]), {})[what] = row
-
-    def cell(row: Mapping[str, Any] | None, count: int) -> str:
-        if row is None:
-            return "-"
-        return f"{row['mean']:+.{count}f} [{row['low']:+.{count}f}, {row['high']:+.{count}f}]"
-
-    rows = []
-    for (arm, sampler), both in by_pair.items():
-        nodes, share = both.get("nodes"), both.get("share")
-        published = "-" if nodes is None else f"{nodes['published']:+.3f}"
-        rows.append(
-            [
-                arms[arm],
-                _NAMES[sampler],
-                cell(nodes, 3),
-                published,
-                cell(share, 2),
-                str(share["k"]) if share else "-",
-            ]
-        )
+    rows, nodes = [], {(row["arm"], row["sampler"]): row for row in found["rows"]}
+    for share in found["shares"]:
+        row = nodes[share["arm"], share["sampler"]]
+        rows.append([
+            arms[share["arm"]], _NAMES[share["sampler"]], f"{row['mean']:+.3f} ({row['se']:.3f})",
+            f"{row['published']:+.3f}", f"{share['mean']:+.2f} [{share['low']:+.2f}, {share['high']:+.2f}]",
+            str(share["k"]),
+        ])  # fmt: skip
     return table(["arm", "sampler", "nodes, ER sets", "published", "share of the published gain", "sets"], rows)
 
 
@@ -337,13 +339,14 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "rates": rates, "gpu": gpu, "localization": localization, "solve": solve, "solve-10": solve, "updates": updates,
     "sampling": sampling, "networkx": networkx, "laws": laws, "verdicts": verdicts, "tilt": tilt, "tilt-rb": tilt,
     "tilts": tilts, "tilt-steps": tilts_steps, "pooled": pooled, "choice": choice,
-    "levels": levels, "table1": table1, "readings": readings,
+    "levels": levels, "table1": table1, "readings": readings, "headline": headline,
 }  # fmt: skip
 
 # Where the numbers of a table are, if not in a file of its name.
 _CLAIM = DOCS.parent / "studies/claim/report.json"
 _ELSEWHERE = {
-    "pooled": _CLAIM, "choice": _CLAIM, "levels": _CLAIM, "table1": _CLAIM, "tilts": MEASURED / "tilt.json",
+    "pooled": _CLAIM.with_name("headline.json"), "headline": _CLAIM.with_name("headline.json"), "choice": _CLAIM,
+    "levels": _CLAIM, "table1": _CLAIM, "tilts": MEASURED / "tilt.json",
     "readings": _CLAIM.with_name("readings.json"),
 }  # fmt: skip
 

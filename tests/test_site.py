@@ -104,8 +104,8 @@ def figures() -> Iterator[tuple[str, str]]:
         yield from ((page, f"{row['pooled_z']:+.1f}") for page in (readme, reproduction))
     yield reproduction, f"{sum(row['sets'] for row in levels)} "
     yield reproduction, f"{published_cells()} published cells"
-    for row in tables.numbers("pooled")["claim"]["pooled"]:
-        if row["arm"] in ("defaults", "searched") and row["what"].startswith("share"):
+    for row in tables.numbers("pooled")["shares"]:
+        if row["arm"] in ("defaults", "searched"):
             words = f"{row['mean']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]"
             yield from ((page, words) for page in [gains] + [reproduction] * ("one_flip" not in row["sampler"]))
             yield from [(readme, words)] * ((row["arm"], row["sampler"]) == ("defaults", "path_auxiliary"))

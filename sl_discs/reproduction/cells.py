@@ -135,7 +135,7 @@ HELD_OUT = "held out"
 # The reading of the paper in which the annealing begins anew in each level, and its control; K and sigma are among
 # the values that the paper searched.
 LEVEL, NO_TILT = "level", "level, no tilt"
-_READINGS = {LEVEL: {"anneal": "level", "sigma": 15.0, "K": 512}}
+_READINGS: dict[str, dict[str, Any]] = {LEVEL: {"anneal": "level", "sigma": 15.0, "K": 512}}
 _READINGS[NO_TILT] = _READINGS[LEVEL] | {"tilt": False}
 
 

@@ -44,7 +44,6 @@ from sl_discs.tuning.evaluation import write_tuned
 from sl_discs.tuning.space import Candidate
 
 _LETTERS = {DEFAULTS: "(a)", SEARCHED: "(b)", NULL: "(c)", BOTH: "(d)", SAME_ANNEALING: "(f)"}
-_DENSITY = "mis/er_density"
 _SIZES = (32, 128, 256, 512, 1_024)
 _BEST_OF = (1, 2, 5, 10, 20, 50, 100)
 ALPHA = 0.05
@@ -150,26 +149,18 @@ def _unit(dataset: str) -> str:
 
 
 def pooled_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Random-effects means over sets: in nodes of the ER sets, and as a share of the published gain of all sets."""
+    """Random-effects means over sets of the gain as a share of the published one; `headline.py` has nodes."""
     pooled = []
     for arm in _LETTERS:
         for sampler in SAMPLERS:
             mine = [row for row in rows if (row["arm"], row["sampler"]) == (arm, sampler) and row["se"]]
-            density = [row for row in mine if row["dataset"].startswith(_DENSITY)]
             positive = [row for row in mine if (row["published"] or 0) > 0]
-            for what, chosen, scale in (
-                ("nodes, ER sets", density, [1.0] * len(density)),
-                ("share of the published gain", positive, [row["published"] for row in positive]),
-            ):
-                if len(chosen) < 2:
-                    continue
-                means = [row["mean"] / by for row, by in zip(chosen, scale, strict=True)]
-                errors = [row["se"] / by for row, by in zip(chosen, scale, strict=True)]
-                published = np.mean([row["published"] for row in chosen]) if what.startswith("nodes") else 1.0
-                pooled.append({
-                    "arm": arm, "sampler": sampler, "what": what, **random_effects(means, errors)._asdict(),
-                    "published": float(published), "sets": [row["dataset"] for row in chosen],
-                })  # fmt: skip
+            if len(positive) > 1:
+                shares = random_effects(
+                    *([row[one] / row["published"] for row in positive] for one in ("mean", "se"))
+                )
+                sets = [row["dataset"] for row in positive]
+                pooled.append({"arm": arm, "sampler": sampler, **shares._asdict(), "sets": sets})
     return pooled
 
 
@@ -335,15 +326,16 @@ def _gain_table(rows: list[dict]) -> str:
 
 
 def _pooled_table(rows: list[dict]) -> str:
-    titles = ["arm", "sampler", "pooled", "sets", "mean", "95% interval", "published", "tau"]
+    titles = ["arm", "sampler", "sets", "mean", "95% interval", "tau"]
     lines = (
         [
-            _LETTERS[row["arm"]], row["sampler"], row["what"], str(row["k"]), number(row["mean"], 3, "+"),
-            f"[{row['low']:+.3f}, {row['high']:+.3f}]", number(row["published"], 3, "+"), number(row["tau2"] ** 0.5),
+            _LETTERS[row["arm"]], row["sampler"], str(row["k"]), number(row["mean"], 3, "+"),
+            f"[{row['low']:+.3f}, {row['high']:+.3f}]", number(row["tau2"] ** 0.5),
         ]
         for row in rows
     )  # fmt: skip
-    return "### Pooled over sets, random effects\n\n" + table(titles, lines) if rows else ""
+    title = "### Share of the published gain, pooled over sets by random effects"
+    return f"{title}\n\n{table(titles, lines)}" if rows else ""
 
 
 def _others(data: dict[str, Any]) -> list[str]:

@@ -12,8 +12,10 @@ from types import SimpleNamespace
 import networkx as nx
 import numpy as np
 import pytest
+from scipy import stats
 
 import claim_plan as planned
+import headline
 import tilt
 from best_known import ReferenceSet, Search, load_references, save_references, search_set
 from claim_plan import BOTH, DEFAULTS, NULL, SEARCHED, SIZES, Item, Pair, Study
@@ -44,6 +46,31 @@ def test_the_expected_best_of_n_is_the_mean_over_all_choices():
     values = [0.3, -1.0, 2.5, 0.3, 0.0]
     for n in range(1, 6):
         assert expected_best(values, n) == pytest.approx(np.mean([*map(max, itertools.combinations(values, n))]))
+
+
+def test_the_headline_is_of_all_graphs_with_equal_weights_of_sets():
+    rng = np.random.default_rng(0)
+    parts, other = [rng.normal(size=n) for n in (20, 31)], rng.normal(1.0, size=40)
+    samples = [
+        headline.Sample(one.mean(), one.std(ddof=1) / math.sqrt(len(one)), len(one)) for one in (*parts, other)
+    ]
+    whole = np.concatenate(parts)
+    both = headline.joined(samples[:2])
+    assert both == pytest.approx((whole.mean(), whole.std(ddof=1) / math.sqrt(51), 51))
+    found = headline.over_sets([both, samples[2]], [0.2, 0.4], [32, 16])
+    assert found["mean"] == pytest.approx((whole.mean() + other.mean()) / 2)
+    assert found["published"] == pytest.approx(0.3)
+    assert found["se"] == pytest.approx(math.hypot(both.se, samples[2].se) / 2)
+    spread = whole.var(ddof=1) / 32 + other.var(ddof=1) / 16
+    assert found["published_se"] == pytest.approx(math.sqrt(spread) / 2)
+    z = (found["mean"] - 0.3) / math.hypot(found["se"], found["published_se"])
+    assert found["p_published"] == pytest.approx(2 * stats.norm.sf(abs(z)))
+
+
+def test_the_headline_file_is_what_its_script_writes():
+    kept = json.loads((headline.FOLDER / "headline.json").read_text())
+    assert kept["rows"] == headline.headline(), "run: python studies/claim/headline.py"
+    assert kept["shares"] == json.loads((headline.FOLDER / "report.json").read_text())["claim"]["pooled"]
 
 
 def test_random_effects_against_a_sum_by_hand():

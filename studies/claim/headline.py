@@ -1,0 +1,115 @@
+"""Writes the headline numbers: what localization gains over sets, from all graphs that were played.
+
+    python studies/claim/headline.py
+
+There is one estimator. The gain of a set is the mean over its graphs of localized minus base, on the same graph with
+the same number of steps. The gain over the four sets is the mean of the four, with equal weights, as the published
+one is; its standard error is that of graphs. `report.json` has the graphs of the arms, and `readings.json` other
+graphs with both sides at their defaults. Pages quote `headline.json`, which this writes; it also has the arms' shares
+of the published gains over all sets, of `report.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from claim_plan import ARMS, DEFAULTS, PLANTED, SAMPLERS
+from sl_discs.files import write_json
+from sl_discs.reproduction.cells import PUBLISHED
+from sl_discs.reproduction.report import table
+
+FOLDER = Path(__file__).parent
+ER = tuple(name for name in PUBLISHED if name.startswith("mis/er_density/"))
+# The reading with both sides at their defaults.
+_OVER_THE_RUN = "annealing over the run"
+
+
+class Sample(NamedTuple):
+    """Differences on `n` graphs: their mean and the standard error of it."""
+
+    mean: float
+    se: float
+    n: int
+
+
+def joined(samples: Sequence[Sample]) -> Sample:
+    """Returns the sample of all graphs of several samples, which have none in common."""
+    n = sum(one.n for one in samples)
+    mean = sum(one.n * one.mean for one in samples) / n
+    squares = sum((one.n - 1) * one.n * one.se**2 + one.n * (one.mean - mean) ** 2 for one in samples)
+    return Sample(mean, math.sqrt(squares / (n - 1) / n), n)
+
+
+def over_sets(sets: Sequence[Sample], published: Sequence[float], published_n: Sequence[int]) -> dict[str, Any]:
+    """Returns the mean over sets with equal weights, its error, and two tests.
+
+    A published gain has the error of as many graphs as the paper has, with the spread of ours. `p_zero` tests that
+    the gain is 0, and `p_published`, with both errors, that it is the published one.
+    """
+
+    def error(parts):
+        return math.sqrt(sum(parts)) / len(sets)
+
+    gain, known = float(np.mean([one.mean for one in sets])), float(np.mean(published))
+    se = error(one.se**2 for one in sets)
+    theirs = error(one.se**2 * one.n / n for one, n in zip(sets, published_n, strict=True))
+    return {
+        "mean": gain, "se": se, "graphs": [one.n for one in sets], "published": known, "published_se": theirs,
+        "p_zero": float(2 * ndtr(-abs(gain) / se)),
+        "p_published": float(2 * ndtr(-abs(gain - known) / math.hypot(se, theirs))),
+    }  # fmt: skip
+
+
+def headline() -> list[dict[str, Any]]:
+    """Returns a row for each arm and sampler."""
+    claim = json.loads((FOLDER / "report.json").read_text())["claim"]["gains"]
+    readings = json.loads((FOLDER / "readings.json").read_text())["rows"]
+    rows = []
+    for arm in (one for one in ARMS if one not in PLANTED):
+        for sampler in SAMPLERS:
+            sets, published = [], []
+            for dataset in ER:
+                of_pair = [
+                    row for row in claim if (row["arm"], row["dataset"], row["sampler"]) == (arm, dataset, sampler)
+                ]
+                samples = [Sample(row["mean"], row["se"], row["n"]) for row in of_pair]
+                if samples and arm == DEFAULTS:
+                    samples += [
+                        Sample(row["gain"][0], row["gain"][1], row["graphs"])
+                        for row in readings
+                        if (row["dataset"], row["sampler"], row["reading"]) == (dataset, sampler, _OVER_THE_RUN)
+                    ]
+                if samples:
+                    sets.append(joined(samples))
+                    published.append(of_pair[0]["published"])
+            if len(sets) == len(ER):
+                counts = [PUBLISHED[name].published_n for name in ER]
+                rows.append({"arm": arm, "sampler": sampler} | over_sets(sets, published, counts))
+    return rows
+
+
+def main() -> int:
+    """Writes the file and prints it as a table."""
+    rows, claim = headline(), json.loads((FOLDER / "report.json").read_text())["claim"]
+    made_by = {"command": "python studies/claim/headline.py", "sets": list(ER)}
+    path = write_json(FOLDER / "headline.json", {"made_by": made_by, "rows": rows, "shares": claim["pooled"]})
+    lines = [
+        [row["arm"], row["sampler"], f"{row['mean']:+.3f} ({row['se']:.3f})", ", ".join(map(str, row["graphs"])),
+         f"{row['published']:+.3f} ({row['published_se']:.3f})", f"{row['p_zero']:.3f}", f"{row['p_published']:.5f}"]
+        for row in rows
+    ]  # fmt: skip
+    print(table(["arm", "sampler", "gain", "graphs", "published", "p, no gain", "p, as published"], lines))
+    print(f"saved: {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
