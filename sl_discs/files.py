@@ -218,21 +218,31 @@ def read_npz(
       InputError: there is no such file, or it is not a regular one, cut short, damaged or no archive; it has Python
         objects; or an array is missing.
     """
+    with _open_npz(path) as archive:
+        if missing := [name for name in required if name not in archive.files]:
+            raise FormatError(f"{path}: array {missing[0]!r} is missing of {', '.join(required)}; make it again")
+        arrays = {name: archive[name] for name in archive.files if wanted is None or name in wanted}
+        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+            raise ValueError("it holds other files")
+        return arrays
+
+
+def names_in_npz(path: str | os.PathLike) -> list[str]:
+    """Returns the names of the arrays, and of other files, in an archive; InputError as of `read_npz`."""
+    with _open_npz(path) as archive:
+        return list(archive.files)
+
+
+@contextlib.contextmanager
+def _open_npz(path: str | os.PathLike) -> Iterator[Any]:
     with open_regular(path) as file:
         try:
             with np.load(file, allow_pickle=False) as archive:
-                if missing := [name for name in required if name not in archive.files]:
-                    raise FormatError(
-                        f"{path}: array {missing[0]!r} is missing of {', '.join(required)}; make it again"
-                    )
-                arrays = {name: archive[name] for name in archive.files if wanted is None or name in wanted}
-            if not all(isinstance(array, np.ndarray) for array in arrays.values()):
-                raise ValueError("it holds other files")
-            return arrays
+                yield archive
         except InputError:
             raise
         except (OSError, *_DAMAGED) as error:
-            reason = " ".join(str(error).split())
+            reason = " ".join(str(error).split())[:200]
             raise FormatError(
                 f"{path}: not an .npz archive, or cut short or damaged ({reason}); copy or make it again"
             ) from error

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
-import itertools
 import os
 import re
 import warnings
@@ -21,12 +20,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sl_discs.errors import FormatError, InputError, NotSupported, errors_of, real_array
-from sl_discs.files import parse_json, read_npz
+from sl_discs.files import names_in_npz, parse_json
 from sl_discs.instances import graph_files as own
 from sl_discs.instances.archive import read_archive, read_forms
 from sl_discs.instances.form import QuadraticForm, check_finite
 from sl_discs.instances.graph import Graph, checked_node_weights, have_repeats, other_numbers
-from sl_discs.instances.text import Rows, Source, is_real, is_whole, show
+from sl_discs.instances.other_files import check_separators, other_archive, other_json, table_in_python
+from sl_discs.instances.text import Rows, Source, is_whole, show
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, form_problem, in_words
 
 if TYPE_CHECKING:
@@ -165,43 +165,13 @@ def read_node_link(source: Source) -> own.Labelled:
         data = parse_json(text)
         key = "edges" if "edges" in data else "links"
         if not (isinstance(data, dict) and isinstance(data.get("nodes"), list) and isinstance(data.get(key), list)):
-            raise _other_json(source)
+            raise other_json(source)
         graph = nx.node_link_graph(data, directed=False, multigraph=False, edges=key)
         if (len(graph), graph.number_of_edges()) != (len(data["nodes"]), len(data[key])):
             raise ValueError("a node or edge is listed twice, or an edge leads to a node that is not listed")
         return graph
 
     return _networkx_graph(source, "node-link JSON", parse)
-
-
-# Objects of other programs in JSON: a name in them, what they are, and how they are read.
-_JSON = {
-    "bqm_schema": (
-        "a model of dimod; in Python say "
-        "sl_discs.from_bqm(dimod.BinaryQuadraticModel.from_serializable(json.load(open({path!r}))))"
-    ),
-    "linear_terms": (
-        "a model in bqpjson; write its linear_terms as lines 'i i coeff' and its quadratic_terms as 'i j coeff', "
-        "times its scale, into a .coo file"
-    ),
-    "adjacency": (
-        "a graph as networkx.adjacency_data writes it; in Python say "
-        "sl_discs.{problem}(networkx.adjacency_graph(json.load(open({path!r}))))"
-    ),
-    "elements": (
-        "a graph of Cytoscape; in Python say sl_discs.{problem}(networkx.cytoscape_graph(json.load(open({path!r}))))"
-    ),
-}
-
-
-def _other_json(source: Source) -> NotSupported:
-    """Returns the error for a file of JSON that is no graph in node-link form."""
-    known = next((words for name, words in _JSON.items() if f'"{name}"'.encode() in source.text), None)
-    words = known or (
-        "not a graph in node-link JSON (no lists 'nodes' and 'edges' or 'links', as networkx.node_link_data makes "
-        "them); give another file"
-    )
-    return NotSupported(f"{source.path}: {words.format(path=str(source.path), problem=source.problem or 'maxcut')}")
 
 
 def _networkx_graph(source: Source, what: str, parse: Callable[[str], nx.Graph]) -> own.Labelled:
@@ -239,9 +209,11 @@ def _objects(labels: Iterable[Hashable]) -> np.ndarray:
 def read_npz_archive(source: Source) -> own.Labelled:
     """Reads the graphs or models of one of our archives (see `archive`), labelled from 0 on.
 
-    An archive with an array `couplings` holds models.
+    An archive with an array `couplings` holds models. NotSupported for an archive of another program.
     """
-    if read_npz(source.path, wanted=("couplings",)):
+    if "names" not in (names := names_in_npz(source.path)):
+        raise other_archive(source, names)
+    if "couplings" in names:
         return [(form, range(form.num_variables)) for form in read_forms(source.path)]
     return [(graph, range(graph.num_nodes)) for graph in read_archive(source.path)]
 
@@ -325,6 +297,8 @@ def read_instances(
     if format is not None and source.is_zip != (format == "npz"):
         kind = "a zip archive" if source.is_zip else "not a zip archive"
         raise InputError(f"{path}: {kind}, so its format is not {format}; leave out the format")
+    if format is not None and FORMATS[format].begins is None:
+        check_separators(source)
     format = format or recognise(source)
     if weight is not None and format not in _WITH_ATTRIBUTES:
         raise InputError(
@@ -382,6 +356,7 @@ def recognise(source: Source) -> str:
     if other := _OTHER_HEADER.match(source.text):
         known = in_words([f"p {word.decode()}" for word in (*own.DIMACS_HEADERS, b"cnf", b"qubo")], "and")
         raise NotSupported(f"{source.path}: files of {show(other[1])} are not read; those of {known} are")
+    check_separators(source)
     return SUFFIXES.get(source.suffix) or _by_content(source)
 
 
@@ -398,7 +373,7 @@ def _by_content(source: Source) -> str:
     if own.is_heading(first):
         return "edge_list"
     words = [line.split() for _, line in rest]
-    table = _table_in_python(source, [first, *words])
+    table = table_in_python(source, [first, *words])
     if not (2 <= len(first) <= 4 and all(map(is_whole, first[:2]))):
         raise _unknown(source, rest.after, first, table)
     widths = set(map(len, words))
@@ -450,22 +425,6 @@ def _by_content(source: Source) -> str:
     if is_list or not n:
         return "edge_list"
     return "rudy" if widths <= {2, 3} else "metis"
-
-
-def _table_in_python(source: Source, lines: list[list[bytes]]) -> str:
-    """Returns how a file goes through NumPy that is a square matrix, and empty text for another one.
-
-    It is symmetric or triangular, without loops if it is one of a graph, and may have its size above it.
-    """
-    sized = len(lines[0]) == 1 < len(lines)
-    lines = lines[1:] if sized else lines
-    if {len(line) for line in lines} != {len(lines)} or not all(map(is_real, itertools.chain(*lines))):
-        return ""
-    table = np.array(lines, np.float64)
-    shapes = np.array_equal(table, table.T), not np.tril(table, -1).any(), not np.triu(table, 1).any()
-    if not any(shapes) or (source.problem != "qubo" and table.diagonal().any()):
-        return ""
-    return source.in_python(f"numpy.loadtxt({str(source.path)!r}{', skiprows=1' if sized else ''})")
 
 
 def _unknown(source: Source, number: int, first: list[bytes], table: str) -> NotSupported:

@@ -26,9 +26,21 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.errors import FormatError
+from sl_discs.errors import FormatError, NotSupported
 from sl_discs.files import open_regular
 from sl_discs.instances.graph import Graph, check_isolated, check_size, edge_codes, first_rows
+
+# How files begin that are known and no text in UTF-8, what they are, and how they are read.
+_UTF_16 = "text in UTF-16; give text in UTF-8 (iconv -f UTF-16{} -t UTF-8)"
+_NO_TEXT = {
+    rb"\x93NUMPY": "an array of NumPy; in Python say {numpy}",
+    rb"\s*\d+\s*\n(?:c.*\n)*p\s+(?:col|edge)\s": (
+        "a graph in the binary form of DIMACS; convert it to text with DIMACS's program bin2asc"
+    ),
+    rb"\xff\xfe|\xfe\xff": _UTF_16.format(""),
+    rb"(?:[\x01-\x7f]\0){4}": _UTF_16.format("LE"),
+    rb"(?:\0[\x01-\x7f]){4}": _UTF_16.format("BE"),
+}
 
 _UNPACKED_BYTES, _UNPACKED_RATIO = 2**26, 100
 _UNPACKERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
@@ -84,11 +96,12 @@ class Source:
 
     def _check_text(self) -> None:
         self.text = self.text.removeprefix(codecs.BOM_UTF8)
+        for begins, words in _NO_TEXT.items():
+            if re.match(begins, self.text):
+                numpy = self.in_python(f"numpy.load({str(self.path)!r})")
+                raise NotSupported(f"{self.path}: {words.format(numpy=numpy)}")
         if b"\0" in self.text:
-            raise FormatError(
-                f"{self.path}: a binary file, or text in UTF-16; give text in UTF-8 (iconv -f UTF-16 -t UTF-8) or "
-                "an .npz archive"
-            )
+            raise FormatError(f"{self.path}: a binary file of an unknown kind; give text, or an .npz archive")
         start = self.text[:4096].lstrip().lower()
         if not start and not self.text.strip():
             raise FormatError(

@@ -3,15 +3,19 @@
 import bz2
 import dataclasses
 import decimal
+import functools
 import gzip
+import io
 import itertools
 import json
 import lzma
 import re
+import subprocess
 
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -256,23 +260,6 @@ def test_ends_of_edges_must_be_listed(folder, name):
         read(folder, shorter)
 
 
-@pytest.mark.parametrize(
-    ("data", "modules"),
-    [
-        (lambda: nx.adjacency_data(nx.path_graph(3)), {"networkx": nx}),
-        (lambda: nx.cytoscape_data(nx.path_graph(3)), {"networkx": nx}),
-        (lambda: DIMOD, {}),
-    ],
-)
-def test_other_json_is_read_as_the_message_says(folder, data, modules):
-    with pytest.raises(InputError, match="in Python say") as caught:
-        read(folder, json.dumps(data()), problem="maxcut")
-    if not modules:
-        modules = {"dimod": pytest.importorskip("dimod")}
-    found = eval(str(caught.value).partition("say ")[2], {"sl_discs": sl_discs, "json": json} | modules)
-    assert sl_discs.solve(found).best_value == (2 if found.kind == "maxcut" else -2)
-
-
 # -a + b - 2ab.
 DIMOD = {
     "type": "BinaryQuadraticModel", "version": {"bqm_schema": "3.0.0"}, "use_bytes": False, "index_type": "uint16",
@@ -280,6 +267,72 @@ DIMOD = {
     "variable_type": "BINARY", "offset": 0.0, "info": {}, "linear_biases": [-1.0, 1.0], "quadratic_biases": [-2.0],
     "quadratic_head": [0], "quadratic_tail": [1],
 }  # fmt: skip
+TRIANGLE = np.array([[0, 1, 2.5], [1, 0, 3], [2.5, 3, 0]])
+
+
+def packed(save, *arrays, **named):
+    file = io.BytesIO()
+    save(file, *arrays, **named)
+    return file.getvalue()
+
+
+def table_of(delimiter):
+    return packed(functools.partial(np.savetxt, delimiter=delimiter, fmt="%g"), TRIANGLE)
+
+
+# Files that are not read, and the best value of what their message says.
+OTHERS = {
+    "adjacency": (lambda: json.dumps(nx.adjacency_data(nx.path_graph(3))), "maxcut", 2),
+    "cytoscape": (lambda: json.dumps(nx.cytoscape_data(nx.path_graph(3))), "mis", 2),
+    "dimod": (lambda: json.dumps(DIMOD), "qubo", -2),
+    "commas": (lambda: "1,2\n2,3\n1,3\n", "maxcut", 2),
+    "commas and blanks": (lambda: "a, b, 2\nb, c, 4\n", "maxcut", 6),
+    "semicolons": (lambda: "\ufeffSource;Target;Weight\n1;2;3,5\n2;3;1\n1;3;2\n", "maxcut", 5.5),
+    "names": (lambda: "here,there,length,colour\nann,bob,2,red\nbob,eve,4,blue\n", "maxcut", 6),
+    "a table with commas": (lambda: table_of(","), "maxcut", 5.5),
+    "a table with blanks": (lambda: table_of(" "), "maxcut", 5.5),
+    "couplings with commas": (lambda: "0,0,-1\n1,1,2\n0,1,-3.5\n", "qubo", -2.5),
+    "couplings with semicolons": (lambda: "0;0;-1\n1;1;2\n0;1;-3,5\n", "qubo", -2.5),
+    "npy": (lambda: packed(np.save, TRIANGLE), "maxcut", 5.5),
+    "npy of spins": (lambda: packed(np.save, TRIANGLE), "ising", -9),
+    "npz": (lambda: packed(np.savez, h=np.ones(3), Q=TRIANGLE), "maxcut", 5.5),
+    "npz of SciPy": (lambda: packed(scipy.sparse.save_npz, scipy.sparse.csr_array(TRIANGLE)), "maxcut", 5.5),
+    "utf-16": (lambda: "3 2\n1 2 2\n2 3 4\n".encode("utf-16"), "maxcut", 6),
+    "utf-16 without a mark": (lambda: "3 2\n1 2 2\n2 3 4\n".encode("utf-16-be"), "maxcut", 6),
+}
+
+
+MODULES = {"dimod", "json", "networkx", "numpy", "pandas", "scipy.sparse", "sl_discs"}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_files_that_are_not_read_are_read_as_their_message_says(folder, monkeypatch, case):
+    content, problem, best = OTHERS[case]
+    content = content()
+    monkeypatch.chdir(folder)
+    path = folder / "other.txt"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError) as caught:
+        read_instances(path, problem=problem)
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1
+    if call := re.search(r"sl_discs\..*\)(?= \(docs)|sl_discs\..*\)", message):
+        names = {name.partition(".")[0]: pytest.importorskip(name) for name in MODULES if name in call[0]}
+        posed = eval(call[0], names | {"scipy": scipy})
+    elif command := re.search(r"tr '.*'", message):
+        subprocess.run(command[0], shell=True, check=True)
+        posed = sl_discs.read("other.coo", problem)
+    else:
+        command = re.search(r"iconv -f \S+ -t UTF-8", message)
+        subprocess.run(f"{command[0]} < other.txt > other.new", shell=True, check=True)
+        posed = sl_discs.read("other.new", problem)
+    assert sl_discs.solve(posed).best_value == best
+
+
+def test_columns_with_commas_are_none_of_a_format_that_is_named(folder):
+    for format in "edge_list", "rudy", "coo":
+        with pytest.raises(InputError, match=r"columns parted by ','; if they are edges, say in Python"):
+            read(folder, "ann,bob\nbob,eve\n", format=format)
 
 
 # SAT formulas.

@@ -61,7 +61,8 @@ GRAPHS = {
         ": files of 'p sp' are not read; those of p edge, p edges, p col, p clq, p td, p tw, p ds, p cnf and p qubo",
     ),
     # Archives and packed files
-    "zip": (zip_of("a.txt", "1 2"), ": array 'names' is missing"),
+    "zip": (zip_of("a.txt", "1 2"), ": an archive of another program, with a.txt; unpack it"),
+    "dimacs in bits": (b"16\nc a\np col 4 3\n\0\x80\xc0", ": a graph in the binary form of DIMACS; .* bin2asc"),
     "cut zip": (zip_of("a.txt", "1 2")[:30], ": not an .npz archive, or cut short"),
     "cut gzip": (gzip.compress(b"3 1\n1 2 1\n" * 99)[:-9], SHORT),
     "damaged xz": (lzma.compress(b"2 1\n1 2 1\n").replace(b"YZ", b"XX"), SHORT),
