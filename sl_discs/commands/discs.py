@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import importlib
 import itertools
+import os
 import pkgutil
 import shlex
 import signal
@@ -18,23 +19,27 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
+import yaml
 from absl import flags
 from jaxtyping import Float64
+from ml_collections import ConfigDict, config_flags
 
 from sl_discs.command import Command, Given, parse_flags, say
 from sl_discs.commands.sweep import chosen_sweep
 from sl_discs.discs_plugin import launch
+from sl_discs.discs_plugin.compat import Overlay
 from sl_discs.discs_plugin.modules import OWN
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.record import Spread
-from sl_discs.instances.dataset import check_data_root
+from sl_discs.instances.dataset import check_data_root, find_family
 from sl_discs.instances.discs_files import load_pickle
 from sl_discs.localization.schedule import Localization
 from sl_discs.own_code import imported
 from sl_discs.samplers.registry import PREFIX, is_localized
-from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, discs_arguments
+from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, discs_arguments, parse_extra, with_overrides
 from sl_discs.sweeps.sweep_runs import run_program
 from sl_discs.terminal import tell
 
@@ -63,6 +68,9 @@ def _main(given: Given) -> int:
     start = time.time()
     module = _import_main(given.arguments)
     rest = parse_flags(flags.FLAGS, sys.argv)
+    _check_config(module)
+    if note := _fit_batches(module.get_main_config()):
+        tell(note)
     try:
         module.main(["discs main", *rest])
     except FileNotFoundError as error:  # what DISCS raises for a missing dataset
@@ -73,6 +81,72 @@ def _main(given: Given) -> int:
     config = module.get_main_config()
     module.update_save_dir(config)
     return _summarize(Path(config.experiment.save_root), start, config.sampler.name)
+
+
+def _check_config(module: Any) -> None:
+    """Raises InputError for configs of which DISCS can make no model or sampler."""
+    values, configs = flags.FLAGS, "discs/models/configs"
+    for flag, example in (
+        ("model_config", f"{configs}/ising_config.py"),
+        ("sampler_config", "discs/samplers/configs/sl_gwg_config.py"),
+    ):
+        if values[flag].value is None:
+            raise InputError(f"no {flag} is given; pass --{flag}=FILE, such as {example}")
+    model = values.model_config
+    try:
+        config = module.get_main_config()
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"DISCS has no graph_type {model.get('graph_type')!r} of {model.get('name')} ({error}); "
+            f"those that it has are files in {configs}/{model.get('name')}"
+        ) from None
+    except KeyError:
+        raise InputError(
+            f"DISCS does not understand model_config.cfg_str={model.get('cfg_str')}; write r-VALUE, such as r-0.10"
+        ) from None
+    if not config.model.name:
+        raise InputError(
+            f"{model.get('name')} needs an experiment config of its own; pass --config=FILE, such as "
+            "discs/experiment/configs/mis/er_density.py"
+        )
+    path = Path(config.model.get("data_path") or "", "params.pkl")
+    if config.model.get("data_path") and not path.is_file():
+        raise InputError(
+            f"there is no {path}, the trained parameters of {config.model.name}; give their folder as "
+            "--model_config.data_path=FOLDER, or train them with DISCS's discs/learning"
+        )
+
+
+def _fit_batches(config: ConfigDict) -> str:
+    """Makes DISCS run no more graphs at a time than its files have, and read their sizes; says so, or returns "".
+
+    DISCS pads batches of graphs to `num_models`, and batches to `num_instances`, with empty graphs that cost as much
+    as real ones. `config` is its whole config; the experiment config, which DISCS reads last, gets the changes. The
+    user's `config.experiment.num_models` is the size of a batch.
+    """
+    model, experiment = config.model, flags.FLAGS.config
+    try:
+        family = find_family(model.name, model.get("graph_type", ""), model.get("cfg_str"))
+    except InputError:  # one that only DISCS has
+        return ""
+    files = family.find_files(Path(model.data_root))
+    if family.files is None or not files:
+        return ""
+    given = config_flags.get_override_values(flags.FLAGS["config"]).get("experiment.num_models")
+    count, most, expected = family.files.count(files), given or model.num_models, model.get("num_instances")
+    devices = jax.local_device_count() if config.experiment.run_parallel else 1
+    size = min(most, -(-count // devices) * devices)
+    if size == model.num_models and expected in (None, 0, count):
+        return ""
+    if expected == count and given is None:
+        return ""  # DISCS's own data, as its config has them
+    limits = dict.fromkeys(("max_num_nodes", "max_num_edges", "num_instances"), 0)  # 0: as in the files
+    with experiment.unlocked():
+        experiment.model = experiment.get("model", {}) | {"num_models": size} | limits
+    return (
+        f"{family.name} has {count} graphs here: batches are of {size} (num_models; DISCS's config: "
+        f"{model.num_models}), and sizes are read from the files"
+    )
 
 
 def _summarize(folder: Path, start: float, sampler: str) -> int:
@@ -142,13 +216,13 @@ def _sweep(given: Given) -> int:
     sl-discs discs sweep --sweep=discs/run_configs/co/mis/er_density_sampler_sweep.py --data_root=./sco \
         --samplers=gwg,sl_gwg -- --config.experiment.chain_length=2000
 
-    Arguments after `--` are passed to every run. Each run saves into a folder of its own, named as by DISCS's
-    launcher, which DISCS's plotting scripts read (`sl-discs discs plot`). At the end, each localized sampler is
-    compared with its base of the same settings. The exit code is 1 if a run failed.
+    Arguments after `--`, --flag=value, are passed to every run. Each run saves into a folder of its own, named as by
+    DISCS's launcher, which DISCS's plotting scripts read (`sl-discs discs plot`). At the end, each localized sampler
+    is compared with its base of the same settings. The exit code is 1 if a run failed.
     """
     own = SWEEP_FLAGS
     launch.register_from_flags(own)
-    sweep = chosen_sweep(own.sweep, own.samplers)
+    sweep = with_overrides(chosen_sweep(own.sweep, own.samplers), parse_extra(given.more))
     if sweep.graph_type and own["data_root"].present and not own.list:
         check_data_root(own.data_root)
     root = Path(own.save_root or f"discs-{sweep.name}")
@@ -228,10 +302,47 @@ def _plot(given: Given) -> int:
         --gcs_results_path=./discs-mis-er_density_sampler_sweep --graphtype=mis
 
     Needs a checkout of DISCS on PYTHONPATH or as the working directory. The scripts read the folders that sweeps
-    write (`sl-discs discs sweep`): ./discs-MODEL-NAME/NUMBER_SETTINGS/results.pkl.
+    write (`sl-discs discs sweep`): ./discs-MODEL-NAME/NUMBER_SETTINGS/results.pkl. Numbers of steps that the name of
+    a folder lacks are taken from its config.yaml.
     """
     module = _import_plot(given.arguments)
-    return module.main(["discs plot", *parse_flags(flags.FLAGS, given.arguments)]) or 0
+    rest = parse_flags(flags.FLAGS, given.arguments)
+    saved: list[str] = []
+    # The script's names; it takes everything in the folder for runs, and does not say what it saves.
+    module.os = Overlay(os, listdir=_run_folders)
+    module.open = _noting(open, saved)
+    module.plt = Overlay(module.plt, savefig=_noting(module.plt.savefig, saved))
+    try:
+        code = module.main(["discs plot", *rest]) or 0
+    except IndexError:
+        if "-" in flags.FLAGS.gcs_results_path:
+            raise
+        raise InputError(
+            "--gcs_results_path: DISCS reads the model from this name; call it discs-MODEL-NAME"
+        ) from None
+    say("\n".join(f"saved {path}" for path in dict.fromkeys(saved)) or "the script has saved nothing")
+    return code
+
+
+def _run_folders(path: str = ".") -> list[str]:
+    """Returns the names of the folders of runs; InputError if there is none."""
+    found = sorted(entry.name for entry in Path(path).iterdir() if entry.is_dir() and "=" in entry.name)
+    if not found:
+        raise InputError(f"{path}: no folder of a run, such as 1_name='gwg'; `sl-discs discs sweep` writes them")
+    return found
+
+
+def _noting(function: Callable, saved: list[str]) -> Callable:
+    """Returns the function, `open` or `savefig`, that also adds the paths that it writes."""
+
+    @functools.wraps(function)
+    def noting(path, mode="", *arguments, **keywords):
+        result = function(path, *filter(None, [mode]), *arguments, **keywords)
+        if function is not open or "w" in mode:
+            saved.append(os.path.normpath(path))
+        return result
+
+    return noting
 
 
 plot = Command(
@@ -260,13 +371,26 @@ def _split(name: str) -> tuple[str, str]:
     return prefix, name.removeprefix(prefix)
 
 
+def _get_experiment_config(original: Callable, folder: str) -> dict[str, Any]:
+    """Returns the settings in the name of a run's folder, and of its config.yaml those that DISCS needs besides.
+
+    Where a name lacks numbers of steps, DISCS assumes others than its defaults.
+    """
+    settings = original(folder)
+    with contextlib.suppress(FileNotFoundError):
+        text = Path(flags.FLAGS.gcs_results_path, folder, "config.yaml").read_text(encoding="utf-8")
+        # This loader makes texts, lists and dictionaries, whatever objects the file asks for.
+        config = yaml.load(text, yaml.BaseLoader)["_fields"]
+        experiment, sampler = config["experiment"]["_fields"], config["sampler"]["_fields"]
+        needed = {field: experiment[field] for field in ("log_every_steps", "chain_length")}
+        settings = needed | {"name": sampler["name"]} | settings
+    return settings
+
+
 def _process_keys(original: Callable, settings: dict[str, Any]) -> dict[str, Any]:
     """DISCS's short name, preceded by the prefix and followed by the swept fields of localization."""
     if "name" not in settings:
-        raise InputError(
-            "DISCS's plotting scripts take everything in the folder for runs with name=SAMPLER in their names; move "
-            f"away what is not, such as collect.csv{f', or a run with {settings}' if settings else ''}"
-        )
+        raise InputError(f"a run with {settings} has no name=SAMPLER in the name of its folder, nor a config.yaml")
     prefix, settings["name"] = _split(settings["name"])
     swept = [f"{field}={settings.pop(field)}" for field in _FIELDS if field in settings and prefix]
     settings = original(settings)
@@ -297,10 +421,15 @@ def _sort(original: Callable, clusters: list[dict[str, Any]]) -> list[dict[str, 
 
 
 def teach_plot_utils() -> None:
-    """Wraps the three functions of `plot_utils` that depend on samplers, once for each import of it."""
+    """Wraps the functions of `plot_utils` that depend on samplers and settings, once for each import of it."""
     utils = importlib.import_module("discs.plot_results.plot_utils")
-    wrappers = ("process_keys", _process_keys), ("get_color", _get_color), ("sort_based_on_samplers", _sort)
-    for name, wrapper in wrappers:
+    wrappers: dict[str, Callable] = {
+        "get_experiment_config": _get_experiment_config,
+        "process_keys": _process_keys,
+        "get_color": _get_color,
+        "sort_based_on_samplers": _sort,
+    }
+    for name, wrapper in wrappers.items():
         original = getattr(utils, name)
         if not isinstance(original, functools.partial):
             setattr(utils, name, functools.partial(wrapper, original))

@@ -67,6 +67,7 @@ def _sweep(given: Given) -> int:
     if only is not None and only > count:
         raise InputError(f"--sweep_index={only}: the sweep has runs 1 to {count}")
     root, extra = Path(FLAGS.save_root or Path("results") / sweep.name), sweep_file.parse_extra(given.more)
+    sweep = sweep_file.with_overrides(sweep, extra)
     runs = [_run_of(sweep, k, root, extra) for k in (range(1, count + 1) if only is None else [only])]
     if what == "status":
         jobs = {}

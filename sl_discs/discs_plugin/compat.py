@@ -64,7 +64,7 @@ def effective_sample_size(chain: Float[Array, "T B"]) -> Float[Array, "B"]:
     return length / (2 * jnp.sum(weighted, axis=0) - 1)
 
 
-class _Overlay(types.ModuleType):
+class Overlay(types.ModuleType):
     """A module with some names replaced or added; other names are looked up in the original."""
 
     def __init__(self, module: types.ModuleType, **names: Any):
@@ -145,9 +145,9 @@ class _SilentWriter:
 def _stand_ins() -> dict[str, Any]:
     """Returns replacements by the names of the modules that DISCS imports."""
     keyed = {name: _with_single_key(getattr(jax.random, name)) for name in _KEYED}
-    random = _Overlay(jax.random, shuffle=jax.random.permutation, **keyed)
-    numpy = _Overlay(jnp, clip=_clip)
-    overlay = _Overlay(
+    random = Overlay(jax.random, shuffle=jax.random.permutation, **keyed)
+    numpy = Overlay(jnp, clip=_clip)
+    overlay = Overlay(
         jax, numpy=numpy, random=random, tree_map=jax.tree.map, device_put_replicated=_device_put_replicated
     )
     module = types.SimpleNamespace

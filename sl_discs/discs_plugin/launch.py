@@ -89,7 +89,7 @@ def find_file(path: str) -> Path | None:
 def _resolve(flag: str, value: str) -> str:
     path, colon, argument = value.partition(":")
     found = find_file(path)
-    if found is not None and (argument or flag != "sampler_config"):
+    if found is not None and (argument or flag == "model_config"):
         return f"{found}{colon}{argument}"
     source = found or _plugin_module(path)
     if source is None or argument:
@@ -110,14 +110,17 @@ def _plugin_module(path: str) -> str | None:
 
 
 def get_config(source: str) -> config_dict.ConfigDict:
-    """Returns `get_config()` of a module; of a file, with the fields of localization that an `sl_` config lacks.
+    """Returns `get_config()` of a module; of a file, with fields that it lacks, so that flags can override them.
 
-    A config copied from DISCS thus needs no more than the name `sl_...`.
+    Those are the fields of localization in an `sl_` config, so that a config copied from DISCS needs no more than the
+    name `sl_...`, and `num_models` in an experiment config, which DISCS's own sweep of optsicom overrides.
     """
     if not source.endswith(".py"):
         return importlib.import_module(source).get_config()
     config = runpy.run_path(source)["get_config"]()
-    if str(config.get("name", "")).startswith("sl_"):
-        with config.unlocked():
+    with config.unlocked():
+        if str(config.get("name", "")).startswith("sl_"):
             config.update({name: value for name, value in vars(Localization()).items() if name not in config})
+        if "experiment" in config and "num_models" not in config.experiment:
+            config.experiment.num_models = 1  # DISCS's default
     return config

@@ -5,6 +5,7 @@ A run becomes a command of this project (`run_arguments`) or of DISCS's main pro
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import importlib.util
 import itertools
@@ -139,6 +140,27 @@ def read_sweep(path: Path, samplers: Sequence[str] | None = None) -> Sweep:
     return Sweep(name, config["model"], config["sampler"], config.get("graph_type"), tuple(runs))
 
 
+def with_overrides(sweep: Sweep, extra: Mapping[str, str]) -> Sweep:
+    """Returns the sweep whose runs have the values of flags that are given for every run, so that names tell them.
+
+    Raises:
+      InputError: one would replace the values in which runs differ.
+    """
+    given = {}
+    for flag, text in extra.items():
+        values = [settings[flag] for settings in sweep.runs if flag in settings]
+        if any(value != values[0] for value in values) or 0 < len(values) < len(sweep.runs):
+            raise InputError(
+                f"--{flag} after -- would replace the values in which the sweep's runs differ; leave it out"
+            )
+        try:
+            given[flag] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            given[flag] = text
+    runs = ({flag: given.get(flag, value) for flag, value in settings.items()} for settings in sweep.runs)
+    return dataclasses.replace(sweep, runs=tuple(runs))
+
+
 # The flags of `sl-discs run` for a run of a sweep file.
 
 _IMPORT = "import"
@@ -168,11 +190,6 @@ def run_arguments(sweep: Sweep, number: int, data_root: str | None, extra: Mappi
     are omitted (see `left_out`).
     """
     settings = sweep.runs[number - 1]
-    for flag in settings:
-        if flag in extra and any(other.get(flag) != settings[flag] for other in sweep.runs):
-            raise InputError(
-                f"--{flag} after -- would replace the values in which the sweep's runs differ; leave it out"
-            )
     name = _runners_name(sweep.sampler_of(number))
     arguments = {
         "config": f"configs/experiment/{sweep.model}/{sweep.graph_type}.py",

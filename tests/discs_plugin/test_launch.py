@@ -1,5 +1,6 @@
 """The commands around DISCS's main module and its sweep files, on the stand-in, as a user runs them."""
 
+import dataclasses
 import os
 import pickle
 import re
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sl_discs.errors import InputError
-from sl_discs.sweeps.sweep_file import combinations, discs_arguments, read_sweep
+from sl_discs.sweeps.sweep_file import combinations, discs_arguments, read_sweep, with_overrides
 
 ROOT = Path(__file__).parents[2]
 PAIRS = ("--model_config=discs/models/configs/pairs_config.py", "--config.experiment.chain_length=40")
@@ -74,6 +75,15 @@ def test_bad_input_is_one_line(run, tmp_path, standin_folder, arguments, message
     assert "Traceback" not in done.stderr and len(errors) <= 2
 
 
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [(LOCALIZED, "model_config"), ("--model_config=discs/models/configs/pairs_config.py", "sampler_config")],
+)
+def test_a_config_that_is_not_given_is_named(run, given, missing):
+    done = run("main", given)
+    assert done.returncode == 2 and f"no {missing} is given; pass --{missing}=FILE, such as discs/" in done.stderr
+
+
 @pytest.fixture
 def sweep_file(tmp_path):
     path = tmp_path / "pairs" / "small.py"
@@ -89,6 +99,14 @@ def test_runs_of_a_sweep_file(sweep_file):
     sweep = read_sweep(sweep_file)
     assert (sweep.name, len(sweep.runs)) == ("pairs-small", 4)
     assert sweep.folder(2) == "2_chain_length=60,name='onesite'"
+    with pytest.raises(InputError, match="chain_length after -- would replace the values in which"):
+        with_overrides(sweep, {"config.experiment.chain_length": "50"})
+    given = with_overrides(
+        read_sweep(sweep_file, ["onesite"]), {"sampler_config.name": "other", "sampler_config.K": "8"}
+    )
+    assert given.folder(2) == "2_chain_length=60,name='other'"
+    alone = dataclasses.replace(sweep, runs=sweep.runs[2:])
+    assert with_overrides(alone, {"config.experiment.chain_length": "50"}).folder(1) == "1_chain_length=50,patience=1"
     arguments = discs_arguments(sweep, 3, "./sco", Path("out"))
     assert "--sampler_config=discs/samplers/configs/ball_config.py" in arguments
     assert arguments[-3:] == [

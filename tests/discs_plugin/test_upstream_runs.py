@@ -86,33 +86,63 @@ def test_every_sampler_runs_on_every_model(run_discs, model, sampler):
         assert "ESS" in (folder / "results.csv").read_text()
 
 
-def command(discs, folder, *arguments, **variables):
-    """`sl-discs discs ...` in a process of its own."""
+def command(discs, folder, *arguments, own=False, **variables):
+    """`sl-discs discs ...`, or with `own` `sl-discs ...`, in a process of its own."""
     variables |= {"PYTHONPATH": f"{discs.parent}{os.pathsep}{ROOT}", "JAX_PLATFORMS": "cpu", "MPLBACKEND": "Agg"}
-    words = [sys.executable, "-m", "sl_discs", "discs", *arguments]
+    words = [sys.executable, "-m", "sl_discs", *([] if own else ["discs"]), *arguments]
     return subprocess.run(words, cwd=folder, env=os.environ | variables, capture_output=True, text=True, timeout=600)
 
 
 def test_results_open_in_the_plotting_scripts(discs, run_discs, tmp_path):
-    """As sweeps leave them; the localized sampler has its own line, colour and row."""
+    """As sweeps leave them; the localized sampler has its own line, colour and row.
+
+    What a name lacks is in the run's config.yaml, and what is no run is left out.
+    """
     sweep = tmp_path / "discs-mis-test"
     sweep.mkdir()
     for number, sampler in enumerate(("gwg", "sl_gwg", "sl_path_auxiliary"), start=1):
         folder = run_discs("mis", sampler)
         assert (pickle.loads((folder / "results.pkl").read_bytes())["best_ratio"] >= 5).all()
-        folder.rename(sweep / f"{number}_name='{sampler}',cfg_str='r-0.20',log_every_steps=5")
+        more = "log_every_steps=5" if number == 1 else "chain_length=20"
+        folder.rename(sweep / f"{number}_name='{sampler}',cfg_str='r-0.20',{more}")
+    (sweep / "collect.csv").touch()
+    (sweep / "slurm").mkdir()
     root = "--gcs_results_path=./discs-mis-test"
     done = command(discs, tmp_path, "plot", "plot_co_through_time", root, "--graphtype=mis")
     assert done.returncode == 0, done.stderr
+    assert done.stdout.count("'log_every_steps': '5', 'chain_length': '20'") == 2 * 3
+    assert "IDs:  [[0, 1, 2]]" in done.stdout and "\nsaved plots/discs-mis-test/Steps_" in done.stdout
     bars = "plot", "plot_results", root, "--evaluation_type=co", "--key=name"
     done = command(discs, tmp_path, *bars)
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "plots").rglob("*.png"))) == 2
-    rows = next((tmp_path / "co_csv").rglob("*.csv")).read_text().splitlines()
-    assert [row.partition(",")[0] for row in rows[1:]] == ["gwg", "sl_gwg", "sl_pas"]
-    (sweep / "collect.csv").touch()
-    done = command(discs, tmp_path, *bars)
-    assert done.returncode == 2 and "move away what is not, such as collect.csv\n" in done.stderr
+    (table,) = (tmp_path / "co_csv").rglob("*.csv")
+    assert [row.partition(",")[0] for row in table.read_text().splitlines()[1:]] == ["gwg", "sl_gwg", "sl_pas"]
+    assert f"saved {table.relative_to(tmp_path)}" in done.stdout
+    (tmp_path / "discs-empty").mkdir()
+    done = command(discs, tmp_path, *bars[:2], "--gcs_results_path=./discs-empty")
+    assert done.returncode == 2 and "./discs-empty: no folder of a run, such as 1_name=" in done.stderr
+
+
+GWG = "--sampler_config=discs/samplers/configs/gwg_config.py"
+MIS = "--model_config=discs/models/configs/mis_config.py"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([GWG, MIS], "mis needs an experiment config of its own; pass --config=FILE"),
+        ([GWG, MIS, "--model_config.graph_type=foo"], "DISCS has no graph_type 'foo' of mis"),
+        ([GWG, MIS, "--model_config.cfg_str=_"], "does not understand model_config.cfg_str=_"),
+        (
+            [GWG, "--model_config=discs/models/configs/rbm_config.py"],
+            "there is no RBM_DATA/fashion_mnist-4-50/params.pkl, the trained parameters of rbm",
+        ),
+    ],
+)
+def test_configs_of_which_discs_makes_no_model_are_refused(discs, tmp_path, arguments, message):
+    done = command(discs, tmp_path, "main", *arguments)
+    assert done.returncode == 2 and message in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 GRAPHS = ("graph_type=er_density", "cfg_str=r-0.20", "data_root=.")
@@ -139,3 +169,5 @@ def test_chains_and_graphs_on_several_devices(discs, tmp_path, model, experiment
     done = command(discs, tmp_path, "main", *arguments, XLA_FLAGS=devices)
     assert done.returncode == 0, done.stderr
     assert "saved out/results." in done.stdout and re.search(headline, done.stdout)
+    note = "has 4 graphs here: batches are of 4 (num_models; DISCS's config: 32), and sizes are read from the files"
+    assert (note in done.stderr) == (model == "mis")

@@ -17,7 +17,15 @@ from sl_discs import own_code
 from sl_discs.errors import InputError
 from sl_discs.samplers import registry
 from sl_discs.sweeps import sweep_runs
-from sl_discs.sweeps.sweep_file import check_runnable, command_line, left_out, parse_extra, read_sweep, run_arguments
+from sl_discs.sweeps.sweep_file import (
+    check_runnable,
+    command_line,
+    left_out,
+    parse_extra,
+    read_sweep,
+    run_arguments,
+    with_overrides,
+)
 from sl_discs.sweeps.sweep_runs import Run
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +50,7 @@ def sweep_of(folder, model="mis", graph_type="er_density", more='"model_config.c
 
 
 def checked(sweep, extra=()):
-    numbers = range(1, len(sweep.runs) + 1)
+    sweep, numbers = with_overrides(sweep, parse_extra(extra)), range(1, len(sweep.runs) + 1)
     arguments = [run_arguments(sweep, k, None, parse_extra(extra)) for k in numbers]
     check_runnable(sweep, numbers, arguments)
     return arguments

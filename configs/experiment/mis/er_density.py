@@ -20,5 +20,4 @@ def get_config() -> config_dict.ConfigDict:
         init_temperature=1.0,
         decay_rate=0.05,
         final_temperature=0.0001,
-        num_instances=32,
     )
