@@ -34,22 +34,58 @@ _BLOCK = 2**20
 def write_atomically(path: str | os.PathLike, write: Callable[[BinaryIO], object]) -> Path:
     """Lets `write` fill a temporary file beside `path` and moves it there; InputError if the system refuses."""
     path = Path(path)
-    # The name of the file itself may have the length that the system allows.
-    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    write_together({path: write})
+    return path
+
+
+def write_together(files: Mapping[Path, Callable[[BinaryIO], object]]) -> None:
+    """Writes files that belong together: if the last one is there, all of them are complete.
+
+    All are filled beside their paths before any is moved there, so a full disk leaves those that were there before.
+    Of several, the last one is removed before others are replaced.
+
+    Args:
+      files: path to the function that fills the file.
+
+    Raises:
+      InputError: the system refuses a file.
+    """
+    temporary: dict[Path, Path] = {}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("xb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)  # noqa: PTH105
+        for path, write in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # The name of the file itself may have the length that the system allows.
+            temporary[path] = path.with_name(f".{uuid.uuid4().hex}.tmp")
+            with temporary[path].open("xb") as file:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+        if len(files) > 1:
+            path.unlink(missing_ok=True)
+        for path in files:
+            os.replace(temporary[path], path)  # noqa: PTH105
     except OSError as error:
         raise InputError(
             f"{path}: cannot write ({error.strerror or error}); free some space or choose another folder"
         ) from error
     finally:
-        _remove(temporary)
-    return path
+        for one in temporary.values():
+            _remove(one)
+
+
+_TEMPORARY = re.compile(r"\.(probe\.)?[0-9a-f]{32}\.tmp")
+
+
+def is_temporary(path: Path) -> bool:
+    """Returns whether a file has a name of those that are filled and then moved; what is left was killed."""
+    return _TEMPORARY.fullmatch(path.name) is not None
+
+
+def remove_temporary(folder: Path) -> None:
+    """Removes what killed processes left in a folder; nobody else may be writing there."""
+    with contextlib.suppress(OSError):  # it cannot be listed
+        for path in filter(is_temporary, folder.iterdir()):
+            _remove(path)
 
 
 def write_text(path: str | os.PathLike, text: str) -> Path:
@@ -346,10 +382,11 @@ def write_json(path: Path, content: dict[str, Any], *, indent: int | None = 1, a
 def read_json(path: Path) -> dict[str, Any] | None:
     """Reads the content of a file of `write_json`, None where there is none; Damaged if it holds something else."""
     try:
-        content = parse_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
+        with open_regular(path) as file:
+            content = parse_json(file.read())
     except (OSError, ValueError) as error:
+        if isinstance(error.__context__, FileNotFoundError):
+            return None
         raise Damaged(f"{path}: cannot be read ({error})") from error
     if not isinstance(content, dict):
         raise Damaged(f"{path}: cannot be read (it holds no object)")
@@ -380,6 +417,8 @@ class FolderInUse(InputError):
 def only_run_in(folder: Path, name: str = LOCK, patience_s: float = 0.0) -> Iterator[None]:
     """Locks the folder during the block; the system releases the lock when the process ends, however it ends.
 
+    Temporary files that a killed process left there are removed.
+
     For `patience_s` it waits for another run; then FolderInUse. InputError if the folder cannot be written.
     """
     if fcntl is None:
@@ -409,6 +448,7 @@ def only_run_in(folder: Path, name: str = LOCK, patience_s: float = 0.0) -> Iter
         file.seek(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}\n".encode())
         file.flush()
+        remove_temporary(folder)
         yield
 
 

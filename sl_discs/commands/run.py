@@ -29,14 +29,14 @@ from sl_discs.engines.registry import leave_cards_alone, one_device_per_core
 from sl_discs.errors import InputError, real
 from sl_discs.experiment.checkpoint import Checkpoints, notice_of_end
 from sl_discs.experiment.figures import can_draw, or_warn
-from sl_discs.experiment.parts import Part, join_records, keep_records
+from sl_discs.experiment.parts import Part, join_records
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import ExperimentRecord, check_finished, device_in_words, kind_of_run, versions
 from sl_discs.experiment.results import write_results
 from sl_discs.experiment.run import check_methods, engine_for, fit_to_memory, run_sampler, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
 from sl_discs.experiment.summary import draw_trajectories, format_summary
-from sl_discs.files import check_writable, only_run_in
+from sl_discs.files import check_writable
 from sl_discs.instances.dataset import default_data_root, graph_types, load_dataset
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import Method, build_method, method_config, method_fields
@@ -87,9 +87,6 @@ words = "Run only the K-th of N parts of the instances, such as 3/8. The part th
 define.string("part", None, words)
 define.boolean("overwrite", False, "Replace the results of another run in the same folder, which otherwise are kept.")
 define.boolean("run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.")
-
-# Seconds for which a part waits while another one joins the results.
-_JOIN_S = 600.0
 
 # Fields of DISCS's model configs that are taken from the instances here.
 _MODEL_DISCS_ONLY = {
@@ -251,9 +248,8 @@ def _optimise(settings: Settings, model: dict[str, Any], part: Part) -> None:
         check_finished(folder, config, dataset.name)
         say(f"{part.label}: all parts are done and joined in {folder}")
         return
-    own = check_writable(part.folder(folder))
     with contextlib.ExitStack() as stack:
-        stack.enter_context(only_run_in(own))
+        own = stack.enter_context(part.locked(folder))
         if not FLAGS.overwrite:
             check_finished(folder, config, dataset.name)
         penalty = float(model["penalty"])
@@ -274,8 +270,8 @@ def _optimise(settings: Settings, model: dict[str, Any], part: Part) -> None:
                     advance = functools.partial(progress, method.name)
                     samplers[method.name] = run_sampler(dataset, penalty, method, settings, advance, checkpoints)
         if part.count > 1:
-            keep_records(own, kind, samplers)
-            stack.enter_context(only_run_in(folder, patience_s=_JOIN_S))
+            part.keep_records(folder, kind, samplers)
+            stack.enter_context(part.joining(folder))
             found = part.records(folder, kind)
             if found[part.index - 1] is None:
                 say(f"{part.label}: done; another part has joined the results in {folder}")

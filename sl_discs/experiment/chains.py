@@ -21,7 +21,7 @@ from sl_discs.batching import make_mesh
 from sl_discs.engines import compiled
 from sl_discs.engines.base import Best, ChainStates, Engine, Program, Temperature, Trace, init_chains
 from sl_discs.experiment.batches import Shape, build_batch, initial_keys, step_keys
-from sl_discs.experiment.checkpoint import Checkpoints
+from sl_discs.experiment.checkpoint import Checkpoints, Middle
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import NOT_LOCALIZED, SIGN_OF_Y, Method
 from sl_discs.models.terms import Terms
@@ -59,11 +59,18 @@ class Outcome:
         return arrays | {f"trace_{name}": leaf for name, leaf in self.trace._asdict().items() if leaf is not None}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Outcome:
-        """Returns the inverse of `as_arrays`."""
+    def from_arrays(cls, arrays: dict[str, np.ndarray], num_logged: int, sizes: tuple[int, int, int]) -> Outcome:
+        """Returns the inverse of `as_arrays`; ValueError or KeyError unless there are L logged steps of G, B, N."""
         best, logged = ((arrays[f"{name}_value"], arrays[f"{name}_state"]) for name in ("best", "best_logged"))
         trace = Trace(**{name: arrays[f"trace_{name}"] for name in Trace._fields if f"trace_{name}" in arrays})
-        return cls(best, logged, arrays["final"], str(arrays["final_is"]), trace, float(arrays["run_s"]))
+        found = cls(best, logged, arrays["final"], str(arrays["final_is"]), trace, float(arrays["run_s"]))
+        if any(leaf.shape != sizes for leaf in (found.final, best[1], logged[1])):
+            raise ValueError(f"states of other sizes than {sizes}")
+        if any(leaf.shape != sizes[:2] for leaf in (best[0], logged[0])):
+            raise ValueError(f"values of other sizes than {sizes[:2]}")
+        if any(np.shape(leaf) != (num_logged, *sizes[:2]) for leaf in (trace.value, trace.acceptance, trace.hops)):
+            raise ValueError(f"records of other sizes than {(num_logged, *sizes[:2])}")
+        return found
 
 
 def _calls(settings: Settings, steps_per_call: int) -> Iterator[tuple[int, int]]:
@@ -160,10 +167,16 @@ class Chains:
             self.states = self.states._replace(chain=chain._replace(state=chain.state._replace(y=y)))
 
     def resume(self, program: Program, noise: Any, leaves: Sequence[np.ndarray], done: int) -> None:
-        """Puts the chains after `done` steps of a program, into the states with these leaves."""
+        """Puts the chains after `done` steps of a program, into the states with these leaves.
+
+        ValueError: they are leaves of other chains.
+        """
         # Any start has the structure of the states: one that draws no states will do.
         self.start(program, np.zeros((1, self.shape.num_sites), np.int8), noise)
-        self.states, self.done = jax.tree.unflatten(jax.tree.structure(self.states), leaves), done
+        own, structure = jax.tree.flatten(self.states)
+        if [*map(np.shape, own)] != [*map(np.shape, leaves)]:
+            raise ValueError("chains of other sizes")
+        self.states, self.done = jax.tree.unflatten(structure, leaves), done
 
     def prepare(self, program: Program) -> None:
         """Goes on with another program, before its first step."""
@@ -235,25 +248,31 @@ def anneal(
       steps_per_call: about how many steps to run between calls of the watch; None: the engine's number.
       temperatures: instead of those of the settings.
     """
-    finished = None if checkpoints is None else checkpoints.finished(part)
-    if finished is not None:
-        outcome = Outcome.from_arrays(finished)
-        chains.run_s += outcome.run_s
-        progress(settings.chain_length)
-        return outcome
+    logged, wanted = settings.chain_length // settings.log_every_steps, settings.batch_size
+    if checkpoints is not None:
+        sizes = chains.shape.num_instances, wanted, chains.shape.num_sites
+        outcome = checkpoints.finished(part, lambda arrays: Outcome.from_arrays(arrays, logged, sizes))
+        if outcome is not None:
+            chains.run_s += outcome.run_s
+            progress(settings.chain_length)
+            return outcome
     run_before = chains.run_s
     progress(0)  # shows that the run has begun; the first call compiles
     program = program_of(method, settings)
     if temperatures is not None:
         program = program._replace(temperature=temperatures)
     noise = method.localization and np.float32(method.localization.initial_noise())
-    middle = None if checkpoints is None else checkpoints.middle(part)
     traces: list[Trace] = []
+
+    def resume(middle: Middle) -> None:
+        chains.resume(program, noise, middle.chains, middle.step)
+        traces[:] = [Trace(*leaves) for leaves in middle.traces]
+
+    middle = None if checkpoints is None else checkpoints.middle(part, resume)
     if middle is None:
+        traces.clear()
         chains.start(program, states, noise)
     else:
-        chains.resume(program, noise, middle.chains, middle.step)
-        traces = [Trace(*leaves) for leaves in middle.traces]
         chains.run_s += middle.run_s
         progress(middle.step)
     calls = _calls(settings, steps_per_call or chains.engine.steps_per_call(chains.sampler))
@@ -270,7 +289,6 @@ def anneal(
         final_is = NOT_LOCALIZED
     final = chains.model.sites.decode(chains.states.chain.state.y) if final_is == SIGN_OF_Y else chains.states.chain.x
     # Without the steps after the last logged one, which are an interval of their own.
-    logged, wanted = settings.chain_length // settings.log_every_steps, settings.batch_size
     trace = jax.tree.map(lambda *leaves: np.concatenate([*map(np.asarray, leaves)])[:logged, :, :wanted], *traces)
     found = tuple(chains.states.best), tuple(chains.states.best_logged), final
     best, best_logged, final = jax.tree.map(lambda leaf: np.asarray(leaf)[:, :wanted], found)

@@ -18,15 +18,25 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 
 from sl_discs.errors import InputError, Interrupted
-from sl_discs.files import Damaged, differences, digest, read_json, read_npz, write_atomically, write_json
+from sl_discs.files import (
+    Damaged,
+    differences,
+    digest,
+    is_temporary,
+    read_json,
+    read_npz,
+    remove_temporary,
+    write_atomically,
+    write_json,
+)
 from sl_discs.terminal import tell
 
 # Signals that announce the end of a job: a cluster's preemption notice, or a job's time limit.
@@ -73,7 +83,9 @@ def notice_of_end(*more: int, said: str = "") -> Iterator[Notice]:
 _KEPT_STATES = 2
 _KIND = "kind"  # in each file: digest of the run's identity
 _STATE, _PART = re.compile(r"state-[0-9]+\.npz"), re.compile(r"part-[A-Za-z0-9._+-]+\.npz")
-_TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")  # of `write_atomically`, when it was killed
+
+
+Restored = TypeVar("Restored")
 
 
 class Middle(NamedTuple):
@@ -100,6 +112,7 @@ class Checkpoints:
 
     def __init__(self, folder: Path, kind: dict[str, Any], every_s: float, notice: Notice):
         self.folder, self.every_s, self.notice = Path(folder), every_s, notice
+        remove_temporary(self.folder)
         self._kind, self._digest = kind, digest(kind)
         self._last = time.monotonic()
         self._failed = False
@@ -110,7 +123,7 @@ class Checkpoints:
             raise InputError(
                 f"{self.folder}: its kind.json cannot be read; remove the folder to begin anew"
             ) from None
-        foreign = [path.name for path in _entries(self.folder) if not _TEMPORARY.fullmatch(path.name)]
+        foreign = [path.name for path in _entries(self.folder) if not is_temporary(path)]
         if found is None and foreign:
             raise InputError(
                 f"{self.folder}: holds {foreign[0]!r} and no kind.json, so it is not the checkpoints of a run; "
@@ -125,20 +138,28 @@ class Checkpoints:
     def _states(self) -> list[Path]:
         return sorted((path for path in _entries(self.folder) if _STATE.fullmatch(path.name)), key=_number_of)
 
-    def finished(self, part: str) -> dict[str, np.ndarray] | None:
-        """Returns the outcome of a finished part; None if the part has to be run."""
-        found = self._read(self.folder / _file_of(part))
+    def finished(self, part: str, restore: Callable[[dict[str, np.ndarray]], Restored]) -> Restored | None:
+        """Returns what `restore` makes of the arrays of a finished part; None if the part has to be run."""
+        found = self._restored(self.folder / _file_of(part), part, restore)
         if found is not None:
             self._resumed.append(f"{part} was finished")
         return found
 
-    def middle(self, part: str) -> Middle | None:
-        """Returns the state at which a part was interrupted; None if it has to be run from its beginning."""
+    def middle(self, part: str, restore: Callable[[Middle], object]) -> Middle | None:
+        """Returns the state at which a part was interrupted, which `restore` accepts; None if there is none.
+
+        Both functions raise a ValueError or KeyError where the arrays do not fit.
+        """
+
+        def restored(arrays):
+            traces = [_leaves(arrays, f"trace-{call}") for call in range(int(arrays["calls"]))]
+            found = Middle(int(arrays["step"]), _leaves(arrays, "chain"), traces, float(arrays["run_s"]))
+            restore(found)
+            return found
+
         for path in reversed(self._states()):
-            arrays = self._read(path)
-            if arrays is not None and str(arrays["part"]) == part:
-                traces = [_leaves(arrays, f"trace-{call}") for call in range(int(arrays["calls"]))]
-                found = Middle(int(arrays["step"]), _leaves(arrays, "chain"), traces, float(arrays["run_s"]))
+            found = self._restored(path, part, restored)
+            if found is not None:
                 self._resumed.append(
                     f"{part} from step {found.step:,} of {self._kind['experiment']['chain_length']:,}"
                 )
@@ -152,7 +173,7 @@ class Checkpoints:
 
     def finish(self, part: str, arrays: dict[str, np.ndarray]) -> None:
         """Saves the outcome of a part."""
-        self._save(_file_of(part), arrays)
+        self._save(_file_of(part), {"part": part, **arrays})
 
     def offer(self, part: str, step: int, chains: Any, traces: list[Any], run_s: float) -> None:
         """Saves the state of a part if a checkpoint is due, or if the run was told to stop.
@@ -167,8 +188,9 @@ class Checkpoints:
         for prefix, tree in ("chain", chains), *((f"trace-{call}", trace) for call, trace in enumerate(traces)):
             arrays |= {f"{prefix}-{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(tree))}
         self._save(f"state-{max(map(_number_of, self._states()), default=0) + 1}.npz", arrays)
-        for path in self._states()[:-_KEPT_STATES]:
-            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # something else has the name of a state
+            for path in self._states()[:-_KEPT_STATES]:
+                path.unlink(missing_ok=True)
         self._last = time.monotonic()
         if stop:
             raise Interrupted(self.folder)
@@ -186,19 +208,30 @@ class Checkpoints:
                 tell(f"warning: no checkpoint: {error}; the run continues without")
             self._failed = True
 
-    def _read(self, path: Path) -> dict[str, np.ndarray] | None:
-        """Returns the arrays of a file; None if it is missing, corrupt (each array has a checksum) or of another
-        run.
+    def _restored(
+        self, path: Path, part: str, restore: Callable[[dict[str, np.ndarray]], Restored]
+    ) -> Restored | None:
+        """Returns what a function makes of the arrays of a file.
+
+        None if it is missing, of another part, or, with a warning, corrupt (each array has a checksum), of another
+        run or of other sizes.
         """
         if not path.exists():
             return None
         try:
             arrays = read_npz(path)
-            if str(arrays.pop(_KIND, "")) == self._digest:
-                return arrays
-            reason = f"{path}: of another run"
+            if str(arrays.pop(_KIND, "")) != self._digest:
+                raise InputError(f"{path}: of another run")
+            named = str(arrays.pop("part"))
+            if named == part:
+                return restore(arrays)
+            if path.name == _file_of(part):
+                raise InputError(f"{path}: of {named}")
+            return None
         except InputError as error:
             reason = str(error)
+        except (KeyError, ValueError, TypeError, IndexError) as error:
+            reason = f"{path}: it holds other arrays ({error})"
         tell(f"warning: {reason}; falling back to the previous checkpoint")
         return None
 
@@ -210,7 +243,7 @@ def remove_checkpoints(folder: Path) -> None:
         return
     with contextlib.suppress(OSError):
         for path in _entries(folder):
-            if any(name.fullmatch(path.name) for name in (_STATE, _PART, _TEMPORARY)):
+            if is_temporary(path) or any(name.fullmatch(path.name) for name in (_STATE, _PART)):
                 path.unlink()
         kind.unlink()
         folder.rmdir()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,19 @@ import numpy as np
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import remove_checkpoints
 from sl_discs.experiment.record import ARRAYS, BY_INSTANCE, DIVISION, InstanceRecord, SamplerRecord
-from sl_discs.files import LOCK, differences, read_document, write_document
+from sl_discs.files import (
+    LOCK,
+    check_writable,
+    differences,
+    holder_of,
+    only_run_in,
+    read_document,
+    write_document,
+)
 
-_RECORDS, _FORMAT = "records.npz", "sl_discs records 1"
+_RECORDS, _FORMAT = "records.npz", "sl_discs records 2"
+# Seconds for which a part waits while another one joins the results.
+_JOIN_S = 600.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,76 +72,122 @@ class Part:
         return run if self.count == 1 else run / "parts" / f"{self.index}-of-{self.count}"
 
     def check(self, run: Path) -> None:
-        """Raises InputError if an interrupted run with another number of parts is there."""
+        """Raises InputError if another number of parts of the run has begun there.
+
+        Of two that begin together at least one is refused if each checks again once its own folder is locked.
+        """
         found = (re.fullmatch(r"[0-9]+-of-([0-9]+)", path.name) for path in (run / "parts").glob("*-of-*"))
         counts = {int(match[1]) for match in found if match}
-        counts |= {1} if (run / "checkpoint" / "kind.json").exists() else set()
+        # Parts that join their results lock the folder `parts`, not that of the run.
+        begun = (run / "checkpoint" / "kind.json").exists() or (self.count > 1 and holder_of(run))
+        counts |= {1} if begun else set()
         if others := sorted(counts - {self.count}):
             raise InputError(
-                f"{run}: an interrupted run of {', '.join(map(str, others))} part(s), but this one has {self.count}; "
+                f"{run}: a run of {', '.join(map(str, others))} part(s) has begun, but this one has {self.count}; "
                 "give as many to resume it, give another save_root, or remove `checkpoint` and `parts` to begin anew"
             )
+
+    @contextlib.contextmanager
+    def locked(self, run: Path) -> Iterator[Path]:
+        """Locks this part's folder and yields it; InputError if another number of parts began at the same time."""
+        folder = check_writable(self.folder(run))
+        with only_run_in(folder):
+            try:
+                self.check(run)
+            except InputError:
+                if not (folder / "checkpoint").exists() and not (folder / _RECORDS).exists():
+                    self._remove_folder(run)
+                raise
+            yield folder
 
     def all(self) -> list[Part]:
         """Returns the parts of the same run, this one among them."""
         return [Part(k, self.count) for k in range(1, self.count + 1)]
 
     def records(self, run: Path, kind: dict[str, Any]) -> list[dict[str, SamplerRecord] | None]:
-        """Returns the records of every part in order, None for those that are not done; `kind` as in `records_in`."""
-        return [records_in(part.folder(run), kind, same_instances=part == self) for part in self.all()]
+        """Returns the records of every part in order, None for those that are not done.
+
+        Args:
+          run: the folder of the run.
+          kind: identity of this part of the run, `kind_of_run`.
+
+        Raises:
+          InputError: records are those of another run or part, or cannot be read.
+        """
+        return [part._records(run, kind, same_instances=part == self) for part in self.all()]
+
+    def keep_records(self, run: Path, kind: dict[str, Any], samplers: dict[str, SamplerRecord]) -> None:
+        """Saves the records of this part, which is done; arguments as in `records`."""
+        arrays: dict[str, Any] = {}
+        values = {name: dataclasses.asdict(sampler) for name, sampler in samplers.items()}
+        for number, fields in enumerate(values.values()):
+            arrays |= {f"{number}/{name}": fields.pop(name) for name in ARRAYS}
+            solutions = [instance.pop("solution") for instance in fields["instances"]]
+            arrays |= {f"{number}/solutions": np.concatenate(solutions), f"{number}/sizes": list(map(len, solutions))}
+        content = {"part": self.label, "kind": kind, "samplers": values}
+        write_document(self.folder(run) / _RECORDS, _FORMAT, arrays, content)
+
+    def _records(self, run: Path, kind: dict[str, Any], same_instances: bool) -> dict[str, SamplerRecord] | None:
+        path = self.folder(run) / _RECORDS
+        if not path.exists():
+            return None
+        try:
+            arrays, values = read_document(path, _FORMAT)
+            if values["part"] != self.label:
+                raise ValueError(f"they are of {values['part']}")
+            differs = differences(_identity(kind, same_instances), _identity(values["kind"], same_instances))
+            samplers = {} if differs else _restored(arrays, values)
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            raise InputError(
+                f"{path.parent}: the records of this part cannot be read ({error}); remove the folder"
+            ) from None
+        if differs:
+            raise InputError(
+                f"{path.parent}: a part of another run: {'; '.join(differs)}; give another save_root, or remove the "
+                "folder"
+            )
+        return samplers
+
+    @contextlib.contextmanager
+    def joining(self, run: Path) -> Iterator[None]:
+        """Locks the results of a run in several parts; another part that is joining them is waited for."""
+        if self.count > 1:
+            with only_run_in(run / "parts", patience_s=_JOIN_S):
+                yield
+        else:
+            yield
 
     def remove_unfinished(self, run: Path) -> None:
         """Removes the checkpoints of a finished run and of its parts; a folder that holds other files stays."""
         for part in self.all():
-            folder = part.folder(run)
-            remove_checkpoints(folder / "checkpoint")
+            remove_checkpoints(part.folder(run) / "checkpoint")
             if self.count > 1:
+                part._remove_folder(run)
+
+    def _remove_folder(self, run: Path) -> None:
+        """Removes this part's folder, and that of all parts, unless they hold other files."""
+        if self.count > 1:
+            for folder in self.folder(run), run / "parts":
                 with contextlib.suppress(OSError):
                     for name in (_RECORDS, LOCK):
                         (folder / name).unlink(missing_ok=True)
                     folder.rmdir()
-        with contextlib.suppress(OSError):
-            (run / "parts").rmdir()
 
 
-def keep_records(folder: Path, kind: dict[str, Any], samplers: dict[str, SamplerRecord]) -> None:
-    """Saves the records of a part that is done, with the identity of its run (`kind_of_run`)."""
-    arrays: dict[str, Any] = {}
-    values = {name: dataclasses.asdict(sampler) for name, sampler in samplers.items()}
-    for number, fields in enumerate(values.values()):
-        arrays |= {f"{number}/{name}": fields.pop(name) for name in ARRAYS}
-        solutions = [instance.pop("solution") for instance in fields["instances"]]
-        arrays |= {f"{number}/solutions": np.concatenate(solutions), f"{number}/sizes": list(map(len, solutions))}
-    write_document(folder / _RECORDS, _FORMAT, arrays, {"kind": kind, "samplers": values})
-
-
-def records_in(folder: Path, kind: dict[str, Any], *, same_instances: bool = True) -> dict[str, SamplerRecord] | None:
-    """Returns the records of a part that is done, None if it is not; InputError if they are of another run.
-
-    `kind` identifies a part of the run: unless `same_instances`, another one, with other instances.
-    """
-    if not (folder / _RECORDS).exists():
-        return None
-    try:
-        arrays, values = read_document(folder / _RECORDS, _FORMAT)
-        differs = differences(_identity(kind, same_instances), _identity(values["kind"], same_instances))
-        samplers = {} if differs else _records(arrays, values["samplers"])
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise InputError(f"{folder}: the records of this part cannot be read ({error}); remove the folder") from None
-    if differs:
-        raise InputError(
-            f"{folder}: a part of another run: {'; '.join(differs)}; give another save_root, or remove the folder"
-        )
-    return samplers
-
-
-def _records(arrays: dict[str, Any], values: dict[str, Any]) -> dict[str, SamplerRecord]:
-    samplers = {}
-    for number, (name, fields) in enumerate(values.items()):
+def _restored(arrays: dict[str, Any], values: dict[str, Any]) -> dict[str, SamplerRecord]:
+    """Returns the records of all samplers of a part; ValueError or KeyError unless names and sizes are its own."""
+    experiment, samplers = values["kind"]["experiment"], {}
+    sizes = experiment["chain_length"] // experiment["log_every_steps"], len(values["kind"]["graphs"]["index"])
+    if list(values["samplers"]) != list(values["kind"]["samplers"]):
+        raise ValueError("other samplers")
+    for number, (name, fields) in enumerate(values["samplers"].items()):
         solutions = np.split(arrays[f"{number}/solutions"], np.cumsum(arrays[f"{number}/sizes"])[:-1])
         instances = zip(fields["instances"], solutions, strict=True)
         fields |= {field: arrays[f"{number}/{field}"] for field in ARRAYS}
         fields["instances"] = [InstanceRecord(**one, solution=solution) for one, solution in instances]
+        shapes = {np.shape(fields[field]) for field in BY_INSTANCE}
+        if shapes != {sizes} or np.shape(fields["temperature"]) != sizes[:1] or len(solutions) != sizes[1]:
+            raise ValueError(f"{name} has other sizes than {sizes}")
         samplers[name] = SamplerRecord(**fields)
     return samplers
 

@@ -19,7 +19,7 @@ from jaxtyping import Float64, Int8, Int64
 from sl_discs.engines.base import Engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
-from sl_discs.files import differences, parse_json
+from sl_discs.files import Damaged, differences, read_json
 from sl_discs.instances.graph import Dataset
 from sl_discs.own_code import imported
 from sl_discs.problems.graph_kind import GraphKind, graph_kind
@@ -155,11 +155,11 @@ def check_finished(folder: Path, config: Mapping[str, Any], dataset: str) -> Non
     path = folder / "results.json"
     ours = json.loads(json.dumps({**config, "dataset": dataset}, default=str))
     try:
-        found = parse_json(path.read_text(encoding="utf-8"))
+        found = read_json(path)
+        if found is None:
+            return
         differs = differences(_numbers(ours), _numbers(found["config"] | {"dataset": found["dataset"]}))
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (Damaged, KeyError, TypeError, AttributeError):
         differs = ["they cannot be read"]
     if differs:
         raise InputError(

@@ -36,13 +36,13 @@ from sl_discs.experiment.record import (
     paired_differences,
     references,
 )
-from sl_discs.files import parse_json, write_atomically
+from sl_discs.files import Damaged, read_json, remove_temporary, write_together
 from sl_discs.problems.graph_kind import GraphKind
 from sl_discs.samplers.registry import known_samplers
 
 
 def write_results(record: ExperimentRecord, folder: str | os.PathLike) -> dict[str, Path]:
-    """Writes every file of the experiment, each atomically, and returns file name -> path.
+    """Writes every file of the experiment, all before any takes its place, and returns file name -> path.
 
     The `results.pkl` of other samplers of the results that are replaced are removed, if this process knows them.
 
@@ -64,7 +64,10 @@ def write_results(record: ExperimentRecord, folder: str | os.PathLike) -> dict[s
     files["solutions.npz"] = lambda file: np.savez_compressed(file, **solutions)
     files["config.yaml"] = lambda file: file.write(config.encode())
     files["results.json"] = lambda file: file.write(summary.encode())
-    paths = {name: write_atomically(folder / name, write) for name, write in files.items()}
+    paths = {name: folder / name for name in files}
+    for parent in {path.parent for path in paths.values()}:
+        remove_temporary(parent)
+    write_together({paths[name]: write for name, write in files.items()})
     for path in (folder / name for name in replaced - files.keys()):
         with contextlib.suppress(OSError):  # a folder may hold more
             if path.parent == folder or not path.parent.is_symlink():
@@ -83,8 +86,8 @@ def _pickles_there(folder: Path) -> set[str]:
     anywhere.
     """
     try:
-        there = _pickles(parse_json((folder / "results.json").read_text(encoding="utf-8"))["samplers"])
-    except (OSError, ValueError, KeyError, TypeError):  # there are none
+        there = _pickles((read_json(folder / "results.json") or {})["samplers"])
+    except (Damaged, KeyError, TypeError):  # there are none
         return set()
     return {"results.pkl", *(f"{name}/results.pkl" for name in known_samplers())}.intersection(there)
 

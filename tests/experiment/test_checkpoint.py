@@ -27,7 +27,7 @@ from sl_discs.experiment.checkpoint import Checkpoints, Notice, notice_of_end, r
 from sl_discs.experiment.record import check_finished, kind_of_run
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
-from sl_discs.files import holder_of, only_run_in
+from sl_discs.files import digest, holder_of, only_run_in
 
 ROOT = Path(__file__).parents[2]
 SHORT_CALLS = dataclasses.replace(SETTINGS, checkpoint_every_s=0.0, instances_per_batch=2)
@@ -83,11 +83,26 @@ def test_interrupted_runs_end_the_same(tmp_path, short_calls, engine, capsys):
     assert re.search(f"^continued: {step}$", capsys.readouterr().err, re.MULTILINE)
 
 
-@pytest.mark.parametrize("damage", ["torn", "flipped", "foreign", "of another run"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "torn",
+        "flipped",
+        "foreign",
+        "of another run",
+        "of another part",
+        "a finished part",
+        "of other sizes",
+        "folder",
+    ],
+)
 def test_checkpoints_that_cannot_be_used_are_passed_over(tmp_path, short_calls, capsys, damage):
     """The newest state and every finished part, each time that the run ends."""
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     play(checkpoints=Checkpoints(theirs, {"seed": 1}, 0.0, Notice()))
+    finished = theirs / "part-gwg-0.npz"
+    with np.load(finished) as arrays:
+        of_ours = dict(arrays) | {"kind": digest(KIND)}
 
     def meddle():
         newest = max(ours.glob("state-*.npz"), key=lambda path: int(path.stem.split("-")[1]))
@@ -100,6 +115,15 @@ def test_checkpoints_that_cannot_be_used_are_passed_over(tmp_path, short_calls, 
         elif damage == "foreign":
             for path in (newest, *ours.glob("part-*.npz")):
                 np.savez(path, part="gwg-0", x=np.ones(2))
+        elif damage == "of another part":  # instead of the one that is unfinished
+            np.savez(ours / "part-sl_path_auxiliary-0.npz", **of_ours)
+        elif damage == "a finished part":
+            np.savez(newest, **of_ours)
+        elif damage == "of other sizes":
+            np.savez(ours / "part-gwg-0.npz", **of_ours | {"final": of_ours["final"][:, :1]})
+        elif damage == "folder":
+            newest.unlink()
+            newest.mkdir()
         else:
             shutil.copy(max(theirs.glob("state-*.npz")), newest)
 

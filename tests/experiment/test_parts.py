@@ -2,6 +2,7 @@
 
 import functools
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from test_checkpoint import digests
 from test_run import random_dataset
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.parts import Part, keep_records, records_in
+from sl_discs.experiment.parts import Part
+from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.files import write_document
 from sl_discs.instances.archive import write_archive
 
@@ -29,44 +31,87 @@ def test_shares_are_a_fair_division():
 
 def kind(seed=0, index=(0, 1), devices=0):
     return {
-        "experiment": {"seed": seed, "use_devices": devices}, "model": {}, "samplers": {}, "engines": {},
+        "experiment": {"seed": seed, "use_devices": devices, "chain_length": 4, "log_every_steps": 2},
+        "model": {}, "samplers": {}, "engines": {},
         "versions": {}, "graphs": {"name": "mis/small", "index": list(index)}, "devices": len(index),
     }  # fmt: skip
 
 
 def test_only_parts_of_the_same_run_are_joined(tmp_path):
-    folder = Part(1, 2).folder(tmp_path)
-    keep_records(folder, kind(), {})
-    assert records_in(folder, kind()) == {} and Part(2, 2).records(tmp_path, kind(index=(2,), devices=2)) == [
-        {},
-        None,
-    ]
+    part, other = Part(1, 2), Part(2, 2)
+    part.keep_records(tmp_path, kind(), {})
+    for one, own in (part, kind()), (other, kind(index=(2,), devices=2)):
+        assert one.records(tmp_path, own) == [{}, None]
     with pytest.raises(InputError, match=r"experiment.seed 0 there, 1 here; give another save_root"):
         Part(2, 2).records(tmp_path, kind(seed=1, index=(2,)))
     with pytest.raises(InputError, match=r"graphs.index \[0, 1\] there, \[0, 2\] here"):
-        records_in(folder, kind(index=(0, 2)))
+        part.records(tmp_path, kind(index=(0, 2)))
     for damage in (
         lambda path: path.write_bytes(b"PK"),
-        lambda path: np.savez(path, json='{"format": "sl_discs records 1"}'),
-        lambda path: np.savez(path, json='{"format": "sl_discs records 1", "kind": {}, "samplers": {}}'),
-        lambda path: write_document(path, "sl_discs records 1", {}, {"kind": kind(), "samplers": {"gwg": {}}}),
+        lambda path: np.savez(path, json='{"format": "sl_discs records 2"}'),
+        lambda path: np.savez(path, json='{"format": "sl_discs records 2", "kind": {}, "samplers": {}}'),
+        lambda path: write_document(
+            path, "sl_discs records 2", {}, {"part": "part 1 of 2", "kind": kind(), "samplers": {"gwg": {}}}
+        ),
     ):
-        damage(folder / "records.npz")
+        damage(part.folder(tmp_path) / "records.npz")
         with pytest.raises(InputError, match=r"the records of this part cannot be read .*; remove the folder"):
-            records_in(folder, kind())
+            part.records(tmp_path, kind())
 
 
 def test_another_number_of_parts_is_refused(tmp_path):
     Part(2, 4).folder(tmp_path).mkdir(parents=True)
     Part(1, 4).check(tmp_path)
     for other in (Part(), Part(1, 2)):
-        with pytest.raises(InputError, match=r"an interrupted run of 4 part\(s\)"):
+        with pytest.raises(InputError, match=r"a run of 4 part\(s\)"):
             other.check(tmp_path)
     (tmp_path / "whole" / "checkpoint").mkdir(parents=True)
     (tmp_path / "whole" / "checkpoint" / "kind.json").touch()
     Part().check(tmp_path / "whole")
-    with pytest.raises(InputError, match=r"of 1 part\(s\), but this one has 2"):
+    with pytest.raises(InputError, match=r"of 1 part\(s\) has begun, but this one has 2"):
         Part(1, 2).check(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(("first", "second"), [(Part(), Part(1, 2)), (Part(1, 2), Part()), (Part(1, 2), Part(1, 3))])
+def test_of_two_numbers_of_parts_that_begin_together_the_second_is_refused(tmp_path, first, second):
+    """Both have looked before either begins. What is refused leaves nothing behind, so the first may begin again."""
+    first.check(tmp_path)
+    second.check(tmp_path)
+    with first.locked(tmp_path):
+        with pytest.raises(InputError, match="has begun"), second.locked(tmp_path):
+            pass
+        first.check(tmp_path)
+        assert second.count == 1 or not second.folder(tmp_path).exists()
+    with first.locked(tmp_path):
+        pass
+
+
+def test_a_part_begins_while_another_one_joins(tmp_path):
+    with Part(1, 2).locked(tmp_path), Part(1, 2).joining(tmp_path), Part(2, 2).locked(tmp_path):
+        Part(2, 2).check(tmp_path)
+
+
+def a_record(num_instances, num_logged=2):
+    instances = [
+        InstanceRecord(f"g{g}", 1.0, 1.0, 1.0, True, None, np.zeros(3, np.int8)) for g in range(num_instances)
+    ]
+    return SamplerRecord(instances, *np.zeros((3, num_logged, num_instances)), np.zeros(num_logged), 1.0, 0.0, 1.0)
+
+
+def test_records_carry_their_part_and_their_sizes(tmp_path):
+    part, other, own = Part(1, 2), Part(2, 2), kind() | {"samplers": {"gwg": {}}}
+    part.keep_records(tmp_path, own, {"gwg": a_record(2)})
+    found = part.records(tmp_path, own)[0]["gwg"]
+    assert [one.name for one in found.instances] == ["g0", "g1"] and found.trajectory.shape == (2, 2)
+    shutil.copytree(part.folder(tmp_path), other.folder(tmp_path))
+    for one in part, other:
+        with pytest.raises(InputError, match=r"2-of-2: .*they are of part 1 of 2.*remove the folder"):
+            one.records(tmp_path, own)
+    shutil.rmtree(other.folder(tmp_path))
+    for samplers in {"gwg": a_record(1)}, {"gwg": a_record(2, num_logged=3)}, {"sl_gwg": a_record(2)}:
+        part.keep_records(tmp_path, own, samplers)
+        with pytest.raises(InputError, match=r"1-of-2: .*other "):
+            part.records(tmp_path, own)
 
 
 def arguments_of(folder, part, *more):

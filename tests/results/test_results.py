@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.record import ExperimentRecord, InstanceRecord, SamplerRecord
+from sl_discs.experiment.record import ExperimentRecord, InstanceRecord, SamplerRecord, check_finished
 from sl_discs.experiment.results import write_results
 from sl_discs.experiment.settings import Settings
-from sl_discs.files import check_writable
+from sl_discs.files import Damaged, check_writable, only_run_in, read_json
 from sl_discs.instances.graph import Dataset
 
 
@@ -185,24 +185,56 @@ def test_arrays_and_config_come_back(tmp_path):
     assert config == {"experiment": {"chain_length": 500}, "sampler": {"radius": 0.5, "sizes": [1, 2]}}
 
 
+@pytest.mark.parametrize("fails", ["fsync", "replace"])
 @pytest.mark.parametrize("successes", range(5))
-def test_a_failure_leaves_whole_files_only(tmp_path, monkeypatch, successes):
+def test_a_failure_leaves_nothing_that_looks_complete(tmp_path, monkeypatch, successes, fails):
+    """A full disk leaves the results of before as they were; whatever ends the moves, no old results.json stays."""
     write_results(make_record(("gwg",), level=50.0), tmp_path)
     before = {name: (tmp_path / name).read_bytes() for name in files_in(tmp_path)}
-    replace, calls = os.replace, []
+    function, calls = getattr(os, fails), []
 
-    def fails_later(source, target):
-        calls.append(target)
+    def fails_later(*arguments):
+        calls.append(arguments)
         if len(calls) > successes:
             raise OSError(28, "No space left on device")
-        replace(source, target)
+        function(*arguments)
 
-    monkeypatch.setattr(os, "replace", fails_later)
+    monkeypatch.setattr(os, fails, fails_later)
     with pytest.raises(InputError, match="No space left on device"):
         write_results(make_record(("gwg",), level=70.0), tmp_path)
-    assert files_in(tmp_path) == sorted(before)
-    changed = [name for name in before if (tmp_path / name).read_bytes() != before[name]]
-    assert len(changed) <= successes and "results.json" not in changed
+    kept = set(before) if fails == "fsync" else set(before) - {"results.json"}
+    assert set(files_in(tmp_path)) == kept
+    changed = [name for name in kept if (tmp_path / name).read_bytes() != before[name]]
+    assert len(changed) <= (0 if fails == "fsync" else successes)
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    theirs = [tmp_path / "gwg" / "notes.tmp", tmp_path / f"{'0' * 32}.tmp"]
+    killed = [
+        tmp_path / f".{'0' * 32}.tmp",
+        tmp_path / "gwg" / f".{'a' * 32}.tmp",
+        tmp_path / f".probe.{'1' * 32}.tmp",
+    ]
+    for path in theirs + killed:
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    paths = write_results(make_record(), tmp_path)
+    assert files_in(tmp_path) == sorted([*paths, "gwg/notes.tmp", f"{'0' * 32}.tmp"])
+    killed[0].touch()
+    with only_run_in(tmp_path):
+        assert not killed[0].exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_in_the_place_of_results_is_not_read(tmp_path):
+    """Its end may never come."""
+    os.mkfifo(tmp_path / "results.json")
+    with pytest.raises(InputError, match=r"results of another run: they cannot be read"):
+        check_finished(tmp_path, {"experiment": {}}, "mis/a")
+    with pytest.raises(Damaged, match="not a regular file"):
+        read_json(tmp_path / "results.json")
+    write_results(make_record(), tmp_path)
+    assert (tmp_path / "results.json").is_file()
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
