@@ -147,6 +147,12 @@ class Proofs:
         return " ".join(words)
 
     @property
+    def answer(self) -> Int8[np.ndarray, "1 N"]:
+        """The best answer known, which there must be."""
+        assert self._known is not None
+        return self._known.states
+
+    @property
     def hopeful(self) -> bool:
         """Whether a prover expects to end with a proof."""
         return any(one.expected is not None for one in self._waiting)

@@ -43,9 +43,10 @@ class SolveOptions:
     """The arguments of `sl_discs.solve`, which documents them, checked and completed when an object is made.
 
     `fields` are those of the sampler's config. `annealing` becomes a dict of the given fields of `Annealing`, and
-    `presolve` a decision. A sampler `auto` becomes the one that is chosen, which `automatic` tells: `metropolis` if
-    the CPU engine can run it, else `path_auxiliary`. Metropolis then scans the sites in order, which takes half the
-    time of a random scan and finds better answers in the same number of steps.
+    `presolve` a decision; `ends_at_proof` tells whether what provers find counts, and a proof ends the run. A sampler
+    `auto` becomes the one that is chosen, which `automatic` tells: `metropolis` if the CPU engine can run it, else
+    `path_auxiliary`. Metropolis then scans the sites in order, which takes half the time of a random scan and finds
+    better answers in the same number of steps.
 
     Raises:
       InputError: an argument is wrong; the message names it.
@@ -67,6 +68,7 @@ class SolveOptions:
     interrupt: Callable[[], object] | None = None
     progress: bool = False
     automatic: bool = False
+    ends_at_proof: bool = False
 
     def __post_init__(self):
         if not isinstance(self.engine, str) or self.engine not in ENGINES:
@@ -77,7 +79,9 @@ class SolveOptions:
             )
         values: dict[str, Any] = {"seed": integer("seed", self.seed, bits=64)}
         if self.sampler == AUTO:
-            scans = choose_engine(self.engine, Metropolis(scan=SEQUENTIAL))[0].name == "cpu"
+            # No GPU scans sites in order, and one that is missing is named as that.
+            in_order = Metropolis(scan=SEQUENTIAL)
+            scans = self.engine != "cuda" and choose_engine(self.engine, in_order)[0].name == "cpu"
             values |= {"automatic": True, "sampler": "metropolis" if scans else "path_auxiliary"}
             values["fields"] = ({"scan": SEQUENTIAL} if scans else {}) | dict(self.fields)
         else:
@@ -93,8 +97,11 @@ class SolveOptions:
         boolean("proofs", self.proofs)
         if self.presolve is None:
             values["presolve"] = self.sampler == AUTO and self.initial_states is None
+            values["ends_at_proof"] = self.sampler == AUTO
         elif boolean("presolve", self.presolve) and self.initial_states is not None:
             raise InputError("presolve and initial_states are both given; what is left has other variables")
+        else:
+            values["ends_at_proof"] = self.presolve or self.ends_at_proof
         for name in "callback", "interrupt":
             function = getattr(self, name)
             if function is not None and not callable(function):
@@ -103,7 +110,8 @@ class SolveOptions:
         for name, value in values.items():
             object.__setattr__(self, name, value)
         known = [field for field in method_fields(self.sampler) if field != "name"]
-        arguments = [field.name for field in dataclasses.fields(self) if field.name not in ("fields", "automatic")]
+        derived = "fields", "automatic", "ends_at_proof"
+        arguments = [field.name for field in dataclasses.fields(self) if field.name not in derived]
         keywords(sorted(set(self.fields) - DISCS_ONLY), [*arguments, "problem"], self.sampler, known)
         self.choose_engine()
         most = self.steps or MOST_STEPS

@@ -81,7 +81,7 @@ def _check_values(fields: Mapping[str, Any]) -> None:
 
 _ENDINGS = {
     "steps": "ended after all steps",
-    "time": "ended by the time limit; more time may find a better value",
+    "time": "ended by the time limit",
     "target": "ended at the target",
     "bound": "ended with an optimal answer",
     "callback": "ended by the callback",
@@ -213,7 +213,8 @@ class Result:
     @property
     def ending(self) -> str:
         """Why the run ended, in words."""
-        return _ENDINGS[self.stopped]
+        further = "; more time may find a better value" if self.stopped == "time" and not self.optimal else ""
+        return _ENDINGS[self.stopped] + further
 
     def to_dataframe(self, value: Hashable = "value"):
         """Returns a pandas DataFrame with a row for each chain, the best first, and columns for labels and value.

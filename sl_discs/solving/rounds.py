@@ -29,7 +29,6 @@ from sl_discs.samplers.registry import is_localized
 from sl_discs.solving.options import (
     MOST_STEPS,
     SolveOptions,
-    as_states,
     check_fit,
     complete_annealing,
     objective_of,
@@ -254,7 +253,7 @@ class Watcher:
         self.reason = ""
         self._presolved, self._options, self._clock = presolved, options, clock
         self._sign, self.constant = 1.0 if presolved.original.maximise else -1.0, 0.0
-        self._proofs = proofs if options.presolve else None
+        self._proofs = proofs if options.ends_at_proof else None
         self._best = -self._sign * np.inf
         self._before = self._done = 0
         self._highest = -np.inf
@@ -346,10 +345,17 @@ class Rounds:
       bar: called with the name of a sampler, the number of chain-steps done, and what the watcher says.
     """
 
-    def __init__(self, presolved: Presolved, options: SolveOptions, proofs: Proofs, clock: Clock):
+    def __init__(
+        self,
+        presolved: Presolved,
+        options: SolveOptions,
+        proofs: Proofs,
+        clock: Clock,
+        states: Int8[np.ndarray, "R N"] | None = None,
+    ):
+        """Begins; chains begin in `states` in turn, or at random."""
         self._presolved, self._options, self._clock = presolved, options, clock
-        self._problem, self._number = presolved.original, 0
-        self._states = as_states(self._problem, options.initial_states, options.num_chains)
+        self._problem, self._number, self._states = presolved.original, 0, states
         self.collector = Collector(presolved)
         self.watcher = Watcher(presolved, options, proofs, clock)
         self.bar: Advance = lambda name, done, words="": None

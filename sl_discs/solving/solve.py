@@ -24,7 +24,7 @@ from sl_discs.proofs import exact_provers, provers_of
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions import presolve
 from sl_discs.reductions.presolve import Presolved, unreduced
-from sl_discs.solving.options import AUTO, SolveOptions, check_fit, layout_seconds
+from sl_discs.solving.options import AUTO, SolveOptions, as_states, check_fit, layout_seconds
 from sl_discs.solving.result import Collector, Result
 from sl_discs.solving.rounds import TRIAL, Annealer, Clock, LocalSearch, Rounds, is_over
 
@@ -96,9 +96,10 @@ def solve(
         temperatures, each for an equal part of the steps. Temperatures are in units of the problem's value.
       initial_states: initial states of every round: one sample as a dict or [N] for all chains, or a list or array
         [R, N] of up to `chains` samples, which are repeated in turn; None: random. They count as visited.
-      presolve: whether exact reductions remove variables first (`sl_discs.reductions`), and the run ends as soon as
-        an answer is proved to be optimal; None: for the sampler `auto`, without initial states.
-      proofs: whether provers bound the answers beside the search, and end it with a proof where `presolve` is on.
+      presolve: whether exact reductions remove variables first (`sl_discs.reductions`), what provers find counts, and
+        the run ends as soon as an answer is proved to be optimal; None: for the sampler `auto`, without reductions
+        where there are initial states.
+      proofs: whether provers bound the answers beside the search, and end it with a proof where they may.
         False saves their time, and leaves the bound to what is known without any work.
       engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise `reference`.
       seed: at least 0, less than 2^64.
@@ -138,6 +139,7 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
     clock, limit = Clock(options.time_limit), math.inf if options.time_limit is None else options.time_limit
     engine, _ = options.choose_engine(problem.num_variables)
     check_fit(problem, options, options.first_round(problem.num_variables, engine.on_host)[0], engine)
+    states = as_states(problem, options.initial_states, options.num_chains)
     presolved = presolve(problem, _PRESOLVE * limit) if options.presolve else unreduced(problem)
     reduced = presolved.problem
     if reduced is None:
@@ -153,13 +155,15 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
         )
     provers = provers_of(KINDS[problem.kind].structure) if options.proofs else ()
     with contextlib.closing(Proofs(presolved, 0.0 if too_large else options.bound_seconds, provers)) as proofs:
+        if states is not None:
+            proofs.know(problem.evaluate(states))
         if not too_large:
             # Without a good answer, provers cannot tell how long they will take.
-            short = options.bound_seconds if limit < math.inf or not options.presolve else _BEFORE_S
+            short = options.bound_seconds if limit < math.inf or not options.ends_at_proof else _BEFORE_S
             proofs.advance(short, math.inf, lambda: clock() >= _FIRST_TURNS * limit or options.is_interrupted())
-            if options.presolve and proofs.closed:
-                return _without_chains(presolved, proofs.states, proofs.by, proofs.by, options.seed, clock)
-        return _searched(presolved, options, proofs, clock, too_large=too_large)
+            if options.ends_at_proof and proofs.closed:
+                return _without_chains(presolved, proofs.answer, proofs.by, proofs.by, options.seed, clock)
+        return _searched(presolved, options, proofs, clock, states, too_large=too_large)
 
 
 def local_searches(problem: Problem, options: SolveOptions) -> list[LocalSearch]:
@@ -168,7 +172,7 @@ def local_searches(problem: Problem, options: SolveOptions) -> list[LocalSearch]
     There are none where the values asked for are those that chains visit.
     """
     fits = KINDS[problem.kind].structure in (Structure.SETS, Structure.CLIQUES)
-    if options.time_limit is None or not (fits and options.has_rivals and options.presolve):
+    if options.time_limit is None or not (fits and options.has_rivals and options.ends_at_proof):
         return []
     # Imported where it is needed, since numba takes a while.
     from sl_discs.solving.cover_search import cover_search
@@ -178,9 +182,15 @@ def local_searches(problem: Problem, options: SolveOptions) -> list[LocalSearch]
 
 
 def _searched(
-    presolved: Presolved, options: SolveOptions, proofs: Proofs, clock: Clock, *, too_large: bool
+    presolved: Presolved,
+    options: SolveOptions,
+    proofs: Proofs,
+    clock: Clock,
+    states: Int8[np.ndarray, "R N"] | None,
+    *,
+    too_large: bool,
 ) -> Result:
-    """Anneals, and verifies the answers; InputError where the chains do not fit into memory.
+    """Anneals from these states, and verifies the answers; InputError where the chains do not fit into memory.
 
     Where the problem is too large for the time limit, which the user knows, there is one short annealing.
     """
@@ -189,11 +199,11 @@ def _searched(
     if not too_large:
         annealers += [Annealer(*rival) for rival in options.rivals(presolved.left)]
         searches = local_searches(presolved.left, options)
-    rounds = Rounds(presolved, options, proofs, clock)
+    rounds = Rounds(presolved, options, proofs, clock, states)
 
     def visit_proved() -> None:
         # What provers found counts, unless the values asked for are those that chains visit.
-        if options.presolve:
+        if options.ends_at_proof:
             rounds.visit(proofs.states)
 
     rounds.begin()
@@ -211,12 +221,12 @@ def _searched(
         if options.fills_time:
             winner = rounds.share(annealers, searches)
         else:
-            states = rounds.play(winner, winner.first)
+            visited = rounds.play(winner, winner.first)
             while limit is not None and not rounds.watcher.reason:
                 rounds.play(winner, winner.first)
     run_s = clock() - build_s
-    if limit is None and options.presolve and not rounds.watcher.reason and not proofs.over:
-        rounds.watcher.reached(rounds.watcher.exactly(states))
+    if limit is None and options.ends_at_proof and not rounds.watcher.reason and not proofs.over:
+        rounds.watcher.reached(rounds.watcher.exactly(visited))
         # Without a time limit, results do not depend on the time that provers take.
         proofs.advance(_AFTER_S, 0.0, functools.partial(is_over, options, clock))
     visit_proved()

@@ -122,7 +122,9 @@ def test_presolve_is_for_auto_unless_it_is_asked_for(monkeypatch):
     assert sl_discs.solve(problem, "metropolis", steps=2_000, chains=2).rounds == 1 and not reduced
     assert sl_discs.solve(problem, "metropolis", presolve=True).rounds == 0 and reduced
     state = np.zeros(9, int)
-    assert sl_discs.solve(problem, steps=100, chains=2, initial_states=state).rounds == 1
+    reduced.clear()
+    assert sl_discs.solve(problem, steps=100, chains=2, initial_states=state).optimal and not reduced
+    assert sl_discs.solve(problem, steps=100, chains=2, initial_states=state, presolve=False).rounds == 1
     with pytest.raises(InputError, match="presolve and initial_states"):
         sl_discs.solve(problem, presolve=True, initial_states=state)
     problem = sl_discs.mis(nx.gnp_random_graph(100, 0.1, seed=4))

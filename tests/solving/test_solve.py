@@ -1,6 +1,7 @@
 """From a problem to its answer: optimal where that can be enumerated, repeatable, and ended when it was asked to."""
 
 import contextlib
+import dataclasses
 import math
 import re
 import subprocess
@@ -114,6 +115,17 @@ def test_chains_begin_where_they_are_told_to():
     kept = sl_discs.solve(problem, "metropolis", steps=1, chains=2, initial_states=best)
     assert kept.values.tolist() == [optimum(problem)] * 2
     assert sl_discs.solve(problem, steps=1, chains=2, initial_states=[best, best]).best_sample == best
+
+
+@pytest.mark.usefixtures("limits_in_cpu_time")
+def test_a_start_that_is_proved_to_be_optimal_ends_the_run():
+    """And the words on the end of one that is not ended do not promise a better value."""
+    problem = sl_discs.maxcut(nx.random_regular_graph(3, 100, seed=0))
+    best = sl_discs.solve(problem, seed=0).best_sample
+    result = sl_discs.solve(problem, initial_states=best, time_limit=30)
+    assert result.optimal and result.stopped == "bound" and sum(result.timing.values()) < 15
+    assert result.best_sample == best
+    assert dataclasses.replace(result, stopped="time").ending == "ended by the time limit"
 
 
 def test_it_stops_at_the_target():
@@ -302,6 +314,13 @@ def test_bad_arguments_are_explained(case):
     arguments, message = BAD[case]
     with pytest.raises(InputError, match=message):
         sl_discs.solve(**{"problem": PROBLEMS["ising"], "sampler": "metropolis"} | arguments)
+
+
+def test_a_gpu_that_is_missing_is_what_is_said(monkeypatch):
+    pytest.importorskip("sl_discs.engines.cuda.engine")
+    monkeypatch.setattr("sl_discs.engines.cuda.engine.has_card", lambda: False)
+    with pytest.raises(InputError, match=r"engine is 'cuda', which .* no NVIDIA GPU"):
+        sl_discs.solve(PROBLEMS["ising"], engine="cuda")
 
 
 FORKING = """
