@@ -1,4 +1,4 @@
-"""The samplers as algorithms of blackjax, for any log-density on arrays of 0 and 1.
+"""The samplers as algorithms of blackjax, for any log-density on an array, or a pytree of arrays, of 0 and 1.
 
     algorithm = sl_discs.blackjax.gwg(logdensity_fn)
     state = algorithm.init(position)
@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray, Shaped
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PRNGKeyArray
 
-from sl_discs.errors import InputError, MissingExtra, fields_are_keywords, integer
+from sl_discs.errors import InputError, MissingExtra, fields_are_keywords, integer, shown
 
 try:
     from blackjax.base import SamplingAlgorithm
@@ -37,8 +38,9 @@ from sl_discs.samplers import registry
 from sl_discs.samplers.base import Chain, Sampler, SamplerState, asks_for_gains
 from sl_discs.sampling.localized import LOCALIZES
 
-LogDensity = Callable[[Shaped[Array, "*shape"]], Float[Array, ""]]
-Position = Shaped[Array, "*shape"]
+# An array, or a pytree of arrays.
+Position = Any
+LogDensity = Callable[[Position], Float[Array, ""]]
 
 # Steps in which a sampler adapts, unless the user says otherwise; afterwards it leaves the target invariant.
 ADAPT_UNTIL = 1_000
@@ -50,15 +52,15 @@ class DiscreteState(NamedTuple):
     """The state of a chain.
 
     Attributes:
-      position: zeros and ones, in the shape and dtype that the chain was started with.
-      logdensity: at the position.
-      logdensity_grad: at the position; None for samplers that do not need it.
+      position: zeros and ones, in the structure, shapes and dtypes that the chain was started with.
+      logdensity: at the position, in the type that the function returns, in which values are subtracted.
+      logdensity_grad: at the position, float32; None for samplers that do not need it.
       sampler: counters and what adapts, such as `radius`.
     """
 
     position: Position
     logdensity: Float[Array, ""]
-    logdensity_grad: Float[Array, "*shape"] | None
+    logdensity_grad: Position | None
     sampler: SamplerState
 
 
@@ -83,8 +85,8 @@ class LocalizedDiscreteState(DiscreteState):
     @property
     def draw(self) -> Position:
         """The sign of Y as zeros and ones: a draw from the log-density once the last step is done."""
-        draw = Sites().decode(self.sampler.y).reshape(self.position.shape)
-        return jnp.asarray(draw, self.position.dtype)
+        x, unravel = ravel_pytree(self.position)
+        return unravel(jnp.asarray(Sites().decode(self.sampler.y), x.dtype))
 
 
 def algorithm(name: str, logdensity_fn: LogDensity, **fields: object) -> SamplingAlgorithm:
@@ -94,8 +96,9 @@ def algorithm(name: str, logdensity_fn: LogDensity, **fields: object) -> Samplin
 
     Args:
       name: of a registered base sampler.
-      logdensity_fn: takes an array of zeros and ones and returns a scalar. Samplers that propose by the gradient
-        call it with float32; the others, with the dtype of the position, and it need not be differentiable.
+      logdensity_fn: takes zeros and ones in the structure of the position and returns a scalar. Samplers that propose
+        by the gradient call it with float32; the others, with the dtypes of the position, and it need not be
+        differentiable.
       **fields: of the sampler's config. Adaptation ends at step `adapt_until`, 1000 by default, and the steps before
         should be discarded.
 
@@ -146,7 +149,7 @@ def localized(base: str, logdensity_fn: LogDensity, num_steps: int, **fields: ob
 def _base_checked(argument: str, given: Any) -> str:
     """Returns the name of a registered base sampler."""
     if not isinstance(given, str) or registry.is_localized(registry.own_name(given)):
-        raise InputError(f"{argument} is {given!r}; expected a base sampler, such as 'gwg'", argument)
+        raise InputError(f"{argument} is {shown(given)}; expected a base sampler, such as 'gwg'", argument)
     name = registry.own_name(given)
     registry.base_name(name, variants=False)
     return name
@@ -167,10 +170,11 @@ class _Kernel:
         self._differentiates = asks_for_gains(base)
 
     def init(self, position: Any, rng_key: PRNGKeyArray | None = None) -> DiscreteState:
-        position = jnp.asarray(position)
-        if not position.size or not (isinstance(position, jax.core.Tracer) or np.isin(position, (0, 1)).all()):
+        position = _as_arrays(position)
+        flat, _ = ravel_pytree(position)
+        if not flat.size or not (isinstance(flat, jax.core.Tracer) or np.isin(flat, (0, 1)).all()):
             raise InputError("position holds values other than 0 and 1, or none", "position")
-        model, x = self._model(position), position.reshape(-1).astype(jnp.int8)
+        model, x = self._model(position), flat.astype(jnp.int8)
         if self._differentiates:
             check_differentiable("logdensity_fn", model, (), x.size, type(self._base).__name__)
         sampler = self._base.init_state(x.size)
@@ -187,28 +191,47 @@ class _Kernel:
         key: Any = keys.from_rng(rng_key)
         if self._noise is not None:
             key = keys.StepKeys(keys.fold(key, 0), keys.fold(key, 1))
-        position, field = state.position, state.logdensity
+        (flat, unravel), field = ravel_pytree(state.position), state.logdensity
         if state.logdensity_grad is not None:
-            field = ValueAndGrad(field, state.logdensity_grad.reshape(-1))
-        x = position.reshape(-1).astype(jnp.int8)
-        target = self._model(position).target((), jnp.ones(x.shape, bool))
+            field = ValueAndGrad(field, ravel_pytree(state.logdensity_grad)[0])
+        x = flat.astype(jnp.int8)
+        target = self._model(state.position).target((), jnp.ones(x.shape, bool))
         chain, info = self._sampler.kernel(key, target, Chain(x, field, state.sampler))
-        position = chain.x.reshape(position.shape).astype(position.dtype)
+        position = unravel(chain.x.astype(flat.dtype))
         return self._state(position, chain.field, chain.state), DiscreteInfo(info.acceptance, info.hops)
 
     def _state(self, position: Position, field: Field, sampler: SamplerState) -> DiscreteState:
-        value, grad = (field.value, field.grad.reshape(position.shape)) if self._differentiates else (field, None)
+        value, grad = (field.value, _as_float32(position)(field.grad)) if self._differentiates else (field, None)
         kind = DiscreteState if self._noise is None else LocalizedDiscreteState
         return kind(position, value, grad, sampler)
 
     def _model(self, position: Position) -> Model:
+        flat, unravel = ravel_pytree(position)
+
         def log_density(params, x):
             del params
-            x = x.reshape(position.shape)
-            x = x if self._differentiates else x.astype(position.dtype)
+            x = _as_float32(position)(x) if self._differentiates else unravel(x.astype(flat.dtype))
             return scalar("logdensity_fn", self._logdensity_fn(x))
 
-        return (DifferentiableModel if self._differentiates else ValueModel)(log_density, position.size)
+        return (DifferentiableModel if self._differentiates else ValueModel)(log_density, flat.size)
+
+
+def _as_arrays(position: Any) -> Position:
+    """Returns a position as a pytree of arrays; a list of numbers is one of them."""
+    if isinstance(position, list) and all(isinstance(leaf, bool | int | float) for leaf in jax.tree.leaves(position)):
+        position = np.array(position)
+    try:
+        return jax.tree.map(jnp.asarray, position)
+    except (TypeError, ValueError):
+        raise InputError(
+            "position holds what is no array of numbers; give zeros and ones, as an array or a pytree of arrays",
+            "position",
+        ) from None
+
+
+def _as_float32(position: Position) -> Callable[[Float[Array, "N"]], Position]:
+    """Returns what gives a vector of float32 the structure of a position."""
+    return ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, jnp.float32), position))[1]
 
 
 def _bases() -> list[str]:

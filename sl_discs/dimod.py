@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.errors import InputError, MissingExtra, boolean, integer, real, real_array
+from sl_discs.errors import InputError, MissingExtra, boolean, integer, mapping, one_of, real, real_array, shown, text
 
 try:
     import dimod
@@ -121,7 +121,7 @@ class BoltzmannSampler(_Sampler):
         if not bqm.num_variables:
             info = {"beta": beta, "seed": seed, "reliable": True, "reasons": [], "log_z": [-beta * bqm.offset, 0.0]}
             return _reads(bqm, np.empty((num_reads, 0), np.int8), info)
-        fields: dict[str, Any] = dict(sampler_fields or {})
+        fields = mapping("sampler_fields", sampler_fields)
         drawn = sample_at(
             from_bqm(bqm), temperature, num_reads, method, seed=seed, time_limit=time_limit, sampler=sampler,
             interrupt=interrupt_function, groups=groups, engine=engine, **fields,
@@ -196,7 +196,7 @@ class SLSampler(_Sampler, dimod.Initialized):
         begin = time.perf_counter_ns()
         seed = self._checked(bqm, seed, kwargs)
         name = _sampler(sampler, proposal_acceptance_criteria, engine)
-        fields: dict[str, Any] = dict(sampler_fields or {})
+        fields = mapping("sampler_fields", sampler_fields)
         if "scan" in registry.sampler_fields(name):
             fields = {"scan": RANDOM if boolean("randomize_order", randomize_order) else SEQUENTIAL} | fields
         elif boolean("randomize_order", randomize_order):
@@ -254,9 +254,8 @@ def _reads(bqm: dimod.BinaryQuadraticModel, states: Any, info: dict[str, Any]) -
 def _sampler(sampler: str, criterion: str | None, engine: str) -> str:
     """Returns the sampler's name, which the criterion may give instead."""
     if criterion is not None:
-        if criterion not in CRITERIA:
-            raise InputError(f"proposal_acceptance_criteria is {criterion!r}; known: {', '.join(CRITERIA)}")
-        if sampler not in (AUTO, CRITERIA[criterion]):
+        one_of("proposal_acceptance_criteria", criterion, CRITERIA)
+        if text("sampler", sampler) not in (AUTO, CRITERIA[criterion]):
             raise InputError(f"proposal_acceptance_criteria and sampler={sampler!r} are both given; give one of them")
         sampler = CRITERIA[criterion]
     return SolveOptions(sampler, engine=engine).sampler
@@ -267,8 +266,7 @@ def _betas(
 ) -> Float64[np.ndarray, "B"]:
     """Returns inverse temperatures, each for `each` sweeps."""
     each = integer("num_sweeps_per_beta", each, 1)
-    if kind not in SCHEDULES:
-        raise InputError(f"beta_schedule_type is {kind!r}; known: {', '.join(SCHEDULES)}")
+    one_of("beta_schedule_type", kind, SCHEDULES)
     if (kind == "custom") != (schedule is not None):
         raise InputError("beta_schedule and beta_schedule_type='custom' go together; give both or none of them")
     if kind == "custom":
@@ -286,7 +284,7 @@ def _betas(
     else:
         ends = 1 / np.array((1.0, 1.0) if problem is None else temperature_range(objective_of(problem)))
     if len(ends) != 2 or (kind == "geometric" and not ends.all()):
-        raise InputError(f"beta_range is {beta_range!r}; expected two numbers, above 0 in a geometric schedule")
+        raise InputError(f"beta_range is {shown(beta_range)}; expected two numbers, above 0 in a geometric schedule")
     if count <= 1:
         return ends[1:]
     first, last = ends
@@ -296,5 +294,5 @@ def _betas(
 def _given(name: str, betas: object) -> Float64[np.ndarray, "B"]:
     found = real_array(name, betas)
     if found.ndim != 1 or not len(found) or not (np.isfinite(found) & (found >= 0)).all():
-        raise InputError(f"{name} is {betas!r}; expected finite inverse temperatures, at least 0")
+        raise InputError(f"{name} is {shown(betas)}; expected finite inverse temperatures, at least 0")
     return found

@@ -5,7 +5,7 @@ import difflib
 import math
 import numbers
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,55 @@ def exact_doubles(name: str, values: Any) -> Float64[np.ndarray, "..."]:
 # Checks of arguments: each returns the value in a plain type, or raises an InputError that names the argument.
 
 
+# The longest value that a message repeats.
+_LONGEST = 80
+
+
+def shown(value: Any) -> str:
+    """Returns a value as messages show it, in one line: of arrays, tables and long values, the type and size."""
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    if len(text) <= _LONGEST and "\n" not in text:
+        return text
+    shape = getattr(value, "shape", None)
+    size = f" of shape {shape}" if shape else f" of length {len(value)}" if isinstance(value, Sized) else ""
+    return f"a {type(value).__name__}{size}"
+
+
+def text(name: str, value: Any) -> str:
+    """Returns a string."""
+    if not isinstance(value, str):
+        raise InputError(f"{name} is {shown(value)}; expected text", name)
+    return value
+
+
+def one_of(name: str, value: Any, known: Collection[str]) -> str:
+    """Returns one of the known names."""
+    if not isinstance(value, str) or value not in known:
+        raise InputError(f"{name} is {shown(value)}; known: {', '.join(known)}", name)
+    return value
+
+
+def function(name: str, value: Any) -> Callable[..., Any]:
+    """Returns what can be called."""
+    if not callable(value):
+        raise InputError(f"{name} is {shown(value)}; expected a function", name)
+    return value
+
+
+def file_path(name: str, value: Any) -> Path:
+    """Returns the path of a file, from text or a path."""
+    if not isinstance(value, str | os.PathLike):
+        raise InputError(f"{name} is {shown(value)}; expected the path of a file", name)
+    return Path(value)
+
+
+def mapping(name: str, value: Any) -> dict[str, Any]:
+    """Returns a dict with names as keys, from any mapping, or None for an empty one."""
+    if not (value is None or (isinstance(value, Mapping) and all(isinstance(key, str) for key in value))):
+        raise InputError(f"{name} is {shown(value)}; expected a dict of values by name", name)
+    return dict(value or {})
+
+
 def integer(name: str, value: Any, least: int = 0, bits: int | None = None) -> int:
     """Returns a whole number from `least` to 2^bits - 1, Python's or NumPy's, but not a boolean."""
     known = isinstance(value, numbers.Integral) and not isinstance(value, bool)
@@ -127,7 +176,7 @@ def integer(name: str, value: Any, least: int = 0, bits: int | None = None) -> i
         raise InputError(f"{name} has over 300 digits; expected a smaller number", name)
     if not known or value < least or (bits is not None and value >= 2**bits):
         allowed = f", at least {least}" if bits is None else f" from {least} to 2^{bits} - 1"
-        raise InputError(f"{name} is {value!r}; expected a whole number{allowed}", name)
+        raise InputError(f"{name} is {shown(value)}; expected a whole number{allowed}", name)
     return int(value)
 
 
@@ -140,8 +189,7 @@ def real(name: str, value: Any, *, least: float | None = None, above: float | No
         if (least is None or not value < least) and (above is None or not value <= above):
             return exact_doubles(name, value).item()
         allowed = f", at least {least:g}" if least is not None else f" above {above:g}"
-    shown = value.item() if isinstance(value, np.generic) else value
-    raise InputError(f"{name} is {shown!r}; expected a finite number{allowed}", name)
+    raise InputError(f"{name} is {shown(value)}; expected a finite number{allowed}", name)
 
 
 def _is_enormous(value: Any) -> bool:
@@ -155,14 +203,14 @@ def check_label(where: str, label: Any) -> None:
         hash(label)
     except TypeError:
         raise InputError(
-            f"{where}: {label!r} is not a label; expected a number, a string or a tuple of these"
+            f"{where}: {shown(label)} is not a label; expected a number, a string or a tuple of these"
         ) from None
 
 
 def boolean(name: str, value: Any) -> bool:
     """Returns True or False, Python's or NumPy's."""
     if not isinstance(value, bool | np.bool_):
-        raise InputError(f"{name} is {value!r}; expected True or False", name)
+        raise InputError(f"{name} is {shown(value)}; expected True or False", name)
     return bool(value)
 
 
@@ -185,7 +233,7 @@ def real_array(name: str, values: Any) -> Float64[np.ndarray, "..."]:
                 raise TypeError
             float(value)
         except (TypeError, ValueError, OverflowError):
-            raise InputError(f"{name}: {value!r} where a real number is expected") from None
+            raise InputError(f"{name}: {shown(value)} where a real number is expected") from None
     return exact_doubles(name, values)
 
 

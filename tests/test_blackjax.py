@@ -122,9 +122,44 @@ def test_what_is_registered_is_there(monkeypatch):
         _ = sl_blackjax.sl_gwg
 
 
+@pytest.mark.parametrize("name", ["gwg", "gibbs"])
+def test_a_position_may_be_a_pytree(name):
+    """With the steps of the flat one, in the structure and dtypes given; -log-densities see them too."""
+
+    def of_tree(position):
+        return logdensity_fn(jnp.concatenate([position["a"].reshape(-1), position["b"][0]]))
+
+    tree, flat = sl_blackjax.algorithm(name, of_tree), sl_blackjax.algorithm(name, logdensity_fn)
+    state, known = tree.init({"a": np.zeros((3, 1), bool), "b": (np.ones(1),)}), flat.init(np.array([0, 0, 0, 1.0]))
+    for number in range(20):
+        state, known = tree.step(jax.random.key(number), state)[0], flat.step(jax.random.key(number), known)[0]
+    assert jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype.kind), state.position) == {
+        "a": ((3, 1), "b"),
+        "b": (((1,), "f"),),
+    }
+    np.testing.assert_array_equal(jax.flatten_util.ravel_pytree(state.position)[0], known.position)
+    np.testing.assert_allclose(state.logdensity, known.logdensity, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["path_auxiliary", "gibbs"])
+def test_values_are_subtracted_in_the_type_that_the_function_returns(name):
+    """A constant of 1e8 changes no step, which in single precision would see multiples of 8."""
+    with jax.enable_x64(True):
+        weights, chains = jnp.array([0.0, 1.0, 2.0]), []
+        for constant in (0.0, 1e8):
+            algorithm = sl_blackjax.algorithm(name, lambda x, constant=constant: constant + weights @ x)
+            state = algorithm.init(jnp.zeros(3))
+            step = lambda state, key, step=algorithm.step: (step(key, state)[0],) * 2  # noqa: E731
+            chains.append(jax.lax.scan(step, state, jax.random.split(jax.random.key(0), 50))[1])
+        assert chains[1].logdensity.dtype == jnp.float64
+        np.testing.assert_array_equal(chains[0].position, chains[1].position)
+        assert np.ptp(np.asarray(chains[0].position), axis=0).any()
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: sl_blackjax.gwg(logdensity_fn).init({"spins": "up"}), "position holds what is no array"),
         (lambda: sl_blackjax.gwg(logdensity_fn).init(np.array([0, np.nan, 1, 0])), "position holds values other"),
         (lambda: sl_blackjax.gwg(lambda x: WEIGHTS[x]).init(np.zeros(4)), "logdensity_fn cannot be differentiated"),
         (lambda: sl_blackjax.localized("gwg", logdensity_fn, 100, sigma=10.0), "sigma is 10"),

@@ -1,10 +1,12 @@
 """Kinds of errors that a program may want to tell apart; all are `InputError`, a `ValueError`."""
 
+import functools
 import sys
 
 import networkx as nx
 import numpy as np
 import pytest
+from scipy import sparse
 
 import sl_discs
 from sl_discs import FormatError, InputError, MissingExtra, NotSupported
@@ -75,3 +77,40 @@ def test_a_missing_package_is_a_missing_extra(monkeypatch):
         monkeypatch.delitem(sys.modules, f"sl_discs.{name}", raising=False)
         with pytest.raises(MissingExtra, match=f"needs {name}"):
             __import__(f"sl_discs.{name}")
+
+
+# What NumPy cannot compare with a name or a number, or shows in several lines.
+MATRIX = np.eye(3)
+NOT_PLAIN = {
+    "vector": np.array([1.0, 2.0]), "matrix": MATRIX, "empty": np.array([]), "sparse": sparse.csr_array(MATRIX),
+    "masked": np.ma.masked_array([1, 2], [0, 1]), "long": list(range(1000)),
+}  # fmt: skip
+PROBLEM = sl_discs.qubo({("a", "b"): 1.0})
+TAKE_PLAIN = {
+    "solve": (functools.partial(sl_discs.solve, PROBLEM), "sampler engine steps chains seed progress callback"),
+    "sample": (
+        functools.partial(sl_discs.sample, PROBLEM),
+        "temperature draws method seed time_limit sampler groups engine interrupt progress scan",
+    ),
+    "maxcut": (functools.partial(sl_discs.maxcut, nx.path_graph(3)), "name num_nodes"),
+    "mis": (functools.partial(sl_discs.mis, nx.path_graph(3)), "name penalty"),
+    "qubo": (functools.partial(sl_discs.qubo, {("a", "b"): 1.0}), "name offset maximise"),
+    "read": (functools.partial(sl_discs.read, "graph.edges"), "problem format"),
+    "from_log_density": (
+        functools.partial(sl_discs.from_log_density, lambda params, x: x.sum(), (), 3), "name start"
+    ),
+    "mean": (lambda observable: sl_discs.sample(PROBLEM, draws=8).mean(observable), "observable"),
+    "marginal": (lambda value: sl_discs.sample(PROBLEM, draws=8).marginal("a", value), "value"),
+    "save": (lambda path: sl_discs.sample(PROBLEM, draws=8).save(path), "path"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function", TAKE_PLAIN)
+def test_arrays_in_the_place_of_a_name_or_number_are_refused_in_one_line(function):
+    call, arguments = TAKE_PLAIN[function]
+    for argument in arguments.split():
+        for kind, value in NOT_PLAIN.items():
+            with pytest.raises(InputError) as error:
+                call(**{argument: value})
+            said = str(error.value)
+            assert "\n" not in said and len(said) < 250, (argument, kind, said)

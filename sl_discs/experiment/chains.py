@@ -114,7 +114,7 @@ class Chains:
         seed: int,
     ):
         """Lays out the arrays; the arguments are those of `build_batch`."""
-        self.shape, self.sampler, self._seed = shape, sampler, seed
+        self.shape, self.sampler, self._terms, self._seed = shape, sampler, terms, seed
         self.engine = engine if engine.on_host else dataclasses.replace(engine, mesh=make_mesh(*shape.layout))
         self.model, batch = build_batch(terms, names, shape, seed, sampler)
         self.batch = self.engine.load(self.model, batch) if engine.on_host else jax.device_put(batch)
@@ -143,7 +143,8 @@ class Chains:
 
         Args:
           program: to run.
-          states: initial states of each instance's chains, in turn; None: random ones.
+          states: initial states of each instance's chains, in turn; None: random ones. `Terms.supported` replaces
+            those from which chains cannot start.
           noise: standard deviation of Y_0; None without localization.
           tilts: of the chains, in place of Y_0, for a program with `constant_tilt`.
         """
@@ -157,6 +158,7 @@ class Chains:
             if states is None:
                 of_instances = zip(self.initial_keys, np.asarray(self.batch.mask), strict=True)
                 states = np.stack([np.asarray(self.model.sites.random(*one)) for one in of_instances])
+            states = np.stack([terms.supported(one) for terms, one in zip(self._terms, states, strict=True)])
             self.states = init_chains(
                 self.model, self.sampler, self.batch, states, 0.0 if tilts is not None else noise
             )

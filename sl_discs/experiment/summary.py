@@ -231,6 +231,8 @@ _SHOWN_BELOW_END = 0.15
 def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
     """Draws each sampler's running best, and the temperature.
 
+    A dot at the end is the mean verified best of the table, in which no penalty counts.
+
     Problems that are compared in per cent of the reference are drawn in per cent if every instance has a reference.
     The PNG file is written atomically; InputError without matplotlib.
     """
@@ -246,7 +248,7 @@ def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
         title = f"{record.dataset.name}: mean ± standard error over {_instances(record)}"
         figure.suptitle(title, x=0.01, ha="left", fontsize=10)
         _draw_best(best, record, colours, in_percent)
-        best.set_ylabel(f"running best ({unit})")
+        best.set_ylabel(f"running best{' less penalties' if kind.penalty is not None else ''} ({unit})")
         courses = {tuple(sampler.temperature): name for name, sampler in samplers.items()}
         for course, name in courses.items():
             colour = "0.35" if len(courses) == 1 else colours[name]
@@ -259,7 +261,7 @@ def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
 
 def _draw_best(axes, record: ExperimentRecord, colours: Mapping[str, str], in_percent: bool) -> None:
     kind = record.kind
-    means, top = [], -np.inf  # times the sign, so that the best is at the top
+    means, ends, top = [], [], -np.inf  # times the sign, so that the best is at the top
     for name, sampler in record.samplers.items():
         divisors = references(sampler)
         values = 100.0 * sampler.trajectory / divisors if in_percent and divisors is not None else sampler.trajectory
@@ -269,9 +271,15 @@ def _draw_best(axes, record: ExperimentRecord, colours: Mapping[str, str], in_pe
         top = max(top, np.max(kind.sign * mean + error))
         line = "-" if name.startswith("sl_") else (0, (4, 2))
         axes.plot(record.logged_steps, mean, label=name, color=colours[name], linestyle=line)
+        verified = np.array([instance.best for instance in sampler.instances], np.float64)
+        if in_percent and divisors is not None:
+            verified = 100.0 * verified / divisors
+        ends.append(kind.sign * verified.mean())
+        axes.plot(record.logged_steps[-1], verified.mean(), "o", color=colours[name], markersize=4, clip_on=False)
         band = mean - error, mean + error
         axes.fill_between(record.logged_steps, *band, color=colours[name], alpha=0.2, linewidth=0)
-    lowest_end = min(mean[-1] for mean in means)
+    # Of a sampler that never leaves its penalties, only the dot may be in the panel.
+    lowest_end, top = min(ends), max(top, *ends)
     bottom = max(lowest_end - _SHOWN_BELOW_END * abs(lowest_end), np.min(means))
     margin = 0.08 * (top - bottom) or 1.0
     axes.set_ylim(sorted((kind.sign * (bottom - margin), kind.sign * (top + margin))))

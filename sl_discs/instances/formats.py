@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sl_discs.errors import FormatError, InputError, NotSupported, errors_of, real_array
+from sl_discs.errors import FormatError, InputError, NotSupported, errors_of, file_path, one_of, real_array
 from sl_discs.files import names_in_npz, parse_json
 from sl_discs.instances import graph_files as own
 from sl_discs.instances.archive import read_archive, read_forms
@@ -289,11 +289,10 @@ def read_instances(
         the message is one line that names the file, the line in it if there is one, and what to do.
     """
     known = (*GRAPH_PROBLEMS, *FORM_PROBLEMS)
-    if problem not in (None, *known):
-        raise InputError(f"unknown problem {problem!r}; choose one of {', '.join(known)}")
-    if format not in (None, *FORMATS):
-        raise InputError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
-    source = Source(path, problem, named=format is not None, weight=weight)
+    for name, value, names in ("problem", problem, known), ("format", format, FORMATS):
+        if value is not None:
+            one_of(name, value, names)
+    source = Source(file_path("path", path), problem, named=format is not None, weight=weight)
     if format is not None and source.is_zip != (format == "npz"):
         kind = "a zip archive" if source.is_zip else "not a zip archive"
         raise InputError(f"{path}: {kind}, so its format is not {format}; leave out the format")

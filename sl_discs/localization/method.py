@@ -8,7 +8,7 @@ from typing import Any
 
 from ml_collections import config_dict
 
-from sl_discs.errors import InputError, real
+from sl_discs.errors import InputError, real, shown
 from sl_discs.localization.schedule import LOCALIZED, Localization
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import base_name, build_sampler, is_localized, own_name, sampler_fields
@@ -77,7 +77,7 @@ def _checked(field: str, value: Any, default: Any) -> Any:
         value = real(f"sampler_config.{field}", value)
     if isinstance(value, bool) != isinstance(default, bool) or not isinstance(value, type(default)) or value != value:
         raise InputError(
-            f"sampler_config.{field} is {value!r}; expected {type(default).__name__}, such as {default!r}"
+            f"sampler_config.{field} is {shown(value)}; expected {type(default).__name__}, such as {default!r}"
         )
     return value
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int32, Int64
 
 from sl_discs.batching import AnyArray
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, one_of
 
 # Denoising schedules alpha(t) of the observation process Y_t = alpha(t) X + sigma B_t.
 #
@@ -123,8 +123,7 @@ def time_grid(alpha: Alpha, grid: str, levels: int, eps: float, eps_end: float) 
     Raises:
       InputError: the grid is unknown, or the times leave no interval.
     """
-    if grid not in GRIDS:
-        raise InputError(f"sampler_config.grid is {grid!r}; known: {', '.join(GRIDS)}")
+    one_of("sampler_config.grid", grid, GRIDS)
     if not eps > 0:
         raise InputError(f"sampler_config.eps is {eps}; expected a time above 0")
     # alpha of geom(a, b) with b > 0 is infinite at its horizon.
@@ -178,8 +177,7 @@ def level_budgets(
     Raises:
       InputError: an unknown budget, K < 1, or more minimum steps than the chain has.
     """
-    if budget not in BUDGETS:
-        raise InputError(f"sampler_config.budget is {budget!r}; known: {', '.join(BUDGETS)}")
+    one_of("sampler_config.budget", budget, BUDGETS)
     if levels < 1:
         raise InputError(f"sampler_config.K is {levels}; expected at least 1")
     least = n_min if budget == "exp_decay" else 1
@@ -313,10 +311,8 @@ class Localization:
             raise InputError(f"sampler_config.sigma is {self.sigma}; expected a number above 0")
         if not 0 < self.mc_ratio <= 1:
             raise InputError(f"sampler_config.mc_ratio is {self.mc_ratio}; expected a fraction in (0, 1]")
-        if self.integrator not in INTEGRATORS:
-            raise InputError(f"sampler_config.integrator is {self.integrator!r}; known: {', '.join(INTEGRATORS)}")
-        if self.anneal not in ANNEALS:
-            raise InputError(f"sampler_config.anneal is {self.anneal!r}; known: {', '.join(ANNEALS)}")
+        one_of("sampler_config.integrator", self.integrator, INTEGRATORS)
+        one_of("sampler_config.anneal", self.anneal, ANNEALS)
         # First, because it refuses more levels than there are steps, whose times alone might not fit into memory.
         steps = level_budgets(self.budget, chain_length, self.K, self.n_min, self.r)
         alpha = parse_alpha(self.alpha, self.horizon)

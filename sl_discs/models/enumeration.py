@@ -61,26 +61,29 @@ def enumerate_law(terms: Terms, temperature: float) -> EnumeratedLaw:
             f"and these {terms.num_sites} variables have more; use method='tempering'",
             "method",
         )
-    values = _all_values(terms)
+    values = _above_constant(terms)
     largest = values.max()
     law = np.exp((values - largest) / temperature)
     total = law.sum()
     law /= total
     mean = law @ np.where(law > 0, values, 0.0)  # without 0 * -inf
-    return EnumeratedLaw(float(largest / temperature + np.log(total)), law, terms.num_sites, float(mean))
+    log_z = (largest + terms.constant) / temperature + np.log(total)
+    return EnumeratedLaw(float(log_z), law, terms.num_sites, float(mean + terms.constant))
 
 
-def _all_values(terms: Terms) -> Float64[np.ndarray, "S"]:
-    """Returns f at all states; the first variable varies fastest."""
+def _above_constant(terms: Terms) -> Float64[np.ndarray, "S"]:
+    """Returns f at all states without its constant, beside which digits would be lost; the first variable varies
+    fastest.
+    """
     if terms.quadratic is not None:
         return _quadratic_values(terms.quadratic)
     values, number = terms.evaluator(), 2**terms.num_sites
     blocks = np.array_split(np.arange(number), -(-number // _BLOCK))
-    return np.concatenate([values(_numbered(block, terms.num_sites)) for block in blocks])
+    return np.concatenate([values(_numbered(block, terms.num_sites)) for block in blocks]) - terms.constant
 
 
 def _quadratic_values(terms: Coefficients) -> Float64[np.ndarray, "S"]:
-    """Returns f at all states, in a fraction of the time of evaluating each of them.
+    """Returns f at all states without its constant, in a fraction of the time of evaluating each of them.
 
     The variables are split into two halves, low and high: f(x) = f_low + f_high + x_low' J x_high is a table
     [2^high, 2^low] that one matrix product fills.
@@ -92,7 +95,7 @@ def _quadratic_values(terms: Coefficients) -> Float64[np.ndarray, "S"]:
     low, high = (_all_states(part).astype(np.float64) for part in (half, size - half))
     table = (high @ couplings[:half, half:].T) @ low.T
     table += _values(low, terms.linear[:half], couplings[:half, :half])
-    table += _values(high, terms.linear[half:], couplings[half:, half:])[:, None] + terms.constant
+    table += _values(high, terms.linear[half:], couplings[half:, half:])[:, None]
     return table.ravel()
 
 

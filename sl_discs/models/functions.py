@@ -19,13 +19,13 @@ from sl_discs.models.terms import Values
 
 
 def scalar(name: str, value: Any) -> Float[Array, ""]:
-    """Returns what a log-density returned, as float32; InputError naming the argument unless it is a scalar."""
+    """Returns what a log-density returned, in float32 or more; InputError, naming it, if it is no scalar."""
     value = jnp.asarray(value)
     if value.shape != ():
         raise InputError(f"{name} returns shape {value.shape}; expected a scalar", name)
     if jnp.iscomplexobj(value):
         raise InputError(f"{name} returns a complex number; expected a real one, such as its real part", name)
-    return value.astype(jnp.float32)
+    return value.astype(jnp.promote_types(value.dtype, jnp.float32))
 
 
 def check_differentiable(name: str, model: Model, params: Params, num_sites: int, sampler: str) -> None:
@@ -49,6 +49,11 @@ class ValueAndGrad(NamedTuple):
     grad: Float[Array, "N *q"]
 
 
+def _difference(after: Float[Array, ""], before: Float[Array, ""]) -> Float[Array, ""]:
+    """Returns the change of f as kernels take it: subtracted in the type that the function returns."""
+    return (after - before).astype(jnp.float32)
+
+
 class GradientModel(Model):
     """A model whose field is its value and gradient, recomputed at each state by `init` of a subclass.
 
@@ -57,7 +62,10 @@ class GradientModel(Model):
     """
 
     def value(self, params, x, field):
-        return field.value
+        return field.value.astype(jnp.float32)
+
+    def change(self, params, x, before, y, after):
+        return _difference(after.value, before.value)
 
     def gains(self, params, x, field):
         """Returns (1 - 2x) times the gradient, for two values."""
@@ -90,7 +98,10 @@ class ValueModel(Model):
         return jnp.where(jnp.isnan(value), -jnp.inf, value)
 
     def value(self, params, x, field):
-        return field
+        return field.astype(jnp.float32)
+
+    def change(self, params, x, before, y, after):
+        return _difference(after, before)
 
     def gains(self, params, x, field):
         raise NotImplementedError("a ValueModel has no gains; use DifferentiableModel")
@@ -116,12 +127,15 @@ class Density(NamedTuple):
       function: of (params, x) with x float32 of the shape; returns a scalar.
       params: any pytree of arrays.
       shape: of x.
-      constant: 0; what samplers do not need is part of the function.
+      starts: [S, N] states at which the function is finite, which replace starts of chains where it is not.
+      constant: the function's value at one of them: chains compute what is above it, in the type of the function's
+        values, as their records have single precision.
     """
 
     function: Callable[..., Float[Array, ""]]
     params: Params
     shape: tuple[int, ...]
+    starts: Int8[np.ndarray, "S N"]
     constant: float = 0.0
 
     @property
@@ -143,25 +157,44 @@ class Density(NamedTuple):
     def reach(self) -> float:
         return 0.0
 
+    def resolution(self, values: Float64[np.ndarray, "*B"]) -> float:
+        """Returns the distance of neighbouring numbers of the function's type near its largest value."""
+        dtype = jax.eval_shape(self._function, self.params, jax.ShapeDtypeStruct((self.num_sites,), jnp.int8)).dtype
+        return float(np.abs(values[np.isfinite(values)]).max(initial=0.0) * jnp.finfo(dtype).eps)
+
+    def supported(self, states: Int8[np.ndarray, "*B N"]) -> Int8[np.ndarray, "*B N"]:
+        rows = states.reshape(-1, states.shape[-1]).copy()
+        outside = np.flatnonzero(~np.isfinite(self.values(rows[:, : self.num_sites])))
+        rows[outside, : self.num_sites] = self.starts[np.arange(len(outside)) % len(self.starts)]
+        return rows.reshape(states.shape)
+
     def evaluator(self) -> Values:
         return self.values
 
     def values(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
-        """Returns the function at many states, a block at a time; InputError if it is +inf somewhere."""
-        model = self.model(self.num_sites, gains=False)
+        """Returns the function at many states, -inf where it is NaN; InputError if it is +inf somewhere."""
+        found = checked(self.raw_values(states))
+        return np.where(np.isnan(found), -np.inf, found)
+
+    def raw_values(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
+        """Returns the function at many states, a block at a time."""
         # Whole blocks, so that one program serves any number of states.
         filled = np.pad(states.astype(np.int8), ((0, -len(states) % _BLOCK), (0, 0)))
-        found = [_values(model, self.params, filled[k : k + _BLOCK]) for k in range(0, len(filled), _BLOCK)]
-        return checked(np.concatenate(found)[: len(states)].astype(np.float64))
+        found = [_values(self._function, self.params, filled[k : k + _BLOCK]) for k in range(0, len(filled), _BLOCK)]
+        return np.concatenate(found)[: len(states)].astype(np.float64)
+
+    @property
+    def _function(self) -> _OfVectors:
+        return _OfVectors(self.function, self.shape)
 
     def model(self, num_sites: int, *, gains: bool = True) -> Model:
         """Returns the model on a padded number of sites; without gains it needs no gradient."""
-        return (DifferentiableModel if gains else ValueModel)(_OfVectors(self.function, self.shape), num_sites)
+        return (DifferentiableModel if gains else ValueModel)(_AboveConstant(self._function), num_sites)
 
 
 def density_params(density: Density, num_sites: int, degree: int | None) -> Params:
-    """Returns the function's own, on the host."""
-    return jax.tree.map(np.asarray, density.params)
+    """Returns the function's own, on the host, and its constant."""
+    return jax.tree.map(np.asarray, density.params), np.float64(density.constant)
 
 
 def density_model(density: Density, num_sites: int, params: Params, asking: Callable[[], str]) -> Model:
@@ -179,13 +212,13 @@ def density_model(density: Density, num_sites: int, params: Params, asking: Call
     sampler = asking()
     model = density.model(num_sites, gains=bool(sampler))
     if sampler:
-        check_differentiable("fn", model, density.params, num_sites, sampler)
+        check_differentiable("fn", model, (density.params, density.constant), num_sites, sampler)
     return model
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _values(model: Model, params: Params, states: Int8[Array, "B N"]) -> Float[Array, "B"]:
-    return jax.vmap(lambda x: model.init(params, x))(states)
+def _values(function: _OfVectors, params: Params, states: Int8[Array, "B N"]) -> Float[Array, "B"]:
+    return jax.vmap(lambda x: function(params, x))(states)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,3 +231,17 @@ class _OfVectors:
     def __call__(self, params: Params, x: Float[Array, "N"] | Int8[Array, "N"]) -> Float[Array, ""]:
         size = math.prod(self.shape)
         return scalar("fn", self.function(params, x[:size].reshape(self.shape).astype(jnp.float32)))
+
+
+@dataclasses.dataclass(frozen=True)
+class _AboveConstant:
+    """The function minus a constant, the second of its parameters."""
+
+    function: _OfVectors
+
+    def __call__(
+        self, params: tuple[Params, Float[Array, ""]], x: Float[Array, "N"] | Int8[Array, "N"]
+    ) -> Float[Array, ""]:
+        own, constant = params
+        value = self.function(own, x)
+        return value - jnp.asarray(constant, value.dtype)

@@ -48,6 +48,12 @@ class Terms(Protocol):
     def reach(self) -> float:
         """Returns an upper bound on |f| without its constant; 0 if nothing is known."""
 
+    def resolution(self, values: Float64[np.ndarray, "*B"]) -> float:
+        """Returns how far apart these values of f have to be to be told apart; 0 where they are sums in doubles."""
+
+    def supported(self, states: Int8[np.ndarray, "*B N"]) -> Int8[np.ndarray, "*B N"]:
+        """Returns states from which chains can start: these, or others where f is -inf."""
+
     def evaluator(self) -> Values:
         """Returns a function that computes f of many states in double precision."""
 
@@ -116,6 +122,12 @@ class Coefficients(NamedTuple):
         edges = np.concatenate([self.edges[kept], pairs])
         weights = np.concatenate([self.weights[kept], np.full(len(pairs), self.background)])
         return self._replace(edges=edges, weights=weights, background=0.0)
+
+    def resolution(self, values: Float64[np.ndarray, "*B"]) -> float:
+        return 0.0
+
+    def supported(self, states: Int8[np.ndarray, "*B N"]) -> Int8[np.ndarray, "*B N"]:
+        return states
 
     def evaluator(self) -> Values:
         """Returns the function that computes constant + c.x + sum over pairs of J x x."""

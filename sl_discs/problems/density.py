@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int8
 
-from sl_discs.errors import InputError, integer
+from sl_discs.errors import InputError, integer, real_array, text
 from sl_discs.models.base import Params
 from sl_discs.models.functions import Density
 
-# Random states at which the function has to be finite, beside all zeros and all ones.
-_RANDOM_STATES = 16
+# Random states at which the function is tried, beside all zeros and all ones: up to so many variables, all states.
+_RANDOM_STATES, _ALL_STATES = 64, 10
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -49,7 +49,12 @@ class LogDensity:
 
 
 def from_log_density(
-    fn: Callable[..., Float[Array, ""]], params: Params, shape: int | Sequence[int], *, name: str = ""
+    fn: Callable[..., Float[Array, ""]],
+    params: Params,
+    shape: int | Sequence[int],
+    *,
+    start: Any = None,
+    name: str = "",
 ) -> LogDensity:
     """Returns a problem of drawing from p(x) ~ exp(fn(params, x)) on binary arrays x, for `sl_discs.sample`.
 
@@ -63,18 +68,21 @@ def from_log_density(
 
     Args:
       fn: of (params, x), with x float32 of `shape`, zeros and ones; returns a scalar. JAX must be able to trace it,
-        and to differentiate it in x, unless the sampler only evaluates it.
+        and to differentiate it in x, unless the sampler only evaluates it. It is -inf at states of probability 0.
+        Values are subtracted in the type that it returns.
       params: any pytree of arrays, such as those of a flax module. Other values of the same shapes compile nothing.
       shape: of x, such as 64 or (8, 8).
+      start: an x at which `fn` is finite, from which chains start where others have probability 0; None: one of all
+        zeros, all ones and random states.
       name: used in results; by default that of the function.
 
     Raises:
       InputError: `fn` is not a function, cannot be traced on `params` and an x of this shape, does not return a
-        real scalar, or is not finite at all zeros, all ones or random states, from which chains start; or `params` or
-        `shape` are not as above.
+        real scalar, is NaN or inf at a state that is tried, or finite at none; or an argument is not as above.
     """
     if not callable(fn):
         raise InputError(f"fn is a {type(fn).__name__}; expected a function of (params, x)", "fn")
+    name = text("name", name)
     sides = tuple(integer("shape", side, 1) for side in (shape if isinstance(shape, Sequence) else [shape]))
     if not sides:
         raise InputError("shape is empty; expected that of x, such as (8, 8)", "shape")
@@ -82,17 +90,25 @@ def from_log_density(
         params = jax.tree.map(jnp.asarray, params)
     except (TypeError, ValueError):
         raise InputError("params hold what is not an array; expected a pytree of arrays", "params") from None
-    density = Density(fn, params, sides)
-    _check_values(density)
-    return LogDensity(density, name or getattr(fn, "__name__", type(fn).__name__))
+    starts, constant = _starts(Density(fn, params, sides, np.empty((0, 0), np.int8)), start)
+    return LogDensity(
+        Density(fn, params, sides, starts, constant), name or getattr(fn, "__name__", type(fn).__name__)
+    )
 
 
-def _check_values(density: Density) -> None:
-    size = density.num_sites
-    states = np.random.default_rng(0).integers(0, 2, (_RANDOM_STATES + 2, size), np.int8)
-    states[0], states[1] = 0, 1
+def _starts(density: Density, given: Any) -> tuple[Int8[np.ndarray, "S N"], float]:
+    """Returns states at which the function is finite, and its value at the first of them; InputError for none."""
+    size, rng = density.num_sites, np.random.default_rng(0)
+    if size <= _ALL_STATES:
+        states = (np.arange(2**size)[:, None] >> np.arange(size) & 1).astype(np.int8)
+    else:
+        shares = np.geomspace(1 / size, 0.5, _RANDOM_STATES // 2)
+        states = rng.random((_RANDOM_STATES, size)) < np.concatenate([shares, 1 - shares])[:, None]
+        states = np.concatenate([np.zeros((1, size)), np.ones((1, size)), states]).astype(np.int8)
+    if given is not None:
+        states = _checked_start(density.shape, given)
     try:
-        values = density.values(states)
+        values = density.raw_values(states)
     except InputError:
         raise
     except Exception as error:  # whatever the user's function raises
@@ -102,7 +118,27 @@ def _check_values(density: Density) -> None:
             f"these shapes ({reason})",
             "fn",
         ) from error
-    wrong = np.flatnonzero(~np.isfinite(values))
+    wrong = np.flatnonzero(np.isnan(values) | (values == np.inf))
     if len(wrong):
-        where = {0: "all zeros", 1: "all ones"}.get(int(wrong[0]), "a random state")
-        raise InputError(f"fn is {values[wrong[0]]} at {where}; it has to be finite where chains start", "fn")
+        raise InputError(
+            f"fn is {values[wrong[0]]} at {_in_words(states[wrong[0]])}; a log-density is finite, or -inf", "fn"
+        )
+    found = np.isfinite(values)
+    if not found.any():
+        tried = "start" if given is not None else f"{len(states):,} states"
+        raise InputError(f"fn is -inf at {tried}; give start=x, an x at which it is finite", "fn")
+    states, values = states[found], values[found]
+    return states, float(values[0])
+
+
+def _checked_start(shape: tuple[int, ...], given: Any) -> Int8[np.ndarray, "1 N"]:
+    found = real_array("start", given)
+    if found.shape != shape or not np.isin(found, (0, 1)).all():
+        raise InputError(f"start has shape {found.shape}; expected zeros and ones of shape {shape}", "start")
+    return found.astype(np.int8).reshape(1, -1)
+
+
+def _in_words(state: Int8[np.ndarray, "N"]) -> str:
+    if (state == state[0]).all():
+        return f"all {'ones' if state[0] else 'zeros'}"
+    return f"the flattened x = {state.tolist()}" if len(state) <= _ALL_STATES else "a random state"

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int
 from scipy import sparse
 
-from sl_discs.errors import InputError, unmasked
+from sl_discs.errors import InputError, text, unmasked
 from sl_discs.instances.form import fraction
 from sl_discs.instances.graph import Graph, checked_node_weights, graph_from_networkx, is_networkx, one_direction
 from sl_discs.models.terms import Coefficients, are_integers
@@ -354,7 +354,7 @@ def _problem(
     name: str,
     weight: Weight = None,
 ) -> Problem:
-    name, labels, graph = _read_graph(kind, given, weights, num_nodes, name)
+    name, labels, graph = _read_graph(kind, given, weights, num_nodes, text("name", name))
     if isinstance(weight, str):
         if not is_networkx(given):
             raise InputError(f"{name}: weight={weight!r} is for a networkx graph; give an array or {{node: weight}}")

@@ -14,7 +14,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 from jaxtyping import Int, Int8
 
-from sl_discs.errors import InputError, real, unmasked
+from sl_discs.errors import InputError, real, text, unmasked
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.models.terms import Coefficients
@@ -47,6 +47,7 @@ class Problem(Generic[Source]):
     construct_s: float = 0.0
 
     def __post_init__(self):
+        text("name", self.name)
         if self.kind not in KINDS or not self._kind.accepts(self.source):
             raise InputError(f"{self.name}: a {self.kind!r} of a {type(self.source).__name__} is not a known problem")
         distinct = self.labels if isinstance(self.labels, range) else set(self.labels)

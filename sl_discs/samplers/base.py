@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Int8, PRNGKeyArray
 
 from sl_discs import keys
 from sl_discs.batching import chain_mean, over_chains
-from sl_discs.errors import InputError, integer
+from sl_discs.errors import InputError, integer, one_of
 from sl_discs.keys import Key
 from sl_discs.models.base import Field, Params, Target, TargetModel
 from sl_discs.models.functions import ValueModel
@@ -184,10 +184,7 @@ class BalancedSampler(Sampler):
             )
         if self.adapt_until is not None:
             integer("sampler_config.adapt_until", self.adapt_until, 1, bits=31)
-        if self.balancing_fn_type not in BALANCING:
-            raise InputError(
-                f"sampler_config.balancing_fn_type is {self.balancing_fn_type!r}; known: {', '.join(BALANCING)}"
-            )
+        one_of("sampler_config.balancing_fn_type", self.balancing_fn_type, BALANCING)
 
     def balanced(self, gains: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
         """Returns the log-weights of the alternatives."""

@@ -106,11 +106,11 @@ def draw_sites(
         else:
             _, new = lax.top_k(speeds, width)
             speeds = speeds.at[new].set(0.0)
-        new = jnp.where(places < length, new, num_sites)
+        new = jnp.where(places < length, new, num_sites).astype(jnp.int32)  # also where JAX has 64 bits
         return lax.dynamic_update_slice(sites, new, (places[0],)), flips.at[new].set(True, mode="drop"), speeds
 
     speeds = weights if replacement else weights / keys.exponentials(key, weights.shape)
-    unused = jnp.full(-(-most // width) * width, num_sites), jnp.zeros(num_sites, bool)
+    unused = jnp.full(-(-most // width) * width, num_sites, jnp.int32), jnp.zeros(num_sites, bool)
     sites, flips, _ = _take_turns(length, most, turn, (*unused, speeds))
     return Draws(sites, length, flips)
 

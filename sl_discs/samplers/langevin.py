@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from sl_discs import keys
 from sl_discs.batching import chain_max, chain_mean
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, one_of
 from sl_discs.samplers.base import BalancedSampler, Chain, Info, accept_or_keep
 from sl_discs.samplers.draws import LOWEST_LOGIT, floored_logits
 
@@ -83,8 +83,7 @@ class DMALA(BalancedSampler):
     num_chains: int = 1
 
     def __post_init__(self):
-        if self.scaling not in ("normalized", "fixed"):
-            raise InputError(f"sampler_config.scaling is {self.scaling!r}; known: normalized, fixed")
+        one_of("sampler_config.scaling", self.scaling, ("normalized", "fixed"))
         for name in ("expected_flips", "step_size"):
             if not 0 < getattr(self, name) <= 1e30:
                 raise InputError(f"sampler_config.{name} is {getattr(self, name)}; expected a number in (0, 1e30]")
@@ -194,8 +193,7 @@ class DLMC(DMALA):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.solver not in SOLVERS:
-            raise InputError(f"sampler_config.solver is {self.solver!r}; known: {', '.join(SOLVERS)}")
+        one_of("sampler_config.solver", self.solver, SOLVERS)
 
     def balanced(self, gains):
         """Returns the gains, which the jump probabilities need besides the balanced ones."""

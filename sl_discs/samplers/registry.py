@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, text
 from sl_discs.own_code import imported
 from sl_discs.samplers.base import Sampler, StepSampler
 from sl_discs.samplers.langevin import DLMC, DMALA, INTERPOLATE, SOLVERS
@@ -83,7 +83,7 @@ def register_sampler(
         are best, as a sampler's fields are compiled into its program.
       **defaults: defaults of the config that differ from those of the factory.
     """
-    if is_localized(name):
+    if is_localized(text("name", name)):
         raise InputError(f"sampler name {name!r} is that of a localized variant; register only the base sampler")
     if name in _FACTORIES:
         raise InputError(f"sampler {name!r} is already registered; choose another name")

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int8
 
 from sl_discs import keys
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, one_of
 from sl_discs.keys import Key
 from sl_discs.models.base import Target
 from sl_discs.models.sites import apply_flips
@@ -43,8 +43,7 @@ class SingleSiteSampler(Sampler):
     scan: str = RANDOM
 
     def __post_init__(self):
-        if self.scan not in SCANS:
-            raise InputError(f"sampler_config.scan is {self.scan!r}; known: {', '.join(SCANS)}")
+        one_of("sampler_config.scan", self.scan, SCANS)
 
     @property
     def reversible(self):

@@ -163,6 +163,12 @@ def r_hat_limit(num_groups: int, effective: float, tests: int = 1) -> float:
     return float(max(MOST_R_HAT, by_chance))
 
 
+def _keep_parity(bits: UInt8[np.ndarray, "C D W"]) -> bool:
+    """Returns whether all draws of each group have the same parity of the number of ones, but not those of all."""
+    parity = np.bitwise_count(bits).sum(axis=-1) % 2
+    return bits.shape[1] >= LEAST_DRAWS and bool((parity == parity[:, :1]).all() and np.ptp(parity[:, 0]))
+
+
 def judge(
     drawn: Drawn, observables: Mapping[str, np.ndarray], labels: Sequence[Hashable]
 ) -> tuple[tuple[Diagnostic, ...], Verdict]:
@@ -172,6 +178,13 @@ def judge(
     reasons = list(drawn.reasons)
     if drawn.dependence == "group" and groups < _LEAST_GROUPS:
         reasons.append(f"errors are those of {groups} groups, below {_LEAST_GROUPS}: give more")
+
+    if drawn.dependence == "serial" and _keep_parity(drawn.bits):
+        drawn = drawn._replace(remedy="use sampler='gibbs'")
+        reasons.append(
+            "chains are periodic: each keeps the parity of its number of ones, as where every flip is accepted; "
+            f"{drawn.remedy}"
+        )
 
     def diagnosed(name: str, values: np.ndarray, tests: int) -> Diagnostic:
         one = diagnose(name, values, effective, drawn.most_effective)

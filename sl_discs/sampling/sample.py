@@ -14,9 +14,9 @@ from jaxtyping import Float64
 
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.registry import check_threads, choose_engine
-from sl_discs.errors import InputError, fields_are_keywords, integer, keywords, real
+from sl_discs.errors import InputError, boolean, fields_are_keywords, function, integer, keywords, one_of, real, shown
 from sl_discs.experiment.progress import Advance, progress_bar
-from sl_discs.localization.method import method_fields
+from sl_discs.localization.method import build_method, method_fields
 from sl_discs.models.terms import Terms
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
@@ -25,7 +25,6 @@ from sl_discs.problems.kind import KINDS
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import (
     base_name,
-    build_sampler,
     is_localized,
     localized_name,
     own_name,
@@ -59,7 +58,8 @@ _USUAL_DRAWS, _MOST_TIMES = 1_000, 16
 # The largest value and temperature of chains, whose numbers are in single precision.
 _LARGEST = 1e30
 # Coefficients over the temperature whose rounding in single precision is .01, which changes draws.
-_LARGEST_EXACT = 0.01 * 2**24
+_MOST_APART = 0.01
+_LARGEST_EXACT = _MOST_APART * 2**24
 _UNCERTIFIED = (
     "nothing is known of how fast a local sampler mixes here: chains that agree may all have missed a mode; "
     "method='tempering' looks for others"
@@ -144,7 +144,7 @@ def drawn_from(problem: Problem | LogDensity, options: SampleOptions, begin: flo
 
 def _kernel(name: str, fields: Mapping[str, Any], num_chains: int) -> Sampler:
     own = {field: fields.get(field, value) for field, value in sampler_fields(name).items()}
-    return build_sampler(name, own, num_chains)
+    return build_method({"name": name, **own}, num_chains).sampler
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,26 +169,25 @@ class SampleOptions:
             "seed": integer("seed", self.seed, bits=64),
         }
         sampler = own_name(self.sampler) if isinstance(self.sampler, str) else self.sampler
-        if self.method not in (AUTO, *METHODS):
-            raise InputError(f"method is {self.method!r}; known: {', '.join((AUTO, *METHODS))}", "method")
+        one_of("method", self.method, (AUTO, *METHODS))
+        boolean("progress", self.progress)
         if self.draws is not None:
             plain["draws"] = integer("draws", self.draws, 1, bits=31)
         if self.time_limit is not None:
             real("time_limit", self.time_limit, above=0)
         if not isinstance(sampler, str) or is_localized(sampler):
-            raise InputError(f"sampler is {sampler!r}; expected a base sampler, such as 'gibbs'", "sampler")
+            raise InputError(f"sampler is {shown(sampler)}; expected a base sampler, such as 'gibbs'", "sampler")
         plain["sampler"] = sampler = "gibbs" if sampler == AUTO else sampler
         base_name(sampler, variants=False)
         name = localized_name(sampler) if self.method == "localization" else sampler
         arguments = [field.name for field in dataclasses.fields(self) if field.name != "fields"]
         known = sorted({*method_fields(name)} - {"name"})
         keywords(sorted(self.fields), ["problem", *arguments], name, known)
-        if self.engine not in ENGINES:
-            raise InputError(f"engine is {self.engine!r}; known: {', '.join(ENGINES)}", "engine")
+        one_of("engine", self.engine, ENGINES)
         if self.groups is not None:
             plain["groups"] = integer("groups", self.groups, 2, bits=20)
-        if self.interrupt is not None and not callable(self.interrupt):
-            raise InputError(f"interrupt is {self.interrupt!r}; expected a function")
+        if self.interrupt is not None:
+            function("interrupt", self.interrupt)
         for field, value in plain.items():
             object.__setattr__(self, field, value)
         groups = self.groups_of(self.method)
@@ -262,7 +261,9 @@ class _Run:
         drawn = METHODS[method](request, budget)
         drew = time.perf_counter()
         more = [*([] if drawn.exact else _limits(request)), *(["the run was interrupted"] * budget.interrupted)]
-        drawn, observables = drawn._replace(reasons=(*drawn.reasons, *more)), observed(terms, drawn.bits)
+        observables = observed(terms, drawn.bits)
+        more += _unresolved(request, observables[VALUE])
+        drawn = drawn._replace(reasons=(*drawn.reasons, *more))
         diagnostics, verdict = judge(drawn, observables, problem.labels)
         drawn = _in_double_precision(drawn, observables[VALUE], request)
         conflicts = _conflicts(problem, request, drawn, observables[VALUE])
@@ -319,6 +320,17 @@ def _limits(request: Request) -> list[str]:
             "digits in 32-bit numbers; fix the variables that they decide, or scale them down"
         )
     return found
+
+
+def _unresolved(request: Request, values: Float64[np.ndarray, "C D"]) -> list[str]:
+    """Returns whether the values that a function returns are too coarse for the temperature."""
+    apart = request.terms.resolution(values)
+    if apart / request.temperature <= _MOST_APART:
+        return []
+    return [
+        f"fn returns values near {np.abs(values).max():.3g}, whose neighbours are {apart:.2g} apart, at temperature "
+        f"{request.temperature:g}: subtract a constant from fn, or return float64, with JAX_ENABLE_X64"
+    ]
 
 
 # The most draws with a conflict, at a penalty that is meant to exclude them.

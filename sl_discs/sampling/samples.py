@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int8, Num, UInt8
 
-from sl_discs.errors import FormatError, InputError, MissingExtra, check_label
+from sl_discs.errors import FormatError, InputError, MissingExtra, check_label, file_path, shown
+from sl_discs.errors import function as function_of
 from sl_discs.experiment.figures import COLOURS, new_figure, save_figure
 from sl_discs.files import check_fields, read_document, write_document, write_text
 from sl_discs.problems.problem import label_of, plain_label
@@ -174,6 +175,8 @@ class Samples:
 
         Of exact draws it is known for all pairs after enumeration, and otherwise for those with a coupling.
         """
+        if not (isinstance(values, tuple | list) and len(values) == 2):
+            raise InputError(f"{self.name}: values are {shown(values)}; expected one for each of two variables")
         (one, k), (other, m) = self._event(first, values[0]), self._event(second, values[1])
         exact = self._joint.get((one, other))
         if exact is not None:
@@ -217,9 +220,9 @@ class Samples:
 
     def observable(self, name: str) -> Float64[np.ndarray, "C D"]:
         """Returns `value`, `magnetisation` or `overlap` of each draw; InputError for any other name."""
-        if name not in (VALUE, MAGNETISATION, OVERLAP):
+        if not isinstance(name, str) or name not in (VALUE, MAGNETISATION, OVERLAP):
             known = f"{VALUE}, {MAGNETISATION}, {OVERLAP}, and marginal(label)"
-            raise InputError(f"unknown observable {name!r}; known: {known}")
+            raise InputError(f"unknown observable {shown(name)}; known: {known}")
         return getattr(self, f"group_{name}s")
 
     def _averaged(self, observable: str) -> Float64[np.ndarray, "C D"]:
@@ -261,6 +264,7 @@ class Samples:
         Raises:
           InputError: the function returns another shape, or other than real numbers.
         """
+        function_of("function", function)
         size, parts, is_event = len(self.labels), [], True
         for _, states in pieces(self.bits, size):
             # Sums of a few weighted values would overflow the 8 bits of states.
@@ -285,10 +289,10 @@ class Samples:
         check_label(self.name, label)
         place = self._places.get(label)
         if place is None:
-            raise InputError(f"{self.name}: {label!r} is not a label")
+            raise InputError(f"{self.name}: {shown(label)} is not a label")
         known = [-1, 1] if self.spins else [0, 1]
-        if value not in known:
-            raise InputError(f"{self.name}: {label!r} is never {value!r}; expected {known[0]} or 1")
+        if not isinstance(value, int | np.integer) or value not in known:
+            raise InputError(f"{self.name}: {label!r} is never {shown(value)}; expected {known[0]} or 1")
         return place, known.index(value)
 
     def to_dataframe(self, value: Hashable = VALUE):
@@ -342,7 +346,7 @@ class Samples:
           InputError: matplotlib is not installed, or the file cannot be written.
         """
         paint, size = functools.partial(paint_all, self), (8.0, 5.4)
-        return new_figure(size, paint) if path is None else save_figure(Path(path), size, paint)
+        return new_figure(size, paint) if path is None else save_figure(file_path("path", path), size, paint)
 
     def save(self, path: str | os.PathLike) -> Path:
         """Writes everything to an .npz file, which `load` reads without unpickling, or the marginals to a .csv file.
@@ -353,7 +357,7 @@ class Samples:
           InputError: the file's name does not end in .npz or .csv, it cannot be written, or a label is not made of
             numbers, strings, None and tuples.
         """
-        path = Path(path)
+        path = file_path("path", path)
         if path.suffix == ".csv":
             text = io.StringIO()
             rows = csv.writer(text, lineterminator="\n")
@@ -379,7 +383,7 @@ class Samples:
           InputError: there is no such file, it is another kind of file, or its fields contradict each other.
         """
         try:
-            arrays, fields = read_document(Path(path), _FORMAT)
+            arrays, fields = read_document(file_path("path", path), _FORMAT)
             count, labels = fields.pop("num_labels"), fields["labels"]
             for group, kind in _GROUPS.items():
                 own = {name: arrays.pop(f"{group}_{name}", None) for name in kind._fields}
@@ -469,7 +473,7 @@ def _evidence(found: Diagnostic) -> tuple[str, ...]:
 
 _MOST_POINTS, _MOST_GROUPS = 2_000, 8
 _OVERLAP_BIN = 0.05
-# The most variables whose labels are shown below their bars.
+# The most labels that are shown below bars, evenly.
 _MOST_LABELS = 24
 
 
@@ -527,8 +531,8 @@ def paint_marginals(samples: Samples, axes: Any) -> None:
         return
     axes.bar(np.arange(len(means)), means, yerr=np.where(np.isfinite(errors), errors, 0.0), color=COLOURS[5])
     axes.set(xlabel="variable", ylabel="P(x = 1)", ylim=(0, 1))
-    if len(means) <= _MOST_LABELS:
-        axes.set_xticks(np.arange(len(means)), [printable(str(label)) for label in samples.labels], rotation=45)
+    places = np.linspace(0, len(means) - 1, min(len(means), _MOST_LABELS)).round().astype(int).tolist()
+    axes.set_xticks(places, [printable(str(samples.labels[place])) for place in places], rotation=45)
 
 
 def paint_swaps(samples: Samples, axes: Any) -> None:

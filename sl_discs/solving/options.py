@@ -11,7 +11,19 @@ from jaxtyping import Int8
 
 from sl_discs.engines.base import Engine
 from sl_discs.engines.registry import choose_engine, num_cores
-from sl_discs.errors import InputError, boolean, check_memory, integer, keywords, real, real_array, unmasked
+from sl_discs.errors import (
+    InputError,
+    boolean,
+    check_memory,
+    function,
+    integer,
+    keywords,
+    one_of,
+    real,
+    real_array,
+    shown,
+    unmasked,
+)
 from sl_discs.experiment.batches import Layout, Shape, batch_bytes, padded_size, program_bytes
 from sl_discs.experiment.settings import ENGINES, Annealing
 from sl_discs.localization.method import DISCS_ONLY, Method, build_method, method_fields
@@ -71,11 +83,10 @@ class SolveOptions:
     ends_at_proof: bool = False
 
     def __post_init__(self):
-        if not isinstance(self.engine, str) or self.engine not in ENGINES:
-            raise InputError(f"engine is {self.engine!r}; known: {', '.join(ENGINES)}", "engine")
+        one_of("engine", self.engine, ENGINES)
         if not isinstance(self.sampler, str):
             raise InputError(
-                f"sampler is {self.sampler!r}; expected a name such as 'sl_path_auxiliary', or 'auto'", "sampler"
+                f"sampler is {shown(self.sampler)}; expected a name such as 'sl_path_auxiliary', or 'auto'", "sampler"
             )
         values: dict[str, Any] = {"seed": integer("seed", self.seed, bits=64)}
         if self.sampler == AUTO:
@@ -94,7 +105,8 @@ class SolveOptions:
             real("time_limit", self.time_limit, above=0)
         if self.target is not None:
             real("target", self.target)
-        boolean("proofs", self.proofs)
+        for name in "proofs", "progress":
+            boolean(name, getattr(self, name))
         if self.presolve is None:
             values["presolve"] = self.sampler == AUTO and self.initial_states is None
             values["ends_at_proof"] = self.sampler == AUTO
@@ -103,9 +115,8 @@ class SolveOptions:
         else:
             values["ends_at_proof"] = self.presolve or self.ends_at_proof
         for name in "callback", "interrupt":
-            function = getattr(self, name)
-            if function is not None and not callable(function):
-                raise InputError(f"{name} is {function!r}; expected a function")
+            if getattr(self, name) is not None:
+                function(name, getattr(self, name))
         values["annealing"] = given_annealing(self.annealing)
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -222,7 +233,7 @@ def given_annealing(annealing: Any) -> dict[str, Any]:
         ends = real_array("annealing: a temperature", annealing)
         if ends.shape != (2,):
             raise InputError(
-                f"annealing is {annealing!r}; expected (initial, final) temperatures or a dict of "
+                f"annealing is {shown(annealing)}; expected (initial, final) temperatures or a dict of "
                 + ", ".join(_ANNEALING)
             )
         annealing = dict(zip(("init_temperature", "final_temperature"), ends.tolist(), strict=True))

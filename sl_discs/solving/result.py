@@ -237,7 +237,7 @@ class Result:
         return frame.iloc[self._order()].reset_index(drop=True)
 
     def plot(self, path: str | os.PathLike | None = None):
-        """Plots best and mean value and the temperature against steps.
+        """Plots best and mean value and the temperature against steps; where nothing was sampled, says so.
 
         Args:
           path: of a PNG file; None to return the matplotlib figure, which a notebook shows.
@@ -250,11 +250,14 @@ class Result:
 
     def _paint(self, figure) -> None:
         axes = figure.subplots()
+        title = printable(f"{self.name}: {self.sampler if self.rounds else 'not sampled'}, best {self.best_value:g}")
+        if not self.rounds:
+            axes.set(title=title, xticks=[], yticks=[])
+            axes.text(0.5, 0.5, f"nothing was sampled\n{self.engine_note}", ha="center", va="center")
+            return
         axes.plot(self.trajectory.step, self.trajectory.mean, color=COLOURS[5], label="mean of chains")
         axes.plot(self.trajectory.step, self.trajectory.best, color=COLOURS[0], label="best so far")
-        axes.set(
-            xlabel="step", ylabel="value", title=printable(f"{self.name}: {self.sampler}, best {self.best_value:g}")
-        )
+        axes.set(xlabel="step", ylabel="value", title=title)
         axes.legend(loc="best", frameon=False)
         other = axes.twinx()
         other.plot(self.trajectory.step, self.trajectory.temperature, color=COLOURS[1], linewidth=0.8)

@@ -2,12 +2,15 @@
 
 import dataclasses
 import math
+from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 from test_results import make_record
 
 from sl_discs.errors import InputError
+from sl_discs.experiment import summary
 from sl_discs.experiment.figures import new_figure
 from sl_discs.experiment.record import Spread, paired_differences, percent_of_reference
 from sl_discs.experiment.results import write_results
@@ -147,3 +150,21 @@ def test_names_are_not_tex():
     assert [label.get_text() for label in axes.get_xticklabels()] == [name, name]
     assert any("1e" in label.get_text() for label in axes.get_yticklabels())
     assert not any("$" in label.get_text() for label in axes.get_yticklabels(which="both"))
+
+
+def test_the_panel_shows_what_the_table_shows():
+    """A sampler that never leaves its penalties has a running best below 0, and a verified set all the same."""
+    pytest.importorskip("matplotlib")
+    record = make_record(("gwg",), num_instances=3)
+    [(name, sampler)] = record.samplers.items()
+    sampler = dataclasses.replace(sampler, trajectory=sampler.trajectory - 1_000)
+    record = dataclasses.replace(record, samplers={name: sampler})
+    drawn = []
+    with mock.patch.object(
+        summary, "save_figure", lambda path, size, paint: drawn.append(new_figure(size, paint)) or path
+    ):
+        draw_trajectories(record, Path("trajectory.png"))
+    axes = drawn[0].axes[0]
+    best = np.mean([instance.best for instance in sampler.instances])
+    assert any(line.get_ydata()[-1] == pytest.approx(best) for line in axes.lines)
+    assert 0 < axes.get_ylim()[0] < best < axes.get_ylim()[1] and "less penalties" in axes.get_ylabel()

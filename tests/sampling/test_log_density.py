@@ -5,6 +5,7 @@ Seeds are fixed; a test of a law fails for a correct sampler with probability 1e
 
 import jax
 import jax.numpy as jnp
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -80,8 +81,14 @@ def some_forbidden(params, x):
 
 @pytest.mark.parametrize("method", ["exact", "chain", "tempering"])
 def test_a_value_of_plus_infinity_is_refused(method):
-    """Where no check of starts sees it; a chain never leaves such a state."""
-    problem = sl_discs.from_log_density(lambda params, x: -some_forbidden(params, x), jnp.zeros(10), 10)
+    """Where no check of starts sees it: at one state of 4,096, to which chains are drawn, and never leave it."""
+    pattern = jnp.arange(12) % 2
+
+    def infinite_at_one(params, x):
+        missed = jnp.abs(x - pattern).sum()
+        return jnp.where(missed == 0, jnp.inf, -params * missed)
+
+    problem = sl_discs.from_log_density(infinite_at_one, 3.0, 12)
     with pytest.raises(InputError, match="fn is inf at some states"):
         sl_discs.sample(problem, draws=100, method=method, sampler="metropolis", seed=2)
 
@@ -123,7 +130,14 @@ WIDE = sl_discs.from_log_density(lambda p, x: x.sum(), (), 21)
     ("call", "message"),
     [
         (lambda: sl_discs.from_log_density(lambda p, x: x, (), 4), r"fn returns shape \(4,\)"),
-        (lambda: sl_discs.from_log_density(lambda p, x: jnp.log(x.sum()), (), 4), "fn is -inf at all zeros"),
+        (lambda: sl_discs.from_log_density(lambda p, x: jnp.log(x.sum() - 9), (), 4), "fn is nan at all zeros"),
+        (lambda: sl_discs.from_log_density(lambda p, x: 1 / x.sum(), (), 4), "fn is inf at all zeros"),
+        (lambda: sl_discs.from_log_density(lambda p, x: x.sum() - jnp.inf, (), 40), "give start=x"),
+        (
+            lambda: sl_discs.from_log_density(lambda p, x: -jnp.inf * x[0], (), 2, start=[0, 1]),
+            "fn is nan at the flat",
+        ),
+        (lambda: sl_discs.from_log_density(lambda p, x: x.sum(), (), 2, start=[[1, 0]]), r"start has shape \(1, 2\)"),
         (lambda: sl_discs.sample(problem(), method="chain", engine="cpu"), "engine 'cpu'"),
         (lambda: sl_discs.sample(WITHOUT_GRADIENT, method="chain", sampler="gwg"), "fn cannot be diff"),
         (lambda: sl_discs.sample(WIDE, method="exact"), "method 'exact' enumerates"),
@@ -132,3 +146,68 @@ WIDE = sl_discs.from_log_density(lambda p, x: x.sum(), (), 21)
 def test_errors_name_the_argument(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def cycle(num_nodes):
+    """The hard-core model on a cycle: -inf at most states, such as all ones; the law is that of `mis`."""
+    nodes = np.arange(num_nodes)
+    return lambda weight, x: jnp.where(x[nodes] @ x[nodes - 1] > 0, -jnp.inf, weight * x.sum())
+
+
+@pytest.mark.parametrize("method", ["exact", "chain", "tempering"])
+def test_chains_start_where_the_density_is_not_0(method):
+    known = sl_discs.sample(sl_discs.mis(nx.cycle_graph(12), penalty=40), 2.0, method="exact")
+    found = sl_discs.sample(
+        sl_discs.from_log_density(cycle(12), 0.5, 12), draws=1_000, method=method, sampler="gibbs", seed=1
+    )
+    assert found.reliable and np.isfinite(found.values).all()
+    assert abs(found.mean().mean - known.mean().mean / 2) < 6 * found.mean().error + 1e-6
+
+
+def test_a_start_may_be_given():
+    """Where none of the states that are tried has a density: x has to be near a hidden pattern."""
+    hidden = np.random.default_rng(1).integers(0, 2, 40)
+
+    def near(params, x):
+        del params
+        return jnp.where(jnp.abs(x - hidden).sum() <= 2, 0.0, -jnp.inf)
+
+    with pytest.raises(InputError, match="fn is -inf at 66 states; give start=x"):
+        sl_discs.from_log_density(near, (), 40)
+    problem = sl_discs.from_log_density(near, (), 40, start=hidden)
+    draws = sl_discs.sample(problem, draws=160, method="chain", sampler="gibbs", scan="random", seed=0)
+    assert (np.abs(draws.states - hidden).sum(axis=1) <= 2).all() and np.ptp(draws.states, axis=0).any()
+
+
+def linear_above(constant):
+    return lambda weights, x: constant + weights @ x.astype(weights.dtype)
+
+
+@pytest.mark.parametrize("method", ["exact", "chain", "tempering"])
+def test_a_constant_in_double_precision_changes_no_draw(method):
+    with jax.enable_x64(True):
+        weights = jnp.array([0.0, 1.0, 2.0])
+        few, many = (
+            sl_discs.sample(sl_discs.from_log_density(linear_above(one), weights, 3), draws=800, method=method)
+            for one in (0.0, 1e8)
+        )
+        assert weights.dtype == jnp.float64 and many.reliable
+        np.testing.assert_array_equal(few.states, many.states)
+        np.testing.assert_allclose(many.values - 1e8, few.values, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["exact", "chain"])
+def test_values_too_coarse_for_the_temperature_are_not_reliable(method):
+    """In single precision, numbers near 3e7 are 2 apart."""
+    weights = jnp.array([0.0, 1.0, 2.0])
+    for constant, reliable in (1e3, True), (3e7, False):
+        problem = sl_discs.from_log_density(linear_above(constant), weights, 3)
+        draws = sl_discs.sample(problem, draws=1_600, method=method, sampler="gibbs")
+        assert draws.reliable == reliable
+        assert reliable or "whose neighbours are 3.6 apart" in str(draws.verdict)
+
+
+def test_an_offset_beyond_double_precision_changes_no_law():
+    """Of enumerated states of a quadratic problem, beside which its coefficients would vanish."""
+    few, many = (sl_discs.sample(sl_discs.qubo({("a", "a"): 1.0}, offset=one), draws=80) for one in (0.0, 1e17))
+    assert few.marginal("a") == many.marginal("a") and few.marginal("a").mean < 0.3

@@ -162,3 +162,14 @@ def test_errors_that_rest_on_few_draws_are_said_to():
     many = sl_discs.sample(problem, method="chain", draws=40_000, seed=0)
     assert "the error of value rests on about" in " ".join(few.notes)
     assert "rests on" not in " ".join(many.notes)
+
+
+def test_chains_that_accept_every_flip_are_called_periodic():
+    """Two fair coins, each flip of which metropolis accepts; more draws would not help."""
+    coins = sl_discs.qubo({("x", "x"): 0.0, ("y", "y"): 0.0, ("x", "y"): 0.0})
+    said, fine = (
+        str(sl_discs.sample(coins, draws=1_000, method="chain", sampler=sampler, seed=1).verdict)
+        for sampler in ("metropolis", "gibbs")
+    )
+    assert "chains are periodic" in said and "use sampler='gibbs'" in said and "times as many" not in said
+    assert "periodic" not in fine

@@ -106,3 +106,9 @@ def test_the_suffix_says_how_a_result_is_saved(cut, tmp_path):
     for name in "r.md", "r":
         with pytest.raises(InputError, match=rf"{name}: results are saved as \.npz, \.json, \.csv or \.txt"):
             result.save(tmp_path / name)
+
+
+def test_the_plot_of_an_answer_without_sampling_says_so():
+    pytest.importorskip("matplotlib")
+    [axes] = sl_discs.solve(sl_discs.maxcut(nx.cycle_graph(5))).plot().axes
+    assert "nothing was sampled" in axes.texts[0].get_text() and not axes.lines
