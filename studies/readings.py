@@ -167,7 +167,7 @@ def play(block: Block, setup: Setup) -> Iterator[tuple[tuple[str, str], Values]]
             chains.start(program, noise=noise)
             first[noise] = chains.states
         chains.states = first[noise]
-        chains.prepare(program)
+        chains.prepare(program, 0)
         if READINGS[name].shared:
             play_shared(chains)
         else:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from sl_discs.engines.base import Program
+from sl_discs.engines.base import Program, StepTemperatures
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.schedule import Localization
 
@@ -136,7 +136,7 @@ def program_of(reading: Reading, settings: Settings, constant: float) -> tuple[P
         scale[(last < length // 2) == (reading.tilt == LAST)] = 0
     spread = np.float32(math.sqrt(settings.batch_size) if reading.shared else 1)
     levels = levels._replace(tilt_scale=scale, noise=spread * levels.noise)
-    return Program(temperature, levels), spread * np.float32(localization.initial_noise())
+    return Program(StepTemperatures(temperature), levels), spread * np.float32(localization.initial_noise())
 
 
 def temperatures(

@@ -88,7 +88,7 @@ def watch(terms: Coefficients, method: Method, settings: Settings, looks: int) -
             np.asarray(levels.tilt_scale)[level]
             * np.asarray(chains.states.chain.state.y, np.float64)[0, :, : len(fields.own)]
         )
-        temperature, t = float(program.temperature[first]), np.asarray(times[first])
+        temperature, t = float(program.temperature.rows(first, first + 1)[0, 0]), np.asarray(times[first])
         own_row, all_rows = fields.met(tilt, temperature)
         rows.append(
             {"level": int(level), "step": first, "snr": float(alpha.value(t) ** 2 / (localization.sigma**2 * t))}

@@ -6,8 +6,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sl_discs.engines.base import Batch, ChainStates, Engine, Program, StepKeys, Trace, Tree, init_chains
+from sl_discs.engines.base import (
+    Batch,
+    ChainStates,
+    Engine,
+    Program,
+    StepKeys,
+    StepTemperatures,
+    Trace,
+    Tree,
+    init_chains,
+)
 from sl_discs.keys import Stream, chain_keys
+from sl_discs.localization.schedule import Levels
 from sl_discs.models.base import Target
 from sl_discs.models.quadratic import QuadraticModel, field_dtype, quadratic_params
 from sl_discs.models.terms import Coefficients
@@ -50,14 +61,23 @@ def chains_at(case: Case, sampler: Sampler, batch: Batch, x, noise: float | None
     return init_chains(case.model, sampler, batch, np.asarray(x, np.int8)[None], noise)
 
 
+def program_at(temperature, levels: Levels | None = None, **fields) -> Program:
+    """A program with these temperatures [T] of its steps."""
+    return Program(StepTemperatures(np.asarray(temperature, np.float32)), levels, **fields)
+
+
 def play_program(
     engine: Engine, case: Case, sampler: Sampler, x, program: Program, intervals: int = 1, *,
-    calls: int = 1, batch: Batch | None = None, noise: float | None = None,
+    calls: int = 1, batch: Batch | None = None, noise: float | None = None, steps: int | None = None,
 ) -> tuple[ChainStates, Trace]:  # fmt: skip
-    """Plays a whole program from states [B, N], in equal calls of so many intervals, as one instance."""
+    """Plays `steps` of a program, or the whole of one with temperatures by step, from states [B, N] of one instance.
+
+    Each of equal calls has `intervals` intervals.
+    """
     batch = batch or batch_of(case, len(x))
     chains, traces = chains_at(case, sampler, batch, x, noise), []
-    play, every = engine.prepare(case.model, sampler, batch, program), len(program.temperature) // (calls * intervals)
+    steps = len(program.temperature.whole()) if steps is None else steps
+    play, every = engine.prepare(case.model, sampler, batch, program), steps // (calls * intervals)
     for call in range(calls):
         chains, trace = play(copied(chains), call * intervals * every, intervals, every)
         traces.append(jax.tree.map(np.asarray, trace))

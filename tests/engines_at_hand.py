@@ -13,8 +13,8 @@ from collections.abc import Mapping
 import numba
 import numpy as np
 
-from sl_discs.engines.cpu import blocks
-from sl_discs.engines.cpu.engine import Cpu
+from sl_discs.engines.cpu.arrays import as_targets
+from sl_discs.engines.cpu.engine import Cpu, Loaded
 from sl_discs.engines.cuda.engine import Cuda, _parts, _share
 from sl_discs.engines.cuda.play import make_lane, make_loop, make_play, make_shared
 from sl_discs.engines.cuda.warp import WIDTH, Warp, one_lane
@@ -30,8 +30,9 @@ class InStep(Cpu):
     def obstacle(self, sampler, num_sites=0):
         return None if getattr(sampler, "scan", "") == SEQUENTIAL else "it only plays sequential scans"
 
-    def prepare(self, model, sampler, batch, program):
-        return blocks.make_play(model, sampler, batch, program, self.threads or 1)
+    def load(self, model, sampler, batch):
+        targets = as_targets(model, batch, in_step=True)
+        return batch._replace(loaded=[Loaded(np.arange(len(targets)), True, targets)])
 
 
 @functools.cache

@@ -11,14 +11,12 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from chains import FALSE_ALARM, copied
+from chains import FALSE_ALARM, copied, program_at
 from jaxtyping import ArrayLike, Bool, Float, Int
 from scipy import stats
 
-from sl_discs.engines.base import Batch, Engine, Program, init_chains
+from sl_discs.engines.base import Batch, Engine, init_chains
 from sl_discs.keys import StepKeys, Stream, chain_keys
-from sl_discs.localization.algorithm import LocalizedState
-from sl_discs.localization.schedule import Levels
 from sl_discs.models.quadratic import QuadraticModel, QuadraticParams, field_dtype, quadratic_params
 from sl_discs.models.terms import Coefficients
 from sl_discs.samplers.base import Sampler
@@ -140,22 +138,16 @@ def play_steps(
     streams = Stream.MCMC, Stream.OBSERVATION
     keys = StepKeys(*(chain_keys(0, stream, np.arange(shape[0]), shape[1]) for stream in streams))
     batch = Batch(params, np.stack([target.mask for target in targets]), keys)
-    chains, levels = init_chains(model, sampler, batch, x, None), None
+    chains, field = init_chains(model, sampler, batch, x, None), None
     initial: Any = chains.chain.state
     for name, value in (state or {}).items():
         leaf = getattr(initial, name)
         initial = initial._replace(**{name: np.broadcast_to(np.asarray(value, leaf.dtype), leaf.shape)})
-    tilted = targets[0].tilt is not None
-    if tilted:
-        # One level that never ends, whose tilt is the observation.
-        one = np.ones(1, np.float32)
-        levels = Levels(one, np.array([2**30], np.int32), np.ones(1, np.int32), one, one)
-        tilts = np.float32([target.tilt for target in targets])
-        y = np.broadcast_to(tilts[:, None], x.shape)
-        none = np.zeros(shape, np.int32)
-        initial = LocalizedState(initial, none, none, y, np.zeros_like(y))
+    if targets[0].tilt is not None:
+        field = np.broadcast_to(np.float32([target.tilt for target in targets])[:, None], x.shape)
     chains = chains._replace(chain=chains.chain._replace(state=initial))
-    play = engine.prepare(model, sampler, batch, Program(np.full(calls * steps, temperature, np.float32), levels))
+    program = program_at(np.full(calls * steps, temperature), field=field)
+    play = engine.prepare(model, sampler, batch, program)
     found, before = [], x
     for call in range(calls):
         chains, trace = play(copied(chains), call * steps, 1, steps)
@@ -163,8 +155,7 @@ def play_steps(
         after = chains.chain.x
         acceptance, hops = (np.asarray(one)[0] for one in (trace.acceptance, trace.hops))
         moved = np.sum(before != after, axis=-1)
-        after_steps = chains.chain.state.base if tilted else chains.chain.state
-        found.append(Steps(state_index(before), state_index(after), moved, acceptance, hops, after_steps))
+        found.append(Steps(state_index(before), state_index(after), moved, acceptance, hops, chains.chain.state))
         before = after
     return found
 

@@ -27,7 +27,7 @@ class ChainArrays(NamedTuple):
       pairs: [C] x'Kx/2.
       pace: [C] what the sampler adapts: the radius or the expected number of flips.
       steps: [C] steps of the sampler.
-      y: [C, N] observation; [C, 1] if not localized, like `mean`.
+      y: [C, N] observation or external field; [C, 1] without both, like `mean`.
       mean: [C, N] partial posterior mean of the spins.
       best: [C] highest value over every step.
       best_x: [C, N] state with that value.
@@ -99,27 +99,38 @@ def flat(array: Any) -> np.ndarray:
     return array.reshape(-1, *array.shape[2:])
 
 
+def levels_of(program: Program) -> Levels | None:
+    """Returns the levels that loops play: those of the program, or one without end whose tilt is its field."""
+    if program.field is None:
+        return program.levels
+    one, none = np.ones(1, np.float32), np.zeros(1, np.float32)
+    return Levels(one, np.array([2**31 - 2], np.int32), np.ones(1, np.int32), drift=none, noise=none)
+
+
 def as_arrays(
-    sampler: Sampler, batch: Batch, states: ChainStates, localized: bool, size: int, number: Any, coupled: Any
+    sampler: Sampler, batch: Batch, states: ChainStates, program: Program, size: int, number: Any, coupled: Any
 ) -> ChainArrays:
-    """Returns copies of the chains.
+    """Returns copies of the chains; of a program with an external field, that is their observation.
 
     Args:
       sampler: the base sampler.
       batch: its keys.
       states: the chains.
-      localized: whether their states are localized.
+      program: that they run.
       size: number of sites of the arrays, N or more.
       number: type of sums and values.
       coupled: type of Kx.
     """
-    chain = states.chain
-    state = chain.state.base if localized else chain.state
-    none = np.zeros((np.size(chain.field.linear), 1), np.float32)
 
     def sites(leaf, dtype):
         return padded(flat(leaf), dtype, size)
 
+    chain = states.chain
+    state, y, mean = chain.state, program.field, None
+    if program.levels is not None:
+        state, y, mean = chain.state.base, chain.state.y, chain.state.mean
+    none = np.zeros((np.size(chain.field.linear), 1), np.float32)
+    observation = none if y is None else sites(y, np.float32)
     return ChainArrays(
         keys=flat(batch.keys.mcmc),
         observation_keys=flat(batch.keys.observation),
@@ -129,8 +140,8 @@ def as_arrays(
         pairs=flat(chain.field.pairs).astype(number),
         pace=flat(getattr(state, sampler.adapts)) if sampler.adapts else none[:, 0].copy(),
         steps=flat(state.steps),
-        y=sites(chain.state.y, np.float32) if localized else none,
-        mean=sites(chain.state.mean, np.float32) if localized else none,
+        y=observation,
+        mean=aligned_zeros(observation.shape, np.float32) if mean is None else sites(mean, np.float32),
         best=flat(states.best.value).astype(number),
         best_x=sites(states.best.x, np.int8),
         best_logged=flat(states.best_logged.value).astype(number),

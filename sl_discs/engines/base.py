@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Array, Bool, Float, Int8
+from jaxtyping import Array, Bool, Float, Float32, Int8
 
 from sl_discs import keys
 from sl_discs.batching import AnyArray, over_chains, over_instances
@@ -29,23 +29,88 @@ from sl_discs.samplers.base import Chain, Sampler
 
 
 @runtime_checkable
-class Temperature(Protocol):
-    """Anything that is indexed like an array of float32."""
+class Schedule(Protocol):
+    """Anything that is sliced like an array of float32, such as `experiment.settings.Temperatures`."""
 
-    def __len__(self) -> int: ...
+    def __getitem__(self, steps: slice, /) -> Any: ...
 
-    def __getitem__(self, places: Any, /) -> Any: ...
+
+class Temperatures(abc.ABC):
+    """The temperatures of a program: by step, by chain, or by the clock.
+
+    Attributes:
+      is_constant: whether each chain keeps its temperature, so that an engine needs no arrays of T steps.
+    """
+
+    is_constant: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def rows(self, begin: int, end: int) -> Float32[np.ndarray, "R T"]:
+        """Returns the temperatures of the steps `begin` to `end`, counted from 0; chain c has row c modulo R."""
+
+    def whole(self) -> Float32[np.ndarray, "T"] | None:
+        """Returns the temperatures of all steps, if they are the same for all chains and known before the run."""
+        return None
+
+
+@dataclasses.dataclass(frozen=True)
+class StepTemperatures(Temperatures):
+    """Temperatures by step, known before the run.
+
+    Attributes:
+      schedule: [T].
+    """
+
+    schedule: Schedule
+
+    def rows(self, begin, end):
+        return np.asarray(self.schedule[begin:end], np.float32)[None]
+
+    def whole(self):
+        return np.asarray(self.schedule[:], np.float32)
+
+
+@dataclasses.dataclass(frozen=True)
+class ClockTemperatures(Temperatures):
+    """Temperatures by step that follow the clock: a program with these is prepared anew for each call.
+
+    Attributes:
+      schedule: [T], of which the steps of the next call are used.
+    """
+
+    schedule: Schedule
+
+    def rows(self, begin, end):
+        return np.asarray(self.schedule[begin:end], np.float32)[None]
+
+
+@dataclasses.dataclass(frozen=True)
+class ChainTemperatures(Temperatures):
+    """Temperatures by chain, which do not change during a run.
+
+    Attributes:
+      values: [B].
+    """
+
+    values: Float32[np.ndarray, "B"]
+    is_constant: ClassVar[bool] = True
+
+    def rows(self, begin, end):
+        """Returns as many rows as the smallest period of the chains' temperatures."""
+        values = np.asarray(self.values, np.float32)
+        periods = (r for r in range(1, len(values) + 1) if len(values) % r == 0)
+        period = next(r for r in periods if (values.reshape(-1, r) == values[:r]).all())
+        return np.broadcast_to(values[:period, None], (period, end - begin))
 
 
 class Program(NamedTuple):
-    """The T steps that chains run.
+    """The steps that chains run. Nothing in it changes while it is played.
 
     Attributes:
-      temperature: [T], or [T, B] with a temperature for each chain of an instance; anything whose slices are arrays,
-        such as `experiment.settings.Temperatures`, which computes them on request. A temperature may be
-        infinite. Those of shape [T, B], and all of samplers that try one site a step, are requested in the call that
-        runs their steps, and may change until then.
+      temperature: by step, by chain, or by the clock; a temperature may be infinite.
       levels: of localization, leaves [K]; None without it.
+      field: [G, B, N] external field h of each chain, whose target is exp(f/temperature + <s, h>); None: there is
+        none, as for all programs with levels.
       ladder: R; B is a multiple of it, and chain b has place b % R in ladder b // R. After each interval of a call
         chains in neighbouring places exchange their states, see `exchange`. Keys, the sampler's state, temperatures
         and best states stay with the place. 1: nothing is exchanged.
@@ -54,8 +119,9 @@ class Program(NamedTuple):
         are tried also exchange clusters with each other, see `engines.cpu.lanes`; 0 unless `Engine.has_clusters`.
     """
 
-    temperature: Temperature
+    temperature: Temperatures
     levels: Levels | None
+    field: Float32[np.ndarray, "G B N"] | None = None
     ladder: int = 1
     keeps_states: bool = False
     clusters: int = 0
@@ -167,9 +233,9 @@ class Engine(abc.ABC):
         del sampler, batch
         return False
 
-    def load(self, model: Model, batch: Batch) -> Batch:
+    def load(self, model: Model, sampler: Sampler, batch: Batch) -> Batch:
         """Returns the batch with its instances in this engine's memory, where several programs find them."""
-        del model
+        del model, sampler
         return batch
 
     @abc.abstractmethod
@@ -205,8 +271,11 @@ def check_ladder(program: Program, num_chains: int, parts: int = 1) -> None:
         raise InputError(
             f"{num_chains} chains do not form pairs of ladders of {program.ladder}, to exchange clusters"
         )
-    if program.ladder > 1 and program.levels is not None:
-        raise InputError("localized chains have different targets and cannot exchange states; expected a ladder of 1")
+    if program.ladder > 1 and not (program.levels is None and program.field is None):
+        raise InputError(
+            "chains with levels or external fields have different targets and cannot exchange states; expected a "
+            "ladder of 1"
+        )
 
 
 @functools.partial(jax.jit, static_argnames="model")

@@ -44,10 +44,12 @@ class Reference(Engine):
         levels = program.levels and _filled(program.levels)
 
         def play(chains, done, intervals, every):
-            steps = program.temperature[done : done + intervals * every]
-            temperature = steps.reshape(intervals, every, *steps.shape[1:])
+            rows, num_chains = program.temperature.rows(done, done + intervals * every), batch.keys.mcmc.shape[1]
+            temperature = rows.reshape(-1, intervals, every)[0]
+            if program.temperature.is_constant:
+                temperature = np.broadcast_to(np.resize(rows[:, :1], num_chains), (intervals, every, num_chains))
             return compiled.call(
-                advance, batch, chains, levels, temperature, np.int32(done),
+                advance, batch, chains, levels, program.field, temperature, np.int32(done),
                 model=model, sampler=sampler, mesh=mesh, ladder=program.ladder, keeps_states=program.keeps_states,
             )  # fmt: skip
 
@@ -67,10 +69,13 @@ def _keep_better(best: Best, value, x) -> Best:
 
 
 def _step(
-    model: Model, sampler: Sampler, keys: StepKeys, params, mask, chains: ChainStates, temperature, levels, done
-):
+    model: Model, sampler: Sampler, keys: StepKeys, params, mask, chains: ChainStates, field, temperature, levels,
+    done,
+):  # fmt: skip
     """Makes one step of one chain, of which `done` have been run."""
     key, target = StepKeys(*(fold(key, done + 1) for key in keys)), Target(model, params, temperature, mask)
+    if field is not None:
+        target = target.tilted(field)
     if levels is None:
         chain, info = sampler.kernel(key.mcmc, target, chains.chain)
     else:
@@ -88,17 +93,17 @@ def _log(model: Model, params, chains: ChainStates):
 
 def _play(
     model: Model, sampler: Sampler, ladder: int, keeps_states: bool, batch: Batch, chains: ChainStates, levels,
-    temperature, done,
+    field, temperature, done,
 ):  # fmt: skip
     """Runs L intervals of E steps on all chains of a device; temperature is [L, E] or [L, E, B]."""
-    of_chain = 0 if temperature.ndim == 3 else None
-    step = over_chains(functools.partial(_step, model, sampler), (0, None, None, 0, of_chain, None, None))
-    step = over_instances(step, (0, 0, 0, 0, None, None, None))
+    of_chain, tilted = (0 if temperature.ndim == 3 else None), (None if field is None else 0)
+    step = over_chains(functools.partial(_step, model, sampler), (0, None, None, 0, tilted, of_chain, None, None))
+    step = over_instances(step, (0, 0, 0, 0, tilted, None, None, None))
     log = over_instances(over_chains(functools.partial(_log, model), (None, 0)))
 
     def one_step(carry, temperature):
         chains, done, sums = carry
-        chains, info = step(batch.keys, batch.params, batch.mask, chains, temperature, levels, done)
+        chains, info = step(batch.keys, batch.params, batch.mask, chains, field, temperature, levels, done)
         return (chains, done + 1, jax.tree.map(jnp.add, sums, info)), None
 
     def interval(carry, temperature):
@@ -126,8 +131,8 @@ def _play(
     jax.jit, static_argnames=("model", "sampler", "mesh", "ladder", "keeps_states"), donate_argnames="chains"
 )
 def advance(
-    batch: Batch, chains: ChainStates, levels: Levels | None, temperature, done, *, model: Model, sampler: Sampler,
-    mesh: Mesh, ladder: int = 1, keeps_states: bool = False,
+    batch: Batch, chains: ChainStates, levels: Levels | None, field, temperature, done, *, model: Model,
+    sampler: Sampler, mesh: Mesh, ladder: int = 1, keeps_states: bool = False,
 ) -> tuple[ChainStates, Trace]:  # fmt: skip
     """Runs a part of a program on a batch of chains.
 
@@ -135,6 +140,7 @@ def advance(
       batch: G instances of B chains each, multiples of the mesh's parts.
       chains: the chains before the call; their buffers are donated.
       levels: of localization, leaves [K]; None without it.
+      field: of the program.
       temperature: [L, E], or [L, E, B]: of L intervals of E steps, every interval ending in a logged step.
       done: steps done before; keys are folded from the number of a step, from 1.
       model: the model of f.
@@ -152,8 +158,8 @@ def advance(
     play = jax.shard_map(
         functools.partial(_play, model, sampler, ladder, keeps_states),
         mesh=mesh,
-        in_specs=(Batch._make((instances, instances, both, None)), both, all_alike, of_chains, all_alike),
+        in_specs=(Batch._make((instances, instances, both, None)), both, all_alike, both, of_chains, all_alike),
         out_specs=(both, PartitionSpec(None, *both)),
         check_vma=False,
     )
-    return play(batch, chains, levels, temperature, done)
+    return play(batch, chains, levels, field, temperature, done)

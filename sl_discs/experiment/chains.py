@@ -15,14 +15,23 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Float32, Int8
+from jaxtyping import Int8
 
 from sl_discs.batching import make_mesh
 from sl_discs.engines import compiled
-from sl_discs.engines.base import Best, ChainStates, Engine, Program, Temperature, Trace, init_chains
+from sl_discs.engines.base import (
+    Best,
+    ChainStates,
+    ClockTemperatures,
+    Engine,
+    Program,
+    StepTemperatures,
+    Trace,
+    init_chains,
+)
 from sl_discs.experiment.batches import Shape, build_batch, initial_keys, step_keys
 from sl_discs.experiment.checkpoint import Checkpoints, Middle
-from sl_discs.experiment.settings import Settings
+from sl_discs.experiment.settings import Settings, Temperatures
 from sl_discs.localization.method import NOT_LOCALIZED, SIGN_OF_Y, Method
 from sl_discs.models.terms import Terms
 from sl_discs.samplers.base import Sampler
@@ -117,7 +126,7 @@ class Chains:
         self.shape, self.sampler, self._terms, self._seed = shape, sampler, terms, seed
         self.engine = engine if engine.on_host else dataclasses.replace(engine, mesh=make_mesh(*shape.layout))
         self.model, batch = build_batch(terms, names, shape, seed, sampler)
-        self.batch = self.engine.load(self.model, batch) if engine.on_host else jax.device_put(batch)
+        self.batch = self.engine.load(self.model, sampler, batch) if engine.on_host else jax.device_put(batch)
         self.initial_keys = initial_keys(names, shape, seed)
         self.done, self.compile_s, self.run_s = 0, 0.0, 0.0
 
@@ -137,7 +146,6 @@ class Chains:
         program: Program,
         states: Int8[np.ndarray, "R N"] | None = None,
         noise: Any = None,
-        tilts: Float32[np.ndarray, "B N"] | None = None,
     ) -> None:
         """Puts the chains before step 1 of a program.
 
@@ -146,7 +154,6 @@ class Chains:
           states: initial states of each instance's chains, in turn; None: random ones. `Terms.supported` replaces
             those from which chains cannot start.
           noise: standard deviation of Y_0; None without localization.
-          tilts: of the chains, in place of Y_0, for a program with `constant_tilt`.
         """
         if states is not None:
             places, num_chains = self.shape.num_instances, self.shape.num_chains
@@ -154,19 +161,12 @@ class Chains:
             padded[:, :, : states.shape[1]] = np.resize(states, (num_chains, states.shape[1]))
             states = padded
         with self._counting():
-            self.prepare(program)
+            self.prepare(program, 0)
             if states is None:
                 of_instances = zip(self.initial_keys, np.asarray(self.batch.mask), strict=True)
                 states = np.stack([np.asarray(self.model.sites.random(*one)) for one in of_instances])
             states = np.stack([terms.supported(one) for terms, one in zip(self._terms, states, strict=True)])
-            self.states = init_chains(
-                self.model, self.sampler, self.batch, states, 0.0 if tilts is not None else noise
-            )
-        if tilts is not None:
-            chain: Any = self.states.chain
-            y = np.zeros(chain.x.shape, np.float32)
-            y[:, :, : tilts.shape[1]] = tilts
-            self.states = self.states._replace(chain=chain._replace(state=chain.state._replace(y=y)))
+            self.states = init_chains(self.model, self.sampler, self.batch, states, noise)
 
     def resume(self, program: Program, noise: Any, leaves: Sequence[np.ndarray], done: int) -> None:
         """Puts the chains after `done` steps of a program, into the states with these leaves.
@@ -180,9 +180,9 @@ class Chains:
             raise ValueError("chains of other sizes")
         self.states, self.done = jax.tree.unflatten(structure, leaves), done
 
-    def prepare(self, program: Program) -> None:
-        """Goes on with another program, before its first step."""
-        self.program, self.done = program, 0
+    def prepare(self, program: Program, done: int) -> None:
+        """Goes on with another program, of which `done` steps count as run; random numbers are numbered by steps."""
+        self.program, self.done = program, done
         self._play = self.engine.prepare(self.model, self.sampler, self.batch, program)
 
     def advance(self, intervals: int, every: int) -> Trace:
@@ -207,10 +207,16 @@ class Chains:
 def program_of(method: Method, settings: Settings) -> Program:
     """Returns the whole program of a method on the host; InputError if a schedule is invalid."""
     localization = method.localization
-    if localization is None:
-        return Program(settings.temperatures(), None)
-    levels = localization.levels(settings.chain_length)
-    return Program(settings.temperatures(np.asarray(levels.last) if localization.anneal == "level" else None), levels)
+    levels = None if localization is None else localization.levels(settings.chain_length)
+    return Program(StepTemperatures(schedule_of(method, settings)), levels)
+
+
+def schedule_of(method: Method, settings: Settings) -> Temperatures:
+    """Returns the temperature of each step of a method: over the run, or anew in each level of localization."""
+    localization = method.localization
+    if localization is None or localization.anneal != "level":
+        return settings.temperatures()
+    return settings.temperatures(np.asarray(localization.levels(settings.chain_length).last))
 
 
 def visible_steps(engine: Engine, sampler: Sampler, length: int) -> int:
@@ -233,7 +239,7 @@ def anneal(
     part: str = "",
     watch: Watch | None = None,
     steps_per_call: int | None = None,
-    temperatures: Temperature | None = None,
+    temperatures: Callable[[int], ClockTemperatures] | None = None,
 ) -> Outcome:
     """Runs the whole program of a method; surplus chains are dropped from the outcome.
 
@@ -248,7 +254,8 @@ def anneal(
       watch: called after each call, before `progress`, with the number of steps done and the chains' best states so
         far; True ends the run.
       steps_per_call: about how many steps to run between calls of the watch; None: the engine's number.
-      temperatures: instead of those of the settings.
+      temperatures: instead of those of the settings; called with the number of steps done before each call to the
+        engine.
     """
     logged, wanted = settings.chain_length // settings.log_every_steps, settings.batch_size
     if checkpoints is not None:
@@ -261,8 +268,6 @@ def anneal(
     run_before = chains.run_s
     progress(0)  # shows that the run has begun; the first call compiles
     program = program_of(method, settings)
-    if temperatures is not None:
-        program = program._replace(temperature=temperatures)
     noise = method.localization and np.float32(method.localization.initial_noise())
     traces: list[Trace] = []
 
@@ -281,6 +286,8 @@ def anneal(
     for intervals, every in itertools.islice(calls, len(traces), None):
         if checkpoints is not None:
             checkpoints.offer(part, chains.done, chains.states, traces, chains.run_s - run_before)
+        if temperatures is not None:
+            chains.prepare(program._replace(temperature=temperatures(chains.done)), chains.done)
         traces.append(chains.advance(intervals, every))
         over = watch is not None and watch(chains.done, chains.states.best)
         progress(intervals * every)

@@ -12,7 +12,7 @@ from sl_discs.engines.base import Engine
 from sl_discs.engines.registry import choose_engine, local_devices
 from sl_discs.errors import InputError, check_memory, in_words
 from sl_discs.experiment.batches import LOGGED_BYTES, Pack, batch_bytes, devices_for, memory_of_a_device, plan
-from sl_discs.experiment.chains import Chains, Outcome, anneal, program_of, visible_steps
+from sl_discs.experiment.chains import Chains, Outcome, anneal, program_of, schedule_of, visible_steps
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
@@ -163,7 +163,7 @@ def run_sampler(
         trajectory=kind.sign * (np.maximum.accumulate(value, axis=0) + constants),
         acceptance=acceptance,
         hops=hops,
-        temperature=program_of(method, settings).temperature[settings.logged_steps() - 1].astype(np.float64),
+        temperature=schedule_of(method, settings)[settings.logged_steps() - 1].astype(np.float64),
         chain_steps_per_s=total_chain_steps(dataset, settings) / run_s,
         compile_s=compile_s,
         run_s=run_s,

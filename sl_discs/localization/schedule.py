@@ -232,12 +232,6 @@ class Levels(NamedTuple):
         return min(int(np.searchsorted(self.last, step)), len(self.last) - 1)
 
 
-def constant_tilt(num_steps: int) -> Levels:
-    """Returns one level of `num_steps` steps, whose tilt is Y itself: the target exp(f/temperature + <s, Y>)."""
-    one, none = np.ones(1, np.float32), np.zeros(1, np.float32)
-    return Levels(one, np.array([num_steps - 1], np.int32), np.ones(1, np.int32), drift=none, noise=none)
-
-
 @dataclasses.dataclass(frozen=True)
 class Localization:
     """Hyperparameters of Algorithm 1, with the paper's names.

@@ -15,12 +15,11 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Float64, Int8, Shaped
 
-from sl_discs.engines.base import Program
+from sl_discs.engines.base import ChainTemperatures, Program
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import check_memory
 from sl_discs.experiment.batches import batch_bytes, shape_of_one
 from sl_discs.experiment.chains import Chains
-from sl_discs.localization.schedule import constant_tilt
 from sl_discs.models.functions import checked
 from sl_discs.samplers.registry import build_sampler, counts_sweeps, sampler_fields
 from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
@@ -226,24 +225,26 @@ class RecordedChains(Chains):
         self.size, self.num_chains, self.rungs, self.steps = terms.num_sites, num_chains, rungs, 0
         few_sites = counts_sweeps(request.sampler)
         self.sweep = self.size if few_sites else -(-self.size // _SITES_A_STEP)
-        # The current temperatures, of which all rows of the program are views.
-        self._temperatures = np.ones(num_chains, np.float32)
         self.clusters = clusters if clusters and chosen.has_clusters(self.sampler, self.batch) else 0
-        rows = np.broadcast_to(self._temperatures, (_MOST_STEPS, num_chains))
-        self._program = Program(rows, None, rungs, keeps_states=True, clusters=self.clusters)
+        every = ChainTemperatures(np.ones(num_chains, np.float32))
+        self._program = Program(every, None, ladder=rungs, keeps_states=True, clusters=self.clusters)
         row = shape.num_sites if shape.degree is None else shape.degree
         self._step_s = num_chains * ((_FEW_SITES_S if few_sites else _STEP_S) + row * _COUPLING_S)
 
     def restart(
-        self, states: Int8[np.ndarray, "B N"] | None = None, tilts: Float32[np.ndarray, "B N"] | None = None
+        self, states: Int8[np.ndarray, "B N"] | None = None, fields: Float32[np.ndarray, "B N"] | None = None
     ) -> None:
         """Puts the chains into the given states, or random ones, and resets the samplers' adaptation.
 
-        With tilts h, the target of each chain is exp(f/temperature + <s, h>).
+        With fields h, the target of each chain is exp(f/temperature + <s, h>).
         """
+        done, program = self.done, self._program
+        if fields is not None:
+            field = np.zeros((self.shape.num_instances, self.num_chains, self.shape.num_sites), np.float32)
+            field[:, :, : fields.shape[1]] = fields
+            program = program._replace(field=field)
+        self.start(program, states)
         # The number of the step goes on: it numbers the random numbers.
-        done, levels = self.done, None if tilts is None else constant_tilt(_MOST_STEPS)
-        self.start(self._program._replace(levels=levels), states, tilts=tilts)
         self.done = done
 
     def current(self) -> Int8[np.ndarray, "B N"]:
@@ -261,7 +262,8 @@ class RecordedChains(Chains):
         """
         if not hasattr(self, "states"):
             self.restart()
-        self._temperatures[:] = temperatures
+        values = np.broadcast_to(np.asarray(temperatures, np.float32), self.num_chains)
+        self.prepare(self.program._replace(temperature=ChainTemperatures(values)), self.done)
         steps = sweeps * self.sweep
         most = self._worth_a_call(moments, steps)
         while moments > 0:
@@ -269,7 +271,7 @@ class RecordedChains(Chains):
             if self.done + count * steps > _MOST_STEPS:
                 self._names = [name + _STREAMS for name in self._names]
                 self.rename(self._names)
-                self.prepare(self.program)
+                self.prepare(self.program, 0)
             trace = self.advance(count, steps)
             self.steps += count * steps * self.num_chains
             moments -= count

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int8
 
-from sl_discs.engines.base import Best, Temperature
+from sl_discs.engines.base import Best, ClockTemperatures
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.experiment.batches import devices_for, shape_of_one
-from sl_discs.experiment.chains import Chains, anneal, program_of, visible_steps
+from sl_discs.experiment.chains import Chains, anneal, schedule_of, visible_steps
 from sl_discs.experiment.progress import Advance
 from sl_discs.experiment.settings import Settings, Temperatures
 from sl_discs.localization.schedule import Localization
@@ -88,28 +88,25 @@ class Plan(NamedTuple):
 class TimedTemperatures(Temperatures):
     """Temperatures that follow the time: what is left of the schedule is spread over the steps that still fit in.
 
-    `plan` decides on this anew after each call to the engine, so that the chains are cold when the time is over, even
-    if the rate has changed.
+    This is planned anew before each call to the engine, so that the chains are cold when the time is over, even if
+    the rate has changed.
 
     Attributes:
-      left: returns the seconds that are left.
       pace: seconds per step, as far as it is known before the first one.
       plans: that were made, in order.
     """
 
-    left: Callable[[], float]
     pace: float
-    plans: list[Plan] = dataclasses.field(default_factory=list)
+    plans: tuple[Plan, ...] = ()
 
-    def plan(self, done: int) -> bool:
-        """Plans the steps after the first `done`; returns whether the time is over."""
-        left, behind, pace = self.left(), 0.0, self.pace
+    def planned(self, done: int, left: float) -> TimedTemperatures:
+        """Returns these temperatures with another plan, for the steps after the first `done` and `left` seconds."""
+        behind, pace = 0.0, self.pace
         if self.plans:
             earlier = self.plans[-_RECENT:][0]
             behind, pace = float(self._behind(done)), max(earlier.left - left, 1e-9) / (done - earlier.done)
         fitting = min(max(left / pace, 1.0), max(len(self) - done, 1))
-        self.plans.append(Plan(done, left, behind, (1 - behind) / fitting))
-        return left <= 0
+        return dataclasses.replace(self, plans=(*self.plans, Plan(done, left, behind, (1 - behind) / fitting)))
 
     def _behind(self, steps: np.ndarray | np.floating | int) -> np.ndarray | np.floating:
         """Returns the part of the schedule that is behind after `steps` steps."""
@@ -451,15 +448,19 @@ class Rounds:
         if options.fills_time and not engine.on_host:  # calls of one shape
             every = annealer.unit
         settings = annealer.settings(length, every)
-        temperatures: Temperature = program_of(method, settings).temperature
         timed = None
         if left is not None and annealer.timed and annealer.pace is not None:
-            temperatures = timed = TimedTemperatures(settings, length, left=left, pace=annealer.pace)
-            timed.plan(0)
+            timed = TimedTemperatures(settings, length, pace=annealer.pace)
 
         def watch(done: int, best: Best) -> bool:
             over = self.watcher(done, best)
-            return (timed is not None and timed.plan(done)) or over
+            return over or (timed is not None and left is not None and left() <= 0)
+
+        def plan(done: int) -> ClockTemperatures:
+            nonlocal timed
+            assert timed is not None and left is not None
+            timed = timed.planned(done, left())
+            return ClockTemperatures(timed)
 
         def tell(steps: int) -> None:
             annealing = "" if options.time_limit is None else f"annealing {self._number + 1}, "
@@ -469,11 +470,12 @@ class Rounds:
         annealer.chains.rename([self._number] * annealer.chains.shape.num_instances)
         outcome = anneal(
             annealer.chains, method, settings, tell, states=self._states, watch=watch, steps_per_call=steps_per_call,
-            temperatures=temperatures,
+            temperatures=plan if timed is not None else None,
         )  # fmt: skip
         played = self.watcher.next_round()
         complete = played == length or (timed is not None and self.watcher.reason in ("", "time"))
-        self.collector.add(outcome, every, temperatures, played, annealer.constant, complete=complete)
+        played_at = schedule_of(method, settings) if timed is None else timed
+        self.collector.add(outcome, every, played_at, played, annealer.constant, complete=complete)
         self._number += 1
         annealer.pace = max(outcome.run_s, 1e-9) / played
         return outcome.best[1][0]

@@ -10,13 +10,13 @@ import jax
 import networkx as nx
 import numpy as np
 import pytest
-from chains import batch_of, check_independence, play_program, quadratic_case, random_edges
+from chains import batch_of, check_independence, play_program, program_at, quadratic_case, random_edges
 from engines_at_hand import OneLane, Threads, known_to
 from single_steps import SAMPLERS, Disagreement, check_single_steps
 
 import sl_discs
 from sl_discs.engines.arrays import ChainArrays, Records
-from sl_discs.engines.base import Program, init_chains
+from sl_discs.engines.base import init_chains
 from sl_discs.engines.cuda import engine as cuda_engine
 from sl_discs.engines.cuda import path
 from sl_discs.engines.cuda.chain import adapted, make_chain, make_random
@@ -72,7 +72,7 @@ def _play(engine, sampler, num_sites, localized=True, whole=True):
     edges = random_edges(rng, num_sites, num_sites / 5)
     weights = np.full(len(edges), -1.0) if whole else 0.7 * rng.integers(1, 4, len(edges))
     case, levels = quadratic_case(rng.normal(size=num_sites), edges, weights), Localization(K=2, sigma=2.0, n_min=2)
-    program = Program(np.linspace(1.0, 0.3, 4).astype(np.float32), levels.levels(4) if localized else None)
+    program = program_at(np.linspace(1.0, 0.3, 4), levels.levels(4) if localized else None)
     x, noise = rng.integers(0, 2, (1, num_sites)), levels.initial_noise() if localized else None
     chains, trace = play_program(engine, case, sampler, x, program, noise=noise)
     return chains, trace.acceptance
@@ -98,7 +98,7 @@ def test_chains_do_not_depend_on_the_number_of_cards():
         lambda *leaves: np.concatenate(leaves), *(batch_of(case, 4, k) for k, case in enumerate(cases))
     )
     chains = init_chains(cases[0].model, sampler, batch, np.zeros((2, 4, 20), np.int8), None)
-    program = Program(np.ones(60, np.float32), None)
+    program = program_at(np.ones(60))
     one, two = (
         OneLane(devices=devices).prepare(cases[0].model, sampler, batch, program)(chains, 0, 1, 60)[0]
         for devices in (1, 2)
@@ -134,7 +134,7 @@ def _check_on_card(engine, sampler):
     rng = np.random.default_rng(0)
     edges = random_edges(rng, 300, 60)
     case, levels = quadratic_case(np.ones(300), edges, np.full(len(edges), -1.0)), Localization(K=2, sigma=2.0)
-    program = Program(np.linspace(1.0, 0.3, 60).astype(np.float32), levels.levels(60))
+    program = program_at(np.linspace(1.0, 0.3, 60), levels.levels(60))
     x = rng.integers(0, 2, (256, 300)).astype(np.int8)
     return check_independence(engine, case, sampler, x, program, levels.initial_noise())
 
@@ -251,7 +251,7 @@ def test_instances_are_packed_once_for_all_programs_of_a_batch(monkeypatch):
     [pack] = plan(terms, 2, 2)
     chains = Chains(terms, [0, 1], pack.shape, GWG(adaptive=False), OneLane(), 0)
     for temperature in (1.0, 0.5):
-        chains.start(Program(np.full(4, temperature, np.float32), None))
+        chains.start(program_at(np.full(4, temperature)))
         chains.rename([2, 3])
     assert len(packs) == 1
 

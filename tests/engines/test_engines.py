@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import networkx as nx
 import numpy as np
 import pytest
-from chains import batch_of, check_independence, play_program, quadratic_case, random_edges
+from chains import batch_of, check_independence, play_program, program_at, quadratic_case, random_edges
 from engines_at_hand import ENGINES, known_to
 from marks import slow_except
 
 import sl_discs
-from sl_discs.engines.base import Batch, Program
+from sl_discs.engines.base import Batch, ChainTemperatures, Program
 from sl_discs.engines.cpu.arrays import ProgramSlices, as_targets, proposal_temperatures
 from sl_discs.engines.cpu.chunk import ENTRIES
 from sl_discs.engines.registry import choose_engine, get_engine
@@ -73,7 +73,7 @@ def test_chains_depend_neither_on_calls_nor_on_each_other(engine, name, budget):
     if budget:
         plan = Localization(K=8, sigma=2.0, n_min=3, budget=budget)
         levels, noise = plan.levels(steps), plan.initial_noise()
-    program = Program(np.linspace(2.0, 0.5, steps).astype(np.float32), levels)
+    program = program_at(np.linspace(2.0, 0.5, steps), levels)
     x = rng.integers(0, 2, (70, num_sites)).astype(np.int8)
     chains = check_independence(ENGINES[engine], case, CARRIED[name], x, program, noise)
     np.testing.assert_array_equal(chains.chain.x[0][:, ~mask], x[:, ~mask])
@@ -177,7 +177,7 @@ def test_closed_sites_beyond_the_open_ones_stay_and_count(degree):
     case = quadratic_case(rng.normal(size=num_sites), edges, rng.normal(size=len(edges)), mask=mask)
     assert len(as_targets(case.model, batch_of(case, 8))[0].linear) == 16 * -(-(edges.max() + 1) // 16)
     x = rng.integers(0, 2, (8, num_sites)).astype(np.int8)
-    program = Program(np.full(100, 0.7, np.float32), None)
+    program = program_at(np.full(100, 0.7))
     chains, _ = play_program(CPU, case, PathAuxiliary(num_flips=3), x, program, 2)
     found = chains.chain.x[0]
     np.testing.assert_array_equal(found[:, ~mask], x[:, ~mask])
@@ -194,7 +194,7 @@ def test_a_sequential_scan_is_that_of_one_step_after_the_other(rule):
     mask = (rng.random(num_sites) < 0.98) & (np.arange(num_sites) < 85)
     case = quadratic_case(rng.normal(size=num_sites), edges, rng.normal(size=len(edges)), mask=mask)
     x = rng.integers(0, 2, (6, num_sites)).astype(np.int8)
-    program = Program(np.geomspace(3, 0.1, steps).astype(np.float32), None)
+    program = program_at(np.geomspace(3, 0.1, steps))
     (one, trace), (many, _) = (play_program(CPU, case, rule(scan="sequential"), x, program, n) for n in (steps, 1))
     for name in ("chain", "best"):
         np.testing.assert_array_equal(getattr(one, name).x, getattr(many, name).x)
@@ -208,7 +208,7 @@ def test_dmala_flips_free_sites_at_any_rate(expected_flips):
     """Odds n/N at each of N sites without couplings: N n/(N + n) flips a step, all accepted; five standard errors."""
     num_sites, chains, steps = 1_000, 8, 50
     case, x = quadratic_case(np.zeros(num_sites), [], []), np.zeros((chains, num_sites), np.int8)
-    program = Program(np.ones(steps, np.float32), None)
+    program = program_at(np.ones(steps))
     _, trace = play_program(CPU, case, DMALA(expected_flips=expected_flips), x, program)
     odds = expected_flips / num_sites
     error = np.sqrt(num_sites * odds / (1 + odds) ** 2 / (chains * steps))
@@ -239,7 +239,7 @@ def test_proposal_temperatures_are_close_to_the_target_s(name, levels):
 
 def test_an_unadjusted_sampler_proposes_at_the_temperature_of_the_target():
     """No acceptance test makes up for another one."""
-    program = Program(SCHEDULES["exponential"].astype(np.float32), Localization(K=16).levels(len(TIME)))
+    program = program_at(SCHEDULES["exponential"], Localization(K=16).levels(len(TIME)))
     for one, same in ((DMALA(adjusted=False), True), (DMALA(), False)):
         part = ProgramSlices(program, keeps_weights=ENTRIES[DMALA].keeps_weights(one)).part(0, 1, len(TIME))
         assert np.array_equal(part.rate, part.proposal_rate) == same
@@ -247,11 +247,8 @@ def test_an_unadjusted_sampler_proposes_at_the_temperature_of_the_target():
 
 @pytest.mark.parametrize(("chains", "rows"), [([2, 2, 2, 2], 1), ([1, 2, 1, 2], 2), ([1, 2, 2, 1], 4)])
 def test_temperatures_that_chains_share_are_formed_once(chains, rows):
-    class Now:
-        def __getitem__(self, steps):
-            return np.broadcast_to(np.float32(chains), (len(range(*steps.indices(100))), len(chains)))
-
-    rate = ProgramSlices(Program(Now(), None), keeps_weights=False).part(0, 2, 5).rate
+    program = Program(ChainTemperatures(np.float32(chains)), None)
+    rate = ProgramSlices(program, keeps_weights=True).part(0, 2, 5).rate
     assert rate.shape == (rows, 10)
     np.testing.assert_array_equal(rate[np.arange(len(chains)) % rows], 1 / np.float32(chains)[:, None].repeat(10, 1))
-    assert ProgramSlices(Program(Now(), None), keeps_weights=False).part(0, 0, 5).rate.shape[1] == 0
+    assert ProgramSlices(program, keeps_weights=True).part(0, 0, 5).rate.shape[1] == 0

@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from chains import FALSE_ALARM, batch_of, chains_at, copied, play_program, quadratic_case
+from chains import FALSE_ALARM, batch_of, chains_at, copied, play_program, program_at, quadratic_case
 from engines_at_hand import ENGINES
 from marks import slow_except
 
-from sl_discs.engines.base import Program
+from sl_discs.engines.base import ChainTemperatures, ClockTemperatures, Program
 from sl_discs.errors import InputError
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers.path import PathAuxiliary
@@ -31,13 +31,13 @@ def _values(states):
     return x @ [0.5, 1.0, -0.25, 0][: x.shape[-1]] - 2 * x[..., 0] * x[..., 1] + x[..., 1] * x[..., 2]
 
 
-def _program(temperatures, copies: int, steps: int, **fields) -> Program:
-    return Program(np.tile(np.float32(temperatures), (steps, copies)), None, **fields)
+def _program(temperatures, copies: int, **fields) -> Program:
+    return Program(ChainTemperatures(np.tile(np.float32(temperatures), copies)), None, **fields)
 
 
-def _play(engine, x, program, intervals, calls=1, case=None, sampler=None):
+def _play(engine, x, program, steps, intervals, calls=1, case=None, sampler=None):
     sampler = sampler or Gibbs(scan="sequential" if engine == "in step" else "random")
-    return play_program(ENGINES[engine], case or _case(), sampler, x, program, intervals, calls=calls)
+    return play_program(ENGINES[engine], case or _case(), sampler, x, program, intervals, calls=calls, steps=steps)
 
 
 @pytest.mark.parametrize("engine", slow_except(NAMES, ["cpu", "in step"]))
@@ -45,7 +45,7 @@ def test_the_places_of_a_ladder_are_independent_with_the_laws_of_their_temperatu
     """From one state far from all of these laws; an engine that is right fails with probability `FALSE_ALARM`."""
     copies = 10_000
     x = np.tile(np.int8([1, 1, 0, 0]), (copies * len(LADDER), 1))
-    chains, trace = _play(engine, x, _program(LADDER, copies, 20 * 4, ladder=len(LADDER)), 20)
+    chains, trace = _play(engine, x, _program(LADDER, copies, ladder=len(LADDER)), 20 * 4, 20)
     assert 0.2 < 2 * trace.exchanged.mean() < 0.9
     laws = np.exp(_values(all_states(_SITES)) / np.float64(LADDER)[:, None])
     joint = np.einsum("i,j,k->ijk", *laws / laws.sum(axis=1, keepdims=True)).ravel()
@@ -58,8 +58,8 @@ def test_the_places_of_a_ladder_are_independent_with_the_laws_of_their_temperatu
 def test_at_equal_temperatures_every_pair_of_the_parity_exchanges_and_states_go_round(engine):
     ladder, intervals = 5, 24
     labels = np.tile(np.pad(all_states(_SITES)[:ladder], ((0, 0), (0, 1))), (2, 1))
-    program = _program(np.ones(ladder), 2, 3 * intervals, ladder=ladder, keeps_states=True)
-    chains, trace = _play(engine, labels, program, intervals // 2, calls=2, case=_case((False, False, False, True)))
+    program, case = _program(np.ones(ladder), 2, ladder=ladder, keeps_states=True), _case((False, False, False, True))
+    chains, trace = _play(engine, labels, program, 3 * intervals, intervals // 2, calls=2, case=case)
     lower = np.arange(ladder) < ladder - 1
     # The first interval has number 1.
     expected = [(np.arange(ladder) % 2 == n % 2) & lower for n in range(1, intervals + 1)]
@@ -92,9 +92,9 @@ def test_at_equal_temperatures_every_pair_of_the_parity_exchanges_and_states_go_
 def test_one_call_or_several_are_the_same_run(engine, sampler):
     """The kept states are those of the chains at the ends of calls."""
     x = np.tile(all_states(4), (3, 1))
-    program = _program(LADDER, len(x) // len(LADDER), 36, ladder=len(LADDER), keeps_states=True)
-    once = _play(engine, x, program, 12, sampler=sampler)
-    several = _play(engine, x, program, 3, calls=4, sampler=sampler)
+    program = _program(LADDER, len(x) // len(LADDER), ladder=len(LADDER), keeps_states=True)
+    once = _play(engine, x, program, 36, 12, sampler=sampler)
+    several = _play(engine, x, program, 36, 3, calls=4, sampler=sampler)
     jax.tree.map(np.testing.assert_array_equal, once, several)
     field = jax.vmap(_case().model.init, (None, 0))(_case().target.params, jnp.asarray(once[0].chain.x[0]))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a[0], b, atol=1e-5), once[0].chain.field, field)
@@ -104,47 +104,54 @@ def test_one_call_or_several_are_the_same_run(engine, sampler):
 @pytest.mark.parametrize("engine", slow_except(NAMES, ["cpu", "in step"]))
 def test_kept_states_are_those_of_the_chains_and_change_nothing(engine):
     x = all_states(4)
-    program = _program([0.7], len(x), 40, keeps_states=True)
-    chains, trace = _play(engine, x, program, 10)
-    plain, without = _play(engine, x, program._replace(keeps_states=False), 10)
+    program = _program([0.7], len(x), keeps_states=True)
+    chains, trace = _play(engine, x, program, 40, 10)
+    plain, without = _play(engine, x, program._replace(keeps_states=False), 40, 10)
     assert without.states is None and without.exchanged is None and trace.exchanged is None
     jax.tree.map(np.testing.assert_array_equal, (chains, trace._replace(states=None)), (plain, without))
     assert trace.states.dtype == np.int8 and trace.states.shape == (10, 1, 16, 4)
-    half, _ = _play(engine, x, program._replace(temperature=program.temperature[:20]), 5)
+    half, _ = _play(engine, x, program, 20, 5)
     np.testing.assert_array_equal(trace.states[4], half.chain.x)
     np.testing.assert_array_equal(trace.states[-1], chains.chain.x)
 
 
-class _Present:
-    """Temperatures that are what they are when they are asked for, as a ladder that is being adapted has them."""
-
-    def __init__(self, num_chains: int):
-        self.now = None
-        self._num_chains = num_chains
-
-    def __getitem__(self, places):
-        return np.full((places.stop - (places.start or 0), self._num_chains), self.now, np.float32)
-
-
+@pytest.mark.parametrize("kind", [ChainTemperatures, ClockTemperatures])
 @pytest.mark.parametrize("engine", NAMES)
-def test_temperatures_of_chains_may_change_between_calls(engine):
+def test_a_run_goes_on_with_programs_of_other_temperatures(engine, kind):
+    """As a ladder that is being adapted does, and an annealing that follows the clock."""
     case, x = _case(), np.tile(all_states(4), (2, 1))
     sampler = Gibbs(scan="sequential") if engine == "in step" else PathAuxiliary(num_flips=2)
-    batch, present = batch_of(case, len(x)), _Present(len(x))
-    play = ENGINES[engine].prepare(case.model, sampler, batch, Program(present, None))
-    program = Program(np.repeat(np.float32([2, np.inf, 0.3]), 5)[:, None] * np.ones((1, len(x)), np.float32), None)
-    wanted, _ = _play(engine, x, program, 1, calls=3, sampler=sampler)
+    batch, each = ENGINES[engine].load(case.model, sampler, batch_of(case, len(x))), np.float32([2, np.inf, 0.3])
+    wanted, _ = _play(engine, x, Program(ClockTemperatures(each.repeat(5)), None), 15, 1, calls=3, sampler=sampler)
     found = chains_at(case, sampler, batch, x)
-    for call, present.now in enumerate((2, np.inf, 0.3)):
+    for call, now in enumerate(each):
+        values = np.full(len(x) if kind is ChainTemperatures else 15, now)
+        play = ENGINES[engine].prepare(case.model, sampler, batch, Program(kind(values), None))
         found, _ = play(copied(found), 5 * call, 1, 5)
     jax.tree.map(np.testing.assert_array_equal, found, wanted)
 
 
+@pytest.mark.parametrize("engine", NAMES)
+def test_an_external_field_is_part_of_the_target_of_its_chain_alone(engine):
+    """Chains with a field are those of a problem with that field; each has its own."""
+    x, h = np.tile(all_states(4), (2, 1)), np.float32([0.5, -1, 0, 0.25])
+    fields = np.repeat(np.stack([h, -h]), len(x) // 2, axis=0)[None]
+    program = program_at(np.full(30, 1.0))
+    found, _ = _play(engine, x, program._replace(field=fields), 30, 3)
+    for half, sign in enumerate((1, -1)):
+        of_half = slice(half * len(x) // 2, (half + 1) * len(x) // 2)
+        # <s, h> = 2 <x, h> - sum h
+        tilted = quadratic_case(np.array([0.5, 1.0, -0.25, 0]) + 2 * sign * h, [(0, 1), (1, 2)], [-2.0, 1.0])
+        wanted, _ = _play(engine, x, program, 30, 3, case=tilted)
+        np.testing.assert_array_equal(found.chain.x[:, of_half], wanted.chain.x[:, of_half])
+
+
 @pytest.mark.parametrize("engine", NAMES[:2])
 def test_a_program_that_cannot_be_played_is_refused(engine):
-    x, program = all_states(_SITES), _program([1.0], 8, 12, ladder=3)
+    x, program = all_states(_SITES), _program([1.0], 8, ladder=3)
     with pytest.raises(InputError, match="8 chains do not form whole ladders of 3"):
-        _play(engine, np.pad(x, ((0, 0), (0, 1))), program, 1)
-    localized = program._replace(ladder=4, levels=Localization(K=3).levels(12))
-    with pytest.raises(InputError, match="localized chains"):
-        _play(engine, np.pad(x, ((0, 0), (0, 1))), localized, 1)
+        _play(engine, np.pad(x, ((0, 0), (0, 1))), program, 12, 1)
+    apart = {"levels": Localization(K=3).levels(12)}, {"field": np.zeros((1, 8, 4), np.float32)}
+    for fields in apart:
+        with pytest.raises(InputError, match="have different targets and cannot exchange states"):
+            _play(engine, np.pad(x, ((0, 0), (0, 1))), program._replace(ladder=4, **fields), 12, 1)

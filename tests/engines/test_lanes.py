@@ -6,10 +6,10 @@ import jax
 import networkx as nx
 import numpy as np
 import pytest
-from chains import FALSE_ALARM, batch_of, play_program, quadratic_case, random_edges
+from chains import FALSE_ALARM, batch_of, play_program, program_at, quadratic_case, random_edges
 from engines_at_hand import InStep
 
-from sl_discs.engines.base import Batch, Program, init_chains
+from sl_discs.engines.base import Batch, ChainTemperatures, init_chains
 from sl_discs.engines.cpu import blocks
 from sl_discs.engines.cpu.arrays import as_targets
 from sl_discs.engines.cpu.engine import Cpu
@@ -32,10 +32,12 @@ def random_case(num_sites, *, whole, degree=4, mask=None):
     return quadratic_case(rng.normal(size=num_sites), edges, weights, -0.7, mask)
 
 
-def played(case, sampler, temperature, x, intervals=1, **fields):
-    return play_program(
-        ENGINE, case, sampler, x, Program(np.asarray(temperature, np.float32), None, **fields), intervals
-    )
+def played(case, sampler, temperature, x, intervals=1, steps=None, **fields):
+    """Plays temperatures by step, or `steps` at those of each chain."""
+    program = program_at(temperature, **fields)
+    if steps is not None:
+        program = program._replace(temperature=ChainTemperatures(temperature))
+    return play_program(ENGINE, case, sampler, x, program, intervals, steps=steps)
 
 
 def starts(case, count):
@@ -86,8 +88,8 @@ def test_metropolis_meets_states_of_equal_energy():
     spins = 2 * np.int64(states).reshape(-1, 4, 4) - 1
     energy = (spins * (np.roll(spins, 1, 1) + np.roll(spins, 1, 2))).sum((1, 2))
     kind = (energy + 32) // 4 * 17 + states.sum(1)
-    x, program = np.zeros((3 * copies, 16), np.int8), np.tile(temperatures, (16 * 60, copies))
-    found, _ = played(spin_glass(edges, np.ones(32), np.zeros(16)), METROPOLIS, program, x)
+    case, x = spin_glass(edges, np.ones(32), np.zeros(16)), np.zeros((3 * copies, 16), np.int8)
+    found, _ = played(case, METROPOLIS, np.tile(temperatures, copies), x, steps=16 * 60)
     index = kind[state_index(found.chain.x[0])].reshape(-1, 3)
     for k, temperature in enumerate(temperatures):
         law = np.bincount(kind, np.exp((energy - 32) / temperature))
@@ -148,10 +150,9 @@ def test_ladders_with_cluster_moves_have_the_law_of_independent_ladders(fields):
     """Both states at the colder of two temperatures: all 256 pairs of a frustrated square, by enumeration."""
     edges, couplings, copies = [(0, 1), (1, 2), (2, 3), (0, 3)], [1, 0.5, -1, 1], 12_000
     case, ladder = spin_glass(edges, couplings, fields), np.float32([0.8, 3.0])
-    temperature = np.tile(ladder, (4 * 30, 2 * copies))
-    x = np.zeros((4 * copies, 4), np.int8)
-    found, trace = played(case, GIBBS, temperature, x, intervals=30, ladder=2, clusters=2)
-    alone, _ = played(case, GIBBS, temperature, x, intervals=30, ladder=2)
+    temperature, x = np.tile(ladder, 2 * copies), np.zeros((4 * copies, 4), np.int8)
+    found, trace = played(case, GIBBS, temperature, x, intervals=30, steps=4 * 30, ladder=2, clusters=2)
+    alone, _ = played(case, GIBBS, temperature, x, intervals=30, steps=4 * 30, ladder=2)
     spins = 2.0 * all_states(4) - 1
     values = spins @ np.float64(fields) + sum(
         c * spins[:, u] * spins[:, v] for (u, v), c in zip(edges, couplings, strict=True)
@@ -166,7 +167,7 @@ def test_ladders_with_cluster_moves_have_the_law_of_independent_ladders(fields):
     field = np.float64(found.chain.x) @ np.float64(case.target.params.coupling.matrix)
     np.testing.assert_allclose(found.chain.field.coupled, field)
     with pytest.raises(InputError, match="6 chains do not form pairs of ladders of 2"):
-        Cpu().prepare(case.model, GIBBS, batch_of(case, 6), Program(np.ones(4), None, ladder=2, clusters=1))
+        Cpu().prepare(case.model, GIBBS, batch_of(case, 6), program_at(np.ones(4), ladder=2, clusters=1))
 
 
 def test_chains_without_open_sites_stay():
@@ -188,7 +189,7 @@ def test_which_chains_are_played_in_step_depends_on_their_instance_only():
     few = both._replace(keys=jax.tree.map(lambda key: key[:, :8], keys))
     assert not blocks.in_step(GIBBS, few).any()
     model, x = cases[0].model, starts(cases[0], 14)
-    program = Program(np.full(450, 1.5, np.float32), None)
+    program = program_at(np.full(450, 1.5))
     begin = init_chains(model, GIBBS, both, np.stack([x, x]), None)
     chains, trace = Cpu().prepare(model, GIBBS, both, program)(begin, 0, 3, 150)
     for g in range(2):

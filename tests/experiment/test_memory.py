@@ -78,9 +78,9 @@ def test_the_estimate_covers_what_the_compiler_plans(name):
     states = np.zeros((*batch.keys.mcmc.shape[:2], pack.shape.num_sites), np.int8)
     chains = init_chains(model, chosen.sampler, batch, states, noise)
     program = program_of(chosen, SETTINGS)
-    temperature, mesh = program.temperature[:].reshape(-1, 50), make_mesh()
+    temperature, mesh = program.temperature.whole().reshape(-1, 50), make_mesh()
     call = advance.lower(
-        batch, chains, program.levels, temperature, 0, model=model, sampler=chosen.sampler, mesh=mesh
+        batch, chains, program.levels, None, temperature, 0, model=model, sampler=chosen.sampler, mesh=mesh
     )
     largest = planned(call)
     assert largest <= batch_bytes(pack.shape, 5, "reference") <= 4 * largest  # JAX 0.9 plans a fifth less than 0.10

@@ -16,7 +16,7 @@ from enumerated import optimum
 
 import sl_discs
 from sl_discs.experiment.batches import Layout, best_layout, padded_size, plan
-from sl_discs.experiment.chains import program_of
+from sl_discs.experiment.chains import schedule_of
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.graph import Dataset, Graph
@@ -225,7 +225,7 @@ def test_the_posterior_mean_of_a_level_does_not_depend_on_where_it_is_cut():
 def test_without_the_tilt_chains_are_those_of_the_base_sampler(anneal):
     """The reference engine rounds acceptances differently, to one part in 1e7."""
     dataset, without = random_dataset(2), method("sl_gwg", K=20, tilt=False, anneal=anneal)
-    course = tuple(map(float, program_of(without, SETTINGS).temperature[:]))
+    course = tuple(map(float, schedule_of(without, SETTINGS)[:]))
     flat = play(dataset, without)
     base = play(dataset, method("gwg"), dataclasses.replace(SETTINGS, t_schedule=course))
     np.testing.assert_array_equal(flat.temperature, base.temperature)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.chains import program_of
+from sl_discs.experiment.chains import schedule_of
 from sl_discs.experiment.run import check_methods
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.localization.method import build_method, method_fields
@@ -125,7 +125,7 @@ def test_an_annealing_inside_each_level_is_that_of_a_run_as_long_as_the_level(na
         **fields,
     )
     method = build_method({"name": "sl_gwg"} | dataclasses.asdict(localization), 4)
-    temperatures = program_of(method, settings).temperature
+    temperatures = schedule_of(method, settings)
     budgets = level_budgets("exp_decay", 500, 7, 3, localization.r)
     each = [dataclasses.replace(settings, chain_length=int(n)).temperatures()[:] for n in budgets]
     whole = np.concatenate(each)
@@ -133,7 +133,7 @@ def test_an_annealing_inside_each_level_is_that_of_a_run_as_long_as_the_level(na
     for piece in (slice(0, 0), slice(1, 400), slice(3, 500, 7), np.array([499, 0]), 250):
         np.testing.assert_array_equal(temperatures[piece], whole[piece])
     over_run = dataclasses.replace(method, localization=dataclasses.replace(localization, anneal="run"))
-    np.testing.assert_array_equal(program_of(over_run, settings).temperature[:], settings.temperatures()[:])
+    np.testing.assert_array_equal(schedule_of(over_run, settings)[:], settings.temperatures()[:])
     assert (name == "constant") == np.array_equal(whole, settings.temperatures()[:])
 
 

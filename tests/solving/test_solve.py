@@ -224,20 +224,20 @@ def test_temperatures_follow_the_time(pace):
     """Chains are cold when the time is over, whatever rate was expected, though it falls to a third on the way."""
     now, limit = 0.0, 10.0
     settings = Settings(chain_length=int(2 * limit / pace), final_temperature=0.01, decay_rate=0.01, anneal_every=5)
-    temperatures = TimedTemperatures(settings, len(settings.temperatures()), left=lambda: limit - now, pace=pace)
-    done, over = 0, temperatures.plan(0)
-    while not over and done < len(temperatures):
+    temperatures = TimedTemperatures(settings, len(settings.temperatures()), pace=pace)
+    done = 0
+    while now < limit and done < len(temperatures):
+        temperatures = temperatures.planned(done, limit - now)
         steps = min(503, len(temperatures) - done)
         played = temperatures[done : done + steps]
         assert (played == temperatures[np.arange(done, done + steps)]).all()
         assert (np.diff(played) <= 0).all() and len(np.unique(played)) <= steps // 5 + 2
         now += steps * (1e-4 if now < 6 else 3e-4)
         done += steps
-        over = temperatures.plan(done)
     assert played[-1] < 0.012
     part = np.log(temperatures[:done]) / np.log(0.01)
     if pace < 1e-3:
-        assert over and now < limit + 0.2
+        assert limit <= now < limit + 0.2
         # Half of the time is over after 50,000 steps.
         assert part[50_000] == pytest.approx(0.5, abs=0.05)
     else:

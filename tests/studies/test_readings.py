@@ -27,6 +27,10 @@ def program(name, settings=SETTINGS, constant=0.2):
     return readings_plan.program_of(READINGS[name], settings, constant)[0]
 
 
+def temperature_of(played):
+    return played.temperature.whole()
+
+
 # Programs.
 
 
@@ -34,10 +38,10 @@ def test_annealing_starts_again_in_each_level():
     for levels in (256, 512, 1024):
         played = program(f"annealing inside each level, K {levels}")
         lengths = np.diff(played.levels.last, prepend=-1)
-        assert len(lengths) == levels and len(played.temperature) == 10_000
-        ends = played.temperature[played.levels.last]
+        assert len(lengths) == levels and len(temperature_of(played)) == 10_000
+        ends = temperature_of(played)[played.levels.last]
         np.testing.assert_allclose(ends, 0.05, rtol=1e-6)
-        first = played.temperature[played.levels.last - lengths + 1]
+        first = temperature_of(played)[played.levels.last - lengths + 1]
         np.testing.assert_allclose(first, 0.05 ** (1 / lengths), rtol=1e-6)
 
 
@@ -45,7 +49,7 @@ def test_every_tilt_stands_beside_the_same_run_without():
     for name, reading in READINGS.items():
         with_tilt, without = program(name), program(reading.control)
         assert not without.levels.tilt_scale.any()
-        np.testing.assert_array_equal(with_tilt.temperature, without.temperature)
+        np.testing.assert_array_equal(temperature_of(with_tilt), temperature_of(without))
         assert bool(with_tilt.levels.tilt_scale.any()) == (reading.tilt is not None)
 
 
@@ -64,11 +68,11 @@ def test_temperatures_of_levels():
     starts = np.append(0, held.levels.last[:-1] + 1)
     for played in (held, by_level):
         np.testing.assert_array_equal(
-            played.temperature, np.repeat(played.temperature[starts], np.diff(starts, append=10_000))
+            temperature_of(played), np.repeat(temperature_of(played)[starts], np.diff(starts, append=10_000))
         )
-    assert np.abs(np.log(held.temperature / run.temperature)).max() < 0.05
-    np.testing.assert_allclose(by_level.temperature[-1], 0.05, rtol=1e-6)
-    assert by_level.temperature[5_000] > 1.5 * run.temperature[5_000]  # levels become shorter
+    assert np.abs(np.log(temperature_of(held) / temperature_of(run))).max() < 0.05
+    np.testing.assert_allclose(temperature_of(by_level)[-1], 0.05, rtol=1e-6)
+    assert temperature_of(by_level)[5_000] > 1.5 * temperature_of(run)[5_000]  # levels become shorter
 
 
 def test_coding_by_zero_and_one_is_twice_the_noise():
@@ -160,8 +164,8 @@ def test_inside_the_temperature_the_tilt_is_divided_by_it():
     played, noise = readings_plan.program_of(reading, settings, 0.8)
     y = np.array([3.0, -2.0, 4.0, -1.0], np.float32)
     h = y * Localization(**reading.localization | {"K": 2}).levels(400).tilt_scale[0]
-    temperature = played.temperature[0]
-    assert played.temperature[199] == temperature < 0.9
+    temperature = temperature_of(played)[0]
+    assert temperature_of(played)[199] == temperature < 0.9
     chains = four_spins()
     chains.start(played, noise=noise)
     chain = chains.states.chain

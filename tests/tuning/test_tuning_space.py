@@ -54,10 +54,10 @@ def test_every_point_can_be_played(sampler, search, chain_length, reheats):
         candidate = candidate_of(point, start)
         annealed = candidate.settings(settings)
         program = program_of(candidate.method(2), annealed)
-        temperature = np.asarray(program.temperature)
+        temperature = program.temperature.whole()
         assert np.isfinite(temperature).all() and (temperature > 0).all()
         if "t_schedule" in point:
-            np.testing.assert_allclose(program.temperature[-1], annealed.final_temperature, rtol=2e-3)
+            np.testing.assert_allclose(temperature[-1], annealed.final_temperature, rtol=2e-3)
         if program.levels is not None:
             assert len(program.levels.last) == candidate.sampler["K"] and program.levels.last[-1] == chain_length - 1
             assert all(np.isfinite(leaf).all() for leaf in program.levels)

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.engines.arrays import aligned_zeros, as_arrays, as_states, as_trace, make_records
-from sl_discs.engines.base import Batch, Play, Program
+from sl_discs.engines.base import Batch, ChainTemperatures, Play, Program
 from sl_discs.engines.compiled import compiled
-from sl_discs.engines.cpu.arrays import ProgramSlices, as_targets, up_to_whole
+from sl_discs.engines.cpu.arrays import ProgramSlices, up_to_whole
+from sl_discs.engines.cpu.chain import LoopTarget
 from sl_discs.engines.cpu.lanes import WIDTH, play
 from sl_discs.engines.registry import in_threads
-from sl_discs.models.quadratic import QuadraticModel
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.single_site import SEQUENTIAL, Gibbs, Metropolis, SingleSiteSampler
 
@@ -175,35 +175,33 @@ def _play_block(gibbs, program, here, target, chains, block, first_step, found):
 
 def _compile(gibbs, here, target) -> bool:
     """Plays nothing."""
-    records = make_records(Program(np.zeros(0), None), 0, WIDTH, 1)
+    records = make_records(Program(ChainTemperatures(np.ones(1, np.float32)), None), 0, WIDTH, 1)
     play(gibbs, here, target, make_lanes(WIDTH, WIDTH, False), 1, 0, 1, 0, 0, records)
     return True
 
 
 def make_play(
-    model: QuadraticModel, sampler: SingleSiteSampler, batch: Batch, program: Program, threads: int
+    targets: list[LoopTarget], sampler: SingleSiteSampler, batch: Batch, program: Program, threads: int
 ) -> Play:
     """Prepares as `Engine.prepare`, for this loop.
 
     Args:
-      model: of f.
+      targets: the instances, as `as_targets` of chains in step makes them.
       sampler: gibbs or metropolis with a sequential scan.
       batch: instances and keys.
       program: of the whole run.
       threads: number of them.
     """
     part = ProgramSlices(program, keeps_weights=False).part
-    targets, gibbs = as_targets(model, batch, in_step=True), type(sampler) is Gibbs
-    localized = program.levels is not None
+    gibbs = type(sampler) is Gibbs
 
     def slice_of(done, intervals, every):
-        """Returns the slice, with one row of `refresh`; constant temperatures [T, B] need no arrays of that size."""
+        """Returns the slice, with one row of `refresh`; temperatures that are constant need no arrays of T steps."""
         steps = intervals * every
-        temperature = np.asarray(program.temperature[done : done + steps], np.float32)
-        if temperature.ndim == 1 or temperature.strides[0] or localized or not steps:
+        if not program.temperature.is_constant or program.levels is not None or not steps:
             here = part(done, intervals, every)
             return here._replace(refresh=here.refresh.any(axis=0, keepdims=True))
-        rate = np.ascontiguousarray(1 / temperature[:1].T)
+        rate = np.ascontiguousarray(1 / program.temperature.rows(done, done + 1))
         refresh = np.zeros((1, steps), bool)
         refresh[:, 0] = True
         return part(done, 0, every)._replace(rate=rate, proposal_rate=rate, refresh=refresh)
@@ -211,7 +209,7 @@ def make_play(
     def advance(before, done, intervals, every):
         *shape, size = np.shape(before.chain.x)
         coupled = np.asarray(before.chain.field.coupled).dtype
-        chains = as_arrays(sampler, batch, before, localized, size, np.float32, coupled)
+        chains = as_arrays(sampler, batch, before, program, size, np.float32, coupled)
         found, here = make_records(program, intervals, len(chains.x), size), slice_of(done, intervals, every)
         compiled(("cpu", "lanes"), lambda: _compile(gibbs, part(done, 0, every), targets[0]))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -18,6 +19,7 @@ from sl_discs.engines.base import Engine, check_ladder
 from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cpu import blocks
 from sl_discs.engines.cpu.arrays import ProgramSlices, as_targets, sums_dtype
+from sl_discs.engines.cpu.chain import LoopTarget
 from sl_discs.engines.cpu.chunk import ENTRIES, make_workspace, play
 from sl_discs.engines.registry import in_threads, num_cores
 from sl_discs.errors import NotSupported
@@ -32,6 +34,20 @@ _WORK_A_TASK = 1 << 18
 def _take(tree, chosen: np.ndarray):
     """Returns some of the instances."""
     return jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], tree)
+
+
+class Loaded(NamedTuple):
+    """Instances whose chains are played in one way.
+
+    Attributes:
+      chosen: [M] their places in the batch.
+      in_step: whether all chains of an instance try the same site at a time, or one chain is played after the other.
+      targets: M instances in the form of the loops.
+    """
+
+    chosen: np.ndarray
+    in_step: bool
+    targets: list[LoopTarget]
 
 
 def _instance_parts(parts: list[tuple[np.ndarray, base.Play]]) -> base.Play:
@@ -74,38 +90,46 @@ class Cpu(Engine):
     def has_clusters(self, sampler, batch):
         return bool(blocks.in_step(sampler, batch).all())
 
+    def load(self, model, sampler, batch):
+        """Lays the instances out for the loops, which takes as long as thousands of steps."""
+        batch, in_step, parts = batch._replace(loaded=None), blocks.in_step(sampler, batch), []
+        for chosen, together in ((np.flatnonzero(in_step), True), (np.flatnonzero(~in_step), False)):
+            if len(chosen):
+                targets = as_targets(model, _take(batch, chosen), in_step=together)
+                parts.append(Loaded(chosen, together, targets))
+        return batch._replace(loaded=parts)
+
     def prepare(self, model, sampler, batch, program):
-        """Lays out instances and program once; the first call for new types of arrays compiles the loops."""
+        """Lays out the program; the first call for new types of arrays compiles the loops."""
         if obstacle := self.obstacle(sampler):
             raise NotSupported(f"engine=cpu: {obstacle}", "engine")
         check_ladder(program, batch.keys.mcmc.shape[1])
-        in_step = blocks.in_step(sampler, batch)
-        parts = [
-            (np.flatnonzero(chosen), play)
-            for chosen, play in ((in_step, self._prepare_in_step), (~in_step, self._prepare_in_turn))
-            if chosen.any()
-        ]
-        if len(parts) == 1:
-            return parts[0][1](model, sampler, batch, program)
-        return _instance_parts(
-            [(chosen, play(model, sampler, _take(batch, chosen), program)) for chosen, play in parts]
-        )
+        loaded: list[Loaded] = (batch if batch.loaded else self.load(model, sampler, batch)).loaded
+        batch = batch._replace(loaded=None)
+        plays = {True: self._prepare_in_step, False: self._prepare_in_turn}
+        if len(loaded) == 1:
+            return plays[loaded[0].in_step](loaded[0].targets, sampler, batch, program)
+        parts = []
+        for chosen, together, targets in loaded:
+            some = program if program.field is None else program._replace(field=program.field[chosen])
+            parts.append((chosen, plays[together](targets, sampler, _take(batch, chosen), some)))
+        return _instance_parts(parts)
 
-    def _prepare_in_step(self, model, sampler, batch, program):
+    def _prepare_in_step(self, targets, sampler, batch, program):
         """Plays all chains of an instance in step, which try the same site at a time."""
-        return blocks.make_play(model, sampler, batch, program, self.threads or num_cores())
+        return blocks.make_play(targets, sampler, batch, program, self.threads or num_cores())
 
-    def _prepare_in_turn(self, model, sampler, batch, program):
+    def _prepare_in_turn(self, targets, sampler, batch, program):
         """Plays one chain after the other."""
         entry = ENTRIES[type(sampler)]
-        settings, targets = entry.settings(sampler), as_targets(model, batch)
+        settings = entry.settings(sampler)
         part = ProgramSlices(program, keeps_weights=entry.keeps_weights(sampler)).part
         threads, ladder = self.threads or num_cores(), program.ladder
 
         def advance(chains, done, intervals, every):
             *shape, size = np.shape(chains.chain.x)
-            localized, coupled = program.levels is not None, sums_dtype(batch, chains)
-            arrays = as_arrays(sampler, batch, chains, localized, size, np.float64, coupled)
+            coupled = sums_dtype(batch, chains)
+            arrays = as_arrays(sampler, batch, chains, program, size, np.float64, coupled)
             ladders = np.arange(len(arrays.x) // ladder)
             steps, found = part(done, intervals, every), make_records(program, intervals, len(arrays.x), size)
 

@@ -18,7 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Num
 
-from sl_discs.engines.arrays import ChainArrays, Records, as_arrays, as_states, as_trace, make_records, padded
+from sl_discs.engines.arrays import (
+    ChainArrays,
+    Records,
+    as_arrays,
+    as_states,
+    as_trace,
+    levels_of,
+    make_records,
+    padded,
+)
 from sl_discs.engines.base import Batch, ChainStates, Engine, Program, check_ladder
 from sl_discs.engines.compiled import announced, compiled
 from sl_discs.engines.cuda import flips, path
@@ -112,9 +121,9 @@ def as_instances(batch: Batch, num_sites: int, sites: int, threads: int) -> tupl
     return instances, largest
 
 
-def as_chains(sampler: Sampler, batch: Batch, states: ChainStates, size: int, localized: bool) -> ChainArrays:
+def as_chains(sampler: Sampler, batch: Batch, states: ChainStates, size: int, program: Program) -> ChainArrays:
     """Returns copies of the chains, padded to `size` sites; their values are finite."""
-    chains = as_arrays(sampler, batch, states, localized, size, np.float32, np.float32)
+    chains = as_arrays(sampler, batch, states, program, size, np.float32, np.float32)
     return chains._replace(best=np.maximum(chains.best, LOWEST), best_logged=np.maximum(chains.best_logged, LOWEST))
 
 
@@ -128,8 +137,7 @@ def with_infinite(chains: ChainArrays) -> ChainArrays:
 
 def as_steps(program: Program, done: int, intervals: int, every: int) -> Steps:
     """Returns the part of a program after `done` steps."""
-    temperature = np.atleast_2d(np.asarray(program.temperature[done : done + intervals * every], np.float32).T)
-    levels = _NO_LEVELS if program.levels is None else program.levels
+    temperature, levels = program.temperature.rows(done, done + intervals * every), levels_of(program) or _NO_LEVELS
     half_rate = np.maximum(np.float32(0.5) / temperature, LEAST_RATE)
     leaves = {name: np.ascontiguousarray(leaf) for name, leaf in levels._asdict().items()}
     return Steps(
@@ -303,7 +311,7 @@ class Cuda(Engine):
         parts = _parts(len(instances.scale), self.devices or self.num_devices())
         return [(part, Card(k, threads, _share(instances, part))) for k, part in enumerate(parts)]
 
-    def load(self, model, batch):
+    def load(self, model, sampler, batch):
         """Packs the instances and copies them to the cards, which takes longer than short programs."""
         threads, sites = self.lanes(model.num_sites)
         instances, largest = as_instances(batch, model.num_sites, sites, threads)
@@ -317,13 +325,13 @@ class Cuda(Engine):
         check_ladder(program, batch.keys.mcmc.shape[1])
         if program.ladder > 1:
             raise NotSupported("engine=cuda does not exchange states between chains; choose engine=cpu", "engine")
-        loaded: Loaded = (batch if batch.loaded else self.load(model, batch)).loaded
-        localized = program.levels is not None
+        loaded: Loaded = (batch if batch.loaded else self.load(model, sampler, batch)).loaded
+        localized = levels_of(program) is not None
         kind, numbers = kind_of(sampler, loaded.sites, loaded.whole, localized), numbers_of(sampler, loaded.largest)
 
         def advance(states, done, intervals, every):
             *shape, _ = np.shape(states.chain.x)
-            chains = as_chains(sampler, batch, states, loaded.sites * loaded.threads, localized)
+            chains = as_chains(sampler, batch, states, loaded.sites * loaded.threads, program)
             steps, begun = as_steps(program, done, intervals, every), []
             for part, card in loaded.cards:
                 some = _share(chains, slice(part.start * shape[1], part.stop * shape[1]))
