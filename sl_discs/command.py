@@ -177,14 +177,14 @@ def parse_flags(values: flags.FlagValues, argv: Sequence[str], known_only: bool 
         return values(list(argv), known_only=known_only)[1:]
     except flags.Error:
         raise
-    except Exception as error:  # of a config file, which is a program
+    except (Exception, SystemExit) as error:  # of a config file, which is a program
         # An override of an unknown config field raises an error whose cause holds nothing but the name.
         held = error.args[0] if error.args else None
         field = held.args[0] if isinstance(held, KeyError) else None
         raise flags.Error(error_of_file(error) if field is None else f"a config has no field {field}") from error
 
 
-def error_of_file(error: Exception) -> str:
+def error_of_file(error: BaseException) -> str:
     """Returns in words an error that a file of Python raised, with the line that did."""
     if isinstance(error, (OSError, ImportError, SyntaxError, ValueError)):
         return " ".join(str(error).split())

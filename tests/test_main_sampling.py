@@ -216,6 +216,8 @@ def test_config_files_are_programs(tmp_path, refusal):
     for text, message in (
         ("def get_config():\n    return 3", "get_config() returns a int"),
         ("def get_config():\n    raise RuntimeError('of\\ntwo lines')", "bad.py:2: RuntimeError: of two lines"),
+        ("import sys\nsys.exit(3)", "bad.py:2: SystemExit: 3"),
+        ("def get_config():\n    raise SystemExit", "bad.py:2: SystemExit"),
     ):
         (tmp_path / "bad.py").write_text(text)
         assert message in refusal("run", f"--config={tmp_path / 'bad.py'}", chosen_configs()[1], "--samplers=gwg")

@@ -14,14 +14,17 @@ machine that sees the same folder. The one that ends last writes the results and
 import contextlib
 import functools
 import re
+import sys
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from absl import flags
 from ml_collections import config_dict, config_flags
 
-from sl_discs.command import Command, attributes_of, error_of_file, own_flags, say
+from sl_discs.command import Command, attributes_of, error_of_file, own_flags, parse_flags, say
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.discs_plugin.upstream import borrow_named
 from sl_discs.engines.compiled import keep_programs
@@ -100,7 +103,7 @@ def _fields(flag) -> dict[str, Any] | None:
         value = flag.value
         # What stands for a file that could not be loaded raises its error at any attribute.
         fields = None if value is None else getattr(value, "to_dict", None)
-    except Exception as error:  # of the file, which is a program
+    except (Exception, SystemExit) as error:  # of the file, which is a program
         missing = re.search(r"Attempted \[Relative path\]:\s+(\S+)\s+\[Errno 2\]", str(error))
         if missing is None:
             raise InputError(f"--{flag.name}: {error_of_file(error)}") from error
@@ -211,9 +214,18 @@ def _load(settings: Settings, model: dict[str, Any], part: Part) -> Dataset:
     return load(first=first + share.start * stride, num_instances=len(share))
 
 
-def _run(_) -> int:
-    one_device_per_core()
-    keep_programs()
+class _Request(NamedTuple):
+    """What the flags ask for; `samplers` are the config fields of each method."""
+
+    settings: Settings
+    model: dict[str, Any]
+    methods: list[Method]
+    samplers: dict[str, dict[str, Any]]
+    part: Part
+
+
+def _requested() -> _Request:
+    """Returns what the parsed flags ask for; InputError if no run can be that."""
     part = Part() if FLAGS.part is None else Part.parse(FLAGS.part)
     experiment, model = _fields(_EXPERIMENT), _fields(_MODEL)
     if experiment is None:
@@ -224,15 +236,36 @@ def _run(_) -> int:
     if not isinstance(fields, dict):
         raise InputError(f"--config: its field experiment is {fields!r}; expected a ConfigDict of fields")
     settings = settings_from(fields if FLAGS.engine is None else fields | {"engine": FLAGS.engine})
-    _optimise(settings, _graph_model(model, _set_of(experiment)), part)
-    return 0
-
-
-def _optimise(settings: Settings, model: dict[str, Any], part: Part) -> None:
-    """The best states of a problem on graphs; of several parts, the last one writes and prints."""
-    begin = time.perf_counter()
-    methods, sampler_configs = _methods(settings.batch_size)
+    model = _graph_model(model, _set_of(experiment))
+    methods, samplers = _methods(settings.batch_size)
     check_methods(methods, settings)
+    return _Request(settings, model, methods, samplers, part)
+
+
+def check_flags(arguments: Sequence[str]) -> None:
+    """Raises an InputError if `sl-discs run` would refuse these arguments before it reads any instance."""
+    before = sys.argv
+    sys.argv = ["sl-discs run", *arguments]  # where overrides of a config's fields are looked for
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of how ml_collections loads a file
+            parse_flags(FLAGS, _with_sampler_file(sys.argv))
+        _requested()
+    except flags.Error as error:
+        raise InputError(f"{error}; see sl-discs run --help") from None
+    finally:
+        sys.argv = before
+        FLAGS.unparse_flags()
+        for override in [name for name in FLAGS if "." in name]:
+            delattr(FLAGS, override)
+
+
+def _run(_) -> int:
+    """The best states of a problem on graphs; of several parts, the last one writes and prints."""
+    one_device_per_core()
+    keep_programs()
+    begin = time.perf_counter()
+    settings, model, methods, sampler_configs, part = _requested()
     dataset = _load(settings, model, part)
     engines = {method.name: engine_for(dataset, method.sampler, settings)[0] for method in methods}
     if all(engine.on_host for engine in engines.values()):
@@ -247,7 +280,7 @@ def _optimise(settings: Settings, model: dict[str, Any], part: Part) -> None:
     if part.count > 1 and (folder / "results.json").exists() and not FLAGS.overwrite:
         check_finished(folder, config, dataset.name)
         say(f"{part.label}: all parts are done and joined in {folder}")
-        return
+        return 0
     with contextlib.ExitStack() as stack:
         own = stack.enter_context(part.locked(folder))
         if not FLAGS.overwrite:
@@ -275,11 +308,11 @@ def _optimise(settings: Settings, model: dict[str, Any], part: Part) -> None:
             found = part.records(folder, kind)
             if found[part.index - 1] is None:
                 say(f"{part.label}: done; another part has joined the results in {folder}")
-                return
+                return 0
             missing = [str(k) for k, records in enumerate(found, 1) if records is None]
             if missing:
                 say(f"{part.label}: done; missing: {', '.join(missing)}")
-                return
+                return 0
             samplers = {name: join_records([records[name] for records in found if records]) for name in samplers}
         devices = device_in_words(engines.values(), part.count)
         record = ExperimentRecord(dataset, settings, config, samplers, devices, versions())
@@ -300,6 +333,7 @@ def _optimise(settings: Settings, model: dict[str, Any], part: Part) -> None:
             )
             rest_s = all_s - steps_s - compile_s
             say(f"{all_s:.1f} s: steps {steps_s:.1f}, compiling {compile_s:.1f}, rest {rest_s:.1f}")
+    return 0
 
 
 def get_config(name: str) -> config_dict.ConfigDict:

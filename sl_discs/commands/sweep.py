@@ -23,8 +23,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sl_discs.command import Command, Given, own_flags, refuse_flags, say
+from sl_discs.commands.run import check_flags
 from sl_discs.discs_plugin import launch
-from sl_discs.errors import RESUME_ME, InputError
+from sl_discs.errors import RESUME_ME, InputError, errors_of
 from sl_discs.files import check_writable, only_run_in
 from sl_discs.sweeps import sweep_file, sweep_runs
 from sl_discs.sweeps.sweep_file import Sweep
@@ -80,6 +81,9 @@ def _sweep(given: Given) -> int:
         lines = sweep_runs.collect(sweep, runs, root)
     else:
         sweep_file.check_runnable(sweep, [one.number for one in runs], [one.arguments for one in runs])
+        for one in runs:
+            with errors_of(f"run {one.number}"):
+                check_flags(one.command[4:])
         if ignored := sweep_file.left_out(sweep):
             tell(f"ignored fields, which only DISCS uses: {', '.join(ignored)}")
         if what == "run":

@@ -22,11 +22,12 @@ import os
 import pickle
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import yaml
 
+from sl_discs.errors import FormatError, real
 from sl_discs.experiment.record import (
     ARRAYS,
     ExperimentRecord,
@@ -128,6 +129,59 @@ def _sampler_summary(sampler: SamplerRecord) -> dict[str, Any]:
         "hops": np.mean(sampler.hops),
         **{field: getattr(sampler, field) for field in ("chain_steps_per_s", "compile_s", "run_s")},
     }
+
+
+class SamplerResults(NamedTuple):
+    """What `results.json` says of a sampler: the verified objective of each instance, by name, and its speed."""
+
+    best: dict[str, float]
+    chain_steps_per_s: float
+
+    @property
+    def spread(self) -> Spread:
+        """Mean over the instances, and their spread."""
+        return Spread.of(np.array(list(self.best.values()), np.float64))
+
+
+class Results(NamedTuple):
+    """What `results.json` says of a run: the engine in words, and each sampler by name."""
+
+    engine: str
+    samplers: dict[str, SamplerResults]
+
+
+_LONGEST_REASON = 200  # characters; it may show a value of the file
+
+
+def read_results(path: Path) -> Results:
+    """Reads a `results.json`, whose means have to be those of its instances; InputError for anything else."""
+    try:
+        content = read_json(path) or {}
+        samplers = {name: _results_of(name, fields) for name, fields in content["samplers"].items()}
+        if not samplers:
+            raise ValueError("no sampler")
+        if not isinstance(content["engine"], str):
+            raise ValueError("its engine is not a name")
+        return Results(content["engine"], samplers)
+    except KeyError as error:
+        reason = f"no field {error}"
+    except (Damaged, ValueError, TypeError, AttributeError) as error:
+        reason = str(error).removeprefix(f"{path}: ")[:_LONGEST_REASON]
+    raise FormatError(f"{path}: damaged ({reason}); remove it and run again")
+
+
+def _results_of(name: str, fields: dict[str, Any]) -> SamplerResults:
+    """Returns the checked content of a sampler; ValueError, KeyError, TypeError or AttributeError if it is wrong."""
+    instances = fields["instances"]
+    best = {one["name"]: real(f"best of {name}", one["best"]) for one in instances}
+    found = SamplerResults(best, real(f"chain_steps_per_s of {name}", fields["chain_steps_per_s"]))
+    if not best or len(best) < len(instances):
+        raise ValueError(f"instances of {name} that are missing or there twice")
+    for field in ("mean", "std"):
+        ours, theirs = getattr(found.spread, field), real(f"{field} of {name}", fields[field])
+        if not math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9):
+            raise ValueError(f"{field} of {name} is {theirs!r}, and that of its instances {ours!r}")
+    return found
 
 
 def discs_results(kind: GraphKind, sampler: SamplerRecord) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def read_config(path: Path, example: str) -> dict[str, Any]:
         given = get_config()
     except InputError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(f"{path}: cannot be run ({error_of_file(error)})") from error
     if not isinstance(given, ConfigDict):
         raise InputError(f"{path}: get_config() returns a {type(given).__name__}; expected a ConfigDict")

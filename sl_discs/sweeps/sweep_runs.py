@@ -6,7 +6,7 @@
 | `stdout.txt`, `stderr.txt` | what its attempts printed |
 | `failed.json` | how the last attempt failed, if it did |
 | `checkpoint/` | where the run was interrupted (`sl_discs.experiment.checkpoint`) |
-| `results.json` | the results, written atomically; the run is done if the file exists |
+| `results.json` | the results, written atomically; the run is done if the file can be read |
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from sl_discs.command import say
 from sl_discs.errors import RESUME_ME, InputError
 from sl_discs.experiment.checkpoint import Notice, notice_of_end
 from sl_discs.experiment.record import Spread
+from sl_discs.experiment.results import read_results
 from sl_discs.files import (
     Damaged,
     FolderInUse,
@@ -103,7 +104,13 @@ def _outcome_of(run: Run) -> State:
         difference = "results of another command, without a readable run.json"
         if noted is not None:
             difference = "; ".join(differences(dict(run.arguments), noted["arguments"], "--"))
-        return State(DIFFERS, difference) if difference else State(DONE)
+        if difference:
+            return State(DIFFERS, difference)
+        try:
+            read_results(run.results)
+        except InputError as error:
+            return State(FAILED, str(error))
+        return State(DONE)
     failure = _read(run.folder / "failed.json", message=str)
     if failure is not None:
         return State(FAILED, failure["message"])
@@ -198,7 +205,7 @@ def _perform(run: Run, notice: Notice) -> str:
     seconds = f"{time.monotonic() - begin:.1f} s"
     last = next((line.strip() for line in reversed(printed) if line.strip()), "")
     failure = _in_words(code, last) if code else "exit code 0, but no results.json"
-    if run.results.exists():
+    if _outcome_of(run).name == DONE:
         note = f"; its program failed after that: {failure}" if code else ""
         say(f"[{run.number}] done in {seconds}{note}")
         return DONE
@@ -383,25 +390,18 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
     if pairs:
         table += ["", *aligned([list(pairs[0]), *(list(map(_word, pair.values())) for pair in pairs)])]
     missing = len(runs) - len(done)
-    note = [f"{missing} of {len(runs)} runs are not done and not included"] if missing else []
+    note = [f"{missing} of {len(runs)} runs are not done and not included; `status` shows why"] if missing else []
     return [*table, *note, f"saved {', '.join(map(str, paths))}"]
 
 
 def _rows(run: Run, settings: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, float]]]:
     """Returns a row for each sampler of a run, and the best values of its instances."""
-    results = _read(run.results, samplers=dict) or {}
-    try:
-        return [
-            (
-                {"run": run.number, **settings, "sampler": name, "mean": one["mean"], "std": one["std"]}
-                | {"n": len(one["instances"]), "chain_steps_per_s": one["chain_steps_per_s"]}
-                | {"engine": results["engine"]},
-                {instance["name"]: instance["best"] for instance in one["instances"]},
-            )
-            for name, one in results["samplers"].items()
-        ]
-    except (KeyError, TypeError, AttributeError):
-        raise InputError(f"{run.results}: damaged; remove it and run again") from None
+    results, rows = read_results(run.results), []
+    for name, one in results.samplers.items():
+        spread = one.spread
+        row = {"run": run.number, **settings, "sampler": name, "mean": spread.mean, "std": spread.std, "n": spread.n}
+        rows.append((row | {"chain_steps_per_s": one.chain_steps_per_s, "engine": results.engine}, one.best))
+    return rows
 
 
 def _pairs(found: Sequence[tuple[dict[str, Any], dict[str, float]]], settings: Sequence[str]) -> list[dict[str, Any]]:

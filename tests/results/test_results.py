@@ -14,8 +14,15 @@ import pytest
 import yaml
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.record import ExperimentRecord, InstanceRecord, SamplerRecord, check_finished
-from sl_discs.experiment.results import write_results
+from sl_discs.experiment.record import (
+    ExperimentRecord,
+    InstanceRecord,
+    SamplerRecord,
+    Spread,
+    best_values,
+    check_finished,
+)
+from sl_discs.experiment.results import read_results, write_results
 from sl_discs.experiment.settings import Settings
 from sl_discs.files import Damaged, check_writable, only_run_in, read_json
 from sl_discs.instances.graph import Dataset
@@ -92,6 +99,15 @@ def test_json_has_the_agreed_keys_and_values(tmp_path):
         "se",
         "n",
     }
+
+
+def test_json_is_read_again(tmp_path):
+    record = make_record()
+    found = read_results(write_results(record, tmp_path)["results.json"])
+    assert found.engine == record.engine and list(found.samplers) == list(record.samplers)
+    for one, sampler in zip(found.samplers.values(), record.samplers.values(), strict=True):
+        assert one.best == {instance.name: instance.best for instance in sampler.instances}
+        assert one.spread == Spread.of(best_values(sampler)) and one.chain_steps_per_s == sampler.chain_steps_per_s
 
 
 def test_json_holds_none_where_a_number_is_not_finite(tmp_path):

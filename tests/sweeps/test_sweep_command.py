@@ -103,6 +103,7 @@ PLAIN = SWEEP.format(model="mis", graph_type="", more="")
     ("text", "message"),
     [
         ("1 / 0", r"sweep.py:1: ZeroDivisionError: division by zero"),
+        ("import sys\nsys.exit(3)", r"sweep.py:2: SystemExit: 3"),
         ("def get_config():\n    return 3", r"get_config\(\) returns a int"),
         (PLAIN.replace("[{", "3, #"), "its sweep is 3;"),
         (PLAIN.replace("config.experiment.num", "num"), "'num_models' is not a flag of DISCS"),
@@ -164,8 +165,9 @@ def finished_runs(root, numbers):
         if run.number in numbers:
             run.folder.mkdir(parents=True)
             (run.folder / "run.json").write_text(json.dumps({"number": run.number, "arguments": run.arguments}))
-            instances = [{"name": str(i), "best": 10 + run.number + i**2 * (run.number > 6)} for i in range(2)]
-            values = {"mean": 10.5 + run.number, "std": 0.5, "chain_steps_per_s": 1e5 / run.number}
+            instances = [{"name": str(i), "best": 10 + run.number + i * (1 + (run.number > 6))} for i in range(2)]
+            half = 0.5 + 0.5 * (run.number > 6)
+            values = {"mean": 10 + run.number + half, "std": half, "chain_steps_per_s": 1e5 / run.number}
             samplers = {sweep.sampler_of(run.number): {"instances": instances} | values}
             run.results.write_text(json.dumps({"samplers": samplers, "engine": "reference"}))
     return sweep, runs
@@ -180,7 +182,7 @@ def test_the_table_has_what_the_results_have(tmp_path):
     assert [tuple(row.values()) for row in found["rows"]] == [
         (1, "gwg", 0, None, 11.5, 0.5, 2, 1e5, "reference"),
         (2, "gwg", 1, None, 12.5, 0.5, 2, 5e4, "reference"),
-        (7, "sl_gwg", 0, 64, 17.5, 0.5, 2, 1e5 / 7, "reference"),
+        (7, "sl_gwg", 0, 64, 18.0, 1.0, 2, 1e5 / 7, "reference"),
     ]
     with (tmp_path / "collect.csv").open(newline="") as file:
         read = list(csv.DictReader(file))
@@ -247,6 +249,18 @@ def test_one_run_from_the_command_line(tmp_path, command, monkeypatch):
         (["run", f"--sweep={EXAMPLE}", "--slurm=partition=gpu"], "--slurm has no effect without --executor=slurm"),
         (["run", f"--sweep={EXAMPLE}", "--parallel=2"], "--parallel has no effect without --executor=slurm"),
         (["status", f"--sweep={EXAMPLE}", "--retry"], "--retry has no effect in `sweep status`"),
+        (
+            ["run", f"--sweep={EXAMPLE}", "--", "--engin=cpu"],
+            "run 1: Unknown command line flag 'engin'. Did you mean",
+        ),
+        (["run", f"--sweep={EXAMPLE}", "--", "--engine=gpu"], "run 1: flag --engine=gpu: value should be one of"),
+        (["run", f"--sweep={EXAMPLE}", "--", "--config.experiment.threads=two"], "invalid literal for int"),
+        (
+            ["list", f"--sweep={EXAMPLE}", "--", "--config.experiment.threads=-1"],
+            "run 1: config.experiment.threads is -1; expected",
+        ),
+        (["run", f"--sweep={EXAMPLE}", "--", "--sampler_config.sigma=-1.0"], "run 1 of 'gwg': sampler_config has no"),
+        (["run", f"--sweep={EXAMPLE}", "--samplers=sl_gwg", "--", "--sampler_config.sigma=-1.0"], "run 1: sampler_c"),
     ],
 )
 def test_bad_input_is_one_line(refusal, arguments, message):

@@ -50,7 +50,8 @@ while behaviour == "held" and not os.path.exists(root + "/LET_GO"):
 time.sleep(600 if behaviour in ("catch", "stubborn", "no room") else 0)
 folder = f"{root}/runs/{number}"
 with open(folder + "/.new", "w") as file:
-    json.dump({"number": int(number)}, file)
+    gwg = {"instances": [{"name": "a", "best": 1.0}], "mean": 1.0, "std": 0.0, "chain_steps_per_s": 2.0}
+    json.dump({"engine": "cpu", "samplers": {"gwg": gwg}}, file)
 os.replace(folder + "/.new", folder + "/results.json")
 log("end")
 if behaviour == "late":
@@ -169,14 +170,67 @@ def test_results_of_other_arguments_are_refused(tmp_path):
             sweep_runs.check_folders(runs)
 
 
-@pytest.mark.parametrize("content", ["[]", "[" * 100_000, '{"arguments": [1], "samplers": {"gwg": {}}}', "\xff"])
-def test_damaged_records_are_no_tracebacks(tmp_path, content):
-    """`run.json` beside results, `failed.json`, which then does not count, and the results themselves."""
+GWG = {"instances": [{"name": "a", "best": 1.0}], "mean": 1.0, "std": 0.0, "chain_steps_per_s": 2.0}
+TWICE = [{"name": "a", "best": 1.0}, {"name": "a", "best": 1.0}]
+
+
+def results(**fields):
+    return json.dumps({"engine": "cpu", "samplers": {"gwg": GWG | fields}})
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", "Expecting value"),
+        ("[]", "holds no object"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"arguments": [1], "samplers": {"gwg": {}}}', "no field 'instances'"),
+        ("\xff", "can't decode"),
+        (results()[:-9], "Unterminated"),
+        ('{"engine": "cpu", "samplers": {}}', "no sampler"),
+        (results().replace('"cpu"', "3"), "engine"),
+        (results(instances=[]), "instances of gwg"),
+        (results(instances=TWICE), "there twice"),
+        (results(instances=[{"name": "a", "best": None}]), "best of gwg is None"),
+        (results(instances=[{"name": "a", "best": "1"}]), "best of gwg is '1'"),
+        (results(instances=[{"name": "a", "best": [1] * 500}]), "best of gwg is "),
+        (results(instances=3), "not iterable"),
+        (results(mean=2.0), "mean of gwg is 2.0, and that of its instances 1.0"),
+        (results(std=float("nan")), "std of gwg is nan"),
+        (results(chain_steps_per_s=None), "chain_steps_per_s of gwg is None"),
+    ],
+)
+def test_results_that_are_none_are_not_done(tmp_path, content, reason):
+    """They are neither collected nor replaced."""
+    assert perform(tmp_path, "", "") == ["done", "done"]
+    runs = runs_of(tmp_path, "", "")
+    runs[0].results.write_text(content, encoding="latin-1")
+    state = state_of(runs[0])
+    assert state.name == "failed" and "results.json: damaged (" in state.detail and reason in state.detail
+    assert "remove it and run again" in state.detail and len(state.detail) < 400
+    assert perform(tmp_path, "", "") == ["failed", "done"] and runs[0].results.read_text("latin-1") == content
+    sweep = Sweep("a", "mis", "gwg", "er_density", ({}, {}))
+    lines = sweep_runs.collect(sweep, runs, tmp_path)
+    assert any(line.startswith("1 of 2 runs are not done") for line in lines)
+    assert [row["run"] for row in json.loads((tmp_path / "collect.json").read_text())["rows"]] == [2]
+
+
+def test_a_folder_or_a_pipe_in_the_place_of_results(tmp_path):
+    assert perform(tmp_path, "", "") == ["done", "done"]
+    runs = runs_of(tmp_path, "", "")
+    for run, make in zip(runs, (os.mkdir, os.mkfifo), strict=True):
+        run.results.unlink()
+        make(run.results)
+    details = [state_of(run).detail for run in runs]
+    assert "a folder" in details[0] and "not a regular file" in details[1]
+    assert perform(tmp_path, "", "") == ["failed", "failed"]
+
+
+@pytest.mark.parametrize("content", ["[]", "[" * 100_000, '{"arguments": [1], "message": 3}', "\xff"])
+def test_damaged_notes_are_no_tracebacks(tmp_path, content):
+    """`run.json` beside results, and `failed.json`, which then does not count."""
     assert perform(tmp_path, "", "fail") == ["done", "failed"]
     runs = runs_of(tmp_path, "", "")
-    (runs[0].results).write_text(content, encoding="latin-1")
-    with pytest.raises(InputError, match=r"results\.json: damaged; remove it and run again"):
-        sweep_runs.collect(Sweep("a", "mis", "gwg", "er_density", ({},)), runs[:1], tmp_path)
     (runs[0].folder / "run.json").write_text(content, encoding="latin-1")
     (runs[1].folder / "failed.json").write_text(content, encoding="latin-1")
     assert states(tmp_path, 2) == ["differs", "missing"]
