@@ -86,6 +86,17 @@ class Stopwatch:
         _OF_THREAD.cpu_seconds = self._cpu + time.process_time()
 
 
+def _count(event: str, seconds: float, **_: Any) -> None:
+    """Counts what JAX compiles outside a stopwatch, such as the programs that place arrays on devices."""
+    if event in _COMPILATION:
+        _OF_THREAD.seconds = compile_seconds() + seconds
+        _OF_THREAD.cpu_seconds = compile_cpu_seconds() + seconds
+
+
+_COMPILATION = "/jax/core/compile/jaxpr_to_mlir_module_duration", "/jax/core/compile/backend_compile_duration"
+jax.monitoring.register_event_duration_secs_listener(_count)
+
+
 def compiled(key: Hashable, build: Callable[[], Value]) -> Value:
     """Returns the result of `build`, built once for each key; the least recently used results are dropped."""
     with _LOCK:

@@ -7,9 +7,11 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import llvmlite.binding as llvm
 import numba
 import numpy as np
@@ -187,6 +189,21 @@ def test_what_is_only_loaded_is_not_announced(monkeypatch):
     timers, timer = [], threading.Timer
     monkeypatch.setattr(threading, "Timer", lambda *arguments: timers.append(1) or timer(*arguments))
     assert [(loop_is_found(), len(timers)) for _ in range(3)] == [(False, 1), (True, 1), (True, 1)]
+
+
+def test_all_that_jax_compiles_is_counted_once():
+    """Also the programs of single operations, which otherwise count as work of the first method that needs them."""
+
+    def seconds(work):
+        before, begin = compiled.compile_seconds(), time.perf_counter()
+        work()
+        return compiled.compile_seconds() - before, time.perf_counter() - begin
+
+    numbers = np.arange(8, dtype=np.float32)
+    operation, program = jax.jit(lambda x: jnp.sort(x) + 1), jax.jit(lambda x: jnp.sort(x) + 2)
+    for work in lambda: operation(numbers), lambda: compiled.call(program, numbers):
+        first, second = seconds(work), seconds(work)
+        assert 0 < first[0] <= first[1] and second[0] == 0
 
 
 def test_loops_over_sites_use_the_longest_vectors_that_the_processor_has():
