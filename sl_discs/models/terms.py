@@ -21,6 +21,11 @@ Values = Callable[[Int8[np.ndarray, "B N"]], Float64[np.ndarray, "B"]]
 # together, and the most states.
 _ROUNDS = 50
 _MANY_SITES, _MOST_STATES = 1_000, 16
+# How many times the largest gain of all else penalties are lowered from, and to; couplings above this part of the
+# largest are penalties.
+_FAR_ABOVE, _ABOVE, _PENALTIES = 2.0**14, 4.0, 1e-3
+# Relative error of sums of coefficients, with a margin.
+_ROUNDED = 2.0**-46
 
 
 @runtime_checkable
@@ -168,6 +173,64 @@ class Coefficients(NamedTuple):
                 break
             x ^= willing & (rng.random(len(x)) < 0.5)
         return x
+
+
+class Penalties(NamedTuple):
+    """Penalties of terms that are far above everything else that counts, called costs.
+
+    Attributes:
+      largest: the largest value that they have in some quenched states, all of them together.
+      gain: the most that a flip changes the costs by.
+      lowered: the terms with penalties a few times as large as that.
+    """
+
+    largest: float
+    gain: float
+    lowered: Coefficients
+
+
+def penalties_of(terms: Coefficients) -> Penalties | None:
+    """Returns the penalties of terms; None where they are none, or not far above the costs.
+
+    They are the multiples of one unit next to all coefficients. Values of chains have 32 bits, in which penalties far
+    above the costs hide them; and at temperatures at which costs matter, no chain crosses such penalties. In the
+    lowered terms, whose constant is such that feasible states keep their values, a unit still outweighs what any
+    flip gains.
+    """
+    couplings, own = terms.scale * terms.weights, float(terms.scale * terms.background)
+    sizes = np.abs(np.append(couplings, own))
+    if not sizes.max() > 0:
+        return None
+    unit = float(sizes[sizes > _PENALTIES * sizes.max()].min())
+    counts = np.rint(terms.linear / unit), np.rint(couplings / unit), float(np.rint(own / unit))
+    costs = terms.linear - unit * counts[0], couplings - unit * counts[1], own - unit * counts[2]
+
+    def largest_gain(linear: np.ndarray, couplings: np.ndarray, own: float) -> float:
+        of_sites = np.abs(linear) + abs(own) * terms.num_sites
+        for end in terms.edges.T:
+            of_sites += np.bincount(end, np.abs(couplings), terms.num_sites)
+        return float(of_sites.max())
+
+    gain = largest_gain(*costs)
+    # What is left may also be due to rounding.
+    if not _ROUNDED * largest_gain(terms.linear, couplings, own) < gain < unit / _FAR_ABOVE:
+        return None
+    # A power of 2, so that nothing is rounded.
+    lower = 2.0 ** np.ceil(np.log2(_ABOVE * gain))
+
+    def with_unit(of: float, linear: np.ndarray, weights: np.ndarray, background: float) -> Coefficients:
+        return terms._replace(
+            linear=linear + of * counts[0],
+            weights=(weights + of * counts[1]) / terms.scale,
+            background=(background + of * counts[2]) / terms.scale,
+        )
+
+    alone = with_unit(1.0, 0 * costs[0], 0 * costs[1], 0.0)._replace(constant=0.0)
+    lowered, rng = with_unit(lower, *costs), np.random.default_rng(0)
+    states = [lowered._quenched(lowered._above_background(), rng) for _ in range(_MOST_STATES)]
+    largest = float(alone.evaluator()(np.stack(states)).max())
+    lowered = lowered._replace(constant=terms.constant + (unit - lower) * largest)
+    return Penalties(unit * largest, gain, lowered)
 
 
 def are_integers(values: Float64[np.ndarray, "..."]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -28,7 +29,7 @@ from sl_discs.experiment.batches import Layout, Shape, batch_bytes, padded_size,
 from sl_discs.experiment.settings import ENGINES, Annealing
 from sl_discs.localization.method import DISCS_ONLY, Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.terms import Coefficients
+from sl_discs.models.terms import Coefficients, penalties_of
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS
 from sl_discs.samplers.registry import base_name, counts_sweeps, is_localized, own_name
@@ -324,6 +325,31 @@ def objective_of(problem: Problem) -> Coefficients:
         raise InputError(
             f"{problem.name}: the largest coefficient is {largest:g}; multiply all of them by one number so that it "
             f"lies between {_SMALLEST:g} and {_LARGEST:g}"
+        )
+    return terms
+
+
+# Part of what a flip changes costs by that chains should tell apart, and the precision of their values.
+_TOLD_APART, _PRECISION = 1e-2, 2.0**-24
+
+
+def annealed_terms(problem: Problem, annealing: Mapping[str, Any]) -> Coefficients:
+    """Returns the terms that chains maximise, with penalties far above the costs lowered to their scale.
+
+    Where temperatures are given, penalties stay as they are, and a warning says so if they hide the costs.
+    InputError as `objective_of`.
+    """
+    terms = objective_of(problem)
+    penalties = penalties_of(terms)
+    if penalties is None:
+        return terms
+    if not annealing:
+        return penalties.lowered
+    if abs(penalties.largest) * _PRECISION > _TOLD_APART * penalties.gain:
+        warnings.warn(
+            f"{problem.name}: chains have values of 32 bits, which cannot tell costs of up to {penalties.gain:.3g} "
+            f"apart beside penalties of {abs(penalties.largest):.3g}; lower the penalties, or leave annealing out",
+            stacklevel=6,
         )
     return terms
 

@@ -29,9 +29,9 @@ from sl_discs.samplers.registry import is_localized
 from sl_discs.solving.options import (
     MOST_STEPS,
     SolveOptions,
+    annealed_terms,
     check_fit,
     complete_annealing,
-    objective_of,
 )
 from sl_discs.solving.result import Collector
 
@@ -162,7 +162,7 @@ class Annealer(Rival):
     pace: float | None = None
 
     def __init__(self, problem: Problem, options: SolveOptions):
-        self._terms = objective_of(problem)
+        self._terms = annealed_terms(problem, options.annealing)
         self.problem, self.options, self.constant = problem, options, self._terms.constant
         self._annealing = complete_annealing(options.annealing, self._terms)
         self.engine, self.note = options.choose_engine(problem.num_variables)

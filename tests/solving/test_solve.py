@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import math
 import re
 import subprocess
@@ -13,11 +14,12 @@ import networkx as nx
 import numpy as np
 import pytest
 from enumerated import optimum
+from scipy.optimize import linear_sum_assignment
 
 import sl_discs
 from sl_discs import InputError
 from sl_discs.experiment.settings import Settings
-from sl_discs.models.terms import Coefficients
+from sl_discs.models.terms import Coefficients, penalties_of
 from sl_discs.solving.options import SolveOptions, temperature_range
 from sl_discs.solving.rounds import Annealer, TimedTemperatures
 
@@ -259,6 +261,40 @@ def test_temperatures_of_known_landscapes():
     linear = np.r_[1.0, np.full(198, 2.0), 1.0]
     initial, final = temperature_range(Coefficients(linear, path, np.full(199, -2.0), 1.0))
     assert initial == pytest.approx(1.0) and final == pytest.approx(1 / math.log(200))
+
+
+def assignment(size, penalty, seed=1):
+    """A QUBO of persons and tasks, and the least cost; costs are whole, from 1 to 99."""
+    cost = np.random.default_rng(seed).integers(1, 100, (size, size))
+    places, Q = np.arange(size * size).reshape(size, size), np.diag(cost.ravel().astype(float))
+    for group in [*places, *places.T]:
+        Q[np.ix_(group, group)] += penalty * (np.ones((size, size)) - 2 * np.eye(size))
+    return sl_discs.qubo(Q, offset=2 * size * penalty), int(cost[linear_sum_assignment(cost)].sum())
+
+
+@pytest.mark.parametrize("penalty", [1e6, 1e8, 1e9])
+def test_costs_count_beside_penalties_far_above_them(penalty):
+    problem, least = assignment(6, penalty)
+    result = sl_discs.solve(problem, seed=0)
+    assert result.best_value == least and result.annealing["final_temperature"] < 200
+    assert result.trajectory.best[-1] == pytest.approx(least, abs=0.01)
+    with contextlib.ExitStack() as stack:
+        if penalty > 1e6:
+            stack.enter_context(pytest.warns(UserWarning, match="values of 32 bits, which cannot tell costs"))
+        assert sl_discs.solve(problem, steps=100, annealing=(penalty, 1.0), proofs=False).final_states.any()
+
+
+def test_penalties_that_are_not_far_above_costs_stay_as_they_are():
+    """Nor are sums that were rounded, or penalties close to 1, taken for penalties and costs."""
+    graph = nx.gnp_random_graph(40, 0.2, seed=1)
+    tenths = np.triu(np.random.default_rng(0).integers(1, 9, (30, 30)) * 0.1)
+    others = sl_discs.maxcut(graph), sl_discs.mis(graph), sl_discs.qubo(tenths), assignment(5, 500.0)[0]
+    assert not any(penalties_of(problem.terms()) for problem in others)
+    terms = assignment(5, 1e8)[0].terms()
+    lowered = penalties_of(terms).lowered
+    feasible = np.stack([np.eye(5, dtype=np.int8)[list(order)].ravel() for order in itertools.permutations(range(5))])
+    np.testing.assert_allclose(lowered.evaluator()(feasible), terms.evaluator()(feasible))
+    assert lowered.largest() < 5_000
 
 
 def test_steps_are_counted_in_sweeps_where_a_step_tries_a_site_or_two():
