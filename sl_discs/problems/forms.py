@@ -13,20 +13,24 @@ from jaxtyping import Float64, Int8, Int32, Int64
 
 from sl_discs.errors import InputError, check_number, real_array
 from sl_discs.instances.form import FormValues, QuadraticForm, fraction
+from sl_discs.instances.graph import is_networkx
 from sl_discs.models.terms import form_coefficients, has_integer_values
 from sl_discs.problem_names import FORM_PROBLEMS, form_problem
 from sl_discs.problems.kind import Evaluated, Kind, Structure
-from sl_discs.problems.problem import Problem, in_order, timed
+from sl_discs.problems.problem import Problem, in_order, is_frame, matrix_of_frame, of_series, timed
 
 if TYPE_CHECKING:
     from dimod import BinaryQuadraticModel
     from numpy.typing import ArrayLike
+    from pandas import DataFrame, Series
     from scipy import sparse
 
-    Linear: TypeAlias = Mapping[Hashable, float] | ArrayLike
+    Linear: TypeAlias = Mapping[Hashable, float] | ArrayLike | Series
     """Numbers by label, or [N]."""
-    Quadratic: TypeAlias = Mapping[tuple[Hashable, Hashable], float] | ArrayLike | sparse.sparray | sparse.spmatrix
-    """Numbers by pair of labels, or a matrix [N, N] of NumPy or SciPy."""
+    Quadratic: TypeAlias = (
+        Mapping[tuple[Hashable, Hashable], float] | ArrayLike | sparse.sparray | sparse.spmatrix | DataFrame
+    )
+    """Numbers by pair of labels, or a matrix [N, N] of NumPy, SciPy or pandas."""
 else:  # Anything else gets an `InputError`.
     BinaryQuadraticModel = Linear = Quadratic = object
 
@@ -95,7 +99,8 @@ def qubo(Q: Quadratic, *, offset: float = 0.0, maximise: bool = False, name: str
         {'a': 0, 'b': 1}
 
     Args:
-      Q: a dict {(i, j): number} with any labels, where (i, i) is linear; or a matrix [N, N], dense or SciPy's sparse.
+      Q: a dict {(i, j): number} with any labels, where (i, i) is linear; a matrix [N, N], dense or SciPy's sparse; or
+        a DataFrame whose rows and columns have the same labels, in any order.
       offset: a constant.
       maximise: whether the best value is the largest.
       name: used in results.
@@ -122,8 +127,8 @@ def ising(
         {'a': 1, 'b': -1, 'c': 1}
 
     Args:
-      h: a dict {i: number} with any labels, numbers [N], or None for none.
-      J: a dict {(i, j): number}, a matrix [N, N], dense or SciPy's sparse, or None for none. Together with an
+      h: a dict {i: number} with any labels, a Series, numbers [N], or None for none.
+      J: a dict {(i, j): number}, a matrix [N, N] or a DataFrame as in `qubo`, or None for none. Together with an
         array, the labels of a dict are 0 .. N-1.
       offset: a constant.
       maximise: whether the best value is the largest.
@@ -133,6 +138,7 @@ def ising(
       InputError: no variables, arrays of other shapes, a number that is not finite, a key that is not a pair.
     """
     h, J = ({} if one is None else one for one in (h, J))
+    h = of_series(f"{name}: h", h)
     size = None
     if isinstance(h, np.ma.MaskedArray):  # a masked entry is no field, and below no coupling
         h = h.filled(0)
@@ -162,8 +168,10 @@ def from_bqm(bqm: BinaryQuadraticModel, *, name: str = "bqm") -> Problem:
     Raises:
       InputError: it is not such a model, has no variables, or holds a number that is not finite.
     """
-    if not all(hasattr(bqm, part) for part in ("linear", "quadratic", "offset", "vartype")):
-        raise InputError(f"{name}: a {type(bqm).__name__} where a dimod BinaryQuadraticModel is expected")
+    if not _is_bqm(bqm):
+        kind = type(bqm).__name__
+        how = f"; give {_TO_BQM[kind]}" if kind in _TO_BQM else ""
+        raise InputError(f"{name}: a {kind} where a dimod BinaryQuadraticModel is expected{how}")
     labels = list(bqm.linear)
     if not labels:
         raise InputError(f"{name}: no variables; give at least one")
@@ -174,6 +182,22 @@ def from_bqm(bqm: BinaryQuadraticModel, *, name: str = "bqm") -> Problem:
     spins = bqm.vartype.name == "SPIN"
     form = QuadraticForm.from_arrays(name, linear, pairs, couplings, bqm.offset, spins=spins)
     return Problem(form_problem(spins), name, in_order(labels), form)
+
+
+# Other models of dimod: what makes one with binary variables or spins only.
+_TO_BQM = {
+    "ConstrainedQuadraticModel": "dimod.cqm_to_bqm(model)[0], which has penalties for its constraints",
+    "DiscreteQuadraticModel": (
+        "dimod.cqm_to_bqm(dimod.ConstrainedQuadraticModel.from_discrete_quadratic_model(model))[0]"
+    ),
+    "QuadraticModel": "dimod.cqm_to_bqm(dimod.ConstrainedQuadraticModel.from_quadratic_model(model))[0]",
+    "BinaryPolynomial": "dimod.make_quadratic(model, strength, model.vartype) with a strength of your choice",
+}
+
+
+def _is_bqm(model: Any) -> bool:
+    parts = all(hasattr(model, part) for part in ("linear", "quadratic", "offset", "vartype"))
+    return parts and hasattr(model.vartype, "name")
 
 
 # Terms by label.
@@ -195,6 +219,7 @@ def _by_label(
       InputError: no variables, a matrix of another size, a number that is not finite, a key that is not a pair.
     """
     labels: Sequence[Hashable]
+    terms = of_series(f"{name}: {what}", terms)
     if isinstance(terms, Mapping):
         for key in terms:
             if not (isinstance(key, tuple) and len(key) == 2):
@@ -203,8 +228,13 @@ def _by_label(
         values = _numbers(f"{name}: {what}", terms)
         rows, columns = _places(name, labels, itertools.chain.from_iterable(terms)).reshape(-1, 2).T
     else:
+        given = None
+        if is_frame(terms):
+            given, terms = matrix_of_frame(f"{name}: {what}", terms)
         found, rows, columns, values = _of_matrix(name, what, terms)
-        labels = range(found)
+        labels = range(found) if given is None else in_order(given)
+        if size is not None and not isinstance(labels, range):
+            raise InputError(f"{name}: {what} has labels and h has none; give h as a dict or Series")
         if size is not None and size != found:
             raise InputError(f"{name}: h has length {size}, but {what} {found} rows; expected [{found}]")
     _check_finite(name, what, labels, rows, columns, values)
@@ -235,8 +265,8 @@ def _places(name: str, labels: Sequence[Hashable], given: Iterable[Hashable]) ->
         return np.fromiter(map(place.__getitem__, given), np.int32)
     except KeyError as error:
         raise InputError(
-            f"{name}: {error.args[0]!r} is not one of the labels 0..{len(labels) - 1}; together with an array, "
-            "labels are its positions"
+            f"{name}: {error.args[0]!r} is not one of the labels {labels[0]!r} to {labels[-1]!r}; together with an "
+            "array, labels are its positions, and with a DataFrame its own"
         ) from None
 
 
@@ -275,6 +305,10 @@ def _of_matrix(name: str, what: str, matrix: Any):
     """
     if isinstance(matrix, np.ma.MaskedArray):  # a masked entry is no coupling
         matrix = matrix.filled(0)
+    if _is_bqm(matrix) or type(matrix).__name__ in _TO_BQM:
+        raise InputError(f"{name}: {what} is a model of dimod; use sl_discs.from_bqm")
+    if is_networkx(matrix):
+        raise InputError(f"{name}: {what} is a graph; pose a problem on it, such as sl_discs.maxcut")
     if not is_sparse(matrix):
         matrix = real_array(f"{name}: {what}", matrix)
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,21 +14,31 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int
 from scipy import sparse
 
-from sl_discs.errors import InputError, text, unmasked
+from sl_discs.errors import InputError, real_array, text, unmasked
 from sl_discs.instances.form import fraction
-from sl_discs.instances.graph import Graph, checked_node_weights, graph_from_networkx, is_networkx, one_direction
+from sl_discs.instances.graph import (
+    Graph,
+    check_isolated,
+    checked_node_weights,
+    graph_from_networkx,
+    is_networkx,
+    one_direction,
+    other_numbers,
+)
 from sl_discs.models.terms import Coefficients, are_integers
+from sl_discs.problem_names import in_words
 from sl_discs.problems.forms import entries, is_sparse
 from sl_discs.problems.graph_kind import Edges, GraphKind, TwoImprovement, drop_conflicts
 from sl_discs.problems.kind import EXCHANGE_PENALTY, PENALTY, Chosen, Structure
-from sl_discs.problems.problem import Problem, timed
+from sl_discs.problems.problem import Problem, has_matrix, in_order, is_frame, matrix_of_frame, of_series, timed
 
 if TYPE_CHECKING:
     import networkx as nx
     from numpy.typing import ArrayLike
+    from pandas import DataFrame
 
-    GraphLike: TypeAlias = nx.Graph | Graph | ArrayLike | sparse.sparray | sparse.spmatrix
-    """A graph of networkx, an adjacency matrix of NumPy or SciPy, edges [E, 2], or a `sl_discs.Graph`."""
+    GraphLike: TypeAlias = nx.Graph | Graph | ArrayLike | sparse.sparray | sparse.spmatrix | DataFrame
+    """A graph of networkx, an adjacency matrix of NumPy, SciPy or pandas, edges [E, 2], or a `sl_discs.Graph`."""
 else:  # Anything else gets an `InputError`.
     GraphLike = ArrayLike = object
 
@@ -92,11 +103,11 @@ def mis(
         {'Bob'}
 
     Args:
-      graph: an undirected networkx graph with any labels; an adjacency matrix [N, N], dense or SciPy's
-        sparse, symmetric or triangular, whose nonzero entries are edges; edges [E, 2] of integers, each once; or a
-        `Graph`. Weights of edges are ignored.
-      weight: of nodes, at least 0: the name of an attribute of a networkx graph's nodes, {label: weight}, or [N] in
-        the order of the problem's labels; None: those of a `Graph`, and otherwise 1.
+      graph: an undirected networkx graph with any labels; an adjacency matrix [N, N], dense, SciPy's sparse or a
+        DataFrame with the same labels of rows and columns, symmetric or triangular, whose nonzero entries are edges;
+        edges [E, 2] of integers, each once; or a `Graph`. Weights of edges are ignored.
+      weight: of nodes, at least 0: the name of an attribute of a networkx graph's nodes, {label: weight}, a Series,
+        or [N] in the order of the problem's labels; None: those of a `Graph`, and otherwise 1.
       num_nodes: for edges; None: the largest index plus 1.
       penalty: of a conflict in the sampled model, in units of the lighter node's weight; at least 1.
       name: used in results; empty: the graph's own name, or `mis`.
@@ -149,7 +160,7 @@ MAXCUT = GraphKind(
 
 @timed
 def maxcut(
-    graph: GraphLike, weights: ArrayLike | None = None, *, num_nodes: int | None = None, name: str = ""
+    graph: GraphLike, weights: ArrayLike | str | None = None, *, num_nodes: int | None = None, name: str = ""
 ) -> Problem:
     """Makes the problem of the heaviest cut: nodes in two parts, and the weights of the edges between them.
 
@@ -159,11 +170,12 @@ def maxcut(
         5.0
 
     Args:
-      graph: an undirected networkx graph with any labels; an adjacency matrix [N, N], dense or SciPy's
-        sparse, symmetric or triangular, whose nonzero entries are edges; edges [E, 2] of integers, each once; or a
-        `Graph`. Weights, of either sign, are the edge attribute `weight` of a networkx graph (1 on every edge where
-        no edge has it), the entries of a matrix, or those of a `Graph`.
-      weights: [E] for edges [E, 2]; None: 1.
+      graph: an undirected networkx graph with any labels; an adjacency matrix [N, N], dense, SciPy's sparse or a
+        DataFrame with the same labels of rows and columns, symmetric or triangular, whose nonzero entries are edges;
+        edges [E, 2] of integers, each once; or a `Graph`. Weights, of either sign, are the edge attribute `weight` of
+        a networkx graph (1 on every edge where no edge has it; a warning says where edges have other numbers), the
+        entries of a matrix, or those of a `Graph`.
+      weights: [E] for edges [E, 2], None: 1; or the name of another edge attribute of a networkx graph.
       num_nodes: for edges; None: the largest index plus 1.
       name: used in results; empty: the graph's own name, or `maxcut`.
 
@@ -359,6 +371,7 @@ def _problem(
         if not is_networkx(given):
             raise InputError(f"{name}: weight={weight!r} is for a networkx graph; give an array or {{node: weight}}")
         weight = {node: data[weight] for node, data in given.nodes(data=True) if weight in data}
+    weight = of_series(f"{name}: weights of nodes", weight)
     if isinstance(weight, list | tuple) and len(weight) == len(labels):  # so that messages name the node
         weight = dict(zip(labels, weight, strict=True))
     if weight is not None:
@@ -375,9 +388,11 @@ def _read_graph(
             f"{kind.name}: {os.fspath(given)!r} is text where a graph is expected; read a file with "
             f"sl_discs.read({os.fspath(given)!r}, {kind.name!r})"
         )
+    named = isinstance(weights, str) and is_networkx(given)
+    given, labels = _unlabelled(name or kind.name, given)
     given = _dense_as_sparse(name or kind.name, given)
     complete = is_networkx(given) or isinstance(given, Graph) or is_sparse(given)
-    if complete and not (weights is None and num_nodes is None):
+    if complete and not ((weights is None or named) and num_nodes is None):
         raise InputError(
             f"{kind.name}: weights and num_nodes are only for edges [E, 2]; a graph or matrix has its own"
         )
@@ -388,18 +403,56 @@ def _read_graph(
             graph = _graph_of_matrix(name or kind.name, given, kind.weighted)
         else:
             graph = _graph_of_edges(name or kind.name, given, weights, num_nodes)
-        return name or kind.name, range(graph.num_nodes), graph
+        return name or kind.name, range(graph.num_nodes) if labels is None else in_order(labels), graph
     name, labels = str(name or given.name or kind.name), tuple(given.nodes)
-    graph = graph_from_networkx(given, name, kind.weighted)
+    if kind.weighted:
+        _check_names(name, given, weights)
+    graph = graph_from_networkx(given, name, kind.weighted, weight=weights if named else "weight")
     return name, range(len(labels)) if set(labels) == set(range(len(labels))) else labels, graph
 
 
+def _check_names(name: str, graph: nx.Graph, weight: str | None) -> None:
+    """Warns of numbers of edges that do not count; InputError where no edge has the attribute that is named."""
+    found = [data for *_, data in graph.edges(data=True)]
+    if any((weight or "weight") in data for data in found):
+        return
+    others = other_numbers(found)
+    there = f"numbers of edges under {in_words(others)}" if others else "no numbers of edges"
+    if weight is not None and found:
+        raise InputError(f"{name}: weights is {weight!r}, which no edge has; the graph has {there}")
+    if others:
+        warnings.warn(f"{name}: {there} do not count; weights={others[0]!r} uses them", stacklevel=6)
+
+
+def _unlabelled(name: str, given: Any) -> tuple[Any, Sequence[Hashable] | None]:
+    """Returns a DataFrame as its adjacency matrix with labels, or as edges; anything else as it is."""
+    if not is_frame(given):
+        return given, None
+    if has_matrix(given):
+        labels, matrix = matrix_of_frame(name, given)
+        return matrix, labels
+    if given.shape[1] == 2 and all(dtype.kind in "iu" for dtype in given.dtypes):
+        return given.to_numpy(), None
+    raise InputError(
+        f"{name}: a DataFrame whose rows and columns have different labels; label those of a matrix alike, and of a "
+        "table of edges give networkx.from_pandas_edgelist(frame, SOURCE, TARGET, WEIGHT), the names of its columns"
+    )
+
+
 def _dense_as_sparse(name: str, given: Any) -> Any:
-    """Returns a dense adjacency matrix [N, N] as a sparse one, and anything else as it is.
+    """Returns a dense adjacency matrix [N, N], an array or lists, as a sparse one, and anything else as it is.
 
     Whole numbers [2, 2] may be two edges. They are not if they are symmetric with a zero diagonal, as these edges
     would be one edge twice, or self-loops.
     """
+    if isinstance(given, list | tuple):
+        try:
+            rows = np.asarray(given)
+        except ValueError:
+            return given
+        if rows.dtype.kind not in "biuf":
+            return given
+        given = real_array(name, given) if rows.dtype.kind == "f" else rows
     if not isinstance(given, np.ndarray) or given.ndim != 2 or given.shape[0] != given.shape[1]:
         return given
     if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):  # a masked entry is no edge
@@ -414,19 +467,38 @@ def _dense_as_sparse(name: str, given: Any) -> Any:
 
 
 def _graph_of_edges(name: str, edges: Any, weights: Any, num_nodes: int | None) -> Graph:
-    edges = unmasked(f"{name}: edges", edges)
+    given = unmasked(f"{name}: edges", edges)
     try:
-        edges = np.asarray(edges)
+        edges = np.asarray(given)
     except ValueError:
         raise InputError(f"{name}: edges have no rectangular shape; expected [E, 2]") from None
     if edges.size and (edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu"):
-        raise InputError(
-            f"{name}: edges of shape {edges.shape} and dtype {edges.dtype}; expected integers [E, 2], a networkx "
-            "graph (which may have any labels) or an adjacency matrix [N, N]"
-        )
+        raise InputError(f"{name}: {_not_edges(given, edges)}")
     if num_nodes is None:
         num_nodes = int(edges.max()) + 1 if edges.size else 0
+        check_isolated(name, num_nodes, edges.nbytes, "number nodes without gaps, or give num_nodes")
     return Graph.from_arrays(name, num_nodes, edges, weights)
+
+
+def _not_edges(given: Any, edges: np.ndarray) -> str:
+    """Returns what was given in the place of edges, as an array too, and what to give instead."""
+    if edges.ndim == 2 and edges.shape[1] in (2, 3) and edges.dtype.kind in "UO":
+        fill = "add_weighted_edges_from" if edges.shape[1] == 3 else "add_edges_from"
+        return (
+            f"edges between labels such as {given[0][0]!r}; give a networkx graph: graph = networkx.Graph(); "
+            f"graph.{fill}(edges)"
+        )
+    if edges.ndim == 2 and edges.shape[1] == 3:
+        return "edges of shape [E, 3]; give edges [E, 2] and their weights apart, in weights"
+    if edges.ndim == 0:
+        return (
+            f"a {type(given).__name__}; expected edges [E, 2], a networkx graph (which may have any labels) or an "
+            "adjacency matrix [N, N]"
+        )
+    return (
+        f"edges of shape {edges.shape} and dtype {edges.dtype}; expected integers [E, 2], a networkx graph (which "
+        "may have any labels) or an adjacency matrix [N, N]"
+    )
 
 
 def _graph_of_matrix(name: str, matrix: Any, weighted: bool) -> Graph:

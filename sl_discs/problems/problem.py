@@ -220,6 +220,8 @@ class Problem(Generic[Source]):
         Raises:
           InputError: a state has another shape or other values.
         """
+        if is_frame(states):
+            raise InputError(f"{self.name}: states in a DataFrame; give frame[list(problem.labels)].to_numpy()")
         states = checked_states(self.name, states, self.num_variables)
         distinct, place = _distinct(states.astype(np.int8))
         values, feasible, repaired = self._evaluator(distinct)
@@ -227,6 +229,7 @@ class Problem(Generic[Source]):
 
     def as_state(self, sample: Sample) -> Int8[np.ndarray, "N"]:
         """Returns an answer as [N] zeros and ones in the order of `labels`; InputError as `value`."""
+        sample = of_series(f"{self.name}: the sample", sample)
         if isinstance(sample, Mapping):
             missing = [label for label in self.labels if label not in sample]
             if missing:
@@ -292,6 +295,61 @@ def in_order(labels: Sequence[Any]) -> Sequence[Hashable]:
     plain = range(len(labels))
     plain_integers = all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in labels)
     return plain if plain_integers and all(map(int.__eq__, plain, map(int, labels))) else tuple(labels)
+
+
+# Labelled tables of pandas, which is not imported: their labels count, and never the order of rows and columns.
+
+
+def is_frame(given: Any) -> bool:
+    """Returns whether this is a pandas DataFrame."""
+    return all(hasattr(given, name) for name in ("columns", "index", "to_numpy"))
+
+
+def is_series(given: Any) -> bool:
+    """Returns whether this is a pandas Series."""
+    return all(hasattr(given, name) for name in ("items", "index", "to_numpy")) and not hasattr(given, "columns")
+
+
+def of_series(name: str, given: Any) -> Any:
+    """Returns a Series as a dict of its numbers by label, and anything else as it is.
+
+    Raises:
+      InputError: two of its labels are the same.
+    """
+    if not is_series(given):
+        return given
+    if not given.index.is_unique:
+        raise InputError(f"{name}: the Series has the label {given.index[given.index.duplicated()][0]!r} twice")
+    return dict(zip(given.index.tolist(), given.tolist(), strict=True))
+
+
+def samples_of_frame(given: Any) -> Any:
+    """Returns a DataFrame of samples, one a row, as dicts by the labels of its columns; anything else as it is."""
+    if not is_frame(given):
+        return given
+    labels = given.columns.tolist()
+    return [dict(zip(labels, row, strict=True)) for row in given.to_numpy().tolist()]
+
+
+def has_matrix(frame: Any) -> bool:
+    """Returns whether the rows and columns of a DataFrame have the same labels, in any order."""
+    unique = frame.index.is_unique and frame.columns.is_unique
+    return unique and frame.shape[0] == frame.shape[1] and set(frame.index) == set(frame.columns)
+
+
+def matrix_of_frame(name: str, frame: Any) -> tuple[list[Hashable], np.ndarray]:
+    """Returns the labels of the rows of a square DataFrame, and its matrix [N, N] with columns in the same order.
+
+    Raises:
+      InputError: rows and columns have different labels.
+    """
+    if not has_matrix(frame):
+        raise InputError(
+            f"{name}: a DataFrame whose rows and columns have different labels; label both alike, or give "
+            "frame.to_numpy(), in which places count"
+        )
+    labels = frame.index.tolist()
+    return labels, frame[labels].to_numpy()
 
 
 # Labels in JSON files.

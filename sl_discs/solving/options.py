@@ -32,6 +32,7 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.models.terms import Coefficients, penalties_of
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS
+from sl_discs.problems.problem import of_series, samples_of_frame
 from sl_discs.samplers.registry import base_name, counts_sweeps, is_localized, own_name
 from sl_discs.samplers.single_site import SEQUENTIAL, Metropolis
 
@@ -266,6 +267,7 @@ def as_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R 
     """Returns initial states of zeros and ones from what `sl_discs.solve` takes; InputError for anything else."""
     if given is None:
         return None
+    given = samples_of_frame(of_series("initial_states", given))
     if isinstance(given, Mapping):
         given = [given]
     if not (isinstance(given, list | tuple) and given and isinstance(given[0], Mapping)):

@@ -2,11 +2,13 @@
 
 import itertools
 import math
+import warnings
 from pathlib import Path
 
 import dimod
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 import sl_discs
 from sl_discs import InputError
+from sl_discs.solving.options import as_states
 
 numbers = st.integers(-8, 8) | st.floats(-1e3, 1e3, allow_nan=False).map(lambda v: round(v, 3))
 label = st.text(max_size=2) | st.integers(-3, 9) | st.tuples(st.integers(0, 3), st.text(max_size=1))
@@ -140,7 +143,27 @@ def test_labels_are_those_that_were_given():
 NAN = math.nan
 BAD = {
     "a self-loop": (sl_discs.maxcut, (nx.Graph([(0, 0), (0, 1)]),), "self-loop at node 0"),
-    "an edge twice": (sl_discs.maxcut, ([[0, 1], [1, 0]],), "more than once"),
+    "an edge twice": (sl_discs.maxcut, ([[0, 1], [1, 2], [1, 0]],), "more than once"),
+    "edges of labels": (
+        sl_discs.maxcut,
+        ([("a", "b")],),
+        r"such as 'a'; .*networkx.Graph\(\); graph.add_edges_",
+    ),
+    "edges with weights": (sl_discs.maxcut, ([[0, 1, 2.5]],), "give edges .* and their weights apart, in weights"),
+    "a set of edges": (sl_discs.maxcut, ({(0, 1)},), "maxcut: a set; expected edges"),
+    "a directed graph": (sl_discs.maxcut, (nx.DiGraph([(0, 1)]),), "of which networkx.Graph.graph. keeps one"),
+    "a node far away": (
+        sl_discs.mis,
+        ([[0, 10**8]],),
+        "nearly all without a .* without gaps, or give num_nodes",
+    ),
+    "a graph for a matrix": (sl_discs.qubo, (nx.path_graph(2),), "Q is a graph; pose a problem on it"),
+    "a BQM for a matrix": (sl_discs.qubo, (dimod.BQM("SPIN"),), "Q is a model of dimod; use sl_discs.from_bqm"),
+    "an edge attribute that is not there": (
+        sl_discs.maxcut,
+        (nx.Graph([(0, 1, {"cost": 2})]), "length"),
+        "weights is 'length', which no edge has; the graph has numbers of edges under cost",
+    ),
     "the name of a file": (sl_discs.maxcut, ("G1.rudy",), r"read a file with sl_discs.read\('G1.rudy', 'maxcut'\)"),
     "a NaN weight between labels": (
         sl_discs.maxcut,
@@ -235,6 +258,116 @@ def test_both_entries_of_a_pair_become_one_term_where_their_sum_is_exact(whole, 
 
 def hidden(values, mask):
     return np.ma.masked_array(values, mask=mask)
+
+
+def quadratic_model(label, bias):
+    model = dimod.QuadraticModel()
+    model.add_variable("BINARY", label)
+    model.set_linear(label, bias)
+    return model
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: dimod.ConstrainedQuadraticModel.from_bqm(dimod.BQM({"a": -1.5}, {}, 0, "BINARY")),
+        lambda: quadratic_model("a", -1.5),
+        lambda: dimod.BinaryPolynomial({"a": -1.5, "ab": 1, "abc": 2}, "BINARY"),
+        dimod.DiscreteQuadraticModel,
+    ],
+)
+def test_other_models_of_dimod_are_read_as_the_message_says(model):
+    model = model()
+    with pytest.raises(InputError, match="a dimod BinaryQuadraticModel is expected; give") as caught:
+        sl_discs.from_bqm(model)
+    call = str(caught.value).partition("; give ")[2].partition(", which has")[0].partition(" with a")[0]
+    if isinstance(model, dimod.DiscreteQuadraticModel):
+        model.add_variable(2, "a")
+        model.set_linear("a", [1, -1.5])
+    bqm = eval(call, {"dimod": dimod, "model": model, "strength": 5.0})
+    best = sl_discs.solve(sl_discs.from_bqm(bqm)).best_value
+    assert best == pytest.approx(-1.5)
+
+
+def test_labels_of_frames_and_series_count_and_not_their_order():
+    names = list("bac")
+    weights = pd.DataFrame([[-5.0, 3, 0], [1, -4, 0], [0, 0, 2]], index=names, columns=names)
+    for frame in weights, weights[["c", "a", "b"]], weights.loc[["a", "c", "b"]]:
+        problem = sl_discs.qubo(frame)
+        assert list(problem.labels) == list(frame.index)
+        for x in itertools.product([0, 1], repeat=3):
+            sample = dict(zip("abc", x, strict=True))
+            expected = sum(weights.loc[i, j] * sample[i] * sample[j] for i in names for j in names)
+            assert problem.value(sample) == expected == problem.value(pd.Series(sample)[["c", "b", "a"]])
+    cut = pd.DataFrame([[0, 5, 0], [5, 0, 1], [0, 1, 0]], index=names, columns=names)
+    for frame in cut, cut[["c", "a", "b"]]:
+        found = sl_discs.solve(sl_discs.maxcut(frame))
+        assert found.best_value == 6 and found.best_sample["a"] != found.best_sample["b"] == found.best_sample["c"]
+    fields = pd.Series({"c": 3.0, "a": -1.0, "b": 2.0})
+    for couplings in cut, cut.stack(), {("b", "a"): 10.0, ("a", "c"): 2.0}:
+        model = sl_discs.ising(fields, couplings)
+        assert model.value({"a": 1, "b": -1, "c": 1}) == -1 - 2 + 3 - 10 + 2
+    cover = sl_discs.mis(cut, weight=pd.Series({"c": 1.5, "b": 1, "a": 2}))
+    assert sl_discs.solve(cover).best_value == 2.5
+    starts = pd.DataFrame([[1, 0, 0], [0, 1, 1]], columns=["a", "b", "c"])
+    assert as_states(cover, starts, 2).tolist() == [[0, 1, 0], [1, 0, 1]]
+    assert as_states(cover, starts.iloc[0], 2).tolist() == [[0, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: sl_discs.qubo(pd.DataFrame([[1, 2], [3, 4]], index=["a", "b"])),
+            "rows and columns have diff",
+        ),
+        (
+            lambda: sl_discs.qubo(pd.DataFrame([[1, 2], [3, 4]], index=["a", "a"], columns=["a", "a"])),
+            "different labels",
+        ),
+        (lambda: sl_discs.maxcut(pd.DataFrame({"s": [0, 1], "t": [1, 2], "w": [1.0, 2.0]})), "from_pandas_edgelist"),
+        (lambda: sl_discs.ising([1.0], pd.DataFrame([[0]], index=["a"], columns=["a"])), "h as a dict or Series"),
+        (lambda: sl_discs.ising(pd.Series([1.0, 2.0], index=["a", "a"]), None), "the label 'a' twice"),
+        (
+            lambda: sl_discs.mis(nx.path_graph(2)).evaluate(pd.DataFrame([[1, 0]])),
+            r"give frame\[list\(pro",
+        ),
+        (
+            lambda: sl_discs.mis([[0, 1]], weight=pd.Series([1.0, 2.0], index=["a", "b"])),
+            "a weight of '.', which",
+        ),
+    ],
+)
+def test_labels_that_do_not_fit_are_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_lists_are_read_as_the_same_array_is():
+    for edges in (
+        [[0, 1, 0], [1, 0, 1], [0, 1, 0]],
+        [[0, 2.5], [2.5, 0]],
+        [[0, 1], [1, 0]],
+        [[0, 1], [1, 2]],
+        [(0, 1), (1, 2), (0, 2)],
+        [[0, 3]],
+    ):
+        one, other = sl_discs.maxcut(edges).source, sl_discs.maxcut(np.array(edges)).source
+        assert one.num_nodes == other.num_nodes and one.edges.tolist() == other.edges.tolist()
+        assert (one.weights is None) == (other.weights is None)
+        assert one.weights is None or one.weights.tolist() == other.weights.tolist()
+    assert sl_discs.maxcut(pd.DataFrame({"s": [0, 1, 5], "t": [1, 2, 0]})).num_variables == 6
+
+
+def test_weights_of_edges_under_another_name_are_told_and_used():
+    graph = nx.Graph([("a", "b", {"cost": 2.5, "id": 1}), ("b", "c", {"cost": 1.5, "id": 2})])
+    with pytest.warns(UserWarning, match=r"of edges under cost do not count; weights='cost' uses them") as told:
+        assert sl_discs.solve(sl_discs.maxcut(graph)).best_value == 2
+    assert told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sl_discs.solve(sl_discs.maxcut(graph, weights="cost")).best_value == 4
+        assert sl_discs.solve(sl_discs.mis(graph)).best_value == 2
 
 
 def test_a_masked_entry_of_a_matrix_is_no_edge_and_no_coupling():
