@@ -63,11 +63,17 @@ def enumerate_law(terms: Terms, temperature: float) -> EnumeratedLaw:
         )
     values = _above_constant(terms)
     largest = values.max()
-    law = np.exp((values - largest) / temperature)
+    with np.errstate(over="ignore"):  # towards a weight of zero
+        law = np.exp((values - largest) / temperature)
     total = law.sum()
     law /= total
     mean = law @ np.where(law > 0, values, 0.0)  # without 0 * -inf
     log_z = (largest + terms.constant) / temperature + np.log(total)
+    if not np.isfinite(log_z):
+        raise InputError(
+            f"f of up to {largest:.3g} over the temperature {temperature:g} is beyond the range of double precision; "
+            "raise the temperature"
+        )
     return EnumeratedLaw(float(log_z), law, terms.num_sites, float(mean + terms.constant))
 
 

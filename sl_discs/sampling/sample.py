@@ -239,6 +239,12 @@ class _Run:
         options, terms, engine = self.options, self.terms, self.options.engine
         if method != "exact":
             _check_range(terms, options.temperature)
+        size = float(terms.reach() + abs(terms.constant))
+        if not math.isfinite(size / options.temperature):
+            raise InputError(
+                f"f of up to {size:.3g} over the temperature {options.temperature:g} is beyond the range of double "
+                "precision; raise the temperature"
+            )
         if terms.quadratic is None:
             needs = "needs the couplings of a quadratic problem; use another"
             if method == "low_rank":

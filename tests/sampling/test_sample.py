@@ -260,6 +260,10 @@ def test_what_single_precision_cannot_hold_is_refused():
         sl_discs.sample(problem, 1.0, 64, "chain")
     with pytest.raises(InputError, match="temperature is 1e-300"):
         sl_discs.sample(next(problems())[1], 1e-300, 64, "low_rank")
+    density = sl_discs.from_log_density(lambda scale, x: -scale * (1 + x.sum()), 1.0, (3,))
+    for given in next(problems())[1], sl_discs.qubo([[0.0]], offset=5.0), density:  # log Z would be infinite
+        with pytest.raises(InputError, match=r"over the temperature 1e-310 is beyond the range of double precision"):
+            sl_discs.sample(given, 1e-310)
 
 
 @pytest.mark.parametrize(
