@@ -24,11 +24,11 @@ from cases import CASES, ENGINES, chosen_cases
 from contenders import NotPlayed, Own
 from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.registry import describe_machine, num_cores, one_device_per_core
-from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.settings import Settings
 from sl_discs.files import check_file, write_json
 from sl_discs.instances.graph import Dataset
 from sl_discs.own_code import import_code, imported
+from sl_discs.progress import progress_bar
 from sl_discs.samplers import known_samplers
 
 _Result = TypeVar("_Result")

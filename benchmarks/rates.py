@@ -25,9 +25,9 @@ from sl_discs.command import Command, check_choice, refuse_flags, say
 from sl_discs.discs_plugin import launch
 from sl_discs.engines.registry import describe_machine, one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import half_width
 from sl_discs.files import check_file, write_json
+from sl_discs.progress import progress_bar
 from sl_discs.samplers import known_samplers
 
 

@@ -32,11 +32,11 @@ from contenders import NotPlayed, as_bqm, timed
 from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.compiled import compile_cpu_seconds, compile_seconds
 from sl_discs.engines.registry import describe_machine
-from sl_discs.experiment.progress import progress_bar
 from sl_discs.files import check_file, write_json
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.problem import Problem
+from sl_discs.progress import progress_bar
 from sl_discs.sampling.chain import RecordedChains
 from sl_discs.sampling.diagnostics import LEAST_DRAWS, MOST_R_HAT, diagnose
 from sl_discs.sampling.draws import Budget, Drawn, Request, observed, packed

@@ -12,7 +12,7 @@ import sys
 import networkx as nx
 
 import sl_discs
-from sl_discs.experiment.figures import save_figure
+from sl_discs.figures import save_figure
 from sl_discs.sampling.samples import paint_marginals, paint_overlaps, paint_round_trips, paint_swaps, paint_traces
 
 SIDE, TEMPERATURE, FIELD = 16, 1.9, 0.002

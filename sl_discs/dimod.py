@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Float64
 
+from sl_discs.chains.annealing import temperature_range
 from sl_discs.errors import InputError, MissingExtra, boolean, integer, mapping, one_of, real, real_array, shown, text
 
 try:
@@ -34,7 +35,7 @@ from sl_discs.samplers import registry
 from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 from sl_discs.sampling.sample import METHODS
 from sl_discs.sampling.sample import sample as sample_at
-from sl_discs.solving.options import AUTO, SolveOptions, objective_of, temperature_range
+from sl_discs.solving.options import AUTO, SolveOptions, objective_of
 from sl_discs.solving.solve import solve
 
 if TYPE_CHECKING:

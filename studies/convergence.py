@@ -23,7 +23,7 @@ from scipy import special
 import small_runs
 from finished import finished
 from sl_discs.command import Command, own_flags, say
-from sl_discs.experiment.figures import COLOURS, can_draw, save_figure
+from sl_discs.figures import COLOURS, can_draw, save_figure
 from sl_discs.files import check_writable, write_text
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.quadratic import SpinForm

@@ -29,8 +29,8 @@ from sl_discs import keys
 from sl_discs.batching import AnyArray, over_chains
 from sl_discs.command import Command, own_flags, say
 from sl_discs.errors import InputError
-from sl_discs.experiment.figures import can_draw, save_figure
 from sl_discs.experiment.record import half_width
+from sl_discs.figures import can_draw, save_figure
 from sl_discs.files import check_writable, write_text
 from sl_discs.localization.algorithm import Localized, init_localized
 from sl_discs.localization.method import Method, build_method

@@ -37,9 +37,9 @@ from laws_targets import PLANE, TARGETS
 from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.registry import describe_machine
 from sl_discs.errors import InputError, real
-from sl_discs.experiment.figures import can_draw, or_warn
-from sl_discs.experiment.progress import progress_bar
+from sl_discs.figures import can_draw, or_warn
 from sl_discs.files import check_writable, write_json, write_text
+from sl_discs.progress import progress_bar
 
 
 class Profile(NamedTuple):

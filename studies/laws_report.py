@@ -13,7 +13,7 @@ from jaxtyping import Float64
 
 from laws_cells import BASELINE, ERRORS, METHODS, Play
 from laws_targets import PLANE
-from sl_discs.experiment.figures import COLOURS, save_figure
+from sl_discs.figures import COLOURS, save_figure
 from sl_discs.reproduction.report import table
 from sl_discs.sampling.diagnostics import LEAST_ESS
 from sl_discs.sampling.directions import NARROW

@@ -39,13 +39,13 @@ from readings_plan import (
     searched,
 )
 from readings_table import REFERENCES, Cells, Values, report
+from sl_discs.chains.batches import Layout, Shape, padded_size
+from sl_discs.chains.chains import Chains
 from sl_discs.command import Command, Given, check_choice, own_flags, say
 from sl_discs.engines.compiled import keep_programs
-from sl_discs.engines.registry import choose_engine, has_card
+from sl_discs.engines.registry import ENGINES, choose_engine, has_card
 from sl_discs.errors import InputError
-from sl_discs.experiment.batches import Layout, Shape, padded_size
-from sl_discs.experiment.chains import Chains
-from sl_discs.experiment.settings import ENGINES, settings_from
+from sl_discs.experiment.settings import settings_from
 from sl_discs.files import check_writable, read_document, write_document
 from sl_discs.instances.dataset import find_family, load_dataset
 from sl_discs.instances.graph import Graph

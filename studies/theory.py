@@ -22,12 +22,12 @@ from jaxtyping import Float64
 import gaps
 import small_runs
 from finished import finished
+from sl_discs.chains.batches import shape_of_one
+from sl_discs.chains.chains import Chains, program_of
 from sl_discs.command import Command, own_flags, say
 from sl_discs.engines.registry import choose_engine
-from sl_discs.experiment.batches import shape_of_one
-from sl_discs.experiment.chains import Chains, program_of
-from sl_discs.experiment.figures import can_draw
 from sl_discs.experiment.settings import Settings
+from sl_discs.figures import can_draw
 from sl_discs.files import check_writable, write_json, write_text
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import Method, build_method

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gaps import KERNELS, STEP_SIZE, bound
-from sl_discs.experiment.figures import COLOURS, save_figure
+from sl_discs.figures import COLOURS, save_figure
 from sl_discs.reproduction.report import table
 
 BOUNDS = {

@@ -14,7 +14,7 @@ import numba
 import numpy as np
 
 from sl_discs.engines.cpu.arrays import as_targets
-from sl_discs.engines.cpu.engine import Cpu, Loaded
+from sl_discs.engines.cpu.engine import Cpu, LoadedTargets
 from sl_discs.engines.cuda.engine import Cuda, _parts, _share
 from sl_discs.engines.cuda.play import make_lane, make_loop, make_play, make_shared
 from sl_discs.engines.cuda.warp import WIDTH, Warp, one_lane
@@ -32,7 +32,7 @@ class InStep(Cpu):
 
     def load(self, model, sampler, batch):
         targets = as_targets(model, batch, in_step=True)
-        return batch._replace(loaded=[Loaded(np.arange(len(targets)), True, targets)])
+        return batch._replace(loaded=[LoadedTargets(np.arange(len(targets)), True, targets)])
 
 
 @functools.cache

@@ -12,8 +12,8 @@ from chains import FALSE_ALARM, play_program, quadratic_case
 from jaxtyping import Int8
 
 from sl_discs import keys
+from sl_discs.chains.chains import program_of
 from sl_discs.engines.base import Engine
-from sl_discs.experiment.chains import program_of
 from sl_discs.experiment.settings import Settings
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization.algorithm import init_localized, observe, tilt_of

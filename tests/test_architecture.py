@@ -25,6 +25,7 @@ ORDER = [
     ["samplers"],
     ["localization"],
     ["engines"],
+    ["chains"],
     ["experiment"],
     ["reductions"],
     ["proofs"],
@@ -38,8 +39,8 @@ ORDER = [
     ["commands"],
 ]
 ROOT_FILES = {
-    "__init__", "batching", "command", "errors", "files", "keys", "own_code", "problem_names", "terminal",
-    "version",
+    "__init__", "batching", "command", "errors", "figures", "files", "keys", "own_code", "problem_names", "progress",
+    "terminal", "version",
 }  # fmt: skip
 ENTRY_POINTS = {"__main__", "blackjax", "dimod", "discs_main", "main_sampling", "networkx_backend"}
 
@@ -152,7 +153,7 @@ def test_a_cycle_would_be_seen():
 ROADS = {
     "solving.solve": 56,  # with provers and local search, which are imported when they are needed
     "sampling.sample": 51,
-    "experiment.run": 34,
+    "experiment.run": 35,
     "engines.reference": 16,
     "samplers.base": 9,
 }

@@ -15,8 +15,8 @@ from absl import flags
 import sl_discs
 from sl_discs import own_code
 from sl_discs.commands.main import COMMANDS, GROUPS, command_of, main
-from sl_discs.experiment.progress import progress_bar
 from sl_discs.localization.schedule import Localization
+from sl_discs.progress import progress_bar
 from sl_discs.terminal import tell
 
 ROOT = Path(__file__).parents[1]

@@ -26,13 +26,13 @@ from absl import flags
 from jaxtyping import Float64
 from ml_collections import ConfigDict, config_flags
 
+from sl_discs.chains.checkpoint import notice_of_end
 from sl_discs.command import Command, Given, parse_flags, say
 from sl_discs.commands.sweep import chosen_sweep
 from sl_discs.discs_plugin import launch
 from sl_discs.discs_plugin.compat import Overlay
 from sl_discs.discs_plugin.modules import OWN
 from sl_discs.errors import InputError
-from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.record import Spread
 from sl_discs.instances.dataset import check_data_root, find_family
 from sl_discs.instances.discs_files import load_pickle

@@ -10,7 +10,7 @@ from absl import flags
 
 from sl_discs.command import warn
 from sl_discs.errors import InputError, real
-from sl_discs.experiment.figures import check_matplotlib
+from sl_discs.figures import check_matplotlib
 from sl_discs.files import check_file
 from sl_discs.instances.formats import FORMATS, Instance, read_instances
 from sl_discs.instances.graph import Graph

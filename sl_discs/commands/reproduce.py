@@ -18,12 +18,11 @@ import jax
 
 from sl_discs.command import Command, Given, own_flags, refuse_flags, say
 from sl_discs.engines.compiled import keep_programs
-from sl_discs.engines.registry import one_device_per_core
+from sl_discs.engines.registry import ENGINES, one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.record import commit
-from sl_discs.experiment.settings import ENGINES
 from sl_discs.experiment.summary import published_tables
+from sl_discs.figures import can_draw, or_warn
 from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.localization.schedule import ANNEALS

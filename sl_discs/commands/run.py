@@ -24,21 +24,20 @@ from typing import Any, NamedTuple
 from absl import flags
 from ml_collections import config_dict, config_flags
 
+from sl_discs.chains.checkpoint import Checkpoints, notice_of_end
 from sl_discs.command import Command, attributes_of, error_of_file, own_flags, parse_flags, say
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.discs_plugin.upstream import borrow_named
 from sl_discs.engines.compiled import keep_programs
-from sl_discs.engines.registry import leave_cards_alone, one_device_per_core
+from sl_discs.engines.registry import ENGINES, leave_cards_alone, one_device_per_core
 from sl_discs.errors import InputError, real
-from sl_discs.experiment.checkpoint import Checkpoints, notice_of_end
-from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.parts import Part, join_records
-from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import ExperimentRecord, check_finished, device_in_words, kind_of_run, versions
 from sl_discs.experiment.results import write_results
 from sl_discs.experiment.run import check_methods, engine_for, fit_to_memory, run_sampler, total_chain_steps
-from sl_discs.experiment.settings import ENGINES, Settings, settings_from
+from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.experiment.summary import draw_trajectories, format_summary
+from sl_discs.figures import can_draw, or_warn
 from sl_discs.files import check_writable
 from sl_discs.instances.dataset import default_data_root, graph_types, load_dataset
 from sl_discs.instances.graph import Dataset
@@ -46,6 +45,7 @@ from sl_discs.localization.method import Method, build_method, method_config, me
 from sl_discs.localization.schedule import Localization
 from sl_discs.problem_names import GRAPH_PROBLEMS, in_words
 from sl_discs.problems.kind import PENALTY
+from sl_discs.progress import progress_bar
 from sl_discs.samplers import known_samplers
 from sl_discs.samplers.registry import is_localized, own_name, sampler_fields
 from sl_discs.terminal import tell

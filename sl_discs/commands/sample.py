@@ -23,13 +23,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from sl_discs.chains.checkpoint import notice_of_end
 from sl_discs.command import Command, Given, own_flags, refuse_flags, say
 from sl_discs.commands import problem_file
 from sl_discs.commands.problem_file import numbered, read_problems
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
-from sl_discs.experiment.checkpoint import notice_of_end
-from sl_discs.experiment.figures import or_warn
+from sl_discs.figures import or_warn
 from sl_discs.sampling.sample import AUTO, ENGINES, METHODS, SampleOptions, drawn_from
 from sl_discs.sampling.samples import Samples, numbers, summary_lines
 from sl_discs.terminal import aligned, printable

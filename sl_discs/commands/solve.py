@@ -24,15 +24,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sl_discs.chains.checkpoint import notice_of_end
 from sl_discs.command import Command, Given, own_flags, say
 from sl_discs.commands import problem_file
 from sl_discs.commands.problem_file import numbered, read_problems
 from sl_discs.engines.compiled import keep_programs
-from sl_discs.engines.registry import one_device_per_core
+from sl_discs.engines.registry import ENGINES, one_device_per_core
 from sl_discs.errors import FormatError, InputError
-from sl_discs.experiment.checkpoint import notice_of_end
-from sl_discs.experiment.figures import or_warn
-from sl_discs.experiment.settings import ENGINES
+from sl_discs.figures import or_warn
 from sl_discs.files import check_fields, open_regular, parse_json, write_text
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS

@@ -17,21 +17,21 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
+from sl_discs.chains.checkpoint import Notice, notice_of_end
 from sl_discs.command import Command, Given, own_flags, say
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.discs_plugin.upstream import borrow_named
 from sl_discs.engines.compiled import keep_programs
-from sl_discs.engines.registry import one_device_per_core
+from sl_discs.engines.registry import ENGINES, one_device_per_core
 from sl_discs.errors import InputError, Interrupted, MissingExtra
-from sl_discs.experiment.checkpoint import Notice, notice_of_end
-from sl_discs.experiment.progress import Advance, progress_bar
 from sl_discs.experiment.run import fit_to_memory, total_chain_steps
-from sl_discs.experiment.settings import ENGINES, Settings
+from sl_discs.experiment.settings import Settings
 from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root, default_data_root
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
+from sl_discs.progress import Advance, progress_bar
 from sl_discs.samplers.registry import base_name, code_of, is_localized, own_name
 from sl_discs.tuning import evaluation, space
 from sl_discs.tuning.evaluation import Tuning, in_words, read_tuned, words_of

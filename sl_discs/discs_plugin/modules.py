@@ -23,11 +23,11 @@ import numpy as np
 from jaxtyping import Float32
 from ml_collections import config_dict
 
+from sl_discs.chains.annealing import Annealing, TemperatureSchedule
 from sl_discs.discs_plugin import upstream
 from sl_discs.discs_plugin.base_sampler import BaseSampler, States
 from sl_discs.discs_plugin.plugin_samplers import LocalizedSampler, OwnSampler
 from sl_discs.errors import InputError
-from sl_discs.experiment.settings import Annealing, Temperatures
 from sl_discs.localization.method import build_localization, build_method, method_config
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.sites import MOST_VALUES
@@ -110,7 +110,7 @@ def _temperatures_by_level(
     fields = {field.name for field in dataclasses.fields(Annealing)}
     annealing = Annealing(**{name: value for name, value in experiment.items() if name in fields})
     length = experiment.chain_length
-    return Temperatures(annealing, length, np.asarray(localization.levels(length).last))[:]
+    return TemperatureSchedule(annealing, length, np.asarray(localization.levels(length).last))[:]
 
 
 def local_chains(experiment: config_dict.ConfigDict, devices: int) -> int:

@@ -30,7 +30,7 @@ from sl_discs.samplers.base import Chain, Sampler
 
 @runtime_checkable
 class Schedule(Protocol):
-    """Anything that is sliced like an array of float32, such as `experiment.settings.Temperatures`."""
+    """Anything that is sliced like an array of float32, such as `chains.annealing.TemperatureSchedule`."""
 
     def __getitem__(self, steps: slice, /) -> Any: ...
 

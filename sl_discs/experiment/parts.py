@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from sl_discs.chains.checkpoint import remove_checkpoints
 from sl_discs.errors import InputError
-from sl_discs.experiment.checkpoint import remove_checkpoints
 from sl_discs.experiment.record import ARRAYS, BY_INSTANCE, DIVISION, InstanceRecord, SamplerRecord
 from sl_discs.files import (
     LOCK,

@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sl_discs.chains.batches import LOGGED_BYTES, Pack, batch_bytes, devices_for, memory_of_a_device, plan
+from sl_discs.chains.chains import Chains, Outcome, anneal, program_of, schedule_of, visible_steps
+from sl_discs.chains.checkpoint import Checkpoints
 from sl_discs.engines.base import Engine
 from sl_discs.engines.registry import choose_engine, local_devices
 from sl_discs.errors import InputError, check_memory, in_words
-from sl_discs.experiment.batches import LOGGED_BYTES, Pack, batch_bytes, devices_for, memory_of_a_device, plan
-from sl_discs.experiment.chains import Chains, Outcome, anneal, program_of, schedule_of, visible_steps
-from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.graph import Dataset, Graph

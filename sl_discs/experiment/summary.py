@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sl_discs.experiment.figures import COLOURS, save_figure
 from sl_discs.experiment.record import (
     ExperimentRecord,
     Spread,
@@ -22,6 +21,7 @@ from sl_discs.experiment.record import (
     percent_of_reference,
     references,
 )
+from sl_discs.figures import COLOURS, save_figure
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
 from sl_discs.terminal import aligned
 

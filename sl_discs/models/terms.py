@@ -1,7 +1,7 @@
 """What a problem maximises, as a list of its terms on the host; problems are made and checked without JAX.
 
 What differs between functions is a method of their terms. The arrays of chains are built from terms by
-`sl_discs.experiment.batches.build_batch`.
+`sl_discs.chains.batches.build_batch`.
 """
 
 from __future__ import annotations

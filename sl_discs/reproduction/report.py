@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sl_discs.experiment.figures import save_figure
 from sl_discs.experiment.summary import CHAIN_LENGTH, published_cells
+from sl_discs.figures import save_figure
 from sl_discs.files import write_json, write_text
 from sl_discs.reproduction.cells import DEFAULTS, HELD_OUT, LEVEL, NO_TILT, PUBLISHED
 from sl_discs.reproduction.rows import FAR, at_defaults, is_level, level_rows

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import DIVISION, FREE, commit
 from sl_discs.experiment.run import engine_for, fit_to_memory, run_sampler, total_chain_steps
 from sl_discs.files import Damaged, digest, read_json, write_json
 from sl_discs.instances.graph import Dataset
 from sl_discs.problems.kind import PENALTY
+from sl_discs.progress import progress_bar
 from sl_discs.reproduction.cells import Cell
 from sl_discs.samplers.registry import code_of
 from sl_discs.terminal import tell

@@ -22,18 +22,18 @@ import numpy as np
 from jaxtyping import Int8
 from scipy.special import ndtri
 
+from sl_discs.chains.annealing import ChainSettings
+from sl_discs.chains.batches import shape_of_one
+from sl_discs.chains.chains import Chains, anneal
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment.batches import shape_of_one
-from sl_discs.experiment.chains import Chains, anneal
-from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import SIGN_OF_Y, Method, build_method
 from sl_discs.samplers.registry import counts_sweeps, localized_name
 from sl_discs.sampling.chain import ORDERED, RecordedChains
 from sl_discs.sampling.diagnostics import FALSE_ALARM, LEAST_ESS
 from sl_discs.sampling.draws import Budget, Drawn, Request, magnetisations, packed
 
-# Settings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
+# ChainSettings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
 LOCALIZES = {"sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "mc_ratio": 0.5}
 _LEVELS, _SWEEPS_A_LEVEL = 256, 8
 # The largest signal-to-noise ratio of the first observation that may be left out.
@@ -71,9 +71,9 @@ def draw(request: Request, budget: Budget) -> Drawn:
     assert method.localization is not None
     at_first, together = method.localization.first_signal_to_noise(), _TOGETHER * groups
     steps = levels * _SWEEPS_A_LEVEL * (size if counts_sweeps(request.sampler) else 1)
-    settings = Settings(
+    settings = ChainSettings(
         batch_size=together, chain_length=steps, t_schedule="constant", init_temperature=request.temperature,
-        log_every_steps=steps, engine=request.engine, seed=request.seed,
+        log_every_steps=steps,
     )  # fmt: skip
     engine, _ = choose_engine(request.engine, method.sampler, num_chains=0)
     shape = shape_of_one(terms, together)

@@ -15,13 +15,13 @@ from jaxtyping import Float64
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.registry import check_threads, choose_engine
 from sl_discs.errors import InputError, boolean, fields_are_keywords, function, integer, keywords, one_of, real, shown
-from sl_discs.experiment.progress import Advance, progress_bar
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.models.terms import Terms
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
 from sl_discs.problems.density import LogDensity
 from sl_discs.problems.kind import KINDS
+from sl_discs.progress import Advance, progress_bar
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import (
     base_name,

@@ -18,7 +18,7 @@ from jaxtyping import Float64, Int8, Num, UInt8
 
 from sl_discs.errors import FormatError, InputError, MissingExtra, check_label, file_path, shown
 from sl_discs.errors import function as function_of
-from sl_discs.experiment.figures import COLOURS, new_figure, save_figure
+from sl_discs.figures import COLOURS, new_figure, save_figure
 from sl_discs.files import check_fields, read_document, write_document, write_text
 from sl_discs.problems.problem import label_of, plain_label
 from sl_discs.sampling.diagnostics import Diagnostic, Verdict

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int8
 
+from sl_discs.chains.annealing import Annealing
+from sl_discs.chains.batches import Layout, Shape, batch_bytes, padded_size, program_bytes
 from sl_discs.engines.base import Engine
-from sl_discs.engines.registry import choose_engine, num_cores
+from sl_discs.engines.registry import ENGINES, choose_engine, num_cores
 from sl_discs.errors import (
     InputError,
     boolean,
@@ -25,8 +27,6 @@ from sl_discs.errors import (
     shown,
     unmasked,
 )
-from sl_discs.experiment.batches import Layout, Shape, batch_bytes, padded_size, program_bytes
-from sl_discs.experiment.settings import ENGINES, Annealing
 from sl_discs.localization.method import DISCS_ONLY, Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.terms import Coefficients, penalties_of
@@ -354,51 +354,3 @@ def annealed_terms(problem: Problem, annealing: Mapping[str, Any]) -> Coefficien
             stacklevel=6,
         )
     return terms
-
-
-def complete_annealing(given: Mapping[str, Any], terms: Coefficients) -> Annealing:
-    """Returns the annealing with these fields: by default, exponential decay in the terms' `temperature_range`."""
-    if {"init_temperature", "final_temperature"} <= set(given):
-        initial, final = given["init_temperature"], given["final_temperature"]
-    else:
-        hot, cold = temperature_range(terms)
-        initial, final = given.get("init_temperature", hot), given.get("final_temperature", cold)
-    default = {"init_temperature": initial, "final_temperature": final, "decay_rate": min(1.0, final / initial)}
-    return Annealing(**{**default, **given})
-
-
-# Default temperatures for annealing a model, from the gains of its flips.
-#
-# A few random states are quenched: half of the sites whose flips gain are flipped at a time, until hardly any are
-# left. All flips then lose, by amounts that are typical of good states. Losses below a thousandth of the mean are
-# ignored, because they are accepted at any temperature. Annealing starts at half the lower quartile of the other
-# losses, where small losses are still often accepted, and ends where the smallest relevant ones, their 1 % quantile,
-# are nearly frozen: at temperature loss / log N about one of them is accepted in a sweep over all N sites.
-#
-# To begin where losses are accepted and to end where small ones are frozen is White's rule ("Concepts of scale in
-# simulated annealing", 1984); D-Wave's `SimulatedAnnealingSampler` derives both temperatures from the coefficients.
-# Losses at quenched states are used instead so that a penalty, a hub, or the smallest of many coefficients does not
-# decide. White begins at the spread of the values, which wastes most of a short run: with half a second for each of
-# eight graphs, half the lower quartile gave independent sets larger by 3.75 (ER-0.05) and 1.1 (SATLIB-like) than the
-# mean loss did, and cuts smaller by 1.75 of 3,159 (BA-1024).
-
-_NEGLIGIBLE = 1e-3
-_QUANTILE = 0.01
-
-
-def temperature_range(terms: Coefficients) -> tuple[float, float]:
-    """Returns the temperatures at which annealing begins and ends, in the units of the terms; 1 where all are 0."""
-    losses, num_sites = terms.losses(np.random.default_rng(0)), terms.num_sites
-    mean = float(losses.mean())
-    if mean == 0:
-        # No move changes the quenched states, so the coefficients are the only scale left.
-        mean = terms.largest() or 1.0
-        return mean, mean / _sweep(num_sites)
-    smallest, small = np.quantile(losses[losses > _NEGLIGIBLE * mean], (_QUANTILE, 0.25))
-    final = float(smallest) / _sweep(num_sites)
-    return max(float(small) / 2, final), final
-
-
-def _sweep(num_sites: int) -> float:
-    """Returns log N, and at least 4, so that small models also end cold."""
-    return max(4.0, float(np.log(num_sites)))

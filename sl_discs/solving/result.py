@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8, Int64
 
+from sl_discs.chains.annealing import TemperatureSchedule
+from sl_discs.chains.chains import Outcome
 from sl_discs.engines.base import Trace
 from sl_discs.errors import FormatError, InputError, MissingExtra, check_label
-from sl_discs.experiment.chains import Outcome
-from sl_discs.experiment.figures import COLOURS, new_figure, save_figure
-from sl_discs.experiment.settings import Temperatures
+from sl_discs.figures import COLOURS, new_figure, save_figure
 from sl_discs.files import check_fields, read_document, write_document, write_json, write_text
 from sl_discs.localization.method import LAST_STATE
 from sl_discs.problems import Evaluated
@@ -377,8 +377,9 @@ class Collector:
         )
 
     def add(
-        self, outcome: Outcome, every: int, temperatures: Temperatures, steps: int, constant: float, *, complete: bool
-    ) -> None:
+        self, outcome: Outcome, every: int, temperatures: TemperatureSchedule, steps: int, constant: float, *,
+        complete: bool,
+    ) -> None:  # fmt: skip
         """Adds a round of `steps` steps, of which every `every`-th was logged.
 
         `constant` is the part of the reduced problem's value that the chains' model omits, and `complete` is whether

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import abc
-import bisect
 import dataclasses
 import functools
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int8
 
+from sl_discs.chains.annealing import ChainSettings, TimedSchedule, complete_annealing
+from sl_discs.chains.batches import devices_for, shape_of_one
+from sl_discs.chains.chains import Chains, anneal, schedule_of, visible_steps
 from sl_discs.engines.base import Best, ClockTemperatures
 from sl_discs.engines.compiled import compile_seconds
-from sl_discs.experiment.batches import devices_for, shape_of_one
-from sl_discs.experiment.chains import Chains, anneal, schedule_of, visible_steps
-from sl_discs.experiment.progress import Advance
-from sl_discs.experiment.settings import Settings, Temperatures
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.quadratic import sparse_is_cheaper
 from sl_discs.problems import Evaluated, Problem
+from sl_discs.progress import Advance
 from sl_discs.proofs.provers import TURN, Proofs
 from sl_discs.reductions.presolve import Presolved
 from sl_discs.samplers.registry import is_localized
@@ -31,15 +30,12 @@ from sl_discs.solving.options import (
     SolveOptions,
     annealed_terms,
     check_fit,
-    complete_annealing,
 )
 from sl_discs.solving.result import Collector
 
 # Part of the remaining time that a round of fixed length may plan with: rates vary, and an annealing that is cut off
 # ends hot. And where temperatures follow the time, so that a rate that was measured too low does not end it early.
 _SAFE, _AMPLE = 0.9, 2.0
-# The number of calls to the engine that the rate is measured over.
-_RECENT = 3
 # Another round is skipped if it is shorter than this part of the longest.
 _WORTH = 0.25
 # Part of the time that each of several rivals has to show what it can do.
@@ -73,51 +69,6 @@ class Clock:
     def compiling(self) -> float:
         """Returns those seconds of compiling."""
         return compile_seconds() - self._compiled
-
-
-class Plan(NamedTuple):
-    """A plan after `done` steps: the seconds left, the part of the schedule behind, and that of a step."""
-
-    done: int
-    left: float
-    behind: float
-    rate: float
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TimedTemperatures(Temperatures):
-    """Temperatures that follow the time: what is left of the schedule is spread over the steps that still fit in.
-
-    This is planned anew before each call to the engine, so that the chains are cold when the time is over, even if
-    the rate has changed.
-
-    Attributes:
-      pace: seconds per step, as far as it is known before the first one.
-      plans: that were made, in order.
-    """
-
-    pace: float
-    plans: tuple[Plan, ...] = ()
-
-    def planned(self, done: int, left: float) -> TimedTemperatures:
-        """Returns these temperatures with another plan, for the steps after the first `done` and `left` seconds."""
-        behind, pace = 0.0, self.pace
-        if self.plans:
-            earlier = self.plans[-_RECENT:][0]
-            behind, pace = float(self._behind(done)), max(earlier.left - left, 1e-9) / (done - earlier.done)
-        fitting = min(max(left / pace, 1.0), max(len(self) - done, 1))
-        return dataclasses.replace(self, plans=(*self.plans, Plan(done, left, behind, (1 - behind) / fitting)))
-
-    def _behind(self, steps: np.ndarray | np.floating | int) -> np.ndarray | np.floating:
-        """Returns the part of the schedule that is behind after `steps` steps."""
-        # Mostly the latest alone, of many in a long run.
-        first = bisect.bisect_right(self.plans, np.min(steps), key=lambda plan: plan.done) - 1
-        done, _, behind, rate = map(np.array, zip(*self.plans[first:], strict=True))
-        place = np.searchsorted(done, steps, side="right") - 1
-        return np.minimum(behind[place] + (steps - done[place]) * rate[place], 1.0)
-
-    def position(self, part: np.ndarray | np.floating) -> np.ndarray | np.floating:
-        return self._behind(part * len(self))
 
 
 class Rival:
@@ -168,7 +119,7 @@ class Annealer(Rival):
         self.engine, self.note = options.choose_engine(problem.num_variables)
         self.first, self.unit = options.first_round(problem.num_variables, self.engine.on_host)
 
-    def settings(self, steps: int, every: int = 1) -> Settings:
+    def settings(self, steps: int, every: int = 1) -> ChainSettings:
         """Returns the settings of a run of `steps` steps, which logs every `every`-th of them.
 
         Where a step tries one site, the temperature changes once in a sweep, but at least a hundred times; annealings
@@ -179,9 +130,8 @@ class Annealer(Rival):
         if "anneal_every" not in options.annealing and options.tries_one_site and over_run:
             same = max(1, min(self.problem.num_variables, steps // 100))
             annealing = dataclasses.replace(annealing, anneal_every=same)
-        return Settings(
-            batch_size=options.num_chains, chain_length=steps, log_every_steps=every, engine=options.engine,
-            seed=options.seed, **vars(annealing),
+        return ChainSettings(
+            batch_size=options.num_chains, chain_length=steps, log_every_steps=every, **vars(annealing),
         )  # fmt: skip
 
     def reported(self) -> dict[str, Any]:
@@ -450,7 +400,7 @@ class Rounds:
         settings = annealer.settings(length, every)
         timed = None
         if left is not None and annealer.timed and annealer.pace is not None:
-            timed = TimedTemperatures(settings, length, pace=annealer.pace)
+            timed = TimedSchedule(settings, length, pace=annealer.pace)
 
         def watch(done: int, best: Best) -> bool:
             over = self.watcher(done, best)

@@ -16,10 +16,10 @@ from jaxtyping import Int8
 
 from sl_discs.engines.registry import check_threads
 from sl_discs.errors import InputError, fields_are_keywords
-from sl_discs.experiment.progress import progress_bar
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS, Structure
+from sl_discs.progress import progress_bar
 from sl_discs.proofs import exact_provers, provers_of
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions import presolve

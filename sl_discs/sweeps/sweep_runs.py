@@ -5,7 +5,7 @@
 | `run.json` | flags and values of the run, written before it starts |
 | `stdout.txt`, `stderr.txt` | what its attempts printed |
 | `failed.json` | how the last attempt failed, if it did |
-| `checkpoint/` | where the run was interrupted (`sl_discs.experiment.checkpoint`) |
+| `checkpoint/` | where the run was interrupted (`sl_discs.chains.checkpoint`) |
 | `results.json` | the results, written atomically; the run is done if the file can be read |
 """
 
@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sl_discs.chains.checkpoint import Notice, notice_of_end
 from sl_discs.command import say
 from sl_discs.errors import RESUME_ME, InputError
-from sl_discs.experiment.checkpoint import Notice, notice_of_end
 from sl_discs.experiment.record import Spread
 from sl_discs.experiment.results import read_results
 from sl_discs.files import (

@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Float64
 
 from sl_discs.errors import FormatError, InputError, errors_of
-from sl_discs.experiment.progress import Advance
 from sl_discs.experiment.record import Spread, best_values, half_width
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings, settings_from
@@ -22,6 +21,7 @@ from sl_discs.files import parse_json, write_json
 from sl_discs.instances.dataset import find_family, load_dataset
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import build_method
+from sl_discs.progress import Advance
 from sl_discs.sweeps.sweep_file import find_config, read_config
 from sl_discs.tuning.space import ANNEALING_FIELDS, Candidate, Dimension, Point, candidate_of
 

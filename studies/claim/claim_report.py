@@ -29,9 +29,9 @@ from claim_plan import (
     published_gain,
 )
 from claim_statistics import detection, expected_best, holm, interval, random_effects
-from sl_discs.experiment.figures import COLOURS, can_draw, or_warn, save_figure
 from sl_discs.experiment.record import Spread
 from sl_discs.experiment.summary import published_row
+from sl_discs.figures import COLOURS, can_draw, or_warn, save_figure
 from sl_discs.files import write_json, write_text
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import method_fields

@@ -24,10 +24,10 @@ from jaxtyping import Float64
 
 from claim_plan import SAMPLERS, Variant
 from claim_statistics import Interval, interval
+from sl_discs.chains.chains import Chains, anneal
 from sl_discs.command import Command, own_flags, say
 from sl_discs.engines.base import Best
 from sl_discs.engines.registry import choose_engine
-from sl_discs.experiment.chains import Chains, anneal
 from sl_discs.experiment.run import batches_of
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.files import check_writable, write_json, write_text

@@ -25,17 +25,17 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.command import Command, Given, check_choice, own_flags, say
-from sl_discs.engines.registry import choose_engine
+from sl_discs.engines.registry import ENGINES, choose_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import commit
 from sl_discs.experiment.run import run_sampler
-from sl_discs.experiment.settings import ENGINES, Settings
+from sl_discs.experiment.settings import Settings
 from sl_discs.files import check_writable, only_run_in, parse_json, write_text
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graphs import MAXCUT
+from sl_discs.progress import progress_bar
 from sl_discs.tuning.evaluation import parse_dataset
 from sl_discs.version import __version__
 

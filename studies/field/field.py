@@ -22,12 +22,12 @@ from sl_discs.command import Command, Given, check_choice, own_flags, say
 from sl_discs.engines.compiled import compile_seconds, keep_programs
 from sl_discs.engines.registry import num_cores, one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import commit, half_width
 from sl_discs.files import Damaged, check_writable, read_json, write_json, write_text
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.instances.graph import Dataset
 from sl_discs.problems import Problem
+from sl_discs.progress import progress_bar
 from sl_discs.reproduction.cells import PublishedSet
 from sl_discs.reproduction.report import number, table
 from sl_discs.solving.solve import solve

@@ -16,12 +16,12 @@ from ml_collections import config_dict
 from test_plugin_samplers import MASKED, POTTS, InCoordinates, play
 
 import sl_discs
+from sl_discs.chains.batches import shape_of_one
+from sl_discs.chains.chains import Chains, anneal
 from sl_discs.discs_plugin import upstream
 from sl_discs.discs_plugin.base_sampler import BaseSampler, States
 from sl_discs.discs_plugin.plugin_samplers import LocalizedSampler
 from sl_discs.engines.registry import get_engine
-from sl_discs.experiment.batches import shape_of_one
-from sl_discs.experiment.chains import Chains, anneal
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset

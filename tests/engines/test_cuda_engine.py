@@ -15,6 +15,8 @@ from engines_at_hand import OneLane, Threads, known_to
 from single_steps import SAMPLERS, Disagreement, check_single_steps
 
 import sl_discs
+from sl_discs.chains.batches import plan
+from sl_discs.chains.chains import Chains
 from sl_discs.engines.arrays import ChainArrays, Records
 from sl_discs.engines.base import init_chains
 from sl_discs.engines.cuda import engine as cuda_engine
@@ -25,8 +27,6 @@ from sl_discs.engines.cuda.play import Instances, Steps, make_kernel, make_share
 from sl_discs.engines.cuda.warp import WIDTH, gpu, one_lane
 from sl_discs.engines.registry import choose_engine, get_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment.batches import plan
-from sl_discs.experiment.chains import Chains
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary

@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 from test_run import SETTINGS, assert_equal, method, random_dataset
 
+from sl_discs.chains import checkpoint
+from sl_discs.chains.checkpoint import Checkpoints, Notice, notice_of_end, remove_checkpoints
 from sl_discs.engines.registry import get_engine
 from sl_discs.errors import RESUME_ME, InputError, Interrupted
-from sl_discs.experiment import checkpoint
-from sl_discs.experiment.checkpoint import Checkpoints, Notice, notice_of_end, remove_checkpoints
 from sl_discs.experiment.record import check_finished, kind_of_run
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings

@@ -9,12 +9,12 @@ from marks import slow_except
 from test_run import SETTINGS, method, random_dataset
 
 from sl_discs.batching import make_mesh
+from sl_discs.chains.batches import batch_bytes, build_batch, plan
+from sl_discs.chains.chains import program_of
 from sl_discs.engines.base import init_chains
 from sl_discs.engines.reference import advance
 from sl_discs.engines.registry import get_engine
 from sl_discs.errors import GIB, InputError
-from sl_discs.experiment.batches import batch_bytes, build_batch, plan
-from sl_discs.experiment.chains import program_of
 from sl_discs.experiment.run import engine_for, fit_to_memory, instances_at_once
 from sl_discs.problems.graph_kind import graph_kind
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from sl_discs.experiment import progress
+from sl_discs import progress
 
 
 @pytest.fixture

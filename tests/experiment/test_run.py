@@ -15,8 +15,8 @@ import pytest
 from enumerated import optimum
 
 import sl_discs
-from sl_discs.experiment.batches import Layout, best_layout, padded_size, plan
-from sl_discs.experiment.chains import schedule_of
+from sl_discs.chains.batches import Layout, best_layout, padded_size, plan
+from sl_discs.chains.chains import schedule_of
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.graph import Dataset, Graph

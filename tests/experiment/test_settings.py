@@ -7,8 +7,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from sl_discs.chains.chains import schedule_of
 from sl_discs.errors import InputError
-from sl_discs.experiment.chains import schedule_of
 from sl_discs.experiment.run import check_methods
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.localization.method import build_method, method_fields

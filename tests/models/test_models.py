@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sl_discs import batching
+from sl_discs.chains.annealing import temperature_range
 from sl_discs.instances.graph import Graph
 from sl_discs.models.base import Target
 from sl_discs.models.quadratic import (
@@ -26,7 +27,6 @@ from sl_discs.models.quadratic import (
 )
 from sl_discs.models.sites import apply_flips
 from sl_discs.problems.graph_kind import graph_kind
-from sl_discs.solving.options import temperature_range
 from sl_discs.testing import all_states, standard_cases
 
 N = 6

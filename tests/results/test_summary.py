@@ -11,10 +11,10 @@ from test_results import make_record
 
 from sl_discs.errors import InputError
 from sl_discs.experiment import summary
-from sl_discs.experiment.figures import new_figure
 from sl_discs.experiment.record import Spread, paired_differences, percent_of_reference
 from sl_discs.experiment.results import write_results
 from sl_discs.experiment.summary import draw_trajectories, format_summary, published_name, published_row
+from sl_discs.figures import new_figure
 from sl_discs.instances.graph import Graph
 
 

@@ -18,10 +18,11 @@ from scipy.optimize import linear_sum_assignment
 
 import sl_discs
 from sl_discs import InputError
+from sl_discs.chains.annealing import TimedSchedule, temperature_range
 from sl_discs.experiment.settings import Settings
 from sl_discs.models.terms import Coefficients, penalties_of
-from sl_discs.solving.options import SolveOptions, temperature_range
-from sl_discs.solving.rounds import Annealer, TimedTemperatures
+from sl_discs.solving.options import SolveOptions
+from sl_discs.solving.rounds import Annealer
 
 
 def small_problems():
@@ -226,7 +227,7 @@ def test_temperatures_follow_the_time(pace):
     """Chains are cold when the time is over, whatever rate was expected, though it falls to a third on the way."""
     now, limit = 0.0, 10.0
     settings = Settings(chain_length=int(2 * limit / pace), final_temperature=0.01, decay_rate=0.01, anneal_every=5)
-    temperatures = TimedTemperatures(settings, len(settings.temperatures()), pace=pace)
+    temperatures = TimedSchedule(settings, len(settings.temperatures()), pace=pace)
     done = 0
     while now < limit and done < len(temperatures):
         temperatures = temperatures.planned(done, limit - now)

@@ -12,9 +12,9 @@ import readings_plan
 import readings_table
 from readings import Block, Setup
 from readings_plan import BASE, READINGS, SETS
+from sl_discs.chains.batches import Layout, Shape
+from sl_discs.chains.chains import Chains
 from sl_discs.engines.cpu.engine import Cpu
-from sl_discs.experiment.batches import Layout, Shape
-from sl_discs.experiment.chains import Chains
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.terms import Coefficients

@@ -12,8 +12,8 @@ import time
 
 import pytest
 
+from sl_discs.chains.checkpoint import Notice
 from sl_discs.errors import InputError
-from sl_discs.experiment.checkpoint import Notice
 from sl_discs.files import only_run_in
 from sl_discs.sweeps import sweep_runs
 from sl_discs.sweeps.sweep_file import Sweep

@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
+from sl_discs.chains.chains import program_of
 from sl_discs.errors import InputError
-from sl_discs.experiment.chains import program_of
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import method_fields
 from sl_discs.samplers.registry import is_localized, known_samplers

@@ -36,7 +36,7 @@ def _take(tree, chosen: np.ndarray):
     return jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], tree)
 
 
-class Loaded(NamedTuple):
+class LoadedTargets(NamedTuple):
     """Instances whose chains are played in one way.
 
     Attributes:
@@ -96,7 +96,7 @@ class Cpu(Engine):
         for chosen, together in ((np.flatnonzero(in_step), True), (np.flatnonzero(~in_step), False)):
             if len(chosen):
                 targets = as_targets(model, _take(batch, chosen), in_step=together)
-                parts.append(Loaded(chosen, together, targets))
+                parts.append(LoadedTargets(chosen, together, targets))
         return batch._replace(loaded=parts)
 
     def prepare(self, model, sampler, batch, program):
@@ -104,7 +104,7 @@ class Cpu(Engine):
         if obstacle := self.obstacle(sampler):
             raise NotSupported(f"engine=cpu: {obstacle}", "engine")
         check_ladder(program, batch.keys.mcmc.shape[1])
-        loaded: list[Loaded] = (batch if batch.loaded else self.load(model, sampler, batch)).loaded
+        loaded: list[LoadedTargets] = (batch if batch.loaded else self.load(model, sampler, batch)).loaded
         batch = batch._replace(loaded=None)
         plays = {True: self._prepare_in_step, False: self._prepare_in_turn}
         if len(loaded) == 1:

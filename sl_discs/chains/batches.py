@@ -11,10 +11,10 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from sl_discs.chains.annealing import ChainSettings
 from sl_discs.engines.base import Batch, Engine, StepKeys
 from sl_discs.engines.registry import local_devices
 from sl_discs.errors import GIB, USABLE, InputError, usable_memory
-from sl_discs.experiment.settings import Settings
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.models.base import Model, Params
 from sl_discs.models.functions import Density, density_model, density_params
@@ -48,7 +48,7 @@ def best_layout(num_devices: int, num_instances: int, num_chains: int) -> Layout
     return min((Layout(k, num_devices // k) for k in parts), key=chains_a_device)
 
 
-def devices_for(engine: Engine, sampler: Sampler, settings: Settings) -> tuple[int, Layout | None]:
+def devices_for(engine: Engine, sampler: Sampler, settings: ChainSettings) -> tuple[int, Layout | None]:
     """Returns the number of devices that share a batch, and its division among them; None if that depends on it.
 
     An engine on the host divides work itself.

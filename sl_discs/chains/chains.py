@@ -18,6 +18,9 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.batching import make_mesh
+from sl_discs.chains.annealing import ChainSettings, TemperatureSchedule
+from sl_discs.chains.batches import Shape, build_batch, initial_keys, step_keys
+from sl_discs.chains.checkpoint import Checkpoints, Middle
 from sl_discs.engines import compiled
 from sl_discs.engines.base import (
     Best,
@@ -29,9 +32,6 @@ from sl_discs.engines.base import (
     Trace,
     init_chains,
 )
-from sl_discs.experiment.batches import Shape, build_batch, initial_keys, step_keys
-from sl_discs.experiment.checkpoint import Checkpoints, Middle
-from sl_discs.experiment.settings import Settings, Temperatures
 from sl_discs.localization.method import NOT_LOCALIZED, SIGN_OF_Y, Method
 from sl_discs.models.terms import Terms
 from sl_discs.samplers.base import Sampler
@@ -82,7 +82,7 @@ class Outcome:
         return found
 
 
-def _calls(settings: Settings, steps_per_call: int) -> Iterator[tuple[int, int]]:
+def _calls(settings: ChainSettings, steps_per_call: int) -> Iterator[tuple[int, int]]:
     """Yields intervals, and steps per interval, of each call to the engine: whole intervals, then the rest."""
     every = settings.log_every_steps
     intervals = settings.chain_length // every
@@ -204,14 +204,14 @@ class Chains:
         self.compile_s += compiled.compile_seconds() - before
 
 
-def program_of(method: Method, settings: Settings) -> Program:
+def program_of(method: Method, settings: ChainSettings) -> Program:
     """Returns the whole program of a method on the host; InputError if a schedule is invalid."""
     localization = method.localization
     levels = None if localization is None else localization.levels(settings.chain_length)
     return Program(StepTemperatures(schedule_of(method, settings)), levels)
 
 
-def schedule_of(method: Method, settings: Settings) -> Temperatures:
+def schedule_of(method: Method, settings: ChainSettings) -> TemperatureSchedule:
     """Returns the temperature of each step of a method: over the run, or anew in each level of localization."""
     localization = method.localization
     if localization is None or localization.anneal != "level":
@@ -231,7 +231,7 @@ def visible_steps(engine: Engine, sampler: Sampler, length: int) -> int:
 def anneal(
     chains: Chains,
     method: Method,
-    settings: Settings,
+    settings: ChainSettings,
     progress: Progress = lambda steps: None,
     *,
     states: Int8[np.ndarray, "R N"] | None = None,

@@ -1,0 +1,1 @@
+"""Chains on an engine: what `run`, `solve` and `sample` share."""
