@@ -1,7 +1,7 @@
 """Exact spectral gaps of Markov kernels under a tilted posterior, and the paper's lower bounds for them.
 
 The posterior is q(s) ~ exp(-beta/2 <s, Ws> + <s, h>) on spins, where h includes the target's own field. The paper
-(Wang et al., ICML 2025) bounds the gap from below if its Condition 1 holds,
+(Wang et al., ICML 2025) bounds the gap from below if its Condition 4.1 holds,
 
     |h| >= 2 beta max_i sum_k |W_ik|,
 
@@ -121,7 +121,7 @@ def smallest_field(form: SpinForm, tilt: Float64[np.ndarray, "N"] | float = 0.0)
 
 
 def needed_field(form: SpinForm) -> float:
-    """2 beta max_i sum_k |W_ik|, the smallest |h| for which Condition 1 holds."""
+    """2 beta max_i sum_k |W_ik|, the smallest |h| for which Condition 4.1 holds."""
     return float(2 * form.beta * np.abs(form.W).sum(axis=1).max())
 
 
@@ -132,7 +132,7 @@ _ROUNDING = 1e-9
 
 
 def families(num_sites: int, field: float) -> Iterator[tuple[str, SpinForm]]:
-    """Models in the field |h| with the largest couplings that Condition 1 allows, and one without couplings."""
+    """Models in the field |h| with the largest couplings that Condition 4.1 allows, and one without couplings."""
     site = np.arange(num_sites)
     apart = (site[:, None] - site) % num_sites
     patterns: dict[str, np.ndarray] = {"free": np.zeros((num_sites, num_sites))}
@@ -145,7 +145,7 @@ def families(num_sites: int, field: float) -> Iterator[tuple[str, SpinForm]]:
 
 
 def random_models(count: int, most_sites: int = 4, seed: int = 0) -> Iterator[tuple[str, SpinForm]]:
-    """Sparse Gaussian couplings, scaled to meet Condition 1 with equality, in fields of random signs and sizes."""
+    """Sparse Gaussian couplings, scaled to meet Condition 4.1 with equality, in fields of random signs and sizes."""
     for number in range(count):
         rng = np.random.default_rng((seed, number))
         size = int(rng.integers(2, most_sites + 1))

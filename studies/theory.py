@@ -1,4 +1,4 @@
-"""Compares the paper's theory with actual runs: gaps and bounds, the mean's error, Condition 1 on real instances.
+"""Compares the paper's theory with actual runs: gaps and bounds, the mean's error, Condition 4.1 on real instances.
 
     python studies/theory.py [--output=results/theory]
 
@@ -42,8 +42,8 @@ class Fields(NamedTuple):
     """The quantities that are constant along a localized run on a real instance, at temperature 1.
 
     At temperature tau the posterior is that of `gaps` with beta W = -J/(4 tau) and h = (c/2 + J1/4)/tau + tilt, so
-    site i meets the condition of its own row where |h_i| >= sum_k |J_ik|/(2 tau). Condition 1 as printed asks for the
-    largest of the rows' right-hand sides at every site.
+    site i meets the condition of its own row where |h_i| >= sum_k |J_ik|/(2 tau). Condition 4.1 as printed asks for
+    the largest of the rows' right-hand sides at every site.
     """
 
     own: Float64[np.ndarray, "N"]  # [N] c/2 + J1/4, the target's own field

@@ -24,7 +24,7 @@ def page(found: dict[str, Any]) -> str:
     real = ["## Real instances", _real(found["real"]), "![real instances](real.png)"] if found["real"] else []
     parts = [
         "# The theory on a run",
-        "## Bounds under Condition 1",
+        "## Bounds under Condition 4.1",
         _verdicts(found["verdicts"]),
         "![gaps and bounds](gaps.png)",
         "## Along localized runs",
