@@ -104,7 +104,7 @@ def summarize(dataset: Dataset, paths: Sequence[Path], data_root: Path) -> str:
     if not graph_kind(dataset.problem).in_percent:
         reference = "DISCS uses 1 for every MIS graph, so its ratios are set sizes"
     elif unknown:
-        reference = f"unknown for {_graphs(unknown)}, for which 1 was written, so their ratios are absolute values"
+        reference = f"unknown for {_graphs(unknown)}, with 1 as a placeholder, so their ratios are absolute values"
     else:
         reference = "known for every graph"
     lines = [

@@ -108,16 +108,16 @@ def _instances(record: ExperimentRecord) -> str:
 
 
 def _quality(record: ExperimentRecord) -> list[str]:
-    rows = [["sampler", "mean +- std", "se", "at log steps", "% of reference", "published"]]
+    rows = [["sampler", "mean +- std", "se", "at log steps", "% of reference", _published_title(record)]]
     for name, sampler in record.samplers.items():
         spread, percent = Spread.of(best_values(sampler)), percent_of_reference(sampler)
         logged = np.mean([instance.best_logged for instance in sampler.instances])
-        published = _published(record, name)
+        published = _shown(record, name)
         rows.append(
             [
                 _short(name), _plus_minus(spread.mean, spread.std), "-" if spread.se is None else _number(spread.se),
                 _number(float(logged)), "" if percent is None else _plus_minus(percent.mean(), percent.std()),
-                "" if published is None else _plus_minus(*published),
+                "" if published is None else _plus_minus(*published[0]),
             ]
         )  # fmt: skip
     title = (
@@ -146,14 +146,14 @@ def _pairs(record: ExperimentRecord) -> list[str]:
     differences, points = paired_differences(record), paired_differences(record, percent_of_reference)
     if not differences:
         return []
-    rows = [["pair", f"{record.kind.unit} +- se", "n", "% points +- se", "published"]]
+    rows = [["pair", f"{record.kind.unit} +- se", "n", "% points +- se", _published_title(record)]]
     for pair, spread in differences.items():
-        localized, base = (_published(record, name) for name in pair)
+        published = _shown(record, *pair)
         rows.append(
             [
                 " - ".join(map(_short, pair)), _signed(spread), str(spread.n),
                 _signed(points[pair]) if pair in points else "",
-                "" if localized is None or base is None else f"{localized.mean - base.mean:+.3f}",
+                "" if published is None else f"{published[0].mean - published[1].mean:+.3f}",
             ]
         )  # fmt: skip
     title = "SL minus its base, instance by instance: mean +- standard error over n instances."
@@ -166,26 +166,38 @@ def _published(record: ExperimentRecord, name: str) -> PublishedRow | None:
     return None if weighted else published_row(record.dataset.name, name)
 
 
+def _shown(record: ExperimentRecord, *names: str) -> list[PublishedRow] | None:
+    """Returns the paper's results of samplers; None unless each has one and the instances have its unit."""
+    rows = [_published(record, name) for name in names]
+    in_unit = not record.kind.in_percent or percent_of_reference(record.samplers[names[0]]) is not None
+    return [row for row in rows if row] if all(rows) and in_unit else None
+
+
+def _published_title(record: ExperimentRecord) -> str:
+    """Returns the title of the paper's results; with a mark for a note, if chains of this run have other lengths."""
+    return "published" if record.settings.chain_length == CHAIN_LENGTH else "published*"
+
+
 def _notes(record: ExperimentRecord) -> list[str]:
     names = [name for name, sampler in record.samplers.items() if sampler.final_is == NOT_LOCALIZED]
     notes = [not_localized_note(names)] if names else []
-    if any(_published(record, name) for name in record.samplers):
+    if any(_shown(record, name) for name in record.samplers):
         notes.append(
             f"published: ICML 2025 paper, {record.kind.compared_unit}, mean +- standard deviation over "
             "instances; a published difference is that of the means, the paper gives no error for it."
         )
-        if record.dataset.source == "generated":
+        if record.dataset.generated:
             notes.append(
                 "These instances were generated; the published numbers were measured on other graphs of the same "
                 "family."
             )
-        if record.kind.in_percent and any(percent_of_reference(one) is None for one in record.samplers.values()):
-            notes.append("Not every instance has a reference: the published percentages have no counterpart.")
         if record.settings.chain_length != CHAIN_LENGTH:
             notes.append(
-                f"This run took {record.settings.chain_length:,} steps a chain, the published ones "
+                f"* This run took {record.settings.chain_length:,} steps a chain, the published ones "
                 f"{CHAIN_LENGTH:,}: the two are not the same experiment."
             )
+    elif any(_published(record, name) for name in record.samplers):
+        notes.append("Not every instance has a reference: the published percentages have no counterpart here.")
     return [line for note in notes for line in textwrap.wrap(note, WIDTH)]
 
 

@@ -31,6 +31,7 @@ GRAPH_ARRAYS: _Table = {
     "edge_weight": ("weights", "iufb", "E"),
     "node_weight": ("node_weights", "iufb", "N"),
     "reference": ("reference", "iufb", "G"),
+    "generated": ("generated", "b", "G"),
 }
 FORM_ARRAYS: _Table = {
     "names": ("name", "U", "G"),

@@ -207,7 +207,8 @@ def load_dataset(
         source, total = "generated", max(generator.count, stop or 0)
         detail = f"{generator.description}; data_seed {data_seed}, generator version {GENERATOR_VERSION}"
         _check_range(family.name, first, stop, total)
-        graphs = _draw_cached(generator, range(first, stop or total, stride), data_seed, cache_folder(cache_dir))
+        drawn = _draw_cached(generator, range(first, stop or total, stride), data_seed, cache_folder(cache_dir))
+        graphs = [dataclasses.replace(graph, generated=True) for graph in drawn]
     else:
         place = root or "a data_root"
         raise InputError(f"{family.name} is not random, so it must be given: put {family.where()} into {place}")
@@ -269,8 +270,8 @@ def write_discs(dataset: Dataset, data_root: str | os.PathLike, overwrite: bool 
     DISCS reads every file of a dataset's folder, so other files of this dataset must not be there, with `overwrite`
     or without. Nodes are the integers 0..n-1, isolated ones included. MaxCut graphs have the edge attribute `weight`,
     1.0 if the dataset has no weights; other problems do not use weights, so none are written. The reference objective
-    is written as 1 if it is unknown (or 0, by which DISCS would divide); MIS files omit it instead, and the format of
-    `er_density` has no reference.
+    is written as 1 if it is unknown (or 0, by which DISCS would divide), and `load_dataset` does not take it for one;
+    MIS files omit it instead, and the format of `er_density` has no reference.
 
     Args:
       dataset: at least one graph, as `load_dataset` returns it.

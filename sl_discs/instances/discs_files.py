@@ -111,11 +111,11 @@ class DiscsFiles:
                 if total >= first and (stop is None or total < stop):
                     name = path.stem if self.per_file == 1 else f"{path.name}[{number}]"
                     with errors_of(path):
-                        graphs.append(
-                            conflict_graph(path.stem, read_cnf(path))
-                            if self.layout is None
-                            else graph_from_networkx(graph, name, self.weighted, reference)
-                        )
+                        if self.layout is None:
+                            found = conflict_graph(path.stem, read_cnf(path))
+                        else:
+                            found = graph_from_networkx(graph, name, self.weighted, reference)
+                    graphs.append(dataclasses.replace(found, generated=bool(_mark(graph).get("generated"))))
                 total += 1
         return graphs, total
 
@@ -129,6 +129,7 @@ class DiscsFiles:
             return
         try:
             for graph, value in self.layout.read(iter_pickles(path)):
+                value = _mark(graph).get("reference", value)
                 yield graph, None if value is None else float(value)
         except InputError:
             raise
@@ -146,11 +147,24 @@ class DiscsFiles:
         return write_atomically(path, write)
 
 
+# The attribute of a graph, which DISCS does not read, for what its files have no place for: the reference (None where
+# DISCS is given a placeholder), and whether the graph was generated.
+_MARK = "sl_discs"
+
+
+def _mark(graph: Any) -> dict[str, Any]:
+    """Returns what `networkx_graph` has written into the graph's attribute, if it is one of its graphs."""
+    found = getattr(graph, "graph", {}).get(_MARK)
+    return found if isinstance(found, dict) else {}
+
+
 def networkx_graph(graph: Graph, weighted: bool = False) -> nx.Graph:
     """Returns the networkx graph, nodes and edges in order; if `weighted`, edges have a `weight`, by default 1.0."""
     import networkx as nx
 
     result = nx.Graph()
+    reference = None if graph.reference is None else float(graph.reference)
+    result.graph[_MARK] = {"reference": reference, "generated": graph.generated}
     result.add_nodes_from(range(graph.num_nodes))
     edges = graph.edges.tolist()  # plain integers, so that the pickles can be read without NumPy
     if weighted:

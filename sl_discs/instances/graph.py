@@ -34,6 +34,7 @@ class Graph:
       weights: [E] of edges, or None for an unweighted graph.
       reference: best known objective, or None.
       node_weights: [N] of nodes, at least 0, or None.
+      generated: whether a generator of this project drew it for a dataset, whose published graphs are others.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Graph:
     weights: Float64[np.ndarray, "E"] | None = None
     reference: float | None = None
     node_weights: Float64[np.ndarray, "N"] | None = None
+    generated: bool = False
 
     @property
     def num_edges(self) -> int:
@@ -66,7 +68,9 @@ class Graph:
         return np.concatenate([np.ones(1), *(one for one in (self.weights, self.node_weights) if one is not None)])
 
     @classmethod
-    def from_arrays(cls, name, num_nodes, edges, weights=None, reference=None, node_weights=None) -> Graph:
+    def from_arrays(
+        cls, name, num_nodes, edges, weights=None, reference=None, node_weights=None, generated=False
+    ) -> Graph:
         """Checks arrays of any integer or float dtype and puts them in the canonical form.
 
         Edges may be given in either direction; the order of rows is kept.
@@ -100,7 +104,8 @@ class Graph:
             check_finite(name, lambda row: f"the weight of edge {tuple(edges[row].tolist())}", weights)
         if node_weights is not None:
             node_weights = checked_node_weights(name, node_weights, range(num_nodes))
-        return cls(str(name), int(num_nodes), edges, weights, known_reference(reference), node_weights)
+        found = known_reference(reference)
+        return cls(str(name), int(num_nodes), edges, weights, found, node_weights, bool(generated))
 
     def lighter_ends(self) -> Float64[np.ndarray, "E"]:
         """Returns the smaller of the weights of each edge's ends; 1 without weights of nodes."""
@@ -130,6 +135,11 @@ class Dataset:
     graphs: list[Graph]
     index: list[int]
     total: int
+
+    @property
+    def generated(self) -> bool:
+        """Whether a generator of this project drew some of the graphs, now or for the file that holds them."""
+        return self.source == "generated" or any(graph.generated for graph in self.graphs)
 
     def digest(self) -> str:
         """Returns the SHA-256 of the sizes, edges and weights of all graphs, in hexadecimal."""
@@ -273,10 +283,11 @@ class PickledGraph:
     proper = True  # neither directed nor a multigraph
     # A damaged stream may create a graph and never set its state; it is then empty and refused for that.
     nodes: Mapping = MappingProxyType({})
+    graph: Mapping = MappingProxyType({})  # the graph's own attributes
     _adj: Mapping = MappingProxyType({})
 
     def __setstate__(self, state: Any) -> None:
-        """Keeps the node and adjacency dictionaries; views and factories, which some versions store, are dropped."""
+        """Keeps the dictionaries of the graph, nodes and adjacency; views and factories are dropped."""
         if not isinstance(state, dict):
             raise pickle.UnpicklingError("a networkx graph without its attributes")
         for ours, names in (("nodes", ("_node", "node")), ("_adj", ("_adj", "adj"))):
@@ -284,6 +295,8 @@ class PickledGraph:
             if not isinstance(found, dict):
                 raise pickle.UnpicklingError(f"a networkx graph without the dictionary {names[0]}")
             setattr(self, ours, found)
+        if isinstance(state.get("graph"), dict):
+            self.graph = state["graph"]
 
     def adjacency(self) -> Iterator[tuple[Any, dict]]:
         """Pairs of a node and the dictionary from its neighbours to the edges' attributes."""

@@ -258,11 +258,32 @@ def test_odd_graphs_come_back(tmp_path, problem, graph_type, cfg_str, names):
     assert files_below(tmp_path) == names
     again = load_dataset(problem, graph_type, cfg_str, tmp_path)
     assert (again.source, again.name, again.total) == ("discs files", written.name, 2)
-    none = None if problem == "mis" else 1.0
-    references = [None if graph_type == "er_density" else 2.25, none]
-    for a, b, reference in zip(again.graphs, graphs, references, strict=True):
+    assert not again.generated
+    for a, b, reference in zip(again.graphs, graphs, (2.25, None), strict=True):
         assert (a.weights is None) == (problem != "maxcut")
         assert_equal(a, b, reference)
+
+
+def test_files_of_generated_graphs_say_so_and_placeholders_are_no_references(tmp_path):
+    """DISCS finds 1 where there is no reference, as it divides by it."""
+    drawn = load_dataset("maxcut", "ba", R_BA, num_instances=2, cache_dir=tmp_path / "cache")
+    assert (
+        drawn.generated
+        and load_dataset("maxcut", "ba", R_BA, num_instances=2, cache_dir=tmp_path / "cache").generated
+    )
+    (path,) = write_discs(drawn, tmp_path / "files")
+    with path.open("rb") as file:
+        graph, (reference,) = pickle.load(file)
+    assert reference == 1.0 and type(graph) is nx.Graph
+    (tmp_path / "archive").mkdir()
+    write_archive(tmp_path / "archive" / "maxcut_ba_ba-4-n-16-20.npz", drawn.graphs)
+    for folder, source in ("files", "discs files"), ("archive", "archive"):
+        again = load_dataset("maxcut", "ba", R_BA, tmp_path / folder)
+        assert again.source == source and again.generated
+        assert [graph.reference for graph in again.graphs] == [None, None]
+    (path,) = write_discs(given("maxcut", "ba", R_BA, [Graph.from_arrays("a", 2, [(0, 1)], None, 1.0)]), tmp_path)
+    known = load_dataset("maxcut", "ba", R_BA, tmp_path)
+    assert known.graphs[0].reference == 1.0 and not known.generated
 
 
 def test_structure_is_that_of_networkx(tmp_path):

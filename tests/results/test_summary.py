@@ -79,7 +79,11 @@ def test_a_row_shows_the_run_and_the_published_numbers():
 
 def test_what_keeps_the_numbers_from_being_comparable_is_said():
     generated = format_summary(make_record(source="generated", chain_length=500))
-    assert "other graphs of the same" in generated and "500 steps a chain, the published ones 10,000" in generated
+    assert (
+        "published*\n" in generated
+        and "other graphs of the same" in generated
+        and "500 steps a chain, the published ones 10,000" in generated
+    )
     record = make_record(source="discs files", chain_length=10_000)
     same = format_summary(record)
     assert "other graphs" not in same and "not the same experiment" not in same and "last states" not in same
@@ -103,6 +107,7 @@ def test_percentages_appear_when_every_instance_has_a_reference():
     assert "% of reference" in text and "% points +- se" in text
     without = format_summary(make_record(dataset=dataset, references=[61.0, None, 63.0, 64.0]))
     assert "% points" not in without and "no counterpart" in without
+    assert without.count("published") == 1  # no column of percentages beside cuts
 
 
 def test_saved_files_are_listed_and_lines_stay_within_a_hundred_columns(tmp_path):
