@@ -18,6 +18,7 @@ from .problems.graphs import vertex_cover as vertex_cover
 from .problems.problem import Problem as Problem
 from .sampling.sample import sample as sample
 from .sampling.samples import Samples as Samples
+from .solving.answers import read_answers as read_answers
 from .solving.result import Result as Result
 from .solving.solve import solve as solve
 from .version import __version__ as __version__

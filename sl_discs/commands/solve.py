@@ -18,9 +18,7 @@ interrupted, and the exit code is 128 plus the signal number, so 130 after Ctrl-
 import dataclasses
 import functools
 import hashlib
-import json
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +28,16 @@ from sl_discs.commands import problem_file
 from sl_discs.commands.problem_file import numbered, read_problems
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import ENGINES, one_device_per_core
-from sl_discs.errors import FormatError, InputError
+from sl_discs.errors import InputError
 from sl_discs.figures import or_warn
-from sl_discs.files import check_fields, open_regular, parse_json, write_text
+from sl_discs.files import open_regular
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS
-from sl_discs.problems.problem import label_of
+from sl_discs.solving.answers import Answer, Answers, read_answers
 from sl_discs.solving.options import SolveOptions
 from sl_discs.solving.result import Result
 from sl_discs.solving.solve import annealed
 from sl_discs.terminal import printable
-from sl_discs.version import __version__
 
 FLAGS, define = own_flags()
 
@@ -98,19 +95,17 @@ def _solve(given: Given) -> int:
             for number, (_, result) in enumerate(done, start=1):
                 say(f"saved: {result.save(numbered(FLAGS.save, number, len(found)) or FLAGS.save)}")
         elif FLAGS.save:
-            content = {
-                "format": _FORMAT,
-                "version": __version__,
-                "problem": found[0][0].kind,
-                "file": path.name,
-                "sha256": _digest_of(path),
-                "command": given.typed,
-                "interrupted": interrupted,
-                "weights": FLAGS.weights,
-                "weight": FLAGS.weight,
-                "answers": [_answer_of(problem, result) for problem, result in done],
-            }
-            say(f"saved: {write_text(FLAGS.save, json.dumps(content, allow_nan=False))}")
+            answers = Answers(
+                problem=found[0][0].kind,
+                answers=[result.answer for _, result in done],
+                file=path.name,
+                sha256=_digest_of(path),
+                command=given.typed,
+                interrupted=interrupted,
+                weights=FLAGS.weights,
+                weight=FLAGS.weight,
+            )
+            say(f"saved: {answers.save(FLAGS.save)}")
     if interrupted:
         return 128 + notice.signal
     return 0 if good else 1
@@ -181,55 +176,11 @@ def _summary(result: Result, read_s: float, verified: str) -> str:
 
 main = Command("FILE", __doc__, FLAGS, _solve)
 
-# Files of answers, whose values anybody can recompute from the problem. If the run was interrupted, the last answer
-# is the best that was found, and later problems have none. `weights` says whether the weights of nodes count, and
-# `weight` under which name the file has weights.
-
-_FORMAT = "sl_discs answers 1"
-
-
-@dataclasses.dataclass(frozen=True)
-class Answer:
-    """One problem's answer: the claimed value, and the [N] labels and values, which are 0 and 1, or -1 and 1."""
-
-    name: str
-    value: float
-    labels: Sequence[Any]
-    values: Sequence[int]
-
-
-def _answer_of(problem: Problem, result: Result) -> dict[str, Any]:
-    sample = result.best_sample
-    return vars(Answer(problem.name, result.best_value, list(sample), list(sample.values())))
-
 
 def _digest_of(path: Path) -> str:
     """Returns the SHA-256 digest of a file, in hexadecimal; InputError if it cannot be read."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def read_answers(path: Path) -> dict[str, Any]:
-    """Reads a file of answers, with objects in place of their texts; InputError if it is another kind of file."""
-    try:
-        with open_regular(path) as file:
-            content = parse_json(file.read())
-        if content["format"] != _FORMAT or not all(isinstance(content[name], str) for name in ("problem", "file")):
-            raise ValueError
-        if not isinstance(content.get("weight"), str | None):
-            raise ValueError
-        for place, one in enumerate(content["answers"]):
-            # Numbers stay as they are in the file: whole ones are not rounded to doubles, nor values to states.
-            fields = one | {"labels": tuple(map(label_of, one["labels"])), "values": tuple(one["values"])}
-            check_fields(Answer, fields)
-            if not len(set(fields["labels"])) == len(fields["labels"]) == len(fields["values"]):
-                raise ValueError
-            content["answers"][place] = Answer(**fields)
-        return {"interrupted": False, "weights": False, "weight": None} | content
-    except InputError:
-        raise
-    except (ValueError, KeyError, TypeError, OverflowError):
-        raise FormatError(f"{path}: not a file of answers; sl-discs solve FILE --save=... writes one") from None
 
 
 def recount(problem: Problem, answer: Answer) -> tuple[float, bool]:
@@ -238,13 +189,15 @@ def recount(problem: Problem, answer: Answer) -> tuple[float, bool]:
     A set or clique with conflicts is not repaired here, because it is not an answer. InputError where labels are
     missing or unknown, or a value is not one of the two.
     """
-    state = problem.as_state(dict(zip(answer.labels, answer.values, strict=True)))
+    state = problem.as_state(answer.sample)
     evaluated = problem.evaluate(state[None])
     return float(evaluated.values[0]), bool((evaluated.states[0] == state).all() and evaluated.feasible[0])
 
 
 CHECK_FLAGS, define = own_flags()
 problem_file.define_format(define)
+problem_file.define_weight(define)
+define.boolean("weights", None, "Whether weights of nodes count; default: as the answers say.")
 
 
 def _check(given: Given) -> int:
@@ -252,24 +205,24 @@ def _check(given: Given) -> int:
 
     sl-discs check FILE ANSWERS.json
 
-    The kind of problem, and whether weights of nodes count, is read from the answers. The exit code is 0 if every
-    answer is feasible and has the value that it claims, 1 if one does not, and 2 after a one-line message about bad
-    input.
+    The kind of problem, and whether weights of nodes count, is read from the answers; those of `Result.save` need
+    --weights where these count. The exit code is 0 if every answer is feasible and has the value that it claims, 1 if
+    one does not, and 2 after a one-line message about bad input.
     """
     path, saved = map(Path, given.arguments)
     content = read_answers(saved)
-    answers = content["answers"]
-    if _digest_of(path) != content["sha256"]:
-        say(f"{path} differs from the file that was solved ({content['file']}); answers are checked all the same")
+    answers = content.answers
+    if content.sha256 not in (None, _digest_of(path)):
+        say(f"{path} differs from the file that was solved ({content.file}); answers are checked all the same")
     found, _ = read_problems(
         path,
-        content["problem"],
+        content.problem,
         CHECK_FLAGS.format,
-        weights=content["weights"] is True,
-        weight=content["weight"],
+        weights=bool(content.weights if CHECK_FLAGS.weights is None else CHECK_FLAGS.weights),
+        weight=CHECK_FLAGS.weight or content.weight,
     )
     problems = [problem for problem, _ in found]
-    if content["interrupted"] is True and len(answers) < len(problems):
+    if content.interrupted and len(answers) < len(problems):
         say(f"the run was interrupted: {len(answers)} of {len(problems)} problems have an answer")
         problems = problems[: len(answers)]
     if len(problems) != len(answers):

@@ -20,11 +20,12 @@ from sl_discs.chains.chains import Outcome
 from sl_discs.engines.base import Trace
 from sl_discs.errors import FormatError, InputError, MissingExtra, check_label
 from sl_discs.figures import COLOURS, new_figure, save_figure
-from sl_discs.files import check_fields, read_document, write_document, write_json, write_text
+from sl_discs.files import check_fields, read_document, write_document, write_text
 from sl_discs.localization.method import LAST_STATE
 from sl_discs.problems import Evaluated
 from sl_discs.problems.problem import label_of, plain_label
 from sl_discs.reductions.presolve import Presolved
+from sl_discs.solving.answers import Answer, Answers
 from sl_discs.terminal import printable
 
 
@@ -207,6 +208,21 @@ class Result:
             return None
         return abs(self.bound - self.best_value) / abs(self.best_value) if self.best_value else 0.0
 
+    def _text(self) -> dict[str, Any]:
+        """Returns the fields that are numbers or words."""
+        apart = "labels", "trajectory"
+        return {k: one for k, one in vars(self).items() if not isinstance(one, np.ndarray) and k not in apart}
+
+    @property
+    def answer(self) -> Answer:
+        """The best answer, as files of answers hold it."""
+        run = self._text() | {"chain_values": self.values.tolist()}
+        name, bound, bound_by = (run.pop(field) for field in ("name", "bound", "bound_by"))
+        return Answer(
+            name=name, value=self.best_value, labels=self.labels, values=self.states[self.best_chain].tolist(),
+            feasible=self.feasible, optimal=self.optimal, bound=bound, gap=self.gap, bound_by=bound_by, run=run,
+        )  # fmt: skip
+
     def answer_lines(self) -> list[str]:
         """Returns the label and the value of each variable in the best answer, as lines."""
         return [f"{printable(str(label))} {value}" for label, value in self.best_sample.items()]
@@ -268,17 +284,15 @@ class Result:
     def save(self, path: str | os.PathLike) -> Path:
         """Writes the result atomically, in the format that the suffix of the file's name says.
 
-        `.npz` holds all of it, and is what `load` reads, without unpickling. `.json` holds the best answer as pairs
-        of a label and its value, the fields that are numbers or words, and the value of each chain; `.csv` and `.txt`
-        have a line with the label and the value of each variable, the first of them below a heading.
+        `.npz` holds all of it, and is what `load` reads, without unpickling. `.json` holds the best answer, fields
+        that are numbers or words, and the value of each chain; `sl_discs.read_answers` and `sl-discs check` read it.
+        `.csv` and `.txt` have a line with the label and the value of each variable; the former begins with a heading.
 
         Raises:
           InputError: another suffix, the file cannot be written, or a label is not made of numbers, strings, None and
             tuples.
         """
-        path, fields = Path(path), vars(self)
-        arrays = {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
-        text = {name: value for name, value in fields.items() if name not in (*arrays, "labels", "trajectory")}
+        path = Path(path)
         if path.suffix == ".csv":
             text = io.StringIO(newline="")
             csv.writer(text, lineterminator="\n").writerows([("label", "value"), *self.best_sample.items()])
@@ -286,11 +300,11 @@ class Result:
         if path.suffix == ".txt":
             return write_text(path, "".join(f"{line}\n" for line in self.answer_lines()))
         if path.suffix == ".json":
-            answer = [(plain_label(path, label), value) for label, value in self.best_sample.items()]
-            content = {"best_value": self.best_value, "optimal": self.optimal, "feasible": self.feasible}
-            return write_json(path, content | text | {"values": self.values.tolist(), "answer": answer})
+            return Answers(self.kind, [self.answer]).save(path)
         if path.suffix != ".npz":
             raise InputError(f"{path}: results are saved as .npz, .json, .csv or .txt; choose one of these suffixes")
+        arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        text = self._text()
         text["labels"] = None if isinstance(self.labels, range) else [plain_label(path, one) for one in self.labels]
         arrays |= {f"trajectory_{name}": leaf for name, leaf in self.trajectory._asdict().items()}
         return write_document(path, _FORMAT, arrays, text)

@@ -2,7 +2,6 @@
 
 import csv
 import dataclasses
-import json
 
 import networkx as nx
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 
 import sl_discs
 from sl_discs import InputError, Result
-from sl_discs.problems.problem import label_of
 
 
 @pytest.fixture(scope="module")
@@ -94,10 +92,11 @@ def test_a_data_frame(cut):
 
 def test_the_suffix_says_how_a_result_is_saved(cut, tmp_path):
     _, result = cut
-    read = json.loads(result.save(tmp_path / "r.json").read_text())
-    assert {label_of(label): value for label, value in read["answer"]} == result.best_sample
-    assert read["values"] == result.values.tolist()
-    assert read["best_value"] == result.best_value and read["seed"] == 4 and read["kind"] == "maxcut"
+    read = sl_discs.read_answers(result.save(tmp_path / "r.json"))
+    [answer] = read.answers
+    assert answer.sample == result.best_sample and answer.run["chain_values"] == result.values.tolist()
+    assert (answer.value, answer.bound, answer.gap) == (result.best_value, result.bound, result.gap)
+    assert answer.optimal == result.optimal and answer.run["seed"] == 4 and read.problem == "maxcut"
     with result.save(tmp_path / "r.csv").open(newline="") as file:
         title, *rows = csv.reader(file)
     assert title == ["label", "value"] and rows == [[str(k), str(v)] for k, v in result.best_sample.items()]

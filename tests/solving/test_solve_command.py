@@ -11,8 +11,9 @@ import networkx as nx
 import pytest
 
 import sl_discs
+from sl_discs import read_answers
 from sl_discs.commands import solve
-from sl_discs.commands.solve import read_answers, verification
+from sl_discs.commands.solve import verification
 from sl_discs.instances.archive import write_forms
 from sl_discs.instances.form import QuadraticForm
 
@@ -51,12 +52,24 @@ def test_graph(cycle, tmp_path, capsys, kind, value):
     assert code == 0, err
     assert f"best {value}, reached by" in out and "verified: " in out and str(saved) in out
     answers = read_answers(saved)
-    [answer] = answers["answers"]
-    assert (answers["problem"], answers["file"], answer.value) == (kind, "cycle.rudy", value)
+    [answer] = answers.answers
+    assert (answers.problem, answers.file, answer.value) == (kind, "cycle.rudy", value)
     printed = [f"{label} {value}" for label, value in zip(answer.labels, answer.values, strict=True)]
     assert list(answer.labels) == [1, 2, 3, 4, 5] and set(printed) <= set(out.splitlines())
     code, out, err = recount(capsys, cycle, saved)
     assert code == 0 and f"{value} claimed, {value} counted: good" in out and not err
+    assert (answer.bound, answer.optimal) == (value, True)
+
+
+def test_answers_from_python_are_checked_and_those_of_the_command_read(tmp_path, capsys):
+    path = tmp_path / "g.clq"
+    path.write_text("p edge 4 3\nn 2 7\nn 3 2.5\ne 1 2\ne 2 3\ne 3 4\n")
+    solved = {given: sl_discs.solve(sl_discs.read(path, "mis", weights=given)) for given in (False, True)}
+    for weights, result in solved.items():
+        saved = result.save(tmp_path / "a.json")
+        code, out, err = recount(capsys, path, saved, f"--weights={str(weights).lower()}")
+        assert code == 0 and not err and f"{result.best_value:g} counted: good" in out
+    assert recount(capsys, path, saved)[0] == 1
 
 
 def test_problems_that_need_no_chains(tmp_path, capsys):
@@ -137,7 +150,7 @@ def test_an_interrupted_run_keeps_the_best_so_far(tmp_path, capsys, monkeypatch,
     assert signal.getsignal(sent) is before
     assert "best so far 1" in out and "interrupted before its end" in out and "1 of 2 problems" in out
     answers = read_answers(files[0])
-    assert answers["interrupted"] and [one.value for one in answers["answers"]] == [1]
+    assert answers.interrupted and [one.value for one in answers.answers] == [1]
     assert (tmp_path / "a-1.png").exists()
     code, out, _ = recount(capsys, path, files[0])
     assert code == 0 and "1 of 2 problems have an answer" in out and "1 counted: good" in out
