@@ -149,7 +149,9 @@ def read_graphml(source: Source) -> own.Labelled:
     def parse(text: str) -> nx.Graph:
         graph = nx.parse_graphml(text)
         # networkx makes the nodes that edges lead to.
-        listed = sum(element.tag.endswith("}node") for element in xml.etree.ElementTree.fromstring(text).iter())
+        listed = sum(
+            element.tag.rpartition("}")[2] == "node" for element in xml.etree.ElementTree.fromstring(text).iter()
+        )
         if listed != len(graph):
             raise ValueError("a node is listed twice or elsewhere, or an edge leads to a node that is not listed")
         return graph
