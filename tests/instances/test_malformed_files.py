@@ -196,7 +196,7 @@ SAMPLES = [
     b"# ObjectiveOffset 2\n3 3\n1 1 -3\n1 2 2\n3 3 1\n",
     b"graph [ node [ id 7 cost 1 ] node [ id 3 ] edge [ source 3 target 7 value 2 ] ]",
     b'{"nodes": [{"id": 1}, {"id": [2, 3], "x": 1}], "edges": [{"source": 1, "target": [2, 3], "weight": 2}]}',
-    b"<graphml><graph edgedefault='directed'><node id='a'/><node id='b'/><edge source='a' target='b'/></graph></graphml>",
+    b"<graphml><graph><node id='a'/><node id='b'/><edge source='a' target='b'/></graph></graphml>",
     b"u;v;w\n1;2;3,5\n2;3;1\n",
     b"0 1 2\n1 0 3\n2 3 0\n",
     gzip.compress(b"3 2\n1 2 1\n2 3 1\n"),
