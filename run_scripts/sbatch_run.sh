@@ -16,10 +16,12 @@
 #SBATCH --signal=B:USR1@120
 #SBATCH --requeue
 #SBATCH --open-mode=append
+#SBATCH --output=results/slurm/%x-%j.out
 set -euo pipefail
 if [ -f "$(dirname "$0")/environment.sh" ]; then # not in a job: there, this is a copy in a folder of Slurm's
   cd "$(dirname "$0")/.."
   EXTRAS="${EXTRAS:-run${command:+,tune}}" source run_scripts/environment.sh
+  mkdir -p results/slurm # Slurm makes no folders
   exec sbatch ${slurm:-} ${parts:+"--array=1-$parts"} run_scripts/sbatch_run.sh "$@"
 fi
 cd "$SLURM_SUBMIT_DIR"

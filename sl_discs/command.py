@@ -8,18 +8,21 @@ import dataclasses
 import functools
 import inspect
 import logging
+import re
 import shlex
 import signal
 import traceback
 import types
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from absl import flags
 
 from sl_discs.errors import RESUME_ME, InputError, Interrupted
 from sl_discs.own_code import import_code
+from sl_discs.problem_names import in_words
 from sl_discs.terminal import open_closed_streams, say, tell
 
 _HELP = ("--help", "-help", "-h", "-?", "--helpshort", "--helpfull")
@@ -106,7 +109,11 @@ class Command:
                 warnings.showwarning = warn
                 return self.body(Given(arguments, more, typed))
         except (InputError, flags.Error) as error:
-            words = f"{error}; see {program} --help" if isinstance(error, flags.Error) else _in_flags(error, own)
+            words = (
+                f"{_of_absl(error)}; see {program} --help"
+                if isinstance(error, flags.Error)
+                else _in_flags(error, own)
+            )
             tell(f"error: {' '.join(words.split())}")
             return 2
         except OSError as error:
@@ -130,8 +137,8 @@ class Command:
             raise InputError(f"unexpected argument {given[0]!r}; options are written as --name=value")
         choices = self.takes.split("|")
         if len(given) != len(self.takes.split()) or (len(choices) > 1 and given[0] not in choices):
-            expected = f"one of {', '.join(choices)}" if len(choices) > 1 else self.takes
-            raise InputError(f"expected {expected} before the options, not {' '.join(given) or 'nothing'}")
+            expected = in_words(choices) if len(choices) > 1 else self.takes
+            raise InputError(f"give {expected} before the options{', not ' if given else ''}{' '.join(given)}")
 
     def _help_page(self, argv: Sequence[str]) -> str:
         listed, note = self.flags.get_help(), ""
@@ -178,14 +185,34 @@ def parse_flags(values: flags.FlagValues, argv: Sequence[str], known_only: bool 
     except flags.Error:
         raise
     except (Exception, SystemExit) as error:  # of a config file, which is a program
-        # An override of an unknown config field raises an error whose cause holds nothing but the name.
-        held = error.args[0] if error.args else None
-        field = held.args[0] if isinstance(held, KeyError) else None
-        raise flags.Error(error_of_file(error) if field is None else f"a config has no field {field}") from error
+        # An override of an unknown config field raises an error that holds nothing but the name, and what is near.
+        held = error.args[0] if error.args and isinstance(error.args[0], KeyError) else error
+        found = re.match(r"['\"]*(\w+)'(?:\s+Did you mean \"(\w+)\")?", str(held.args[0]) if held.args else "")
+        if not isinstance(held, KeyError) or found is None:
+            raise flags.Error(error_of_file(error)) from error
+        field, near = found.groups()
+        given = (argument.partition("=")[0] for argument in argv if "." in argument.partition("=")[0])
+        place = next((name for name in given if field in name.split(".")), "a config")
+        hint = f", and {near!r} is the nearest" if near else ""
+        raise flags.Error(f"{place}: there is no field {field!r}{hint}") from error
+
+
+def _of_absl(error: flags.Error) -> str:
+    """Returns the message of absl about flags, those that are missing named alone."""
+    missing = re.findall(r"flag --(\w+)=None: Flag --\w+ must have a value", str(error))
+    if missing:
+        return f"give {' and '.join(f'--{name}' for name in missing)}"
+    return str(error).rstrip(".")
 
 
 def error_of_file(error: BaseException) -> str:
     """Returns in words an error that a file of Python raised, with the line that did."""
+    missing = re.search(r"Attempted \[Relative path\]:\s+(\S+)\s+\[Errno 2\]", str(error))
+    if missing:
+        return (
+            f"there is no file {missing[1]} in {Path.cwd()}; the folder configs/ is in the clone of sl_discs, so run "
+            "the command there, or give the whole path"
+        )
     if isinstance(error, (OSError, ImportError, SyntaxError, ValueError)):
         return " ".join(str(error).split())
     last = traceback.extract_tb(error.__traceback__)[-1]

@@ -161,7 +161,24 @@ SL_GWG = "--sampler_config=configs/sampler/sl_gwg_config.py"
     [
         (["--samplers=nuts"], "unknown sampler 'nuts'; known: gwg, path_auxiliary"),
         (["--samplers=gwg", "--model_config.penalty=0.5"], "model_config.penalty is 0.5; expected"),
-        (["--samplers=gwg", "--config.experiment.chain_lenght=5"], "chain_lenght"),
+        (["--samplers=pas"], "and the paper's GWG, PAS, DMALA, SL-GWG, SL-PAS, SL-DMALA"),
+        (
+            ["--samplers=gwg", "--config.experiment.chain_lenght=5"],
+            "--config.experiment.chain_lenght: there is no field 'chain_lenght', and 'chain_length' is the nearest",
+        ),
+        (["--samplers=gwg", "--config.experiment.x.y=5"], "--config.experiment.x.y: there is no field 'x'; see"),
+        (
+            ["--samplers=gwg", "--config=er_densty.py", "--config.experiment.seed=5"],
+            "there is no file er_densty.py in ",
+        ),
+        (
+            ["--sampler_config=configs/sampler/gwg_config.py", "--sampler_config.sigma=2"],
+            "sampler 'gwg' has no field 'sigma', which 'sl_gwg' has; known",
+        ),
+        (
+            [SL_GWG, "--sampler_config.sigm=2"],
+            "sampler 'sl_gwg' has no field 'sigm', and 'sigma' is the nearest; known",
+        ),
         (["--samplers=gwg", "--model_config.data_root=nowhere"], "nowhere is not a folder"),
         (["--samplers=sl_gwg", "--config.experiment.chain_length=500"], "exceed chain_length = 500"),
         ([SL_GWG, "--samplers=gwg,dmala"], "is of 'sl_gwg', which --samplers=gwg,dmala lacks"),

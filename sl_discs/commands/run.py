@@ -104,13 +104,7 @@ def _fields(flag) -> dict[str, Any] | None:
         # What stands for a file that could not be loaded raises its error at any attribute.
         fields = None if value is None else getattr(value, "to_dict", None)
     except (Exception, SystemExit) as error:  # of the file, which is a program
-        missing = re.search(r"Attempted \[Relative path\]:\s+(\S+)\s+\[Errno 2\]", str(error))
-        if missing is None:
-            raise InputError(f"--{flag.name}: {error_of_file(error)}") from error
-        raise InputError(
-            f"--{flag.name}: there is no file {missing[1]} in {Path.cwd()}; the folder configs/ is in the clone of "
-            "sl_discs, so run the command there, or give the whole path"
-        ) from None
+        raise InputError(f"--{flag.name}: {error_of_file(error)}") from error
     if value is not None and fields is None:
         raise InputError(f"--{flag.name}: get_config() returns a {type(value).__name__}; expected a ConfigDict")
     return fields and fields()

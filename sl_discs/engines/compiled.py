@@ -86,11 +86,11 @@ class Stopwatch:
         _OF_THREAD.cpu_seconds = self._cpu + time.process_time()
 
 
-def _count(event: str, seconds: float, **_: Any) -> None:
+def _count(event: str, duration_secs: float, **_: str | int) -> None:
     """Counts what JAX compiles outside a stopwatch, such as the programs that place arrays on devices."""
     if event in _COMPILATION:
-        _OF_THREAD.seconds = compile_seconds() + seconds
-        _OF_THREAD.cpu_seconds = compile_cpu_seconds() + seconds
+        _OF_THREAD.seconds = compile_seconds() + duration_secs
+        _OF_THREAD.cpu_seconds = compile_cpu_seconds() + duration_secs
 
 
 _COMPILATION = "/jax/core/compile/jaxpr_to_mlir_module_duration", "/jax/core/compile/backend_compile_duration"

@@ -47,8 +47,8 @@ class Settings(ChainSettings):
         of the machine or its job. Batches that do not fit are divided, which does not change results.
       threads: of the CPU engine; 0: the number of cores that this process may use. Only affects speed.
       engine: `reference` (or `xla`, its earlier name), plain JAX; `cpu`, compiled loops on CPU cores for the samplers
-        that they support; `auto`, `cpu` if possible, otherwise `reference`. An engine given by name is refused where
-        it cannot run the sampler.
+        that they support; `cuda`, kernels for an NVIDIA GPU; `auto`, `cuda` on a machine with a GPU if possible,
+        else `cpu`, else `reference`. An engine given by name is refused where it cannot run the sampler.
     """
 
     save_root: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,14 @@ from ml_collections import config_dict
 from sl_discs.errors import InputError, real, shown
 from sl_discs.localization.schedule import LOCALIZED, Localization
 from sl_discs.samplers.base import Sampler
-from sl_discs.samplers.registry import base_name, build_sampler, is_localized, own_name, sampler_fields
+from sl_discs.samplers.registry import (
+    base_name,
+    build_sampler,
+    is_localized,
+    localized_name,
+    own_name,
+    sampler_fields,
+)
 
 # Fields of DISCS's sampler configs that have no effect here, accepted so that its files work.
 DISCS_ONLY = {"use_fast_path", "approx_with_grad", "schedule_step", "reset_z_est"}
@@ -66,7 +74,11 @@ def _complete(name: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) 
     """Returns all fields of a sampler, converted to the types of their defaults; InputError if that is impossible."""
     unknown = sorted(set(given) - set(defaults))
     if unknown:
-        raise InputError(f"sampler {name!r} has no field {unknown[0]!r}; known: {', '.join(defaults)}")
+        near = difflib.get_close_matches(unknown[0], defaults, 1)
+        hint = f", and {near[0]!r} is the nearest" if near else ""
+        if unknown[0] in {field.name for field in dataclasses.fields(Localization)}:
+            hint = f", which {localized_name(name)!r} has"
+        raise InputError(f"sampler {name!r} has no field {unknown[0]!r}{hint}; known: {', '.join(defaults)}")
     return {field: _checked(field, given.get(field, default), default) for field, default in defaults.items()}
 
 

@@ -133,7 +133,8 @@ def base_name(name: str, *, variants: bool = True) -> str:
     if base not in _FACTORIES or name not in (base, localized_name(base)):
         code = f"; not registered by --import={','.join(imported())}" if imported() else ""
         known = ", ".join(known_samplers() if variants else _FACTORIES)
-        raise InputError(f"unknown sampler {name!r}{code}; known: {known}")
+        papers = ", ".join([*_PAPER_NAMES, *(f"SL-{paper}" for paper in _PAPER_NAMES if variants)])
+        raise InputError(f"unknown sampler {name!r}{code}; known: {known}, and the paper's {papers}")
     return base
 
 

@@ -423,4 +423,7 @@ def _pairs(found: Sequence[tuple[dict[str, Any], dict[str, float]]], settings: S
 def _word(value: Any) -> str:
     if value is None:
         return "-"
-    return f"{value:,.4f}".rstrip("0").rstrip(".") if isinstance(value, float) and abs(value) >= 0.01 else str(value)
+    if not isinstance(value, float) or abs(value) < 0.01:
+        return str(value)
+    decimals = min(4, max(1, 6 - len(str(int(abs(value))))))
+    return f"{value:,.{decimals}f}".rstrip("0").rstrip(".")

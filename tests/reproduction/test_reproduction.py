@@ -328,7 +328,7 @@ def test_the_command_and_the_command_that_it_prints(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "expected one of main, ablation"),
+        ([], "give main or ablation before the options"),
         (["main", "--datasets="], "no cell is left to run"),
         (["main", "--reading=level", "--held_out"], "with --reading=level"),
         (["main", "--data_root=nowhere"], "nowhere is not a folder"),

@@ -104,7 +104,7 @@ def test_an_interrupted_run_keeps_its_draws(ring, tmp_path, capsys, monkeypatch,
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ([], "Flag --temperature must have a value"),
+        ([], "error: give --temperature; see"),
         (["--temperature=1", "--field=scan=zigzag"], "scan is 'zigzag'"),
         (["--temperature=1", "--time_limit=1", "--draws=9"], "--draws has no effect with --time_limit"),
         (["--temperature=1", "--save=d.txt"], "the name of this file must end in .npz or .csv"),

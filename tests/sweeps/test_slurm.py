@@ -105,7 +105,7 @@ def submit(tmp_path, queue):
         return job
 
     def log(job):
-        return (clone / f"slurm-{job}.out").read_text()
+        return (clone / "results" / "slurm" / f"sl_discs-{job}.out").read_text()
 
     submit.log = log
     return submit

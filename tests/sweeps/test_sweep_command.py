@@ -244,7 +244,7 @@ def test_one_run_from_the_command_line(tmp_path, command, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["play", f"--sweep={EXAMPLE}"], "expected one of list, run, status, collect"),
+        (["play", f"--sweep={EXAMPLE}"], "give list, run, status or collect before the options"),
         (["run", f"--sweep={EXAMPLE}", "--save_root=/proc/none"], "/proc/none"),
         (["run", f"--sweep={EXAMPLE}", "--slurm=partition=gpu"], "--slurm has no effect without --executor=slurm"),
         (["run", f"--sweep={EXAMPLE}", "--parallel=2"], "--parallel has no effect without --executor=slurm"),
@@ -289,3 +289,10 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bits(tmp_path):
     ours, whole = (np.load(next(tmp_path.glob(f"{folder}/5_*/trajectory.npz"))) for folder in ("out", "whole"))
     for name in whole.files:
         np.testing.assert_array_equal(ours[name], whole[name])
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(350020.2766, "350,020.3"), (56.5, "56.5"), (0.123456, "0.1235"), (3, "3"), (None, "-")]
+)
+def test_means_are_shown_to_the_digits_that_matter(value, shown):
+    assert sweep_runs._word(value) == shown
