@@ -1,11 +1,14 @@
 """Draws from the problem in a file at a temperature, with evidence.
 
-sl-discs sample FILE --temperature=TAU [--problem=PROBLEM] [--draws=N] [--method=auto]
+sl-discs sample FILE --temperature=TAU[,TAU...] [--problem=PROBLEM] [--draws=N] [--method=auto]
     [--time_limit=10] [--save=DRAWS.npz|MARGINALS.csv] [--plot=RUN.png]
 
 A state x is drawn with probability proportional to exp(f(x)/TAU), where f is the value that the problem maximises,
 or minus the value that it minimises; TAU is in units of that value. FILE is any file that `sl-discs solve` reads. If
 it holds several problems, each is sampled, and the files to write are numbered: DRAWS-1.npz, DRAWS-2.npz.
+
+With several temperatures the draws are those of the lowest, and a second table, in the picture too, has value, heat
+capacity, log Z and entropy in nats at each.
 
 The table shows means with their standard errors, R-hat and effective sample sizes, and log Z where the method gives
 it. The last line says whether the draws are reliable, and if not, why. --save=MARGINALS.csv writes the probability of
@@ -29,6 +32,7 @@ from sl_discs.commands import problem_file
 from sl_discs.commands.problem_file import numbered, read_problems
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
+from sl_discs.errors import InputError
 from sl_discs.figures import or_warn
 from sl_discs.sampling.sample import AUTO, ENGINES, METHODS, SampleOptions, drawn_from
 from sl_discs.sampling.samples import Samples, numbers, summary_lines
@@ -39,7 +43,8 @@ FLAGS, define = own_flags()
 _STOPPING = "\nstopping with the draws made so far; a second signal ends at once and saves nothing\n"
 
 problem_file.define_flags(define, ENGINES)
-define.float("temperature", None, "TAU above 0, in units of the problem's value.", required=True)
+words = "TAU above 0, in units of the problem's value; several, separated by commas, for a table over temperatures."
+define.list("temperature", None, words, required=True)
 words = "Minimum number of draws; default: 1,000 or, where these are worth too few, up to 16,000."
 define.integer("draws", None, words)
 define.enum("method", AUTO, [AUTO, *METHODS], "auto chooses by what is known of the problem.")
@@ -61,7 +66,16 @@ def _options() -> SampleOptions:
         refuse_flags(FLAGS, ["sampler", "field"], "with --method=exact, which uses no sampler")
     names = [field.name for field in dataclasses.fields(SampleOptions) if field.name in FLAGS]
     arguments: dict[str, Any] = {name: FLAGS[name].value for name in names}
+    arguments["temperature"] = _temperatures(FLAGS.temperature)
     return SampleOptions(**arguments, fields=problem_file.fields_of(FLAGS.field, names), progress=True)
+
+
+def _temperatures(given: list[str]) -> float | list[float]:
+    try:
+        found = [float(one) for one in given]
+    except ValueError:
+        raise InputError(f"--temperature={','.join(given)}: expected numbers above 0, separated by commas") from None
+    return found[0] if len(found) == 1 else found
 
 
 def _sample(given: Given) -> int:
@@ -76,7 +90,7 @@ def _sample(given: Given) -> int:
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
         options = dataclasses.replace(options, interrupt=lambda: notice.given)
         for number, (problem, given_in) in enumerate(found, start=1):
-            say(f"{given_in}; temperature {FLAGS.temperature:g}")
+            say(f"{given_in}; temperature {', '.join(FLAGS.temperature)}")
             files = {name: numbered(FLAGS[name].value, number, len(found)) for name in ("save", "plot")}
             samples = drawn_from(problem, options, time.perf_counter())
             drawn.append(samples)

@@ -22,12 +22,14 @@ class EnumeratedLaw(NamedTuple):
       probabilities: [2^N]; the first variable varies fastest.
       num_sites: N.
       mean_value: of f.
+      variance: of f.
     """
 
     log_z: float
     probabilities: Float64[np.ndarray, "S"]
     num_sites: int
     mean_value: float
+    variance: float
 
     def moments(self) -> Float64[np.ndarray, "N 2 N 2"]:
         """Returns P(x_i = k, x_j = l), with P(x_i = k) where i is j.
@@ -67,14 +69,16 @@ def enumerate_law(terms: Terms, temperature: float) -> EnumeratedLaw:
         law = np.exp((values - largest) / temperature)
     total = law.sum()
     law /= total
-    mean = law @ np.where(law > 0, values, 0.0)  # without 0 * -inf
+    values = np.where(law > 0, values, 0.0)  # without 0 * -inf
+    mean = float(law @ values)
+    variance = float(law @ (values - mean) ** 2)
     log_z = (largest + terms.constant) / temperature + np.log(total)
     if not np.isfinite(log_z):
         raise InputError(
             f"f of up to {largest:.3g} over the temperature {temperature:g} is beyond the range of double precision; "
             "raise the temperature"
         )
-    return EnumeratedLaw(float(log_z), law, terms.num_sites, float(mean + terms.constant))
+    return EnumeratedLaw(float(log_z), law, terms.num_sites, mean + terms.constant, variance)
 
 
 def _above_constant(terms: Terms) -> Float64[np.ndarray, "S"]:

@@ -24,6 +24,7 @@ class Request(NamedTuple):
     fields: Mapping[str, Any]  # of its config
     engine: str  # its name, or `auto`
     seed: int  # of all random numbers
+    temperatures: tuple[float, ...] = ()  # of a curve, of which `temperature` is the lowest
 
 
 # Draws as bits, eight variables a byte. What is computed of such a piece takes a few doubles a byte, in cache.
@@ -93,6 +94,19 @@ class Known(NamedTuple):
         return float((of_spins - 1).mean())
 
 
+class Curve(NamedTuple):
+    """Means and their errors, in two columns, at several temperatures.
+
+    The heat capacity is the variance of f over the squared temperature, the entropy log Z - f/temperature in nats.
+    """
+
+    temperature: Float64[np.ndarray, "T"]
+    value: Float64[np.ndarray, "T 2"]  # of f
+    heat_capacity: Float64[np.ndarray, "T 2"]
+    log_z: Float64[np.ndarray, "T 2"]
+    entropy: Float64[np.ndarray, "T 2"]
+
+
 class Averages(NamedTuple):
     """Averages over the time since the previous draw, which a draw by itself leaves out."""
 
@@ -118,6 +132,7 @@ class Drawn(NamedTuple):
     recorded: Float[np.ndarray, "C D"] | None = None
     # The number of independent draws that all of them are worth at most, whatever their autocorrelation.
     most_effective: float = math.inf
+    curve: Curve | None = None
     remedy: str = ""  # what helps where more draws do not
 
 

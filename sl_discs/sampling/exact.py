@@ -22,7 +22,7 @@ from sl_discs.sampling.draws import Budget, Drawn, Estimate, Known, Request, pac
 
 MOST_WIDTH = 25
 # Above this number of variables they are eliminated.
-_ENUMERATED = 20
+ENUMERATED = 20
 # The most variables that `auto` eliminates, the width, and the entries of all tables: about a second.
 _QUICK_VARIABLES, _QUICK_WIDTH, _QUICK_ENTRIES = 1_000, 18, 2**24
 
@@ -43,7 +43,7 @@ def exact(terms: Terms, temperature: float) -> ExactLaw:
 
     InputError for a large treewidth, or too many states.
     """
-    if terms.quadratic is not None and terms.num_sites > _ENUMERATED:
+    if terms.quadratic is not None and terms.num_sites > ENUMERATED:
         return eliminated(terms.quadratic, temperature)
     law = enumerate_law(terms, temperature)
     moments, (first, second) = law.moments(), np.triu_indices(terms.num_sites, 1)

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,18 @@ from jaxtyping import Float64
 
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.registry import check_threads, choose_engine
-from sl_discs.errors import InputError, boolean, fields_are_keywords, function, integer, keywords, one_of, real, shown
+from sl_discs.errors import (
+    InputError,
+    boolean,
+    fields_are_keywords,
+    function,
+    integer,
+    keywords,
+    one_of,
+    real,
+    real_array,
+    shown,
+)
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.models.terms import Terms
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
@@ -35,6 +46,7 @@ from sl_discs.sampling.diagnostics import judge
 from sl_discs.sampling.directions import mixes_fast
 from sl_discs.sampling.draws import MAGNETISATION, OVERLAP, ROUNDED, VALUE, Budget, Drawn, Request, observed
 from sl_discs.sampling.samples import Samples
+from sl_discs.sampling.thermodynamics import exact_curve
 
 # Each makes the draws of a request.
 METHODS: dict[str, Callable[[Request, Budget], Drawn]] = {
@@ -45,6 +57,8 @@ METHODS: dict[str, Callable[[Request, Budget], Drawn]] = {
     "exact": exact.draw,
 }
 AUTO = "auto"
+# Those that give a curve over temperatures.
+_CURVES = "exact", "tempering"
 ENGINES = "auto", "cpu", "reference"
 # The most variables that `auto` enumerates, and the parts of a time limit for the search for certificates and for
 # low-rank localization.
@@ -69,7 +83,7 @@ _UNCERTIFIED = (
 @fields_are_keywords()
 def sample(
     problem: Problem | LogDensity,
-    temperature: float = 1.0,
+    temperature: float | Sequence[float] = 1.0,
     draws: int | None = None,
     method: str = AUTO,
     *,
@@ -94,7 +108,8 @@ def sample(
     Args:
       problem: from `sl_discs.maxcut`, `sl_discs.ising`, `sl_discs.from_log_density` or another constructor. Sets
         and covers may have conflicts, each of which costs the problem's `penalty`.
-      temperature: tau > 0, in units of the problem's value.
+      temperature: tau > 0, in units of the problem's value; or several, with `exact` or `tempering`: draws are those
+        of the lowest, and `Samples.curve` has value, heat capacity, log Z and entropy at each.
       draws: minimum number of draws, rounded up to a multiple of the number of groups; None: 1,000 or, where these
         are worth less than 400 independent ones, up to 16 times as many.
       method: `chain`, `tempering`, `localization`, `low_rank` or `exact`; `auto` enumerates small problems, runs
@@ -137,7 +152,7 @@ def drawn_from(problem: Problem | LogDensity, options: SampleOptions, begin: flo
             return _choose(run)
         found = run(options.method)
         is_timed = options.time_limit is not None
-        if options.method != "chain" or mixes_fast(run.terms, options.temperature, lambda: is_timed):
+        if options.method != "chain" or mixes_fast(run.terms, options.lowest, lambda: is_timed):
             return found
         return dataclasses.replace(found, notes=(*found.notes, _UNCERTIFIED))
 
@@ -147,11 +162,21 @@ def _kernel(name: str, fields: Mapping[str, Any], num_chains: int) -> Sampler:
     return build_method({"name": name, **own}, num_chains).sampler
 
 
+def _temperatures(given: Any) -> float | tuple[float, ...]:
+    """Returns one temperature as a float, and several as a tuple, in their order."""
+    if isinstance(given, list | tuple) or getattr(given, "shape", ()):
+        several = real_array("temperature", given)
+        if several.ndim != 1 or not several.size or not (np.isfinite(several) & (several > 0)).all():
+            raise InputError(f"temperature is {shown(given)}; expected numbers above 0, or one", "temperature")
+        return tuple(several.tolist())
+    return float(real("temperature", given, above=0))
+
+
 @dataclasses.dataclass(frozen=True)
 class SampleOptions:
     """The arguments of `sl_discs.sample`, which documents them, checked; `fields` are those of its sampler."""
 
-    temperature: float = 1.0
+    temperature: float | tuple[float, ...] = 1.0
     draws: int | None = None
     method: str = AUTO
     seed: int = 0
@@ -165,11 +190,16 @@ class SampleOptions:
 
     def __post_init__(self):
         plain: dict[str, Any] = {
-            "temperature": float(real("temperature", self.temperature, above=0)),
+            "temperature": _temperatures(self.temperature),
             "seed": integer("seed", self.seed, bits=64),
         }
         sampler = own_name(self.sampler) if isinstance(self.sampler, str) else self.sampler
         one_of("method", self.method, (AUTO, *METHODS))
+        if isinstance(plain["temperature"], tuple) and self.method not in (AUTO, *_CURVES):
+            raise InputError(
+                f"method {self.method!r} draws at one temperature; for several give {in_words(list(_CURVES))}",
+                "method",
+            )
         boolean("progress", self.progress)
         if self.draws is not None:
             plain["draws"] = integer("draws", self.draws, 1, bits=31)
@@ -195,6 +225,16 @@ class SampleOptions:
             localized.localized_method(sampler, self.fields, groups)
         if self.method != "exact":
             choose_engine(self.engine, _kernel(sampler, self.fields, groups), num_chains=0)
+
+    @property
+    def lowest(self) -> float:
+        """The temperature of the draws."""
+        return min(self.temperatures, default=self.temperature)
+
+    @property
+    def temperatures(self) -> tuple[float, ...]:
+        """Those of a curve; none where a single temperature is given."""
+        return self.temperature if isinstance(self.temperature, tuple) else ()
 
     def groups_of(self, method: str) -> int:
         """Returns the number of groups of a method's draws."""
@@ -238,11 +278,11 @@ class _Run:
         """Returns what a method is asked for: `times` as many draws as usual; InputError for what it cannot do."""
         options, terms, engine = self.options, self.terms, self.options.engine
         if method != "exact":
-            _check_range(terms, options.temperature)
+            _check_range(terms, options.lowest)
         size = float(terms.reach() + abs(terms.constant))
-        if not math.isfinite(size / options.temperature):
+        if not math.isfinite(size / options.lowest):
             raise InputError(
-                f"f of up to {size:.3g} over the temperature {options.temperature:g} is beyond the range of double "
+                f"f of up to {size:.3g} over the temperature {options.lowest:g} is beyond the range of double "
                 "precision; raise the temperature"
             )
         if terms.quadratic is None:
@@ -255,8 +295,8 @@ class _Run:
         groups = options.groups_of(method)
         each = -(-(_USUAL_DRAWS if options.draws is None else options.draws) // groups)
         return Request(
-            terms, options.temperature, times * each if options.time_limit is None else None, groups,
-            options.sampler, options.fields, engine, options.seed,
+            terms, options.lowest, times * each if options.time_limit is None else None, groups,
+            options.sampler, options.fields, engine, options.seed, options.temperatures,
         )  # fmt: skip
 
     def _draw(self, method: str, chosen: str, part: float, times: int) -> Samples:
@@ -272,8 +312,10 @@ class _Run:
         drawn = drawn._replace(reasons=(*drawn.reasons, *more))
         diagnostics, verdict = judge(drawn, observables, problem.labels)
         drawn = _in_double_precision(drawn, observables[VALUE], request)
+        curve = exact_curve(terms, request.temperatures) if drawn.known and request.temperatures else drawn.curve
         conflicts = _conflicts(problem, request, drawn, observables[VALUE])
         sign, averages = 1.0 if problem.maximise else -1.0, drawn.averages
+        curve = curve and curve._replace(value=curve.value * [sign, 1.0])
         compiled = compile_seconds() - compiled
         timing = {
             "compile_s": compiled,
@@ -287,9 +329,9 @@ class _Run:
             how=drawn.how, bits=drawn.bits, group_values=sign * observables[VALUE],
             group_overlaps=observables[OVERLAP], group_magnetisations=observables[MAGNETISATION],
             dependence=drawn.dependence, log_z=drawn.log_z, ladder=drawn.ladder, known=drawn.known,
-            averages=averages and averages._replace(value=sign * averages.value), diagnostics=diagnostics,
-            verdict=verdict, notes=(*drawn.notes, *conflicts), interrupted=budget.interrupted, seconds=timing,
-            seed=request.seed,
+            averages=averages and averages._replace(value=sign * averages.value), curve=curve,
+            diagnostics=diagnostics, verdict=verdict, notes=(*drawn.notes, *conflicts),
+            interrupted=budget.interrupted, seconds=timing, seed=request.seed,
         )  # fmt: skip
         return found.judged_by_errors()
 
@@ -375,9 +417,14 @@ def _in_double_precision(drawn: Drawn, values: Float64[np.ndarray, "C D"], reque
     if log_z is not None:
         lacking = float((values - drawn.recorded).mean() / request.temperature)
         log_z = log_z._replace(mean=log_z.mean + lacking)
+    curve = drawn.curve
+    if curve is not None:
+        constant = float((values - drawn.recorded).mean())
+        moved = np.stack([constant / curve.temperature, np.zeros_like(curve.temperature)], axis=1)
+        curve = curve._replace(value=curve.value + np.array([constant, 0.0]), log_z=curve.log_z + moved)
     if np.abs(since).max() <= ROUNDED * max(request.terms.reach(), np.abs(drawn.recorded).max()):
         since = np.zeros_like(since)  # nothing has happened but rounding, whose spread is no error
-    return drawn._replace(log_z=log_z, averages=drawn.averages._replace(value=values + since))
+    return drawn._replace(log_z=log_z, curve=curve, averages=drawn.averages._replace(value=values + since))
 
 
 def _check_range(terms: Terms, temperature: float) -> None:
@@ -394,12 +441,14 @@ def _check_range(terms: Terms, temperature: float) -> None:
 
 def _choose(run: _Run) -> Samples:
     """Chooses a method, and draws by it."""
-    terms, temperature = run.terms, run.options.temperature
+    terms, temperature = run.terms, run.options.lowest
     if terms.num_sites <= _ENUMERATED:
         return run("exact", f"auto: {terms.num_sites} variables are enumerated")
     if terms.quadratic is not None and exact.is_narrow(terms.quadratic):
         return run("exact", "auto: the graph of couplings has a small treewidth")
     _check_range(terms, temperature)
+    if run.options.temperatures:
+        return run("tempering", "auto: a ladder holds all temperatures")
     is_over = run.budget("auto", _SEARCH_PART).after(1.0)
     # Agreement of chains is no reason to trust them: all of them may have found the same mode.
     if mixes_fast(terms, temperature, is_over):

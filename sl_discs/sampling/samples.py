@@ -29,6 +29,7 @@ from sl_discs.sampling.draws import (
     VALUE,
     Averages,
     Batches,
+    Curve,
     Estimate,
     Known,
     Ladder,
@@ -37,13 +38,14 @@ from sl_discs.sampling.draws import (
     unpacked,
     variable_name,
 )
+from sl_discs.sampling.thermodynamics import TITLES, curve_rows, paint_curve
 from sl_discs.terminal import aligned, printable
 
 # `Samples` are one .npz file: arrays, and all else as JSON text in it. Nothing is pickled.
-_FORMAT = "sl_discs samples 5"
+_FORMAT = "sl_discs samples 6"
 _ARRAYS = ("bits", "group_values", "group_overlaps", "group_magnetisations")
 # Fields that are arrays by name.
-_GROUPS: dict[str, Any] = {"ladder": Ladder, "known": Known, "averages": Averages}
+_GROUPS: dict[str, Any] = {"ladder": Ladder, "known": Known, "averages": Averages, "curve": Curve}
 
 
 def _imported(name: str):
@@ -85,6 +87,7 @@ class Samples:
       known: exact probabilities and means, for `exact`; their errors are 0.
       averages: over the time between draws, for `chain` and `tempering`; the means of the value and the magnetisation
         are theirs.
+      curve: value, heat capacity, log Z and entropy at several temperatures, where these were asked for.
       diagnostics: R-hat and effective sample sizes of the value, the magnetisation, the overlap and the worst
         variables.
       verdict: whether the draws are reliable, and why not.
@@ -114,6 +117,7 @@ class Samples:
     ladder: Ladder | None
     known: Known | None
     averages: Averages | None
+    curve: Curve | None
     diagnostics: tuple[Diagnostic, ...]
     verdict: Verdict
     notes: tuple[str, ...]
@@ -329,6 +333,7 @@ class Samples:
             "draws": len(self), "interrupted": self.interrupted, "reliable": self.reliable,
             "reasons": list(self.verdict.reasons), "notes": list(self.notes),
             "log_z": None if self.log_z is None else list(self.log_z),
+            "curve": self.curve and {name: column.tolist() for name, column in self.curve._asdict().items()},
             "mean": {name: list(self.mean(name)) for name in (VALUE, MAGNETISATION, OVERLAP)},
             "diagnostics": [one._asdict() for one in self.diagnostics], "seconds": dict(self.seconds),
             "seed": self.seed,
@@ -337,7 +342,8 @@ class Samples:
     def plot(self, path: str | os.PathLike | None = None):
         """Plots values, their distribution, that of overlaps P(q), the marginals, and a ladder if there is one.
 
-        The marginals are a map where the variables form a grid, and otherwise bars with standard errors.
+        The marginals are a map where the variables form a grid, and otherwise bars with standard errors. Of several
+        temperatures, value, heat capacity and entropy follow.
 
         Args:
           path: of a PNG file; None to return the matplotlib figure, which a notebook shows.
@@ -345,7 +351,7 @@ class Samples:
         Raises:
           InputError: matplotlib is not installed, or the file cannot be written.
         """
-        paint, size = functools.partial(paint_all, self), (8.0, 5.4)
+        paint, size = functools.partial(paint_all, self), (8.0, 5.4 if self.curve is None else 8.1)
         return new_figure(size, paint) if path is None else save_figure(file_path("path", path), size, paint)
 
     def save(self, path: str | os.PathLike) -> Path:
@@ -430,7 +436,10 @@ def summary_lines(samples: Samples) -> list[str]:
     how = ", ".join(f"{name} {value}" for name, value in samples.how.items())
     words = f"{len(samples):,} draws by {samples.method}{chosen}: {how}"
     table = (line.rstrip() for line in aligned([_TITLES, *estimates(samples)]))
-    return [*(f"  {printable(line)}" for line in (words, *samples.notes)), "", *table]
+    lines = [*(f"  {printable(line)}" for line in (words, *samples.notes)), "", *table]
+    if samples.curve is None:
+        return lines
+    return [*lines, "", *(line.rstrip() for line in aligned([TITLES, *curve_rows(samples.curve, numbers)]))]
 
 
 def estimates(samples: Samples) -> list[tuple[str, ...]]:
@@ -479,13 +488,15 @@ _MOST_LABELS = 24
 
 def paint_all(samples: Samples, figure: Any) -> None:
     """Paints values, their distribution and that of overlaps, and below them marginals and the ladder, if any."""
-    grid = figure.add_gridspec(2, 3)
+    grid = figure.add_gridspec(2 if samples.curve is None else 3, 3)
     for number, paint in enumerate((paint_traces, paint_values, paint_overlaps)):
         paint(samples, figure.add_subplot(grid[0, number]))
     ladder = () if samples.ladder is None else (paint_swaps, paint_round_trips)
     paint_marginals(samples, figure.add_subplot(grid[1, : 3 - len(ladder)]))
     for number, paint in enumerate(ladder, start=1):
         paint(samples, figure.add_subplot(grid[1, number]))
+    if samples.curve is not None:
+        paint_curve(samples.curve, [figure.add_subplot(grid[2, number]) for number in range(3)], COLOURS[0])
     figure.suptitle(printable(f"{samples.name}: {samples.method}, temperature {samples.temperature:g}"), fontsize=10)
 
 

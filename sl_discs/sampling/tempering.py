@@ -15,6 +15,7 @@ independent at each moment, but not over time: draws, values and round trips the
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -36,6 +37,7 @@ from sl_discs.sampling.chain import (
 )
 from sl_discs.sampling.diagnostics import FALSE_ALARM
 from sl_discs.sampling.draws import Budget, Drawn, Estimate, Ladder, Request
+from sl_discs.sampling.thermodynamics import ladder_curve
 
 # A ladder of temperatures for tempering: the placement of its rungs, and its round trips (Syed et al. 2022).
 #
@@ -120,6 +122,27 @@ def round_trips(exchanged: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
 _BLOCKS = 20
 
 
+def _ratio(lower: Float64[np.ndarray, "D"], upper: Float64[np.ndarray, "D"]) -> float:
+    """Returns log Z(b')/Z(b) from (b' - b) f at draws at b and at b'."""
+    least, most = _range(lower, upper)
+    return float(optimize.brentq(lambda c: expit(lower - c).sum() - expit(c - upper).sum(), least, most))
+
+
+def log_z_of_rungs(
+    log_states: float, inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "D R"]
+) -> Float64[np.ndarray, "R"]:
+    """Returns log Z at each temperature; arguments as of `log_z_of_ladder`, without its ladders."""
+    scaled = [(step * values[:, k : k + 2].astype(np.float64)).T for k, step in enumerate(np.diff(inverse))]
+    return log_states + np.cumsum([0.0, *(_ratio(*pair) for pair in scaled)])
+
+
+def blocks_of(values: Float[np.ndarray, "L D R"]) -> list[Float[np.ndarray, "_D R"]]:
+    """Returns the records of L ladders in nearly independent blocks, about `_BLOCKS` of them."""
+    blocks = max(1, min(_BLOCKS // values.shape[0], values.shape[1] // 2))
+    bounds = np.arange(blocks + 1) * values.shape[1] // blocks
+    return [values[row, a:b] for row in range(len(values)) for a, b in itertools.pairwise(bounds)]
+
+
 def _range(below: Float64[np.ndarray, "*D"], above: Float64[np.ndarray, "*D"]) -> tuple[float, float]:
     """Returns bounds of the ratio, if f is -inf at less than all draws at b and at none at b'."""
     both = np.concatenate([below, above])
@@ -135,17 +158,13 @@ def log_z_of_ladder(
     `log_states` is the logarithm of the number of states, inverse temperatures begin at 0, and values are those of f
     at each of them, of D draws of L independent ladders.
     """
-    blocks = max(1, min(_BLOCKS // values.shape[0], values.shape[1] // 2))
-    bounds = np.arange(blocks + 1) * values.shape[1] // blocks
-    parts = [values[row, a:b] for row in range(len(values)) for a, b in itertools.pairwise(bounds)]
-
+    parts = blocks_of(values)
     joined = np.concatenate(parts)
     starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
     log_z, without = log_states, np.zeros(len(parts))
     for rung, step in enumerate(np.diff(inverse)):
         lower, upper = (step * joined[:, place].astype(np.float64) for place in (rung, rung + 1))
-        least, most = _range(lower, upper)
-        ratio = optimize.brentq(lambda c, a=lower, b=upper: expit(a - c).sum() - expit(c - b).sum(), least, most)
+        (least, most), ratio = _range(lower, upper), _ratio(lower, upper)
         log_z += ratio
         if len(parts) > 1:
             # A step of Newton's method from the ratio of all draws to that without a block.
@@ -171,6 +190,8 @@ _STREAM = 16
 # With fewer round trips in total, modes that only tempering connects were hardly exchanged.
 _LEAST_ROUND_TRIPS = 20
 _MOST_MOMENTS_FOR_LOG_Z = 2_000
+# Records times rungs from which values at other temperatures are computed, about twenty times.
+_MOST_REWEIGHTED = 5_000_000
 # Ladders exchange clusters where no site has more couplings, in this part of their rungs, the coldest ones. On cubic
 # lattices, with 6 couplings, no gain was measured: there most differing sites are in one large cluster. At least two
 # pairs are needed, as R-hat compares them, and many more sites than a site has neighbours.
@@ -225,6 +246,14 @@ def draw(request: Request, budget: Budget) -> Drawn:
     trips = of_ladders.reshape(-1, each).sum(axis=1)
     every = -(-len(values) // _MOST_MOMENTS_FOR_LOG_Z)
     some = np.swapaxes(by_group(values[::every], each), 0, 1)
+    curve = None
+    if request.temperatures:
+        fewer = some[:, :: -(-some.size * chains.rungs // _MOST_REWEIGHTED)]
+        log_states = request.terms.num_sites * math.log(2)
+        curve = ladder_curve(
+            request.temperatures, chains.inverse, blocks_of(fewer),
+            functools.partial(log_z_of_rungs, log_states, chains.inverse),
+        )  # fmt: skip
     swaps, means = 1 - rejection_rates(chains.inverse, values), values.mean(axis=(0, 1), dtype=float)
     how = {
         "sampler": request.sampler, "engine": chains.engine.name, "ladders": chains.ladders, "rungs": chains.rungs,
@@ -234,7 +263,7 @@ def draw(request: Request, budget: Budget) -> Drawn:
     return drawn._replace(
         how=how, reasons=_reasons(of_ladders), ladder=Ladder(chains.inverse, swaps, trips, means),
         log_z=log_z_of_ladder(request.terms.num_sites * math.log(2), chains.inverse, some),
-        most_effective=_effective(trips),
+        most_effective=_effective(trips), curve=curve,
     )  # fmt: skip
 
 

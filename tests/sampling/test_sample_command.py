@@ -57,6 +57,8 @@ def test_the_table_and_the_verdict(tmp_path, capsys):
 
 
 def test_too_few_draws_are_called_so(ring, capsys):
+    code, out, _ = run(capsys, ring, "--temperature=2,0.5", "--draws=16")
+    assert code == 0 and "temperature 2, 0.5" in out and "heat capacity" in out
     code, out, _ = run(capsys, ring, "--temperature=1", "--draws=16", "--method=chain", "--field=scan=sequential")
     assert code == 1 and "by chain: sampler gibbs" in out
     assert out.splitlines()[-1].startswith("ring: NOT reliable: ") and "draw many more" in out.splitlines()[-1]
@@ -105,6 +107,8 @@ def test_an_interrupted_run_keeps_its_draws(ring, tmp_path, capsys, monkeypatch,
     ("flags", "message"),
     [
         ([], "error: give --temperature; see"),
+        (["--temperature=1,hot"], "--temperature=1,hot: expected numbers above 0"),
+        (["--temperature=1,0"], "--temperature is [1.0, 0.0]; expected numbers above 0"),
         (["--temperature=1", "--field=scan=zigzag"], "scan is 'zigzag'"),
         (["--temperature=1", "--time_limit=1", "--draws=9"], "--draws has no effect with --time_limit"),
         (["--temperature=1", "--save=d.txt"], "the name of this file must end in .npz or .csv"),

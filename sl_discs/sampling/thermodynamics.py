@@ -1,0 +1,127 @@
+"""Values, heat capacities, log Z and entropies at several temperatures, from one run.
+
+Enumeration and elimination give them at each temperature. A ladder of tempering holds all temperatures from infinite
+to the lowest: its records at all rungs are reweighted to each temperature in between (Shirts and Chodera 2008,
+"Statistically optimal analysis of samples from multiple equilibrium states"), with the rungs' log Z by Bennett's
+acceptance ratio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Float64
+from scipy.special import logsumexp, xlogy
+
+from sl_discs.models.enumeration import enumerate_law
+from sl_discs.models.terms import Terms
+from sl_discs.sampling.draws import Curve, Estimate
+from sl_discs.sampling.exact import ENUMERATED, eliminated
+
+# The relative distance of the two temperatures whose mean values give a heat capacity after elimination, and the
+# relative error of that difference.
+_APART, _DIFFERENCE_ERROR = 1e-3, 1e-5
+
+
+class _Point(NamedTuple):
+    """What a curve has at one temperature, without errors."""
+
+    value: float
+    heat_capacity: float
+    log_z: float
+    entropy: float
+
+
+def exact_curve(terms: Terms, temperatures: Sequence[float]) -> Curve:
+    """Returns the curve by enumeration, or by elimination of more than 20 variables of a quadratic model."""
+    enumerates = terms.quadratic is None or terms.num_sites <= ENUMERATED
+    point = _enumerated if enumerates else _eliminated
+    points = np.array([point(terms, temperature) for temperature in temperatures])
+    errors = np.zeros_like(points)
+    if not enumerates:
+        errors[:, _Point._fields.index("heat_capacity")] = _DIFFERENCE_ERROR * np.abs(points[:, 1])
+    return _curve(temperatures, points, errors)
+
+
+def _curve(temperatures: Sequence[float], points: Float64[np.ndarray, "T 4"], errors: np.ndarray) -> Curve:
+    return Curve(np.array(temperatures, np.float64), *np.stack([points, errors], axis=2).swapaxes(0, 1))
+
+
+def _enumerated(terms: Terms, temperature: float) -> _Point:
+    law = enumerate_law(terms, temperature)
+    entropy = -float(xlogy(law.probabilities, law.probabilities).sum())
+    return _Point(law.mean_value, law.variance / temperature**2, law.log_z, entropy)
+
+
+def _eliminated(terms: Terms, temperature: float) -> _Point:
+    assert terms.quadratic is not None
+    constant, listed = terms.constant, terms.quadratic._replace(constant=0.0)
+    law = eliminated(listed, temperature)
+    mean = float(law.known.mean_value)
+    ends = [float(eliminated(listed, temperature * (1 + sign * _APART)).known.mean_value) for sign in (-1, 1)]
+    capacity = (ends[0] - ends[1]) / (2 * _APART * temperature)
+    return _Point(mean + constant, capacity, law.log_z + constant / temperature, law.log_z - mean / temperature)
+
+
+def ladder_curve(
+    temperatures: Sequence[float],
+    inverse: Float64[np.ndarray, "R"],
+    parts: Sequence[Float[np.ndarray, "D R"]],
+    log_z: Callable[[Float[np.ndarray, "D R"]], Float64[np.ndarray, "R"]],
+) -> Curve:
+    """Returns the curve from records of f at each rung, with errors by leaving out one part of them at a time.
+
+    Args:
+      temperatures: at least the lowest of the rungs.
+      inverse: 1/temperature of the rungs, the first of which is 0.
+      parts: nearly independent parts of the records.
+      log_z: returns that of each rung, from records.
+    """
+
+    def points(records: Float[np.ndarray, "D R"]) -> Float64[np.ndarray, "T 4"]:
+        rungs, values = log_z(records), records.ravel().astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            exponents = inverse * values[:, None]
+        # At infinite temperature, states at which f is -inf count.
+        mixture = logsumexp(np.where(np.isnan(exponents), 0.0, exponents) - rungs, axis=1) + np.log(len(records))
+        finite = np.isfinite(values)
+        mixture, values = mixture[finite], values[finite]
+        return np.array([_reweighted(values, mixture, temperature) for temperature in temperatures])
+
+    without = np.array([points(np.concatenate([*parts[:k], *parts[k + 1 :]])) for k in range(len(parts))])
+    errors = np.sqrt((len(parts) - 1) * without.var(axis=0))
+    return _curve(temperatures, points(np.concatenate(parts)), errors)
+
+
+def _reweighted(values: Float64[np.ndarray, "S"], mixture: Float64[np.ndarray, "S"], temperature: float) -> _Point:
+    """Returns a point of the curve from values of f at all rungs, drawn with density exp(mixture)."""
+    logs = values / temperature - mixture
+    log_z = float(logsumexp(logs))
+    weights = np.exp(logs - log_z)
+    mean = float(weights @ values)
+    variance = float(weights @ (values - mean) ** 2)
+    return _Point(mean, variance / temperature**2, log_z, log_z - mean / temperature)
+
+
+# The curve as a table, and as a picture.
+
+TITLES = "temperature", "value", "error", "heat capacity", "error", "log Z", "error", "entropy", "error"
+
+
+def curve_rows(curve: Curve, numbers: Callable[[Estimate], tuple[str, str]]) -> list[tuple[str, ...]]:
+    """Returns a row for each temperature, in the order of `TITLES`; `numbers` writes an estimate and its error."""
+    columns = [[numbers(Estimate(*row)) for row in column.tolist()] for column in curve[1:]]
+    rows = zip(curve.temperature.tolist(), *columns, strict=True)
+    return [(f"{temperature:g}", *(word for pair in pairs for word in pair)) for temperature, *pairs in rows]
+
+
+def paint_curve(curve: Curve, panels: Sequence[Any], colour: str) -> None:
+    """Paints value, heat capacity and entropy by temperature, with standard errors, on three axes."""
+    order = np.argsort(curve.temperature)
+    for axes, name in zip(panels, ("value", "heat_capacity", "entropy"), strict=True):
+        mean, error = getattr(curve, name)[order].T
+        error = np.where(np.isfinite(error), error, 0.0)
+        axes.errorbar(curve.temperature[order], mean, yerr=error, marker="o", markersize=3, color=colour)
+        axes.set(xlabel="temperature", ylabel=name.replace("_", " "))
