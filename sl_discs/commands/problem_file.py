@@ -124,7 +124,6 @@ def _line_on(instance: Instance, problem: Problem) -> str:
     content, kind = instance.content, problem.kind
     if isinstance(content, Graph):
         of_nodes = problem.source.node_weights is not None
-        of_nodes = problem.source.node_weights is not None
         nodes = " with weights" if of_nodes else ""
         if not of_nodes and content.node_weights is not None and (content.node_weights != 1).any():
             where = "without --weights" if has_unused_weights(content, kind) else f"in {kind}"

@@ -98,6 +98,19 @@ def test_weights_of_nodes_count_where_they_are_asked_for(tmp_path, capsys):
         assert code == 2 and message in err
 
 
+def test_weights_under_another_name_are_told_used_and_checked(tmp_path, capsys):
+    path, saved = (tmp_path / name for name in ("g.json", "a.json"))
+    path.write_text('{"nodes": [{"id": 1}, {"id": 2}], "links": [{"source": 1, "target": 2, "value": 7}]}')
+    code, out, _ = run(capsys, path, "--problem=maxcut")
+    assert code == 0 and "best 1;" in out and "(numbers under value do not count without --weight=value)" in out
+    code, out, _ = run(capsys, path, "--problem=maxcut", "--weight=value", f"--save={saved}")
+    assert code == 0 and "best 7;" in out and "weighted" in out
+    code, out, _ = recount(capsys, path, saved)
+    assert code == 0 and "7 claimed, 7 counted: good" in out
+    code, out, _ = run(capsys, path, "--problem=mis")
+    assert code == 0 and "value" not in out
+
+
 def test_check_finds_wrong_answers(cycle, tmp_path, capsys):
     saved = tmp_path / "answer.json"
     assert run(capsys, cycle, "--problem=mis", "--steps=300", "--chains=4", f"--save={saved}")[0] == 0
