@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sl_discs.experiment.summary import CHAIN_LENGTH, published_cells
+from sl_discs.experiment.summary import published_cells
 from sl_discs.figures import save_figure
 from sl_discs.files import write_json, write_text
 from sl_discs.reproduction.cells import DEFAULTS, HELD_OUT, LEVEL, NO_TILT, PUBLISHED
@@ -19,7 +19,8 @@ reference, are in edges. z is (ours - published) over the combined standard erro
 the root of the number of its graphs, which it does not state and which is taken from DISCS's configs: 32 for
 er_density, 500 for satlib and rb, 196 for twitter, 1,000 for each MaxCut er and ba set, 10 for optsicom. On the
 paper's own graphs z is too small. Generated graphs belong to the same family as the paper's, but are not the same
-graphs. A part of a given set is spread over the whole set; otherwise there is no z.
+graphs. A part of a given set is spread over the whole set. Rows with other numbers of steps or chains than published,
+of fewer than 8 graphs or of another part of a set have neither z nor published numbers.
 
 `settings`: `defaults` are this project's with DISCS's annealing, chosen without a search; `held out` were tuned on
 training graphs; `level` has the annealing anew in each of 512 levels, with sigma=15, and `level, no tilt` is the same
@@ -65,16 +66,17 @@ def summary(rows: list[dict[str, Any]]) -> list[str]:
     blocks = []
     defaults = at_defaults(rows)
     if defaults:
-        sets = {row["dataset"]: row["machine"]["source"] for row in defaults if is_level(row)}
-        others = [name for name in dict.fromkeys(row["dataset"] for row in defaults) if name not in sets]
-        drawn = [name for name, source in sets.items() if source.startswith("generated")]
+        sets = {row["dataset"]: row["generated"] for row in defaults if is_level(row)}
+        others = {row["dataset"]: row["not_compared"] for row in defaults if row["dataset"] not in sets}
+        drawn = [name for name, generated in sets.items() if generated]
         counts = sorted({row["n"] for row in defaults if is_level(row)})
         graphs = f", {counts[0]} to {counts[-1]} graphs each" if counts else ""
         blocks += [
             f"{sum(is_level(row) for row in defaults)} of the {published_cells()} published cells are compared here: "
             f"this project's defaults with DISCS's annealing, on {len(sets)} of the paper's sets{graphs}"
-            f"{listed(others, '; there is no z for ')}. {len(drawn)} of these sets are drawn anew from the paper's "
-            f"distribution{listed(drawn, ': ')}.",
+            f"{listed([f'{name} ({reason})' for name, reason in others.items()], '; not compared: ')}."
+            + f" {len(drawn)} of these sets are drawn anew from the paper's distribution{listed(drawn, ': ')}."
+            * bool(sets),
             levels_table(defaults),
         ]
     # Equal differences on all graphs have an interval of width zero, which means nothing.
@@ -140,8 +142,6 @@ def reading_table(rows: list[dict[str, Any]]) -> str:
 
 def _line(row: dict[str, Any]) -> list[str]:
     gain, size = row["gain"], f"{row['num_chains']} × {row['chain_length']:,}"
-    if row["chain_length"] != CHAIN_LENGTH:
-        size += f" (published: {CHAIN_LENGTH:,})"
     known = row["ours"]["mean"] is not None
     if len(row["seeds"]) > 1:
         size += f", {len(row['seeds'])} seeds"

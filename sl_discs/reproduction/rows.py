@@ -20,6 +20,9 @@ from sl_discs.tuning.evaluation import paired
 # Number of combined standard errors beyond which a cell is named.
 FAR = 2.5
 
+# Number of graphs below which the standard error of a mean is itself too uncertain for a z.
+FEWEST = 8
+
 _UNKNOWN = {"mean": None, "std": None, "se": None}
 
 
@@ -62,15 +65,21 @@ def rows_of(done: list[Done], data_root: str | None) -> list[dict[str, Any]]:
 
 
 def _row(done: Done, data_root: str | None) -> dict[str, Any]:
-    """Returns the row of a cell alone: in the paper's unit and in that of the objective, z, time, and its command."""
+    """Returns the row of a cell alone: in the paper's unit and in that of the objective, z, time, and its command.
+
+    It has the paper's numbers only where they are of the same experiment; `not_compared` says why it has no z.
+    """
     cell, dataset, result = done
     name, method, kind = dataset.name, cell.method, graph_kind(dataset.problem)
-    published = published_row(name, method, cell.setting)
+    differences = _differences(done)
+    published = None if differences else published_row(name, method, cell.setting)
     values, absolute = in_published_unit(done), Spread.of(result.by_graph())
     ours = None if values is None else Spread.of(values)
-    # A part of a set cannot be compared with the whole.
-    comparable = cell.dataset.is_random() or _is_spread(dataset)
-    published_s = published_tables()["runtime_seconds"].get(name, {})
+    z = z_score(ours, published, cell.dataset.published_n)
+    reason = differences or [
+        "no references" if ours is None else "not published" if published is None else "no standard error"
+    ]
+    published_s = {} if differences else published_tables()["runtime_seconds"].get(name, {})
     seconds, of_base = (published_s.get(published_name(one)) for one in (method, method.removeprefix("sl_")))
     return {
         "dataset": name,
@@ -80,9 +89,11 @@ def _row(done: Done, data_root: str | None) -> dict[str, Any]:
         "published": {"mean": published and published.mean, "std": published and published.std},
         "unit": kind.compared_unit,
         "n": len(dataset.graphs),
+        "generated": dataset.generated,
         "ours": _UNKNOWN if ours is None else {key: getattr(ours, key) for key in _UNKNOWN},
         "ours_absolute": dataclasses.asdict(absolute) | {"unit": kind.unit},
-        "z": z_score(ours, published, cell.dataset.published_n) if comparable else None,
+        "z": z,
+        "not_compared": "" if z is not None else ", ".join(reason),
         "gain": None,
         "run_s": result.run_s,
         "chain_steps_per_s": result.chain_steps_per_s,
@@ -95,6 +106,20 @@ def _row(done: Done, data_root: str | None) -> dict[str, Any]:
         "machine": result.machine,
         "command": cell.command(data_root, dataset),
     }
+
+
+def _differences(done: Done) -> list[str]:
+    """Returns in words what makes a cell another experiment than the paper's, or one on too few graphs."""
+    settings, graphs = done.cell.settings, len(done.dataset.graphs)
+    steps, chains = settings.chain_length, settings.batch_size
+    usual = done.cell.dataset.experiment()["batch_size"]  # which the paper does not state
+    found = {
+        f"{steps:,} steps, published {CHAIN_LENGTH:,}": steps != CHAIN_LENGTH,
+        f"{chains} chains, DISCS {usual}": chains != usual,
+        f"{graphs} graphs, fewer than {FEWEST}": graphs < FEWEST,
+        "graphs of a part of the set": not (done.cell.dataset.is_random() or _is_spread(done.dataset)),
+    }
+    return [words for words, holds in found.items() if holds]
 
 
 def _is_spread(dataset: Dataset) -> bool:
@@ -112,14 +137,15 @@ def _gain(one: Done, base: Done) -> dict[str, Any]:
     if ours is None or theirs is None:
         values = np.stack([one.result.by_graph(), base.result.by_graph()])
         (ours, theirs), unit = 100 * values / values.max(axis=0), "% of the better one"
-    published = published_row(one.dataset.name, one.cell.method), published_row(base.dataset.name, base.cell.method)
-    known = published[0].mean - published[1].mean if published[0] and published[1] else None
+    published = [published_row(cell.dataset.name, cell.method) for cell in (one.cell, base.cell)]
+    same = not (_differences(one) or _differences(base))
+    known = published[0].mean - published[1].mean if same and published[0] and published[1] else None
     return {**paired(ours - theirs), "unit": unit, "published": known}
 
 
 def is_level(row: dict[str, Any]) -> bool:
-    """Returns whether a row can be compared with the paper: it has a z, and chains as long as published."""
-    return row["z"] is not None and row["chain_length"] == CHAIN_LENGTH
+    """Returns whether a row can be compared with the paper: it has a z."""
+    return row["z"] is not None
 
 
 def level_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

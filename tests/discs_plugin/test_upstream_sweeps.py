@@ -27,7 +27,7 @@ def write_graphs(root, model, graph_type, cfg_str):
     """Writes two graphs (of gap_rand five, which DISCS's config fixes) as DISCS reads them."""
     if model == "normcut":
         name = cfg_str.removeprefix("r-")
-        folder = root / graph_type / (name if graph_type == "gap_rand" else "")
+        folder = root / graph_type / ("test-1000" if graph_type == "gap_rand" else "")
         folder.mkdir(parents=True)
         for k in range(5 if graph_type == "gap_rand" else 1):
             graph = nx.gnp_random_graph(1000, 0.005, seed=k) if graph_type == "gap_rand" else nx.path_graph(9)

@@ -21,6 +21,7 @@ from sl_discs.experiment.summary import PublishedRow, published_row
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.reproduction import cells as cells_module
+from sl_discs.reproduction import rows as rows_module
 from sl_discs.reproduction.cells import (
     ABLATION,
     DEFAULTS,
@@ -38,7 +39,7 @@ from sl_discs.reproduction.cells import (
     reading_cells,
 )
 from sl_discs.reproduction.report import draw_levels, levels_table, main_table, reading_table, summary, write_report
-from sl_discs.reproduction.rows import in_published_unit, level_rows, rows_of, z_score
+from sl_discs.reproduction.rows import FEWEST, in_published_unit, level_rows, rows_of, z_score
 from sl_discs.reproduction.runs import CellResult, Done, Runner, identity, load_result, path_of, save_result
 from sl_discs.tuning.evaluation import paired
 
@@ -57,14 +58,21 @@ def small_dataset():
     return dataset_of([Graph.from_arrays(f"g{k}", 12, np.array(graph.edges)) for k, graph in enumerate(drawn)])
 
 
+@pytest.fixture(autouse=True)
+def few_graphs_are_enough(monkeypatch):
+    """For short lists of values; `test_what_is_not_the_same_experiment_is_not_compared` sets the true number."""
+    monkeypatch.setattr(rows_module, "FEWEST", 3)
+
+
 def made_up(
-    method, best, references=None, *, published=MIS, steps=60, rate=1e6, protocol=DEFAULTS, setting=""
+    method, best, references=None, *, published=MIS, steps=10_000, chains=None, rate=1e6, protocol=DEFAULTS,
+    setting="",
 ):  # fmt: skip
     """A cell that was not run, on paths of three nodes; `best` has a value of each graph, or of seeds and graphs."""
     best = np.atleast_2d(np.array(best, np.float64))
     known = references or [None] * best.shape[1]
     graphs = [Graph.from_arrays(f"g{k}", 3, [[0, 1], [1, 2]], reference=one) for k, one in enumerate(known)]
-    cell = Choice(steps, 4, "cpu", tuple(range(len(best)))).cell(published, method, setting=setting)
+    cell = Choice(steps, chains, "cpu", tuple(range(len(best)))).cell(published, method, setting=setting)
     result = CellResult(best, 2.0, rate, {"source": "made up"}, {})
     return Done(dataclasses.replace(cell, protocol=protocol), dataset_of(graphs, published.name), result)
 
@@ -166,22 +174,41 @@ def test_levels_are_pooled_by_method():
     assert level_rows(cells) == [
         {"method": "gwg", "sets": 3, "within": 2, "far": {"b": -3.0}, "pooled_z": pytest.approx(-2 / 2**0.5)}
     ]
-    assert level_rows([cells[0] | {"chain_length": 100}]) == [] and levels_table([]) == ""
+    assert level_rows(cells[3:]) == [] and levels_table([]) == ""
     assert "| gwg | 2 of 3 | -1.4 | b (-3.0) |" in levels_table(cells, pooled=True)
     assert "| gwg | 2 of 3 | b (-3.0) |" in levels_table(cells)  # of few graphs
 
 
 def test_what_stands_out_is_named():
-    base, localized = made_up("gwg", [[55, 56, 54]], steps=10_000), made_up("sl_gwg", [[61, 62, 61]], steps=10_000)
+    base, localized = made_up("gwg", [[55, 56, 54]]), made_up("sl_gwg", [[61, 62, 61]])
     text = "\n".join(summary(rows(base, localized)))
     for words in (
-        "2 of the 84 published cells are compared", "on 1 of the paper's sets, 3 to 3 graphs each. 0 ",
+        "2 of the 84 published cells are compared", "on 1 of the paper's sets, 3 to 3 graphs each. 1 ",
         f"| gwg | 0 of 1 | {MIS.name} (-11.3) |", "| sl_gwg | 1 of 1 | -", "below zero in 0 of 1 pairs",
         f"above zero in 1 of 1 pairs: {MIS.name} sl_gwg (defaults)",
     ):  # fmt: skip
         assert words in text and "pooled" not in text
-    short = rows(made_up("gwg", [[55, 56, 54]]))
-    assert "0 of the 84" in summary(short)[0] and "60 (published: 10,000)" in main_table(short)
+
+
+def test_what_is_not_the_same_experiment_is_not_compared(monkeypatch):
+    """Words, table and figure have the paper's numbers of the same rows."""
+    monkeypatch.setattr(rows_module, "FEWEST", FEWEST)
+    many = [[55, 56, 54] * 3]
+    pair = made_up("gwg", many), made_up("sl_gwg", many)
+    assert [row["not_compared"] for row in rows(*pair)] == ["", ""] and "61.750" in main_table(rows(*pair))
+    for reason, changes in (
+        ("1,100 steps, published 10,000", {"steps": 1_100}),
+        ("8 chains, DISCS 32", {"chains": 8}),
+        ("3 graphs, fewer than 8", {"best": [[55, 56, 54]]}),
+    ):
+        _, localized = found = rows(*(made_up(name, **{"best": many} | changes) for name in ("gwg", "sl_gwg")))
+        for row in found:
+            assert (row["not_compared"], row["z"], row["published"]["mean"]) == (reason, None, None)
+            assert row["published_s"] is row["published_sl_over_base"] is None
+        assert localized["gain"]["published"] is None and "61.750" not in main_table(found)
+        words = summary(found)
+        assert words[0].startswith("0 of the 84 published cells") and "drawn anew" not in words[0]
+        assert f"; not compared: {MIS.name} ({reason})." in words[0] and words[1] == ""
 
 
 def test_a_report_and_its_figure(tmp_path):
