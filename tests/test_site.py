@@ -189,17 +189,25 @@ def test_the_log_density_on_a_ring_has_its_log_z():
     assert names["samples"].reliable and abs(log_z - np.log(weights.sum())) < 6 * error < 0.5
 
 
+def test_commands_that_import_the_sampler_of_ones_own_do_not_check_it(monkeypatch):
+    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
+    monkeypatch.setattr(registry, "_DEFAULTS", dict(registry._DEFAULTS))
+    monkeypatch.setattr(conformance, "check_case", lambda *given, **options: pytest.fail("checked"))
+    exec(code_of("docs/own_sampler.md")[0], {"__name__": "one_or_two"})
+    assert "one_or_two" in registry.known_samplers()
+
+
 @pytest.mark.slow
 def test_the_sampler_of_ones_own_conforms_as_printed(monkeypatch):
     """`check_sampler` is in the page's code."""
     # Other tests look at what is registered.
     monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
     monkeypatch.setattr(registry, "_DEFAULTS", dict(registry._DEFAULTS))
-    names = {}
+    names = {"__name__": "__main__"}
     sampler, use = code_of("docs/own_sampler.md")
     exec(sampler, names)
     with pytest.raises(conformance.ConformanceError):
-        exec(sampler.replace("< acceptance", "< 1"), {})
+        exec(sampler.replace("< acceptance", "< 1").replace('"one_or_two"', '"wrong"'), {"__name__": "__main__"})
     exec(use, names)
     assert names["best"].best_value >= 25
 

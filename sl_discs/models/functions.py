@@ -107,6 +107,15 @@ class ValueModel(Model):
         raise NotImplementedError("a ValueModel has no gains; use DifferentiableModel")
 
 
+def check_not_traced(*values: Any) -> None:
+    """Raises InputError where JAX traces these values, or all that is computed here."""
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((values, jnp.zeros(())))):
+        raise InputError(
+            "called under JAX's jit, grad or vmap: sample runs on the host and returns no traced values; draw first "
+            "and differentiate functions of the draws, or run chains by sl_discs.blackjax, which works there"
+        )
+
+
 # A log-density given as a function, on binary arrays of a shape: what chains need to know of it.
 
 # States at which the function is evaluated at once.
@@ -181,6 +190,7 @@ class Density(NamedTuple):
         # Whole blocks, so that one program serves any number of states.
         filled = np.pad(states.astype(np.int8), ((0, -len(states) % _BLOCK), (0, 0)))
         found = [_values(self._function, self.params, filled[k : k + _BLOCK]) for k in range(0, len(filled), _BLOCK)]
+        check_not_traced(found)
         return np.concatenate(found)[: len(states)].astype(np.float64)
 
     @property

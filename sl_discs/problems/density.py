@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int8
 
 from sl_discs.errors import InputError, integer, real_array, text
 from sl_discs.models.base import Params
-from sl_discs.models.functions import Density
+from sl_discs.models.functions import Density, check_not_traced
 
 # Random states at which the function is tried, beside all zeros and all ones: up to so many variables, all states.
 _RANDOM_STATES, _ALL_STATES = 64, 10
@@ -90,6 +90,7 @@ def from_log_density(
         params = jax.tree.map(jnp.asarray, params)
     except (TypeError, ValueError):
         raise InputError("params hold what is not an array; expected a pytree of arrays", "params") from None
+    check_not_traced(params)
     starts, constant = _starts(Density(fn, params, sides, np.empty((0, 0), np.int8)), start)
     return LogDensity(
         Density(fn, params, sides, starts, constant), name or getattr(fn, "__name__", type(fn).__name__)

@@ -163,6 +163,14 @@ def r_hat_limit(num_groups: int, effective: float, tests: int = 1) -> float:
     return float(max(MOST_R_HAT, by_chance))
 
 
+def above(found: float, limit: float, digits: int) -> str:
+    """Returns both numbers in words, with as many digits as tell them apart, and at least these."""
+    for more in range(digits, 12):
+        if f"{found:.{more}f}" != f"{limit:.{more}f}":
+            break
+    return f"{found:.{more}f}, above {limit:.{more}f}"
+
+
 def _keep_parity(bits: UInt8[np.ndarray, "C D W"]) -> bool:
     """Returns whether all draws of each group have the same parity of the number of ones, but not those of all."""
     parity = np.bitwise_count(bits).sum(axis=-1) % 2
@@ -199,7 +207,7 @@ def judge(
     ]
     for some in scalars, variables:
         for one in [one for one in some if one.r_hat > one.limit][:1]:
-            said = f"R-hat of {one.name} is {min(one.r_hat, 99):.3f}, above {one.limit:.3f}"
+            said = f"R-hat of {one.name} is {above(min(one.r_hat, 99), one.limit, 3)}"
             reasons.append(f"{said}: groups with different starts disagree")
     found = (*scalars, *variables)
     least = min(found, key=lambda one: min(one.ess_bulk, one.ess_tail))

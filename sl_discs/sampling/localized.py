@@ -30,7 +30,7 @@ from sl_discs.errors import InputError
 from sl_discs.localization.method import SIGN_OF_Y, Method, build_method
 from sl_discs.samplers.registry import counts_sweeps, localized_name
 from sl_discs.sampling.chain import ORDERED, RecordedChains
-from sl_discs.sampling.diagnostics import FALSE_ALARM, LEAST_ESS
+from sl_discs.sampling.diagnostics import FALSE_ALARM, LEAST_ESS, above
 from sl_discs.sampling.draws import Budget, Drawn, Request, magnetisations, packed
 
 # ChainSettings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
@@ -147,7 +147,7 @@ def _what_chains_say(
         reasons.append("chains continued from the draws stay where they began: mode weights are unknown")
     if apart > limit:
         reasons.append(
-            f"chains continued from the draws drift: means change by {min(apart, 99):.1f} standard errors, "
-            f"above {limit:.1f}"
+            "chains continued from the draws drift: the change of means in standard errors is "
+            f"{above(min(apart, 99), limit, 1)}"
         )
     return tuple(reasons), worth, chains.steps

@@ -31,7 +31,7 @@ from scipy.special import chdtri, expit, logsumexp
 from sl_discs.errors import InputError
 from sl_discs.models.terms import Coefficients
 from sl_discs.sampling.chain import RecordedChains
-from sl_discs.sampling.diagnostics import FALSE_ALARM
+from sl_discs.sampling.diagnostics import FALSE_ALARM, above
 from sl_discs.sampling.directions import (
     COARSE,
     FINE,
@@ -353,7 +353,7 @@ def _table(rest: _Rest, budget: Budget) -> tuple[_Nodes, DensityTable, list[str]
     reasons = []
     r_hat, limit = nodes.disagreement()
     if r_hat > limit:
-        reasons.append(f"R-hat of chains at the same z is {min(r_hat, 99):.2f}, above {limit:.2f}")
+        reasons.append(f"R-hat of chains at the same z is {above(min(r_hat, 99), limit, 2)}")
     if misfit > _MOST_MISFIT:
         reasons.append(f"p(z) is not resolved by {count} nodes per direction")
     if outside.any():

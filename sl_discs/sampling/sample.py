@@ -27,6 +27,7 @@ from sl_discs.errors import (
     shown,
 )
 from sl_discs.localization.method import build_method, method_fields
+from sl_discs.models.functions import check_not_traced
 from sl_discs.models.terms import Terms
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
@@ -132,6 +133,7 @@ def sample(
     """
     begin = time.perf_counter()
     check_threads()
+    check_not_traced()
     if not isinstance(problem, Problem | LogDensity):
         raise InputError(
             f"the problem is a {type(problem).__name__}; make one with "
@@ -164,7 +166,7 @@ def _kernel(name: str, fields: Mapping[str, Any], num_chains: int) -> Sampler:
 
 def _temperatures(given: Any) -> float | tuple[float, ...]:
     """Returns one temperature as a float, and several as a tuple, in their order."""
-    if isinstance(given, list | tuple) or getattr(given, "shape", ()):
+    if isinstance(given, list | tuple) or getattr(given, "shape", None):
         several = real_array("temperature", given)
         if several.ndim != 1 or not several.size or not (np.isfinite(several) & (several > 0)).all():
             raise InputError(f"temperature is {shown(given)}; expected numbers above 0, or one", "temperature")
@@ -176,7 +178,7 @@ def _temperatures(given: Any) -> float | tuple[float, ...]:
 class SampleOptions:
     """The arguments of `sl_discs.sample`, which documents them, checked; `fields` are those of its sampler."""
 
-    temperature: float | tuple[float, ...] = 1.0
+    temperature: float | Sequence[float] = 1.0
     draws: int | None = None
     method: str = AUTO
     seed: int = 0
@@ -229,7 +231,7 @@ class SampleOptions:
     @property
     def lowest(self) -> float:
         """The temperature of the draws."""
-        return min(self.temperatures, default=self.temperature)
+        return self.temperature if isinstance(self.temperature, float) else min(self.temperature)
 
     @property
     def temperatures(self) -> tuple[float, ...]:

@@ -211,3 +211,21 @@ def test_an_offset_beyond_double_precision_changes_no_law():
     """Of enumerated states of a quadratic problem, beside which its coefficients would vanish."""
     few, many = (sl_discs.sample(sl_discs.qubo({("a", "a"): 1.0}, offset=one), draws=80) for one in (0.0, 1e17))
     assert few.marginal("a") == many.marginal("a") and few.marginal("a").mean < 0.3
+
+
+def test_under_a_transformation_of_jax_the_message_says_so():
+    """Not that the function is wrong: params are traced, or what it closes over, or everything, as under jit."""
+
+    def drawn(weight, closed=False):
+        fn = (lambda params, x: weight * x.sum()) if closed else (lambda params, x: params * x.sum())
+        return sl_discs.sample(sl_discs.from_log_density(fn, 1.0 if closed else weight, 3), draws=8).mean().mean
+
+    cut = sl_discs.maxcut(nx.path_graph(3))
+    for call in (
+        lambda: jax.grad(drawn)(1.0),
+        lambda: jax.grad(lambda weight: drawn(weight, closed=True))(1.0),
+        lambda: jax.jit(drawn)(1.0),
+        lambda: jax.jit(lambda temperature: sl_discs.sample(cut, draws=8).mean().mean * temperature)(1.0),
+    ):
+        with pytest.raises(InputError, match="called under JAX's jit, grad or vmap"):
+            call()

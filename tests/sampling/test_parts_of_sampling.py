@@ -13,7 +13,7 @@ import sl_discs
 import truths
 from sl_discs.sampling import tempering
 from sl_discs.sampling.chain import RecordedChains
-from sl_discs.sampling.diagnostics import diagnose, r_hat_limit, worst_variables
+from sl_discs.sampling.diagnostics import above, diagnose, r_hat_limit, worst_variables
 from sl_discs.sampling.draws import Batches, Request, column, overlaps, packed, pieces, unpacked
 from sl_discs.sampling.tempering import log_z_of_ladder
 
@@ -179,3 +179,8 @@ def test_the_variable_that_differs_is_the_worst():
     states = (rng.random((4, 100, 30)) < 0.5).astype(np.int8)
     states[:, :, 17] = (np.arange(4) == 0)[:, None]
     assert worst_variables(packed(states), 30)[0] == 17
+
+
+def test_a_number_above_its_limit_is_shown_to_be():
+    assert above(1.02914, 1.02906, 3) == "1.02914, above 1.02906"
+    assert above(2.0, 1.01, 3) == "2.000, above 1.010" and above(1.5, 1.4999, 1) == "1.5000, above 1.4999"

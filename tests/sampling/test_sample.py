@@ -196,7 +196,7 @@ def test_localized_draws_with_wrong_weights_of_modes_are_not_called_reliable():
     assert np.abs(found - truth.marginals).max() > 0.2
     assert "stay where they began" in str(samples.verdict)
     few_levels = sl_discs.sample(truths.random_field_grid(6, 1.5).problem, 1.5, 2000, "localization", K=16)
-    assert "drift: means change by" in str(few_levels.verdict)
+    assert "drift: the change of means in standard errors is" in str(few_levels.verdict)
     easy = truths.random_field_grid(6, 4.0)
     samples = sl_discs.sample(easy.problem, 4.0, 1000, "localization", K=64)
     assert samples.reliable, samples.verdict
