@@ -41,8 +41,6 @@ from sl_discs.terminal import printable
 
 FLAGS, define = own_flags()
 
-# A bound that is farther off says nothing.
-_FAR = 0.5
 _STOPPING = "\nstopping with the best answer so far; a second signal ends at once and saves nothing\n"
 
 problem_file.define_flags(define, ENGINES)
@@ -145,9 +143,7 @@ def _proof(result: Result) -> str:
         return f"optimal, proved by {result.bound_by}"
     if result.bound is None:
         return f"no bound: {result.bound_by}" if result.bound_by else ""
-    if result.gap is not None and result.gap > _FAR:
-        return f"no useful bound ({100 * result.gap:,.0f} % off, by {result.bound_by})"
-    gap = "" if result.gap is None else f", a gap of {100 * result.gap:.3g} %"
+    gap = result.gap_in_words and f", {result.gap_in_words}"
     return f"no answer is better than {result.bound:,.12g}{gap}, by {result.bound_by}"
 
 

@@ -18,6 +18,7 @@ from sl_discs.errors import InputError, real, text, unmasked
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.models.terms import Coefficients
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems.kind import KINDS, PENALTY, Evaluated, Kind, checked_states
 
 Source = TypeVar("Source", Graph, QuadraticForm)
@@ -104,59 +105,7 @@ class Problem(Generic[Source]):
     def bound(self, seconds: float) -> Fraction | float | None:
         """Returns a value, in the problem's sense, that no answer is better than; None: none found in `seconds`."""
         found = self._kind.bound(self.source, seconds) if self._kind.bound else None
-        return None if found is None else self.rounded_bound(found)
-
-    def rounded_bound(self, bound: Fraction | float) -> Fraction | float:
-        """Returns a bound made as tight as whole numbers allow, where all values are whole."""
-        return self._kind.rounded_bound(self.source, bound)
-
-    def exact_values(self, states: Int8[np.ndarray, "B N"]) -> list[Fraction]:
-        """Returns the values of feasible states of zeros and ones before they are rounded."""
-        return self._kind.exact_values(self.source, states)
-
-    def best_row(self, found: Evaluated) -> int:
-        """Returns the row of the best state; of equal values in double precision, exact ones decide."""
-        sign = 1 if self.maximise else -1
-        values = sign * found.values
-        equal = np.flatnonzero(values == values.max())
-        if len(equal) == 1 or self.integer_values or (found.states[equal] == found.states[equal[0]]).all():
-            return int(equal[0])
-        exact = [sign * value for value in self.exact_values(found.states[equal])]
-        return int(equal[exact.index(max(exact))])
-
-    def reported_bound(self, bound: Fraction | float, best: Int8[np.ndarray, "N"]) -> float:
-        """Returns a bound as a double: the value of the best answer if and only if that reaches the bound exactly.
-
-        Otherwise it is rounded away from the answers.
-        """
-        sign, value = (1 if self.maximise else -1), float(self.evaluate(best[None]).values[0])
-        if self.reaches(bound, best):
-            return value
-        reported = float(bound)
-        while not sign * Fraction(reported) >= sign * Fraction(bound) or reported == value:
-            reported = math.nextafter(reported, sign * math.inf)
-        return reported
-
-    def reaches(self, bound: Fraction | float, state: Int8[np.ndarray, "N"]) -> bool:
-        """Returns whether a feasible state is exactly as good as a bound, or better."""
-        sign, value = (1 if self.maximise else -1), float(self.evaluate(state[None]).values[0])
-        if not math.isfinite(bound) or sign * value < sign * float(bound):
-            return False
-        return self.integer_values or sign * self.exact_values(state[None])[0] >= sign * Fraction(bound)
-
-    def improve(self, states: Int8[np.ndarray, "B N"]) -> Int8[np.ndarray, "B N"]:
-        """Feasible states, made at least as good by an exact local search where there is one for this problem.
-
-        Of independent sets and covers, and of cliques in graphs with at least half of all edges: a node is exchanged
-        for two (in a cover two for one) until that is not possible any more, or no gain with weights of nodes, see
-        `sl_discs.problems.graph_kind.TwoImprovement`.
-        """
-        improver = self._improver
-        return states if improver is None else np.stack([improver(state) for state in states])
-
-    @functools.cached_property
-    def _improver(self) -> Callable[[np.ndarray], np.ndarray] | None:
-        return self._kind.improver(self.source)
+        return None if found is None else rounded_bound(self, found)
 
     def value(self, sample: Sample) -> float:
         """Returns the exact value of an answer, in the problem's own sense and offset.
@@ -350,6 +299,90 @@ def matrix_of_frame(name: str, frame: Any) -> tuple[list[Hashable], np.ndarray]:
         )
     labels = frame.index.tolist()
     return labels, frame[labels].to_numpy()
+
+
+def checked_problem(given: Any, others: tuple[type, ...] = ()) -> Any:
+    """Returns what a function takes as a problem, a `Problem` or one of others.
+
+    Raises:
+      InputError: it is something else; the message says which function takes it, or what makes a problem.
+    """
+    if isinstance(given, (Problem, *others)):
+        return given
+    from sl_discs.models.base import Model
+
+    if getattr(given, "kind", None) == "log_density":
+        raise InputError(
+            "the problem is a log-density, which only sl_discs.sample takes: draw at a low temperature and take the "
+            "best draw, or write it as a qubo"
+        )
+    if isinstance(given, Model):
+        raise InputError(
+            f"the problem is a Model, {type(given).__name__}, whose chains are steps of a sampler's kernel (page 'A "
+            "problem of your own', Other models); sl_discs.sample takes from_log_density(fn, params, shape)"
+        )
+    makers = [*GRAPH_PROBLEMS, *FORM_PROBLEMS, "from_bqm", *(["from_log_density"] if others else [])]
+    raise InputError(f"the problem is a {type(given).__name__}; make one with sl_discs.{in_words(makers)}")
+
+
+# What provers and results ask about answers and bounds, exactly.
+
+
+def rounded_bound(problem: Problem, bound: Fraction | float) -> Fraction | float:
+    """Returns a bound made as tight as whole numbers allow, where all values are whole."""
+    return KINDS[problem.kind].rounded_bound(problem.source, bound)
+
+
+def exact_values(problem: Problem, states: Int8[np.ndarray, "B N"]) -> list[Fraction]:
+    """Returns the values of feasible states of zeros and ones before they are rounded."""
+    return KINDS[problem.kind].exact_values(problem.source, states)
+
+
+def best_row(problem: Problem, found: Evaluated) -> int:
+    """Returns the row of the best state; of equal values in double precision, exact ones decide."""
+    sign = 1 if problem.maximise else -1
+    values = sign * found.values
+    equal = np.flatnonzero(values == values.max())
+    if len(equal) == 1 or problem.integer_values or (found.states[equal] == found.states[equal[0]]).all():
+        return int(equal[0])
+    exact = [sign * value for value in exact_values(problem, found.states[equal])]
+    return int(equal[exact.index(max(exact))])
+
+
+def reported_bound(problem: Problem, bound: Fraction | float, best: Int8[np.ndarray, "N"]) -> float:
+    """Returns a bound as a double: the value of the best answer if and only if that reaches the bound exactly.
+
+    Otherwise it is rounded away from the answers.
+    """
+    sign, value = (1 if problem.maximise else -1), float(problem.evaluate(best[None]).values[0])
+    if reaches(problem, bound, best):
+        return value
+    reported = float(bound)
+    while not sign * Fraction(reported) >= sign * Fraction(bound) or reported == value:
+        reported = math.nextafter(reported, sign * math.inf)
+    return reported
+
+
+def reaches(problem: Problem, bound: Fraction | float, state: Int8[np.ndarray, "N"]) -> bool:
+    """Returns whether a feasible state is exactly as good as a bound, or better."""
+    sign, value = (1 if problem.maximise else -1), float(problem.evaluate(state[None]).values[0])
+    if not math.isfinite(bound) or sign * value < sign * float(bound):
+        return False
+    return problem.integer_values or sign * exact_values(problem, state[None])[0] >= sign * Fraction(bound)
+
+
+def improve(problem: Problem, states: Int8[np.ndarray, "B N"]) -> Int8[np.ndarray, "B N"]:
+    """Feasible states, made at least as good by an exact local search where there is one for this problem.
+
+    Of independent sets and covers, and of cliques in graphs with at least half of all edges: a node is exchanged
+    for two (in a cover two for one) until that is not possible any more, or no gain with weights of nodes, see
+    `sl_discs.problems.graph_kind.TwoImprovement`.
+    """
+    improver = KINDS[problem.kind].improver(problem.source)
+    if improver is None:
+        return states
+    distinct, place = _distinct(states)
+    return np.stack([improver(state) for state in distinct])[place]
 
 
 # Labels in JSON files.

@@ -16,6 +16,7 @@ from jaxtyping import Int, Int8
 
 from sl_discs.instances.form import exact_sum
 from sl_discs.problems.kind import KINDS, Evaluated, Structure
+from sl_discs.problems.problem import best_row, reaches
 from sl_discs.reductions.presolve import ROUNDED, Presolved
 
 # Nominal seconds of a turn, after which another prover, the chains or Ctrl-C have theirs.
@@ -168,7 +169,7 @@ class Proofs:
         if self._closed is None:
             known, bound = self._known, self.bound
             self._closed = bool(
-                known is not None and bound is not None and self._problem.reaches(bound, known.states[0])
+                known is not None and bound is not None and reaches(self._problem, bound, known.states[0])
             )
         return self._closed
 
@@ -176,7 +177,7 @@ class Proofs:
         """Takes feasible answers into account; returns whether one is better than the best that was known."""
         if self._known is not None:
             found = Evaluated(*map(np.concatenate, zip(self._known, found, strict=True)))
-        place = self._problem.best_row(found)
+        place = best_row(self._problem, found)
         if self._known is not None and place == 0:
             return False
         self._known, self._closed = Evaluated(*(part[place : place + 1] for part in found)), None

@@ -21,6 +21,7 @@ from jaxtyping import Float64, Int8, UInt8
 
 from sl_discs.engines.cpu.jit import entered
 from sl_discs.models.elimination import narrow_elimination
+from sl_discs.problems.problem import best_row, exact_values
 from sl_discs.proofs.provers import Prover
 from sl_discs.reductions.presolve import Presolved, unreduced
 
@@ -63,9 +64,9 @@ class Exact(Prover):
         self.states, most = view.lift(states), value + self._constant
         rounding = self._error + 4 * _EPS * problem.magnitude()
         found = problem.evaluate(self.states)
-        best = problem.best_row(found)
+        best = best_row(problem, found)
         if not problem.integer_values and complete and abs(sign * found.values[best] - most) <= rounding:
-            [self.bound] = problem.exact_values(found.states[best : best + 1])
+            [self.bound] = exact_values(problem, found.states[best : best + 1])
         else:
             exact = self._exact and problem.integer_values
             self.bound = view.lifted_bound(sign * (most if exact else most + rounding))

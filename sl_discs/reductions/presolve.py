@@ -14,6 +14,7 @@ from scipy import sparse
 
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
+from sl_discs.problems.problem import rounded_bound
 
 # What is left of a problem after reductions, and the way back.
 
@@ -79,7 +80,7 @@ class Presolved:
             if not problem.integer_values:
                 # Coefficients of what is left are rounded.
                 bound += (1 if problem.maximise else -1) * ROUNDED * problem.magnitude()
-        return problem.rounded_bound(bound)
+        return rounded_bound(problem, bound)
 
     def __repr__(self) -> str:
         return f"Presolved({self.summary()})"

@@ -29,10 +29,10 @@ from sl_discs.errors import (
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.models.functions import check_not_traced
 from sl_discs.models.terms import Terms
-from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
 from sl_discs.problems.density import LogDensity
 from sl_discs.problems.kind import KINDS
+from sl_discs.problems.problem import checked_problem
 from sl_discs.progress import Advance, progress_bar
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import (
@@ -134,11 +134,7 @@ def sample(
     begin = time.perf_counter()
     check_threads()
     check_not_traced()
-    if not isinstance(problem, Problem | LogDensity):
-        raise InputError(
-            f"the problem is a {type(problem).__name__}; make one with "
-            f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, 'from_bqm', 'from_log_density'])}"
-        )
+    checked_problem(problem, (LogDensity,))
     options = SampleOptions(
         temperature, draws, method, seed, time_limit, sampler, groups, engine, sampler_fields, interrupt, progress
     )  # fmt: skip

@@ -17,7 +17,6 @@ import numpy as np
 from sl_discs.errors import FormatError, InputError
 from sl_discs.files import check_fields, open_regular, parse_json, write_text
 from sl_discs.problems.problem import label_of, plain_label
-from sl_discs.version import __version__
 
 _FORMAT = "sl_discs answers 2"
 
@@ -86,7 +85,7 @@ class Answers:
         path, answers = Path(path), []
         for one in self.answers:
             answers.append(vars(one) | {"labels": [plain_label(path, label) for label in one.labels]})
-        content = {"format": _FORMAT, "version": __version__} | vars(self) | {"answers": answers}
+        content = {"format": _FORMAT} | vars(self) | {"answers": answers}
         return write_text(path, json.dumps(content, indent=1, default=_plain) + "\n")
 
 
@@ -116,7 +115,6 @@ def read_answers(path: str | os.PathLike) -> Answers:
             content = parse_json(file.read())
         if content.pop("format") != _FORMAT:
             raise ValueError
-        content.pop("version")
         answers = []
         for one in content["answers"]:
             # Numbers stay as they are in the file: whole ones are not rounded to doubles, nor values to states.

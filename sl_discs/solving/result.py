@@ -18,12 +18,12 @@ from jaxtyping import Bool, Float64, Int, Int8, Int64
 from sl_discs.chains.annealing import TemperatureSchedule
 from sl_discs.chains.chains import Outcome
 from sl_discs.engines.base import Trace
-from sl_discs.errors import FormatError, InputError, MissingExtra, check_label
+from sl_discs.errors import FormatError, InputError, MissingExtra, check_label, integer
 from sl_discs.figures import COLOURS, new_figure, save_figure
 from sl_discs.files import check_fields, read_document, write_document, write_text
 from sl_discs.localization.method import LAST_STATE
 from sl_discs.problems import Evaluated
-from sl_discs.problems.problem import label_of, plain_label
+from sl_discs.problems.problem import best_row, improve, label_of, plain_label, reported_bound
 from sl_discs.reductions.presolve import Presolved
 from sl_discs.solving.answers import Answer, Answers
 from sl_discs.terminal import printable
@@ -62,6 +62,10 @@ def joined(parts: Sequence[Trajectory]) -> Trajectory:
 
 # A `Result` is stored in one .npz file: arrays, and everything else as JSON text. Nothing is pickled.
 _FORMAT = "sl_discs result 5"
+
+
+# A bound that is farther off, as a part of the value, says nothing.
+_FAR = 0.5
 
 
 def _check_values(fields: Mapping[str, Any]) -> None:
@@ -109,7 +113,7 @@ class Result:
       maximise: whether the best value is the largest.
       spins: whether variables are -1 and 1 instead of 0 and 1.
       values: [B] value of the best state that each chain visited at any step, or that was found beside the chains,
-        after `Problem.improve`.
+        after `sl_discs.problems.problem.improve`.
       improved: [B] how much better this is than before.
       states: [B, N] these states, in the problem's own values and the order of `labels`; sets are repaired.
       feasible_chains: [B] whether they satisfy the constraints.
@@ -207,6 +211,30 @@ class Result:
         if self.bound is None or (self.best_value == 0 != self.bound):
             return None
         return abs(self.bound - self.best_value) / abs(self.best_value) if self.best_value else 0.0
+
+    def distinct(self, most: int | None = None) -> Result:
+        """Returns this result with one row for each different answer, the best first, and at most so many.
+
+        The answers are those that chains visited, one of each. A proof may leave one: `presolve=False` and more
+        chains give more of them.
+
+        Example:
+            >>> result = sl_discs.solve(sl_discs.mis(nx.cycle_graph(4)), presolve=False)
+            >>> len(result.states), len(result.distinct().states)
+            (32, 2)
+        """
+        order = self._order()
+        _, first = np.unique(self.states[order], axis=0, return_index=True)
+        rows = order[np.sort(first)][: None if most is None else integer("most", most, 1)]
+        fields = "values", "improved", "states", "feasible_chains", "final_states"
+        return dataclasses.replace(self, **{name: getattr(self, name)[rows] for name in fields})
+
+    @property
+    def gap_in_words(self) -> str:
+        """The gap, or that the bound is so far off that it says nothing; empty where there is none."""
+        if self.gap is None:
+            return ""
+        return f"a gap of {100 * self.gap:.3g} %" if self.gap <= _FAR else "no useful bound"
 
     def _text(self) -> dict[str, Any]:
         """Returns the fields that are numbers or words."""
@@ -337,7 +365,7 @@ class Result:
         if self.optimal:
             quality += ", optimal"
         elif self.gap is not None:
-            quality += f", gap {100 * self.gap:.3g} % by {self.bound_by}"
+            quality += f", {self.gap_in_words} by {self.bound_by}"
         else:
             quality += f", no bound{self.bound_by and f': {self.bound_by}'}"
         how = self.engine_note
@@ -384,7 +412,7 @@ class Collector:
         if not self._problem.integer_values:
             for row in np.flatnonzero(one.values == other.values):
                 pair = (np.stack([first[row], second[row]]) for first, second in zip(one, other, strict=True))
-                better[row] = self._problem.best_row(Evaluated(*pair)) == 0
+                better[row] = best_row(self._problem, Evaluated(*pair)) == 0
         pairs = zip(one, other, strict=True)
         return Evaluated(
             *(np.where(better if first.ndim == 1 else better[:, None], first, second) for first, second in pairs)
@@ -449,14 +477,14 @@ class Collector:
         if self._chains is not None:
             found = self._better(problem.evaluate(presolved.lift(self._chains[1])), found)
         assert found is not None
-        states = problem.improve(found.states)
+        states = improve(problem, found.states)
         best = found if np.array_equal(states, found.states) else problem.evaluate(states)
         improved = self._sign * (best.values - found.values)
         # Where values are equal after rounding, the first chain stands for all.
-        place = problem.best_row(best)
+        place = best_row(problem, best)
         if not problem.integer_values:
             best.states[best.feasible & (best.values == best.values[place])] = best.states[place]
-        reported = None if bound is None else problem.reported_bound(bound, best.states[place])
+        reported = None if bound is None else reported_bound(problem, bound, best.states[place])
         timing = {"construct_s": problem.construct_s, **timing, "verify_s": time.perf_counter() - begin}
         trajectory = joined(self._parts)
         so_far = self._sign * np.maximum.accumulate(self._sign * trajectory.best)

@@ -15,10 +15,10 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.engines.registry import check_threads
-from sl_discs.errors import InputError, fields_are_keywords
-from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
+from sl_discs.errors import fields_are_keywords
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS, Structure
+from sl_discs.problems.problem import checked_problem, exact_values
 from sl_discs.progress import progress_bar
 from sl_discs.proofs import exact_provers, provers_of
 from sl_discs.proofs.provers import Proofs
@@ -119,11 +119,7 @@ def solve(
       KeyboardInterrupt: Ctrl-C, which discards the results. To keep them, end the run with `interrupt` or `callback`.
     """
     check_threads()
-    if not isinstance(problem, Problem):
-        raise InputError(
-            f"the problem is a {type(problem).__name__}; make one with "
-            f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, 'from_bqm'])}"
-        )
+    checked_problem(problem)
     options = SolveOptions(
         sampler, sampler_fields, steps, time_limit, target, chains, annealing, initial_states, presolve, proofs,
         engine, seed, callback, interrupt, progress,
@@ -281,7 +277,7 @@ def _without_chains(
     begun = collector.begin(state)
     return collector.result(
         stopped="bound" if bound is None else "steps",
-        bound=presolved.original.exact_values(begun.states)[0] if bound is None else bound,
+        bound=exact_values(presolved.original, begun.states)[0] if bound is None else bound,
         bound_by=by,
         timing={"build_s": clock(), "compile_s": clock.compiling(), "run_s": 0.0},
         engine="none",

@@ -19,6 +19,7 @@ from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph, complement
 from sl_discs.problems.graph_kind import GRAPH_KINDS, Edges, graph_kind
 from sl_discs.problems.kind import KINDS
+from sl_discs.problems.problem import improve
 from sl_discs.testing.cases import all_states
 
 SETS = ("mis", "maxclique", "vertex_cover")
@@ -70,9 +71,9 @@ def test_model_repair_and_improvement(graph, kind, penalty):
     # Dropping a conflict never costs.
     assert (sign * found.values >= model - 1e-9).all()
     assert model.max() == pytest.approx((sign * values[good]).max(), abs=1e-9)
-    improved = problem.evaluate(problem.improve(found.states))
+    improved = problem.evaluate(improve(problem, found.states))
     assert (sign * improved.values >= sign * found.values).all()
-    assert (problem.evaluate(problem.improve(improved.states)).values == improved.values).all()
+    assert (problem.evaluate(improve(problem, improved.states)).values == improved.values).all()
 
 
 @laws
@@ -81,7 +82,7 @@ def test_no_exchange_is_left(graph):
     """Of one node for two, of neighbours for one, and of nothing for one."""
     problem = sl_discs.mis(graph)
     heavy = np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights
-    for state in problem.improve(problem.evaluate(all_states(graph.num_nodes)).states):
+    for state in improve(problem, problem.evaluate(all_states(graph.num_nodes)).states):
         inside, outside = np.flatnonzero(state), np.flatnonzero(1 - state)
         near = {tuple(edge) for one in (graph.edges, graph.edges[:, ::-1]) for edge in one.tolist()}
         for one in outside:
@@ -265,3 +266,13 @@ def test_bad_input_is_refused():
         if kind.penalty is not None:
             with pytest.raises(InputError, match="penalty is nan; expected at least 1"):
                 graph_kind(name).terms(path, np.nan)
+
+
+def test_a_problem_shows_what_users_need():
+    """What provers and results ask of it is in functions beside it."""
+    shown = {name for name in dir(sl_discs.mis([(0, 1)])) if not name.startswith("_")}
+    assert shown == {
+        "kind", "name", "labels", "source", "penalty", "construct_s", "num_variables", "maximise", "spins", "terms",
+        "magnitude", "numbers", "integer_values", "num_terms", "bound", "value", "fix", "evaluate", "as_state",
+        "as_values",
+    }  # fmt: skip

@@ -70,6 +70,23 @@ def test_fields_that_contradict_each_other_are_refused(cut, changes, tmp_path, e
     assert str(error.value).startswith(f"{path}: ") and "\n" not in str(error.value)
 
 
+def test_each_answer_once():
+    """The best first, with what belongs to it; a bound that is far off is no gap."""
+    result = sl_discs.solve(sl_discs.mis(nx.path_graph(4)), steps=40, presolve=False)
+    worst = np.where(np.arange(len(result.values)) % 3 == 0, 0, 1).astype(np.int8)
+    result = dataclasses.replace(result, states=result.states * worst[:, None], values=result.values * worst)
+    distinct = result.distinct()
+    assert {*map(tuple, distinct.states.tolist())} == {*map(tuple, result.states.tolist())}
+    assert 2 <= len(distinct.states) == len(np.unique(distinct.states, axis=0)) == len(distinct.feasible_chains)
+    assert (distinct.values == distinct.states.sum(axis=1)).all() and (np.diff(distinct.values) <= 0).all()
+    assert distinct.best_sample == result.best_sample
+    assert len(result.distinct(1).states) == 1
+    with pytest.raises(InputError, match="most is 0"):
+        result.distinct(0)
+    assert "no useful bound by" in repr(dataclasses.replace(result, bound=1e9))
+    assert "a gap of 50 % by" in repr(dataclasses.replace(result, bound=3.0))
+
+
 def test_labels_that_cannot_be_written(tmp_path):
     result = sl_discs.solve(sl_discs.qubo({(frozenset("ab"), "c"): 1.0}), steps=20, chains=1)
     with pytest.raises(InputError, match="frozenset; relabel"):

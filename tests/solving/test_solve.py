@@ -20,6 +20,7 @@ import sl_discs
 from sl_discs import InputError
 from sl_discs.chains.annealing import TimedSchedule, temperature_range
 from sl_discs.experiment.settings import Settings
+from sl_discs.models.quadratic import QuadraticModel
 from sl_discs.models.terms import Coefficients, penalties_of
 from sl_discs.solving.options import SolveOptions
 from sl_discs.solving.rounds import Annealer
@@ -344,6 +345,18 @@ BAD = {
     "a misspelt argument": ({"stepz": 100}, "no argument 'stepz', .*did you mean steps"),
     "too many levels": ({"sampler": "sl_gibbs", "steps": 100, "K": 64, "n_min": 4}, "exceed"),
 }
+
+
+@pytest.mark.parametrize("function", [sl_discs.solve, sl_discs.sample])
+def test_what_is_no_problem_is_sent_to_what_takes_it(function):
+    density = sl_discs.from_log_density(lambda params, x: x.sum(), (), 3)
+    if function is sl_discs.solve:
+        with pytest.raises(InputError, match=r"a log-density, which only sl_discs\.sample takes"):
+            function(density)
+    with pytest.raises(InputError, match=r"is a Model, QuadraticModel, .* sl_discs\.sample takes from_log_density"):
+        function(QuadraticModel(3, "float32"))
+    with pytest.raises(InputError, match=r"is a int; make one with sl_discs\.mis"):
+        function(3)
 
 
 @pytest.mark.parametrize("case", BAD)
