@@ -25,7 +25,7 @@ from sl_discs.command import Command, check_choice, refuse_flags, say
 from sl_discs.discs_plugin import launch
 from sl_discs.engines.registry import describe_machine, one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.record import half_width
+from sl_discs.experiment.record import paired
 from sl_discs.files import check_file, write_json
 from sl_discs.progress import progress_bar
 from sl_discs.samplers import known_samplers
@@ -89,9 +89,8 @@ def lead(first: Row, other: Row) -> Lead | None:
     ours, theirs = first.bests(), other.bests()
     if ours is None or theirs is None or ours.shape[1] < 2:
         return None
-    differences = ours.mean(axis=0) - theirs.mean(axis=0)
-    mean, half = float(differences.mean()), half_width(differences)
-    return Lead(mean, mean - half, mean + half)
+    found = paired(ours.mean(axis=0), theirs.mean(axis=0))
+    return Lead(found.mean, found.mean - found.half_width, found.mean + found.half_width)
 
 
 def as_json(rows: list[Row], settings: dict[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from sl_discs import keys
 from sl_discs.batching import AnyArray, over_chains
 from sl_discs.command import Command, own_flags, say
 from sl_discs.errors import InputError
-from sl_discs.experiment.record import half_width
+from sl_discs.experiment.record import Spread
 from sl_discs.figures import can_draw, save_figure
 from sl_discs.files import check_writable, write_text
 from sl_discs.localization.algorithm import Localized, init_localized
@@ -353,7 +353,7 @@ def _difference(arms: list[Arm]) -> str:
     mean = gains.mean()
     if len(gains) < 2:
         return f"- {arms[0].energy}: localized minus base {mean:+.2f} nats a test image (one seed)."
-    half = half_width(gains)
+    half = Spread.of(gains).half_width
     verdict = "no clear difference" if abs(mean) < half else "localized is better" if mean > 0 else "base is better"
     return (
         f"- {arms[0].energy}: localized minus base {mean:+.2f} nats a test image, 95 % interval "

@@ -21,7 +21,7 @@ import numpy as np
 from finished import finished
 from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.compiled import compile_cpu_seconds
-from sl_discs.experiment.record import half_width
+from sl_discs.experiment.record import Spread
 from sl_discs.experiment.run import run_sampler
 from sl_discs.files import check_writable, write_text
 from sl_discs.instances.graph import Dataset
@@ -183,7 +183,7 @@ def _column(best: dict[str, list[float]]) -> dict[str, str]:
     column = {}
     for name, values in best.items():
         differences = np.subtract(values, best[first])
-        half = half_width(differences)
+        half = Spread.of(differences).half_width
         level = differences.mean() + half >= 0
         text = f"**{means[name]:,.1f}**" if level else f"{means[name]:,.1f}"
         column[name] = text if name == first else f"{text} ({differences.mean():.1f} ± {half:.1f})"
@@ -191,7 +191,7 @@ def _column(best: dict[str, list[float]]) -> dict[str, str]:
 
 
 def _interval(values: np.ndarray) -> str:
-    return f"{values.mean():,.3g} ± {half_width(values):,.2g}"
+    return f"{values.mean():,.3g} ± {Spread.of(values).half_width:,.2g}"
 
 
 FLAGS, define = own_flags()

@@ -8,7 +8,6 @@ import csv
 import dataclasses
 import functools
 import importlib
-import itertools
 import os
 import pkgutil
 import shlex
@@ -33,13 +32,13 @@ from sl_discs.discs_plugin import launch
 from sl_discs.discs_plugin.compat import Overlay
 from sl_discs.discs_plugin.modules import OWN
 from sl_discs.errors import InputError
-from sl_discs.experiment.record import Spread
+from sl_discs.experiment.record import paired
 from sl_discs.instances.dataset import check_data_root, find_family
 from sl_discs.instances.discs_files import load_pickle
 from sl_discs.localization.schedule import Localization
 from sl_discs.own_code import imported
 from sl_discs.samplers.registry import PREFIX, is_localized
-from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, discs_arguments, parse_extra, with_overrides
+from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, discs_arguments, pairs_of, parse_extra, with_overrides
 from sl_discs.sweeps.sweep_runs import run_program
 from sl_discs.terminal import tell
 
@@ -259,19 +258,18 @@ def _comparisons(sweep: Sweep, root: Path) -> list[str]:
 
     It tells the means of DISCS's best ratios, and the difference by instances with its standard error.
     """
-    lines = []
-    for first, second in itertools.permutations(range(1, len(sweep.runs) + 1), 2):
-        name, base = sweep.sampler_of(first), sweep.sampler_of(second)
-        settings = {flag: value for flag, value in sweep.runs[second - 1].items() if flag != SAMPLER}
-        if name != PREFIX + base or any(sweep.runs[first - 1].get(flag) != settings[flag] for flag in settings):
-            continue
-        localized, plain = (_best_ratios(root / sweep.folder(number) / "results.pkl") for number in (first, second))
+    lines, names = [], [sweep.sampler_of(number) for number in range(1, len(sweep.runs) + 1)]
+    settings = ({flag: value for flag, value in run.items() if flag != SAMPLER} for run in sweep.runs)
+    for first, second in pairs_of(list(zip(names, settings, strict=True))):
+        folders = [root / sweep.folder(place + 1) for place in (first, second)]
+        localized, plain = (_best_ratios(folder / "results.pkl") for folder in folders)
         if localized is None or plain is None or len(localized) != len(plain):
             continue
-        gain = Spread.of(localized - plain)
+        gain = paired(localized, plain)
         error = f" +- {gain.se:.4f}" if gain.se is not None else ""
         lines.append(
-            f"[{first}] {name} {localized.mean():.4f}, [{second}] {base} {plain.mean():.4f}: "
+            f"[{first + 1}] {names[first]} {localized.mean():.4f}, "
+            f"[{second + 1}] {names[second]} {plain.mean():.4f}: "
             f"difference {gain.mean:+.4f}{error} (n = {gain.n})"
         )
     return lines

@@ -193,6 +193,28 @@ class Spread:
         se = float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else None
         return cls(float(np.mean(values)), float(np.std(values)), se, n)
 
+    @property
+    def half_width(self) -> float:
+        """Half of the 95 % interval of the mean of independent values, by Student's t; NaN for n = 1."""
+        from scipy import special  # imported here, as runs do without it
+
+        return math.nan if self.se is None else float(special.stdtrit(self.n - 1, 0.975)) * self.se
+
+    def interval(self) -> dict[str, Any]:
+        """Returns `mean`, `ci95` (that interval, None for n = 1) and `n` as plain values."""
+        half = self.half_width
+        ends = [self.mean - half, self.mean + half] if self.n > 1 else None
+        return {"mean": self.mean, "ci95": ends, "n": self.n}
+
+
+def paired(ours: Float64[np.ndarray, "G"], theirs: Float64[np.ndarray, "G"]) -> Spread:
+    """Returns the spread over instances of the differences of two samplers, or settings, on each instance.
+
+    Instances differ from each other far more than samplers do, so only the difference instance by instance has a
+    standard error that is informative about the samplers.
+    """
+    return Spread.of(ours - theirs)
+
 
 def best_values(sampler: SamplerRecord) -> Float64[np.ndarray, "G"]:
     """Returns the verified objective of each instance."""
@@ -211,19 +233,11 @@ def percent_of_reference(sampler: SamplerRecord) -> Float64[np.ndarray, "G"] | N
     return None if divisors is None else 100.0 * best_values(sampler) / divisors
 
 
-def half_width(values: Float64[np.ndarray, "N"]) -> float:
-    """Half of the 95 % interval of the mean of N > 1 independent values, by Student's t."""
-    from scipy import special  # imported here, as runs do without it
-
-    return float(special.stdtrit(len(values) - 1, 0.975) * values.std(ddof=1) / np.sqrt(len(values)))
-
-
 def paired_differences(record: ExperimentRecord, values=best_values) -> dict[tuple[str, str], Spread]:
-    """Spread over instances of the differences of `sl_x` and x, by both names, for each sampler x with both.
+    """Returns `paired` of `sl_x` and x, by both names, for each sampler x with both.
 
-    Instances differ from each other far more than samplers do, so only the difference instance by instance has a
-    standard error that is informative about the samplers. `values` are compared: `best_values` in units of the
-    objective, or `percent_of_reference`, in percentage points, without which a pair is left out.
+    `values` are compared: `best_values` in units of the objective, or `percent_of_reference`, in percentage points,
+    without which a pair is left out.
 
     Raises:
       InputError: the two have different instances.
@@ -238,5 +252,5 @@ def paired_differences(record: ExperimentRecord, values=best_values) -> dict[tup
             )
         ours, theirs = values(localized), values(base)
         if ours is not None and theirs is not None:
-            found[pair] = Spread.of(ours - theirs)
+            found[pair] = paired(ours, theirs)
     return found

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.experiment.record import Spread
+from sl_discs.experiment.record import Spread, paired
 from sl_discs.experiment.summary import CHAIN_LENGTH, PublishedRow, published_name, published_row, published_tables
 from sl_discs.instances.graph import Dataset
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import DEFAULTS, LEVEL, NO_TILT
 from sl_discs.reproduction.runs import Done
-from sl_discs.tuning.evaluation import paired
 
 # Number of combined standard errors beyond which a cell is named.
 FAR = 2.5
@@ -140,7 +139,7 @@ def _gain(one: Done, base: Done) -> dict[str, Any]:
     published = [published_row(cell.dataset.name, cell.method) for cell in (one.cell, base.cell)]
     same = not (_differences(one) or _differences(base))
     known = published[0].mean - published[1].mean if same and published[0] and published[1] else None
-    return {**paired(ours - theirs), "unit": unit, "published": known}
+    return {**paired(ours, theirs).interval(), "unit": unit, "published": known}
 
 
 def is_level(row: dict[str, Any]) -> bool:

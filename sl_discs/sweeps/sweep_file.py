@@ -24,7 +24,7 @@ from sl_discs.instances.dataset import check_data_root, find_family
 from sl_discs.localization import method
 from sl_discs.own_code import imported
 from sl_discs.problem_names import GRAPH_PROBLEMS
-from sl_discs.samplers.registry import BUILT_IN, PREFIX, known_samplers, own_name
+from sl_discs.samplers.registry import BUILT_IN, PREFIX, known_samplers, localized_name, own_name
 
 SAMPLER = "sampler_config.name"
 _FLAGS = ("config.experiment.", "model_config.", "sampler_config.")
@@ -64,6 +64,18 @@ class Sweep:
     def sampler_of(self, number: int) -> str:
         """DISCS's name of a run's sampler, counted from 1."""
         return self.runs[number - 1].get(SAMPLER, self.sampler)
+
+
+def pairs_of(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[tuple[int, int]]:
+    """Returns the positions of each localized sampler and of its base with the same settings, in pairs.
+
+    `rows` are the samplers' names and their settings; those that only the localized one has do not count.
+    """
+    return [
+        (place, other)
+        for (place, (name, settings)), (other, (base, own)) in itertools.permutations(enumerate(rows), 2)
+        if name == localized_name(base) and all(settings.get(field) == value for field, value in own.items())
+    ]
 
 
 def short(flag: str) -> str:

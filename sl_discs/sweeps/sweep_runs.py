@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import itertools
 import re
 import shlex
 import signal
@@ -30,7 +29,7 @@ import numpy as np
 from sl_discs.chains.checkpoint import Notice, notice_of_end
 from sl_discs.command import say
 from sl_discs.errors import RESUME_ME, InputError
-from sl_discs.experiment.record import Spread
+from sl_discs.experiment.record import paired
 from sl_discs.experiment.results import read_results
 from sl_discs.files import (
     Damaged,
@@ -42,8 +41,7 @@ from sl_discs.files import (
     write_json,
     write_text,
 )
-from sl_discs.samplers.registry import localized_name
-from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, short
+from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, pairs_of, short
 from sl_discs.terminal import aligned
 
 DONE, RUNNING, WAITING, FAILED, MISSING, DIFFERS = "done", "running", "waiting", "failed", "missing", "differs"
@@ -408,13 +406,13 @@ def _pairs(found: Sequence[tuple[dict[str, Any], dict[str, float]]], settings: S
     """Returns each localized row beside its base's with the same of `settings`: means, paired difference and its
     error.
     """
+    varied = [name for name in settings if name != "sampler"]
+    named = [(row["sampler"], {name: row[name] for name in varied if row[name] is not None}) for row, _ in found]
     pairs = []
-    for (row, best), (base, best_of_base) in itertools.product(found, found):
-        others = [name for name in settings if name != "sampler" and base[name] is not None]
-        if row["sampler"] != localized_name(base["sampler"]) or any(base[name] != row[name] for name in others):
-            continue
+    for place, other in pairs_of(named):
+        (row, best), (base, best_of_base) = found[place], found[other]
         if best.keys() == best_of_base.keys():
-            gain = Spread.of(np.array([best[name] - best_of_base[name] for name in best], float))
+            gain = paired(*(np.array([values[name] for name in best], float) for values in (best, best_of_base)))
             pair = {"run": row["run"], "base run": base["run"], "base": base["mean"], "localized": row["mean"]}
             pairs.append(pair | {"difference": gain.mean, "se": gain.se, "n": gain.n})
     return pairs

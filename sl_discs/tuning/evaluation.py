@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from sl_discs.errors import FormatError, InputError, errors_of
-from sl_discs.experiment.record import Spread, best_values, half_width
+from sl_discs.experiment.record import best_values, paired
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.files import parse_json, write_json
@@ -71,16 +71,6 @@ class Tuning:
 # Compares the best settings of a search with the base sampler's defaults on the test instances.
 
 
-def paired(differences: Float64[np.ndarray, "G"]) -> dict[str, Any]:
-    """Returns the mean of differences over instances, with its 95% interval by Student's t (None for a single
-    instance).
-    """
-    spread = Spread.of(differences)
-    half = None if spread.se is None else half_width(differences)
-    interval = None if half is None else [spread.mean - half, spread.mean + half]
-    return {"mean": spread.mean, "ci95": interval, "n": spread.n}
-
-
 def held_out(
     tuning: Tuning,
     test: Dataset,
@@ -102,10 +92,10 @@ def held_out(
 
     ours, theirs = values("tuned", tuned), values("default", default)
     found = {"test_mean": ours.mean().item(), "default_test_mean": theirs.mean().item()}
-    found["paired"] = paired(ours - theirs)
+    found["paired"] = paired(ours, theirs).interval()
     if tuned_base is not None:
         base = values("tuned base", tuned_base)
-        found["tuned_base"] = {"test_mean": base.mean().item(), "paired": paired(ours - base)}
+        found["tuned_base"] = {"test_mean": base.mean().item(), "paired": paired(ours, base).interval()}
     return found
 
 

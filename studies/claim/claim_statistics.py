@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.special import stdtr, stdtrit
 
-from sl_discs.experiment.record import Spread, half_width
+from sl_discs.experiment.record import Spread
 
 LEVEL = 0.95
 
@@ -37,7 +37,7 @@ class Interval(NamedTuple):
 def interval(values: Float64[np.ndarray, "n"]) -> Interval:
     """Student's interval of the mean of independent values, at least one."""
     spread = Spread.of(values)
-    return Interval(spread.mean, spread.se, None if spread.se is None else half_width(values), spread.n)
+    return Interval(spread.mean, spread.se, None if spread.se is None else spread.half_width, spread.n)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

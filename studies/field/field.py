@@ -22,7 +22,7 @@ from sl_discs.command import Command, Given, check_choice, own_flags, say
 from sl_discs.engines.compiled import compile_seconds, keep_programs
 from sl_discs.engines.registry import num_cores, one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.record import commit, half_width
+from sl_discs.experiment.record import Spread, commit
 from sl_discs.files import Damaged, check_writable, read_json, write_json, write_text
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.instances.graph import Dataset
@@ -127,7 +127,7 @@ def summary(cell: Cell, rows: list[dict[str, Any]]) -> dict[str, Any]:
     values = np.array([row["value"] for row in rows], np.float64)
     return {
         "dataset": cell.dataset, "seconds": cell.seconds, "n": len(rows), "mean": float(values.mean()),
-        "half_width": half_width(values) if len(rows) > 1 else None,
+        "half_width": Spread.of(values).half_width if len(rows) > 1 else None,
         "optimal": sum(row["optimal"] for row in rows),
         "cpu_s": float(np.mean([row["cpu_s"] for row in rows])),
     }  # fmt: skip

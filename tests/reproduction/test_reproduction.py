@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.record import Spread
+from sl_discs.experiment.record import Spread, paired
 from sl_discs.experiment.summary import PublishedRow, published_row
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.graph import Dataset, Graph
@@ -41,7 +41,6 @@ from sl_discs.reproduction.cells import (
 from sl_discs.reproduction.report import draw_levels, levels_table, main_table, reading_table, summary, write_report
 from sl_discs.reproduction.rows import FEWEST, in_published_unit, level_rows, rows_of, z_score
 from sl_discs.reproduction.runs import CellResult, Done, Runner, identity, load_result, path_of, save_result
-from sl_discs.tuning.evaluation import paired
 
 ROOT = Path(__file__).parents[2]
 MIS = PUBLISHED["mis/er_density/r-0.10"]
@@ -134,8 +133,9 @@ def test_z_and_interval_are_those_of_a_direct_computation():
     assert z_score(exact, PublishedRow(99.0, 0.0), 10) is None
     assert z_score(Spread.of(values[:1]), PublishedRow(61.75, 0.94), 32) is None
     low, high = stats.t.interval(0.95, 3, loc=values.mean(), scale=stats.sem(values))
-    assert paired(values) == {"mean": values.mean(), "ci95": pytest.approx([low, high]), "n": 4}
-    assert paired(values[:1]) == {"mean": 60.0, "ci95": None, "n": 1}
+    found = paired(values, np.zeros(4))
+    assert found.interval() == {"mean": values.mean(), "ci95": pytest.approx([low, high]), "n": 4}
+    assert Spread.of(values[:1]).interval() == {"mean": 60.0, "ci95": None, "n": 1}
     assert in_published_unit(made_up("gwg", [5.0, 5.0], [10.0, None], published=CUT)) is None
 
 
