@@ -72,9 +72,10 @@ def summary(rows: list[dict[str, Any]]) -> list[str]:
         counts = sorted({row["n"] for row in defaults if is_level(row)})
         graphs = f", {counts[0]} to {counts[-1]} graphs each" if counts else ""
         blocks += [
-            f"{sum(is_level(row) for row in defaults)} of the {published_cells()} published cells are compared here: "
-            f"this project's defaults with DISCS's annealing, on {len(sets)} of the paper's sets{graphs}"
-            f"{listed([f'{name} ({reason})' for name, reason in others.items()], '; not compared: ')}."
+            f"{sum(is_level(row) for row in defaults)} of the {published_cells()} published cells are compared here"
+            + f": this project's defaults with DISCS's annealing, on {len(sets)} of the paper's sets{graphs}"
+            * bool(sets)
+            + f"{listed([f'{name} ({reason})' for name, reason in others.items()], '; not compared: ')}."
             + f" {len(drawn)} of these sets are drawn anew from the paper's distribution{listed(drawn, ': ')}."
             * bool(sets),
             levels_table(defaults),

@@ -92,7 +92,7 @@ def _row(done: Done, data_root: str | None) -> dict[str, Any]:
         "ours": _UNKNOWN if ours is None else {key: getattr(ours, key) for key in _UNKNOWN},
         "ours_absolute": dataclasses.asdict(absolute) | {"unit": kind.unit},
         "z": z,
-        "not_compared": "" if z is not None else ", ".join(reason),
+        "not_compared": "" if z is not None else "; ".join(reason),
         "gain": None,
         "run_s": result.run_s,
         "chain_steps_per_s": result.chain_steps_per_s,
