@@ -374,6 +374,12 @@ def differences(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "") 
     return words
 
 
+def check_same(what: str, ours: dict[str, Any], theirs: dict[str, Any], advice: str) -> None:
+    """Raises an InputError unless two identities agree; `what` says of what `theirs` is, `advice` what to do."""
+    if differs := differences(ours, theirs):
+        raise InputError(f"{what}: {'; '.join(differs)}; {advice}")
+
+
 def write_json(path: Path, content: dict[str, Any], *, indent: int | None = 1, allow_nan: bool = True) -> Path:
     """Writes a file atomically; InputError where that is impossible, ValueError at NaN if not allowed."""
     return write_text(path, json.dumps(content, indent=indent, allow_nan=allow_nan) + "\n")

@@ -28,7 +28,7 @@ import numpy as np
 from sl_discs.errors import InputError, Interrupted
 from sl_discs.files import (
     Damaged,
-    differences,
+    check_same,
     digest,
     is_temporary,
     read_json,
@@ -129,11 +129,9 @@ class Checkpoints:
                 f"{self.folder}: holds {foreign[0]!r} and no kind.json, so it is not the checkpoints of a run; "
                 "give another save_root, or move the folder"
             )
-        if found is not None and (differs := differences(kind, found)):
-            raise InputError(
-                f"{self.folder}: an interrupted run with other settings: {'; '.join(differs)}; run that one again to "
-                "resume it, give another save_root, or remove the folder to begin anew"
-            )
+        if found is not None:
+            advice = "run that one again to resume it, give another save_root, or remove the folder to begin anew"
+            check_same(f"{self.folder}: an interrupted run with other settings", kind, found, advice)
 
     def _states(self) -> list[Path]:
         return sorted((path for path in _entries(self.folder) if _STATE.fullmatch(path.name)), key=_number_of)

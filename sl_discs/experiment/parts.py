@@ -17,11 +17,11 @@ import numpy as np
 
 from sl_discs.chains.checkpoint import remove_checkpoints
 from sl_discs.errors import InputError
-from sl_discs.experiment.record import ARRAYS, BY_INSTANCE, DIVISION, InstanceRecord, SamplerRecord
+from sl_discs.experiment.record import ARRAYS, BY_INSTANCE, InstanceRecord, SamplerRecord, fields_of_results
 from sl_discs.files import (
     LOCK,
+    check_same,
     check_writable,
-    differences,
     holder_of,
     only_run_in,
     read_document,
@@ -131,21 +131,20 @@ class Part:
         path = self.folder(run) / _RECORDS
         if not path.exists():
             return None
+        ours = _identity(kind, same_instances)
         try:
             arrays, values = read_document(path, _FORMAT)
             if values["part"] != self.label:
                 raise ValueError(f"they are of {values['part']}")
-            differs = differences(_identity(kind, same_instances), _identity(values["kind"], same_instances))
-            samplers = {} if differs else _restored(arrays, values)
+            theirs = _identity(values["kind"], same_instances)
+            samplers = _restored(arrays, values) if theirs == ours else {}
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             raise InputError(
                 f"{path.parent}: the records of this part cannot be read ({error}); remove the folder"
             ) from None
-        if differs:
-            raise InputError(
-                f"{path.parent}: a part of another run: {'; '.join(differs)}; give another save_root, or remove the "
-                "folder"
-            )
+        check_same(
+            f"{path.parent}: a part of another run", ours, theirs, "give another save_root, or remove the folder"
+        )
         return samplers
 
     @contextlib.contextmanager
@@ -195,8 +194,8 @@ def _restored(arrays: dict[str, Any], values: dict[str, Any]) -> dict[str, Sampl
 def _identity(kind: dict[str, Any], same_instances: bool) -> dict[str, Any]:
     """Returns what results depend on; parts on other machines may have other devices."""
     kept = {name: kind[name] for name in ("model", "samplers", "engines", "versions")}
-    experiment = {name: value for name, value in kind["experiment"].items() if name not in DIVISION}
-    return kept | {"experiment": experiment, "graphs": kind["graphs"] if same_instances else kind["graphs"]["name"]}
+    graphs = kind["graphs"] if same_instances else kind["graphs"]["name"]
+    return kept | {"experiment": fields_of_results(kind["experiment"]), "graphs": graphs}
 
 
 def join_records(parts: list[SamplerRecord]) -> SamplerRecord:

@@ -19,7 +19,7 @@ from jaxtyping import Float64, Int8, Int64
 from sl_discs.engines.base import Engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
-from sl_discs.files import Damaged, differences, read_json
+from sl_discs.files import Damaged, check_same, read_json
 from sl_discs.instances.graph import Dataset
 from sl_discs.own_code import imported
 from sl_discs.problems.graph_kind import GraphKind, graph_kind
@@ -122,10 +122,15 @@ def device_in_words(engines: Iterable[Engine], num_parts: int = 1) -> str:
 
 # The identity of a run: everything that its results depend on, with which checkpoints and results must agree.
 
-# Fields of `Settings` that affect neither the results of a run nor its division into parts.
-FREE = ("save_root", "threads", "checkpoint_every_s", "memory_gib")
+# Fields of `Settings` that affect neither the results of a run nor its division into batches.
+_FREE = ("save_root", "threads", "checkpoint_every_s", "memory_gib")
 # Fields that affect only the division.
-DIVISION = ("instances_per_batch", "use_devices")
+_DIVISION = ("instances_per_batch", "use_devices")
+
+
+def fields_of_results(experiment: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields of `Settings`, given by name, on which results depend."""
+    return {name: value for name, value in experiment.items() if name not in (*_FREE, *_DIVISION)}
 
 
 def kind_of_run(
@@ -135,7 +140,7 @@ def kind_of_run(
     engine.
     """
     kind = {
-        "experiment": {name: value for name, value in dataclasses.asdict(settings).items() if name not in FREE},
+        "experiment": {name: value for name, value in dataclasses.asdict(settings).items() if name not in _FREE},
         "model": dict(config["model"]),
         "samplers": dict(config["samplers"]),
         "graphs": {"name": dataset.name, "index": list(dataset.index), "sha256": dataset.digest()},
@@ -153,25 +158,17 @@ def check_finished(folder: Path, config: Mapping[str, Any], dataset: str) -> Non
     Results of the same run may be overwritten.
     """
     path = folder / "results.json"
-    ours = json.loads(json.dumps({**config, "dataset": dataset}, default=str))
+    advice = "give another config.experiment.save_root, or --overwrite to replace them"
     try:
         found = read_json(path)
         if found is None:
             return
-        differs = differences(_numbers(ours), _numbers(found["config"] | {"dataset": found["dataset"]}))
+        theirs = found["config"] | {"dataset": found["dataset"]}
+        theirs["experiment"] = fields_of_results(theirs["experiment"])
     except (Damaged, KeyError, TypeError, AttributeError):
-        differs = ["they cannot be read"]
-    if differs:
-        raise InputError(
-            f"{path}: results of another run: {'; '.join(differs)}; give another config.experiment.save_root, or "
-            "--overwrite to replace them"
-        )
-
-
-def _numbers(config: dict[str, Any]) -> dict[str, Any]:
-    """Returns a config without the fields of the experiment that do not affect results."""
-    free = *FREE, *DIVISION
-    return config | {"experiment": {name: value for name, value in config["experiment"].items() if name not in free}}
+        raise InputError(f"{path}: results of another run: they cannot be read; {advice}") from None
+    ours = {**config, "dataset": dataset, "experiment": fields_of_results(config["experiment"])}
+    check_same(f"{path}: results of another run", json.loads(json.dumps(ours, default=str)), theirs, advice)
 
 
 # What a record says of its samplers, over its instances.

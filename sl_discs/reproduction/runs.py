@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from sl_discs.experiment.record import DIVISION, FREE, commit
+from sl_discs.experiment.record import commit, fields_of_results
 from sl_discs.experiment.run import engine_for, fit_to_memory, run_sampler, total_chain_steps
 from sl_discs.files import Damaged, digest, read_json, write_json
 from sl_discs.instances.graph import Dataset
@@ -29,8 +29,8 @@ from sl_discs.version import __version__
 # A cell with other settings, graphs, seeds, engine or package version has another name, so cells are never confused,
 # and the same cell is found again whichever table needs it.
 
-# Fields of `Settings` that do not affect a cell's numbers, or that are among them in another form.
-_LEFT_OUT = {*FREE, *DIVISION, "seed", "num_instances", "first_instance", "instance_stride"}
+# Fields of `Settings` that are in a cell's identity in another form.
+_LEFT_OUT = {"seed", "num_instances", "first_instance", "instance_stride"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +58,8 @@ class CellResult:
 
 def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
     """Everything that a cell's numbers depend on, as plain values."""
-    settings = {name: value for name, value in dataclasses.asdict(cell.settings).items() if name not in _LEFT_OUT}
+    settings = fields_of_results(dataclasses.asdict(cell.settings))
+    settings = {name: value for name, value in settings.items() if name not in _LEFT_OUT}
     if not cell.settings.reheats:
         # As in cells that ran before there was reheating.
         del settings["reheats"]

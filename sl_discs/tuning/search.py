@@ -22,7 +22,7 @@ from optuna.study import MaxTrialsCallback, StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from sl_discs.errors import InputError
-from sl_discs.files import differences
+from sl_discs.files import check_same
 from sl_discs.tuning.evaluation import FIRST_TRIAL_SEED, Tuning, part_of
 from sl_discs.tuning.space import Point, propose
 
@@ -61,9 +61,10 @@ def open_study(where: str, name: str, kind: dict[str, Any], first: Point, *, max
             return study
     except Exception as error:  # journal readers raise errors of many kinds
         raise InputError(f"--storage={where}: cannot open it ({' '.join(str(error).split())[:200]})") from None
-    differs = "; ".join(differences(kind, found)) if isinstance(found, dict) else "it is of another program"
-    if differs:
-        raise InputError(f"study {name!r} is of another kind: {differs}; give another --study, or another --storage")
+    advice = "give another --study, or another --storage"
+    if not isinstance(found, dict):
+        raise InputError(f"study {name!r} is of another kind: it is of another program; {advice}")
+    check_same(f"study {name!r} is of another kind", kind, found, advice)
     return study
 
 
