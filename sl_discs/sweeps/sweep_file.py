@@ -232,7 +232,7 @@ def command_line(arguments: Mapping[str, str], folder: Path) -> list[str]:
 
 
 def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Mapping[str, str]]) -> None:
-    """Checks what can be known before a run starts: model, data root, dataset, sampler and the names of fields.
+    """Checks what `sl-discs run` does not say of its flags alone: model, data root, dataset, and where samplers are.
 
     `arguments` are those of the runs with these numbers, from 1.
     """
@@ -241,25 +241,15 @@ def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Map
             f"the sweep's model is {sweep.model!r}; this project runs {', '.join(GRAPH_PROBLEMS)}, on graphs. "
             "sl-discs discs sweep runs DISCS's other models, with DISCS itself"
         )
-    settings = [field.name for field in dataclasses.fields(experiment.Settings)]
     for number, given in zip(numbers, arguments, strict=True):
         check_data_root(given.get(_DATA_ROOT))
         find_family(given.get("model_config.name", sweep.model), given["model_config.graph_type"], given[_CFG_STR])
-        name, fields = _runners_name(sweep.sampler_of(number)), {"config.experiment": settings}
-        if NAMESPACE not in name:
-            fields["sampler_config"] = list(method.method_fields(name))
-        elif importlib.util.find_spec("discs") is None:
+        if NAMESPACE in _runners_name(sweep.sampler_of(number)) and importlib.util.find_spec("discs") is None:
             raise InputError(
                 f"run {number}: sampler {sweep.sampler_of(number)!r} is not one of this project; if it is of DISCS, "
                 "put a checkout of google-research/discs on PYTHONPATH; if it is your own, give --import=FILE; or "
                 "choose others with --samplers"
             )
-        for flag in given:
-            config, _, field = flag.rpartition(".")
-            if field not in fields.get(config, [field]):
-                raise InputError(
-                    f"run {number} of {name!r}: {config} has no field {field!r}; known: {', '.join(fields[config])}"
-                )
 
 
 def _runners_name(name: str) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from sl_discs import own_code
+from sl_discs.commands.run import check_flags
 from sl_discs.errors import InputError
 from sl_discs.samplers import registry
 from sl_discs.sweeps import sweep_runs
@@ -53,6 +54,8 @@ def checked(sweep, extra=()):
     sweep, numbers = with_overrides(sweep, parse_extra(extra)), range(1, len(sweep.runs) + 1)
     arguments = [run_arguments(sweep, k, None, parse_extra(extra)) for k in numbers]
     check_runnable(sweep, numbers, arguments)
+    for given in arguments:
+        check_flags(command_line(given, Path("out")))
     return arguments
 
 
@@ -259,7 +262,10 @@ def test_one_run_from_the_command_line(tmp_path, command, monkeypatch):
             ["list", f"--sweep={EXAMPLE}", "--", "--config.experiment.threads=-1"],
             "run 1: config.experiment.threads is -1; expected",
         ),
-        (["run", f"--sweep={EXAMPLE}", "--", "--sampler_config.sigma=-1.0"], "run 1 of 'gwg': sampler_config has no"),
+        (
+            ["run", f"--sweep={EXAMPLE}", "--", "--sampler_config.sigma=-1.0"],
+            "run 1: sampler 'gwg' has no field 'sigma'",
+        ),
         (["run", f"--sweep={EXAMPLE}", "--samplers=sl_gwg", "--", "--sampler_config.sigma=-1.0"], "run 1: sampler_c"),
     ],
 )
