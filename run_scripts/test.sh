@@ -1,9 +1,27 @@
 #!/usr/bin/env bash
 # Creates the environment, checks style and types, and runs the tests on all cores. Further arguments, such as -m slow, go
 # to pytest.
+# --discs=FOLDER: a checkout of google-research/discs, without which many tests of the plugin are skipped. For example:
+#   bash run_scripts/test.sh --discs=../discs tests/discs_plugin
 set -euo pipefail
+extras=test
+arguments=()
+for argument in "$@"; do
+  case "$argument" in
+    --discs=*)
+      discs="$(cd "${argument#--discs=}" 2>/dev/null && pwd)" || discs=""
+      if [ ! -f "$discs/discs/samplers/abstractsampler.py" ]; then
+        echo "error: $argument: no checkout of google-research/discs is there (discs/samplers); clone it, and give its folder" >&2
+        exit 2
+      fi
+      export PYTHONPATH="$discs${PYTHONPATH:+:$PYTHONPATH}"
+      extras=test,discs
+      ;;
+    *) arguments+=("$argument") ;;
+  esac
+done
 cd "$(dirname "$0")/.."
-EXTRAS=test source run_scripts/environment.sh
+EXTRAS="$extras" source run_scripts/environment.sh
 
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
@@ -13,6 +31,6 @@ trap 'rm -f "$types"' EXIT
 .venv/bin/mypy >"$types" 2>&1 &
 mypy=$!
 tests=0
-.venv/bin/python -m pytest -n auto --dist loadfile "$@" || tests=$?
+.venv/bin/python -m pytest -n auto --dist loadfile ${arguments[@]+"${arguments[@]}"} || tests=$?
 wait "$mypy" || { cat "$types" >&2; exit 1; }
 exit "$tests"

@@ -1,6 +1,7 @@
 """The scripts for Slurm and for a GPU, with stand-ins for sbatch, scontrol and the programs that they start."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -152,3 +153,13 @@ def test_the_check_of_a_gpu(place, driver, code, told):
         assert done.stdout == "" and done.stderr.count("\n") == 1
     else:
         assert " and gibbs --durations=5" in done.stdout and "--output=found.json" in done.stdout
+
+
+def test_tests_with_discs_need_a_checkout_of_it(tmp_path):
+    """Before anything is installed; CI has the commit that the page has."""
+    words = ["bash", ROOT / "run_scripts" / "test.sh", f"--discs={tmp_path}"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+    assert f"--discs={tmp_path}: no checkout of google-research/discs is there" in done.stderr
+    commit = re.search("DISCS_COMMIT: ([0-9a-f]{40})", (ROOT / ".github/workflows/discs.yml").read_text())[1]
+    assert f"`{commit[:7]}`" in (ROOT / "docs/discs.md").read_text()
