@@ -174,6 +174,23 @@ def as_states(
     return jax.tree.map(like, before, ChainStates(Chain(chains.x, field, state), best, logged))
 
 
+# Logits have a factor log2(e)/2 and sums of a few of them; all must be finite in float32.
+_LARGEST_LOGIT = np.float64(1e36)
+
+
+def least_temperature(batch: Batch) -> np.float32:
+    """Returns the temperature below which a gain divided by it could leave the range of float32.
+
+    Colder targets are the same in single precision: only gains below 1e-36 of the largest would still differ.
+    """
+    params, num_sites = batch.params, np.shape(batch.mask)[1]
+    weights = np.asarray(params.coupling[-1])
+    largest = max(abs(float(weights.max(initial=0))), abs(float(weights.min(initial=0))))
+    linear = float(np.abs(np.asarray(params.linear, np.float64)).max(initial=0))
+    scale = float(np.abs(np.asarray(params.scale, np.float64)).max(initial=0))
+    return np.float32((linear + scale * num_sites * largest) / _LARGEST_LOGIT)
+
+
 def make_records(program: Program, intervals: int, num_chains: int, num_sites: int) -> Records:
     """Allocates the records of a call for so many chains of all instances."""
     value, acceptance, hops = (np.zeros((intervals, num_chains), np.float32) for _ in range(3))

@@ -11,7 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from chains import batch_of, check_independence, play_program, program_at, quadratic_case, random_edges
-from engines_at_hand import OneLane, Threads, known_to
+from engines_at_hand import ENGINES, OneLane, Threads, known_to
 from single_steps import SAMPLERS, Disagreement, check_single_steps
 
 import sl_discs
@@ -169,6 +169,33 @@ def test_warps_of_32_lanes_play_the_chain_of_one_lane(name, warps, num_sites, op
     many, other = _play(Threads(warps=warps), IN_WARPS[name], num_sites, **options)
     assert_same(one, many)
     np.testing.assert_allclose(acceptance, other, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("largest", [63, 64, 100, 127])
+def test_whole_couplings_of_any_size_have_exact_sums(largest):
+    """Two rows are added before packed sums are looked at, so that bytes hold couplings up to 63 only."""
+    rng, num_sites = np.random.default_rng(1), 12
+    weights = np.array([largest, *rng.choice([-largest, largest], 65)])
+    edges = np.array([(i, j) for i in range(num_sites) for j in range(i)])
+    case, x = quadratic_case(rng.normal(size=num_sites), edges, weights), rng.integers(0, 2, (2, num_sites))
+    program = program_at(np.full(100, 500, np.float32))
+    chains, _ = play_program(OneLane(), case, PathAuxiliary(num_flips=5, adaptive=False), x, program)
+    matrix = np.zeros((num_sites, num_sites))
+    matrix[edges[:, 0], edges[:, 1]] = matrix[edges[:, 1], edges[:, 0]] = weights
+    assert (chains.chain.x != x).any()
+    np.testing.assert_array_equal(chains.chain.field.coupled[0], chains.chain.x[0] @ matrix)
+
+
+@pytest.mark.parametrize("engine", ["cpu", "one lane"])
+@pytest.mark.parametrize("sampler", IN_TWO_WARPS.values(), ids=IN_TWO_WARPS)
+def test_gains_beyond_single_precision_end_at_the_best_state(engine, sampler):
+    """Gains of 1e9 at temperature 1e-30 are beyond float32: draws by weights that are not numbers have no end."""
+    case = quadratic_case([1e9, -1e9, 2e9, 3e8], [(0, 1)], [-3.0])
+    program = program_at(np.full(64, 1e-30, np.float32))
+    sampler = dataclasses.replace(sampler, num_flips=1) if hasattr(sampler, "num_flips") else sampler
+    chains, trace = play_program(ENGINES[engine], case, sampler, np.zeros((4, 4)), program)
+    assert np.isfinite(trace.acceptance).all()
+    np.testing.assert_array_equal(chains.best.x[0], np.tile([1, 0, 1, 1], (4, 1)))
 
 
 def test_what_it_cannot_run_is_said():

@@ -118,6 +118,7 @@ def proposal_temperatures(temperature: Float32[np.ndarray, "T"], levels: Levels 
 
 # Sums of weights are recomputed at least this often.
 _LONGEST_WITHOUT_REFRESH = 4096
+_NO_LIMIT = np.float32(0)
 _NONE = Levels(*(np.zeros(0, dtype) for dtype in (np.float32, np.int32, np.int32, np.float32, np.float32)))
 
 
@@ -128,15 +129,19 @@ class ProgramSlices:
       program: program of the run.
       keeps_weights: whether proposals are weighed at temperatures that are constant over many steps, if those of
         the whole run are known; otherwise they are weighed at exactly these.
+      coldest: temperature, which replaces lower ones; see `least_temperature`.
     """
 
-    def __init__(self, program: Program, *, keeps_weights: bool):
+    def __init__(self, program: Program, *, keeps_weights: bool, coldest: np.float32 = _NO_LIMIT):
         self._temperature, self._exchanges = program.temperature, program.ladder > 1
+        self._coldest = coldest
         levels = levels_of(program)
         self._localized = levels is not None
         self._levels = _NONE if levels is None else Levels(*map(np.ascontiguousarray, levels))
         whole = program.temperature.whole() if keeps_weights else None
-        self._proposed = None if whole is None else proposal_temperatures(whole, program.levels)[None]
+        self._proposed = None
+        if whole is not None:
+            self._proposed = proposal_temperatures(np.maximum(whole, coldest), program.levels)[None]
 
     def part(self, done: int, intervals: int, every: int) -> ProgramSlice:
         """Returns the intervals that follow the steps done; weights are recomputed before the first step.
@@ -144,7 +149,7 @@ class ProgramSlices:
         If chains exchange states, they are also recomputed at the start of each interval.
         """
         steps = intervals * every
-        rows = np.ascontiguousarray(self._temperature.rows(done, done + steps))
+        rows = np.ascontiguousarray(np.maximum(self._temperature.rows(done, done + steps), self._coldest))
         proposed = rows if self._proposed is None else self._proposed[:, done : done + steps]
         refresh = np.ones(rows.shape, bool)
         refresh[:, 1:] = proposed[:, 1:] != proposed[:, :-1]

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from sl_discs.engines import base
-from sl_discs.engines.arrays import Records, as_arrays, as_states, as_trace, make_records
+from sl_discs.engines.arrays import Records, as_arrays, as_states, as_trace, least_temperature, make_records
 from sl_discs.engines.base import Engine, check_ladder
 from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cpu import blocks
@@ -123,7 +123,8 @@ class Cpu(Engine):
         """Plays one chain after the other."""
         entry = ENTRIES[type(sampler)]
         settings = entry.settings(sampler)
-        part = ProgramSlices(program, keeps_weights=entry.keeps_weights(sampler)).part
+        keeps, coldest = entry.keeps_weights(sampler), least_temperature(batch)
+        part = ProgramSlices(program, keeps_weights=keeps, coldest=coldest).part
         threads, ladder = self.threads or num_cores(), program.ladder
 
         def advance(chains, done, intervals, every):

@@ -33,8 +33,10 @@ LOWEST = f32(-3e38)
 BITS = f32(1 / math.log(2))
 # Steps after which sums of real couplings are computed anew.
 RECOMPUTED = 4096
-# Rows that are requested before the first of them is used.
+# Rows that are requested before the first of them is used, and added to the packed sums together.
 TOGETHER = 2
+# The largest whole coupling that is stored as a byte: the packed sums must hold `TOGETHER` of them.
+MOST_PACKED = 127 // TOGETHER
 _TO_UNIT = f32(2.0**-32)
 _BIAS, _BIASED_ZERO = u32(0x80808080), f32(128)
 

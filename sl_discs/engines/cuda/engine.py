@@ -24,6 +24,7 @@ from sl_discs.engines.arrays import (
     as_arrays,
     as_states,
     as_trace,
+    least_temperature,
     levels_of,
     make_records,
     padded,
@@ -31,7 +32,7 @@ from sl_discs.engines.arrays import (
 from sl_discs.engines.base import Batch, ChainStates, Engine, Program, check_ladder
 from sl_discs.engines.compiled import announced, compiled
 from sl_discs.engines.cuda import flips, path
-from sl_discs.engines.cuda.chain import LEAST_RATE, LOWEST
+from sl_discs.engines.cuda.chain import LEAST_RATE, LOWEST, MOST_PACKED
 from sl_discs.engines.cuda.play import Instances, KernelKind, Numbers, Steps, make_kernel, outside
 from sl_discs.engines.cuda.warp import WIDTH, gpu, import_cuda
 from sl_discs.engines.registry import has_card
@@ -108,6 +109,8 @@ def as_instances(batch: Batch, num_sites: int, sites: int, threads: int) -> tupl
     """Returns the targets of a batch for lanes of these sites, and the largest whole coupling."""
     rows = _dense_rows(batch.params.coupling, num_sites)
     largest = max(int(rows.max(initial=0)), -int(rows.min(initial=0))) if rows.dtype == np.int8 else 0
+    if largest > MOST_PACKED:
+        rows = rows.astype(np.float32)  # whose sums are exact, too
     size, mask = sites * threads, np.asarray(batch.mask)
     instances = Instances(
         rows=pack_rows(rows, sites, threads),
@@ -135,10 +138,10 @@ def with_infinite(chains: ChainArrays) -> ChainArrays:
     return chains._replace(best=best, best_logged=logged)
 
 
-def as_steps(program: Program, done: int, intervals: int, every: int) -> Steps:
-    """Returns the part of a program after `done` steps."""
+def as_steps(program: Program, done: int, intervals: int, every: int, coldest: np.float32) -> Steps:
+    """Returns the part of a program after `done` steps, at temperatures from `coldest` on."""
     temperature, levels = program.temperature.rows(done, done + intervals * every), levels_of(program) or _NO_LEVELS
-    half_rate = np.maximum(np.float32(0.5) / temperature, LEAST_RATE)
+    half_rate = np.maximum(np.float32(0.5) / np.maximum(temperature, coldest), LEAST_RATE)
     leaves = {name: np.ascontiguousarray(leaf) for name, leaf in levels._asdict().items()}
     return Steps(
         np.ascontiguousarray(half_rate), np.int32(every), np.int32(done), np.int32(levels.at(done)), **leaves
@@ -326,13 +329,13 @@ class Cuda(Engine):
         if program.ladder > 1:
             raise NotSupported("engine=cuda does not exchange states between chains; choose engine=cpu", "engine")
         loaded: Loaded = (batch if batch.loaded else self.load(model, sampler, batch)).loaded
-        localized = levels_of(program) is not None
+        localized, coldest = levels_of(program) is not None, least_temperature(batch)
         kind, numbers = kind_of(sampler, loaded.sites, loaded.whole, localized), numbers_of(sampler, loaded.largest)
 
         def advance(states, done, intervals, every):
             *shape, _ = np.shape(states.chain.x)
             chains = as_chains(sampler, batch, states, loaded.sites * loaded.threads, program)
-            steps, begun = as_steps(program, done, intervals, every), []
+            steps, begun = as_steps(program, done, intervals, every, coldest), []
             for part, card in loaded.cards:
                 some = _share(chains, slice(part.start * shape[1], part.stop * shape[1]))
                 found = make_records(program, intervals, *some.x.shape)

@@ -138,7 +138,8 @@ def make_draws(warp: Warp, sites: int, whole: bool, replacement: bool) -> Simple
         """Draws `length` times; returns the numbers of sites and of repeats, which it lists."""
         number = thread % lanes
         taken, repeats, begin = 0, 0, 0
-        while taken + repeats < length:
+        # A round whose weights are those of sites left finds one of them; so many end even if no weight is a number.
+        while taken + repeats < length and begin <= WIDTH * length:
             if begin > 0:
                 for q in range(words):
                     shared.flips[index(thread * words + q)] = lane.flips[q]

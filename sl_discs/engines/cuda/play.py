@@ -37,7 +37,7 @@ class KernelKind(NamedTuple):
 
     Attributes:
       sites: of each lane, a multiple of 4.
-      whole: whether couplings are whole numbers between -127 and 127, stored as packed bytes; float32 otherwise.
+      whole: whether couplings are whole numbers up to `MOST_PACKED`, stored as packed bytes; float32 otherwise.
       localized: whether there are levels.
       step: makes the step of a sampler, with `options` after these three.
       options: further arguments.
