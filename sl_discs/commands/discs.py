@@ -217,8 +217,8 @@ def _sweep(given: Given) -> int:
 
     Arguments after `--`, --flag=value, are passed to every run. Each run saves into a folder of its own, named as by
     DISCS's launcher, which DISCS's plotting scripts read (`sl-discs discs plot`). At the end, each localized sampler
-    is compared with its base of the same settings. The exit code is 1 if a run failed. SIGTERM, SIGUSR1 or Ctrl-C ends
-    the current run, too, and the command says which runs are left.
+    is compared with its base of the same settings. The exit code is 1 if a run failed. SIGTERM, SIGUSR1 or Ctrl-C
+    ends the current run, too, and the command says which runs are left.
     """
     own = SWEEP_FLAGS
     launch.register_from_flags(own)
