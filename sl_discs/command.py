@@ -98,6 +98,7 @@ class Command:
             logging.getLogger(library).setLevel(logging.WARNING)
         try:
             argv, more = _split(argv) if self.passes_on else (self.reads(argv), [])
+            argv = [_with_home(argument) for argument in argv]
             _import_code(argv, own)
             if asks_for_help(argv):
                 say(self._help_page(argv))
@@ -195,6 +196,12 @@ def parse_flags(values: flags.FlagValues, argv: Sequence[str], known_only: bool 
         place = next((name for name in given if field in name.split(".")), "a config")
         hint = f", and {near!r} is the nearest" if near else ""
         raise flags.Error(f"{place}: there is no field {field!r}{hint}") from error
+
+
+def _with_home(argument: str) -> str:
+    """Returns an argument `--name=~/path` with the home folder in it, for which shells do not put it there."""
+    name, equals, value = argument.partition("=")
+    return f"{name}={Path(value).expanduser()}" if equals and value.startswith("~/") else argument
 
 
 def _of_absl(error: flags.Error) -> str:

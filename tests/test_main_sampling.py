@@ -192,6 +192,15 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, message, ref
     assert message in refusal("run", *chosen_configs(), *arguments)
 
 
+def test_a_home_folder_is_not_made_as_one_of_that_name(tmp_path, command, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path / "cache"))
+    arguments = "--samplers=metropolis", "--config.experiment.save_root=~/out", *SHORT
+    code, out, err = command("run", *chosen_configs(), *arguments)
+    assert code == 0 and f"saved in {tmp_path}/out" in out, err
+    assert (tmp_path / "out" / "results.json").exists() and not Path("~").exists()
+
+
 RB = "graph_type=rb", "cfg_str=r-200"
 
 

@@ -33,7 +33,7 @@ from sl_discs.engines.registry import ENGINES, leave_cards_alone, one_device_per
 from sl_discs.errors import InputError, real
 from sl_discs.experiment.parts import Part, join_records
 from sl_discs.experiment.record import ExperimentRecord, check_finished, device_in_words, kind_of_run, versions
-from sl_discs.experiment.results import write_results
+from sl_discs.experiment.results import check_place, write_results
 from sl_discs.experiment.run import check_methods, engine_for, fit_to_memory, run_sampler, total_chain_steps
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.experiment.summary import draw_trajectories, format_summary
@@ -188,7 +188,7 @@ def _save_folder(settings: Settings, model: dict, dataset: str, methods: list[Me
     if FLAGS.run_local:
         return Path("results") / model.get("save_dir_name", model["name"])
     if settings.save_root:
-        return Path(settings.save_root)
+        return Path(settings.save_root).expanduser()
     run = "+".join(method.name for method in methods) + f"-seed{settings.seed}"
     return Path("results").joinpath(*(re.sub(r"[^A-Za-z0-9._+-]+", "-", name) for name in (dataset, run)))
 
@@ -270,6 +270,7 @@ def _run(_) -> int:
         "model": {field: model[field] for field in _MODEL_FIELDS if field in model},
         "samplers": sampler_configs,
     }
+    check_place(folder, sampler_configs, len(settings.logged_steps()), [graph.num_nodes for graph in dataset.graphs])
     part.check(folder)
     if part.count > 1 and (folder / "results.json").exists() and not FLAGS.overwrite:
         check_finished(folder, config, dataset.name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,10 @@ class Part:
         return [part._records(run, kind, same_instances=part == self) for part in self.all()]
 
     def keep_records(self, run: Path, kind: dict[str, Any], samplers: dict[str, SamplerRecord]) -> None:
-        """Saves the records of this part, which is done; arguments as in `records`."""
+        """Saves the records of this part, which is done; arguments as in `records`.
+
+        InputError: there is no room; the message names a temporary folder that has them instead.
+        """
         arrays: dict[str, Any] = {}
         values = {name: dataclasses.asdict(sampler) for name, sampler in samplers.items()}
         for number, fields in enumerate(values.values()):
@@ -125,7 +129,15 @@ class Part:
             solutions = [instance.pop("solution") for instance in fields["instances"]]
             arrays |= {f"{number}/solutions": np.concatenate(solutions), f"{number}/sizes": list(map(len, solutions))}
         content = {"part": self.label, "kind": kind, "samplers": values}
-        write_document(self.folder(run) / _RECORDS, _FORMAT, arrays, content)
+        path = self.folder(run) / _RECORDS
+        try:
+            write_document(path, _FORMAT, arrays, content)
+        except InputError as error:
+            instead = write_document(Path(tempfile.mkdtemp(prefix="sl_discs-")) / _RECORDS, _FORMAT, arrays, content)
+            raise InputError(
+                f"{error}. The records of this part are in {instead} on this machine: copy them to {path} and run "
+                "the same command again"
+            ) from error
 
     def _records(self, run: Path, kind: dict[str, Any], same_instances: bool) -> dict[str, SamplerRecord] | None:
         path = self.folder(run) / _RECORDS

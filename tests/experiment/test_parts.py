@@ -2,7 +2,10 @@
 
 import functools
 import json
+import os
+import re
 import shutil
+import tempfile
 
 import numpy as np
 import pytest
@@ -112,6 +115,25 @@ def test_records_carry_their_part_and_their_sizes(tmp_path):
         part.keep_records(tmp_path, own, samplers)
         with pytest.raises(InputError, match=r"1-of-2: .*other "):
             part.records(tmp_path, own)
+
+
+def test_records_without_room_are_saved_elsewhere(tmp_path, monkeypatch):
+    """The message says where to, and what to do with them."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    part, own, replace = Part(1, 2), kind() | {"samplers": {"gwg": {}}}, os.replace
+
+    def full(source, target):
+        if (tmp_path / "run") in target.parents:
+            raise OSError(28, "No space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(InputError, match="No space left on device") as error:
+        part.keep_records(tmp_path / "run", own, {"gwg": a_record(2)})
+    instead, path = re.search(r"are in (\S+) on this machine: copy them to (\S+) and run", str(error.value)).groups()
+    assert part.records(tmp_path / "run", own) == [None, None]
+    shutil.copy(instead, path)
+    assert list(part.records(tmp_path / "run", own)[0]) == ["gwg"]
 
 
 def arguments_of(folder, part, *more):
