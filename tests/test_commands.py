@@ -86,7 +86,7 @@ def test_each_file_has_commands_that_hide_no_function():
     ("arguments", "said"),
     [
         (["slove", "--help"], "unknown command 'slove'; expected "),
-        (["sweep", "list", "--sweep=a.py", "--retry"], "--retry has no effect in `sweep list`"),
+        (["sweep", "status", "--sweep=a.py", "--retry"], "--retry has no effect in `sweep status`"),
         (["tune", "more", "--dataset=maxclique/rb", "--sampler=gwg"], "unexpected argument 'more'"),
     ],
 )
