@@ -14,6 +14,7 @@ import hypothesis
 import jax
 import numpy as np
 import pytest
+from compared import comparisons
 from jaxtyping import install_import_hook
 from llvmlite import binding
 
@@ -55,6 +56,20 @@ def pytest_configure(config):
     os.environ["NUMBA_CACHE_DIR"] = f"{folder}/loops"
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", f"{folder}/programs")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+
+
+def pytest_report_header(config):
+    """Says how long the comparison with the published numbers takes, where it is what was asked for."""
+    words = "published numbers: 25 minutes on two cores, with a table at the end; SL_DISCS_CELLS=FOLDER keeps cells"
+    return words if config.getoption("markexpr") == "published" else None
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Shows every comparison with a published number in one table, also those that workers made."""
+    if lines := comparisons(terminalreporter.stats):
+        terminalreporter.section("beside the published numbers")
+        for line in lines:
+            terminalreporter.write_line(line)
 
 
 def pytest_sessionstart():

@@ -9,10 +9,12 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
 import pytest
+from compared import COMPARED, comparisons
 from scipy import stats
 
 from sl_discs.errors import InputError
@@ -177,6 +179,21 @@ def test_levels_are_pooled_by_method():
     assert level_rows(cells[3:]) == [] and levels_table([]) == ""
     assert "| gwg | 2 of 3 | -1.4 | b (-3.0) |" in levels_table(cells, pooled=True)
     assert "| gwg | 2 of 3 | b (-3.0) |" in levels_table(cells)  # of few graphs
+
+
+def test_comparisons_with_published_numbers_end_the_output_as_a_table():
+    def report(*row):
+        return SimpleNamespace(user_properties=[("another", 1), (COMPARED, row)])
+
+    stats = {
+        "failed": [report("b gwg", 61.75, 60.0, -4.123, "-2.5 to +2.5")],
+        "passed": [report("a gwg", 34.0, 34.1, 0.5, "at least -2.5"), SimpleNamespace(), report("c", 1, 1, None, "-")],
+    }  # fmt: skip
+    title, *lines = comparisons(stats)
+    assert title.split() == ["cell", "published", "ours", "z", "bound", "test"]
+    assert [line.split()[0] for line in lines] == ["a", "b", "c"]
+    assert lines[1].split()[2:5] == ["61.750", "60.000", "-4.12"] and lines[1].endswith("failed")
+    assert comparisons({"passed": [SimpleNamespace()]}) == []
 
 
 def test_what_stands_out_is_named():
