@@ -313,6 +313,19 @@ def table1(found: Mapping[str, Any]) -> str:
     return table(["set", *methods.values()], [[f"`{name}`", *map(row.get, methods)] for name, row in by_set.items()])
 
 
+def ablation(found: Mapping[str, Any]) -> str:
+    """Of each setting and localized method on one set: the published mean, and ours with its standard error."""
+    by_setting: dict[str, dict[str, str]] = {}
+    for row in found["cells"]:
+        published, ours = row["published"]["mean"], row["ours"]
+        known = "-" if published is None else f"{published:.2f}"
+        cell = f"{known}: {ours['mean']:.2f} ({ours['se']:.2f})"
+        by_setting.setdefault(row["setting"], {})[row["method"]] = cell
+    methods = [f"sl_{name}" for name in ("gwg", "path_auxiliary", "dmala")]
+    rows = [[setting, *(cells[name] for name in methods)] for setting, cells in by_setting.items()]
+    return table(["setting", "SL-GWG", "SL-PAS", "SL-DMALA"], rows)
+
+
 def readings(found: Mapping[str, Any]) -> str:
     """Of each set, means over samplers: gains without localization, by other temperatures, and the tilt's part."""
     columns = {
@@ -340,6 +353,7 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "sampling": sampling, "networkx": networkx, "laws": laws, "verdicts": verdicts, "tilt": tilt, "tilt-rb": tilt,
     "tilts": tilts, "tilt-steps": tilts_steps, "pooled": pooled, "choice": choice,
     "levels": levels, "table1": table1, "readings": readings, "headline": headline,
+    "ablation": ablation,
 }  # fmt: skip
 
 # Where the numbers of a table are, if not in a file of its name.
@@ -347,7 +361,7 @@ _CLAIM = DOCS.parent / "studies/claim/report.json"
 _ELSEWHERE = {
     "pooled": _CLAIM.with_name("headline.json"), "headline": _CLAIM.with_name("headline.json"), "choice": _CLAIM,
     "levels": _CLAIM, "table1": _CLAIM, "tilts": MEASURED / "tilt.json",
-    "readings": _CLAIM.with_name("readings.json"),
+    "readings": _CLAIM.with_name("readings.json"), "ablation": DOCS.parent / "studies/reproduction/ablation.json",
 }  # fmt: skip
 
 
