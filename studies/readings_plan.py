@@ -151,8 +151,7 @@ def temperatures(
     if annealing in (RUN, SEARCHED):
         return run
     if annealing == LEVEL:
-        whole = {length: of_length(length) for length in set(steps.tolist())}
-        return np.concatenate([whole[length] for length in steps.tolist()])
+        return settings.temperatures(last)[:]
     if annealing == CONSTANT:
         return np.full_like(run, constant)
     if annealing == HELD:
