@@ -175,7 +175,9 @@ def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
     instances, chains = shape.num_instances // shape.layout.instances, shape.num_chains // shape.layout.chains
     size = shape.num_sites
     couplings = size**2 * _DENSE if shape.degree is None else size * max(shape.degree, 1) * _LISTED
-    if engine != "reference":
+    if engine == "cuda":
+        couplings += size**2 * _DENSE  # rows of bytes or float32, also of instances that have lists
+    elif engine != "reference":
         couplings += couplings
     return instances * (couplings + chains * (size * _CHAIN_SITE + num_logged * LOGGED_BYTES))
 

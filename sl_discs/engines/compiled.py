@@ -11,6 +11,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Hashable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import jax
@@ -154,6 +155,19 @@ def _compiles_with(options: dict[str, str | bool]) -> bool:
     except (RuntimeError, ValueError):
         return False
     return True
+
+
+@functools.cache
+def digest_of_sources(package: Path = Path(__file__).parents[1]) -> str:
+    """Returns the digest of all sources of the package.
+
+    Compiled code depends on all functions and constants that it was compiled with, not on one function's source.
+    """
+    found = hashlib.sha256()
+    for source in sorted(package.rglob("*.py")):
+        found.update(f"{source.relative_to(package).as_posix()}\0".encode())
+        found.update(source.read_bytes())
+    return found.hexdigest()
 
 
 # Programs that compile faster are not worth a file.

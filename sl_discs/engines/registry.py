@@ -52,6 +52,16 @@ def _load(name: str) -> Engine:
 
 # `auto` leaves fewer chains than this to the CPU cores: a GPU plays as many in the time of one.
 _CARD_CHAINS = 128
+# Millions of chain-steps a second on ER-0.05, of one H200 with 1,024 chains and of one core of an x86-64:
+# `docs/measured/gpu.json` and `localization.json`; of gibbs the kernel alone on a card, and 32 chains of 20,000 steps
+# on a core; metropolis on a card as gibbs. Other cards and processors differ.
+_RATES = {
+    "gwg": (179, 1.27),
+    "path_auxiliary": (140, 0.99),
+    "dmala": (141, 1.35),
+    "gibbs": (1261, 16),
+    "metropolis": (1261, 19),
+}
 
 
 def choose_engine(
@@ -87,6 +97,14 @@ def choose_engine(
     )
 
 
+def _better_cores(sampler: Sampler) -> str | None:
+    """Returns that the cores of this machine run a sampler faster than a GPU, by measured rates; None if not."""
+    of_card, of_core = _RATES[registered_name(type(sampler))]
+    if num_cores() * of_core <= of_card:
+        return None
+    return f"{num_cores()} cores are faster"
+
+
 def _fastest(sampler: Sampler, num_sites: int, num_chains: int | None) -> tuple[Engine, str]:
     """Returns the engine that `auto` means, and why."""
     many = num_chains is None or num_chains >= _CARD_CHAINS
@@ -97,9 +115,11 @@ def _fastest(sampler: Sampler, num_sites: int, num_chains: int | None) -> tuple[
     for name in ("cuda", "cpu") if cards else ("cpu",):
         engine = get_engine(name)
         obstacle = engine.obstacle(sampler, num_sites)
+        if obstacle is None and name == "cuda":
+            obstacle = _better_cores(sampler)
         if obstacle is None:
-            fastest = {"cuda": "auto: the fastest on this GPU", "cpu": "auto: the fastest on CPU cores"}
-            return engine, "; ".join(notes) or fastest[name]
+            why = "the fastest on CPU cores" if name == "cpu" else f"faster than {num_cores()} cores"
+            return engine, "; ".join(notes) or f"auto: {why}"
         notes.append(f"not {name}: {obstacle}")
     local_devices()
     return get_engine("reference"), "; ".join(notes)
@@ -123,13 +143,25 @@ def local_devices() -> list[jax.Device]:
 
 @functools.cache
 def has_card() -> bool:
-    """Returns whether there is an NVIDIA GPU; CUDA_VISIBLE_DEVICES may hide it."""
+    """Returns whether there is an NVIDIA GPU that this process can use; CUDA_VISIBLE_DEVICES may hide it."""
+    if _lost_card:
+        return False
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return False
     count = ctypes.c_int()
     return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+def missing_card() -> str | None:
+    """Returns why there is no GPU for this process; None if there is one."""
+    if _lost_card:
+        return (
+            "this process was forked from one that had opened the GPU, which a fork does not survive; start workers "
+            "with multiprocessing.get_context('spawn')"
+        )
+    return None if has_card() else "there is no NVIDIA GPU, or its driver does not answer"
 
 
 def leave_cards_alone() -> None:
@@ -139,6 +171,7 @@ def leave_cards_alone() -> None:
 
 
 _lost_threads = False
+_lost_card = False
 
 
 def _in_use() -> bool:
@@ -153,8 +186,11 @@ def _in_use() -> bool:
 
 
 def _after_fork() -> None:
-    global _lost_threads
+    global _lost_threads, _lost_card
     _lost_threads = _lost_threads or _in_use()
+    # Looking for cards opens the driver.
+    _lost_card = _lost_card or (has_card.cache_info().currsize > 0 and has_card())
+    has_card.cache_clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -3,28 +3,26 @@
 import dataclasses
 import functools
 import importlib.util
-import re
-import types
 
 import jax
 import networkx as nx
 import numpy as np
 import pytest
 from chains import batch_of, check_independence, play_program, program_at, quadratic_case, random_edges
+from compiled_kernels import ptx_of, sizes
 from engines_at_hand import ENGINES, OneLane, Threads, known_to
 from single_steps import SAMPLERS, Disagreement, check_single_steps
 
 import sl_discs
 from sl_discs.chains.batches import plan
 from sl_discs.chains.chains import Chains
-from sl_discs.engines.arrays import ChainArrays, Records
 from sl_discs.engines.base import init_chains
 from sl_discs.engines.cuda import engine as cuda_engine
 from sl_discs.engines.cuda import path
-from sl_discs.engines.cuda.chain import adapted, make_chain, make_random
-from sl_discs.engines.cuda.engine import MOST, Cuda, as_instances, kind_of, numbers_of
-from sl_discs.engines.cuda.play import Instances, Steps, make_kernel, make_shared, needed_by, outside
-from sl_discs.engines.cuda.warp import WIDTH, gpu, one_lane
+from sl_discs.engines.cuda.chain import RECOMPUTED
+from sl_discs.engines.cuda.engine import MOST, Cuda, as_instances, kind_of
+from sl_discs.engines.cuda.play import make_shared, needed_by, outside
+from sl_discs.engines.cuda.warp import WIDTH, one_lane
 from sl_discs.engines.registry import choose_engine, get_engine
 from sl_discs.errors import InputError
 from sl_discs.localization.schedule import Localization
@@ -186,6 +184,16 @@ def test_whole_couplings_of_any_size_have_exact_sums(largest):
     np.testing.assert_array_equal(chains.chain.field.coupled[0], chains.chain.x[0] @ matrix)
 
 
+def test_values_of_real_coefficients_do_not_drift():
+    """c.x is summed anew like Kx: after 41,000 steps its changes alone would be off by several last bits."""
+    rng, num_sites = np.random.default_rng(0), 20
+    linear, x = rng.normal(size=num_sites), np.zeros((4, num_sites))
+    case = quadratic_case(linear, [(0, 1)], [0.5])
+    chains, _ = play_program(OneLane(), case, Gibbs(), x, program_at(np.full(10 * RECOMPUTED + 1, 1.0)))
+    exact = (chains.chain.x[0] * np.float32(linear)).sum(axis=1, dtype=np.float64)
+    np.testing.assert_allclose(chains.chain.field.linear[0], exact, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("engine", ["cpu", "one lane"])
 @pytest.mark.parametrize("sampler", IN_TWO_WARPS.values(), ids=IN_TWO_WARPS)
 def test_gains_beyond_single_precision_end_at_the_best_state(engine, sampler):
@@ -201,7 +209,7 @@ def test_gains_beyond_single_precision_end_at_the_best_state(engine, sampler):
 def test_what_it_cannot_run_is_said():
     cuda = get_engine("cuda")
     assert "no NVIDIA GPU" in cuda.obstacle(GWG()) or cuda.obstacle(GWG()) is None
-    assert "random scans" in cuda.obstacle(Gibbs(scan="sequential"))
+    assert "random scans" in OneLane().obstacle(Gibbs(scan="sequential"))
     assert f"{MOST} sites" in OneLane().obstacle(GWG(), num_sites=MOST + 1)
     assert OneLane().obstacle(GWG(), num_sites=MOST) is None
     if cuda.obstacle(GWG()):
@@ -214,6 +222,13 @@ def test_auto_takes_a_card_for_many_chains(monkeypatch):
     monkeypatch.setattr(Cuda, "missing", lambda self: None)
     assert choose_engine("auto", GWG())[0].name == "cuda"
     assert choose_engine("auto", GWG(), num_chains=32)[0].name == "cpu"
+    for cores, name in ((16, "cuda"), (200, "cpu")):
+        monkeypatch.setattr("sl_discs.engines.registry.num_cores", lambda cores=cores: cores)
+        engine, note = choose_engine("auto", GWG())
+        assert engine.name == name and f"{cores} cores" in note
+    monkeypatch.undo()
+    monkeypatch.setattr("sl_discs.engines.registry.has_card", lambda: True)
+    monkeypatch.setattr(Cuda, "missing", lambda self: None)
     assert choose_engine("auto", GWG(), num_sites=MOST + 1)[1].startswith("not cuda: a chain has at most")
     monkeypatch.setattr(Cuda, "missing", lambda self: "numba-cuda cannot be imported")
     engine, note = choose_engine("auto", GWG())
@@ -222,20 +237,6 @@ def test_auto_takes_a_card_for_many_chains(monkeypatch):
 
 # Bytes of arrays that the compiler may keep in memory: three of gibbs, which has no unrolled loop over most sites.
 MOST_STACK = 3 * 4 * 32
-
-
-def _types(typeof, whole):
-    """The types of a kernel's arguments."""
-    numbers = numbers_of(GWG(), 1)
-    f4, i4, i1, u4 = (lambda n, dtype=dtype: np.zeros((1,) * n, dtype) for dtype in ("f4", "i4", "i1", "u4"))
-    instances = Instances((u4 if whole else f4)(2), f4(2), f4(1), i1(2), i4(2), i4(1), np.int32(1))
-    chains = ChainArrays(
-        u4(2), u4(2), i1(2), f4(2), f4(1), f4(1), f4(1), i4(1), f4(2), f4(2), f4(1), i1(2), f4(1), i1(2)
-    )  # fmt: skip
-    one = np.int32(1)
-    steps = Steps(f4(2), one, one, one, f4(1), i4(1), i4(1), f4(1), f4(1))
-    found = Records(f4(2), f4(2), f4(2), np.zeros((1, 1), bool), i1(3))
-    return tuple(map(typeof, (numbers, instances, chains, steps, found, f4(3), one)))
 
 
 @pytest.mark.slow
@@ -253,23 +254,10 @@ def test_kernels_have_no_doubles_and_no_arrays_in_memory(
     monkeypatch, capability, sampler, whole, localized, sites, warps
 ):
     """Compiled for cards that are not there."""
-    from numba import cuda
-    from numba.cuda import dispatcher
-    from numba.cuda.typing.typeof import typeof
-
-    # Device functions ask for the card's capability when they are compiled.
-    card = types.SimpleNamespace(compute_capability=capability)
-    monkeypatch.setattr(dispatcher, "get_current_device", lambda: card)
-    for cached in (gpu, make_chain, make_random, adapted, path.make_draws):
-        cached.cache_clear()
-    kernel = make_kernel(cuda, gpu(warps), kind_of(sampler, sites, whole, localized))
-    code, _ = cuda.compile(
-        kernel.py_func, _types(typeof, whole), cc=capability, fastmath=True, device=False, abi="numba", output="ptx"
-    )
-    text = code if isinstance(code, str) else code.decode()
-    assert ".f64" not in text
-    assert sum(int(size) for size in re.findall(r"__local_depot\d+\[(\d+)\]", text)) <= MOST_STACK
-    assert sum(int(size) for size in re.findall(r"\.shared .* \.b8 \S+\[(\d+)\]", text)) <= 48 << 10
+    ptx = ptx_of(monkeypatch, kind_of(sampler, sites, whole, localized), warps, capability)
+    assert ".f64" not in ptx
+    assert sizes(ptx, r"__local_depot\d+\[(\d+)\]") <= MOST_STACK
+    assert sizes(ptx, r"\.shared .* \.b8 \S+\[(\d+)\]") <= 48 << 10
 
 
 def test_instances_are_packed_once_for_all_programs_of_a_batch(monkeypatch):

@@ -368,9 +368,10 @@ def test_bad_arguments_are_explained(case):
 
 def test_a_gpu_that_is_missing_is_what_is_said(monkeypatch):
     pytest.importorskip("sl_discs.engines.cuda.engine")
-    monkeypatch.setattr("sl_discs.engines.cuda.engine.has_card", lambda: False)
-    with pytest.raises(InputError, match=r"engine is 'cuda', which .* no NVIDIA GPU"):
-        sl_discs.solve(PROBLEMS["ising"], engine="cuda")
+    monkeypatch.setattr("sl_discs.engines.cuda.engine.missing_card", lambda: "there is no NVIDIA GPU")
+    for arguments in ({}, {"sampler": "gibbs", "scan": "sequential"}):
+        with pytest.raises(InputError, match=r"engine is 'cuda', which .* no NVIDIA GPU"):
+            sl_discs.solve(PROBLEMS["ising"], engine="cuda", **arguments)
 
 
 FORKING = """

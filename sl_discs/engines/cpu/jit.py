@@ -6,7 +6,6 @@ What numba has no public way for is in `internals`: without it, loops compile lo
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib
 import os
 import re
@@ -17,6 +16,7 @@ from typing import Any
 import numba
 from numba.extending import intrinsic, overload
 
+from sl_discs.engines.compiled import digest_of_sources
 from sl_discs.errors import InputError
 from sl_discs.files import cache_folder
 
@@ -97,19 +97,12 @@ def from_python(function):
 
 
 @functools.cache
-def _folder(package: Path = Path(__file__).parents[2]) -> Path | None:
-    """Returns the folder for machine code, which is that of all sources of the package; None if nothing can be kept.
-
-    Machine code depends on all functions and constants that it was compiled with, not on the loop's source alone.
-    """
+def _folder() -> Path | None:
+    """Returns the folder for machine code compiled from these sources; None if nothing can be kept."""
     folder = cache_folder(numba.config.CACHE_DIR)  # type: ignore[attr-defined]  # set from the environment
     if folder is None or not os.access(folder, os.W_OK):
         return None
-    digest = hashlib.sha256()
-    for source in sorted(package.rglob("*.py")):
-        digest.update(f"{source.relative_to(package).as_posix()}\0".encode())
-        digest.update(source.read_bytes())
-    return folder / f"numba-{digest.hexdigest()[:16]}"
+    return folder / f"numba-{digest_of_sources()[:16]}"
 
 
 def entered(function):

@@ -4,7 +4,8 @@ A lane has S sites, a constant of the compiled kernel: loops over them are unrol
 registers. Spins are bits of words. Whole couplings are stored as bytes, four sites a word: a word is the sum of
 w_k 256^k, so that rows of several flips are added as words, exactly while the sums are between -128 and 127.
 Sums Kx are whole numbers in float32, and exact. Real couplings are float32, and so are their sums, which are computed
-anew every `RECOMPUTED` steps: after 40,000 steps on 100 fully coupled sites, they are within 1e-4 of the exact ones.
+anew every `RECOMPUTED` steps, as c.x is: after 40,000 steps on 100 fully coupled sites, sums Kx are within 1e-4 of
+the exact ones.
 
 Sites that may not flip have a field of 1e30 against it, so that nothing needs to ask for a mask.
 """
@@ -31,7 +32,7 @@ NEVER, LEAST_RATE = f32(1e30), f32(1e-25)
 LOWEST = f32(-3e38)
 # Logits are in bits, as the hardware's exponential has base 2: log2(e) nats.
 BITS = f32(1 / math.log(2))
-# Steps after which sums of real couplings are computed anew.
+# Steps after which sums of real coefficients are computed anew.
 RECOMPUTED = 4096
 # Rows that are requested before the first of them is used, and added to the packed sums together.
 TOGETHER = 2
@@ -247,6 +248,15 @@ def make_chain(warp: Warp, sites: int, whole: bool) -> SimpleNamespace:
         return linear, HALF * pairs
 
     @jit
+    def total_linear(lane, shared):
+        """Returns c.x, summed anew: sums of changes drift."""
+        found = ZERO
+        for m in range(sites):
+            if bit(lane.spins, m) != 0 and abs(lane.linear[m]) < NEVER:
+                found += lane.linear[m]
+        return total(found, shared.partial)
+
+    @jit
     def recompute(lane, shared, rows, thread, number):
         """Computes Kx from nothing; returns x'Kx/2."""
         for m in range(sites):
@@ -267,7 +277,7 @@ def make_chain(warp: Warp, sites: int, whole: bool) -> SimpleNamespace:
 
     return SimpleNamespace(
         word_of=word_of, bit=bit, weighs=(make_weigh(False), make_weigh(True)), add_rows=add_rows, settle=settle,
-        list_flips=list_flips, recompute=recompute, threads=threads, words=words,
+        list_flips=list_flips, recompute=recompute, total_linear=total_linear, threads=threads, words=words,
     )  # fmt: skip
 
 

@@ -7,12 +7,8 @@ divided among the cards of this machine; results do not depend on their number.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import functools
-import hashlib
 import itertools
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,13 +26,13 @@ from sl_discs.engines.arrays import (
     padded,
 )
 from sl_discs.engines.base import Batch, ChainStates, Engine, Program, check_ladder
-from sl_discs.engines.compiled import announced, compiled
 from sl_discs.engines.cuda import flips, path
+from sl_discs.engines.cuda.card import Card
 from sl_discs.engines.cuda.chain import LEAST_RATE, LOWEST, MOST_PACKED
-from sl_discs.engines.cuda.play import Instances, KernelKind, Numbers, Steps, make_kernel, outside
-from sl_discs.engines.cuda.warp import WIDTH, gpu, import_cuda
-from sl_discs.engines.registry import has_card
-from sl_discs.errors import InputError, MissingExtra, NotSupported
+from sl_discs.engines.cuda.play import Instances, KernelKind, Numbers, Steps
+from sl_discs.engines.cuda.warp import WIDTH, import_cuda
+from sl_discs.engines.registry import missing_card
+from sl_discs.errors import MissingExtra, NotSupported
 from sl_discs.localization.schedule import Levels
 from sl_discs.models.quadratic import Coupling
 from sl_discs.samplers.base import Sampler
@@ -81,39 +77,47 @@ def numbers_of(sampler: Sampler, largest: int) -> Numbers:
 _NO_LEVELS = Levels(*(np.zeros(1, dtype) for dtype in (np.float32, np.int32, np.int32, np.float32, np.float32)))
 
 
-def _dense_rows(coupling: Coupling, num_sites: int) -> Num[np.ndarray, "G N N"]:
-    """Returns the couplings as matrices."""
-    if coupling.matrix is not None:
-        return np.asarray(coupling.matrix)
-    instance, site, neighbour, weight = coupling.entries(num_sites)
-    rows = np.zeros((len(np.asarray(coupling[-1])), num_sites, num_sites), weight.dtype)
-    rows[instance, site, neighbour] = weight
-    return rows
+# Rows that are laid out together: what is needed beside the packed ones is small.
+_ROWS_AT_ONCE = 256
 
 
-def pack_rows(rows: Num[np.ndarray, "G N N"], sites: int, threads: int) -> Num[np.ndarray, "G entries"]:
-    """Returns rows in the order of the lanes, see `Instances.rows`; those of int8 as words of four."""
-    whole = rows.dtype == np.int8
-    kept = sites // 4 if whole else sites
-    found = np.zeros((len(rows), rows.shape[1], kept, threads), np.uint32 if whole else np.float32)
-    for one, packed in zip(rows, found, strict=True):
-        row = padded(one, np.int8 if whole else np.float32, sites * threads)
-        if whole:
-            # The bytes w_k + 128 make a number that is too large by 128 in each of them.
-            row = (row.view(np.uint8) ^ np.uint8(128)).view("<u4") - np.uint32(0x80808080)
-        packed[:] = row.reshape(-1, threads, kept).swapaxes(1, 2)
-    return found.reshape(len(rows), -1)
+def pack_rows(
+    coupling: Coupling, num_sites: int, sites: int, threads: int, whole: bool
+) -> Num[np.ndarray, "G entries"]:
+    """Returns couplings as rows in the order of the lanes, see `Instances.rows`; whole ones as words of four."""
+    weights, kept, dtype = np.asarray(coupling[-1]), sites // 4 if whole else sites, np.int8 if whole else np.float32
+    found = np.zeros((len(weights), num_sites, kept, threads), np.uint32 if whole else np.float32)
+    for g, packed in enumerate(found):
+        one = type(coupling)(*(np.asarray(leaf)[g : g + 1] for leaf in coupling))
+        if one.matrix is None:
+            _, site, neighbour, weight = one.entries(num_sites)
+            begins = np.searchsorted(site, np.arange(num_sites + 1))
+        for begin in range(0, num_sites, _ROWS_AT_ONCE):
+            end = min(begin + _ROWS_AT_ONCE, num_sites)
+            rows = np.zeros((end - begin, sites * threads), dtype)
+            if one.matrix is not None:
+                rows[:, :num_sites] = one.matrix[0, begin:end]
+            else:
+                here = slice(begins[begin], begins[end])
+                rows[site[here] - begin, neighbour[here]] = weight[here]
+            if whole:
+                # The bytes w_k + 128 make a number that is too large by 128 in each of them.
+                rows = (rows.view(np.uint8) ^ np.uint8(128)).view("<u4") - np.uint32(0x80808080)
+            packed[begin:end] = rows.reshape(-1, threads, kept).swapaxes(1, 2)
+    return found.reshape(len(weights), -1)
 
 
 def as_instances(batch: Batch, num_sites: int, sites: int, threads: int) -> tuple[Instances, int]:
     """Returns the targets of a batch for lanes of these sites, and the largest whole coupling."""
-    rows = _dense_rows(batch.params.coupling, num_sites)
-    largest = max(int(rows.max(initial=0)), -int(rows.min(initial=0))) if rows.dtype == np.int8 else 0
-    if largest > MOST_PACKED:
-        rows = rows.astype(np.float32)  # whose sums are exact, too
+    coupling, largest = batch.params.coupling, 0
+    weights = np.asarray(coupling[-1])
+    if weights.dtype == np.int8:
+        largest = max(int(weights.max(initial=0)), -int(weights.min(initial=0)))
+    # Whole numbers above it are float32, whose sums are exact, too.
+    whole = weights.dtype == np.int8 and largest <= MOST_PACKED
     size, mask = sites * threads, np.asarray(batch.mask)
     instances = Instances(
-        rows=pack_rows(rows, sites, threads),
+        rows=pack_rows(coupling, num_sites, sites, threads, whole),
         linear=padded(batch.params.linear, np.float32, size),
         scale=np.array(batch.params.scale, np.float32),
         is_open=padded(mask, np.int8, size),
@@ -148,102 +152,6 @@ def as_steps(program: Program, done: int, intervals: int, every: int, coldest: n
     )
 
 
-@functools.cache
-def _digest() -> str:
-    """Returns the digest of what kernels are compiled from."""
-    found = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        found.update(file.read_bytes())
-    return found.hexdigest()
-
-
-@functools.cache
-def _kernel(kind: KernelKind, warps: int) -> Any:
-    """Returns the kernel of a kind; what numba-cuda compiles is kept in its cache for the next process."""
-    cuda = import_cuda()
-    from numba.cuda.dispatcher import CUDACache
-    from numba_cuda import __version__
-
-    class KernelCache(CUDACache):
-        def _index_key(self, sig, codegen):
-            # numba's own key has the functions that a kernel calls, whose pickles differ from process to process.
-            name = kind._replace(step=f"{kind.step.__module__}.{kind.step.__name__}")
-            return sig, codegen.magic_tuple(), __version__, _digest(), repr(name), warps
-
-        def load_overload(self, sig, target_context):
-            # What cannot be read or written only costs time.
-            with contextlib.suppress(Exception):
-                return super().load_overload(sig, target_context)
-
-        def save_overload(self, sig, data):
-            with contextlib.suppress(Exception):
-                super().save_overload(sig, data)
-
-    kernel = make_kernel(cuda, gpu(warps), kind)
-    kernel._cache = KernelCache(kernel.py_func)
-    return kernel
-
-
-class Card:
-    """A GPU, with some of the instances in its memory.
-
-    Args:
-      number: of the card.
-      threads: lanes of a chain.
-      instances: that it plays chains of.
-
-    Raises:
-      InputError: they do not fit into its memory.
-    """
-
-    def __init__(self, number: int, threads: int, instances: Instances):
-        self._cuda, self._number, self._threads = import_cuda(), number, threads
-        with self._cuda.gpus[number]:
-            free, _ = self._cuda.current_context().get_memory_info()
-            needed = sum(np.asarray(leaf).nbytes for leaf in instances)
-            if needed > free:
-                raise InputError(
-                    f"{len(instances.scale)} instances need {needed / 2**30:.1f} GiB on GPU {number}, which has "
-                    f"{free / 2**30:.1f} GiB free; lower config.experiment.instances_per_batch, or choose engine=cpu"
-                )
-            self._instances = self._put(instances)
-
-    def _put(self, group: Any) -> Any:
-        return type(group)(*(self._cuda.to_device(leaf) if np.ndim(leaf) else leaf for leaf in group))
-
-    def begin(
-        self, kind: KernelKind, numbers: Numbers, chains: ChainArrays, steps: Steps, found: Records, per_instance: int
-    ) -> tuple[ChainArrays, Steps, Records]:
-        """Begins to play chains, `per_instance` of each instance, by a kernel of this kind, compiled if it is new.
-
-        Returns what `end` waits for.
-        """
-        kernel = _kernel(kind, self._threads // WIDTH)
-        with self._cuda.gpus[self._number]:
-            played = self._put(chains), self._put(steps), self._put(found)
-            launch = kernel[len(chains.x), self._threads]
-            nothing = self._put(Records(*(leaf[:0] for leaf in found)))
-            places = len(chains.x), len(outside(kind, self._threads)), chains.x.shape[1]
-            memory = self._cuda.device_array(places, np.float32)
-
-            def compile_kernel():
-                launch(numbers, self._instances, *played[:2], nothing, memory, np.int32(per_instance))
-                return True
-
-            compiled(("cuda", kernel, self._number), lambda: announced(compile_kernel))
-            launch(numbers, self._instances, *played, memory, np.int32(per_instance))
-            return played
-
-    def end(self, played: tuple[ChainArrays, Steps, Records]) -> tuple[ChainArrays, Records]:
-        """Returns the chains and their records when they have been played."""
-        with self._cuda.gpus[self._number]:
-            chains, _, found = played
-            return (
-                ChainArrays(*(leaf.copy_to_host() for leaf in chains)),
-                Records(*(leaf.copy_to_host() for leaf in found)),
-            )
-
-
 class Loaded(NamedTuple):
     """The instances of a batch on the cards, where they stay while the batch lives.
 
@@ -271,7 +179,9 @@ class Cuda(Engine):
     busy_chains = 8_192
 
     def obstacle(self, sampler, num_sites=0):
-        """Names a sampler without a kernel, too many sites, or what this machine lacks."""
+        """Names what this machine lacks, a sampler without a kernel, or too many sites."""
+        if missing := self.missing():
+            return missing
         if type(sampler) not in SAMPLERS:
             return f"it only supports {', '.join(map(registered_name, SAMPLERS))}"
         if getattr(sampler, "balancing_fn_type", "SQRT") != "SQRT":
@@ -282,12 +192,12 @@ class Cuda(Engine):
             return "its chains are independent: no shared_adaptation, no shared_scale"
         if num_sites > MOST:
             return f"a chain has at most {MOST} sites there, and there are {num_sites}"
-        return self.missing()
+        return None
 
     def missing(self) -> str | None:
         """Returns what this machine lacks; None if nothing."""
-        if not has_card():
-            return "there is no NVIDIA GPU, or its driver does not answer"
+        if obstacle := missing_card():
+            return obstacle
         try:
             import_cuda()
         except MissingExtra as error:

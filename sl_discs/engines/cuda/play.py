@@ -140,7 +140,14 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
     jit, localized, whole, sites = warp.jit, kind.localized, kind.whole, kind.sites
     chain, random = make_chain(warp, sites, whole), make_random(warp)
     step_chain = kind.step(warp, sites, whole, localized, *kind.options)
-    bit, recompute, words, lanes, threads = chain.bit, chain.recompute, chain.words, warp.lanes, chain.threads
+    bit, recompute, total_linear, words, lanes, threads = (
+        chain.bit,
+        chain.recompute,
+        chain.total_linear,
+        chain.words,
+        warp.lanes,
+        chain.threads,
+    )
     threefry, normals, wait, word_of = random.threefry, random.normals, warp.wait, chain.word_of
 
     @jit
@@ -247,8 +254,10 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
                 half_rate = next_rate
                 # A step ahead, as nothing else hides its latency.
                 next_rate = BITS * steps.half_rate[index(row), index(min(at + 1 - steps.done, num_steps - 1))]
-                if not whole and at % RECOMPUTED == 0:
-                    pairs = recompute(lane, shared, rows, thread, thread % lanes)
+                if at % RECOMPUTED == 0:
+                    linear = total_linear(lane, shared)
+                    if not whole:
+                        pairs = recompute(lane, shared, rows, thread, thread % lanes)
                 wait()
                 acceptance, accepted, flips, more_linear, more_pairs, pace = step_chain(
                     numbers,
