@@ -314,16 +314,22 @@ def table1(found: Mapping[str, Any]) -> str:
 
 
 def ablation(found: Mapping[str, Any]) -> str:
-    """Of each setting and localized method on one set: the published mean, and ours with its standard error."""
-    by_setting: dict[str, dict[str, str]] = {}
+    """Of each setting and localized method, means over sets: the published one, and ours with its standard error."""
+    by_setting: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for row in found["cells"]:
-        published, ours = row["published"]["mean"], row["ours"]
-        known = "-" if published is None else f"{published:.2f}"
-        cell = f"{known}: {ours['mean']:.2f} ({ours['se']:.2f})"
-        by_setting.setdefault(row["setting"], {})[row["method"]] = cell
+        by_setting.setdefault(row["setting"], {}).setdefault(row["method"], []).append(row)
+
+    def cell(rows: list[dict[str, Any]]) -> str:
+        published, ours, errors = ([row[what][key] for row in rows] for what, key in _MEANS)
+        known = "-" if None in published else f"{np.mean(published):.2f}"
+        return f"{known}: {np.mean(ours):.2f} ({np.sqrt(np.sum(np.square(errors))) / len(rows):.2f})"
+
     methods = [f"sl_{name}" for name in ("gwg", "path_auxiliary", "dmala")]
-    rows = [[setting, *(cells[name] for name in methods)] for setting, cells in by_setting.items()]
+    rows = [[setting, *(cell(cells[name]) for name in methods)] for setting, cells in by_setting.items()]
     return table(["setting", "SL-GWG", "SL-PAS", "SL-DMALA"], rows)
+
+
+_MEANS = ("published", "mean"), ("ours", "mean"), ("ours", "se")
 
 
 def readings(found: Mapping[str, Any]) -> str:
