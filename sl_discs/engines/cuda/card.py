@@ -109,9 +109,10 @@ def rebuilt(signature: Any, name: str, code: bytes, capability: tuple[int, int])
     """
     # numba-cuda's modules, where type checkers would find numba's.
     codegen, dispatcher, types = (import_module(f"numba.cuda.{name}") for name in ("codegen", "dispatcher", "types"))
+    cubin = import_module("cuda.core").ObjectCode.from_cubin(code)
     library = codegen.CUDACodeLibrary._rebuild(
         codegen=None, name=name, entry_name=name, llvm_strs=None, ptx_cache={},
-        cubin_cache={capability: import_module("cuda.core").ObjectCode.from_cubin(code)}, linkerinfo_cache={}, max_registers=None,
+        cubin_cache={capability: cubin}, linkerinfo_cache={}, max_registers=None,
         nvvm_options={}, needs_cudadevrt=False, nrt=False, use_cooperative=False, lto=False,
     )  # fmt: skip
     return dispatcher._Kernel._rebuild(

@@ -196,28 +196,31 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
             lane.flips[q] = u32(0)
         for q in range(PLANES * words):
             lane.counts[q] = u32(0)
+        x, coupled, best_x, logged_x = chains.x[c], chains.coupled[c], chains.best_x[c], chains.best_logged_x[c]
+        linear, is_open, y = instances.linear[g], instances.is_open[g], chains.y[c]
         for m in range(sites):
-            i = thread * sites + m
-            up = chains.x[c, i] > 0
-            lane.coupled[m] = chains.coupled[c, i]
-            lane.linear[m] = instances.linear[g, i]
-            if instances.is_open[g, i] == 0:
+            i = index(thread * sites + m)
+            up = x[i] > 0
+            lane.coupled[m] = coupled[i]
+            lane.linear[m] = linear[i]
+            if is_open[i] == 0:
                 lane.linear[m] = NEVER if up else -NEVER
             word, place = word_of(m), u32(m & 31)
             lane.spins[word] |= u32(up) << place
-            lane.best[word] |= u32(chains.best_x[c, i] > 0) << place
-            lane.logged[word] |= u32(chains.best_logged_x[c, i] > 0) << place
+            lane.best[word] |= u32(best_x[i] > 0) << place
+            lane.logged[word] |= u32(logged_x[i] > 0) << place
             if localized:
-                lane.y[m] = chains.y[c, i]
+                lane.y[m] = y[i]
 
     @jit
     def leave(lane: Lane, chains, c, thread):
+        x, coupled, best_x, logged_x = chains.x[c], chains.coupled[c], chains.best_x[c], chains.best_logged_x[c]
         for m in range(sites):
-            i = thread * sites + m
-            chains.x[c, i] = np.int8(bit(lane.spins, m))
-            chains.best_x[c, i] = np.int8(bit(lane.best, m))
-            chains.best_logged_x[c, i] = np.int8(bit(lane.logged, m))
-            chains.coupled[c, i] = lane.coupled[m]
+            i = index(thread * sites + m)
+            x[i] = np.int8(bit(lane.spins, m))
+            best_x[i] = np.int8(bit(lane.best, m))
+            logged_x[i] = np.int8(bit(lane.logged, m))
+            coupled[i] = lane.coupled[m]
 
     @jit
     def play(numbers, instances, chains, steps, found, c, per_instance, thread, lane: Lane, shared: Shared):
@@ -240,9 +243,10 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
                 i32(steps.last[level]),
                 i32(steps.collected[level]),
             )
+            means = chains.mean[c]
             for m in range(sites):
                 # A whole number.
-                mean = chains.mean[c, thread * sites + m] * f32(collected)
+                mean = means[index(thread * sites + m)] * f32(collected)
                 shared.mean[index(m * threads + thread)] = f32(i32(math.floor(mean + HALF)))
         at, num_steps = i32(steps.done), steps.half_rate.shape[1]
         end = at + num_steps - 1
@@ -309,16 +313,18 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
                 for q in range(words):
                     lane.logged[q] = lane.spins[q]
             if interval < found.states.shape[0]:
+                states = found.states[interval, c]
                 for m in range(sites):
-                    found.states[interval, c, thread * sites + m] = np.int8(bit(lane.spins, m))
+                    states[index(thread * sites + m)] = np.int8(bit(lane.spins, m))
             if thread == 0:
                 found.value[interval, c] = value
                 found.acceptance[interval, c] = sum_acceptance / f32(steps.every)
                 found.hops[interval, c] = sum_hops / f32(steps.every)
         if localized:
+            ys, means = chains.y[c], chains.mean[c]
             for m in range(sites):
-                chains.y[c, thread * sites + m] = lane.y[m]
-                chains.mean[c, thread * sites + m] = shared.mean[index(m * threads + thread)] / f32(collected)
+                ys[index(thread * sites + m)] = lane.y[m]
+                means[index(thread * sites + m)] = shared.mean[index(m * threads + thread)] / f32(collected)
         leave(lane, chains, c, thread)
         if thread == 0:
             chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c] = linear, pairs, pace, sampled
