@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sl_discs.errors import InputError, MissingExtra
+from sl_discs.errors import MissingExtra
 from sl_discs.files import write_atomically
 from sl_discs.terminal import tell
 
@@ -39,16 +39,6 @@ def check_matplotlib() -> None:
             if isinstance(error, ModuleNotFoundError) and error.name == "matplotlib"
             else f"matplotlib cannot be imported, so no figure ({error})"
         ) from error
-
-
-def can_draw() -> bool:
-    """For commands with optional figures: whether figures can be drawn; if not, writes a line that says why."""
-    try:
-        check_matplotlib()
-    except InputError as error:
-        tell(f"warning: {error}")
-        return False
-    return True
 
 
 def new_figure(size: tuple[float, float], paint: Callable):

@@ -22,7 +22,7 @@ from sl_discs.engines.registry import ENGINES, one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.record import commit
 from sl_discs.experiment.summary import published_tables
-from sl_discs.figures import can_draw, or_warn
+from sl_discs.figures import or_warn
 from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.localization.schedule import ANNEALS
@@ -115,7 +115,7 @@ def _reproduce(given: Given) -> int:
         done += [runner.run(cell, unseen if cell.protocol == cells.HELD_OUT else graphs) for cell in planned]
         rows = rows_of(done, FLAGS.data_root)
         paths = write_report(folder, name, rows, left_out, None, made_by)
-    if what == "main" and can_draw() and (drawn := or_warn(lambda: draw_levels(rows, folder / f"{name}.png"))):
+    if what == "main" and (drawn := or_warn(lambda: draw_levels(rows, folder / f"{name}.png"))):
         paths = (*write_report(folder, name, rows, left_out, drawn.name, made_by), drawn)
     say("\n" + "\n\n".join(filter(None, [*summary(rows), reading_table(rows), main_table(rows)])) + "\n")
     say(

@@ -37,7 +37,7 @@ from sl_discs.experiment.results import check_place, write_results
 from sl_discs.experiment.run import check_methods, engine_for, fit_to_memory, run_sampler, total_chain_steps
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.experiment.summary import draw_trajectories, format_summary
-from sl_discs.figures import can_draw, or_warn
+from sl_discs.figures import or_warn
 from sl_discs.files import check_writable
 from sl_discs.instances.dataset import default_data_root, graph_types, load_dataset
 from sl_discs.instances.graph import Dataset
@@ -285,7 +285,6 @@ def _run(_) -> int:
         if note:
             tell(note)
         config["experiment"] = vars(settings)
-        draws = can_draw()
         notice = stack.enter_context(notice_of_end())
         kind = kind_of_run(config, {name: engine.name for name, engine in engines.items()}, settings, dataset)
         checkpoints = Checkpoints(own / "checkpoint", kind, settings.checkpoint_every_s, notice)
@@ -319,7 +318,7 @@ def _run(_) -> int:
         part.remove_unfinished(folder)
         say(format_summary(record, paths, checkpoints.resumed()))
         # Inside the block: a signal that comes now must not end a finished run as if it had failed.
-        if draws and (figure := or_warn(lambda: draw_trajectories(record, folder / "trajectory.png"))):
+        if figure := or_warn(lambda: draw_trajectories(record, folder / "trajectory.png")):
             say(f"  {figure.name}")
         if part.count == 1 and not checkpoints.resumed():
             all_s = time.perf_counter() - begin

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Float32, Float64, Int, Int8, Num
+from scipy import sparse
 
 from sl_discs.batching import AnyArray, batch_max, turn_width
 from sl_discs.models.base import Model
@@ -26,6 +27,8 @@ _MOST_IN_INT16 = 2**15 - 1
 _SCATTER_COST = 40
 # Matrices that would not fit into caches, and memory before long, are avoided unless lists are nearly as large.
 _LARGE_MATRIX, _SCATTER_COST_OF_LARGE = 4096, 12
+# Rows whose couplings are listed together: what is needed beside the matrix is small.
+_ROWS_AT_ONCE = 1024
 
 
 class Dense(NamedTuple):
@@ -62,12 +65,19 @@ class Dense(NamedTuple):
         return lax.fori_loop(0, x.shape[0], add_row, jnp.zeros(x.shape, jnp.float32))
 
     def products(self, x: Int8[np.ndarray, "B N"]) -> Float32[np.ndarray, "B N"]:
-        """Returns Kx of many states by NumPy, with the sums of `matvec`."""
-        if self.rows.dtype == np.int8:
-            return x.astype(np.float32) @ self.rows.astype(np.float32)
-        found = np.zeros(x.shape, np.float32)
-        for ones, row in zip(x.T > 0, self.rows, strict=True):
-            found[ones] += row
+        """Returns Kx of many states on the host, with the sums of `matvec`.
+
+        BLAS would share each product among threads, which wait for each other: with 832 sites and 32 states, two
+        threads took 25 ms, and this takes 2 ms where a twentieth of the couplings is not 0, 20 ms where all are not.
+        """
+        columns, num_sites = x.T.astype(np.float32), x.shape[1]
+        found = np.empty(x.shape, np.float32)
+        for begin in range(0, num_sites, _ROWS_AT_ONCE):
+            rows = self.rows[begin : begin + _ROWS_AT_ONCE]
+            _, row, neighbour, weight = Dense(rows[None]).entries(num_sites)
+            begins = np.searchsorted(row, np.arange(len(rows) + 1))
+            block = sparse.csr_array((weight.astype(np.float32), neighbour, begins), shape=rows.shape)
+            found[:, begin : begin + len(rows)] = (block @ columns).T
         return found
 
     def add_row(self, field: Num[Array, "N"], site: Int[Array, ""], delta: Float[Array, ""]):

@@ -16,6 +16,7 @@ from sl_discs.chains.annealing import temperature_range
 from sl_discs.instances.graph import Graph
 from sl_discs.models.base import Target
 from sl_discs.models.quadratic import (
+    Dense,
     QuadraticModel,
     QuadraticParams,
     dense_coupling,
@@ -139,6 +140,18 @@ def test_integer_couplings_never_drift():
 
     running, fresh = play(jnp.zeros(N, jnp.int8), np.random.default_rng(0).integers(0, N, 10_000))
     jax.tree.map(np.testing.assert_array_equal, running, fresh)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_fields_of_many_states_on_the_host_are_those_of_each_state(whole):
+    """Beyond the rows that are listed together, with rows of zeros and with all couplings of a row."""
+    rng, num_sites = np.random.default_rng(0), 1_030
+    rows = np.triu((rng.random((num_sites, num_sites)) < 0.02) * rng.integers(-63, 64, (num_sites, num_sites)), 1)
+    rows[:-1, -1], rows[5], rows[:, 5] = 100, 0, 0
+    rows = rows + rows.T
+    coupling = Dense(rows.astype(np.int8) if whole else (0.37 * rows).astype(np.float32))
+    x = rng.integers(0, 2, (3, num_sites)).astype(np.int8)
+    np.testing.assert_array_equal(coupling.products(x), jax.vmap(coupling.matvec)(jnp.asarray(x)))
 
 
 @pytest.mark.parametrize("sparse", [False, True])
