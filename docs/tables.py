@@ -113,9 +113,9 @@ def updates(found: Mapping[str, Any]) -> str:
     """Millions of site updates a CPU second."""
     names = {
         "torus": "64 x 64 torus, critical", "torus-hot": "64 x 64 torus, T = 3",
-        "3-regular": "3-regular graph of 10,000 nodes, T = .5", "ba": "BA-512, T = 1.5",
+        "3-regular": "3-regular graph of 10,000 nodes, T = 0.5", "ba": "BA-512, T = 1.5",
         "er": "ER-0.05 of 800 nodes, T = 1", "er-hot": "ER-0.05 of 800 nodes, T = 4",
-        "sk": "Sherrington-Kirkpatrick, 200 spins, T = .7",
+        "sk": "Sherrington-Kirkpatrick, 200 spins, T = 0.7",
     }  # fmt: skip
     columns = {"ours": "this package", "numba": "numba", "numpy": "NumPy", "dwave": "dwave-samplers"}
     rows = [
@@ -158,11 +158,11 @@ def sampling(found: Mapping[str, Any]) -> str:
 def networkx(found: Mapping[str, Any]) -> str:
     """The mean answer and the CPU seconds of a call, by networkx and with our backend."""
     names = {
-        "maximum_independent_set": ("`maximum_independent_set`", "200, .1"),
-        "max_clique": ("`max_clique`", "200, .5"),
-        "max_weight_clique": ("`max_weight_clique`", "200, .5"),
-        "min_weighted_vertex_cover": ("`min_weighted_vertex_cover`", "200, .1"),
-        "one_exchange": ("`one_exchange`", "300, .1"),
+        "maximum_independent_set": ("`maximum_independent_set`", "200, 0.1"),
+        "max_clique": ("`max_clique`", "200, 0.5"),
+        "max_weight_clique": ("`max_weight_clique`", "200, 0.5"),
+        "min_weighted_vertex_cover": ("`min_weighted_vertex_cover`", "200, 0.1"),
+        "one_exchange": ("`one_exchange`", "300, 0.1"),
     }
     rows = [
         [*names[case], *(f"{value:,.1f}, {seconds:.2f} s" for value, seconds in ways.values())]
@@ -189,7 +189,7 @@ def laws(found: Mapping[str, Any]) -> str:
 def verdicts(found: Mapping[str, Any]) -> str:
     """Runs that are called reliable, and the wrong ones among them, of all runs."""
     titles = {
-        "easy": "easy: two tori, random fields, weak fields, two modes of weight .9 and .1",
+        "easy": "easy: two tori, random fields, weak fields, two modes of weight 0.9 and 0.1",
         "many modes": "many modes: ordered torus, spin glass, Hopfield, independent sets of complete bipartite "
         "graphs, disconnected pieces, a machine with dead units",
         "first order, crossed by ladders": "transitions of first order that ladders cross",

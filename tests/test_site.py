@@ -40,13 +40,23 @@ def texts_of(page: str) -> list[str]:
 
 def test_the_readme_is_short_and_its_example_prints_what_is_shown(capsys):
     text = (ROOT / "README.md").read_text()
-    assert len(text.splitlines()) <= 80 and len(text.split()) <= 600
+    assert len(text.splitlines()) <= 90 and len(text.split()) <= 600
     (code,), (_, shown) = code_of("README.md"), texts_of("README.md")
     names = {}
     exec(code, names)
     assert capsys.readouterr().out == shown
     graph, (left, _) = nx.random_geometric_graph(60, 0.22, seed=4), names["result"].partition
     assert names["result"].best_value == sum((u in left) != (v in left) for u, v in graph.edges)
+
+
+def test_the_address_of_the_repository_is_that_of_the_package():
+    """One place to change: `project.urls`."""
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    address, name = urls["Repository"], urls["Repository"].rpartition("/")[2]
+    for page in ["README.md", "CITATION.cff", "pyproject.toml", ".github/ISSUE_TEMPLATE/config.yml", *PAGES]:
+        found = re.findall(rf"https://github\.com/[\w-]+/{name}\b", (ROOT / page).read_text())
+        assert set(found) <= {address}, page
+        assert found or page.startswith("docs/"), f"{page} does not name it"
 
 
 @pytest.mark.slow
@@ -90,7 +100,7 @@ def test_no_measured_numbers_are_left_unused():
 def range_of(ratios, form="{:,g}") -> str:
     """`2.3 to 5.6`, with two significant digits, as in prose."""
     low, high = (form.format(float(f"{number:.2g}")) for number in (min(ratios), max(ratios)))
-    return re.sub(r"\b0\.", ".", f"{low} to {high}")
+    return f"{low} to {high}"
 
 
 def figures() -> Iterator[tuple[str, str]]:
