@@ -4,6 +4,8 @@ from .errors import FormatError as FormatError
 from .errors import InputError as InputError
 from .errors import MissingExtra as MissingExtra
 from .errors import NotSupported as NotSupported
+from .experiment.experiment import Experiment as Experiment
+from .experiment.experiment import run as run
 from .instances.graph import Graph as Graph
 from .problems.density import from_log_density as from_log_density
 from .problems.forms import from_bqm as from_bqm

@@ -186,6 +186,14 @@ def test_the_examples_with_blackjax_draw_from_the_log_density():
     assert abs(names["draws"].sum(axis=1).mean() - exact) < 0.3
 
 
+def test_the_experiment_from_python_has_a_row_for_each_sampler_and_instance():
+    (code,) = code_of("docs/experiments.md")
+    names = {}
+    exec(code, names)
+    frame = names["frame"]
+    assert frame.feasible.all() and frame.groupby("sampler").size().tolist() == [4, 4]
+
+
 @pytest.mark.slow
 def test_the_log_density_on_a_ring_has_its_log_z():
     """An even number of walls can be placed on the 24 bonds in any way, for two states each; by 6 standard errors."""

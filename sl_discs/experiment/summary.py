@@ -21,7 +21,7 @@ from sl_discs.experiment.record import (
     percent_of_reference,
     references,
 )
-from sl_discs.figures import COLOURS, save_figure
+from sl_discs.figures import COLOURS, new_figure, save_figure
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
 from sl_discs.terminal import aligned
 
@@ -240,14 +240,26 @@ def _signed(spread: Spread) -> str:
 _SHOWN_BELOW_END = 0.15
 
 
+_SIZE = 5.4, 3.6
+
+
 def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
-    """Draws each sampler's running best, and the temperature.
+    """Writes the figure of `plot_trajectories` as a PNG file, atomically; InputError without matplotlib."""
+    return save_figure(path, _SIZE, functools.partial(_paint, record))
+
+
+def plot_trajectories(record: ExperimentRecord):
+    """Returns a matplotlib figure of each sampler's running best, and of the temperature.
 
     A dot at the end is the mean verified best of the table, in which no penalty counts.
 
     Problems that are compared in per cent of the reference are drawn in per cent if every instance has a reference.
-    The PNG file is written atomically; InputError without matplotlib.
+    InputError without matplotlib.
     """
+    return new_figure(_SIZE, functools.partial(_paint, record))
+
+
+def _paint(record: ExperimentRecord, figure) -> None:
     kind, samplers = record.kind, record.samplers
     in_percent = kind.in_percent and all(references(sampler) is not None for sampler in samplers.values())
     unit = kind.compared_unit if in_percent else kind.unit
@@ -255,20 +267,17 @@ def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
     bases = list(dict.fromkeys(name.removeprefix("sl_") for name in samplers))
     colours = {name: COLOURS[bases.index(name.removeprefix("sl_")) % len(COLOURS)] for name in samplers}
 
-    def paint(figure):
-        best, temperature = figure.subplots(2, sharex=True, height_ratios=(4, 1))
-        title = f"{record.dataset.name}: mean ± standard error over {_instances(record)}"
-        figure.suptitle(title, x=0.01, ha="left", fontsize=10)
-        _draw_best(best, record, colours, in_percent)
-        best.set_ylabel(f"running best{' less penalties' if kind.penalty is not None else ''} ({unit})")
-        courses = {tuple(sampler.temperature): name for name, sampler in samplers.items()}
-        for course, name in courses.items():
-            colour = "0.35" if len(courses) == 1 else colours[name]
-            temperature.plot(record.logged_steps, course, color=colour, linewidth=1.1)
-        temperature.set(xlabel="MCMC step", ylabel="temp.", xlim=(0, record.logged_steps[-1]))
-        temperature.set_ylim(bottom=0)
-
-    return save_figure(path, (5.4, 3.6), paint)
+    best, temperature = figure.subplots(2, sharex=True, height_ratios=(4, 1))
+    title = f"{record.dataset.name}: mean ± standard error over {_instances(record)}"
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+    _draw_best(best, record, colours, in_percent)
+    best.set_ylabel(f"running best{' less penalties' if kind.penalty is not None else ''} ({unit})")
+    courses = {tuple(sampler.temperature): name for name, sampler in samplers.items()}
+    for course, name in courses.items():
+        colour = "0.35" if len(courses) == 1 else colours[name]
+        temperature.plot(record.logged_steps, course, color=colour, linewidth=1.1)
+    temperature.set(xlabel="MCMC step", ylabel="temp.", xlim=(0, record.logged_steps[-1]))
+    temperature.set_ylim(bottom=0)
 
 
 def _draw_best(axes, record: ExperimentRecord, colours: Mapping[str, str], in_percent: bool) -> None:

@@ -1,0 +1,360 @@
+"""A whole experiment, from its configs to its record and files: `sl_discs.run`, and what the command `run` calls."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sl_discs.chains.checkpoint import Checkpoints, Notice
+from sl_discs.engines.registry import leave_cards_alone
+from sl_discs.errors import InputError, real, shown
+from sl_discs.experiment.parts import Part, join_records
+from sl_discs.experiment.record import (
+    ExperimentRecord,
+    SamplerRecord,
+    check_finished,
+    device_in_words,
+    kind_of_run,
+    versions,
+)
+from sl_discs.experiment.results import check_place, write_results
+from sl_discs.experiment.run import check_methods, engine_for, fit_to_memory, run_sampler, total_chain_steps
+from sl_discs.experiment.settings import Settings, settings_from
+from sl_discs.experiment.summary import draw_trajectories, format_summary, plot_trajectories
+from sl_discs.files import check_writable
+from sl_discs.instances.dataset import default_data_root, graph_types, load_dataset
+from sl_discs.instances.graph import Dataset
+from sl_discs.localization.method import Method, build_method, method_fields
+from sl_discs.problem_names import GRAPH_PROBLEMS, in_words
+from sl_discs.problems.kind import PENALTY
+from sl_discs.progress import progress_bar
+from sl_discs.samplers.registry import own_name
+from sl_discs.terminal import tell
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MODEL_FIELDS = {
+    "name": f"{in_words(GRAPH_PROBLEMS)}.",
+    "graph_type": "dataset, as DISCS names it; left out: that of the experiment config.",
+    "cfg_str": "configuration of the dataset, such as r-0.10; _ for none; left out: that of the experiment config.",
+    "data_root": "folder searched for DISCS's files, then for an archive.",
+    "penalty": "penalty of a conflict in mis, maxclique and vertex_cover, at least 1.",
+    "save_dir_name": "folder of the results below ./results, with --run_local.",
+}
+# Fields of DISCS's model configs that are taken from the instances here.
+_MODEL_DISCS_ONLY = {
+    "max_num_nodes", "max_num_edges", "num_instances", "num_models", "num_categories", "shape", "rand_type"
+}  # fmt: skip
+# Those that name a set.
+SET_FIELDS = "name", "graph_type", "cfg_str"
+
+
+class RunRequest(NamedTuple):
+    """An experiment that can be run.
+
+    Attributes:
+      settings: chains, steps, annealing, instances.
+      model: fields of the model config, complete.
+      methods: the samplers.
+      samplers: the config fields of each method, by name.
+      part: of the run.
+    """
+
+    settings: Settings
+    model: dict[str, Any]
+    methods: list[Method]
+    samplers: dict[str, dict[str, Any]]
+    part: Part = Part()
+
+    def load(self) -> Dataset:
+        """Returns this part's share of the instances."""
+        settings, model, part = self.settings, self.model, self.part
+        first, count, stride = settings.first_instance, settings.num_instances, settings.instance_stride
+        family = model["name"], model["graph_type"], model["cfg_str"], model["data_root"]
+        load = functools.partial(load_dataset, *family, stride=stride, data_seed=settings.data_seed)
+        if part.count == 1:
+            return load(first=first, num_instances=count)
+        if count is None:
+            count = -(-(load(first=first, num_instances=1).total - first) // stride)
+        else:
+            # All parts fail alike if there are fewer instances.
+            load(first=first + (count - 1) * stride, num_instances=1)
+        share = part.share(count)
+        return load(first=first + share.start * stride, num_instances=len(share))
+
+
+def request_of(
+    experiment: Mapping[str, Any],
+    model: Mapping[str, Any],
+    samplers: Mapping[str, Mapping[str, Any]],
+    *,
+    named: Mapping[str, Any],
+    part: Part | None = None,
+) -> RunRequest:
+    """Returns what configs ask for.
+
+    Args:
+      experiment: fields of `Settings`.
+      model: fields of the model config.
+      samplers: fields of each sampler's config that differ from its defaults, by the sampler's own name.
+      named: name, graph_type and cfg_str of the set that the experiment config is for; empty: for any.
+      part: of the run; None: all of it.
+
+    Raises:
+      InputError: no run can be that.
+    """
+    settings, complete = settings_from(experiment), _model_of(dict(model), dict(named))
+    configs = {name: method_fields(name) | dict(fields) for name, fields in samplers.items()}
+    methods = [build_method(fields, settings.batch_size) for fields in configs.values()]
+    check_methods(methods, settings)
+    return RunRequest(settings, complete, methods, configs, part or Part())
+
+
+def _model_of(model: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
+    """Returns the model config of a problem on graphs; what `load_dataset` does not check is checked here.
+
+    What it leaves out, or holds None for, is that of the set that the experiment config is for, or a default.
+    """
+    unknown = sorted(set(model) - set(MODEL_FIELDS) - _MODEL_DISCS_ONLY)
+    if unknown:
+        raise InputError(f"model_config has no field {unknown[0]!r}; known: {', '.join(MODEL_FIELDS)}")
+    given = {field: value for field, value in model.items() if value is not None}
+    model = {"name": "", "graph_type": "", "cfg_str": "_", "data_root": None, "penalty": PENALTY} | named | given
+    for field in ("name", "graph_type", "cfg_str", "save_dir_name"):
+        if not isinstance(model.get(field, ""), str):
+            raise InputError(f"model_config.{field} is {model[field]!r}; expected str")
+    if not model["graph_type"]:
+        raise InputError("neither config names a graph_type; give --model_config.graph_type, such as er_density")
+    expected = model | named
+    # Covers have the graph types of independent sets.
+    same_graphs = graph_types(expected["name"]) == graph_types(model["name"])
+    if expected["graph_type"] != model["graph_type"] or not same_graphs:
+        of_config, of_model = (
+            "/".join(filter(None, (one.get("name"), one.get("graph_type")))) for one in (named, given)
+        )
+        raise InputError(
+            f"--config is for {of_config}, but --model_config for {of_model}; correct model_config.graph_type, or "
+            "give the config of the set, such as configs/experiment/mis/er_density.py"
+        )
+    real("model_config.penalty", model["penalty"], least=1)
+    if model["data_root"] is None:
+        model["data_root"] = default_data_root()
+    return model
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """What an experiment has found.
+
+    Attributes:
+      record: the samplers, verified solutions and traces; None while parts of a divided run are missing.
+      paths: of the files that were written, by name; empty for a run without a folder.
+      resumed: what was taken from checkpoints, in words; empty: nothing.
+      note: what a divided run still lacks, in words.
+    """
+
+    record: ExperimentRecord | None
+    paths: Mapping[str, Path] = dataclasses.field(default_factory=dict)
+    resumed: str = ""
+    note: str = ""
+
+    def _finished(self) -> ExperimentRecord:
+        if self.record is None:
+            raise InputError(f"the experiment is not finished: {self.note}")
+        return self.record
+
+    def summary(self) -> str:
+        """Returns the tables that the command `run` prints."""
+        return format_summary(self._finished(), self.paths, self.resumed)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Returns a row for each sampler and instance, with the fields of `InstanceRecord` but the solution.
+
+        Raises:
+          ImportError: pandas is not installed.
+        """
+        import pandas as pd
+
+        fields = "best", "best_logged", "final", "feasible", "reference"
+        rows = [
+            {"sampler": name, "instance": one.name, **{field: getattr(one, field) for field in fields}}
+            for name, sampler in self._finished().samplers.items()
+            for one in sampler.instances
+        ]
+        return pd.DataFrame(rows)
+
+    def plot(self, path: str | os.PathLike | None = None):
+        """Plots each sampler's running best, and the temperature, against steps.
+
+        Args:
+          path: of a PNG file; None to return the matplotlib figure, which a notebook shows.
+
+        Raises:
+          InputError: matplotlib is not installed, or the file cannot be written.
+        """
+        record = self._finished()
+        return plot_trajectories(record) if path is None else draw_trajectories(record, Path(path))
+
+    def save(self, folder: str | os.PathLike) -> dict[str, Path]:
+        """Writes the files of the experiment, as `results` describes them, and returns their paths by name.
+
+        InputError if the folder cannot be written.
+        """
+        return write_results(self._finished(), check_writable(folder))
+
+
+def run(
+    samplers: str | Sequence[str | Mapping[str, Any]],
+    config: Mapping[str, Any] | None = None,
+    model_config: Mapping[str, Any] | None = None,
+    *,
+    folder: str | os.PathLike | None = None,
+    overwrite: bool = False,
+    progress: bool = False,
+    **fields: Any,
+) -> Experiment:
+    """Runs samplers on the instances of a benchmark set, as the command `sl-discs run` does.
+
+    Example:
+        >>> found = run(["GWG", "PAS"], name="mis", graph_type="er_density", cfg_str="r-0.10", num_instances=1,
+        ...             batch_size=4, chain_length=200)
+        >>> found.to_dataframe().sampler.tolist()
+        ['gwg', 'path_auxiliary']
+
+    Args:
+      samplers: names, or dicts of `name` and fields of a sampler's config; all run on the same instances.
+      config: experiment config, as the files of `configs/experiment` return it.
+      model_config: model config, as those of `configs/model` do.
+      folder: for results and checkpoints, from which an interrupted run with the same arguments continues; None: no
+        files are written.
+      overwrite: whether results of another run in the folder are replaced.
+      progress: whether progress is shown on the error stream.
+      **fields: fields of both configs in addition, by name: those of the model (`name`, `graph_type`, `cfg_str`,
+        `data_root`, `penalty`) and of the experiment (`chain_length`, `batch_size`, `num_instances`, `seed`, ...).
+
+    Raises:
+      InputError: an argument is wrong, or the folder holds another run.
+      Interrupted: a signal ended the run.
+    """
+    config, model = dict(config or {}), dict(model_config or {})
+    model |= {name: value for name, value in fields.items() if name in MODEL_FIELDS}
+    experiment = dict(config.get("experiment", {})) | {
+        name: value for name, value in fields.items() if name not in MODEL_FIELDS
+    }
+    named = {name: value for name, value in dict(config.get("model", {})).items() if name in SET_FIELDS and value}
+    request = request_of(experiment, model, _samplers_of(samplers), named=named)
+    return perform(request, request.load(), None if folder is None else Path(folder), overwrite, shown=progress)
+
+
+def _samplers_of(given: Any) -> dict[str, dict[str, Any]]:
+    """Returns the given fields of each sampler by its own name."""
+    found: dict[str, dict[str, Any]] = {}
+    given = [given] if isinstance(given, str | Mapping) else given
+    if not isinstance(given, list | tuple):
+        raise InputError(f"samplers is {shown(given)}; expected a list of names, such as ['PAS', 'SL-PAS']")
+    for one in given:
+        fields = dict(one) if isinstance(one, Mapping) else {"name": one}
+        if not isinstance(fields.get("name"), str):
+            raise InputError(f"samplers: {one!r} has no name; give a name such as 'PAS', or a dict with one")
+        name = own_name(fields["name"])
+        if name in found:
+            raise InputError(f"sampler {name!r} is named twice; name each once")
+        found[name] = fields | {"name": name}
+    if not found:
+        raise InputError("samplers: none is named; give one or more, such as ['PAS', 'SL-PAS']")
+    return found
+
+
+def perform(
+    request: RunRequest,
+    dataset: Dataset,
+    folder: Path | None,
+    overwrite: bool = False,
+    notice: Notice | None = None,
+    *,
+    shown: bool = True,
+) -> Experiment:
+    """Runs an experiment; of several parts, the last one joins the results.
+
+    Args:
+      request: what to run.
+      dataset: its instances, of `RunRequest.load`.
+      folder: of results and checkpoints; None: nothing is written, and the run has one part.
+      overwrite: whether results of another run are replaced.
+      notice: of a signal that ends the run.
+      shown: whether progress is shown.
+    """
+    settings, part = request.settings, request.part
+    penalty = float(request.model["penalty"])
+    engines = {method.name: engine_for(dataset, method.sampler, settings)[0] for method in request.methods}
+    if all(engine.on_host for engine in engines.values()):
+        leave_cards_alone()
+    config: dict[str, Any] = {
+        "experiment": vars(settings),
+        "model": {field: request.model[field] for field in MODEL_FIELDS if field in request.model},
+        "samplers": request.samplers,
+    }
+    if folder is not None:
+        sizes = [graph.num_nodes for graph in dataset.graphs]
+        check_place(check_writable(folder), request.samplers, len(settings.logged_steps()), sizes)
+        part.check(folder)
+        if part.count > 1 and (folder / "results.json").exists() and not overwrite:
+            check_finished(folder, config, dataset.name)
+            return Experiment(None, note=f"{part.label}: all parts are done and joined in {folder}")
+    with contextlib.ExitStack() as stack:
+        own = None if folder is None else stack.enter_context(part.locked(folder))
+        if folder is not None and not overwrite:
+            check_finished(folder, config, dataset.name)
+        settings, note = fit_to_memory(dataset, penalty, request.methods, settings)
+        if note:
+            tell(note)
+        config["experiment"] = vars(settings)
+        kind = kind_of_run(config, {name: engine.name for name, engine in engines.items()}, settings, dataset)
+        checkpoints = None
+        if own is not None:
+            checkpoints = Checkpoints(own / "checkpoint", kind, settings.checkpoint_every_s, notice or Notice())
+        # Of all parts, so that a part that does not belong to the others is refused before it runs.
+        samplers = None if folder is None else part.records(folder, kind)[part.index - 1]
+        if samplers is None:
+            samplers = _play(dataset, penalty, request.methods, settings, checkpoints, part.label, shown)
+        if folder is not None and part.count > 1:
+            part.keep_records(folder, kind, samplers)
+            stack.enter_context(part.joining(folder))
+            found = part.records(folder, kind)
+            if found[part.index - 1] is None:
+                return Experiment(None, note=f"{part.label}: done; another part has joined the results in {folder}")
+            missing = [str(k) for k, records in enumerate(found, 1) if records is None]
+            if missing:
+                return Experiment(None, note=f"{part.label}: done; missing: {', '.join(missing)}")
+            samplers = {name: join_records([records[name] for records in found if records]) for name in samplers}
+        devices = device_in_words(engines.values(), part.count)
+        record = ExperimentRecord(dataset, settings, config, samplers, devices, versions())
+        if folder is None or checkpoints is None:
+            return Experiment(record)
+        resumed = checkpoints.resumed()
+        try:
+            paths = write_results(record, folder)
+        except InputError:
+            tell(format_summary(record, resumed=resumed))  # so that not all is lost
+            raise
+        part.remove_unfinished(folder)
+        return Experiment(record, paths, resumed)
+
+
+def _play(
+    dataset: Dataset, penalty: float, methods: Sequence[Method], settings: Settings, checkpoints: Checkpoints | None,
+    label: str, shown: bool,
+) -> dict[str, SamplerRecord]:  # fmt: skip
+    """Returns the record of each method."""
+    samplers = {}
+    with progress_bar(total_chain_steps(dataset, settings), label=label, shown=shown) as progress:
+        for method in methods:
+            advance = functools.partial(progress, method.name)
+            samplers[method.name] = run_sampler(dataset, penalty, method, settings, advance, checkpoints)
+    return samplers

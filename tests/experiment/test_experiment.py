@@ -1,0 +1,84 @@
+"""`sl_discs.run`: the same experiment as the command's, in memory or in a folder."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sl_discs
+from sl_discs import InputError
+from sl_discs.experiment.experiment import _samplers_of
+
+ROOT = Path(__file__).parents[2]
+SET = {"name": "mis", "graph_type": "er_density", "cfg_str": "r-0.05"}
+SHORT = {"num_instances": 2, "batch_size": 4, "chain_length": 200, "log_every_steps": 50}
+
+
+def test_it_is_the_experiment_of_the_command(tmp_path, command, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    names, fields = "GWG,SL-GWG", {"K": 20}
+    code, _, err = command(
+        "run", "--config=configs/experiment/mis/er_density.py", "--model_config=configs/model/mis_config.py",
+        "--model_config.cfg_str=r-0.05", f"--samplers={names}", "--sampler_config.K=20",
+        *(f"--config.experiment.{field}={value}" for field, value in SHORT.items()),
+        f"--config.experiment.save_root={tmp_path / 'command'}",
+    )  # fmt: skip
+    assert code == 0, err
+    samplers = ["GWG", {"name": "SL-GWG"} | fields]
+    settings = {"t_schedule": "exp_decay", "init_temperature": 1.0, "final_temperature": 1e-4, "decay_rate": 0.05}
+    shown = json.loads((tmp_path / "command" / "results.json").read_text())
+    settings = {field: shown["config"]["experiment"][field] for field in settings}
+    found = sl_discs.run(samplers, **SET, **SHORT, **settings)
+    assert found.paths == {} and "maximum independent set" in found.summary()
+    paths = found.save(tmp_path / "python")
+    for name in ("trajectory.npz", "solutions.npz"):
+        with np.load(tmp_path / "command" / name) as theirs, np.load(paths[name]) as ours:
+            assert ours.files == theirs.files
+            for array in ours.files:
+                np.testing.assert_array_equal(ours[array], theirs[array])
+    frame = found.to_dataframe()
+    for name, sampler in shown["samplers"].items():
+        assert frame[frame.sampler == name].best.tolist() == [one["best"] for one in sampler["instances"]]
+    figure = found.plot(tmp_path / "run.png")
+    assert figure.read_bytes()[:4] == b"\x89PNG" and len(found.plot().axes) == 2
+
+
+def test_a_folder_keeps_the_experiment_and_refuses_another_one(tmp_path):
+    first = sl_discs.run("PAS", **SET, **SHORT, folder=tmp_path)
+    assert first.paths["results.json"].is_file() and not (tmp_path / "checkpoint").exists()
+    again = sl_discs.run(["PAS"], config={"experiment": SHORT}, model_config=SET, folder=tmp_path)
+    assert again.to_dataframe().equals(first.to_dataframe())
+    with pytest.raises(InputError, match=r"another run: experiment\.seed 0 there, 1 here"):
+        sl_discs.run("PAS", **SET, **SHORT, seed=1, folder=tmp_path)
+    other = sl_discs.run("PAS", **SET, **SHORT, seed=1, folder=tmp_path, overwrite=True)
+    assert json.loads(other.paths["results.json"].read_text())["seed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("samplers", "fields", "message"),
+    [
+        ([], SET, "samplers: none is named"),
+        (["PAS", "path_auxiliary"], SET, "'path_auxiliary' is named twice"),
+        (["PAS"], {}, "neither config names a graph_type"),
+        (["PAS"], SET | {"steps": 3}, "has no field 'steps'"),
+        ([{"name": "gwg", "sigma": 3.0}], SET, "'gwg' has no field 'sigma', which 'sl_gwg' has"),
+        (["PAS"], SET | {"config": {"model": {"name": "maxcut", "graph_type": "ba"}}}, "--config is for maxcut/ba"),
+    ],
+)
+def test_a_wrong_argument_is_named_before_anything_is_loaded(samplers, fields, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        sl_discs.run(samplers, **fields)
+
+
+@pytest.mark.parametrize("given", [3, [3], [{"K": 4}], None])
+def test_samplers_without_names_are_refused(given):
+    with pytest.raises(InputError, match=r"^samplers"):
+        _samplers_of(given)
+
+
+def test_an_experiment_without_a_record_says_what_it_lacks():
+    unfinished = sl_discs.Experiment(None, note="part 1 of 2: done; missing: 2")
+    with pytest.raises(InputError, match="not finished: part 1 of 2: done; missing: 2"):
+        unfinished.summary()
