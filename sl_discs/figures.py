@@ -41,6 +41,16 @@ def check_matplotlib() -> None:
         ) from error
 
 
+def can_draw() -> bool:
+    """For studies with optional figures: whether figures can be drawn; if not, writes a line that says why."""
+    try:
+        check_matplotlib()
+    except InputError as error:
+        tell(f"warning: {error}")
+        return False
+    return True
+
+
 def new_figure(size: tuple[float, float], paint: Callable):
     """Lets `paint` fill a matplotlib figure and returns it; names in it are never TeX. InputError as above."""
     check_matplotlib()
