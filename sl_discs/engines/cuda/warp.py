@@ -242,20 +242,6 @@ def gpu(warps: int) -> Warp:
         return libdevice.fast_log2f(x)
 
     return Warp(
-        WIDTH,
-        warps,
-        jit,
-        wait,
-        total,
-        totals,
-        largest,
-        scan,
-        first,
-        rank,
-        is_first,
-        scan_warp,
-        get,
-        lowest,
-        exp2,
-        log2,
-    )
+        lanes=WIDTH, warps=warps, jit=jit, wait=wait, total=total, totals=totals, largest=largest, scan=scan,
+        first=first, rank=rank, is_first=is_first, scan_warp=scan_warp, get=get, lowest=lowest, exp2=exp2, log2=log2,
+    )  # fmt: skip
