@@ -1,4 +1,4 @@
-"""Kernels of the engine `cuda` compiled for cards that are not there; needs numba-cuda and its compiler."""
+"""Kernels of the engine `cuda`, compiled for cards that are not there; needs numba-cuda's compiler."""
 
 import functools
 import re

@@ -8,15 +8,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numba
 import numpy as np
+import ptx
 
 from sl_discs.engines.cpu.arrays import as_targets
 from sl_discs.engines.cpu.engine import Cpu, LoadedTargets
 from sl_discs.engines.cuda.engine import Cuda, _parts, _share
-from sl_discs.engines.cuda.play import make_lane, make_loop, make_play, make_shared
+from sl_discs.engines.cuda.play import make_lane, make_loop, make_play, make_shared, outside
 from sl_discs.engines.cuda.warp import WIDTH, Warp, one_lane
 from sl_discs.engines.registry import get_engine
 from sl_discs.samplers.base import Sampler
@@ -177,6 +178,46 @@ def _play_in_threads(simulated, kind, numbers, instances, chains, steps, found, 
             lane.join()
         if failures:
             raise failures[0]
+
+
+class PtxCard:
+    """An interpreter of compiled kernels in the place of a card."""
+
+    def __init__(self, engine, threads, instances):
+        self._engine, self._threads, self._instances = engine, threads, instances
+
+    def begin(self, kind, numbers, chains, steps, found, per_instance):
+        memory = np.zeros((len(chains.x), len(outside(kind, self._threads)), chains.x.shape[1]), np.float32)
+        arguments = numbers, self._instances, chains, steps, found, memory, np.int32(per_instance)
+        kernel = self._engine.kernel(kind, self._threads // WIDTH)
+        self._engine.blocks.extend(ptx.play(kernel, arguments, len(chains.x), self._threads))
+        return chains, found
+
+    def end(self, played):
+        return played
+
+
+@dataclasses.dataclass(frozen=True)
+class Interpreted(OneLane):
+    """Compiled kernels of `warps` warps, interpreted.
+
+    Attributes:
+      kernel: `kernel(kind, warps)`, the parsed kernel.
+      warps: of a chain.
+      blocks: those that were played.
+    """
+
+    kernel: Callable | None = None
+    warps: int = 1
+    blocks: list = dataclasses.field(default_factory=list, compare=False)
+
+    def lanes(self, num_sites):
+        count = WIDTH * self.warps
+        return count, -(-num_sites // (4 * count)) * 4
+
+    def cards(self, threads, instances):
+        parts = _parts(len(instances.scale), 1)
+        return [(part, PtxCard(self, threads, _share(instances, part))) for part in parts]
 
 
 ENGINES = {

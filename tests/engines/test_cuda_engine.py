@@ -19,7 +19,7 @@ from sl_discs.chains.chains import Chains
 from sl_discs.engines.base import init_chains
 from sl_discs.engines.cuda import engine as cuda_engine
 from sl_discs.engines.cuda import path
-from sl_discs.engines.cuda.chain import RECOMPUTED
+from sl_discs.engines.cuda.chain import PLANES, RECOMPUTED
 from sl_discs.engines.cuda.engine import MOST, Cuda, as_instances, kind_of
 from sl_discs.engines.cuda.play import make_shared, needed_by, outside
 from sl_discs.engines.cuda.warp import WIDTH, one_lane
@@ -192,6 +192,32 @@ def test_values_of_real_coefficients_do_not_drift():
     chains, _ = play_program(OneLane(), case, Gibbs(), x, program_at(np.full(10 * RECOMPUTED + 1, 1.0)))
     exact = (chains.chain.x[0] * np.float32(linear)).sum(axis=1, dtype=np.float64)
     np.testing.assert_allclose(chains.chain.field.linear[0], exact, rtol=0, atol=1e-6)
+
+
+def test_the_posterior_mean_is_that_of_all_counted_states():
+    """Over more steps than the counters of spins hold, which then must be emptied in time."""
+    rng, steps = np.random.default_rng(0), 2 ** (PLANES + 1) + 5
+    case = quadratic_case(rng.normal(size=20), [(0, 1)], [0.5])
+    levels = Localization(K=1, sigma=2.0, mc_ratio=1.0).levels(steps + 1)
+    program = program_at(np.full(steps + 1, 1.0), levels, keeps_states=True)
+    x, sampler = rng.integers(0, 2, (2, 20)), PathAuxiliary(adaptive=False)
+    chains, trace = play_program(OneLane(), case, sampler, x, program, intervals=steps, noise=1.0, steps=steps)
+    spins = 2.0 * trace.states[:, 0] - 1
+    np.testing.assert_allclose(chains.chain.state.mean[0], spins.sum(axis=0) / levels.collected[0], atol=1e-5)
+
+
+def test_sums_of_real_couplings_are_computed_anew():
+    """At the first step, too: chains that begin with wrong sums end with right ones."""
+    rng = np.random.default_rng(0)
+    matrix = np.triu(rng.normal(size=(12, 12)), 1).astype(np.float32)
+    edges = np.argwhere(matrix != 0)
+    case, x = quadratic_case(np.zeros(12), edges, matrix[matrix != 0]), rng.integers(0, 2, (2, 12))
+    batch, program = batch_of(case, 2), program_at(np.ones(8))
+    chains = init_chains(case.model, Gibbs(), batch, np.int8(x)[None], None)
+    field = chains.chain.field._replace(coupled=np.asarray(chains.chain.field.coupled) + 1)
+    wrong = chains._replace(chain=chains.chain._replace(field=field))
+    after, _ = OneLane().prepare(case.model, Gibbs(), batch, program)(wrong, 0, 1, 8)
+    np.testing.assert_allclose(after.chain.field.coupled[0], after.chain.x[0] @ (matrix + matrix.T), atol=1e-5)
 
 
 @pytest.mark.parametrize("engine", ["cpu", "one lane"])

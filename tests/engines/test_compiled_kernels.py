@@ -1,0 +1,109 @@
+"""The compiled kernels of the engine `cuda`, interpreted: they play the chain of one lane, without hazards."""
+
+import functools
+import importlib.util
+import itertools
+import re
+
+import numpy as np
+import ptx
+import pytest
+from chains import play_program, program_at, quadratic_case, random_edges
+from compiled_kernels import ptx_of
+from engines_at_hand import Interpreted, OneLane
+from marks import slow_except
+from test_cuda_engine import IN_TWO_WARPS, assert_same
+
+from sl_discs.engines.cuda.engine import kind_of
+from sl_discs.localization.schedule import Localization
+from sl_discs.samplers.single_site import Metropolis
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("numba_cuda") is None,
+    reason="numba-cuda and its compiler are not installed: pip install 'numba-cuda[cu13]'",
+)
+SAMPLERS = IN_TWO_WARPS | {"metropolis": Metropolis()}
+
+
+def engine_of(monkeypatch, warps=1, change=lambda text: text):
+    """Compiled kernels after a change of their text."""
+
+    @functools.cache
+    def kernel(kind, warps):
+        return ptx.parse(change(ptx_of(monkeypatch, kind, warps)))
+
+    return Interpreted(kernel=kernel, warps=warps)
+
+
+def play(engine, sampler, num_sites, localized=True, weight=-1.0, steps=4):
+    """Plays a chain on a random graph whose couplings have a weight of both signs."""
+    rng = np.random.default_rng(0)
+    edges = random_edges(rng, num_sites, num_sites / 5)
+    weights = weight * rng.choice([-1, 1], len(edges))
+    case, levels = quadratic_case(rng.normal(size=num_sites), edges, weights), Localization(K=2, sigma=2.0, n_min=2)
+    temperature = np.linspace(1.0, 0.3, steps) * abs(weight)
+    program = program_at(temperature, levels.levels(steps) if localized else None)
+    x, noise = rng.integers(0, 2, (1, num_sites)), levels.initial_noise() if localized else None
+    return play_program(engine, case, sampler, x, program, noise=noise)
+
+
+def hazards(engine):
+    return set().union(*(block.hazards for block in engine.blocks))
+
+
+def check(engine, sampler, *arguments, **named):
+    many, other = play(engine, sampler, *arguments, **named)
+    one, trace = play(OneLane(), sampler, *arguments, **named)
+    assert_same(one, many)
+    np.testing.assert_allclose(trace.acceptance, other.acceptance, rtol=1e-3, atol=1e-4)
+    assert not hazards(engine)
+
+
+@pytest.mark.parametrize("localized", slow_except([False, True], [True]), ids=["plain", "localized"])
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_compiled_kernel_plays_the_chain_of_one_lane(monkeypatch, name, localized):
+    check(engine_of(monkeypatch), SAMPLERS[name], 40, localized)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("warps", "num_sites"), [(1, 200), (2, 40), (2, 200), (11, 200)])
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_compiled_warps_play_the_chain_of_one_lane(monkeypatch, name, warps, num_sites):
+    check(engine_of(monkeypatch, warps), SAMPLERS[name], num_sites)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weight", [63, 100, 0.7], ids=["largest packed", "whole in float32", "real"])
+@pytest.mark.parametrize("name", ["path_auxiliary", "dmala"])
+def test_compiled_kernels_add_rows_of_any_couplings(monkeypatch, name, weight):
+    check(engine_of(monkeypatch), SAMPLERS[name], 40, weight=weight, steps=12)
+
+
+def test_hazards_and_bounds_are_seen(monkeypatch):
+    """Without its barriers, or with half of its shared memory, a right kernel is a wrong one."""
+    sampler = SAMPLERS["path_auxiliary"]
+    engine = engine_of(monkeypatch, change=lambda text: re.sub(r"bar\.warp\.sync[^;]*;", "", text))
+    play(engine, sampler, 40)
+    assert len(hazards(engine)) >= 10
+    shared = re.compile(r"(\.shared .*\[)(\d+)\]")
+    small = engine_of(
+        monkeypatch, change=lambda text: shared.sub(lambda one: f"{one[1]}{max(int(one[2]) // 2, 4)}]", text)
+    )
+    with pytest.raises(ptx.PtxError, match="out of bounds"):
+        play(small, sampler, 40)
+
+
+@pytest.mark.slow
+def test_a_barrier_that_is_left_out_is_seen(monkeypatch):
+    """Of seven, five each leave a hazard; each of the other two is next to another one in this run."""
+    sampler, barrier = SAMPLERS["path_auxiliary"], re.compile(r"bar\.warp\.sync[^;]*;")
+    count, seen = len(barrier.findall(ptx_of(monkeypatch, kind_of(sampler, 4, True, True)))), 0
+    for left_out in range(count):
+        numbers = itertools.count()
+        engine = engine_of(
+            monkeypatch,
+            change=lambda text, k=left_out, n=numbers: barrier.sub(lambda one: "" if next(n) == k else one[0], text),
+        )
+        play(engine, sampler, 40, steps=12)
+        seen += bool(hazards(engine))
+    assert (count, seen) == (7, 5)
