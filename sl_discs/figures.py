@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sl_discs.errors import MissingExtra
+from sl_discs.errors import InputError, MissingExtra
 from sl_discs.files import write_atomically
 from sl_discs.terminal import tell
 
