@@ -120,13 +120,15 @@ def figures() -> Iterator[tuple[str, str]]:
             yield from ((page, words) for page in [gains] + [reproduction] * ("one_flip" not in row["sampler"]))
             yield from [(readme, words)] * ((row["arm"], row["sampler"]) == ("defaults", "path_auxiliary"))
 
-    def rates(name, engine):
+    def rates(name, engine, base="discs"):
         cases = [one for samplers in tables.numbers(name)["cases"].values() for one in samplers.values()]
         cases = [{key: value["chain_steps_per_s"] for key, value in one.items()} for one in cases]
-        ratios = [one[engine] / one["discs"] for one in cases if {engine, "discs"} <= set(one)]
+        ratios = [one[engine] / one[base] for one in cases if {engine, base} <= set(one)]
         return ratios, [one[engine] / 1e6 for one in cases if engine in one]
 
-    yield readme, f"{range_of(rates('rates', 'cpu')[0])} times as many steps per second as DISCS"
+    for page in (readme, "docs/engines.md"):
+        yield page, f"{range_of(rates('rates', 'cpu')[0])} times as many steps per second as DISCS"
+    yield "docs/own_sampler.md", f"{range_of(rates('rates', 'cpu', 'reference')[0])} times as many steps per second"
     ratios, millions = rates("gpu", "cuda")
     yield readme, f"{min(millions):.0f} to {max(millions):.0f} million steps per second"
     yield readme, f"on ER-0.05 {min(ratios):.0f} to {max(ratios):.0f} times DISCS's on the same card"

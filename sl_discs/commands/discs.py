@@ -163,7 +163,7 @@ def _summarize(folder: Path, start: float, sampler: str) -> int:
         say(f"saved {path}{_headline(path, sampler)}")
     if is_localized(sampler):
         base = sampler.removeprefix(PREFIX)
-        say(f"if {sampler} and {base} give equal results, the tilt changed no decision")
+        say(f"equal results of {sampler} and {base} are no error: the tilt then changed no step")
     return 0
 
 

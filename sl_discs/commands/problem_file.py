@@ -89,8 +89,8 @@ def fields_of(given: list[str], flags_of_their_own: Collection[str]) -> dict[str
 
 def seconds(read_s: float, spent: Mapping[str, float], names: Mapping[str, str]) -> str:
     """Returns the parts of the wall time, from reading the source on, in words: `names` are those of `spent`."""
-    words = [f"{spent[part]:.2f} {name}" for part, name in names.items()]
-    return f"seconds: {', '.join([f'{read_s:.2f} reading', *words])}"
+    words = [f"{name} {spent[part]:.2f}" for part, name in names.items()]
+    return f"seconds: {', '.join([f'reading {read_s:.2f}', *words])}"
 
 
 def read_problems(

@@ -167,7 +167,12 @@ def _summary(result: Result, read_s: float, verified: str) -> str:
             f"{result.sampler} on {result.engine}{note}: {chains} chains x {result.steps:,} steps{rounds}, "
             f"temperature {initial:.3g} to {final:.3g}, {result.ending}"
         )
-    parts = {"build_s": "reductions, bounds", "compile_s": "compiling", "run_s": "sampling", "verify_s": "recounting"}
+    parts = {
+        "build_s": "reductions and bounds",
+        "compile_s": "compiling",
+        "run_s": "sampling",
+        "verify_s": "recounting",
+    }
     lines.append(problem_file.seconds(read_s, result.timing, parts))
     return "\n".join(f"  {line}" for line in lines)
 

@@ -48,9 +48,9 @@ class Method:
 def not_localized_note(names: Sequence[str]) -> str:
     """Returns a note to the user on the final samples of such methods."""
     return (
-        f"final samples of {', '.join(names)} are the chains' last states, as the observation Y ends too noisy for "
-        f"its sign to be a draw (signal-to-noise ratio alpha^2/(sigma^2 t) below {LOCALIZED:g}). Best states do not "
-        "depend on this; for draws set sigma=2, with eps_end=0.01 and geom(2,1)."
+        f"final samples of {', '.join(names)} are the chains' last states. With these settings the observation Y "
+        f"has too much noise at the end for its sign to be a draw (signal-to-noise ratio below {LOCALIZED:g}). Best "
+        "states do not depend on this. For draws set sigma=2, eps_end=0.01 and alpha=geom(2,1)."
     )
 
 

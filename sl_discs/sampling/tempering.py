@@ -35,7 +35,7 @@ from sl_discs.sampling.chain import (
     dispersed,
     sweeps_a_draw,
 )
-from sl_discs.sampling.diagnostics import FALSE_ALARM, above
+from sl_discs.sampling.diagnostics import FALSE_ALARM
 from sl_discs.sampling.draws import Budget, Drawn, Estimate, Ladder, Request
 from sl_discs.sampling.thermodynamics import ladder_curve
 
@@ -338,7 +338,7 @@ def _reasons(trips: np.ndarray) -> tuple[str, ...]:
     apart, limit = trips.var(ddof=1) / max(trips.mean(), 1e-9), chdtri(freedom, FALSE_ALARM) / freedom
     if apart > limit:
         reasons.append(
-            f"round trips differ between ladders ({trips.min()} to {trips.max()}): variance over mean is "
-            f"{above(apart, limit, 1)}; some ladders may hold modes that others do not"
+            f"the ladders made {trips.min()} to {trips.max()} round trips, which is more than chance apart; "
+            "some ladders may hold modes that others do not"
         )
     return tuple(reasons)

@@ -95,7 +95,7 @@ def solve(
         init_temperature, final_temperature, decay_rate, anneal_every, where t_schedule may be a sequence of
         temperatures, each for an equal part of the steps. Temperatures are in units of the problem's value.
       initial_states: initial states of every round: one sample as a dict or [N] for all chains, or a list or array
-        [R, N] of up to `chains` samples, which are repeated in turn; None: random. They count as visited.
+        [R, N] of up to `chains` samples, which are repeated in turn; None: random. The answer is no worse than these.
       presolve: whether exact reductions remove variables first (`sl_discs.reductions`), what provers find counts, and
         the run ends as soon as an answer is proved to be optimal; None: for the sampler `auto`, without reductions
         where there are initial states.

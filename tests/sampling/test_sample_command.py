@@ -53,6 +53,9 @@ def test_the_table_and_the_verdict(tmp_path, capsys):
     assert {"magnetisation", "overlap"} < set(found)
     assert len(loaded) == 2000 and list(loaded.labels) == [0, 1, 2, 3] and loaded.seed == 4
     assert out.splitlines()[-1] == "pairs: reliable"
+    assert re.search(
+        r"^  seconds: reading [\d.]+, compiling [\d.]+, drawing [\d.]+, evidence [\d.]+$", out, re.MULTILINE
+    )
     assert picture.stat().st_size > 10_000
 
 
