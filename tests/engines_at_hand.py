@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping
 import numba
 import numpy as np
 import ptx
+from host_lanes import make_lane, make_loop, make_shared, one_lane
 
 from sl_discs.engines.cpu.arrays import as_targets
 from sl_discs.engines.cpu.engine import Cpu, LoadedTargets
 from sl_discs.engines.cuda.engine import Cuda, _parts, _share
-from sl_discs.engines.cuda.play import make_lane, make_loop, make_play, make_shared, outside
-from sl_discs.engines.cuda.warp import WIDTH, Warp, one_lane
+from sl_discs.engines.cuda.play import make_play, outside
+from sl_discs.engines.cuda.warp import WIDTH, Warp
 from sl_discs.engines.registry import get_engine
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.single_site import SEQUENTIAL

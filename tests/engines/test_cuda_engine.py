@@ -11,6 +11,7 @@ import pytest
 from chains import batch_of, check_independence, play_program, program_at, quadratic_case, random_edges
 from compiled_kernels import ptx_of, sizes
 from engines_at_hand import ENGINES, OneLane, Threads, known_to
+from host_lanes import make_shared, one_lane
 from single_steps import SAMPLERS, Disagreement, check_single_steps
 
 import sl_discs
@@ -21,8 +22,8 @@ from sl_discs.engines.cuda import engine as cuda_engine
 from sl_discs.engines.cuda import path
 from sl_discs.engines.cuda.chain import PLANES, RECOMPUTED
 from sl_discs.engines.cuda.engine import MOST, Cuda, as_instances, kind_of
-from sl_discs.engines.cuda.play import make_shared, needed_by, outside
-from sl_discs.engines.cuda.warp import WIDTH, one_lane
+from sl_discs.engines.cuda.play import needed_by, outside
+from sl_discs.engines.cuda.warp import WIDTH
 from sl_discs.engines.registry import choose_engine, get_engine
 from sl_discs.errors import InputError
 from sl_discs.localization.schedule import Localization

@@ -1,11 +1,7 @@
-"""The loop over the steps of a chain, with the levels of localization and the records, and its entries.
-
-`make_kernel` is the entry of a GPU, where a block plays one chain; `make_loop` that of one lane on a CPU core.
-"""
+"""The loop over the steps of a chain, with the levels of localization and the records, and its kernel."""
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -391,38 +387,3 @@ def make_kernel(cuda: Any, warp: Warp, kind: KernelKind) -> Any:
 
     # Of many threads, each has a smaller share of the registers; what it lacks is in memory.
     return cuda.jit(kernel, fastmath=True, launch_bounds=threads if threads > _ALL_REGISTERS else None)
-
-
-def make_loop(warp: Warp, kind: KernelKind) -> Callable:
-    """Returns the loop that plays all chains by one lane, with the arguments of the kernel."""
-    play = make_play(warp, kind)
-    lane, shared = make_lane(kind), make_shared(warp, kind)
-
-    @warp.jit
-    def loop(numbers, instances, chains, steps, found, per_instance, lane, shared):
-        for c in range(chains.x.shape[0]):
-            play(numbers, instances, chains, steps, found, c, per_instance, 0, lane, shared)
-
-    return lambda *arguments: loop(*arguments, lane, shared)
-
-
-def make_lane(kind: KernelKind) -> Lane:
-    """Returns the arrays of a lane, in the memory of the host."""
-    sites, words = kind.sites, -(-kind.sites // 32)
-    f4 = functools.partial(np.zeros, sites, np.float32)
-    bits = functools.partial(np.zeros, words, np.uint32)
-    return Lane(
-        f4(), f4(), f4(), f4(), f4(), bits(), bits(), bits(), bits(), np.zeros(PLANES * words, np.uint32),
-        np.zeros(sites // 4, np.uint32),
-    )  # fmt: skip
-
-
-def make_shared(warp: Warp, kind: KernelKind) -> Shared:
-    """Returns the shared memory of a chain's lanes, in the memory of the host."""
-    threads, words = warp.lanes * warp.warps, -(-kind.sites // 32)
-    places = kind.sites * threads
-    return Shared(
-        np.zeros(places, np.float32), np.zeros(places, np.float32), np.zeros(threads, np.float32),
-        np.zeros(WIDTH, np.float32), np.zeros(words * threads, np.uint32), np.zeros(words * threads, np.uint32),
-        np.zeros(places, np.uint16), np.zeros(1, np.float32), np.zeros(places, np.float32),
-    )  # fmt: skip

@@ -1,8 +1,8 @@
-"""Warps: the lanes that play one chain together, and their collectives, for a GPU or for one lane of a CPU core.
+"""Warps: the lanes that play one chain together, and their collectives.
 
 The functions of this folder are written once, for a `Warp` of any number of lanes. On a GPU a chain has a block of
-one or more warps of 32 lanes, compiled by numba-cuda. On a CPU it has one lane, compiled by numba: there every law is
-tested. The lanes have consecutive sites, so that a draw by running sums gives the same site whatever their number.
+one or more warps of 32 lanes, compiled by numba-cuda. In tests it has one lane, compiled by numba for a CPU. The
+lanes have consecutive sites, so that a draw by running sums gives the same site whatever their number.
 """
 
 from __future__ import annotations
@@ -58,39 +58,6 @@ class Warp(NamedTuple):
     lowest: Callable
     exp2: Callable
     log2: Callable
-
-
-def one_lane(jit: Callable[[Any], Any]) -> Warp:
-    """Returns a warp of one lane, whose functions are compiled by `jit`."""
-
-    @jit
-    def lowest(word):
-        place = 0
-        while (word >> np.uint32(place)) & np.uint32(1) == 0:
-            place += 1
-        return place
-
-    def wait():
-        pass
-
-    return Warp(
-        lanes=1,
-        warps=1,
-        jit=jit,
-        wait=jit(wait),
-        total=jit(lambda x, shared: x),
-        totals=jit(lambda x, y, shared: (x, y)),
-        largest=jit(lambda x, shared: x),
-        scan=jit(lambda x, shared: (x, x)),
-        first=jit(lambda condition: 0 if condition else 1),
-        rank=jit(lambda condition: (0, 1 if condition else 0)),
-        is_first=jit(lambda x: True),
-        scan_warp=jit(lambda x: (x, x)),
-        get=jit(lambda x, lane: x),
-        lowest=lowest,
-        exp2=jit(lambda x: np.float32(np.exp2(x))),
-        log2=jit(lambda x: np.float32(np.log2(x))),
-    )
 
 
 def import_cuda() -> Any:
