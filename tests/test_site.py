@@ -245,6 +245,12 @@ def test_links_lead_to_files_of_the_repository(page):
         assert target.exists(), f"{page}: {link}"
 
 
+@pytest.mark.parametrize("page", ["README.md", "CHANGELOG.md", "benchmarks/README.md", "studies/README.md", *PAGES])
+def test_decimals_have_a_leading_zero(page):
+    """A format such as `:.2f` and an attribute are no numbers."""
+    assert re.findall(r"(?<![\w./:)\]])\.\d[^\n]{0,30}", (ROOT / page).read_text()) == []
+
+
 def test_the_api_page_names_what_is_there():
     for name in re.findall(r"^::: (\S+)", (ROOT / "docs/api.md").read_text(), re.MULTILINE):
         assert pkgutil.resolve_name(name).__doc__, name
