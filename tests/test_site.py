@@ -224,8 +224,9 @@ def test_the_sampler_of_ones_own_conforms_as_printed(monkeypatch):
     monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
     monkeypatch.setattr(registry, "_DEFAULTS", dict(registry._DEFAULTS))
     names = {"__name__": "__main__"}
-    sampler, use = code_of("docs/own_sampler.md")
+    sampler, use, adaptive = code_of("docs/own_sampler.md")
     exec(sampler, names)
+    exec(adaptive, {"__name__": "__main__"})
     with pytest.raises(conformance.ConformanceError):
         exec(sampler.replace("< acceptance", "< 1").replace('"one_or_two"', '"wrong"'), {"__name__": "__main__"})
     exec(use, names)
