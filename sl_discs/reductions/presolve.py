@@ -36,8 +36,8 @@ class Presolved:
       problem: what is left, with the labels of the variables that are; None: nothing is.
       kept: [n] which variables of the original those are.
       constant: the value of a lifted state less that of the reduced state.
-      found: [F, N] states of the original that count as well, since only better ones are sure to be left. F is 0
-        where a best state of the reduced problem lifts to a best one.
+      found: [F, N] states of the original that count as well: known answers, and those of rules after which only
+        better ones are sure to be left. Where F is 0, a best state of the reduced problem lifts to a best one.
       removed: number of variables that went by each rule, of the rules that applied.
       complete: whether the rules were applied until none applied; False: the work was bounded.
     """

@@ -9,6 +9,8 @@ weights are lowered where their mean has become large, so that old ones are forg
 Where covers are small changes of each other and all have conflicts around them, as in set covering problems and
 near-threshold constraint satisfaction problems, this finds what annealing does not.
 
+`greedy_state` is an answer to begin with, where even one annealing of a large graph does not fit into the time.
+
 Source: Cai, Su, Luo and Sattar 2013, "NuMVC: an efficient local search algorithm for minimum vertex cover".
 """
 
@@ -27,6 +29,7 @@ from sl_discs.engines.registry import in_threads, num_cores
 from sl_discs.instances.graph import Graph, complement
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS, Structure
+from sl_discs.reductions.presolve import adjacency_of
 from sl_discs.solving.rounds import LocalSearch
 
 # Entries of `state`: numbers of uncovered edges, of nodes in the cover and in the best one, steps so far, the sum of
@@ -332,3 +335,72 @@ def cover_search(problem: Problem, seed: int, seconds: float) -> CoverSearch | N
     search = CoverSearch(complement(graph) if cliques else graph, seed, covers=not problem.maximise)
     search.conclusive = steps >= _CONCLUSIVE_STEPS
     return search
+
+
+@inlined
+def _put(node, degree, heads, after, before):
+    """Puts a node first in the list of its degree."""
+    after[node], before[node] = heads[degree], -1
+    if heads[degree] >= 0:
+        before[heads[degree]] = node
+    heads[degree] = node
+
+
+@inlined
+def _take(node, degree, heads, after, before):
+    """Takes a node out of the list of its degree."""
+    if before[node] >= 0:
+        after[before[node]] = after[node]
+    else:
+        heads[degree] = after[node]
+    if after[node] >= 0:
+        before[after[node]] = before[node]
+
+
+@entered
+def _choose(starts, others, degrees, heads, after, before, chosen):
+    """Chooses a node with the fewest neighbours that are left, removes these, and so on; a removed one has degree -1.
+
+    Nodes of a degree are a list, from `heads` along `after`, whose end is -1.
+    """
+    for node in range(degrees.shape[0]):
+        _put(node, degrees[node], heads, after, before)
+    least = 0
+    while least < heads.shape[0]:
+        node = heads[least]
+        if node < 0:
+            least += 1
+            continue
+        _take(node, least, heads, after, before)
+        chosen[node], degrees[node] = True, -1
+        # All go before degrees are lowered, so that none is lowered that goes.
+        for place in range(starts[node], starts[node + 1]):
+            other = others[place]
+            if degrees[other] >= 0:
+                _take(other, degrees[other], heads, after, before)
+                degrees[other] = -2
+        for place in range(starts[node], starts[node + 1]):
+            other = others[place]
+            if degrees[other] == -2:
+                degrees[other] = -1
+                for entry in range(starts[other], starts[other + 1]):
+                    near = others[entry]
+                    if degrees[near] >= 0:
+                        _take(near, degrees[near], heads, after, before)
+                        degrees[near] -= 1
+                        _put(near, degrees[near], heads, after, before)
+                        least = min(least, degrees[near])
+
+
+def greedy_state(problem: Problem[Graph]) -> Int8[np.ndarray, "1 n"]:
+    """Returns an answer to a problem of sets or covers without weights: a set, of nodes of the least degrees left.
+
+    Source: Halldorsson and Radhakrishnan 1997, "Greed is good: approximating independent sets in sparse and
+    bounded-degree graphs".
+    """
+    matrix, size = adjacency_of(problem.source), problem.num_variables
+    starts, others = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
+    degrees, chosen = np.diff(starts), np.zeros(size, np.bool_)
+    heads = np.full(degrees.max(initial=0) + 1, -1)
+    _choose(starts, others, degrees, heads, np.empty(size, np.int64), np.empty(size, np.int64), chosen)
+    return (chosen == problem.maximise).astype(np.int8)[None]

@@ -84,8 +84,9 @@ def solve(
         of that length follow each other. The best state of all counts. The time is checked between calls to the
         engine, about ten times per second on CPU cores, and may be exceeded by that much. If none is left for
         sampling, a warning says so (in advance, if the problem is much too large for the limit), and one short
-        annealing is run all the same. On sets, cliques and covers `auto` also tries `exchange` and a local search on
-        vertex covers, see `sl_discs.solving.rounds.Rounds.share`.
+        annealing is run all the same. On sets and covers without weights `auto` begins with a greedy answer; on
+        sets, cliques and covers it also tries `exchange` and a local search on vertex covers, see
+        `sl_discs.solving.rounds.Rounds.share`.
       target: a value: the run ends as soon as a value this good is found, which is checked between calls to the
         engine.
       chains: number of parallel chains; None: 32, but fewer on the CPU engine under a time limit in which 32 chains
@@ -149,6 +150,7 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
             f"limit of {limit:g} s; one short annealing will be played",
             stacklevel=4,
         )
+    presolved = begun_greedily(presolved, options)
     provers = provers_of(KINDS[problem.kind].structure) if options.proofs else ()
     with contextlib.closing(Proofs(presolved, 0.0 if too_large else options.bound_seconds, provers)) as proofs:
         if states is not None:
@@ -162,13 +164,31 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
         return _searched(presolved, options, proofs, clock, states, too_large=too_large)
 
 
-def local_searches(problem: Problem, options: SolveOptions) -> list[LocalSearch]:
-    """Returns the local searches that `auto` uses beside the samplers.
+def begun_greedily(presolved: Presolved, options: SolveOptions) -> Presolved:
+    """Returns what reductions left, with a greedy answer as found, where `auto` fills a time limit.
 
-    There are none where the values asked for are those that chains visit.
+    That is for sets and covers without weights. It costs less than the shortest annealing, for which a limit may be
+    too short.
     """
+    problem = presolved.left
+    fits = KINDS[problem.kind].structure is Structure.SETS and problem.source.node_weights is None
+    if not (fits and _searches(options)):
+        return presolved
+    from sl_discs.solving.cover_search import greedy_state
+
+    found = np.concatenate([presolved.found, presolved.lift(greedy_state(problem))])
+    return dataclasses.replace(presolved, found=found)
+
+
+def _searches(options: SolveOptions) -> bool:
+    """Tells whether `auto` may use more than samplers: not where the values asked for are those that chains visit."""
+    return options.has_rivals and options.ends_at_proof
+
+
+def local_searches(problem: Problem, options: SolveOptions) -> list[LocalSearch]:
+    """Returns the local searches that `auto` uses beside the samplers."""
     fits = KINDS[problem.kind].structure in (Structure.SETS, Structure.CLIQUES)
-    if options.time_limit is None or not (fits and options.has_rivals and options.ends_at_proof):
+    if options.time_limit is None or not (fits and _searches(options)):
         return []
     # Imported where it is needed, since numba takes a while.
     from sl_discs.solving.cover_search import cover_search

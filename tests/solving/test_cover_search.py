@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import sl_discs
 from sl_discs.instances.graph import Graph, complement, graph_from_networkx
-from sl_discs.solving.cover_search import CoverSearch, cover_search
+from sl_discs.solving.cover_search import CoverSearch, cover_search, greedy_state
 from sl_discs.solving.rounds import Rounds
 from sl_discs.testing.cases import all_states
 
@@ -160,3 +160,28 @@ def test_it_ends_where_annealing_does(monkeypatch, end):
     found = sl_discs.solve(problem, time_limit=1.0 if end == "time" else 30.0, chains=2, **how)
     assert found.stopped == end
     assert end != "bound" or found.optimal
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 2**32 - 1), st.floats(0.0, 0.5), st.booleans())
+def test_greedy_sets_are_largest_on_forests_and_as_large_as_promised_elsewhere(size, seed, density, maximise):
+    """A node of degree 0 or 1 is in a largest set; elsewhere there are at least sum 1 / (degree + 1) (Wei 1981)."""
+    make = sl_discs.mis if maximise else sl_discs.vertex_cover
+    graph = nx.gnp_random_graph(size, density, seed=seed)
+    forest = nx.minimum_spanning_tree(graph)
+    for one in graph, forest:
+        problem = make(one)
+        nodes = [problem.labels[place] for place in np.flatnonzero(greedy_state(problem)[0] == maximise)]
+        assert nx.is_empty(one.subgraph(nodes))
+        assert len(nodes) >= sum(1 / (degree + 1) for _, degree in one.degree) - 1e-9
+    assert len(nodes) == size - len(nx.max_weight_matching(forest, maxcardinality=True))
+
+
+def test_a_limit_too_short_for_one_annealing_has_the_greedy_answer():
+    problem = sl_discs.mis(nx.gnm_random_graph(5_000, 25_000, seed=0))
+    greedy = problem.evaluate(greedy_state(problem)).values[0]
+    short = {"time_limit": 1e-3, "proofs": False}
+    with pytest.warns(UserWarning, match="one short annealing"):
+        assert sl_discs.solve(problem, **short, presolve=True).best_value >= greedy
+    with pytest.warns(UserWarning, match="one short annealing"):
+        assert sl_discs.solve(problem, "metropolis", **short).best_value < greedy
