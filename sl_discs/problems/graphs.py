@@ -430,7 +430,8 @@ def _unlabelled(name: str, given: Any) -> tuple[Any, Sequence[Hashable] | None]:
         return given, None
     if has_matrix(given):
         labels, matrix = matrix_of_frame(name, given)
-        return matrix, labels
+        named = matrix.dtype.kind in "iu" and labels != [0, 1]  # labels of nodes: [2, 2] is no list of two edges
+        return sparse.csr_array(matrix) if named else matrix, labels
     if given.shape[1] == 2 and all(dtype.kind in "iu" for dtype in given.dtypes):
         return given.to_numpy(), None
     raise InputError(

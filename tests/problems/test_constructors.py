@@ -303,6 +303,13 @@ def test_labels_of_frames_and_series_count_and_not_their_order():
     for frame in cut, cut[["c", "a", "b"]]:
         found = sl_discs.solve(sl_discs.maxcut(frame))
         assert found.best_value == 6 and found.best_sample["a"] != found.best_sample["b"] == found.best_sample["c"]
+    for entries in [[0, 1], [0, 0]], [[0, 0], [1, 0]]:  # a triangle of two nodes, not two edges
+        pair = sl_discs.mis(pd.DataFrame(entries, index=["a", "b"], columns=["a", "b"]))
+        assert pair.num_variables == 2 and sl_discs.solve(pair).best_value == 1
+    with pytest.raises(InputError, match="self-loop at node 0; clear the diagonal"):
+        sl_discs.mis(pd.DataFrame([[1, 0], [0, 1]], index=["a", "b"], columns=["a", "b"]))
+    with pytest.raises(InputError, match="neither symmetric nor triangular"):
+        sl_discs.maxcut(pd.DataFrame([[0, 2], [1, 0]], index=["a", "b"], columns=["a", "b"]))
     fields = pd.Series({"c": 3.0, "a": -1.0, "b": 2.0})
     for couplings in cut, cut.stack(), {("b", "a"): 10.0, ("a", "c"): 2.0}:
         model = sl_discs.ising(fields, couplings)
