@@ -59,7 +59,7 @@ def triangle():
 )
 def test_what_does_not_fit_is_refused_before_it_is_made(make, message, with_memory, monkeypatch):
     with_memory(16 * GIB)
-    monkeypatch.setattr(rounds, "objective_of", lambda problem: pytest.fail("the model was made"))
+    monkeypatch.setattr(rounds, "annealed_terms", lambda problem: pytest.fail("the model was made"))
     with pytest.raises(InputError, match=message):
         make()
 

@@ -110,6 +110,8 @@ def test_arrays_in_the_place_of_a_name_or_number_are_refused_in_one_line(functio
     call, arguments = TAKE_PLAIN[function]
     for argument in arguments.split():
         for kind, value in NOT_PLAIN.items():
+            if (argument, kind) == ("temperature", "vector"):
+                continue  # several temperatures of one run
             with pytest.raises(InputError) as error:
                 call(**{argument: value})
             said = str(error.value)

@@ -29,6 +29,7 @@ from sl_discs.errors import (
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.models.functions import check_not_traced
 from sl_discs.models.terms import Terms
+from sl_discs.problem_names import in_words
 from sl_discs.problems import Problem
 from sl_discs.problems.density import LogDensity
 from sl_discs.problems.kind import KINDS

@@ -248,12 +248,12 @@ def make_chain(warp: Warp, sites: int, whole: bool) -> SimpleNamespace:
         return linear, HALF * pairs
 
     @jit
-    def total_linear(lane, shared):
-        """Returns c.x, summed anew: sums of changes drift."""
+    def total_linear(lane, shared, linear, thread):
+        """Returns c.x, summed anew: sums of changes drift. Sites that never flip count as well."""
         found = ZERO
         for m in range(sites):
-            if bit(lane.spins, m) != 0 and abs(lane.linear[m]) < NEVER:
-                found += lane.linear[m]
+            if bit(lane.spins, m) != 0:
+                found += linear[index(thread * sites + m)]
         return total(found, shared.partial)
 
     @jit

@@ -255,7 +255,7 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
                 # A step ahead, as nothing else hides its latency.
                 next_rate = BITS * steps.half_rate[index(row), index(min(at + 1 - steps.done, num_steps - 1))]
                 if at % RECOMPUTED == 0:
-                    linear = total_linear(lane, shared)
+                    linear = total_linear(lane, shared, instances.linear[g], thread)
                     if not whole:
                         pairs = recompute(lane, shared, rows, thread, thread % lanes)
                 wait()
