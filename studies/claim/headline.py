@@ -1,6 +1,6 @@
 """Writes the headline numbers: what localization gains over sets, from all graphs that were played.
 
-    python studies/claim/headline.py
+python studies/claim/headline.py
 
 There is one estimator. The gain of a set is the mean over its graphs of localized minus base, on the same graph with
 the same number of steps. The gain over the four sets is the mean of the four, with equal weights, as the published
@@ -22,6 +22,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from claim_plan import ARMS, DEFAULTS, PLANTED, SAMPLERS
+from sl_discs.command import Command, own_flags, say
 from sl_discs.files import write_json
 from sl_discs.reproduction.cells import PUBLISHED
 from sl_discs.reproduction.report import table
@@ -96,19 +97,26 @@ def headline() -> list[dict[str, Any]]:
     return rows
 
 
-def main() -> int:
+FLAGS, define = own_flags()
+define.string("output", str(FOLDER / "headline.json"), "File for the numbers.")
+
+
+def _main(_) -> int:
     """Writes the file and prints it as a table."""
     rows, claim = headline(), json.loads((FOLDER / "report.json").read_text())["claim"]
     made_by = {"command": "python studies/claim/headline.py", "sets": list(ER)}
-    path = write_json(FOLDER / "headline.json", {"made_by": made_by, "rows": rows, "shares": claim["pooled"]})
+    path = write_json(Path(FLAGS.output), {"made_by": made_by, "rows": rows, "shares": claim["pooled"]})
     lines = [
         [row["arm"], row["sampler"], f"{row['mean']:+.3f} ({row['se']:.3f})", ", ".join(map(str, row["graphs"])),
          f"{row['published']:+.3f} ({row['published_se']:.3f})", f"{row['p_zero']:.3f}", f"{row['p_published']:.5f}"]
         for row in rows
     ]  # fmt: skip
-    print(table(["arm", "sampler", "gain", "graphs", "published", "p, no gain", "p, as published"], lines))
-    print(f"saved: {path}")
+    say(table(["arm", "sampler", "gain", "graphs", "published", "p, no gain", "p, as published"], lines))
+    say(f"saved: {path}")
     return 0
+
+
+main = Command("", __doc__, FLAGS, _main, program="python")
 
 
 if __name__ == "__main__":
