@@ -120,4 +120,4 @@ main = Command("", __doc__, FLAGS, _main, program="python")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv))
