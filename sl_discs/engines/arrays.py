@@ -192,7 +192,7 @@ def least_temperature(batch: Batch) -> np.float32:
 
 
 def make_records(program: Program, intervals: int, num_chains: int, num_sites: int) -> Records:
-    """Allocates the records of a call for so many chains of all instances."""
+    """Allocates the records of a call: `num_chains` chains of all instances, with `intervals` records each."""
     value, acceptance, hops = (np.zeros((intervals, num_chains), np.float32) for _ in range(3))
     exchanged = np.zeros((intervals if program.ladder > 1 else 0, num_chains), bool)
     kept = intervals if program.keeps_states else 0
