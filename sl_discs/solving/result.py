@@ -213,7 +213,7 @@ class Result:
         return abs(self.bound - self.best_value) / abs(self.best_value) if self.best_value else 0.0
 
     def distinct(self, most: int | None = None) -> Result:
-        """Returns this result with one row for each different answer, the best first, and at most `k`.
+        """Returns this result with one row for each different answer, the best first, and at most `most`.
 
         The answers are those that chains visited, one of each. A proof may leave one: `presolve=False` and more
         chains give more of them.
