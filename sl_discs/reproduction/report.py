@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sl_discs.experiment.record import Spread
 from sl_discs.experiment.summary import published_cells
 from sl_discs.figures import save_figure
 from sl_discs.files import write_json, write_text
@@ -204,9 +205,11 @@ def draw_levels(rows: list[dict[str, Any]], path: Path) -> Path:
             for height, row in enumerate(group):
                 published, ours = row["published"], row["ours"] if known else row["ours_absolute"]
                 if known and published["mean"] is not None:
-                    se = published["std"] / math.sqrt(PUBLISHED[row["dataset"]].published_n)
-                    _point(axes, published["mean"], se, height - 0.15, "0.6", "s", "published, 95 % interval")
-                _point(axes, ours["mean"], ours["se"] or 0.0, height + 0.15, "black", "o", "ours, 95 % interval")
+                    n = PUBLISHED[row["dataset"]].published_n
+                    paper = Spread(published["mean"], published["std"], published["std"] / math.sqrt(n), n)
+                    _point(axes, paper, height - 0.15, "0.6", "s", "published, 95 % interval")
+                spread = Spread(ours["mean"], ours["std"], ours["se"], row["n"])
+                _point(axes, spread, height + 0.15, "black", "o", "ours, 95 % interval")
             methods = [_point_name(row) for row in group] if axes.get_subplotspec().is_first_col() else []
             axes.set_yticks(range(len(group)), methods)
             axes.set_ylim(len(group) - 0.4, -0.6)
@@ -225,5 +228,7 @@ def _point_name(row: dict[str, Any]) -> str:
     return row["method"] if row["protocol"] == DEFAULTS else f"{row['method']}, {row['protocol']}"
 
 
-def _point(axes, mean: float, se: float, height: float, colour: str, marker: str, label: str) -> None:
-    axes.errorbar(mean, height, xerr=1.96 * se, fmt=marker, color=colour, markersize=3.5, linewidth=1, label=label)
+def _point(axes, spread: Spread, height: float, colour: str, marker: str, label: str) -> None:
+    """Draws a mean with its interval by Student's t, or alone where it is that of one graph."""
+    half = spread.half_width if spread.se is not None else None
+    axes.errorbar(spread.mean, height, xerr=half, fmt=marker, color=colour, markersize=3.5, linewidth=1, label=label)

@@ -23,6 +23,7 @@ from sl_discs.experiment.summary import PublishedRow, published_row
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.reproduction import cells as cells_module
+from sl_discs.reproduction import report as report_module
 from sl_discs.reproduction import rows as rows_module
 from sl_discs.reproduction.cells import (
     ABLATION,
@@ -240,6 +241,19 @@ def test_a_report_and_its_figure(tmp_path):
     if importlib.util.find_spec("matplotlib"):
         done = [made_up(m, [60, 61, 62], published=one) for m in ("gwg", "sl_gwg") for one in (MIS, CUT)]
         assert draw_levels(rows(*done), tmp_path / "main.png").stat().st_size > 5_000
+
+
+def test_the_interval_of_a_figure_is_students_also_of_few_graphs(tmp_path, monkeypatch):
+    figure_module = pytest.importorskip("matplotlib.figure")
+    painted = []
+    monkeypatch.setattr(report_module, "save_figure", lambda path, size, paint: painted.append(paint))
+    draw_levels(rows(made_up("gwg", [60, 62])), tmp_path / "main.png")
+    figure = figure_module.Figure()
+    painted[0](figure)
+    [ours] = [one for one in figure.axes[0].containers if one.get_label().startswith("ours")]
+    [[left, right]] = ours.lines[2][0].get_segments()
+    # Two values that differ by 2 have a standard error of 1.
+    assert (right - left)[0] / 2 == pytest.approx(stats.t.ppf(0.975, 1))
 
 
 def test_a_cell_is_kept_and_another_setting_runs_again(tmp_path):
