@@ -31,9 +31,8 @@ from sl_discs import keys
 from sl_discs.localization.algorithm import Localized, init_localized
 from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Levels
-from sl_discs.models.base import Field, Model
+from sl_discs.models.base import Field, Model, Sites
 from sl_discs.models.functions import DifferentiableModel, ValueAndGrad, ValueModel, check_differentiable, scalar
-from sl_discs.models.sites import Sites
 from sl_discs.samplers import registry
 from sl_discs.samplers.base import Chain, Sampler, SamplerState, asks_for_gains
 from sl_discs.sampling.localized import LOCALIZES

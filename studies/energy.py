@@ -35,9 +35,8 @@ from sl_discs.files import check_writable, write_text
 from sl_discs.localization.algorithm import Localized, init_localized
 from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.base import Params
+from sl_discs.models.base import Params, apply_flips
 from sl_discs.models.functions import DifferentiableModel
-from sl_discs.models.sites import apply_flips
 from sl_discs.problems.density import from_log_density
 from sl_discs.reproduction.report import table
 from sl_discs.samplers.base import Chain, Counters, Info, Sampler

@@ -9,9 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sl_discs.models.base import Target
+from sl_discs.models.base import Categories, Target
 from sl_discs.models.functions import GradientModel, ValueAndGrad
-from sl_discs.models.sites import Categories
 from sl_discs.testing.cases import Case
 
 

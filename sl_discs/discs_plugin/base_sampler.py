@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float, Int, Num
 from sl_discs.batching import AnyArray
 from sl_discs.discs_plugin.fixes import mend
 from sl_discs.errors import InputError
-from sl_discs.models.sites import SPIN_LENGTH, Categories, Sites
+from sl_discs.models.base import SPIN_LENGTH, Categories, Sites
 
 
 @dataclasses.dataclass(frozen=True)

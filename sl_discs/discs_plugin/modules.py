@@ -30,7 +30,7 @@ from sl_discs.discs_plugin.plugin_samplers import LocalizedSampler, OwnSampler
 from sl_discs.errors import InputError
 from sl_discs.localization.method import build_localization, build_method, method_config
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.sites import MOST_VALUES
+from sl_discs.models.base import MOST_VALUES
 from sl_discs.samplers.registry import PREFIX, is_localized, known_samplers
 
 OWN = "sldiscs_"

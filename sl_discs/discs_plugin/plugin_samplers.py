@@ -17,8 +17,8 @@ from sl_discs.discs_plugin.base_sampler import BaseSampler, States
 from sl_discs.errors import InputError
 from sl_discs.localization.algorithm import Localized, LocalizedState, observe, tilt_of
 from sl_discs.localization.schedule import Localization
+from sl_discs.models.base import Sites
 from sl_discs.models.functions import GradientModel, ValueAndGrad
-from sl_discs.models.sites import Sites
 from sl_discs.samplers.base import Sampler
 
 # Counters under the step's key, far from those that jax.random uses for the base sampler.

@@ -14,8 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, Int8
 from sl_discs import keys
 from sl_discs.errors import InputError, one_of
 from sl_discs.keys import Key
-from sl_discs.models.base import Target
-from sl_discs.models.sites import apply_flips
+from sl_discs.models.base import Target, apply_flips
 from sl_discs.samplers.base import Chain, Counters, Info, Sampler, accept_or_keep
 from sl_discs.samplers.draws import draw_site
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sl_discs import batching
 from sl_discs.chains.annealing import temperature_range
 from sl_discs.instances.graph import Graph
-from sl_discs.models.base import Target
+from sl_discs.models.base import Target, apply_flips
 from sl_discs.models.quadratic import (
     Dense,
     QuadraticModel,
@@ -26,7 +26,6 @@ from sl_discs.models.quadratic import (
     sparse_coupling,
     to_spin,
 )
-from sl_discs.models.sites import apply_flips
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.testing import all_states, standard_cases
 

@@ -10,7 +10,7 @@ import pytest
 from several_values import potts_case
 
 from sl_discs.errors import InputError
-from sl_discs.models.sites import Categories, Sites
+from sl_discs.models.base import Categories, Sites
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis
