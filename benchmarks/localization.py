@@ -28,8 +28,8 @@ from sl_discs.experiment.settings import Settings
 from sl_discs.files import check_file, write_json
 from sl_discs.instances.graph import Dataset
 from sl_discs.own_code import import_code, imported
-from sl_discs.progress import progress_bar
 from sl_discs.samplers import known_samplers
+from sl_discs.terminal import progress_bar
 
 _Result = TypeVar("_Result")
 

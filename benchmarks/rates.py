@@ -27,8 +27,8 @@ from sl_discs.engines.registry import describe_machine, one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.record import paired
 from sl_discs.files import check_file, write_json
-from sl_discs.progress import progress_bar
 from sl_discs.samplers import known_samplers
+from sl_discs.terminal import progress_bar
 
 
 class Row(NamedTuple):

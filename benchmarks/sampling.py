@@ -36,11 +36,11 @@ from sl_discs.files import check_file, write_json
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.problem import Problem
-from sl_discs.progress import progress_bar
 from sl_discs.sampling.chain import RecordedChains
 from sl_discs.sampling.diagnostics import LEAST_DRAWS, MOST_R_HAT, diagnose
 from sl_discs.sampling.draws import Budget, Drawn, Request, observed, packed
 from sl_discs.sampling.sample import METHODS
+from sl_discs.terminal import progress_bar
 
 sys.path.append(str(Path(__file__).parents[1] / "studies"))
 from truths import CRITICAL, ising_torus

@@ -39,7 +39,7 @@ from sl_discs.engines.registry import describe_machine
 from sl_discs.errors import InputError, real
 from sl_discs.figures import can_draw, or_warn
 from sl_discs.files import check_writable, write_json, write_text
-from sl_discs.progress import progress_bar
+from sl_discs.terminal import progress_bar
 
 
 class Profile(NamedTuple):

@@ -16,8 +16,7 @@ import sl_discs
 from sl_discs import own_code
 from sl_discs.commands.main import COMMANDS, GROUPS, command_of, main
 from sl_discs.localization.schedule import Localization
-from sl_discs.progress import progress_bar
-from sl_discs.terminal import tell
+from sl_discs.terminal import progress_bar, tell
 
 ROOT = Path(__file__).parents[1]
 

@@ -31,8 +31,8 @@ from sl_discs.instances.dataset import check_data_root, default_data_root
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
-from sl_discs.progress import Advance, progress_bar
 from sl_discs.samplers.registry import base_name, code_of, is_localized, own_name
+from sl_discs.terminal import Advance, progress_bar
 from sl_discs.tuning import evaluation, space
 from sl_discs.tuning.evaluation import Tuning, in_words, read_tuned, words_of
 from sl_discs.tuning.space import Candidate, annealing_of, point_of

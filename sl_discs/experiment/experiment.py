@@ -32,9 +32,8 @@ from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.problem_names import GRAPH_PROBLEMS, in_words
 from sl_discs.problems.kind import PENALTY
-from sl_discs.progress import progress_bar
 from sl_discs.samplers.registry import own_name
-from sl_discs.terminal import tell
+from sl_discs.terminal import progress_bar, tell
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,10 +18,9 @@ from sl_discs.experiment.run import engine_for, fit_to_memory, run_sampler, tota
 from sl_discs.files import Damaged, digest, read_json, write_json
 from sl_discs.instances.graph import Dataset
 from sl_discs.problems.kind import PENALTY
-from sl_discs.progress import progress_bar
 from sl_discs.reproduction.cells import Cell
 from sl_discs.samplers.registry import code_of
-from sl_discs.terminal import tell
+from sl_discs.terminal import progress_bar, tell
 from sl_discs.version import __version__
 
 # Finished cells on disk, each a small JSON file named by a digest of everything that its numbers depend on.

@@ -34,7 +34,6 @@ from sl_discs.problems import Problem
 from sl_discs.problems.density import LogDensity
 from sl_discs.problems.kind import KINDS
 from sl_discs.problems.problem import checked_problem
-from sl_discs.progress import Advance, progress_bar
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import (
     base_name,
@@ -49,6 +48,7 @@ from sl_discs.sampling.directions import mixes_fast
 from sl_discs.sampling.draws import MAGNETISATION, OVERLAP, ROUNDED, VALUE, Budget, Drawn, Request, observed
 from sl_discs.sampling.samples import Samples
 from sl_discs.sampling.thermodynamics import exact_curve
+from sl_discs.terminal import Advance, progress_bar
 
 # Each makes the draws of a request.
 METHODS: dict[str, Callable[[Request, Budget], Drawn]] = {

@@ -21,7 +21,6 @@ from sl_discs.engines.compiled import compile_seconds
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.quadratic import sparse_is_cheaper
 from sl_discs.problems import Evaluated, Problem
-from sl_discs.progress import Advance
 from sl_discs.proofs.provers import TURN, Proofs
 from sl_discs.reductions.presolve import Presolved
 from sl_discs.samplers.registry import is_localized
@@ -32,6 +31,7 @@ from sl_discs.solving.options import (
     check_fit,
 )
 from sl_discs.solving.result import Collector
+from sl_discs.terminal import Advance
 
 # Part of the remaining time that a round of fixed length may plan with: rates vary, and an annealing that is cut off
 # ends hot. And where temperatures follow the time, so that a rate that was measured too low does not end it early.

@@ -19,7 +19,6 @@ from sl_discs.errors import fields_are_keywords
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS, Structure
 from sl_discs.problems.problem import checked_problem, exact_values
-from sl_discs.progress import progress_bar
 from sl_discs.proofs import exact_provers, provers_of
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions import presolve
@@ -27,6 +26,7 @@ from sl_discs.reductions.presolve import Presolved, unreduced
 from sl_discs.solving.options import AUTO, SolveOptions, as_states, check_fit, layout_seconds
 from sl_discs.solving.result import Collector, Result
 from sl_discs.solving.rounds import TRIAL, Annealer, Clock, LocalSearch, Rounds, is_over
+from sl_discs.terminal import progress_bar
 
 # Part of the time limit that reductions may take, in nominal seconds, and the part that may have passed on the clock
 # when a prover begins a turn before the first sweep. That begins within a quarter of the limit on a loaded machine.

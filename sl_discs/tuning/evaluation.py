@@ -21,8 +21,8 @@ from sl_discs.files import parse_json, write_json
 from sl_discs.instances.dataset import find_family, load_dataset
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import build_method
-from sl_discs.progress import Advance
 from sl_discs.sweeps.sweep_file import find_config, read_config
+from sl_discs.terminal import Advance
 from sl_discs.tuning.space import ANNEALING_FIELDS, Candidate, Dimension, Point, candidate_of
 
 # Run seed of trial 0; later trials count up from it. Test runs use smaller seeds.

@@ -35,7 +35,7 @@ from sl_discs.instances.dataset import load_dataset
 from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graphs import MAXCUT
-from sl_discs.progress import progress_bar
+from sl_discs.terminal import progress_bar
 from sl_discs.tuning.evaluation import parse_dataset
 from sl_discs.version import __version__
 

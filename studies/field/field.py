@@ -27,10 +27,10 @@ from sl_discs.files import Damaged, check_writable, read_json, write_json, write
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.instances.graph import Dataset
 from sl_discs.problems import Problem
-from sl_discs.progress import progress_bar
 from sl_discs.reproduction.cells import PublishedSet
 from sl_discs.reproduction.report import number, table
 from sl_discs.solving.solve import solve
+from sl_discs.terminal import progress_bar
 from sl_discs.version import __version__
 
 PUBLISHED = Path(__file__).with_name("field.json")

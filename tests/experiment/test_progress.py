@@ -5,15 +5,15 @@ import sys
 
 import pytest
 
-from sl_discs import progress
+from sl_discs import terminal
 
 
 @pytest.fixture
 def at(monkeypatch):
     """Sets the time in seconds; what compiles takes the first `compiling` ones."""
     clock = {"now": 0.0, "compiling": 0.0}
-    monkeypatch.setattr(progress.time, "monotonic", lambda: clock["now"])
-    monkeypatch.setattr(progress, "_compiled", lambda: min(clock["now"], clock["compiling"]))
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: clock["now"])
+    monkeypatch.setattr(terminal, "_compiled", lambda: min(clock["now"], clock["compiling"]))
     return lambda now, **more: clock.update(now=float(now), **more)
 
 
@@ -26,7 +26,7 @@ def at(monkeypatch):
 )
 def test_a_log_has_a_line_a_minute(resumed, lines, at, capsys):
     """Of five steps a second; what was done before a resume does not count for the rate."""
-    with progress.progress_bar(1_000, "", "part 1 of 2") as advance:
+    with terminal.progress_bar(1_000, "", "part 1 of 2") as advance:
         advance("gwg", resumed)
         for seconds in range(10, 90, 10):
             at(seconds)
@@ -39,7 +39,7 @@ def test_a_terminal_has_bars_and_estimates_leave_out_compilation(at, monkeypatch
     """100 s of compilation and 1 s a unit: a run of 100 units has about 90 s left after 10."""
     pytest.importorskip("tqdm")
     at(0, compiling=100.0)
-    with progress.progress_bar(100) as advance:
+    with terminal.progress_bar(100) as advance:
         for seconds, done in (0, 0), (110, 10):
             at(seconds)
             advance("gwg", done)
@@ -48,7 +48,7 @@ def test_a_terminal_has_bars_and_estimates_leave_out_compilation(at, monkeypatch
     monkeypatch.setattr(stream, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stderr", stream)
     at(0)
-    with progress.progress_bar(100) as advance:
+    with terminal.progress_bar(100) as advance:
         advance("gwg", 0)
         assert "gwg" in stream.getvalue() and "compiling" in stream.getvalue()
         at(110)
