@@ -39,7 +39,7 @@ ORDER = [
     ["commands"],
 ]
 ROOT_FILES = {
-    "__init__", "batching", "command", "errors", "figures", "files", "keys", "own_code", "problem_names",
+    "__init__", "batching", "command", "errors", "figures", "files", "keys", "memory", "own_code", "problem_names",
     "terminal", "version",
 }  # fmt: skip
 ENTRY_POINTS = {"__main__", "blackjax", "dimod", "discs_main", "main_sampling", "networkx_backend"}

@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 
 import sl_discs
-from sl_discs import InputError, errors
-from sl_discs.errors import GIB, check_memory, usable_memory
+from sl_discs import InputError, memory
+from sl_discs.memory import GIB, check_memory, usable_memory
 from sl_discs.solving import rounds
 
 
 @pytest.fixture
 def with_memory(monkeypatch):
     """A machine with `size` bytes to use."""
-    return lambda size: monkeypatch.setattr(errors, "usable_memory", lambda: size)
+    return lambda size: monkeypatch.setattr(memory, "usable_memory", lambda: size)
 
 
 def test_what_fits(with_memory, monkeypatch):
-    monkeypatch.setattr(errors, "_limit_of_cgroup", lambda: 2**24)  # what a batch system allows a job
+    monkeypatch.setattr(memory, "_limit_of_cgroup", lambda: 2**24)  # what a batch system allows a job
     assert usable_memory() == int(0.8 * 2**24)
     with_memory(3 * GIB)
     check_memory("this", 3 * GIB, "take less")

@@ -14,8 +14,9 @@ import numpy as np
 from sl_discs.chains.annealing import ChainSettings
 from sl_discs.engines.base import Batch, Engine, StepKeys
 from sl_discs.engines.registry import local_devices
-from sl_discs.errors import GIB, USABLE, InputError, usable_memory
+from sl_discs.errors import InputError
 from sl_discs.keys import Stream, chain_keys
+from sl_discs.memory import GIB, USABLE, usable_memory
 from sl_discs.models.base import Model, Params
 from sl_discs.models.functions import Density, density_model, density_params
 from sl_discs.models.quadratic import quadratic_model, quadratic_params, sparse_is_cheaper

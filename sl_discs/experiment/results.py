@@ -28,7 +28,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import yaml
 
-from sl_discs.errors import FormatError, InputError, in_words, real
+from sl_discs.errors import FormatError, InputError, real
 from sl_discs.experiment.record import (
     ARRAYS,
     BY_INSTANCE,
@@ -40,6 +40,7 @@ from sl_discs.experiment.record import (
     references,
 )
 from sl_discs.files import Damaged, read_json, remove_temporary, write_together
+from sl_discs.memory import format_bytes
 from sl_discs.problems.graph_kind import GraphKind
 from sl_discs.samplers.registry import known_samplers
 
@@ -68,8 +69,8 @@ def check_place(folder: Path, samplers: Collection[str], num_logged: int, sizes:
     needed, free = len(samplers) * (arrays + _TEXT_BYTES), shutil.disk_usage(folder).free
     if free < needed:
         raise InputError(
-            f"{folder}: the results take up to {in_words(needed)}, but only {in_words(free)} are free there; free "
-            "some space, or choose another save_root"
+            f"{folder}: the results take up to {format_bytes(needed)}, but only {format_bytes(free)} are free there; "
+            "free some space, or choose another save_root"
         )
 
 

@@ -13,11 +13,12 @@ from sl_discs.chains.chains import Chains, Outcome, anneal, program_of, schedule
 from sl_discs.chains.checkpoint import Checkpoints
 from sl_discs.engines.base import Engine
 from sl_discs.engines.registry import choose_engine, local_devices
-from sl_discs.errors import InputError, check_memory, in_words
+from sl_discs.errors import InputError
 from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.localization.method import Method
+from sl_discs.memory import check_memory, format_bytes
 from sl_discs.problems.graph_kind import GraphKind, graph_kind
 from sl_discs.problems.kind import Evaluated
 from sl_discs.samplers.base import Sampler
@@ -93,15 +94,15 @@ def fit_to_memory(
             graph = max((dataset.graphs[k] for k in pack.members), key=lambda graph: graph.num_nodes)
             raise InputError(
                 f"{graph.name} ({graph.num_nodes} sites, {settings.batch_size} chains) takes about "
-                f"{in_words(need)} on a device with {in_words(limit)}; give fewer chains "
+                f"{format_bytes(need)} on a device with {format_bytes(limit)}; give fewer chains "
                 "(config.experiment.batch_size), or config.experiment.memory_gib if there is more"
             )
         at_once //= 2
         settings = dataclasses.replace(settings, instances_per_batch=at_once)
         need, pack = largest(settings)
     return settings, (
-        f"{wanted} instances per batch would not fit into {in_words(limit)} per device: using {at_once} per batch, "
-        f"about {in_words(need)}; the results are the same"
+        f"{wanted} instances per batch would not fit into {format_bytes(limit)} per device: using {at_once} per "
+        f"batch, about {format_bytes(need)}; the results are the same"
     )
 
 

@@ -15,8 +15,9 @@ import numpy as np
 from jaxtyping import Float64, Int32, Int64
 from scipy import sparse
 
-from sl_discs.errors import InputError, check_memory, check_number, integer, real, real_array
+from sl_discs.errors import InputError, integer, real, real_array
 from sl_discs.instances.form import check_finite, check_sum, checked_pairs, known_reference
+from sl_discs.memory import check_memory, check_number
 
 # Bytes per node: the label, as an object in a tuple and a set, and a chain's state, field, best states and
 # temporaries.

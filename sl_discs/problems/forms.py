@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from jaxtyping import Float64, Int8, Int32, Int64
 
-from sl_discs.errors import InputError, check_number, real_array
+from sl_discs.errors import InputError, real_array
 from sl_discs.instances.form import FormValues, QuadraticForm, fraction
 from sl_discs.instances.graph import is_networkx
+from sl_discs.memory import check_number
 from sl_discs.models.terms import form_coefficients, has_integer_values
 from sl_discs.problem_names import FORM_PROBLEMS, form_problem
 from sl_discs.problems.kind import Evaluated, Kind, Structure

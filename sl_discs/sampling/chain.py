@@ -19,7 +19,7 @@ from sl_discs.chains.batches import batch_bytes, shape_of_one
 from sl_discs.chains.chains import Chains
 from sl_discs.engines.base import ChainTemperatures, Program
 from sl_discs.engines.registry import choose_engine
-from sl_discs.errors import check_memory
+from sl_discs.memory import check_memory
 from sl_discs.models.functions import checked
 from sl_discs.samplers.registry import build_sampler, counts_sweeps, sampler_fields
 from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL

@@ -14,7 +14,8 @@ import numpy as np
 from jaxtyping import Float64, Int8
 from scipy.special import expit
 
-from sl_discs.errors import InputError, check_memory
+from sl_discs.errors import InputError
+from sl_discs.memory import check_memory
 from sl_discs.models.elimination import Elimination, narrow_elimination
 from sl_discs.models.enumeration import enumerate_law
 from sl_discs.models.terms import Coefficients, Terms

@@ -17,7 +17,6 @@ from sl_discs.engines.registry import ENGINES, choose_engine, num_cores
 from sl_discs.errors import (
     InputError,
     boolean,
-    check_memory,
     function,
     integer,
     keywords,
@@ -29,6 +28,7 @@ from sl_discs.errors import (
 )
 from sl_discs.localization.method import DISCS_ONLY, Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
+from sl_discs.memory import check_memory
 from sl_discs.models.terms import Coefficients, penalties_of
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS

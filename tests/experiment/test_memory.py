@@ -14,8 +14,9 @@ from sl_discs.chains.chains import program_of
 from sl_discs.engines.base import init_chains
 from sl_discs.engines.reference import advance
 from sl_discs.engines.registry import get_engine
-from sl_discs.errors import GIB, InputError
+from sl_discs.errors import InputError
 from sl_discs.experiment.run import engine_for, fit_to_memory, instances_at_once
+from sl_discs.memory import GIB
 from sl_discs.problems.graph_kind import graph_kind
 
 

@@ -114,7 +114,7 @@ MODELS = {
     ],
 )
 def test_contradictions_are_refused_by_name(tmp_path, monkeypatch, good, changes, says):
-    monkeypatch.setattr("sl_discs.errors.usable_memory", lambda: 2**32)
+    monkeypatch.setattr("sl_discs.memory.usable_memory", lambda: 2**32)
     read = read_archive if good is GRAPHS else read_forms
     np.savez(tmp_path / "good.npz", **good)
     assert [one.name for one in read(tmp_path / "good.npz")] == ["a", "b"]

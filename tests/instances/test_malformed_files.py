@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sl_discs import errors
+from sl_discs import memory
 from sl_discs.errors import InputError
 from sl_discs.instances import text
 from sl_discs.instances.archive import read_archive, write_archive
@@ -44,7 +44,7 @@ def zip_of(name, content):
 @pytest.fixture(autouse=True)
 def small_machine(monkeypatch):
     """Memory of 4 GiB, whatever machine the tests are on."""
-    monkeypatch.setattr(errors, "usable_memory", lambda: 4 * errors.GIB)
+    monkeypatch.setattr(memory, "usable_memory", lambda: 4 * memory.GIB)
 
 
 # Content, what the message says after the name of the file, and the format where it is named.
@@ -169,7 +169,7 @@ def test_malformed_files(tmp_path, case):
 @pytest.mark.parametrize("name", [*HUGE, "npz"])
 def test_a_huge_header_is_refused_before_anything_of_its_size_is_made(tmp_path, monkeypatch, name):
     """On any machine: 10^6 nodes may stand alone, and more in a longer file."""
-    monkeypatch.setattr(errors, "usable_memory", lambda: None)
+    monkeypatch.setattr(memory, "usable_memory", lambda: None)
     sizes = (10**8, 10**6) if name != "npz" else (10**9, 10**6)
     for size in sizes:
         if name == "npz":

@@ -15,8 +15,9 @@ from sl_discs.engines.arrays import ChainArrays, Records
 from sl_discs.engines.compiled import announced, compiled, digest_of_sources
 from sl_discs.engines.cuda.play import Instances, KernelKind, Numbers, Steps, make_kernel, outside
 from sl_discs.engines.cuda.warp import WIDTH, gpu, import_cuda
-from sl_discs.errors import InputError, in_words
+from sl_discs.errors import InputError
 from sl_discs.files import cache_folder, checked, or_no_cache, read_checked, warn_once, write_atomically
+from sl_discs.memory import format_bytes
 
 
 class KernelStore:
@@ -162,8 +163,8 @@ class Card:
             context.deallocations.clear()
             free, _ = context.get_memory_info()
         if needed > free:
-            there = f"GPU {self._number}, which has {in_words(free)} free"
-            raise InputError(f"{what} {in_words(needed)} on {there}; {advice}")
+            there = f"GPU {self._number}, which has {format_bytes(free)} free"
+            raise InputError(f"{what} {format_bytes(needed)} on {there}; {advice}")
 
     def _put(self, group: Any) -> Any:
         return type(group)(*(self._cuda.to_device(leaf) if np.ndim(leaf) else leaf for leaf in group))
