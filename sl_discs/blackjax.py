@@ -35,7 +35,7 @@ from sl_discs.models.base import Field, Model, Sites
 from sl_discs.models.functions import DifferentiableModel, ValueAndGrad, ValueModel, check_differentiable, scalar
 from sl_discs.samplers import registry
 from sl_discs.samplers.base import Chain, Sampler, SamplerState, asks_for_gains
-from sl_discs.sampling.localized import LOCALIZES
+from sl_discs.sampling.localized import SCHEDULE_FIELDS
 
 # An array, or a pytree of arrays.
 Position = Any
@@ -131,7 +131,7 @@ def localized(base: str, logdensity_fn: LogDensity, num_steps: int, **fields: ob
     with fields_are_keywords():
         base = _base_checked("base", base)
         num_steps = integer("num_steps", num_steps, _STEPS_A_LEVEL, bits=31)
-        defaults = _adapting(base) | LOCALIZES | {"K": min(_MOST_LEVELS, num_steps // _STEPS_A_LEVEL)}
+        defaults = _adapting(base) | SCHEDULE_FIELDS | {"K": min(_MOST_LEVELS, num_steps // _STEPS_A_LEVEL)}
         method = build_method({"name": registry.localized_name(base), **defaults, **fields}, 1)
         localization = method.localization
         assert localization is not None

@@ -22,7 +22,7 @@ from absl import flags
 
 from sl_discs.errors import RESUME_ME, InputError, Interrupted
 from sl_discs.own_code import import_code
-from sl_discs.problem_names import in_words
+from sl_discs.problem_names import join_names
 from sl_discs.terminal import open_closed_streams, say, tell
 
 _HELP = ("--help", "-help", "-h", "-?", "--helpshort", "--helpfull")
@@ -138,7 +138,7 @@ class Command:
             raise InputError(f"unexpected argument {given[0]!r}; options are written as --name=value")
         choices = self.takes.split("|")
         if len(given) != len(self.takes.split()) or (len(choices) > 1 and given[0] not in choices):
-            expected = in_words(choices) if len(choices) > 1 else self.takes
+            expected = join_names(choices) if len(choices) > 1 else self.takes
             raise InputError(f"give {expected} before the options{', not ' if given else ''}{' '.join(given)}")
 
     def _help_page(self, argv: Sequence[str]) -> str:

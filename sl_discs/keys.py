@@ -78,17 +78,17 @@ def make_words(jit: Callable[[Callable], Callable]) -> tuple[Callable, Callable]
     parity, unit, largest = word(0x1BD11BDA), number(2.0**-32), number(1 - 2.0**-24)
 
     @jit
-    def turn(left, right, by):
+    def rotate(left, right, by):
         left = word(left + right)
         right = word((right << by) | (right >> word(32 - by)))
         return left, word(right ^ left)
 
     @jit
     def turns(left, right, rotations):
-        left, right = turn(left, right, rotations[0])
-        left, right = turn(left, right, rotations[1])
-        left, right = turn(left, right, rotations[2])
-        return turn(left, right, rotations[3])
+        left, right = rotate(left, right, rotations[0])
+        left, right = rotate(left, right, rotations[1])
+        left, right = rotate(left, right, rotations[2])
+        return rotate(left, right, rotations[3])
 
     @jit
     def threefry(key0, key1, first, second):

@@ -53,7 +53,7 @@ def _file(given: str) -> types.ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise InputError(f"--import={given}: {_line_of(error, path)}{_in_words(error)}") from error
+        raise InputError(f"--import={given}: {_line_of(error, path)}{_describe_error(error)}") from error
     return module
 
 
@@ -62,7 +62,9 @@ def _module(given: str) -> types.ModuleType:
     try:
         return importlib.import_module(given)
     except (Exception, SystemExit) as error:
-        raise InputError(f"--import={given}: {_in_words(error)}; expected FILE.py or a module's name") from error
+        raise InputError(
+            f"--import={given}: {_describe_error(error)}; expected FILE.py or a module's name"
+        ) from error
 
 
 def _look_in(folder: Path) -> None:
@@ -76,7 +78,7 @@ def _line_of(error: BaseException, path: Path) -> str:
     return f"line {lines[-1]}: " if lines and not isinstance(error, SyntaxError) else ""
 
 
-def _in_words(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     if isinstance(error, InputError) and str(error):
         return str(error)
     return f"{type(error).__name__}: {error}".removesuffix(": ")

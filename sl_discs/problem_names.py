@@ -13,7 +13,7 @@ def form_problem(spins: bool) -> str:
     return next(name for name, of_spins in FORM_PROBLEMS.items() if of_spins == spins)
 
 
-def in_words(names: Iterable[str], joined: str = "or") -> str:
+def join_names(names: Iterable[str], joined: str = "or") -> str:
     """`mis, maxcut or maxclique`."""
     *others, last = names
     return f"{', '.join(others)} {joined} {last}" if others else last

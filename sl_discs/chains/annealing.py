@@ -206,20 +206,20 @@ class TimedSchedule(TemperatureSchedule):
     the rate has changed.
 
     Attributes:
-      pace: seconds per step, as far as it is known before the first one.
+      seconds_per_step: as far as they are known before the first step.
       plans: that were made, in order.
     """
 
-    pace: float
+    seconds_per_step: float
     plans: tuple[Plan, ...] = ()
 
     def planned(self, done: int, left: float) -> TimedSchedule:
         """Returns these temperatures with another plan, for the steps after the first `done` and `left` seconds."""
-        behind, pace = 0.0, self.pace
+        behind, seconds = 0.0, self.seconds_per_step
         if self.plans:
             earlier = self.plans[-_RECENT:][0]
-            behind, pace = float(self._behind(done)), max(earlier.left - left, 1e-9) / (done - earlier.done)
-        fitting = min(max(left / pace, 1.0), max(len(self) - done, 1))
+            behind, seconds = float(self._behind(done)), max(earlier.left - left, 1e-9) / (done - earlier.done)
+        fitting = min(max(left / seconds, 1.0), max(len(self) - done, 1))
         return dataclasses.replace(self, plans=(*self.plans, Plan(done, left, behind, (1 - behind) / fitting)))
 
     def _behind(self, steps: np.ndarray | np.floating | int) -> np.ndarray | np.floating:

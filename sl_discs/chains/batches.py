@@ -104,10 +104,10 @@ class Shape:
 
 @dataclasses.dataclass(frozen=True)
 class Pack:
-    """A planned batch: positions in the list of instances, where the last one is repeated to fill the shape."""
+    """A planned batch: positions in the list of instances, and these with the last repeated to fill the shape."""
 
     shape: Shape
-    members: list[int]
+    positions: list[int]
     filled: list[int]
 
 
@@ -133,19 +133,19 @@ def plan(
         groups.setdefault(padded_size(term.num_sites), []).append(position)
         degrees.append(term.max_degree())
     packs = []
-    for num_sites, members in sorted(groups.items()):
-        degree = max(degrees[k] for k in members)
+    for num_sites, positions in sorted(groups.items()):
+        degree = max(degrees[k] for k in positions)
         lists = degree if sparse_is_cheaper(degree, num_sites) else None
-        count = math.ceil(len(members) / max(per_batch, num_devices))
-        chosen_layout = layout or best_layout(num_devices, math.ceil(len(members) / count), num_chains)
-        size = chosen_layout.instances * math.ceil(len(members) / count / chosen_layout.instances)
+        count = math.ceil(len(positions) / max(per_batch, num_devices))
+        chosen_layout = layout or best_layout(num_devices, math.ceil(len(positions) / count), num_chains)
+        size = chosen_layout.instances * math.ceil(len(positions) / count / chosen_layout.instances)
         chains = chosen_layout.chains * math.ceil(num_chains / chosen_layout.chains)
         if (size, chains) == chosen_layout:
             # XLA compiles a single chain to scalar code, whose exponentials differ in the last bits.
             size *= 2
         shape = Shape(num_sites, size, chains, lists, chosen_layout)
-        for start in range(0, len(members), size):
-            chosen = members[start : start + size]
+        for start in range(0, len(positions), size):
+            chosen = positions[start : start + size]
             filled = chosen + [chosen[-1]] * (size - len(chosen))
             packs.append(Pack(shape, chosen, filled))
     return packs
@@ -211,13 +211,13 @@ _MODELS: dict[type, tuple[Callable[..., Params], Callable[..., Model]]] = {
 
 
 def build_batch(
-    terms: Sequence[Terms], names: Sequence[int], shape: Shape, seed: int, sampler: Sampler | None = None
+    terms: Sequence[Terms], instance_ids: Sequence[int], shape: Shape, seed: int, sampler: Sampler | None = None
 ) -> tuple[Model, Batch]:
     """Returns the arrays of a batch, on the host.
 
     Args:
       terms: terms of the instance in each place of the shape, of one class; log-densities of one function.
-      names: each instance's position in the whole dataset, from which its keys are folded.
+      instance_ids: each instance's position in the whole dataset, from which its keys are folded.
       shape: shape of the batch.
       seed: seed of the chains.
       sampler: that a log-density is for; None: one that asks for gains.
@@ -230,7 +230,7 @@ def build_batch(
     dtypes = jax.tree.map(lambda *leaves: np.result_type(*leaves), *params)
     stacked = jax.tree.map(lambda dtype, *leaves: np.stack(leaves).astype(dtype, copy=False), dtypes, *params)
     mask = np.stack([np.arange(shape.num_sites) < term.num_sites for term in terms])
-    keys = step_keys(names, shape, seed)
+    keys = step_keys(instance_ids, shape, seed)
 
     def asking() -> str:
         return type(sampler).__name__ if sampler is None or asks_for_gains(sampler) else ""
@@ -239,12 +239,12 @@ def build_batch(
     return model, Batch(stacked, mask, keys)
 
 
-def step_keys(names: Sequence[int], shape: Shape, seed: int) -> StepKeys:
+def step_keys(instance_ids: Sequence[int], shape: Shape, seed: int) -> StepKeys:
     """Keys [G, B, 2] of the chains' steps."""
     streams = (Stream.MCMC, Stream.OBSERVATION)
-    return StepKeys(*(chain_keys(seed, stream, np.array(names), shape.num_chains) for stream in streams))
+    return StepKeys(*(chain_keys(seed, stream, np.array(instance_ids), shape.num_chains) for stream in streams))
 
 
-def initial_keys(names: Sequence[int], shape: Shape, seed: int):
+def initial_keys(instance_ids: Sequence[int], shape: Shape, seed: int):
     """Keys [G, B, 2] of the chains' initial states."""
-    return chain_keys(seed, Stream.INITIAL_STATE, np.array(names), shape.num_chains)
+    return chain_keys(seed, Stream.INITIAL_STATE, np.array(instance_ids), shape.num_chains)

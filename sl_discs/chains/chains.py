@@ -116,7 +116,7 @@ class Chains:
     def __init__(
         self,
         terms: Sequence[Terms],
-        names: Sequence[int],
+        instance_ids: Sequence[int],
         shape: Shape,
         sampler: Sampler,
         engine: Engine,
@@ -125,21 +125,23 @@ class Chains:
         """Lays out the arrays; the arguments are those of `build_batch`."""
         self.shape, self.sampler, self._terms, self._seed = shape, sampler, terms, seed
         self.engine = engine if engine.on_host else dataclasses.replace(engine, mesh=make_mesh(*shape.layout))
-        self.model, batch = build_batch(terms, names, shape, seed, sampler)
+        self.model, batch = build_batch(terms, instance_ids, shape, seed, sampler)
         self.batch = self.engine.load(self.model, sampler, batch) if engine.on_host else jax.device_put(batch)
-        self.initial_keys = initial_keys(names, shape, seed)
+        self.initial_keys = initial_keys(instance_ids, shape, seed)
         self.done, self.compile_s, self.run_s = 0, 0.0, 0.0
 
     @classmethod
-    def of_one(cls, terms: Terms, name: int, shape: Shape, sampler: Sampler, engine: Engine, seed: int) -> Chains:
+    def of_one(
+        cls, terms: Terms, instance_id: int, shape: Shape, sampler: Sampler, engine: Engine, seed: int
+    ) -> Chains:
         """Chains of one instance in a shape of `batches.shape_of_one`."""
         count = shape.num_instances
-        return cls([terms] * count, [name] * count, shape, sampler, engine, seed)
+        return cls([terms] * count, [instance_id] * count, shape, sampler, engine, seed)
 
-    def rename(self, names: Sequence[int]) -> None:
-        """Gives the chains other random numbers, those of instances of these names, from the next `start` on."""
-        self.batch = self.batch._replace(keys=step_keys(names, self.shape, self._seed))
-        self.initial_keys = initial_keys(names, self.shape, self._seed)
+    def set_instance_ids(self, instance_ids: Sequence[int]) -> None:
+        """Gives the chains the random numbers of other instances, from the next `start` on."""
+        self.batch = self.batch._replace(keys=step_keys(instance_ids, self.shape, self._seed))
+        self.initial_keys = initial_keys(instance_ids, self.shape, self._seed)
 
     def start(
         self,

@@ -25,7 +25,7 @@ from sl_discs.instances.archive import write_archive, write_forms
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats import FORMATS, SUFFIXES, read_instances
 from sl_discs.instances.graph import complement
-from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, join_names
 
 FLAGS, define = own_flags()
 define.string("from", None, f"Format of INPUT, by default that of its header or suffix: {', '.join(FORMATS)}.")
@@ -56,7 +56,7 @@ def _convert(given: Given) -> int:
         raise InputError(f"{source}: {instances[0].format} holds a quadratic model, which {what}")
     for what, others in (item for instance in instances[:1] for item in instance.others.items()):
         if others and FLAGS.weight is None:
-            warn(f"numbers of {what} under {in_words(others)} are not written; --weight={others[0]} writes them")
+            warn(f"numbers of {what} under {join_names(others)} are not written; --weight={others[0]} writes them")
     if FLAGS.complement:
         contents = [complement(graph) for graph in contents]
     if to == "npz":

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sl_discs.command import Command, asks_for_help
 from sl_discs.errors import InputError
-from sl_discs.problem_names import in_words
+from sl_discs.problem_names import join_names
 from sl_discs.terminal import open_closed_streams, say, tell
 from sl_discs.version import __version__
 
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     program = f"sl-discs {before}".strip()
     wrong = f"unknown command {before + named[0]!r}" if named else f"no command after {program}"
-    expected = in_words(dict.fromkeys(name.split()[0] for name in _names_after(before)))
+    expected = join_names(dict.fromkeys(name.split()[0] for name in _names_after(before)))
     tell(f"error: {wrong}; expected {expected}, and see {program} --help")
     return 2
 

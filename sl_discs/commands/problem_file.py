@@ -14,7 +14,7 @@ from sl_discs.figures import check_matplotlib
 from sl_discs.files import check_file
 from sl_discs.instances.formats import FORMATS, Instance, read_instances
 from sl_discs.instances.graph import Graph
-from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, join_names
 from sl_discs.problems import Problem
 from sl_discs.problems.from_file import has_unused_weights, problem_of, unused_numbers
 from sl_discs.problems.graph_kind import GRAPH_KINDS
@@ -129,7 +129,7 @@ def _line_on(instance: Instance, problem: Problem) -> str:
             where = "without --weights" if has_unused_weights(content, kind) else f"in {kind}"
             nodes = f" (their weights do not count {where})"
         unused = unused_numbers(instance, kind)
-        edges = f" (numbers under {in_words(unused)} do not count without --weight={unused[0]})" if unused else ""
+        edges = f" (numbers under {join_names(unused)} do not count without --weight={unused[0]})" if unused else ""
         if content.weights is not None and (content.weights != 1).any():
             counts = kind in GRAPH_KINDS and GRAPH_KINDS[kind].weighted
             edges = ", weighted" if counts else f" (their weights do not count in {kind})"

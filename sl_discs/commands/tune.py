@@ -34,7 +34,7 @@ from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers.registry import base_name, code_of, is_localized, own_name
 from sl_discs.terminal import Advance, progress_bar
 from sl_discs.tuning import evaluation, space
-from sl_discs.tuning.evaluation import Tuning, in_words, read_tuned, words_of
+from sl_discs.tuning.evaluation import Tuning, format_difference, read_tuned, words_of
 from sl_discs.tuning.space import Candidate, annealing_of, point_of
 from sl_discs.version import __version__
 
@@ -190,12 +190,12 @@ def _run(command: str, notice: Notice) -> int:
         f"best of {len(counted)} trials ({complete} complete): trial {curve[-1][0]}, {curve[-1][1]:.4f} in training\n"
         f"tested on graphs {words_of(test)}\n"
         f"{sampler} as found: {found['test_mean']:.4f}; {usual.sampler['name']} with its defaults: "
-        f"{found['default_test_mean']:.4f}; difference {in_words(found['paired'])}"
+        f"{found['default_test_mean']:.4f}; difference {format_difference(found['paired'])}"
     )
     if tuned_base is not None:
         other = found["tuned_base"]
         name = f"{usual.sampler['name']} as found ({beside})"
-        say(f"{name}: {other['test_mean']:.4f}; difference {in_words(other['paired'])}")
+        say(f"{name}: {other['test_mean']:.4f}; difference {format_difference(other['paired'])}")
     say(f"saved {saved}")
     return 0
 

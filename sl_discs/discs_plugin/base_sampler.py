@@ -212,7 +212,7 @@ class _CountingModel:
         return jnp.zeros(x.shape[0], jnp.float32)
 
 
-class BaseSampler:
+class DiscsSampler:
     """A sampler of DISCS on a tilted target.
 
     Attributes:

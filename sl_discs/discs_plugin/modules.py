@@ -25,7 +25,7 @@ from ml_collections import config_dict
 
 from sl_discs.chains.annealing import Annealing, TemperatureSchedule
 from sl_discs.discs_plugin import upstream
-from sl_discs.discs_plugin.base_sampler import BaseSampler, States
+from sl_discs.discs_plugin.base_sampler import DiscsSampler, States
 from sl_discs.discs_plugin.plugin_samplers import LocalizedSampler, OwnSampler
 from sl_discs.errors import InputError
 from sl_discs.localization.method import build_localization, build_method, method_config
@@ -87,7 +87,7 @@ def build_sampler(name: str, config: config_dict.ConfigDict, fixes: bool) -> Any
         theirs = upstream.build_upstream_sampler(base, config)
         # DISCS's samplers for several values keep their number; locallybalanced does too, but has no form for them.
         _check_values(config, states, hasattr(theirs, "num_categories") and base != "locallybalanced")
-        return LocalizedSampler(BaseSampler(base, theirs, states, fixes), localization, length, chains, temperatures)
+        return LocalizedSampler(DiscsSampler(base, theirs, states, fixes), localization, length, chains, temperatures)
     sampler = build_method({"name": base.removeprefix(OWN), **fields}, chains).sampler
     _check_values(config, states, sampler.several_values)
     if states.num_values > 2 and base == f"{OWN}gibbs" and config.model.name not in _LINEAR_IN_EACH_SITE:

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Float32, Int
 
 from sl_discs import keys
 from sl_discs.batching import AnyArray, cond_for_batch
-from sl_discs.discs_plugin.base_sampler import BaseSampler, States
+from sl_discs.discs_plugin.base_sampler import DiscsSampler, States
 from sl_discs.errors import InputError
 from sl_discs.localization.algorithm import Localized, LocalizedState, observe, tilt_of
 from sl_discs.localization.schedule import Localization
@@ -118,7 +118,7 @@ class LocalizedSampler(_BatchSampler):
 
     def __init__(
         self,
-        base: BaseSampler,
+        base: DiscsSampler,
         localization: Localization,
         chain_length: int,
         num_chains: int,

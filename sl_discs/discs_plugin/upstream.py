@@ -16,7 +16,7 @@ from typing import Any
 import jax
 from ml_collections import config_dict
 
-from sl_discs.discs_plugin.base_sampler import BaseSampler, States
+from sl_discs.discs_plugin.base_sampler import DiscsSampler, States
 from sl_discs.errors import InputError, MissingExtra
 from sl_discs.samplers.base import Sampler, StepSampler
 from sl_discs.samplers.registry import known_samplers, register_sampler
@@ -110,7 +110,7 @@ class BorrowedSampler(Sampler):
         )
         with jax.ensure_compile_time_eval():
             sampler = build_upstream_sampler(self.name, config)
-            return StepSampler(BaseSampler(self.name, sampler, States((num_sites,)), self.fixes))
+            return StepSampler(DiscsSampler(self.name, sampler, States((num_sites,)), self.fixes))
 
     def init_state(self, num_sites):
         return self._for_sites(max(num_sites, _SOME_SITES)).init_state(num_sites)

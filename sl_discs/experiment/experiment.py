@@ -18,8 +18,8 @@ from sl_discs.experiment.record import (
     ExperimentRecord,
     SamplerRecord,
     check_finished,
-    device_in_words,
-    kind_of_run,
+    describe_devices,
+    run_identity,
     versions,
 )
 from sl_discs.experiment.results import check_place, write_results
@@ -30,7 +30,7 @@ from sl_discs.files import check_writable
 from sl_discs.instances.dataset import default_data_root, graph_types, load_dataset
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import Method, build_method, method_fields
-from sl_discs.problem_names import GRAPH_PROBLEMS, in_words
+from sl_discs.problem_names import GRAPH_PROBLEMS, join_names
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers.registry import own_name
 from sl_discs.terminal import progress_bar, tell
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MODEL_FIELDS = {
-    "name": f"{in_words(GRAPH_PROBLEMS)}.",
+    "name": f"{join_names(GRAPH_PROBLEMS)}.",
     "graph_type": "dataset, as DISCS names it; left out: that of the experiment config.",
     "cfg_str": "configuration of the dataset, such as r-0.10; _ for none; left out: that of the experiment config.",
     "data_root": "folder searched for DISCS's files, then for an archive.",
@@ -47,7 +47,7 @@ MODEL_FIELDS = {
     "save_dir_name": "folder of the results below ./results, with --run_local.",
 }
 # Fields of DISCS's model configs that are taken from the instances here.
-_MODEL_DISCS_ONLY = {
+_IGNORED_MODEL_FIELDS = {
     "max_num_nodes", "max_num_edges", "num_instances", "num_models", "num_categories", "shape", "rand_type"
 }  # fmt: skip
 # Those that name a set.
@@ -120,7 +120,7 @@ def _model_of(model: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
 
     What it leaves out, or holds None for, is that of the set that the experiment config is for, or a default.
     """
-    unknown = sorted(set(model) - set(MODEL_FIELDS) - _MODEL_DISCS_ONLY)
+    unknown = sorted(set(model) - set(MODEL_FIELDS) - _IGNORED_MODEL_FIELDS)
     if unknown:
         raise InputError(f"model_config has no field {unknown[0]!r}; known: {', '.join(MODEL_FIELDS)}")
     given = {field: value for field, value in model.items() if value is not None}
@@ -314,7 +314,7 @@ def perform(
         if note:
             tell(note)
         config["experiment"] = vars(settings)
-        kind = kind_of_run(config, {name: engine.name for name, engine in engines.items()}, settings, dataset)
+        kind = run_identity(config, {name: engine.name for name, engine in engines.items()}, settings, dataset)
         checkpoints = None
         if own is not None:
             checkpoints = Checkpoints(own / "checkpoint", kind, settings.checkpoint_every_s, notice or Notice())
@@ -332,7 +332,7 @@ def perform(
             if missing:
                 return Experiment(None, note=f"{part.label}: done; missing: {', '.join(missing)}")
             samplers = {name: join_records([records[name] for records in found if records]) for name in samplers}
-        devices = device_in_words(engines.values(), part.count)
+        devices = describe_devices(engines.values(), part.count)
         record = ExperimentRecord(dataset, settings, config, samplers, devices, versions())
         if folder is None or checkpoints is None:
             return Experiment(record)

@@ -110,7 +110,7 @@ class Part:
 
         Args:
           run: the folder of the run.
-          kind: identity of this part of the run, `kind_of_run`.
+          kind: identity of this part of the run, `run_identity`.
 
         Raises:
           InputError: records are those of another run or part, or cannot be read.

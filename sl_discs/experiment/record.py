@@ -111,7 +111,7 @@ def commit() -> str:
     return head.stdout.strip() + ("+" if changes.stdout.strip() else "")
 
 
-def device_in_words(engines: Iterable[Engine], num_parts: int = 1) -> str:
+def describe_devices(engines: Iterable[Engine], num_parts: int = 1) -> str:
     """Returns the number and kind of the engines' devices, such as `1 x cpu (x86_64)`, and the number of parts of
     the run.
     """
@@ -133,7 +133,7 @@ def fields_of_results(experiment: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in experiment.items() if name not in (*_FREE, *_DIVISION)}
 
 
-def kind_of_run(
+def run_identity(
     config: Mapping[str, Any], engines: Mapping[str, str], settings: Settings, dataset: Dataset
 ) -> dict[str, Any]:
     """Returns the identity of a run as nested dicts of plain values; `engines` has the name of each sampler's

@@ -91,7 +91,7 @@ def fit_to_memory(
         return settings, ""
     while need > limit:
         if at_once == 1:
-            graph = max((dataset.graphs[k] for k in pack.members), key=lambda graph: graph.num_nodes)
+            graph = max((dataset.graphs[k] for k in pack.positions), key=lambda graph: graph.num_nodes)
             raise InputError(
                 f"{graph.name} ({graph.num_nodes} sites, {settings.batch_size} chains) takes about "
                 f"{format_bytes(need)} on a device with {format_bytes(limit)}; give fewer chains "
@@ -136,12 +136,12 @@ def run_sampler(
     value, acceptance, hops = np.zeros((3, settings.chain_length // settings.log_every_steps, count))
     for number, pack in enumerate(packs):
         terms = [kind.terms(dataset.graphs[k], penalty) for k in pack.filled]
-        names = [dataset.index[k] for k in pack.filled]
-        chains = Chains(terms, names, pack.shape, sampler, engine, settings.seed)
+        instance_ids = [dataset.index[k] for k in pack.filled]
+        chains = Chains(terms, instance_ids, pack.shape, sampler, engine, settings.seed)
         constants[pack.filled] = [term.constant for term in terms]
         batch = f"batch {number + 1} of {len(packs)}, " if len(packs) > 1 else ""
 
-        def report(steps, chains=chains, own=constants[pack.members], batch=batch):
+        def report(steps, chains=chains, own=constants[pack.positions], batch=batch):
             words = ""
             if chains.done:
                 values = np.asarray(chains.states.best.value)[: len(own)].max(axis=1) + own
@@ -153,11 +153,11 @@ def run_sampler(
             steps_per_call=visible_steps(engine, sampler, settings.chain_length),
         )  # fmt: skip
         compile_s, run_s = compile_s + chains.compile_s, run_s + chains.run_s
-        trace, own = outcome.trace, slice(len(pack.members))
-        value[:, pack.members] = trace.value[:, own].max(axis=2)
-        acceptance[:, pack.members] = trace.acceptance[:, own].mean(axis=2, dtype=np.float64)
-        hops[:, pack.members] = trace.hops[:, own].mean(axis=2, dtype=np.float64)
-        for place, k in enumerate(pack.members):
+        trace, own = outcome.trace, slice(len(pack.positions))
+        value[:, pack.positions] = trace.value[:, own].max(axis=2)
+        acceptance[:, pack.positions] = trace.acceptance[:, own].mean(axis=2, dtype=np.float64)
+        hops[:, pack.positions] = trace.hops[:, own].mean(axis=2, dtype=np.float64)
+        for place, k in enumerate(pack.positions):
             instances[k] = _verified(kind, dataset.graphs[k], outcome, place)
     return SamplerRecord(
         instances=[instances[k] for k in range(count)],

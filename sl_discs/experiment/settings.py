@@ -14,7 +14,7 @@ from sl_discs.engines.registry import ENGINES
 from sl_discs.errors import InputError
 
 # Fields of DISCS's experiment configs that have no meaning here, accepted so that its files can be used.
-DISCS_ONLY = {
+IGNORED_SETTINGS = {
     "name", "evaluator", "run_parallel", "get_additional_metrics", "shuffle_buffer_size",
     "plot_every_steps", "fig_folder", "save_every_steps", "save_samples", "get_estimation_error", "use_tqdm",
     "co_opt_prob", "window_size", "window_stride", "num_models", "ess_ratio",
@@ -97,12 +97,12 @@ def settings_from(fields: Mapping[str, Any]) -> Settings:
       InputError: an unknown field, or a value of the wrong type or out of range.
     """
     hints = typing.get_type_hints(Settings)
-    unknown = sorted(set(fields) - set(hints) - DISCS_ONLY)
+    unknown = sorted(set(fields) - set(hints) - IGNORED_SETTINGS)
     if unknown:
         raise InputError(f"config.experiment has no field {unknown[0]!r}; known: {', '.join(hints)}")
     values = {}
     for name, value in fields.items():
-        if name in DISCS_ONLY:
+        if name in IGNORED_SETTINGS:
             continue
         kind = hints[name]
         if kind is float and type(value) is int:

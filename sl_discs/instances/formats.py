@@ -27,7 +27,7 @@ from sl_discs.instances.form import QuadraticForm, check_finite
 from sl_discs.instances.graph import Graph, checked_node_weights, have_repeats, other_numbers
 from sl_discs.instances.other_files import check_separators, other_archive, other_json, table_in_python
 from sl_discs.instances.text import Rows, Source, is_whole, show
-from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, form_problem, in_words
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, form_problem, join_names
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -304,7 +304,7 @@ def read_instances(
     if weight is not None and format not in _WITH_ATTRIBUTES:
         raise InputError(
             f"{path}: {format} has no names of weights; leave weight={weight} out, which is for "
-            f"{in_words(_WITH_ATTRIBUTES)}",
+            f"{join_names(_WITH_ATTRIBUTES)}",
         )
     with errors_of(source.path):
         contents = FORMATS[format].read(source)
@@ -319,7 +319,7 @@ def _check_problem(instance: Instance, problem: str | None) -> None:
     if isinstance(content, QuadraticForm):
         if problem in GRAPH_PROBLEMS:
             raise InputError(
-                f"{where} holds a quadratic model, but {problem} needs a graph; use {in_words(FORM_PROBLEMS)}"
+                f"{where} holds a quadratic model, but {problem} needs a graph; use {join_names(FORM_PROBLEMS)}"
             )
         if problem is not None and content.spins != FORM_PROBLEMS[problem]:
             kind = "spins" if content.spins else "zeros and ones"
@@ -327,7 +327,7 @@ def _check_problem(instance: Instance, problem: str | None) -> None:
     elif problem in FORM_PROBLEMS:
         listed = ", or --format=coo if its lines are couplings 'i j value'" if instance.format == "edge_list" else ""
         raise InputError(
-            f"{where} holds a graph, but {problem} needs a quadratic model; use {in_words(GRAPH_PROBLEMS)}{listed}"
+            f"{where} holds a graph, but {problem} needs a quadratic model; use {join_names(GRAPH_PROBLEMS)}{listed}"
         )
 
 
@@ -355,7 +355,7 @@ def recognise(source: Source) -> str:
     if own.VARTYPE.search(source.text):
         return "coo"
     if other := _OTHER_HEADER.match(source.text):
-        known = in_words([f"p {word.decode()}" for word in (*own.DIMACS_HEADERS, b"cnf", b"qubo")], "and")
+        known = join_names([f"p {word.decode()}" for word in (*own.DIMACS_HEADERS, b"cnf", b"qubo")], "and")
         raise NotSupported(f"{source.path}: files of {show(other[1])} are not read; those of {known} are")
     check_separators(source)
     return SUFFIXES.get(source.suffix) or _by_content(source)

@@ -10,7 +10,7 @@ from typing import Any
 from ml_collections import config_dict
 
 from sl_discs.errors import InputError, real, shown
-from sl_discs.localization.schedule import LOCALIZED, Localization
+from sl_discs.localization.schedule import MIN_FINAL_SNR, Localization
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import (
     base_name,
@@ -22,7 +22,7 @@ from sl_discs.samplers.registry import (
 )
 
 # Fields of DISCS's sampler configs that have no effect here, accepted so that its files work.
-DISCS_ONLY = {"use_fast_path", "approx_with_grad", "schedule_step", "reset_z_est"}
+IGNORED_SAMPLER_FIELDS = {"use_fast_path", "approx_with_grad", "schedule_step", "reset_z_est"}
 
 
 # The kinds of final sample: if a localized run ends with little signal in Y, its sign is mostly noise.
@@ -49,8 +49,8 @@ def not_localized_note(names: Sequence[str]) -> str:
     """Returns a note to the user on the final samples of such methods."""
     return (
         f"final samples of {', '.join(names)} are the chains' last states. With these settings the observation Y "
-        f"has too much noise at the end for its sign to be a draw (signal-to-noise ratio below {LOCALIZED:g}). Best "
-        "states do not depend on this. For draws set sigma=2, eps_end=0.01 and alpha=geom(2,1)."
+        f"has too much noise at the end for its sign to be a draw (signal-to-noise ratio below {MIN_FINAL_SNR:g}). "
+        "Best states do not depend on this. For draws set sigma=2, eps_end=0.01 and alpha=geom(2,1)."
     )
 
 
@@ -111,7 +111,8 @@ def build_method(fields: Mapping[str, Any], num_chains: int) -> Method:
     """
     name = own_name(_checked("name", fields.get("name", ""), "gwg"))
     known = method_fields(name)
-    values = _complete(name, {one: fields[one] for one in fields if one in known or one not in DISCS_ONLY}, known)
+    given = {one: fields[one] for one in fields if one in known or one not in IGNORED_SAMPLER_FIELDS}
+    values = _complete(name, given, known)
     sampler = build_sampler(name, {field: values[field] for field in sampler_fields(name)}, num_chains)
     if not is_localized(name):
         return Method(name, sampler, None)

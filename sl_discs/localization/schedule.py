@@ -207,7 +207,7 @@ INTEGRATORS = ("exponential", "euler")
 ANNEALS = ("run", "level")
 
 # From this signal-to-noise ratio on, sign(Y) equals X except for one spin in 30,000: Phi(-4) = 3.2e-5.
-LOCALIZED = 16.0
+MIN_FINAL_SNR = 16.0
 
 
 class Levels(NamedTuple):
@@ -293,7 +293,7 @@ class Localization:
     @property
     def localizes(self) -> bool:
         """Returns whether sign(Y) is X at the end; with geom(2,1), if sigma^2 eps_end is at most about 1/16."""
-        return self.tilt and self.last_signal_to_noise() >= LOCALIZED
+        return self.tilt and self.last_signal_to_noise() >= MIN_FINAL_SNR
 
     def levels(self, chain_length: int) -> Levels:
         """Returns the levels of a chain of chain_length steps.

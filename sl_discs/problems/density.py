@@ -122,7 +122,7 @@ def _starts(density: Density, given: Any) -> tuple[Int8[np.ndarray, "S N"], floa
     wrong = np.flatnonzero(np.isnan(values) | (values == np.inf))
     if len(wrong):
         raise InputError(
-            f"fn is {values[wrong[0]]} at {_in_words(states[wrong[0]])}; a log-density is finite, or -inf", "fn"
+            f"fn is {values[wrong[0]]} at {_format_state(states[wrong[0]])}; a log-density is finite, or -inf", "fn"
         )
     found = np.isfinite(values)
     if not found.any():
@@ -139,7 +139,7 @@ def _checked_start(shape: tuple[int, ...], given: Any) -> Int8[np.ndarray, "1 N"
     return found.astype(np.int8).reshape(1, -1)
 
 
-def _in_words(state: Int8[np.ndarray, "N"]) -> str:
+def _format_state(state: Int8[np.ndarray, "N"]) -> str:
     if (state == state[0]).all():
         return f"all {'ones' if state[0] else 'zeros'}"
     return f"the flattened x = {state.tolist()}" if len(state) <= _ALL_STATES else "a random state"

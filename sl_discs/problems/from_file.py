@@ -10,7 +10,7 @@ from sl_discs.errors import InputError, integer
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats import Instance, read_instances
 from sl_discs.instances.graph import Graph
-from sl_discs.problem_names import GRAPH_PROBLEMS, form_problem, in_words
+from sl_discs.problem_names import GRAPH_PROBLEMS, form_problem, join_names
 from sl_discs.problems.kind import KINDS, PENALTY
 from sl_discs.problems.problem import Problem, in_order, timed
 
@@ -57,7 +57,7 @@ def read(
     instance = instances[number or 0]
     if weight is None and (unused := unused_numbers(instance, problem)):
         warnings.warn(
-            f"{path}: numbers of edges under {in_words(unused)} do not count; weight={unused[0]!r} uses them",
+            f"{path}: numbers of edges under {join_names(unused)} do not count; weight={unused[0]!r} uses them",
             stacklevel=3,
         )
     if weights is None and weight is None and problem is not None and has_unused_weights(instance.content, problem):
@@ -89,7 +89,7 @@ def problem_of(
     if isinstance(content, QuadraticForm):
         kind = form_problem(content.spins)
     elif kind is None and instance.format != "cnf":
-        raise InputError(f"{instance.path}: a graph; choose a problem: {in_words(GRAPH_PROBLEMS)}")
+        raise InputError(f"{instance.path}: a graph; choose a problem: {join_names(GRAPH_PROBLEMS)}")
     known = KINDS[kind or "mis"]
     what = "edges" if getattr(known, "weighted", False) else "nodes"
     weights = weights or (weight is not None and what == "nodes")
@@ -99,7 +99,7 @@ def problem_of(
         raise InputError(f"weights has no effect in {known.name}, where weights of nodes do not count; leave it out")
     if isinstance(content, Graph):
         others = [name for name in instance.others[what] if name != weight]
-        there = f"{what} have numbers under {in_words(others)}" if others else f"{what} have no other numbers"
+        there = f"{what} have numbers under {join_names(others)}" if others else f"{what} have no other numbers"
         if weight is not None and (content.weights if what == "edges" else content.node_weights) is None:
             raise InputError(f"{instance.path}: weight is {weight!r}, which not all {what} have; {there}")
         if weights and content.node_weights is None:

@@ -26,7 +26,7 @@ from sl_discs.instances.graph import (
     other_numbers,
 )
 from sl_discs.models.terms import Coefficients, are_integers
-from sl_discs.problem_names import in_words
+from sl_discs.problem_names import join_names
 from sl_discs.problems.forms import entries, is_sparse
 from sl_discs.problems.graph_kind import Edges, GraphKind, TwoImprovement, drop_conflicts
 from sl_discs.problems.kind import EXCHANGE_PENALTY, PENALTY, Chosen, Structure
@@ -417,7 +417,7 @@ def _check_names(name: str, graph: nx.Graph, weight: str | None) -> None:
     if any((weight or "weight") in data for data in found):
         return
     others = other_numbers(found)
-    there = f"numbers of edges under {in_words(others)}" if others else "no numbers of edges"
+    there = f"numbers of edges under {join_names(others)}" if others else "no numbers of edges"
     if weight is not None and found:
         raise InputError(f"{name}: weights is {weight!r}, which no edge has; the graph has {there}")
     if others:

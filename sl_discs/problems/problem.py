@@ -18,7 +18,7 @@ from sl_discs.errors import InputError, real, text, unmasked
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.models.terms import Coefficients
-from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, join_names
 from sl_discs.problems.kind import KINDS, PENALTY, Evaluated, Kind, checked_states
 
 Source = TypeVar("Source", Graph, QuadraticForm)
@@ -322,7 +322,7 @@ def checked_problem(given: Any, others: tuple[type, ...] = ()) -> Any:
             "problem of your own', Other models); sl_discs.sample takes from_log_density(fn, params, shape)"
         )
     makers = [*GRAPH_PROBLEMS, *FORM_PROBLEMS, "from_bqm", *(["from_log_density"] if others else [])]
-    raise InputError(f"the problem is a {type(given).__name__}; make one with sl_discs.{in_words(makers)}")
+    raise InputError(f"the problem is a {type(given).__name__}; make one with sl_discs.{join_names(makers)}")
 
 
 # What provers and results ask about answers and bounds, exactly.

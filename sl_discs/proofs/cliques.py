@@ -262,7 +262,7 @@ class CliqueSearch:
         # Nodes of weight 0 are of no use.
         self._levels = [_Level(np.flatnonzero(self._weights > 0), self._adjacency, self._weights, self.best)]
 
-    def know(self, size: float) -> None:
+    def raise_best(self, size: float) -> None:
         """Takes into account that there is a clique of this size or weight."""
         if size > self.best and not self.over:
             # Fewer candidates have to be tried from the top on.
@@ -329,7 +329,7 @@ class Cliques(SetProver):
         while not search.over:
             yield _SLICE_S
             if np.isfinite(self.best):
-                search.know(self.weight_of(self.best))
+                search.raise_best(self.weight_of(self.best))
             if search.best > known:
                 known, worked, done = search.best, 0.0, search.done()
             search.advance(int(_SLICE_S * _WORDS_A_SECOND))

@@ -125,7 +125,7 @@ class Proofs:
         self._problem, self._sign = problem, 1.0 if problem.maximise else -1.0
         self.states, self.best = presolved.found[:0], -self._sign * np.inf
         # The best answer, and whether it reaches the bound; None: not compared yet.
-        self._known: Evaluated | None = None
+        self._incumbent: Evaluated | None = None
         self._closed: bool | None = None
         self._compare(presolved.found)
         made = [make(presolved) for make in provers]
@@ -150,8 +150,8 @@ class Proofs:
     @property
     def answer(self) -> Int8[np.ndarray, "1 N"]:
         """The best answer known, which there must be."""
-        assert self._known is not None
-        return self._known.states
+        assert self._incumbent is not None
+        return self._incumbent.states
 
     @property
     def hopeful(self) -> bool:
@@ -167,20 +167,20 @@ class Proofs:
     def closed(self) -> bool:
         """Whether the best answer known is proved to be that; its value is compared with the bound exactly."""
         if self._closed is None:
-            known, bound = self._known, self.bound
+            known, bound = self._incumbent, self.bound
             self._closed = bool(
                 known is not None and bound is not None and reaches(self._problem, bound, known.states[0])
             )
         return self._closed
 
-    def know(self, found: Evaluated) -> bool:
+    def update_incumbent(self, found: Evaluated) -> bool:
         """Takes feasible answers into account; returns whether one is better than the best that was known."""
-        if self._known is not None:
-            found = Evaluated(*map(np.concatenate, zip(self._known, found, strict=True)))
+        if self._incumbent is not None:
+            found = Evaluated(*map(np.concatenate, zip(self._incumbent, found, strict=True)))
         place = best_row(self._problem, found)
-        if self._known is not None and place == 0:
+        if self._incumbent is not None and place == 0:
             return False
-        self._known, self._closed = Evaluated(*(part[place : place + 1] for part in found)), None
+        self._incumbent, self._closed = Evaluated(*(part[place : place + 1] for part in found)), None
         self.best = float(found.values[place])
         return True
 
@@ -212,9 +212,9 @@ class Proofs:
             one.close()
 
     def _compare(self, states: Int8[np.ndarray, "K N"]) -> None:
-        if len(states) and self.know(self._problem.evaluate(states)):
-            assert self._known is not None
-            self.states = self._known.states
+        if len(states) and self.update_incumbent(self._problem.evaluate(states)):
+            assert self._incumbent is not None
+            self.states = self._incumbent.states
 
     def _take_bound(self, found: Fraction | float, by: str) -> None:
         if self.bound is None or (found < self.bound if self._sign > 0 else found > self.bound):

@@ -98,7 +98,7 @@ def draw_sites(
     # A single draw is the same in both ways.
     replacement = replacement or most == 1
 
-    def turn(number, carry):
+    def body(number, carry):
         sites, flips, speeds = carry
         places = number * width + jnp.arange(width)
         if replacement:
@@ -111,7 +111,7 @@ def draw_sites(
 
     speeds = weights if replacement else weights / keys.exponentials(key, weights.shape)
     unused = jnp.full(-(-most // width) * width, num_sites, jnp.int32), jnp.zeros(num_sites, bool)
-    sites, flips, _ = _take_turns(length, most, turn, (*unused, speeds))
+    sites, flips, _ = _take_turns(length, most, body, (*unused, speeds))
     return Draws(sites, length, flips)
 
 
@@ -128,7 +128,7 @@ def log_probability(
     width = _draws_a_turn(most)
     last = _turns(drawn.length, width) - 1
 
-    def turn(number, carry):
+    def body(number, carry):
         mass, log_prob = carry
         first = (number if backwards else last - number) * width
         sites = lax.dynamic_slice(drawn.sites, (first,), (width,))
@@ -141,7 +141,7 @@ def log_probability(
         return mass, log_prob + jnp.sum(log_probs)
 
     mass = jnp.sum(weights if replacement else jnp.where(drawn.flips, 0.0, weights))
-    return _take_turns(drawn.length, most, turn, (mass, jnp.float32(0)))[1]
+    return _take_turns(drawn.length, most, body, (mass, jnp.float32(0)))[1]
 
 
 def _draws_a_turn(most: int) -> int:
@@ -153,7 +153,7 @@ def _turns(length: Int[Array, ""], width: int) -> Int[Array, ""]:
     return -(-batch_max(length) // width)
 
 
-def _take_turns(length: Int[Array, ""], most: int, turn: Callable, carry):
-    """Returns the last of carry = turn(number, carry)."""
+def _take_turns(length: Int[Array, ""], most: int, body: Callable, carry):
+    """Returns the last of carry = body(number, carry)."""
     width = _draws_a_turn(most)
-    return turn(0, carry) if width == most else lax.fori_loop(0, _turns(length, width), turn, carry)
+    return body(0, carry) if width == most else lax.fori_loop(0, _turns(length, width), body, carry)

@@ -123,9 +123,9 @@ def by_group(records: Shaped[np.ndarray, "D C *shape"], each: int) -> Shaped[np.
 
     This is a chain like any other, whose autocorrelation includes the correlation of the chains of a group.
     """
-    moments, chains, *shape = records.shape
-    apart = records.reshape(moments, chains // each, each, *shape)
-    return np.swapaxes(apart, 1, 2).reshape(moments * each, chains // each, *shape)
+    num_records, chains, *shape = records.shape
+    apart = records.reshape(num_records, chains // each, each, *shape)
+    return np.swapaxes(apart, 1, 2).reshape(num_records * each, chains // each, *shape)
 
 
 def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L C N"]) -> int:
@@ -160,7 +160,7 @@ _STREAMS = 1 << 16
 
 
 class Recorded(NamedTuple):
-    """The records of a call at L moments.
+    """The L records of a call.
 
     Values are those of f, without the constant of the problem; states those of the first rung of each ladder, L = 0
     if they are not kept; `exchanged` is whether a chain exchanged states with the next one, None without ladders.
@@ -220,8 +220,8 @@ class RecordedChains(Chains):
             batch_bytes(shape, 0, chosen.name),
             "ask for fewer draws or groups",
         )
-        self._names = [stream] * shape.num_instances
-        super().__init__([terms] * shape.num_instances, self._names, shape, kernel, chosen, request.seed)
+        self._instance_ids = [stream] * shape.num_instances
+        super().__init__([terms] * shape.num_instances, self._instance_ids, shape, kernel, chosen, request.seed)
         self.size, self.num_chains, self.rungs, self.steps = terms.num_sites, num_chains, rungs, 0
         few_sites = counts_sweeps(request.sampler)
         self.sweep = self.size if few_sites else -(-self.size // _SITES_A_STEP)
@@ -254,9 +254,9 @@ class RecordedChains(Chains):
         return np.array(self.states.chain.x[0, :, : self.size])
 
     def play(
-        self, temperatures: Float64[np.ndarray, "B"] | float, moments: int, sweeps: int = 1
+        self, temperatures: Float64[np.ndarray, "B"] | float, num_records: int, sweeps: int = 1
     ) -> Iterator[Recorded]:
-        """Continues the chains and yields `moments` records, a few per call, one after every `sweeps` sweeps.
+        """Continues the chains and yields `num_records` records, a few per call, one after every `sweeps` sweeps.
 
         At infinite temperature all states are equally likely.
         """
@@ -265,27 +265,27 @@ class RecordedChains(Chains):
         values = np.broadcast_to(np.asarray(temperatures, np.float32), self.num_chains)
         self.prepare(self.program._replace(temperature=ChainTemperatures(values)), self.done)
         steps = sweeps * self.sweep
-        most = self._worth_a_call(moments, steps)
-        while moments > 0:
-            count = min(most, moments)
+        most = self._worth_a_call(num_records, steps)
+        while num_records > 0:
+            count = min(most, num_records)
             if self.done + count * steps > _MOST_STEPS:
-                self._names = [name + _STREAMS for name in self._names]
-                self.rename(self._names)
+                self._instance_ids = [one + _STREAMS for one in self._instance_ids]
+                self.set_instance_ids(self._instance_ids)
                 self.prepare(self.program, 0)
             trace = self.advance(count, steps)
             self.steps += count * steps * self.num_chains
-            moments -= count
+            num_records -= count
             assert trace.states is not None
             exchanged = None if trace.exchanged is None else np.asarray(trace.exchanged)[:, 0]
             states = np.asarray(trace.states)[:, 0, :, : self.size]
             yield Recorded(checked(np.asarray(trace.value)[:, 0]), states, exchanged)
 
-    def _worth_a_call(self, moments: int, steps: int) -> int:
-        """Returns the number of moments per call; if each number needs its own compiled code, one or two numbers for
+    def _worth_a_call(self, num_records: int, steps: int) -> int:
+        """Returns the number of records per call; if each number needs its own compiled code, one or two numbers for
         all.
         """
         bytes_each = self.num_chains // self.rungs * self.shape.num_sites
-        most = max(1, min(moments, _MOST_RECORDED // bytes_each))
+        most = max(1, min(num_records, _MOST_RECORDED // bytes_each))
         if self.engine.on_host:
             return max(1, min(most, int(_CALL_S / (self._step_s * steps + self.num_chains * _RECORD_S))))
         most = min(most, max(1, self.engine.steps_per_call(self.sampler) // steps))
@@ -293,15 +293,15 @@ class RecordedChains(Chains):
             # All sites are evaluated in each step; a time limit is checked between calls.
             step_s = self.num_chains * self.shape.num_sites * _SITE_S
             most = max(1, min(most, int(_CALL_S / (step_s * steps))))
-        calls = -(-moments // (1 << (most.bit_length() - 1)))
-        return -(-moments // calls)
+        calls = -(-num_records // (1 << (most.bit_length() - 1)))
+        return -(-num_records // calls)
 
     def record(
-        self, temperatures, moments: int, sweeps: int = 1, is_over: Callable[[], bool] = lambda: False
+        self, temperatures, num_records: int, sweeps: int = 1, is_over: Callable[[], bool] = lambda: False
     ) -> Recorded:
         """Continues the chains as `play`, and returns all records until `is_over` at once."""
         parts = []
-        for part in self.play(temperatures, moments, sweeps):
+        for part in self.play(temperatures, num_records, sweeps):
             parts.append(part)
             if is_over():
                 break

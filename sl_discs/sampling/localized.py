@@ -34,7 +34,7 @@ from sl_discs.sampling.diagnostics import FALSE_ALARM, LEAST_ESS, above
 from sl_discs.sampling.draws import Budget, Drawn, Request, magnetisations, packed
 
 # ChainSettings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
-LOCALIZES = {"sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "mc_ratio": 0.5}
+SCHEDULE_FIELDS = {"sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "mc_ratio": 0.5}
 _LEVELS, _SWEEPS_A_LEVEL = 256, 8
 # The largest signal-to-noise ratio of the first observation that may be left out.
 _MOST_AT_FIRST = 0.01
@@ -54,7 +54,7 @@ _TOGETHER, _BATCHES_THAT_GO_ON, _STREAM = 8, 2, 6
 def localized_method(sampler: str, fields: Mapping[str, Any], groups: int) -> tuple[Method, int]:
     """Returns Algorithm 1 around a base sampler and its number of levels; InputError for fields with wrong values."""
     scan = {"scan": "sequential"} if sampler in ORDERED else {}
-    fields = LOCALIZES | {"K": _LEVELS} | scan | dict(fields) | {"name": localized_name(sampler)}
+    fields = SCHEDULE_FIELDS | {"K": _LEVELS} | scan | dict(fields) | {"name": localized_name(sampler)}
     method = build_method(fields, _TOGETHER * groups)
     if method.final_is != SIGN_OF_Y:
         raise InputError(
@@ -85,7 +85,7 @@ def draw(request: Request, budget: Budget) -> Drawn:
         found.append(anneal(chains, method, settings).final[0, :, :size])
         budget.say(len(found[-1]))
     states = np.concatenate(found)[:wanted]
-    reasons, worth, going_on = _what_chains_say(request, np.concatenate(found), levels * _SWEEPS_A_LEVEL)
+    reasons, worth, going_on = _assess_by_chains(request, np.concatenate(found), levels * _SWEEPS_A_LEVEL)
     if at_first > _MOST_AT_FIRST:
         reasons = (
             f"the observation starts as noise where its signal-to-noise ratio should be {at_first:.2g}, above "
@@ -107,7 +107,7 @@ def draw(request: Request, budget: Budget) -> Drawn:
     )  # fmt: skip
 
 
-def _what_chains_say(
+def _assess_by_chains(
     request: Request, states: Int8[np.ndarray, "B N"], sweeps: int
 ) -> tuple[tuple[str, ...], float, int]:
     """Reasons against the draws, found by continuing chains from some of them for `sweeps`; the number of independent

@@ -59,7 +59,7 @@ _ROUGH_DROP, _DROP = 12.0, 40.0
 _NODES = {1: (17, 129), 2: (9, 33)}
 # Sweeps between two records, each of which costs about as much as a sweep. Records: of a warm-up, of the first round,
 # and of all rounds at most.
-_SWEEPS, _WARM_UP, _FIRST_ROUND, _MOST_MOMENTS = 2, 32, 32, 4096
+_SWEEPS, _WARM_UP, _FIRST_ROUND, _MOST_RECORDS = 2, 32, 32, 4096
 # Fractions of J0 at which its share of log Z0 is computed, records at each, and rounds of mean-field theory.
 _PARTS, _MOMENTS_OF_A_PART, _ROUNDS = 6, 128, 50
 # The relative growth of the grid in each direction if it is too small.
@@ -236,18 +236,20 @@ class _Rest:
 
 
 class _Series(NamedTuple):
-    """`moments` records of G chains at each of Q nodes: sums of K observables, their squares and squared changes."""
+    """Sums over `num_records` records of G chains at each of Q nodes: of K observables, their squares and squared
+    changes.
+    """
 
-    moments: int
+    num_records: int
     sums: Float64[np.ndarray, "3 G Q K"]
 
     @property
     def means(self) -> Float64[np.ndarray, "G Q K"]:
-        return self.sums[0] / self.moments
+        return self.sums[0] / self.num_records
 
     @property
     def variances(self) -> Float64[np.ndarray, "G Q K"]:
-        return self.sums[1] / self.moments - self.means**2
+        return self.sums[1] / self.num_records - self.means**2
 
 
 class _Nodes:
@@ -269,26 +271,26 @@ class _Nodes:
         self._watch(_WARM_UP)
         self.series = self._watch(_FIRST_ROUND)
 
-    def _watch(self, moments: int) -> _Series:
-        """Continues the chains, and sums D^(1/2) U'E[s_i | other spins] and 1/2 s'J0 s over `moments` records.
+    def _watch(self, num_records: int) -> _Series:
+        """Continues the chains, and sums D^(1/2) U'E[s_i | other spins] and 1/2 s'J0 s over `num_records` records.
 
         These conditional means have the same expectations as the spins, and less variance (Rao-Blackwell).
         """
         loadings, last = self._rest.loadings.astype(np.float32), None
         sums = np.zeros((3, len(self._fields), loadings.shape[1] + 1))
-        for recorded in self.chains.play(1.0, moments, _SWEEPS):
+        for recorded in self.chains.play(1.0, num_records, _SWEEPS):
             for states, values in zip(recorded.states, recorded.values, strict=True):
                 spins = 2 * states.astype(np.float32) - 1
                 seen = np.tanh(spins @ self._rest.couplings + self._fields) @ loadings
                 now = np.concatenate([seen, values[:, None]], axis=1).astype(np.float64)
                 sums += now, now**2, (now - (now if last is None else last)) ** 2
                 last = now
-        return _Series(moments, sums.reshape(3, *self._shape, -1))
+        return _Series(num_records, sums.reshape(3, *self._shape, -1))
 
     def double(self) -> None:
         """Makes as many records again."""
-        self.halves = self.series, self._watch(self.series.moments)
-        self.series = _Series(2 * self.series.moments, self.halves[0].sums + self.halves[1].sums)
+        self.halves = self.series, self._watch(self.series.num_records)
+        self.series = _Series(2 * self.series.num_records, self.halves[0].sums + self.halves[1].sums)
 
     @property
     def gradients(self) -> Float64[np.ndarray, "G Q r"]:
@@ -297,7 +299,8 @@ class _Nodes:
 
     def times(self) -> Float64[np.ndarray, "Q K"]:
         """Returns autocorrelation times in records, assuming geometrically falling correlations."""
-        variance, moves = self.series.variances.mean(axis=0), (self.series.sums[2] / self.series.moments).mean(axis=0)
+        series = self.series
+        variance, moves = series.variances.mean(axis=0), (series.sums[2] / series.num_records).mean(axis=0)
         # Quantities that hardly vary count as white noise.
         correlation = np.clip(1 - (moves + _HARDLY) / (2 * variance + _HARDLY), 0, 0.999)
         return (1 + correlation) / (1 - correlation)
@@ -310,7 +313,7 @@ class _Nodes:
         r_hat = np.sqrt(1 + halves.var(axis=0, ddof=1) / (within.mean(axis=0) + _HARDLY))
         freedom = len(halves) - 1
         spread = chdtri(freedom, FALSE_ALARM / r_hat.size) / freedom
-        limit = np.maximum(_DISAGREE, np.sqrt(1 + spread * self.times() / self.halves[0].moments))
+        limit = np.maximum(_DISAGREE, np.sqrt(1 + spread * self.times() / self.halves[0].num_records))
         worst = np.unravel_index(np.argmax(r_hat / limit), r_hat.shape)
         return float(r_hat[worst]), float(limit[worst])
 
@@ -340,7 +343,7 @@ def _table(rest: _Rest, budget: Budget) -> tuple[_Nodes, DensityTable, list[str]
             larger = _grown(density.hull(_ROUGH_DROP), 0.0, rest.reachable)
             outside = (larger[:, 0] < box[:, 0]) | (larger[:, 1] > box[:, 1])
             poor = misfit > _MOST_MISFIT or outside.any()
-            over = nodes.series.moments >= _MOST_MOMENTS or budget.left() < least
+            over = nodes.series.num_records >= _MOST_RECORDS or budget.left() < least
             if poor or over or density.effective_draws() >= wanted:
                 break
         rest.steps += nodes.chains.steps
@@ -394,7 +397,8 @@ def _by_chains(spin: ScaledSpins, directions: Directions, request: Request, budg
         )
     how = _description(directions) | {
         "sampler": request.sampler, "engine": chains.engine.name, "nodes": len(nodes.fit.nodes), "groups": groups,
-        "sweeps at a node": _SWEEPS * nodes.series.moments, "sweeps a draw": burn, "steps": rest.steps + chains.steps,
+        "sweeps at a node": _SWEEPS * nodes.series.num_records, "sweeps a draw": burn,
+        "steps": rest.steps + chains.steps,
     }  # fmt: skip
     bits = packed(np.concatenate(found, axis=1)[:, :wanted])
     return Drawn(bits, "group", how, tuple(reasons), log_z=log_z)

@@ -29,7 +29,7 @@ from sl_discs.errors import (
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.models.functions import check_not_traced
 from sl_discs.models.terms import Terms
-from sl_discs.problem_names import in_words
+from sl_discs.problem_names import join_names
 from sl_discs.problems import Problem
 from sl_discs.problems.density import LogDensity
 from sl_discs.problems.kind import KINDS
@@ -196,7 +196,7 @@ class SampleOptions:
         one_of("method", self.method, (AUTO, *METHODS))
         if isinstance(plain["temperature"], tuple) and self.method not in (AUTO, *_CURVES):
             raise InputError(
-                f"method {self.method!r} draws at one temperature; for several give {in_words(list(_CURVES))}",
+                f"method {self.method!r} draws at one temperature; for several give {join_names(list(_CURVES))}",
                 "method",
             )
         boolean("progress", self.progress)

@@ -90,18 +90,18 @@ def round_trips(exchanged: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
 
     Rung k exchanged with k + 1, or did not, at each of D records; rung 0 is the coldest.
     """
-    moments, ladders, rungs = exchanged.shape
-    # In each row, the place that the walker of a rung comes from.
-    source = np.tile(np.arange(ladders * rungs), (moments, 1)).reshape(exchanged.shape)
+    num_records, ladders, rungs = exchanged.shape
+    # In each row, the place that the replica of a rung comes from.
+    source = np.tile(np.arange(ladders * rungs), (num_records, 1)).reshape(exchanged.shape)
     source[:, :, :-1] += exchanged[:, :, :-1]
     source[:, :, 1:] -= exchanged[:, :, :-1]
-    walker = np.arange(ladders * rungs).reshape(ladders, rungs)
-    ends = np.empty((moments, 2, ladders), np.int64)
-    for moment in range(moments):
-        walker = walker.ravel()[source[moment]]
-        ends[moment] = walker[:, :: rungs - 1].T
-    # The visits of each walker to the ends, in their order: a trip ends with a visit to the hottest rung that follows
-    # one to the coldest, unless the walker began there.
+    replica = np.arange(ladders * rungs).reshape(ladders, rungs)
+    ends = np.empty((num_records, 2, ladders), np.int64)
+    for number in range(num_records):
+        replica = replica.ravel()[source[number]]
+        ends[number] = replica[:, :: rungs - 1].T
+    # The visits of each replica to the ends, in their order: a trip ends with a visit to the hottest rung that
+    # follows one to the coldest, unless the replica began there.
     order = np.argsort(ends, axis=None, kind="stable")
     visitor, hot = ends.ravel()[order], np.broadcast_to([[False], [True]], ends.shape).ravel()[order]
     same = visitor[1:] == visitor[:-1]

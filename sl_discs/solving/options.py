@@ -26,7 +26,7 @@ from sl_discs.errors import (
     shown,
     unmasked,
 )
-from sl_discs.localization.method import DISCS_ONLY, Method, build_method, method_fields
+from sl_discs.localization.method import IGNORED_SAMPLER_FIELDS, Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.memory import check_memory
 from sl_discs.models.terms import Coefficients, penalties_of
@@ -125,7 +125,7 @@ class SolveOptions:
         known = [field for field in method_fields(self.sampler) if field != "name"]
         derived = "fields", "automatic", "ends_at_proof"
         arguments = [field.name for field in dataclasses.fields(self) if field.name not in derived]
-        keywords(sorted(set(self.fields) - DISCS_ONLY), [*arguments, "problem"], self.sampler, known)
+        keywords(sorted(set(self.fields) - IGNORED_SAMPLER_FIELDS), [*arguments, "problem"], self.sampler, known)
         self.choose_engine()
         most = self.steps or MOST_STEPS
         localization = self.method(most, fit=self.time_limit is not None).localization

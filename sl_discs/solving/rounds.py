@@ -106,11 +106,11 @@ class Annealer(Rival):
     Attributes:
       first: steps of the round that measures the rate, or of each round.
       unit: lengths of rounds are multiples of it.
-      pace: seconds per step of the last round; None: there was none.
+      seconds_per_step: of the last round; None: there was none.
       constant: the part of the problem's value that the model omits, times the sign of its sense.
     """
 
-    pace: float | None = None
+    seconds_per_step: float | None = None
 
     def __init__(self, problem: Problem, options: SolveOptions):
         self._terms = annealed_terms(problem, options.annealing)
@@ -168,12 +168,12 @@ class Annealer(Rival):
 
         One round measures the rate, and the next fills the time. Others follow where that took less than expected.
         """
-        if self.pace is None:
+        if self.seconds_per_step is None:
             return self.first
         # What draws sites by weight has a number for each of its steps in memory.
         most = _MOST_TRIES if self.options.tries_one_site else MOST_STEPS
         # A round whose temperatures follow the time ends by itself when it is over.
-        planned = (_AMPLE if self.timed else _SAFE) * left / self.pace
+        planned = (_AMPLE if self.timed else _SAFE) * left / self.seconds_per_step
         length = int(min(planned, most)) // self.unit * self.unit
         return length if length >= max(self.unit, _WORTH * longest) else 0
 
@@ -230,7 +230,7 @@ class Watcher:
         """Takes verified answers into account; returns whether the run ends."""
         self._best = self._sign * max(self._sign * self._best, float((self._sign * found.values).max()))
         if self._proofs is not None:
-            self._proofs.know(found)
+            self._proofs.update_incumbent(found)
             if self._proofs.closed:
                 self.reason = "bound"
         target = self._options.target
@@ -263,7 +263,7 @@ class Watcher:
             self.reason = "time"
         return bool(self.reason)
 
-    def in_words(self) -> str:
+    def status(self) -> str:
         """Returns the best value so far, less its penalty, the bound, and the seconds that are left."""
         best = max(self._seen, self._sign * self._best)
         parts = [f"best {self._sign * best:.6g}"] if math.isfinite(best) else []
@@ -392,15 +392,16 @@ class Rounds:
         if options.time_limit is None:
             steps_per_call = visible_steps(engine, method.sampler, length)
         elif engine.on_host:
-            steps_per_call = None if annealer.pace is None else max(1, int(_CALL_S / annealer.pace))
+            seconds = annealer.seconds_per_step
+            steps_per_call = None if seconds is None else max(1, int(_CALL_S / seconds))
         else:
             steps_per_call = annealer.unit if options.fills_time else None
         if options.fills_time and not engine.on_host:  # calls of one shape
             every = annealer.unit
         settings = annealer.settings(length, every)
         timed = None
-        if left is not None and annealer.timed and annealer.pace is not None:
-            timed = TimedSchedule(settings, length, pace=annealer.pace)
+        if left is not None and annealer.timed and annealer.seconds_per_step is not None:
+            timed = TimedSchedule(settings, length, seconds_per_step=annealer.seconds_per_step)
 
         def watch(done: int, best: Best) -> bool:
             over = self.watcher(done, best)
@@ -414,10 +415,10 @@ class Rounds:
 
         def tell(steps: int) -> None:
             annealing = "" if options.time_limit is None else f"annealing {self._number + 1}, "
-            self.bar(options.sampler, steps * options.num_chains, annealing + self.watcher.in_words())
+            self.bar(options.sampler, steps * options.num_chains, annealing + self.watcher.status())
 
         self.watcher.constant = self.collector.constant + annealer.constant
-        annealer.chains.rename([self._number] * annealer.chains.shape.num_instances)
+        annealer.chains.set_instance_ids([self._number] * annealer.chains.shape.num_instances)
         outcome = anneal(
             annealer.chains, method, settings, tell, states=self._states, watch=watch, steps_per_call=steps_per_call,
             temperatures=plan if timed is not None else None,
@@ -427,5 +428,5 @@ class Rounds:
         played_at = schedule_of(method, settings) if timed is None else timed
         self.collector.add(outcome, every, played_at, played, annealer.constant, complete=complete)
         self._number += 1
-        annealer.pace = max(outcome.run_s, 1e-9) / played
+        annealer.seconds_per_step = max(outcome.run_s, 1e-9) / played
         return outcome.best[1][0]

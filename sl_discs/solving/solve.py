@@ -154,7 +154,7 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
     provers = provers_of(KINDS[problem.kind].structure) if options.proofs else ()
     with contextlib.closing(Proofs(presolved, 0.0 if too_large else options.bound_seconds, provers)) as proofs:
         if states is not None:
-            proofs.know(problem.evaluate(states))
+            proofs.update_incumbent(problem.evaluate(states))
         if not too_large:
             # Without a good answer, provers cannot tell how long they will take.
             short = options.bound_seconds if limit < math.inf or not options.ends_at_proof else _BEFORE_S

@@ -269,8 +269,8 @@ def sampler_config(name: str) -> str:
 def _is_left_out(flag: str, sampler: str) -> bool:
     config, _, field = flag.rpartition(".")
     if config == "config.experiment":
-        return field in experiment.DISCS_ONLY
-    return config == "sampler_config" and NAMESPACE not in sampler and field in method.DISCS_ONLY
+        return field in experiment.IGNORED_SETTINGS
+    return config == "sampler_config" and NAMESPACE not in sampler and field in method.IGNORED_SAMPLER_FIELDS
 
 
 def find_config(config: str) -> str:

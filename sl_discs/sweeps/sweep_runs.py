@@ -116,7 +116,7 @@ def _outcome_of(run: Run) -> State:
     return State(MISSING, "interrupted; it continues from its checkpoint" if begun else "")
 
 
-def _in_words(exit_code: int, message: str) -> str:
+def _describe_exit(exit_code: int, message: str) -> str:
     """Returns a failure in one line; a negative exit code is that of a signal."""
     if exit_code < 0:
         known = -exit_code < signal.NSIG and signal.strsignal(-exit_code)
@@ -202,7 +202,7 @@ def _perform(run: Run, notice: Notice) -> str:
         printed = err.read().decode(errors="replace").split("\n")
     seconds = f"{time.monotonic() - begin:.1f} s"
     last = next((line.strip() for line in reversed(printed) if line.strip()), "")
-    failure = _in_words(code, last) if code else "exit code 0, but no results.json"
+    failure = _describe_exit(code, last) if code else "exit code 0, but no results.json"
     if _outcome_of(run).name == DONE:
         note = f"; its program failed after that: {failure}" if code else ""
         say(f"[{run.number}] done in {seconds}{note}")

@@ -92,14 +92,14 @@ def _check_kernel(sampler: Sampler, case: Case, starts: Int8[np.ndarray, "B N"])
     if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], Chain)):
         raise ConformanceError(f"{who}.kernel returns a {type(found).__name__}; return the pair (Chain, Info)")
     for part, before, after in zip(Chain._fields, given, found[0], strict=True):
-        if _in_words(before) != _in_words(after):
+        if _describe(before) != _describe(after):
             raise ConformanceError(
-                f"{who}.kernel returns a chain whose {part} is {_in_words(after)}; "
-                f"expected {_in_words(before)}, as given"
+                f"{who}.kernel returns a chain whose {part} is {_describe(after)}; "
+                f"expected {_describe(before)}, as given"
             )
 
 
-def _in_words(part: Any) -> str:
+def _describe(part: Any) -> str:
     """Returns the shapes and dtypes of a batch of one chain's part, without the batch."""
     return str(jax.tree.map(lambda leaf: f"{leaf.dtype}{[*leaf.shape[1:]]}", part)).replace("'", "")
 

@@ -99,7 +99,7 @@ def held_out(
     return found
 
 
-def in_words(difference: dict[str, Any]) -> str:
+def format_difference(difference: dict[str, Any]) -> str:
     """`+0.25, 95% interval 0.05 to 0.45, 32 instances`."""
     interval = difference["ci95"]
     words = "" if interval is None else f", 95% interval {interval[0]:+.3f} to {interval[1]:+.3f}"

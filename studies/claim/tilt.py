@@ -106,15 +106,17 @@ def _play(graphs: Dataset, settings: Settings, fields: dict[str, Any]) -> Played
     hops, decided, weights = [], [], []
     terms = [kind.terms(graph, PENALTY) for graph in graphs.graphs]
     for pack in batches_of(graphs, PENALTY, method.sampler, settings, engine):
-        names = [graphs.index[k] for k in pack.filled]
-        chains = Chains([terms[k] for k in pack.filled], names, pack.shape, method.sampler, engine, settings.seed)
+        instance_ids = [graphs.index[k] for k in pack.filled]
+        chains = Chains(
+            [terms[k] for k in pack.filled], instance_ids, pack.shape, method.sampler, engine, settings.seed
+        )
         watch = _Watch(chains, references[pack.filled])
         outcome = anneal(chains, method, settings, watch=watch, steps_per_call=_EVERY)
-        best[pack.members] = outcome.best[0][: len(pack.members)]
-        reached[pack.members] = watch.reached[: len(pack.members)]
-        hops.append(outcome.trace.hops[:, : len(pack.members)].mean(axis=(1, 2)))
+        best[pack.positions] = outcome.best[0][: len(pack.positions)]
+        reached[pack.positions] = watch.reached[: len(pack.positions)]
+        hops.append(outcome.trace.hops[:, : len(pack.positions)].mean(axis=(1, 2)))
         decided.append(watch.decided)
-        weights.append(len(pack.members))
+        weights.append(len(pack.positions))
     mean_hops, mean_decided = (np.average(one, axis=0, weights=weights) for one in (hops, decided))
     return Played(best, mean_hops, mean_decided, reached)
 

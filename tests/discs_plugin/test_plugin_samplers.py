@@ -16,7 +16,7 @@ from marks import slow_except
 from several_values import potts_case
 from test_register import whole_config
 
-from sl_discs.discs_plugin.base_sampler import BaseSampler, States
+from sl_discs.discs_plugin.base_sampler import DiscsSampler, States
 from sl_discs.discs_plugin.plugin_samplers import BatchModel, LocalizedSampler, OwnSampler
 from sl_discs.errors import InputError
 from sl_discs.localization.schedule import Localization, level_budgets
@@ -42,7 +42,7 @@ def sampler_of(name, chains, shape=(5,), localization=None, steps=0):
         return OwnSampler(Gibbs(), chains, States(shape), localization, steps)
     config = whole_config(f"sl_{name}", shape=(int(np.prod(shape)),))
     sampler = importlib.import_module(f"discs.samplers.{name}").build_sampler(config)
-    base = BaseSampler(name, sampler, States(shape))
+    base = DiscsSampler(name, sampler, States(shape))
     return base if localization is None else LocalizedSampler(base, localization, steps, chains)
 
 

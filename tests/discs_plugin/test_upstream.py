@@ -19,7 +19,7 @@ import sl_discs
 from sl_discs.chains.batches import shape_of_one
 from sl_discs.chains.chains import Chains, anneal
 from sl_discs.discs_plugin import upstream
-from sl_discs.discs_plugin.base_sampler import BaseSampler, States
+from sl_discs.discs_plugin.base_sampler import DiscsSampler, States
 from sl_discs.discs_plugin.plugin_samplers import LocalizedSampler
 from sl_discs.engines.registry import get_engine
 from sl_discs.experiment.run import run_sampler
@@ -51,7 +51,7 @@ def raw_sampler(name, shape, combinatorial=True, num_values=2, **fields):
 
 def base_sampler(name, shape, fixes=False, combinatorial=True, num_values=2, **fields):
     raw = raw_sampler(name, (int(np.prod(shape)),), combinatorial, num_values, **fields)
-    return BaseSampler(name, raw, States(shape, num_values), fixes)
+    return DiscsSampler(name, raw, States(shape, num_values), fixes)
 
 
 class Tilting:

@@ -294,7 +294,7 @@ def test_instances_are_packed_once_for_all_programs_of_a_batch(monkeypatch):
     chains = Chains(terms, [0, 1], pack.shape, GWG(adaptive=False), OneLane(), 0)
     for temperature in (1.0, 0.5):
         chains.start(program_at(np.full(4, temperature)))
-        chains.rename([2, 3])
+        chains.set_instance_ids([2, 3])
     assert len(packs) == 1
 
 

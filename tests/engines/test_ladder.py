@@ -64,18 +64,18 @@ def test_at_equal_temperatures_every_pair_of_the_parity_exchanges_and_states_go_
     # The first interval has number 1.
     expected = [(np.arange(ladder) % 2 == n % 2) & lower for n in range(1, intervals + 1)]
     np.testing.assert_array_equal(trace.exchanged[:, 0], np.tile(expected, (1, 2)))
-    walkers, seen = np.arange(ladder), []
+    replicas, seen = np.arange(ladder), []
     for interval, pairs in enumerate(expected):
-        seen.append(walkers.copy())
-        np.testing.assert_array_equal(state_index(trace.states[interval, 0, :, :_SITES]), walkers[0])
+        seen.append(replicas.copy())
+        np.testing.assert_array_equal(state_index(trace.states[interval, 0, :, :_SITES]), replicas[0])
         for r in np.flatnonzero(pairs):
-            walkers[[r, r + 1]] = walkers[[r + 1, r]]
+            replicas[[r, r + 1]] = replicas[[r + 1, r]]
     places = np.argsort(seen, axis=1)
-    # A walker moves by a place an interval, but for one of rest at each end.
+    # A replica moves by a place an interval, but for one of rest at each end.
     np.testing.assert_array_equal(places[2 * ladder :], places[: -2 * ladder])
     assert (places.min(axis=0) == 0).all() and (places.max(axis=0) == ladder - 1).all()
     states = chains.chain.x[0, :, :_SITES]
-    np.testing.assert_array_equal(state_index(states), np.tile(walkers, 2))
+    np.testing.assert_array_equal(state_index(states), np.tile(replicas, 2))
     np.testing.assert_allclose(trace.value[-1, 0], _values(all_states(_SITES))[np.tile(seen[-1], 2)], atol=1e-6)
     np.testing.assert_allclose(chains.chain.field.coupled[0, :, 1], -2 * states[:, 0] + states[:, 2], atol=1e-6)
     # Each place has met every state.

@@ -24,7 +24,7 @@ from sl_discs.chains import checkpoint
 from sl_discs.chains.checkpoint import Checkpoints, Notice, notice_of_end, remove_checkpoints
 from sl_discs.engines.registry import get_engine
 from sl_discs.errors import RESUME_ME, InputError, Interrupted
-from sl_discs.experiment.record import check_finished, kind_of_run
+from sl_discs.experiment.record import check_finished, run_identity
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.files import digest, holder_of, only_run_in
@@ -187,7 +187,7 @@ def test_native_loops_go_on_with_another_number_of_devices(monkeypatch):
 
     def kinds():
         config = {"model": {}, "samplers": {}}
-        return [kind_of_run(config, {"gwg": name}, SETTINGS, random_dataset(1)) for name in ("cpu", "reference")]
+        return [run_identity(config, {"gwg": name}, SETTINGS, random_dataset(1)) for name in ("cpu", "reference")]
 
     before = kinds()
     monkeypatch.setattr(jax, "local_devices", lambda: [None] * 7)

@@ -242,7 +242,7 @@ def test_padding_and_batches():
     terms = [graph_kind("mis").terms(graph, 1.0) for graph in random_dataset(10).graphs]
     for packs, sizes in (plan(terms, 8, 6), [5, 5]), (plan(terms, 8, 6, num_devices=4, layout=Layout(4, 1)), [8, 8]):
         assert [len(pack.filled) for pack in packs] == sizes
-        assert sorted(k for pack in packs for k in pack.members) == list(range(10))
+        assert sorted(k for pack in packs for k in pack.positions) == list(range(10))
 
 
 def test_layouts_leave_no_device_idle():

@@ -24,7 +24,7 @@ def adjacency_of(graph):
 
 def search_of(graph, weights=None, known=0.0, looks=10**9):
     search = cliques.CliqueSearch(adjacency_of(graph), np.ones(len(graph)) if weights is None else weights)
-    search.know(known)
+    search.raise_best(known)
     while not search.over:
         assert 0 <= search.done() <= 1
         search.advance(looks)

@@ -19,7 +19,7 @@ from sl_discs.sampling.tempering import log_z_of_ladder
 
 
 @pytest.mark.parametrize("rungs", [2, 3, 5])
-def test_round_trips_are_those_of_each_walker(rungs):
+def test_round_trips_are_those_of_each_replica(rungs):
     """Followed one by one, through random swaps of even and odd pairs in turn."""
     exchanged = np.random.default_rng(rungs).random((400, 3, rungs)) < 0.7
     for moment in range(400):

@@ -212,11 +212,11 @@ def test_all_time_is_accounted_for_and_layout_counts_in_the_limit():
 def test_one_round_of_fixed_length_fills_the_time_where_the_rate_is_known(pace):
     """Another one follows where the rate was measured too low, unless it is a quarter as long."""
     annealer = Annealer(PROBLEMS["qubo"], SolveOptions("gwg", time_limit=7.3))
-    annealer.pace, lengths, limit, rate = pace, [], 7.3, 1e4
+    annealer.seconds_per_step, lengths, limit, rate = pace, [], 7.3, 1e4
     while length := annealer.next_length(limit - sum(lengths) / rate, max(lengths, default=0)):
         assert length % 100 == 0
         lengths.append(length)
-        annealer.pace = 1 / rate
+        annealer.seconds_per_step = 1 / rate
     assert len(lengths) == (1 if pace == 1 / rate else 2)
     filling = lengths[0 if pace else 1]
     assert filling == pytest.approx(0.9 * limit / (pace or 1 / rate), abs=200)
@@ -228,7 +228,7 @@ def test_temperatures_follow_the_time(pace):
     """Chains are cold when the time is over, whatever rate was expected, though it falls to a third on the way."""
     now, limit = 0.0, 10.0
     settings = Settings(chain_length=int(2 * limit / pace), final_temperature=0.01, decay_rate=0.01, anneal_every=5)
-    temperatures = TimedSchedule(settings, len(settings.temperatures()), pace=pace)
+    temperatures = TimedSchedule(settings, len(settings.temperatures()), seconds_per_step=pace)
     done = 0
     while now < limit and done < len(temperatures):
         temperatures = temperatures.planned(done, limit - now)

@@ -352,7 +352,7 @@ def _log(lanes, scale, every, ladder, interval, found):
 # of the sites; the sites of clusters then agree. In both cases exchanging a cluster flips its sites in both states.
 #
 # The largest cluster stays where it is. To exchange it instead of all others would only give the two states each
-# other's name, and the round trips of ladders count walkers, which should have most of their state along.
+# other's name, and the round trips of ladders count replicas, which should have most of their state along.
 
 _BIT, _WORD = _P(1), _P(32)
 
