@@ -76,7 +76,7 @@ class OneLane(Cuda):
 
 @dataclasses.dataclass(frozen=True)
 class Threads(OneLane):
-    """`warps` warps of `width` lanes, each a thread that runs the same functions as Python."""
+    """`warps` warps of `width` lanes, each a thread that runs the same functions as Python; one lane needs none."""
 
     width: int = WIDTH
     warps: int = 1
@@ -89,6 +89,10 @@ class Threads(OneLane):
         if threads == 1:
             return np.errstate(over="ignore")(make_loop(one_lane(lambda function: function), kind))
         return functools.partial(_play_in_threads, threads_of(self.warps), kind)
+
+
+# The chain of one lane: for short runs, as numba takes a quarter of a minute to compile it.
+PLAIN_LANE = Threads(width=1)
 
 
 class _Group:

@@ -10,9 +10,9 @@ import ptx
 import pytest
 from chains import play_program, program_at, quadratic_case, random_edges
 from compiled_kernels import ptx_of
-from engines_at_hand import Interpreted, OneLane
+from engines_at_hand import PLAIN_LANE, Interpreted
 from marks import slow_except
-from test_cuda_engine import IN_TWO_WARPS, assert_same
+from test_cuda_engine import IN_TWO_WARPS, assert_same, check_gains_beyond_single_precision
 
 from sl_discs.engines.cuda.engine import kind_of
 from sl_discs.localization.schedule import Localization
@@ -53,7 +53,7 @@ def hazards(engine):
 
 def check(engine, sampler, *arguments, **named):
     many, other = play(engine, sampler, *arguments, **named)
-    one, trace = play(OneLane(), sampler, *arguments, **named)
+    one, trace = play(PLAIN_LANE, sampler, *arguments, **named)
     assert_same(one, many)
     np.testing.assert_allclose(trace.acceptance, other.acceptance, rtol=1e-3, atol=1e-4)
     assert not hazards(engine)
@@ -77,6 +77,13 @@ def test_compiled_warps_play_the_chain_of_one_lane(monkeypatch, name, warps, num
 @pytest.mark.parametrize("name", ["path_auxiliary", "dmala"])
 def test_compiled_kernels_add_rows_of_any_couplings(monkeypatch, name, weight):
     check(engine_of(monkeypatch), SAMPLERS[name], 40, weight=weight, steps=12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_compiled_kernels_end_at_the_best_state_when_gains_are_beyond_single_precision(monkeypatch, name):
+    """The minimum and maximum of a GPU treat what is not a number differently from those of a CPU."""
+    check_gains_beyond_single_precision(engine_of(monkeypatch), SAMPLERS[name])
 
 
 def test_hazards_and_bounds_are_seen(monkeypatch):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from chains import batch_of, check_independence, play_program, program_at, quadratic_case, random_edges
 from compiled_kernels import ptx_of, sizes
-from engines_at_hand import ENGINES, OneLane, Threads, known_to
+from engines_at_hand import ENGINES, PLAIN_LANE, OneLane, Threads, known_to
 from host_lanes import make_shared, one_lane
 from single_steps import SAMPLERS, Disagreement, check_single_steps
 
@@ -99,7 +99,9 @@ def test_chains_do_not_depend_on_the_number_of_cards():
     chains = init_chains(cases[0].model, sampler, batch, np.zeros((2, 4, 20), np.int8), None)
     program = program_at(np.ones(60))
     one, two = (
-        OneLane(devices=devices).prepare(cases[0].model, sampler, batch, program)(chains, 0, 1, 60)[0]
+        dataclasses.replace(PLAIN_LANE, devices=devices).prepare(cases[0].model, sampler, batch, program)(
+            chains, 0, 1, 60
+        )[0]
         for devices in (1, 2)
     )
     assert_same(one, two, tolerance=0)
@@ -164,7 +166,7 @@ def test_on_a_card_eleven_warps_play_the_chains_of_one():
 )
 def test_warps_of_32_lanes_play_the_chain_of_one_lane(name, warps, num_sites, options):
     """With one warp draws beyond the 31st need a second round."""
-    one, acceptance = _play(Threads(width=1), IN_WARPS[name], num_sites, **options)
+    one, acceptance = _play(PLAIN_LANE, IN_WARPS[name], num_sites, **options)
     many, other = _play(Threads(warps=warps), IN_WARPS[name], num_sites, **options)
     assert_same(one, many)
     np.testing.assert_allclose(acceptance, other, rtol=1e-3, atol=1e-4)
@@ -178,7 +180,7 @@ def test_whole_couplings_of_any_size_have_exact_sums(largest):
     edges = np.array([(i, j) for i in range(num_sites) for j in range(i)])
     case, x = quadratic_case(rng.normal(size=num_sites), edges, weights), rng.integers(0, 2, (2, num_sites))
     program = program_at(np.full(100, 500, np.float32))
-    chains, _ = play_program(OneLane(), case, PathAuxiliary(num_flips=5, adaptive=False), x, program)
+    chains, _ = play_program(PLAIN_LANE, case, PathAuxiliary(num_flips=5, adaptive=False), x, program)
     matrix = np.zeros((num_sites, num_sites))
     matrix[edges[:, 0], edges[:, 1]] = matrix[edges[:, 1], edges[:, 0]] = weights
     assert (chains.chain.x != x).any()
@@ -202,7 +204,7 @@ def test_the_posterior_mean_is_that_of_all_counted_states():
     levels = Localization(K=1, sigma=2.0, mc_ratio=1.0).levels(steps + 1)
     program = program_at(np.full(steps + 1, 1.0), levels, keeps_states=True)
     x, sampler = rng.integers(0, 2, (2, 20)), PathAuxiliary(adaptive=False)
-    chains, trace = play_program(OneLane(), case, sampler, x, program, intervals=steps, noise=1.0, steps=steps)
+    chains, trace = play_program(PLAIN_LANE, case, sampler, x, program, intervals=steps, noise=1.0, steps=steps)
     spins = 2.0 * trace.states[:, 0] - 1
     np.testing.assert_allclose(chains.chain.state.mean[0], spins.sum(axis=0) / levels.collected[0], atol=1e-5)
 
@@ -217,20 +219,24 @@ def test_sums_of_real_couplings_are_computed_anew():
     chains = init_chains(case.model, Gibbs(), batch, np.int8(x)[None], None)
     field = chains.chain.field._replace(coupled=np.asarray(chains.chain.field.coupled) + 1)
     wrong = chains._replace(chain=chains.chain._replace(field=field))
-    after, _ = OneLane().prepare(case.model, Gibbs(), batch, program)(wrong, 0, 1, 8)
+    after, _ = PLAIN_LANE.prepare(case.model, Gibbs(), batch, program)(wrong, 0, 1, 8)
     np.testing.assert_allclose(after.chain.field.coupled[0], after.chain.x[0] @ (matrix + matrix.T), atol=1e-5)
 
 
-@pytest.mark.parametrize("engine", ["cpu", "one lane"])
-@pytest.mark.parametrize("sampler", IN_TWO_WARPS.values(), ids=IN_TWO_WARPS)
-def test_gains_beyond_single_precision_end_at_the_best_state(engine, sampler):
+def check_gains_beyond_single_precision(engine, sampler):
     """Gains of 1e9 at temperature 1e-30 are beyond float32: draws by weights that are not numbers have no end."""
     case = quadratic_case([1e9, -1e9, 2e9, 3e8], [(0, 1)], [-3.0])
     program = program_at(np.full(64, 1e-30, np.float32))
     sampler = dataclasses.replace(sampler, num_flips=1) if hasattr(sampler, "num_flips") else sampler
-    chains, trace = play_program(ENGINES[engine], case, sampler, np.zeros((4, 4)), program)
+    chains, trace = play_program(engine, case, sampler, np.zeros((4, 4)), program)
     assert np.isfinite(trace.acceptance).all()
     np.testing.assert_array_equal(chains.best.x[0], np.tile([1, 0, 1, 1], (4, 1)))
+
+
+@pytest.mark.parametrize("engine", [ENGINES["cpu"], PLAIN_LANE], ids=["cpu", "one lane"])
+@pytest.mark.parametrize("sampler", IN_TWO_WARPS.values(), ids=IN_TWO_WARPS)
+def test_gains_beyond_single_precision_end_at_the_best_state(engine, sampler):
+    check_gains_beyond_single_precision(engine, sampler)
 
 
 def test_what_it_cannot_run_is_said():
@@ -291,7 +297,7 @@ def test_instances_are_packed_once_for_all_programs_of_a_batch(monkeypatch):
     terms, packs = [sl_discs.mis(nx.path_graph(n)).terms() for n in (4, 6)], []
     monkeypatch.setattr(cuda_engine, "as_instances", lambda *given: packs.append(given) or as_instances(*given))
     [pack] = plan(terms, 2, 2)
-    chains = Chains(terms, [0, 1], pack.shape, GWG(adaptive=False), OneLane(), 0)
+    chains = Chains(terms, [0, 1], pack.shape, GWG(adaptive=False), PLAIN_LANE, 0)
     for temperature in (1.0, 0.5):
         chains.start(program_at(np.full(4, temperature)))
         chains.set_instance_ids([2, 3])
