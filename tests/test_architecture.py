@@ -207,7 +207,7 @@ DOTTED = re.compile(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)(?:\(\))?`")
 FILE = re.compile(r"`([\w./]+\.pyi?|(?:tests|sl_discs|benchmarks|studies|docs|examples)/[\w./]+)`")
 # Names in examples, and in DISCS.
 OTHERS = {
-    "record.spins", "samplers/mine.py",
+    "samplers/mine.py",
     "discs.plot_results.plot_utils", "discs/samplers/configs/sl_gwg_config.py",
 }  # fmt: skip
 SUFFIXES = {"csv", "json", "npz", "pkl", "txt", "yaml", "py", "pyi"}

@@ -52,20 +52,20 @@ class ChainArrays(NamedTuple):
 
 
 class Records(NamedTuple):
-    """The records of L intervals of C chains in ladders of R; `exchanged` and `states` are empty if not needed.
+    """The records of L intervals of C chains in ladders of R; `swaps` and `states` are empty if not needed.
 
     Attributes:
       value: [L, C] f at the end of each interval.
       acceptance: [L, C] mean acceptance probability over the interval.
       hops: [L, C] mean number of flipped sites per step over the interval.
-      exchanged: [L, C] whether a chain exchanged its state with the next one.
+      swaps: [L, C] whether a chain swaps its state with the next one.
       states: [L, C/R, N] int8 states of the first place of each ladder.
     """
 
     value: Any
     acceptance: Any
     hops: Any
-    exchanged: Any
+    swaps: Any
     states: Any
 
 
@@ -194,18 +194,18 @@ def least_temperature(batch: Batch) -> np.float32:
 def make_records(program: Program, intervals: int, num_chains: int, num_sites: int) -> Records:
     """Allocates the records of a call: `num_chains` chains of all instances, with `intervals` records each."""
     value, acceptance, hops = (np.zeros((intervals, num_chains), np.float32) for _ in range(3))
-    exchanged = np.zeros((intervals if program.ladder > 1 else 0, num_chains), bool)
+    swaps = np.zeros((intervals if program.ladder > 1 else 0, num_chains), bool)
     kept = intervals if program.keeps_states else 0
     states = np.zeros((kept, num_chains // program.ladder, num_sites), np.int8)
-    return Records(value, acceptance, hops, exchanged, states)
+    return Records(value, acceptance, hops, swaps, states)
 
 
 def as_trace(program: Program, records: Records, instances: int, chains: int, num_sites: int) -> Trace:
     """Returns the records in the form of the reference engine."""
-    exchanged, states = None, None
+    swaps, states = None, None
     if program.ladder > 1:
-        exchanged = records.exchanged.reshape(-1, instances, chains)
+        swaps = records.swaps.reshape(-1, instances, chains)
     if program.keeps_states:
         states = records.states[..., :num_sites].reshape(-1, instances, chains // program.ladder, num_sites)
     value, acceptance, hops = (leaf.reshape(-1, instances, chains) for leaf in records[:3])
-    return Trace(value, acceptance, hops, exchanged, states)
+    return Trace(value, acceptance, hops, swaps, states)

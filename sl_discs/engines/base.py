@@ -1,4 +1,4 @@
-"""What an engine runs and returns: programs, batches, chains, traces, and the exchange of states between rungs.
+"""What an engine runs and returns: programs, batches, chains, traces, and swaps of states between rungs.
 
 All of it consists of arrays, so the numbers of a schedule can change without recompilation.
 """
@@ -112,11 +112,11 @@ class Program(NamedTuple):
       field: [G, B, N] external field h of each chain, whose target is exp(f/temperature + <s, h>); None: there is
         none, as for all programs with levels.
       ladder: R; B is a multiple of it, and chain b has place b % R in ladder b // R. After each interval of a call
-        chains in neighbouring places exchange their states, see `exchange`. Keys, the sampler's state, temperatures
-        and best states stay with the place. 1: nothing is exchanged.
+        chains in neighbouring places swap their states, see `swap`. Keys, the sampler's state, temperatures
+        and best states stay with the place. 1: nothing is swapped.
       keeps_states: whether the trace has the states of the first place of each ladder.
       clusters: of so many first places r of the ladders 2k and 2k + 1, those with the parity of pairs (r, r + 1) that
-        are tried also exchange clusters with each other, see `engines.cpu.lanes`; 0 unless `Engine.has_clusters`.
+        are tried also swap clusters with each other, see `engines.cpu.lanes`; 0 unless `Engine.has_clusters`.
     """
 
     temperature: Temperatures
@@ -168,17 +168,17 @@ class Trace(NamedTuple):
     """The records of L logged steps, with axes [L, G, B].
 
     Attributes:
-      value: f at the logged step, before any exchange.
+      value: f at the logged step, before any swap.
       acceptance: mean acceptance probability since the previous logged step.
       hops: mean number of sites changed per step since the previous logged step.
-      exchanged: whether the chain then exchanged its state with the next one; None for ladders of one place.
-      states: of the first place of each ladder, before the exchange; None unless the program keeps them.
+      swaps: whether the chain then swaps its state with the next one; None for ladders of one place.
+      states: of the first place of each ladder, before the swaps; None unless the program keeps them.
     """
 
     value: Float[AnyArray, "L G B"]
     acceptance: Float[AnyArray, "L G B"]
     hops: Float[AnyArray, "L G B"]
-    exchanged: Bool[AnyArray, "L G B"] | None = None
+    swaps: Bool[AnyArray, "L G B"] | None = None
     states: Int8[AnyArray, "L G ladders N"] | None = None
 
 
@@ -229,7 +229,7 @@ class Engine(abc.ABC):
         return 1_000
 
     def has_clusters(self, sampler: Sampler, batch: Batch) -> bool:
-        """Returns whether ladders of these chains can exchange clusters."""
+        """Returns whether ladders of these chains can swap clusters."""
         del sampler, batch
         return False
 
@@ -268,12 +268,10 @@ def check_ladder(program: Program, num_chains: int, parts: int = 1) -> None:
         cut = f", divided into {parts} parts for devices," if parts > 1 else ""
         raise InputError(f"{num_chains} chains{cut} do not form whole ladders of {program.ladder}")
     if program.clusters and num_chains % (2 * program.ladder):
-        raise InputError(
-            f"{num_chains} chains do not form pairs of ladders of {program.ladder}, to exchange clusters"
-        )
+        raise InputError(f"{num_chains} chains do not form pairs of ladders of {program.ladder}, to swap clusters")
     if program.ladder > 1 and not (program.levels is None and program.field is None):
         raise InputError(
-            "chains with levels or external fields have different targets and cannot exchange states; expected a "
+            "chains with levels or external fields have different targets and cannot swap states; expected a "
             "ladder of 1"
         )
 
@@ -328,16 +326,16 @@ def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, 
 Tree = TypeVar("Tree")
 
 
-def exchanges(
+def accept_swaps(
     keys: StepKeys, value: Float[Array, "G B"], temperature: Float[Array, "..."], step, interval, ladder: int
 ) -> Bool[Array, "G B"]:
-    """Returns whether each chain exchanges its state with the next one.
+    """Returns whether each chain swaps its state with the next one.
 
     Args:
-      keys: [G, B] keys of the chains. Only exchanges draw from observation keys directly; elsewhere they are folded.
+      keys: [G, B] keys of the chains. Only swaps draw from observation keys directly; elsewhere they are folded.
       value: f of each chain.
       temperature: of all chains, or [B] of each.
-      step: number of the last step before the exchange.
+      step: number of the last step before the swaps.
       interval: number of the interval that ends with this step.
       ladder: R.
     """
@@ -350,9 +348,9 @@ def exchanges(
     return is_tried & (word_to_uniform(word) < jnp.exp(jnp.minimum(log_ratio, 0.0)))
 
 
-def exchange(leaves: Tree, exchanged: Bool[Array, "G B"]) -> Tree:
-    """Returns arrays [G, B, ...] of the chains, in which the entries of exchanging chains are swapped."""
-    step = exchanged.astype(jnp.int32)
+def swap(leaves: Tree, swaps: Bool[Array, "G B"]) -> Tree:
+    """Returns arrays [G, B, ...] of the chains, in which the entries of chains that swap change places."""
+    step = swaps.astype(jnp.int32)
     origin = jnp.arange(step.shape[1], dtype=jnp.int32) + step - jnp.roll(step, 1, axis=1)
     take = jax.vmap(lambda leaf, origin: leaf[origin])
     return jax.tree.map(lambda leaf: take(leaf, origin), leaves)

@@ -17,7 +17,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from sl_discs.batching import DEVICE_CHAINS, DEVICE_INSTANCES, make_mesh, over_chains, over_instances
 from sl_discs.engines import compiled
-from sl_discs.engines.base import Batch, Best, ChainStates, Engine, Trace, check_ladder, exchange, exchanges
+from sl_discs.engines.base import Batch, Best, ChainStates, Engine, Trace, accept_swaps, check_ladder, swap
 from sl_discs.keys import StepKeys, fold
 from sl_discs.localization.algorithm import Localized
 from sl_discs.localization.schedule import Levels
@@ -116,9 +116,9 @@ def _play(
         if keeps_states:
             trace = trace._replace(states=chains.chain.x[:, ::ladder])
         if ladder > 1:
-            exchanged = exchanges(batch.keys, value, temperature[-1], done, done // steps, ladder)
-            trace = trace._replace(exchanged=exchanged)
-            x, field, value = exchange((chains.chain.x, chains.chain.field, value), exchanged)
+            swaps = accept_swaps(batch.keys, value, temperature[-1], done, done // steps, ladder)
+            trace = trace._replace(swaps=swaps)
+            x, field, value = swap((chains.chain.x, chains.chain.field, value), swaps)
             best = over_instances(over_chains(_keep_better))(chains.best, value, x)
             chains = chains._replace(chain=chains.chain._replace(x=x, field=field), best=best)
         return (chains, done), trace

@@ -27,7 +27,7 @@ _ENGINES = {
     "cpu": ("sl_discs.engines.cpu.engine", "Cpu"),
     "cuda": ("sl_discs.engines.cuda.engine", "Cuda"),
 }
-# The reference engine's earlier name, in flags and configs.
+# Other names in flags and configs.
 _ALIASES = {"xla": "reference"}
 ENGINES = (AUTO, *_ENGINES, *_ALIASES)
 

@@ -59,12 +59,11 @@ def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
     """Everything that a cell's numbers depend on, as plain values."""
     settings = fields_of_results(dataclasses.asdict(cell.settings))
     settings = {name: value for name, value in settings.items() if name not in _LEFT_OUT}
+    # Left out at their defaults, so that cells on disk keep their names.
     if not cell.settings.reheats:
-        # As in cells that ran before there was reheating.
         del settings["reheats"]
     sampler = dict(cell.sampler)
     if sampler.get("anneal") == "run":
-        # As in cells that ran before there was another annealing.
         del sampler["anneal"]
     settings["engine"] = engine_for(dataset, cell.build().sampler, cell.settings)[0].name
     return {

@@ -163,18 +163,18 @@ class Recorded(NamedTuple):
     """The L records of a call.
 
     Values are those of f, without the constant of the problem; states those of the first rung of each ladder, L = 0
-    if they are not kept; `exchanged` is whether a chain exchanged states with the next one, None without ladders.
+    if they are not kept; `swaps` is whether a chain swaps states with the next one, None without ladders.
     """
 
     values: Float32[np.ndarray, "L B"]
     states: Int8[np.ndarray, "_L C N"]
-    exchanged: Bool[np.ndarray, "L B"] | None
+    swaps: Bool[np.ndarray, "L B"] | None
 
     @classmethod
     def joined(cls, parts: list[Recorded]) -> Recorded:
         """Joins the records of consecutive calls."""
-        values, states, exchanged = zip(*parts, strict=True)
-        swaps = None if exchanged[0] is None else np.concatenate(exchanged)
+        values, states, each = zip(*parts, strict=True)
+        swaps = None if each[0] is None else np.concatenate(each)
         return cls(np.concatenate(values), np.concatenate(states), swaps)
 
 
@@ -182,7 +182,7 @@ class RecordedChains(Chains):
     """B chains of a request's sampler on its problem of N variables, whose records are kept.
 
     `sweep` is the number of steps in a sweep, `steps` that of the Markov steps of all chains so far, `clusters` that
-    of the rungs that exchange clusters.
+    of the rungs that swap clusters.
     """
 
     def __init__(
@@ -204,7 +204,7 @@ class RecordedChains(Chains):
           adapting: number of sweeps with which the adaptation ends.
           rungs: R; each R chains in a row are a ladder.
           stream: number of these chains in a run, for random numbers of their own.
-          clusters: number of rungs of ladders 2k and 2k + 1 that exchange clusters, where the engine can do that.
+          clusters: number of rungs of ladders 2k and 2k + 1 that swap clusters, where the engine can do that.
         """
         terms, fields = request.terms, sampler_fields(request.sampler)
         if request.sampler in ORDERED:
@@ -222,6 +222,7 @@ class RecordedChains(Chains):
         )
         self._instance_ids = [stream] * shape.num_instances
         super().__init__([terms] * shape.num_instances, self._instance_ids, shape, kernel, chosen, request.seed)
+        self._started = False
         self.size, self.num_chains, self.rungs, self.steps = terms.num_sites, num_chains, rungs, 0
         few_sites = counts_sweeps(request.sampler)
         self.sweep = self.size if few_sites else -(-self.size // _SITES_A_STEP)
@@ -244,12 +245,13 @@ class RecordedChains(Chains):
             field[:, :, : fields.shape[1]] = fields
             program = program._replace(field=field)
         self.start(program, states)
+        self._started = True
         # The number of the step goes on: it numbers the random numbers.
         self.done = done
 
     def current(self) -> Int8[np.ndarray, "B N"]:
         """Returns a copy of the chains' current states."""
-        if not hasattr(self, "states"):
+        if not self._started:
             self.restart()
         return np.array(self.states.chain.x[0, :, : self.size])
 
@@ -260,7 +262,7 @@ class RecordedChains(Chains):
 
         At infinite temperature all states are equally likely.
         """
-        if not hasattr(self, "states"):
+        if not self._started:
             self.restart()
         values = np.broadcast_to(np.asarray(temperatures, np.float32), self.num_chains)
         self.prepare(self.program._replace(temperature=ChainTemperatures(values)), self.done)
@@ -276,9 +278,9 @@ class RecordedChains(Chains):
             self.steps += count * steps * self.num_chains
             num_records -= count
             assert trace.states is not None
-            exchanged = None if trace.exchanged is None else np.asarray(trace.exchanged)[:, 0]
+            swaps = None if trace.swaps is None else np.asarray(trace.swaps)[:, 0]
             states = np.asarray(trace.states)[:, 0, :, : self.size]
-            yield Recorded(checked(np.asarray(trace.value)[:, 0]), states, exchanged)
+            yield Recorded(checked(np.asarray(trace.value)[:, 0]), states, swaps)
 
     def _worth_a_call(self, num_records: int, steps: int) -> int:
         """Returns the number of records per call; if each number needs its own compiled code, one or two numbers for

@@ -122,7 +122,7 @@ def sample(
       sampler: a base sampler, used by all methods except `exact`: `gibbs`, `metropolis`, `exchange`, `gwg`,
         `path_auxiliary`, `dmala`, or one of your own; `auto` is `gibbs`.
       groups: number of independent chains or ladders; None: 8, or 16 for chain and low_rank.
-        Of ladders that exchange clusters, see `tempering.exchanges_clusters`, two are one group of the draws.
+        Of ladders that swap clusters, see `tempering.swaps_clusters`, two are one group of the draws.
       engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise `reference`.
       interrupt: called repeatedly without arguments; a true result ends the run, which returns the draws so far.
       progress: whether to show a progress bar, with tqdm.

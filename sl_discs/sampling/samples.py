@@ -554,7 +554,7 @@ def paint_swaps(samples: Samples, axes: Any) -> None:
 
 
 def paint_round_trips(samples: Samples, axes: Any) -> None:
-    """Paints the round trips of each ladder, or of each pair that exchanges clusters."""
+    """Paints the round trips of each ladder, or of each pair that swaps clusters."""
     assert samples.ladder is not None
     axes.bar(np.arange(len(samples.ladder.round_trips)), samples.ladder.round_trips, color=COLOURS[3])
     axes.set(xlabel="group of ladders", ylabel="round trips")

@@ -1,7 +1,7 @@
 """Method `tempering`: non-reversible parallel tempering on several independent ladders.
 
 Each ladder leads from infinite temperature, where a sweep forgets everything, to the target temperature. Even and odd
-pairs of neighbours alternate in exchanging their states (Okabe et al. 2001; Syed et al. 2022). Rounds of doubling
+pairs of neighbours alternate in swapping their states (Okabe et al. 2001; Syed et al. 2022). Rounds of doubling
 length place the rungs so that all swaps are rejected equally often, and choose their number; then the ladder is
 fixed, and draws are taken from its coldest rung.
 
@@ -9,7 +9,7 @@ R-hat compares the ladders, of which the first half start hot, in random states,
 states that chains reach at the target temperature. At a transition of first order, hot starts meet the phase of many
 states and cold ones that of the largest values, and where ladders do not lead from one to the other, they disagree.
 
-On sparse graphs the cold rungs of two ladders exchange clusters (Houdayer 2001, `engines.cpu.lanes`). The two are
+On sparse graphs the cold rungs of two ladders swap clusters (Houdayer 2001, `engines.cpu.lanes`). The two are
 independent at each moment, but not over time: draws, values and round trips then count by pair of ladders.
 """
 
@@ -85,16 +85,16 @@ def best_number_of_rungs(rates: Float64[np.ndarray, "Q"]) -> int:
     return int(np.clip(wanted, 3, _MOST_RUNGS))
 
 
-def round_trips(exchanged: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
+def round_trips(swaps: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
     """Returns the number of round trips of states from the hottest rung to the coldest one and back, in each ladder.
 
-    Rung k exchanged with k + 1, or did not, at each of D records; rung 0 is the coldest.
+    Rung k swapped with k + 1, or did not, at each of D records; rung 0 is the coldest.
     """
-    num_records, ladders, rungs = exchanged.shape
+    num_records, ladders, rungs = swaps.shape
     # In each row, the place that the replica of a rung comes from.
-    source = np.tile(np.arange(ladders * rungs), (num_records, 1)).reshape(exchanged.shape)
-    source[:, :, :-1] += exchanged[:, :, :-1]
-    source[:, :, 1:] -= exchanged[:, :, :-1]
+    source = np.tile(np.arange(ladders * rungs), (num_records, 1)).reshape(swaps.shape)
+    source[:, :, :-1] += swaps[:, :, :-1]
+    source[:, :, 1:] -= swaps[:, :, :-1]
     replica = np.arange(ladders * rungs).reshape(ladders, rungs)
     ends = np.empty((num_records, 2, ladders), np.int64)
     for number in range(num_records):
@@ -187,18 +187,18 @@ _SEARCH_PART, _WARM_UP_PART = 0.5, 0.3
 _ABOUT_RIGHT = 0.2
 # Of the first chains; the others follow.
 _STREAM = 16
-# With fewer round trips in total, modes that only tempering connects were hardly exchanged.
+# With fewer round trips in total, modes that only tempering connects were hardly connected.
 _LEAST_ROUND_TRIPS = 20
 _MOST_MOMENTS_FOR_LOG_Z = 2_000
 # Records times rungs from which values at other temperatures are computed, about twenty times.
 _MOST_REWEIGHTED = 5_000_000
-# Ladders exchange clusters where no site has more couplings, in this part of their rungs, the coldest ones. On cubic
+# Ladders swap clusters where no site has more couplings, in this part of their rungs, the coldest ones. On cubic
 # lattices, with 6 couplings, no gain was measured: there most differing sites are in one large cluster. At least two
 # pairs are needed, as R-hat compares them, and many more sites than a site has neighbours.
 _MOST_NEIGHBOURS, _CLUSTERED, _LEAST_PAIRS, _SITES_A_NEIGHBOUR = 4, 1 / 3, 2, 16
 
 
-def exchanges_clusters(terms: Terms, ladders: int) -> bool:
+def swaps_clusters(terms: Terms, ladders: int) -> bool:
     """Returns whether cluster moves are worth their time, and there are enough ladders for them."""
     if terms.quadratic is None or ladders % 2 or ladders < 2 * _LEAST_PAIRS:
         return False
@@ -209,7 +209,7 @@ class _Ladders(RecordedChains):
     """Ladders of R rungs each, the coldest first; `inverse` are 1/temperature of the rungs, the hottest first."""
 
     def __init__(self, request: Request, inverse: np.ndarray, stream: int):
-        clusters = math.ceil(_CLUSTERED * len(inverse)) if exchanges_clusters(request.terms, request.groups) else 0
+        clusters = math.ceil(_CLUSTERED * len(inverse)) if swaps_clusters(request.terms, request.groups) else 0
         super().__init__(
             request, request.groups * len(inverse), adapting=_FIRST_ROUND, rungs=len(inverse), stream=stream,
             clusters=clusters,
@@ -240,9 +240,9 @@ def draw(request: Request, budget: Budget) -> Drawn:
     warm = chains.record(chains.temperatures, _LAST_ROUND, is_over=budget.after(_WARM_UP_PART))
     thinning = _sweeps_a_draw(chains, warm) if len(warm.states) == _LAST_ROUND else 1
     recorded, drawn = collect(chains, chains.temperatures, request.draws_each, budget, thinning, each=each)
-    assert recorded.exchanged is not None
+    assert recorded.swaps is not None
     values = chains.by_rung(recorded)
-    of_ladders = round_trips(recorded.exchanged.reshape(-1, chains.ladders, chains.rungs))
+    of_ladders = round_trips(recorded.swaps.reshape(-1, chains.ladders, chains.rungs))
     trips = of_ladders.reshape(-1, each).sum(axis=1)
     every = -(-len(values) // _MOST_MOMENTS_FOR_LOG_Z)
     some = np.swapaxes(by_group(values[::every], each), 0, 1)

@@ -131,7 +131,7 @@ def test_weights_are_the_reference_s_after_flips_and_after_taking_them_back(dens
 def test_the_best_state_is_kept_through_any_history():
     rng = np.random.default_rng(2)
     size = 128
-    record, spins = chunk.make_record(size), -np.ones(size, np.float32)
+    record, spins = chunk.make_best_state(size), -np.ones(size, np.float32)
     record.value[0] = best = -np.inf
     for turn in range(3_000):
         flips = int(rng.integers(1, 6))

@@ -1,4 +1,4 @@
-"""Ladders of temperatures whose chains exchange states, and states in traces, on each engine that has them."""
+"""Ladders of temperatures whose chains swap states, and states in traces, on each engine that has them."""
 
 import jax
 import jax.numpy as jnp
@@ -46,7 +46,7 @@ def test_the_places_of_a_ladder_are_independent_with_the_laws_of_their_temperatu
     copies = 10_000
     x = np.tile(np.int8([1, 1, 0, 0]), (copies * len(LADDER), 1))
     chains, trace = _play(engine, x, _program(LADDER, copies, ladder=len(LADDER)), 20 * 4, 20)
-    assert 0.2 < 2 * trace.exchanged.mean() < 0.9
+    assert 0.2 < 2 * trace.swaps.mean() < 0.9
     laws = np.exp(_values(all_states(_SITES)) / np.float64(LADDER)[:, None])
     joint = np.einsum("i,j,k->ijk", *laws / laws.sum(axis=1, keepdims=True)).ravel()
     places = state_index(chains.chain.x[0, :, :_SITES]).reshape(copies, len(LADDER))
@@ -55,7 +55,7 @@ def test_the_places_of_a_ladder_are_independent_with_the_laws_of_their_temperatu
 
 
 @pytest.mark.parametrize("engine", slow_except(NAMES, ["cpu", "in step"]))
-def test_at_equal_temperatures_every_pair_of_the_parity_exchanges_and_states_go_round(engine):
+def test_at_equal_temperatures_every_pair_of_the_parity_swaps_and_states_go_round(engine):
     ladder, intervals = 5, 24
     labels = np.tile(np.pad(all_states(_SITES)[:ladder], ((0, 0), (0, 1))), (2, 1))
     program, case = _program(np.ones(ladder), 2, ladder=ladder, keeps_states=True), _case((False, False, False, True))
@@ -63,7 +63,7 @@ def test_at_equal_temperatures_every_pair_of_the_parity_exchanges_and_states_go_
     lower = np.arange(ladder) < ladder - 1
     # The first interval has number 1.
     expected = [(np.arange(ladder) % 2 == n % 2) & lower for n in range(1, intervals + 1)]
-    np.testing.assert_array_equal(trace.exchanged[:, 0], np.tile(expected, (1, 2)))
+    np.testing.assert_array_equal(trace.swaps[:, 0], np.tile(expected, (1, 2)))
     replicas, seen = np.arange(ladder), []
     for interval, pairs in enumerate(expected):
         seen.append(replicas.copy())
@@ -107,7 +107,7 @@ def test_kept_states_are_those_of_the_chains_and_change_nothing(engine):
     program = _program([0.7], len(x), keeps_states=True)
     chains, trace = _play(engine, x, program, 40, 10)
     plain, without = _play(engine, x, program._replace(keeps_states=False), 40, 10)
-    assert without.states is None and without.exchanged is None and trace.exchanged is None
+    assert without.states is None and without.swaps is None and trace.swaps is None
     jax.tree.map(np.testing.assert_array_equal, (chains, trace._replace(states=None)), (plain, without))
     assert trace.states.dtype == np.int8 and trace.states.shape == (10, 1, 16, 4)
     half, _ = _play(engine, x, program, 20, 5)
@@ -153,5 +153,5 @@ def test_a_program_that_cannot_be_played_is_refused(engine):
         _play(engine, np.pad(x, ((0, 0), (0, 1))), program, 12, 1)
     apart = {"levels": Localization(K=3).levels(12)}, {"field": np.zeros((1, 8, 4), np.float32)}
     for fields in apart:
-        with pytest.raises(InputError, match="have different targets and cannot exchange states"):
+        with pytest.raises(InputError, match="have different targets and cannot swap states"):
             _play(engine, np.pad(x, ((0, 0), (0, 1))), program._replace(ladder=4, **fields), 12, 1)

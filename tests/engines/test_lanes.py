@@ -14,7 +14,7 @@ from sl_discs.engines.cpu import blocks
 from sl_discs.engines.cpu.arrays import as_targets
 from sl_discs.engines.cpu.engine import Cpu
 from sl_discs.engines.cpu.jit import from_python
-from sl_discs.engines.cpu.lanes import REFRESHED, exchange_clusters
+from sl_discs.engines.cpu.lanes import REFRESHED, swap_clusters
 from sl_discs.errors import InputError
 from sl_discs.samplers.single_site import Gibbs, Metropolis
 from sl_discs.testing.cases import all_states, state_index
@@ -98,7 +98,7 @@ def test_metropolis_meets_states_of_equal_energy():
 
 
 def pairs_after(graph, pair, symmetric) -> set[tuple[int, int]]:
-    """The pairs of states that exchanges of clusters lead to: of all but the first of the largest ones."""
+    """The pairs of states that swaps of clusters lead to: of all but the first of the largest ones."""
     apart = np.flatnonzero(pair[0] != pair[1])
     if symmetric and 2 * len(apart) > len(pair[0]):
         apart = np.flatnonzero(pair[0] == pair[1])
@@ -113,13 +113,13 @@ def pairs_after(graph, pair, symmetric) -> set[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("fields", [[0.5, -1, 0.25, 0, 2], [0] * 5], ids=["fields", "symmetric"])
-def test_cluster_moves_exchange_clusters(fields):
+def test_cluster_moves_swap_clusters(fields):
     """All 1,024 pairs of states of five sites: which pairs follow, and their values, whose sum stays."""
     path, symmetric = nx.path_graph(5), not np.any(fields)
     case = spin_glass(list(path.edges), [1, -2, 0.5, -1], fields)
     [target] = as_targets(case.model, batch_of(case, 1), in_step=True)
     assert target.symmetric is symmetric
-    states, move = all_states(5), from_python(exchange_clusters)
+    states, move = all_states(5), from_python(swap_clusters)
     linear, coupling = np.float64(case.target.params.linear), np.float64(case.target.params.coupling.matrix)
     values = states @ linear + np.einsum("si,ij,sj->s", states, coupling, states) / 2
     rng = np.random.default_rng(0)
@@ -163,7 +163,7 @@ def test_ladders_with_cluster_moves_have_the_law_of_independent_ladders(fields):
         pairs = state_index(found.chain.x[0]).reshape(copies, 2, 2)[:, :, k]
         counts = np.bincount(pairs @ [16, 1], minlength=256)
         assert chi_squared(counts, joint * copies)[1] > FALSE_ALARM
-    assert (found.chain.x != alone.chain.x).any() and 0.1 < trace.exchanged.mean() < 0.6
+    assert (found.chain.x != alone.chain.x).any() and 0.1 < trace.swaps.mean() < 0.6
     field = np.float64(found.chain.x) @ np.float64(case.target.params.coupling.matrix)
     np.testing.assert_allclose(found.chain.field.coupled, field)
     with pytest.raises(InputError, match="6 chains do not form pairs of ladders of 2"):

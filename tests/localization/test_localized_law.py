@@ -25,7 +25,7 @@ from localized import (
 from several_values import potts_case
 
 from sl_discs import batching
-from sl_discs.engines.base import exchange
+from sl_discs.engines.base import swap
 from sl_discs.engines.cpu.engine import Cpu
 from sl_discs.keys import StepKeys
 from sl_discs.localization.algorithm import Localized, init_localized
@@ -87,7 +87,7 @@ def test_types_are_promoted_explicitly(name):
 
     with jax.numpy_dtype_promotion("strict"):
         jax.eval_shape(step, *arrays)
-        jax.eval_shape(exchange, jnp.zeros((2, 3)), jnp.zeros((2, 3), bool))
+        jax.eval_shape(swap, jnp.zeros((2, 3)), jnp.zeros((2, 3), bool))
 
 
 @pytest.mark.parametrize("alpha", ["geom(2,1)", "geom(2,2)", "classic"])

@@ -21,16 +21,16 @@ from sl_discs.sampling.tempering import log_z_of_ladder
 @pytest.mark.parametrize("rungs", [2, 3, 5])
 def test_round_trips_are_those_of_each_replica(rungs):
     """Followed one by one, through random swaps of even and odd pairs in turn."""
-    exchanged = np.random.default_rng(rungs).random((400, 3, rungs)) < 0.7
+    swaps = np.random.default_rng(rungs).random((400, 3, rungs)) < 0.7
     for moment in range(400):
-        exchanged[moment, :, (moment + 1) % 2 :: 2] = False
-    exchanged[:, :, -1] = False
-    for ladder, found in enumerate(tempering.round_trips(exchanged)):
+        swaps[moment, :, (moment + 1) % 2 :: 2] = False
+    swaps[:, :, -1] = False
+    for ladder, found in enumerate(tempering.round_trips(swaps)):
         trips = 0
         for begin in range(rungs):
             place, phase = begin, 0
-            for swaps in exchanged[:, ladder]:
-                place += swaps[place] if swaps[place] else -int(place > 0 and swaps[place - 1])
+            for swap in swaps[:, ladder]:
+                place += swap[place] if swap[place] else -int(place > 0 and swap[place - 1])
                 if place == 0 and phase == 1:
                     phase = 2
                 if place == rungs - 1:
@@ -143,9 +143,9 @@ def test_r_hat_and_effective_sizes_are_those_of_arviz(values):
         np.testing.assert_allclose(found.r_hat, array_stats.rhat(values, **axes), rtol=1e-4)
 
 
-def test_where_ladders_exchange_clusters():
+def test_where_ladders_swap_clusters():
     def found(graph, ladders=8):
-        return tempering.exchanges_clusters(sl_discs.maxcut(graph).terms(), ladders)
+        return tempering.swaps_clusters(sl_discs.maxcut(graph).terms(), ladders)
 
     grid = nx.grid_2d_graph(8, 8)
     assert found(grid) and found(grid, 4) and not found(grid, 2) and not found(grid, 7)
@@ -153,7 +153,7 @@ def test_where_ladders_exchange_clusters():
 
 
 @pytest.mark.slow
-def test_errors_cover_where_ladders_exchange_clusters():
+def test_errors_cover_where_ladders_swap_clusters():
     """Each of 16 runs on a grid in random fields against its transfer matrix; draws count by pair of ladders."""
     truth, apart = truths.random_field_grid(8, 1.2), []
     for seed in range(16):

@@ -133,7 +133,7 @@ class ProgramSlices:
     """
 
     def __init__(self, program: Program, *, keeps_weights: bool, coldest: np.float32 = _NO_LIMIT):
-        self._temperature, self._exchanges = program.temperature, program.ladder > 1
+        self._temperature, self._swaps = program.temperature, program.ladder > 1
         self._coldest = coldest
         levels = levels_of(program)
         self._localized = levels is not None
@@ -146,7 +146,7 @@ class ProgramSlices:
     def part(self, done: int, intervals: int, every: int) -> ProgramSlice:
         """Returns the intervals that follow the steps done; weights are recomputed before the first step.
 
-        If chains exchange states, they are also recomputed at the start of each interval.
+        If chains swap states, they are also recomputed at the start of each interval.
         """
         steps = intervals * every
         rows = np.ascontiguousarray(np.maximum(self._temperature.rows(done, done + steps), self._coldest))
@@ -156,7 +156,7 @@ class ProgramSlices:
         refresh[:, -(done + 1) % _LONGEST_WITHOUT_REFRESH :: _LONGEST_WITHOUT_REFRESH] = True
         begins = self._levels.last + 1 - done
         refresh[:, begins[(begins >= 0) & (begins < steps)]] = True
-        if self._exchanges:
+        if self._swaps:
             refresh[:, ::every] = True
         level = self._levels.at(done) if self._localized else 0
         return ProgramSlice(1 / rows, 1 / proposed, refresh, self._localized, level, self._levels)

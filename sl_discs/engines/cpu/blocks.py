@@ -21,7 +21,7 @@ class Lanes(NamedTuple):
     """C chains in step. A chain is a place, with its key, temperature and best states; a lane has a state.
 
     Attributes:
-      place: [C] the place whose state a lane has; ladders exchange these.
+      place: [C] the place whose state a lane has; ladders swap these.
       keys: [2, C] of each place, like observation_keys.
       observation_keys: [2, C].
       row: [C] row of the program's temperatures of each place.
@@ -42,7 +42,7 @@ class Lanes(NamedTuple):
       change: [C] change of x at the site that is tried.
       words: [2, C] random words of an even step and the next one.
       better: [C] which lanes have a better state.
-      clusters: [3, S + 1] working memory of `exchange_clusters`.
+      clusters: [3, S + 1] working memory of `swap_clusters`.
     """
 
     place: np.ndarray
@@ -154,7 +154,7 @@ def _play_block(gibbs, program, here, target, chains, block, first_step, found):
     # Whether a proposal is accepted has the mean of its acceptance.
     found.value[:, block] = records.value
     found.acceptance[:, block] = found.hops[:, block] = records.hops
-    found.exchanged[:, block] = records.exchanged
+    found.swaps[:, block] = records.swaps
     first = block[:: program.ladder]
     found.states[:, first // program.ladder, size:] = x[first, size:]
     found.states[:, first // program.ladder, :size] = records.states

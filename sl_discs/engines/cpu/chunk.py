@@ -59,7 +59,7 @@ play_step, weigh_state, fill_block = map(_chosen, StepKernel._fields)
 _RECENT, _LENGTH = 0, 1
 
 
-class Record(NamedTuple):
+class BestState(NamedTuple):
     """The best state and the flips since then.
 
     Attributes:
@@ -75,42 +75,43 @@ class Record(NamedTuple):
     state: np.ndarray
 
 
-def make_record(size):
-    """Allocates a record."""
-    return Record(np.zeros(1), aligned_zeros(size, np.float32), aligned_zeros(size, np.uint32), np.zeros(2, np.int64))
+def make_best_state(size):
+    """Allocates the best state of a chain."""
+    spins, journal = aligned_zeros(size, np.float32), aligned_zeros(size, np.uint32)
+    return BestState(np.zeros(1), spins, journal, np.zeros(2, np.int64))
 
 
 @inlined
-def note(record, value, spins, flipped, flips):
+def note(best, value, spins, flipped, flips):
     """Accounts for a new state, reached from the last one by the given flips."""
-    if value > record.value[0]:
-        record.value[0] = value
-        record.state[_RECENT] = 1
-        record.state[_LENGTH] = 0
-    elif record.state[_RECENT]:
-        if record.state[_LENGTH] + flips > record.journal.shape[0]:
+    if value > best.value[0]:
+        best.value[0] = value
+        best.state[_RECENT] = 1
+        best.state[_LENGTH] = 0
+    elif best.state[_RECENT]:
+        if best.state[_LENGTH] + flips > best.journal.shape[0]:
             for k in range(flips):
                 spins[flipped[k]] = -spins[flipped[k]]
-            write_out(record, spins)
+            write_out(best, spins)
             for k in range(flips):
                 spins[flipped[k]] = -spins[flipped[k]]
             return
         for k in range(flips):
-            record.journal[record.state[_LENGTH]] = flipped[k]
-            record.state[_LENGTH] += 1
+            best.journal[best.state[_LENGTH]] = flipped[k]
+            best.state[_LENGTH] += 1
 
 
 @called
-def write_out(record, spins):
-    """Copies the best state into `record.spins`; `spins` is the current state."""
+def write_out(best, spins):
+    """Copies the best state into `best.spins`; `spins` is the current state."""
     in_long_vectors()
-    if record.state[_RECENT]:
+    if best.state[_RECENT]:
         for i in range(spins.shape[0]):
-            record.spins[i] = spins[i]
-        for k in range(record.state[_LENGTH]):
-            site = record.journal[k]
-            record.spins[site] = -record.spins[site]
-        record.state[_RECENT] = 0
+            best.spins[i] = spins[i]
+        for k in range(best.state[_LENGTH]):
+            site = best.journal[k]
+            best.spins[site] = -best.spins[site]
+        best.state[_RECENT] = 0
 
 
 # The observation process of one chain in the native loops: the mathematics of `sl_discs.localization.algorithm`.
@@ -125,7 +126,7 @@ _TWO, _NOTHING = _F(2), _F(0)
 
 
 @inlined(fastmath=FUSED)
-def turn(mean, spins, flipped, count, collected):
+def subtract_flips(mean, spins, flipped, count, collected):
     """Accounts for sites that have just turned, where `collected` is the sum of the level's weights so far."""
     for k in range(count):
         site = flipped[k]
@@ -133,14 +134,14 @@ def turn(mean, spins, flipped, count, collected):
 
 
 @inlined(fastmath=FUSED)
-def complete(mean, spins, collected):
-    """Completes U."""
+def finish_mean(mean, spins, collected):
+    """Adds what is left of U at the end of a call, within a level."""
     for i in range(mean.shape[0]):
         mean[i] += collected * spins[i]
 
 
 @called(fastmath=FUSED)
-def move(key0, key1, step, y, mean, spins, collected, drift, spread, workspace):
+def advance_observation(key0, key1, step, y, mean, spins, collected, drift, spread, workspace):
     """Sets y to y + drift U + spread Z for standard normal Z, and an empty posterior mean for the next level.
 
     Args:
@@ -148,7 +149,7 @@ def move(key0, key1, step, y, mean, spins, collected, drift, spread, workspace):
       key1: second word.
       step: number of the step that ends the level.
       y: [N] modified in place, like mean; N is a multiple of 16.
-      mean: [N] U before `complete`.
+      mean: [N] U before `finish_mean`.
       spins: [N] the state.
       collected: sum of the level's weights.
       drift: factor of U.
@@ -196,14 +197,14 @@ class Workspace(NamedTuple):
 
     Attributes:
       chain: state of the chain.
-      record: its best state.
+      best: its best state.
       one: a tree with the weights of the state or of a proposal.
       other: the tree for the other of the two.
       words: random words.
     """
 
     chain: LoopChain
-    record: Record
+    best: BestState
     one: WeightTree
     other: WeightTree
     words: Words
@@ -212,47 +213,47 @@ class Workspace(NamedTuple):
 def make_workspace(size: int, coupled_dtype) -> Workspace:
     """Returns working memory for chains of `size` sites, a multiple of the lane width."""
     return Workspace(
-        make_chain(size, coupled_dtype), make_record(size), make_tree(size), make_tree(size), make_words()
+        make_chain(size, coupled_dtype), make_best_state(size), make_tree(size), make_tree(size), make_words()
     )
 
 
 @inlined
 def _enter(workspace, chains, c, localized):
     """Copies a chain into the working memory."""
-    chain, record = workspace.chain, workspace.record
+    chain, best = workspace.chain, workspace.best
     for tree in (workspace.one, workspace.other):
         tree.sums[REFERENCE] = 0.0  # not that of the chain before, which depends on the batch and the threads
     for i in range(chain.spins.shape[0]):
         chain.stamps[i] = 0
-        chain.spins[i] = record.spins[i] = _F(-1)
+        chain.spins[i] = best.spins[i] = _F(-1)
     for i in range(min(chain.spins.shape[0], chains.x.shape[1])):
         chain.spins[i], chain.coupled[i] = _F(2 * chains.x[c, i] - 1), chains.coupled[c, i]
-        record.spins[i] = _F(2 * chains.best_x[c, i] - 1)
+        best.spins[i] = _F(2 * chains.best_x[c, i] - 1)
         if localized:
             chain.y[i], chain.mean[i] = chains.y[c, i], chains.mean[c, i]
     chain.proposals[0] = 0
-    record.value[0] = chains.best[c]
-    record.state[:] = 0
+    best.value[0] = chains.best[c]
+    best.state[:] = 0
 
 
 @inlined
 def _leave(workspace, chains, c, localized):
     """Copies the chain back."""
-    chain, record = workspace.chain, workspace.record
-    write_out(record, chain.spins)
+    chain, best = workspace.chain, workspace.best
+    write_out(best, chain.spins)
     for i in range(min(chain.spins.shape[0], chains.x.shape[1])):
         chains.x[c, i], chains.coupled[c, i] = chain.spins[i] > 0, chain.coupled[i]
-        chains.best_x[c, i] = record.spins[i] > 0
+        chains.best_x[c, i] = best.spins[i] > 0
         if localized:
             chains.y[c, i], chains.mean[c, i] = chain.y[i], chain.mean[i]
-    chains.best[c] = record.value[0]
+    chains.best[c] = best.value[0]
 
 
 @inlined
 def _end_level(levels, level, chains, c, chain, collected):
     """Moves the observation after the last step of a level."""
     # `base` is recomputed with the next weights, so until then it can hold the noise.
-    move(
+    advance_observation(
         chains.observation_keys[c, 0], chains.observation_keys[c, 1], levels.last[level] + 1, chain.y, chain.mean,
         chain.spins, collected, levels.drift[level], levels.noise[level], chain.base,
     )  # fmt: skip
@@ -271,7 +272,7 @@ def _play_chain(
 ):
     """Runs one chain through some intervals; its arrays stay in the core's cache."""
     _enter(workspace, chains, c, program.localized)
-    chain, record, tree, other = workspace.chain, workspace.record, workspace.one, workspace.other
+    chain, best, tree, other = workspace.chain, workspace.best, workspace.one, workspace.other
     words = workspace.words
     spins = chain.spins
     key0, key1 = chains.keys[c, 0], chains.keys[c, 1]
@@ -308,7 +309,7 @@ def _play_chain(
                     uncounted, share = last - levels.collected[level], _F(1) / _F(levels.collected[level])
                 slope = weigh_state(settings, chain, target, proposal_rate[step], tilt_scale, tree)
             # Steps taken at once belong to one interval and one part of a level; the first step is taken alone.
-            most = 1 if record.value[0] == -np.inf else left
+            most = 1 if best.value[0] == -np.inf else left
             if program.localized:
                 most = min(most, (last if number > uncounted else uncounted) + 1 - number)
             row_of_words = number % BLOCK
@@ -329,12 +330,12 @@ def _play_chain(
                 sum_hops += done.flips
                 linear += done.changes.linear
                 pairs += done.changes.pairs
-                note(record, linear + scale * pairs, spins, chain.flipped, done.flips)
+                note(best, linear + scale * pairs, spins, chain.flipped, done.flips)
                 if program.localized:
                     # Also if nothing is collected yet, as a mispredicted branch would cost more.
-                    turn(chain.mean, spins, chain.flipped, done.flips, collected)
-            elif record.value[0] == -np.inf:
-                note(record, linear + scale * pairs, spins, chain.flipped, 0)
+                    subtract_flips(chain.mean, spins, chain.flipped, done.flips, collected)
+            elif best.value[0] == -np.inf:
+                note(best, linear + scale * pairs, spins, chain.flipped, 0)
             if program.localized:
                 collected += weight
             number += done.steps
@@ -353,13 +354,13 @@ def _play_chain(
         if number > last:
             _end_level(levels, level, chains, c, chain, collected)
         else:
-            complete(chain.mean, spins, collected)
+            finish_mean(chain.mean, spins, collected)
     _leave(workspace, chains, c, program.localized)
     chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c] = linear, pairs, pace, steps
 
 
 @entered
-def play(settings, program, target, chains, ladder, members, workspace, first_step, found):
+def play(settings, program, target, chains, ladder, ladders, workspace, first_step, found):
     """Runs L intervals of T/L steps on some ladders of chains; a chain without a ladder runs all of them at once.
 
     Args:
@@ -368,7 +369,7 @@ def play(settings, program, target, chains, ladder, members, workspace, first_st
       target: `chain.LoopTarget` of the instance.
       chains: `engines.arrays.ChainArrays` of all instances, modified in place.
       ladder: R; chain c has place c % R in ladder c // R.
-      members: [M] the ladders to run, of this instance; others are not touched.
+      ladders: [M] the numbers of the ladders to run, of this instance; others are not touched.
       workspace: working memory that only this call uses, for the size of the target.
       first_step: number of the first step.
       found: `engines.arrays.Records`, output.
@@ -376,12 +377,14 @@ def play(settings, program, target, chains, ladder, members, workspace, first_st
     in_long_vectors()
     intervals = found.value.shape[0]
     together = 1 if ladder > 1 else max(intervals, 1)
-    for member in members:
+    for number in ladders:
         for interval in range(0, intervals, together):
-            for c in range(member * ladder, (member + 1) * ladder):
+            for c in range(number * ladder, (number + 1) * ladder):
                 _play_chain(
                     settings, program, target, chains, c, workspace, first_step, ladder, interval,
                     interval + together, found,
                 )  # fmt: skip
             if ladder > 1:
-                single_site.exchange(target.scale, chains, ladder, member, program.rate, first_step, interval, found)
+                single_site.swap_neighbours(
+                    target.scale, chains, ladder, number, program.rate, first_step, interval, found
+                )

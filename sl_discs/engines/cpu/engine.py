@@ -134,11 +134,11 @@ class Cpu(Engine):
             ladders = np.arange(len(arrays.x) // ladder)
             steps, found = part(done, intervals, every), make_records(program, intervals, len(arrays.x), size)
 
-            def play_some(members, steps=steps, found=found):
+            def play_some(ladders, steps=steps, found=found):
                 workspace = functools.cache(lambda size: make_workspace(size, arrays.coupled.dtype))
-                instances = members * ladder // shape[1]
+                instances = ladders * ladder // shape[1]
                 for g in np.unique(instances):
-                    chosen, memory = members[instances == g], workspace(len(targets[g].linear))
+                    chosen, memory = ladders[instances == g], workspace(len(targets[g].linear))
                     play(settings, steps, targets[g], arrays, ladder, chosen, memory, done + 1, found)
 
             def compile_loops():

@@ -173,7 +173,7 @@ def _add_to_window(window, coupled, linear, change):
 
 
 @inlined(fastmath=FUSED)
-def _move(target, lanes, site, linear):
+def _flip(target, lanes, site, linear):
     """Flips a site in the lanes that do."""
     change, row = lanes.change, lanes.spins[site]
     _add_to_window(lanes.window, lanes.coupled[site], linear, change)
@@ -184,8 +184,8 @@ def _move(target, lanes, site, linear):
 
 
 @inlined(fastmath=FUSED)
-def _turn(mean, change, collected):
-    """Accounts for one site as `chunk.turn`: the change of x is half that of the spin."""
+def _subtract_flip(mean, change, collected):
+    """Accounts for one site as `chunk.subtract_flips`: the change of x is half that of the spin."""
     for lane in range(change.shape[0]):
         mean[lane] -= _TWO * collected * change[lane]
 
@@ -276,7 +276,7 @@ def _keep_better(lanes, scale, k, best):
 
 @called(fastmath=FUSED)
 def _end_level(lanes, number, collected, drift, spread):
-    """Moves y as `chunk.move` does, with the same normal numbers, and empties the posterior mean."""
+    """Moves y as `chunk.advance_observation` does, with the same normal numbers, and empties the posterior mean."""
     in_long_vectors()
     for lane in range(lanes.place.shape[0]):
         keys = lanes.observation_keys
@@ -299,8 +299,8 @@ def _end_level(lanes, number, collected, drift, spread):
 
 
 @called
-def _exchange(lanes, scale, ladder, rates, step, every, number, exchanged):
-    """Tries the pairs of one parity, as `single_site.exchange`; states stay in their lanes, and places move.
+def _swap_neighbours(lanes, scale, ladder, rates, step, every, number, swaps):
+    """Tries the pairs of one parity, as `single_site.swap_neighbours`; states stay in their lanes, and places move.
 
     Args:
       lanes: modified in place.
@@ -310,10 +310,10 @@ def _exchange(lanes, scale, ladder, rates, step, every, number, exchanged):
       step: the last one, as an index into them.
       every: steps of an interval; the number of the interval has the parity of the places r of pairs (r, r + 1).
       number: of the last step.
-      exchanged: [C] output.
+      swaps: [C] output.
     """
     step = step if rates.shape[1] > 1 else 0
-    for first in range(0, exchanged.shape[0], ladder):
+    for first in range(0, swaps.shape[0], ladder):
         for place in range(first + number // every % 2, first + ladder - 1, 2):
             lane, other = lanes.lane_of[place], lanes.lane_of[place + 1]
             gained = lanes.sums[0, other] - lanes.sums[0, lane]
@@ -322,7 +322,7 @@ def _exchange(lanes, scale, ladder, rates, step, every, number, exchanged):
             keys = lanes.observation_keys
             word, _ = threefry(keys[0, place], keys[1, place], _U(number), DRAW)
             if uniform(word) < np.exp(min(rate * gained, 0.0)):
-                exchanged[place] = True
+                swaps[place] = True
                 lanes.place[lane], lanes.place[other] = place + 1, place
                 lanes.lane_of[place], lanes.lane_of[place + 1] = other, lane
 
@@ -345,20 +345,20 @@ def _log(lanes, scale, every, ladder, interval, found):
 #
 # A cluster is a connected component, in the graph of couplings, of the sites where two states differ. Exchanged
 # between the states, it leaves the sum of their values as it was, whatever the fields and the signs of couplings,
-# since the states agree at its border. So each cluster may be exchanged with probability 1/2, independently of the
+# since the states agree at its border. So each cluster may be swapped with probability 1/2, independently of the
 # others: the clusters remain what they are, and the law of independent states is kept.
 #
 # Where f stays the same if all sites flip, one of the states stands for its opposite if they differ at more than half
-# of the sites; the sites of clusters then agree. In both cases exchanging a cluster flips its sites in both states.
+# of the sites; the sites of clusters then agree. In both cases swapping a cluster flips its sites in both states.
 #
-# The largest cluster stays where it is. To exchange it instead of all others would only give the two states each
+# The largest cluster stays where it is. To swap it instead of all others would only give the two states each
 # other's name, and the round trips of ladders count replicas, which should have most of their state along.
 
 _BIT, _WORD = _P(1), _P(32)
 
 
 @called
-def exchange_clusters(target, spins, coupled, sums, memory, one, other, key0, key1):
+def swap_clusters(target, spins, coupled, sums, memory, one, other, key0, key1):
     """Exchanges clusters between the states of two lanes.
 
     Args:
@@ -470,9 +470,9 @@ def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row
                     gibbs, lanes.spins[site], lanes.coupled[site], lanes.y[site * tilted], lanes.rate,
                     lanes.words[_P(number & 1)], linear, target.scale, tilt, lanes.change,
                 ):  # fmt: skip
-                    _move(target, lanes, site, linear)
+                    _flip(target, lanes, site, linear)
                     if localized:
-                        _turn(lanes.mean[site], lanes.change, collected)
+                        _subtract_flip(lanes.mean[site], lanes.change, collected)
                 collected += weight
                 number, row, step = number + 1, row + 1, step + 1
                 if step >= stop or changed[_P(step)]:
@@ -489,15 +489,15 @@ def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row
         _log(lanes, target.scale, every, ladder, interval, found)
         _keep_better(lanes, target.scale, _OF_LOGGED, lanes.best_logged)
         if ladder > 1:
-            exchanged = found.exchanged[interval]
-            _exchange(lanes, target.scale, ladder, program.rate, step - 1, every, number - 1, exchanged)
+            swaps = found.swaps[interval]
+            _swap_neighbours(lanes, target.scale, ladder, program.rate, step - 1, every, number - 1, swaps)
             if clusters > 0:
-                for first in range(0, exchanged.shape[0], 2 * ladder):
+                for first in range(0, swaps.shape[0], 2 * ladder):
                     for place in range(first + (number - 1) // every % 2, first + clusters, 2):
-                        # Folded, unlike the keys of exchanges in a ladder.
+                        # Folded, unlike the keys of swaps in a ladder.
                         keys = lanes.observation_keys
                         key0, key1 = threefry(keys[0, place], keys[1, place], _U(number - 1), FOLD)
-                        exchange_clusters(
+                        swap_clusters(
                             target, lanes.spins, lanes.coupled, lanes.sums, lanes.clusters,
                             lanes.lane_of[place], lanes.lane_of[place + ladder], key0, key1,
                         )  # fmt: skip

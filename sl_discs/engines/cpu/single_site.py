@@ -314,32 +314,32 @@ def _keep_better(chains, c, value):
 
 
 @called
-def exchange(scale, chains, ladder, member, rates, first_step, interval, found):
+def swap_neighbours(scale, chains, ladder, number, rates, first_step, interval, found):
     """Tries the pairs of one parity at the end of an interval.
 
     Args:
       scale: of K.
       chains: modified in place.
       ladder: R.
-      member: number of the ladder.
+      number: of the ladder.
       rates: [R, T] or [1, T] 1/temperature at T steps; chain c has row c modulo R.
       first_step: number of the first of these steps.
       interval: number of the interval, within the call, that ends.
-      found: `exchanged` is written.
+      found: `swaps` is written.
     """
     steps_an_interval = rates.shape[1] // found.value.shape[0]
     last = (interval + 1) * steps_an_interval - 1
-    number = first_step + last
-    first = member * ladder
+    step = first_step + last
+    first = number * ladder
     scale = np.float64(scale)
-    for c in range(first + number // steps_an_interval % 2, first + ladder - 1, 2):
+    for c in range(first + step // steps_an_interval % 2, first + ladder - 1, 2):
         value = chains.linear[c] + scale * chains.pairs[c]
         next_value = chains.linear[c + 1] + scale * chains.pairs[c + 1]
         rate, next_rate = rates[c % rates.shape[0], last], rates[(c + 1) % rates.shape[0], last]
         # Observation keys are folded and never drawn from but here.
-        word, _ = threefry(chains.observation_keys[c, 0], chains.observation_keys[c, 1], np.uint32(number), DRAW)
+        word, _ = threefry(chains.observation_keys[c, 0], chains.observation_keys[c, 1], np.uint32(step), DRAW)
         if uniform(word) < _acceptance(rate, next_rate, value, next_value):
-            found.exchanged[interval, c] = True
+            found.swaps[interval, c] = True
             _swap(chains.x[c], chains.x[c + 1])
             _swap(chains.coupled[c], chains.coupled[c + 1])
             chains.linear[c], chains.linear[c + 1] = chains.linear[c + 1], chains.linear[c]
