@@ -15,7 +15,7 @@ import numpy as np
 
 from cases import CASES, chosen_cases
 from sl_discs.command import Command, check_choice, own_flags, say
-from sl_discs.engines.registry import describe_machine
+from sl_discs.engines.devices import describe_machine
 from sl_discs.errors import InputError, real
 from sl_discs.files import check_file, write_json
 from sl_discs.problems import Problem

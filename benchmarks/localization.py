@@ -23,7 +23,7 @@ from jaxtyping import Float64
 from cases import CASES, ENGINES, chosen_cases
 from contenders import NotPlayed, Own
 from sl_discs.command import Command, check_choice, own_flags, say
-from sl_discs.engines.registry import describe_machine, num_cores, one_device_per_core
+from sl_discs.engines.devices import describe_machine, num_cores, one_device_per_core
 from sl_discs.experiment.settings import Settings
 from sl_discs.files import check_file, write_json
 from sl_discs.instances.graph import Dataset

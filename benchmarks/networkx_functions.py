@@ -17,7 +17,7 @@ from typing import Any
 import networkx as nx
 
 from sl_discs.command import Command, check_choice, own_flags, say
-from sl_discs.engines.registry import describe_machine
+from sl_discs.engines.devices import describe_machine
 from sl_discs.errors import InputError
 from sl_discs.files import check_file, write_json
 

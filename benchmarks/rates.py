@@ -23,7 +23,7 @@ from cases import CASES, ENGINES, TUNED, Case, chosen_cases
 from contenders import Contender, Default, Measurement, NotPlayed, Own, available_peers, how_to_get
 from sl_discs.command import Command, check_choice, refuse_flags, say
 from sl_discs.discs_plugin import launch
-from sl_discs.engines.registry import describe_machine, one_device_per_core
+from sl_discs.engines.devices import describe_machine, one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.record import paired
 from sl_discs.files import check_file, write_json

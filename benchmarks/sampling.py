@@ -31,7 +31,7 @@ from cases import ENGINES, family, torus
 from contenders import NotPlayed, as_bqm, timed
 from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.compiled import compile_cpu_seconds, compile_seconds
-from sl_discs.engines.registry import describe_machine
+from sl_discs.engines.devices import describe_machine
 from sl_discs.files import check_file, write_json
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.models.terms import Coefficients

@@ -26,7 +26,7 @@ import scipy.sparse
 import sl_discs
 from sampling import SWEEPING
 from sl_discs.command import Command, check_choice, own_flags
-from sl_discs.engines.registry import describe_machine
+from sl_discs.engines.devices import describe_machine
 from sl_discs.files import check_file, write_json
 from sl_discs.sampling.chain import RecordedChains
 from sl_discs.sampling.draws import Request

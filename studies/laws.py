@@ -35,7 +35,7 @@ from laws_cells import (
 from laws_report import Found, as_json, border, draw_border, draw_errors, summary, target_table
 from laws_targets import PLANE, TARGETS
 from sl_discs.command import Command, check_choice, own_flags, say
-from sl_discs.engines.registry import describe_machine
+from sl_discs.engines.devices import describe_machine
 from sl_discs.errors import InputError, real
 from sl_discs.figures import can_draw, or_warn
 from sl_discs.files import check_writable, write_json, write_text

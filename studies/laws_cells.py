@@ -13,7 +13,7 @@ from jaxtyping import Float64
 from finished import finished
 from laws_targets import Observed, Target, by_long_tempering, observe, standard_error_of_mode, width_of_rest
 from sl_discs.engines.compiled import compile_cpu_seconds
-from sl_discs.engines.registry import num_cores
+from sl_discs.engines.devices import num_cores
 from sl_discs.files import digest
 from sl_discs.sampling.sample import sample
 from truths import Truth, weight_of_mode

@@ -43,7 +43,8 @@ from sl_discs.chains.batches import Layout, Shape, padded_size
 from sl_discs.chains.chains import Chains
 from sl_discs.command import Command, Given, check_choice, own_flags, say
 from sl_discs.engines.compiled import keep_programs
-from sl_discs.engines.registry import ENGINES, choose_engine, has_card
+from sl_discs.engines.devices import has_card
+from sl_discs.engines.registry import ENGINES, choose_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import settings_from
 from sl_discs.files import check_writable, read_document, write_document

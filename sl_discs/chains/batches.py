@@ -13,7 +13,7 @@ import numpy as np
 
 from sl_discs.chains.annealing import ChainSettings
 from sl_discs.engines.base import Batch, Engine, StepKeys
-from sl_discs.engines.registry import local_devices
+from sl_discs.engines.devices import local_devices
 from sl_discs.errors import InputError
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.memory import GIB, USABLE, usable_memory

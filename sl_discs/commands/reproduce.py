@@ -18,7 +18,8 @@ import jax
 
 from sl_discs.command import Command, Given, own_flags, refuse_flags, say
 from sl_discs.engines.compiled import keep_programs
-from sl_discs.engines.registry import ENGINES, one_device_per_core
+from sl_discs.engines.devices import one_device_per_core
+from sl_discs.engines.registry import ENGINES
 from sl_discs.errors import InputError
 from sl_discs.experiment.record import commit
 from sl_discs.experiment.summary import published_tables

@@ -28,7 +28,8 @@ from sl_discs.command import Command, attributes_of, error_of_file, own_flags, p
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.discs_plugin.upstream import borrow_named
 from sl_discs.engines.compiled import keep_programs
-from sl_discs.engines.registry import ENGINES, one_device_per_core
+from sl_discs.engines.devices import one_device_per_core
+from sl_discs.engines.registry import ENGINES
 from sl_discs.errors import InputError
 from sl_discs.experiment.experiment import MODEL_FIELDS, SET_FIELDS, RunRequest, perform, request_of
 from sl_discs.experiment.parts import Part

@@ -22,7 +22,8 @@ from sl_discs.command import Command, Given, own_flags, say
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.discs_plugin.upstream import borrow_named
 from sl_discs.engines.compiled import keep_programs
-from sl_discs.engines.registry import ENGINES, one_device_per_core
+from sl_discs.engines.devices import one_device_per_core
+from sl_discs.engines.registry import ENGINES
 from sl_discs.errors import InputError, Interrupted, MissingExtra
 from sl_discs.experiment.run import fit_to_memory, total_chain_steps
 from sl_discs.experiment.settings import Settings

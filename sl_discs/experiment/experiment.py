@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sl_discs.chains.checkpoint import Checkpoints, Notice
-from sl_discs.engines.registry import leave_cards_alone
+from sl_discs.engines.devices import leave_cards_alone
 from sl_discs.errors import InputError, real, shown
 from sl_discs.experiment.parts import Part, join_records
 from sl_discs.experiment.record import (

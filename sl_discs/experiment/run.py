@@ -12,7 +12,8 @@ from sl_discs.chains.batches import LOGGED_BYTES, Pack, batch_bytes, devices_for
 from sl_discs.chains.chains import Chains, Outcome, anneal, program_of, schedule_of, visible_steps
 from sl_discs.chains.checkpoint import Checkpoints
 from sl_discs.engines.base import Engine
-from sl_discs.engines.registry import choose_engine, local_devices
+from sl_discs.engines.devices import local_devices
+from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings

@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from sl_discs.engines.compiled import compile_seconds
-from sl_discs.engines.registry import check_threads, choose_engine
+from sl_discs.engines.devices import check_threads
+from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import (
     InputError,
     boolean,

@@ -25,7 +25,7 @@ from jaxtyping import Bool, Int, Int8, Int32, Int64, UInt32
 from scipy import sparse
 
 from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined
-from sl_discs.engines.registry import in_threads, num_cores
+from sl_discs.engines.devices import in_threads, num_cores
 from sl_discs.instances.graph import Graph, complement
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS, Structure

@@ -13,7 +13,8 @@ from jaxtyping import Int8
 from sl_discs.chains.annealing import Annealing
 from sl_discs.chains.batches import Layout, Shape, batch_bytes, padded_size, program_bytes
 from sl_discs.engines.base import Engine
-from sl_discs.engines.registry import ENGINES, choose_engine, num_cores
+from sl_discs.engines.devices import num_cores
+from sl_discs.engines.registry import ENGINES, choose_engine
 from sl_discs.errors import (
     InputError,
     boolean,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from jaxtyping import Int8
 
-from sl_discs.engines.registry import check_threads
+from sl_discs.engines.devices import check_threads
 from sl_discs.errors import fields_are_keywords
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS, Structure

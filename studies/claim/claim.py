@@ -21,7 +21,8 @@ from claim_plan import ARMS, SAMPLERS, SIZES, Study, plan
 from claim_report import Found, finished, write_report, write_settings
 from sl_discs.command import Command, Given, check_choice, own_flags, say
 from sl_discs.engines.compiled import keep_programs
-from sl_discs.engines.registry import ENGINES, one_device_per_core
+from sl_discs.engines.devices import one_device_per_core
+from sl_discs.engines.registry import ENGINES
 from sl_discs.errors import InputError
 from sl_discs.experiment.record import commit
 from sl_discs.files import check_writable

@@ -20,7 +20,7 @@ import numpy as np
 
 from sl_discs.command import Command, Given, check_choice, own_flags, say
 from sl_discs.engines.compiled import compile_seconds, keep_programs
-from sl_discs.engines.registry import num_cores, one_device_per_core
+from sl_discs.engines.devices import num_cores, one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.record import Spread, commit
 from sl_discs.files import Damaged, check_writable, read_json, write_json, write_text

@@ -160,7 +160,7 @@ def test_a_compiled_kernel_is_found_again(tmp_path, monkeypatch):
 
 FORKED = """
 import ctypes, os
-from sl_discs.engines import registry
+from sl_discs.engines import devices
 
 class Driver:
     def cuInit(self, flags):
@@ -169,13 +169,13 @@ class Driver:
         count._obj.value = 1
         return 0
 
-registry.ctypes.CDLL = lambda name: Driver()
-assert registry.missing_card() is None
+devices.ctypes.CDLL = lambda name: Driver()
+assert devices.missing_card() is None
 if os.fork() == 0:
-    print(registry.has_card(), registry.missing_card(), flush=True)
+    print(devices.has_card(), registry.missing_card(), flush=True)
     os._exit(0)
 os.wait()
-assert registry.has_card()
+assert devices.has_card()
 """
 
 

@@ -12,7 +12,7 @@ from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cpu.arrays import ProgramSlices, up_to_whole
 from sl_discs.engines.cpu.chain import LoopTarget
 from sl_discs.engines.cpu.lanes import WIDTH, play
-from sl_discs.engines.registry import in_threads
+from sl_discs.engines.devices import in_threads
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.single_site import SEQUENTIAL, Gibbs, Metropolis, SingleSiteSampler
 

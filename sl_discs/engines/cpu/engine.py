@@ -21,7 +21,7 @@ from sl_discs.engines.cpu import blocks
 from sl_discs.engines.cpu.arrays import ProgramSlices, as_targets, sums_dtype
 from sl_discs.engines.cpu.chain import LoopTarget
 from sl_discs.engines.cpu.chunk import ENTRIES, make_workspace, play
-from sl_discs.engines.registry import in_threads, num_cores
+from sl_discs.engines.devices import in_threads, num_cores
 from sl_discs.errors import NotSupported
 from sl_discs.samplers.registry import registered_name
 

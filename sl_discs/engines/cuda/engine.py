@@ -31,7 +31,7 @@ from sl_discs.engines.cuda.card import Card
 from sl_discs.engines.cuda.chain import LEAST_RATE, LOWEST, MOST_PACKED
 from sl_discs.engines.cuda.play import Instances, KernelKind, Numbers, Steps
 from sl_discs.engines.cuda.warp import WIDTH, import_cuda
-from sl_discs.engines.registry import missing_card
+from sl_discs.engines.devices import missing_card
 from sl_discs.errors import MissingExtra, NotSupported
 from sl_discs.localization.schedule import Levels
 from sl_discs.models.quadratic import Coupling
