@@ -11,4 +11,7 @@ samples.verdict, samples.mean("value"), samples.marginals
 
 import lazy_loader
 
+__version__ = "0.1.0"
+
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ += ["__version__"]

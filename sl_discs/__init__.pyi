@@ -23,4 +23,5 @@ from .sampling.samples import Samples as Samples
 from .solving.answers import read_answers as read_answers
 from .solving.result import Result as Result
 from .solving.solve import solve as solve
-from .version import __version__ as __version__
+
+__version__: str

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sl_discs import __version__
 from sl_discs.files import Damaged, digest, read_json, write_json
-from sl_discs.version import __version__
 
 
 def finished(folder: Path, identity: dict[str, Any], compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:

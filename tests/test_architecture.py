@@ -40,7 +40,7 @@ ORDER = [
 ]
 ROOT_FILES = {
     "__init__", "batching", "command", "errors", "figures", "files", "keys", "memory", "own_code", "problem_names",
-    "terminal", "version",
+    "terminal",
 }  # fmt: skip
 ENTRY_POINTS = {"__main__", "blackjax", "dimod", "discs_main", "main_sampling", "networkx_backend"}
 

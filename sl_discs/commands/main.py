@@ -4,11 +4,11 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from sl_discs import __version__
 from sl_discs.command import Command, asks_for_help
 from sl_discs.errors import InputError
 from sl_discs.problem_names import join_names
 from sl_discs.terminal import open_closed_streams, say, tell
-from sl_discs.version import __version__
 
 # In groups: name -> where its `Command` is in this folder, as `file.attribute`, and a description.
 GROUPS = {

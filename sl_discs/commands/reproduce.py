@@ -16,6 +16,7 @@ import time
 
 import jax
 
+from sl_discs import __version__
 from sl_discs.command import Command, Given, own_flags, refuse_flags, say
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
@@ -31,7 +32,6 @@ from sl_discs.reproduction import cells
 from sl_discs.reproduction.report import draw_levels, main_table, reading_table, summary, write_report
 from sl_discs.reproduction.rows import rows_of
 from sl_discs.reproduction.runs import Runner
-from sl_discs.version import __version__
 
 FLAGS, define = own_flags()
 words = "smoke: two minutes on two cores; cpu: an hour, 10,000 steps on part of the graphs; full: all, for a GPU."

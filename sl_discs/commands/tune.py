@@ -17,6 +17,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
+from sl_discs import __version__
 from sl_discs.chains.checkpoint import Notice, notice_of_end
 from sl_discs.command import Command, Given, own_flags, say
 from sl_discs.discs_plugin.launch import add_working_directory
@@ -37,7 +38,6 @@ from sl_discs.terminal import Advance, progress_bar
 from sl_discs.tuning import evaluation, space
 from sl_discs.tuning.evaluation import Tuning, format_difference, read_tuned, words_of
 from sl_discs.tuning.space import Candidate, annealing_of, point_of
-from sl_discs.version import __version__
 
 FLAGS, define = own_flags()
 define.string("dataset", None, "Dataset, such as mis/er_density/r-0.10 or maxclique/rb.", required=True)

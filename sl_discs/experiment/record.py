@@ -16,6 +16,7 @@ import jax
 import numpy as np
 from jaxtyping import Float64, Int8, Int64
 
+from sl_discs import __version__
 from sl_discs.engines.base import Engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
@@ -23,7 +24,6 @@ from sl_discs.files import Damaged, check_same, read_json
 from sl_discs.instances.graph import Dataset
 from sl_discs.own_code import imported
 from sl_discs.problems.graph_kind import GraphKind, graph_kind
-from sl_discs.version import __version__
 
 # Fields of `SamplerRecord` that are arrays: [L, G], and all of them.
 BY_INSTANCE = ("trajectory", "acceptance", "hops")

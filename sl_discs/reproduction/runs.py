@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from sl_discs import __version__
 from sl_discs.experiment.record import commit, fields_of_results
 from sl_discs.experiment.run import engine_for, fit_to_memory, run_sampler, total_chain_steps
 from sl_discs.files import Damaged, digest, read_json, write_json
@@ -21,7 +22,6 @@ from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.cells import Cell
 from sl_discs.samplers.registry import code_of
 from sl_discs.terminal import progress_bar, tell
-from sl_discs.version import __version__
 
 # Finished cells on disk, each a small JSON file named by a digest of everything that its numbers depend on.
 #

@@ -19,6 +19,7 @@ import jax
 
 from claim_plan import ARMS, SAMPLERS, SIZES, Study, plan
 from claim_report import Found, finished, write_report, write_settings
+from sl_discs import __version__
 from sl_discs.command import Command, Given, check_choice, own_flags, say
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
@@ -29,7 +30,6 @@ from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.reproduction.cells import Choice, chosen_sets
 from sl_discs.reproduction.runs import Runner
-from sl_discs.version import __version__
 
 FLAGS, define = own_flags()
 define.enum("profile", "smoke", list(SIZES), "Size: smoke, a few minutes; cpu, forty CPU hours; full, more of it.")

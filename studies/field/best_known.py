@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int8
 
+from sl_discs import __version__
 from sl_discs.command import Command, Given, check_choice, own_flags, say
 from sl_discs.engines.registry import ENGINES, choose_engine
 from sl_discs.errors import InputError
@@ -37,7 +38,6 @@ from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graphs import MAXCUT
 from sl_discs.terminal import progress_bar
 from sl_discs.tuning.evaluation import parse_dataset
-from sl_discs.version import __version__
 
 # The file of a set's references: its content, how it is extended, and when a reference is valid.
 #

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from sl_discs import __version__
 from sl_discs.command import Command, Given, check_choice, own_flags, say
 from sl_discs.engines.compiled import compile_seconds, keep_programs
 from sl_discs.engines.devices import num_cores, one_device_per_core
@@ -31,7 +32,6 @@ from sl_discs.reproduction.cells import PublishedSet
 from sl_discs.reproduction.report import number, table
 from sl_discs.solving.solve import solve
 from sl_discs.terminal import progress_bar
-from sl_discs.version import __version__
 
 PUBLISHED = Path(__file__).with_name("field.json")
 # Of each set the number of graphs, and whether given ones are the very graphs of the published results.

@@ -172,7 +172,7 @@ class Driver:
 devices.ctypes.CDLL = lambda name: Driver()
 assert devices.missing_card() is None
 if os.fork() == 0:
-    print(devices.has_card(), registry.missing_card(), flush=True)
+    print(devices.has_card(), devices.missing_card(), flush=True)
     os._exit(0)
 os.wait()
 assert devices.has_card()
