@@ -184,6 +184,7 @@ SL_GWG = "--sampler_config=configs/sampler/sl_gwg_config.py"
         ([SL_GWG, "--samplers=gwg,dmala"], "is of 'sl_gwg', which --samplers=gwg,dmala lacks"),
         (["--samplers=gwg,dmala", "--sampler_config.sigma=2.0"], "sigma is of no sampler in --samplers"),
         (["--sampler_config.sigma=2.0"], "sigma is of no sampler in --samplers"),
+        (["--samplers=SL-PAS", "--sampler_config.sigm=2.0"], "in --samplers, and 'sigma' is the nearest"),
         (["--samplers=SL-PAS", "--sampler_config.anneal=levels"], "anneal is 'levels'; known: run, level"),
     ],
 )  # fmt: skip

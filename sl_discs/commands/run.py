@@ -11,6 +11,7 @@ A run may be divided: with --part=K/N a process runs the K-th of N parts of the 
 machine that sees the same folder. The one that ends last writes the results and prints the summary.
 """
 
+import difflib
 import functools
 import re
 import sys
@@ -213,11 +214,15 @@ def _with_sampler_file(argv: Sequence[str]) -> Sequence[str]:
     if not fields or re.search(r"^--?sampler_config(=|$)", text, re.MULTILINE):
         return argv
     named = re.search(r"^--?samplers[=\n](.*)$", text, re.MULTILINE)
-    for name in map(own_name, named[1].split(",") if named else ()):
+    names = [*map(own_name, named[1].split(",") if named else ())]
+    for name in names:
         if name in known_samplers() and {field for _, field in fields} <= method_fields(name).keys():
             return [*argv[:1], f"--sampler_config={__file__}:{name}", *argv[1:]]
+    known = [field for name in names if name in known_samplers() for field in method_fields(name)]
+    near = difflib.get_close_matches(fields[0][1], known, 1)
+    hint = f", and {near[0]!r} is the nearest" if near else ""
     raise InputError(
-        f"{fields[0][0]} is of no sampler in --samplers; name one that has all fields given so, or give "
+        f"{fields[0][0]} is of no sampler in --samplers{hint}; name one that has all fields given so, or give "
         "--sampler_config=FILE, its config, such as configs/sampler/sl_gwg_config.py"
     )
 

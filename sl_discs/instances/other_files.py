@@ -63,7 +63,8 @@ def other_archive(source: Source, names: Sequence[str]) -> NotSupported:
 def table_in_python(source: Source, lines: list[list[bytes]], delimiter: str = "") -> str:
     """Returns how a file goes through NumPy that is a square matrix, and empty text for another one.
 
-    It is symmetric or triangular, without loops if it is one of a graph, and may have its size above it.
+    One of a QUBO may be any; another is symmetric or triangular, without loops if it is one of a graph. Its size may
+    stand above it.
     """
     sized = len(lines[0]) == 1 < len(lines)
     lines = lines[1:] if sized else lines
@@ -71,7 +72,7 @@ def table_in_python(source: Source, lines: list[list[bytes]], delimiter: str = "
         return ""
     table = np.array(lines, np.float64)
     shapes = np.array_equal(table, table.T), not np.tril(table, -1).any(), not np.triu(table, 1).any()
-    if not any(shapes) or (source.problem != "qubo" and table.diagonal().any()):
+    if source.problem != "qubo" and (not any(shapes) or table.diagonal().any()):
         return ""
     options = [repr(str(source.path)), *[f"delimiter={delimiter!r}"] * bool(delimiter), *["skiprows=1"] * sized]
     return source.in_python(f"numpy.loadtxt({', '.join(options)})")
@@ -89,12 +90,17 @@ def check_separators(source: Source) -> None:
     mark = ";" if b";" in begin else ","
     rows = [[word.strip() for word in line.split(mark.encode())] for _, line in lines]
     parted = f"{source.path}: columns parted by '{mark}'"
-    if call := table_in_python(source, rows, mark):
-        raise NotSupported(f"{parted}; in Python say {call}")
+    table, may_be_couplings = (
+        table_in_python(source, rows, mark),
+        len(rows[0]) == 3 and source.problem in FORM_PROBLEMS,
+    )
+    if table and not may_be_couplings:
+        raise NotSupported(f"{parted}; in Python say {table}")
     if source.problem in FORM_PROBLEMS:
         marks = "',' ' '" if mark == "," else "';,' ' .'"
         new = source.path.with_suffix(".coo").name
-        raise NotSupported(f"{parted}; part them by blanks: tr {marks} < '{source.path}' > '{new}'")
+        other = f"; or, if they are a square table, in Python say {table}" if table else ""
+        raise NotSupported(f"{parted}; part couplings by blanks: tr {marks} < '{source.path}' > '{new}'{other}")
     columns = ["source", "target", "weight"][: len(rows[0])]
     first, second = ([is_real(word.replace(b",", b".")) for word in row] for row in (rows[0], rows[-1]))
     heading = is_heading(rows[0]) or any(not one and other for one, other in zip(first, second, strict=False))

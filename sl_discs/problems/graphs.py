@@ -400,7 +400,7 @@ def _read_graph(
         if isinstance(given, Graph):
             name, graph = name or given.name, given
         elif is_sparse(given):
-            graph = _graph_of_matrix(name or kind.name, given, kind.weighted)
+            graph = _graph_of_matrix(name or kind.name, given, kind.weighted, labels)
         else:
             graph = _graph_of_edges(name or kind.name, given, weights, num_nodes)
         return name or kind.name, range(graph.num_nodes) if labels is None else in_order(labels), graph
@@ -502,17 +502,19 @@ def _not_edges(given: Any, edges: np.ndarray) -> str:
     )
 
 
-def _graph_of_matrix(name: str, matrix: Any, weighted: bool) -> Graph:
+def _graph_of_matrix(name: str, matrix: Any, weighted: bool, labels: Sequence[Hashable] | None) -> Graph:
+    called = repr if labels is None else lambda node: repr(labels[node])
     if matrix.dtype.kind == "b":  # edges of weight 1; duplicate entries are one edge
         matrix = matrix.tocsr().astype(np.int8)
     rows, columns, values = entries(f"{name}: the adjacency matrix", matrix)
     for wrong in np.flatnonzero(~np.isfinite(values))[:1]:
-        where = f"{rows[wrong]}, {columns[wrong]}"
+        where = f"{called(int(rows[wrong]))}, {called(int(columns[wrong]))}"
         raise InputError(f"{name}: the adjacency matrix is {values[wrong]} at {where}; expected a finite number")
     if matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"{name}: the adjacency matrix has shape {matrix.shape}; expected a square one")
     if (rows == columns).any():
-        raise InputError(f"{name}: self-loop at node {rows[np.argmax(rows == columns)]}; clear the diagonal")
+        node = called(int(rows[np.argmax(rows == columns)]))
+        raise InputError(f"{name}: self-loop at node {node}; clear the diagonal")
     edges, above = np.stack([rows, columns], axis=1), rows < columns
     if above.any() and not above.all():
         what = "the adjacency matrix is neither symmetric nor triangular: use A + A.T, or its upper triangle"

@@ -189,8 +189,10 @@ def parse_extra(arguments: Sequence[str]) -> dict[str, str]:
         flag, equals, value = argument.removeprefix("--").partition("=")
         if not (argument.startswith("--") and equals):
             raise InputError(f"{argument!r} after -- is not valid; write --flag=value")
-        if flag in (_SAVE_ROOT, _IMPORT):
+        if flag in (_SAVE_ROOT, _IMPORT, "samplers"):
             raise InputError(f"--{flag} is not for single runs; give --{flag.rpartition('.')[2]} before --")
+        if flag in ("part", "run_local"):
+            raise InputError(f"--{flag} is not for runs of a sweep, each of which is whole, in a folder of its own")
         extra[flag] = value
     return extra
 

@@ -293,7 +293,7 @@ OTHERS = {
     "names": (lambda: "here,there,length,colour\nann,bob,2,red\nbob,eve,4,blue\n", "maxcut", 6),
     "a table with commas": (lambda: table_of(","), "maxcut", 5.5),
     "a table with blanks": (lambda: table_of(" "), "maxcut", 5.5),
-    "couplings with commas": (lambda: "0,0,-1\n1,1,2\n0,1,-3.5\n", "qubo", -2.5),
+    "couplings with commas": (lambda: "0,0,-1\n1,1,2\n0,1,-3.5\n2,2,1\n", "qubo", -2.5),
     "couplings with semicolons": (lambda: "0;0;-1\n1;1;2\n0;1;-3,5\n", "qubo", -2.5),
     "npy": (lambda: packed(np.save, TRIANGLE), "maxcut", 5.5),
     "npy of spins": (lambda: packed(np.save, TRIANGLE), "ising", -9),
@@ -329,6 +329,14 @@ def test_files_that_are_not_read_are_read_as_their_message_says(folder, monkeypa
         subprocess.run(f"{command[0]} < other.txt > other.new", shell=True, check=True)
         posed = sl_discs.read("other.new", problem)
     assert sl_discs.solve(posed).best_value == best
+
+
+def test_three_couplings_with_commas_may_be_a_table(folder):
+    (folder / "q.txt").write_text("0,0,-1\n1,1,2\n0,1,-3.5\n")
+    with pytest.raises(
+        InputError, match=r"couplings by blanks: tr .*; or, if they are a square table, in Python say sl_discs.qubo"
+    ):
+        read_instances(folder / "q.txt", problem="qubo")
 
 
 def test_columns_with_commas_are_none_of_a_format_that_is_named(folder):
@@ -556,6 +564,8 @@ def test_files_without_a_tag_follow_the_stated_rules(folder, content, problem, n
         ("0 1 0 2\n1 0 0 1\n0 0 0 5\n2 1 5 0\n", "maxcut", None),
         ("0 2 3\n2 0 4\n3 4 0\n", "maxcut", None),
         ("2 1 3\n0 5 4\n0 0 1\n", "qubo", "coo"),
+        ("0 1 5\n2 3 4\n1 0 2\n", "qubo", "coo"),
+        ("0 1 5 1\n2 3 4 0\n1 0 2 0\n2 2 0 3\n", "qubo", None),
         ("0 1\n1 0\n", "maxcut", "edge_list"),
     ],
 )

@@ -306,7 +306,7 @@ def test_labels_of_frames_and_series_count_and_not_their_order():
     for entries in [[0, 1], [0, 0]], [[0, 0], [1, 0]]:  # a triangle of two nodes, not two edges
         pair = sl_discs.mis(pd.DataFrame(entries, index=["a", "b"], columns=["a", "b"]))
         assert pair.num_variables == 2 and sl_discs.solve(pair).best_value == 1
-    with pytest.raises(InputError, match="self-loop at node 0; clear the diagonal"):
+    with pytest.raises(InputError, match="self-loop at node 'a'; clear the diagonal"):
         sl_discs.mis(pd.DataFrame([[1, 0], [0, 1]], index=["a", "b"], columns=["a", "b"]))
     with pytest.raises(InputError, match="neither symmetric nor triangular"):
         sl_discs.maxcut(pd.DataFrame([[0, 2], [1, 0]], index=["a", "b"], columns=["a", "b"]))

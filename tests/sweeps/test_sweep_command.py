@@ -256,6 +256,11 @@ def test_one_run_from_the_command_line(tmp_path, command, monkeypatch):
             ["run", f"--sweep={EXAMPLE}", "--", "--engin=cpu"],
             "run 1: Unknown command line flag 'engin'. Did you mean",
         ),
+        (["run", f"--sweep={EXAMPLE}", "--", "--part=1/2"], "--part is not for runs of a sweep"),
+        (
+            ["run", f"--sweep={EXAMPLE}", "--", "--samplers=gwg"],
+            "--samplers is not for single runs; give --samplers before",
+        ),
         (["run", f"--sweep={EXAMPLE}", "--", "--engine=gpu"], "run 1: flag --engine=gpu: value should be one of"),
         (["run", f"--sweep={EXAMPLE}", "--", "--config.experiment.threads=two"], "invalid literal for int"),
         (
