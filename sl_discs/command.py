@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 
 from absl import flags
 
-from sl_discs.errors import RESUME_ME, InputError, Interrupted
+from sl_discs.errors import RESUME_ME, InputError, Interrupted, join_names
 from sl_discs.own_code import import_code
-from sl_discs.problem_names import join_names
 from sl_discs.terminal import open_closed_streams, say, tell
 
 _HELP = ("--help", "-help", "-h", "-?", "--helpshort", "--helpfull")

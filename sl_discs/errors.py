@@ -134,6 +134,12 @@ def shown(value: Any) -> str:
     return f"a {type(value).__name__}{size}"
 
 
+def join_names(names: Iterable[str], joined: str = "or") -> str:
+    """`mis, maxcut or maxclique`."""
+    *others, last = names
+    return f"{', '.join(others)} {joined} {last}" if others else last
+
+
 def text(name: str, value: Any) -> str:
     """Returns a string."""
     if not isinstance(value, str):

@@ -1,17 +1,12 @@
-"""Files that are complete or absent, the cache, `.npz` and JSON with checks, finished work, and a folder's lock."""
+"""Files that are complete or absent, JSON and `.npz` with checks, and the identity of finished work."""
 
 import contextlib
-import errno
-import functools
 import hashlib
 import io
 import json
 import lzma
 import os
 import re
-import socket
-import stat
-import time
 import tokenize
 import types
 import typing
@@ -26,9 +21,6 @@ import numpy as np
 from jaxtyping import jaxtyped
 
 from sl_discs.errors import FormatError, InputError
-from sl_discs.terminal import tell
-
-_BLOCK = 2**20
 
 
 def write_atomically(path: str | os.PathLike, write: Callable[[BinaryIO], object]) -> Path:
@@ -155,71 +147,7 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-# The folder for files that only save time: drawn graphs, and the compiled code that numba and JAX keep.
-
-
-def cache_folder(folder: str | os.PathLike | None = None) -> Path | None:
-    """Returns a folder for kept files, made where it is missing: the given one, else $SL_DISCS_CACHE, else
-    ~/.cache/sl_discs.
-
-    Compiled code is run as it is read, so the folder counts only if it is the user's own and not open to everybody.
-    Otherwise, or where it cannot be made, a warning says so once, and it is None.
-    """
-    try:
-        chosen = Path(folder or os.environ.get("SL_DISCS_CACHE") or "~/.cache/sl_discs").expanduser()
-        chosen.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Later uses of the path must not pass a link that somebody else can turn elsewhere.
-        chosen = chosen.resolve(strict=True)
-        info = chosen.stat()
-    except RuntimeError:
-        chosen, reason = Path("~"), "there is no home folder"
-    except OSError as error:
-        reason = error.strerror
-    else:
-        if not hasattr(os, "geteuid"):  # on Windows modes say nothing; folders of a profile are private there
-            return chosen
-        if info.st_uid in (os.geteuid(), 0) and not info.st_mode & stat.S_IWOTH:
-            return chosen
-        reason = "other users can write there (chmod o-w), or it is theirs"
-    warn_once(f"no cache in {chosen}: {reason}; set SL_DISCS_CACHE to a folder that is yours alone")
-    return None
-
-
-@functools.cache
-def warn_once(line: str) -> None:
-    """Writes a warning on the error stream, the first time that it is given."""
-    tell(f"warning: {line}")
-
-
-@contextlib.contextmanager
-def or_no_cache(cache: Path) -> Iterator[None]:
-    """Writes a file of the cache in the block; where that is impossible, a warning says so once."""
-    try:
-        yield
-    except InputError as error:
-        reason = error.__cause__.strerror if isinstance(error.__cause__, OSError) else error
-        warn_once(
-            f"nothing more is kept in {cache} ({reason}), so later runs do some work again; free some space, or set "
-            "SL_DISCS_CACHE to another folder"
-        )
-
-
-def checked(content: bytes) -> bytes:
-    """Returns the content of a file that says whether it is damaged: a checksum, and the content."""
-    return hashlib.sha256(content).digest() + content
-
-
-def read_checked(path: Path) -> bytes | None:
-    """Returns the content of a file of `checked`; None if there is none, or it is damaged."""
-    try:
-        with open_regular(path) as file:
-            checksum, content = file.read(hashlib.sha256().digest_size), file.read()
-    except (InputError, OSError):
-        return None
-    return content if hashlib.sha256(content).digest() == checksum else None
-
-
-# JSON from files that anybody may have written.
+# JSON, from files that anybody may have written.
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -228,6 +156,29 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("objects nested too deeply") from None
+
+
+class Damaged(Exception):
+    """A file is there, but is not what was written."""
+
+
+def write_json(path: Path, content: dict[str, Any], *, indent: int | None = 1, allow_nan: bool = True) -> Path:
+    """Writes a file atomically; InputError where that is impossible, ValueError at NaN if not allowed."""
+    return write_text(path, json.dumps(content, indent=indent, allow_nan=allow_nan) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """Reads the content of a file of `write_json`, None where there is none; Damaged if it holds something else."""
+    try:
+        with open_regular(path) as file:
+            content = parse_json(file.read())
+    except (OSError, ValueError) as error:
+        if isinstance(error.__context__, FileNotFoundError):
+            return None
+        raise Damaged(f"{path}: cannot be read ({error})") from error
+    if not isinstance(content, dict):
+        raise Damaged(f"{path}: cannot be read (it holds no object)")
+    return content
 
 
 # NumPy's `.npz` files, whoever wrote them: nothing is unpickled.
@@ -345,15 +296,11 @@ def _fits(value: Any, hint: Any) -> bool:
     return isinstance(value, hint)
 
 
-# Pieces of work that are done once: what identifies one, and the JSON files that say how it ended.
+# Pieces of work that are done once: what identifies one.
 #
 # The identity of a piece of work is everything that its numbers depend on, in nested dicts of plain values. A run's
 # checkpoints, a sweep's runs, a search for settings and a reproduction's cells each keep it beside what they have
 # found, which counts only where the identity is the same.
-
-
-class Damaged(Exception):
-    """A file is there, but is not what was written."""
 
 
 def digest(content: dict[str, Any]) -> str:
@@ -378,112 +325,3 @@ def check_same(what: str, ours: dict[str, Any], theirs: dict[str, Any], advice: 
     """Raises an InputError unless two identities agree; `what` says of what `theirs` is, `advice` what to do."""
     if differs := differences(ours, theirs):
         raise InputError(f"{what}: {'; '.join(differs)}; {advice}")
-
-
-def write_json(path: Path, content: dict[str, Any], *, indent: int | None = 1, allow_nan: bool = True) -> Path:
-    """Writes a file atomically; InputError where that is impossible, ValueError at NaN if not allowed."""
-    return write_text(path, json.dumps(content, indent=indent, allow_nan=allow_nan) + "\n")
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """Reads the content of a file of `write_json`, None where there is none; Damaged if it holds something else."""
-    try:
-        with open_regular(path) as file:
-            content = parse_json(file.read())
-    except (OSError, ValueError) as error:
-        if isinstance(error.__context__, FileNotFoundError):
-            return None
-        raise Damaged(f"{path}: cannot be read ({error})") from error
-    if not isinstance(content, dict):
-        raise Damaged(f"{path}: cannot be read (it holds no object)")
-    return content
-
-
-# A lock that allows one run per folder and refuses a second one.
-
-try:
-    import fcntl
-except ImportError:  # not a Unix system
-    fcntl = None  # type: ignore[assignment]  # stands for a module
-
-LOCK = ".run.lock"
-_LOOK_S = 0.1
-_HOLDER = re.compile(r"process [0-9]+ on .*")
-
-
-class FolderInUse(InputError):
-    """Another process, `holder` in words, holds a folder."""
-
-    def __init__(self, folder: Path, holder: str):
-        super().__init__(f"{folder}: another run ({holder}) is writing there; wait for it, or choose another folder")
-        self.holder = holder
-
-
-@contextlib.contextmanager
-def only_run_in(folder: Path, name: str = LOCK, patience_s: float = 0.0) -> Iterator[None]:
-    """Locks the folder during the block; the system releases the lock when the process ends, however it ends.
-
-    Temporary files that a killed process left there are removed.
-
-    For `patience_s` it waits for another run; then FolderInUse. InputError if the folder cannot be written.
-    """
-    if fcntl is None:
-        yield
-        return
-    path = folder / name
-    try:
-        file = _open_lock(path, os.O_RDWR | os.O_CREAT)
-    except OSError as error:
-        raise InputError(f"{path}: cannot write ({error.strerror}); choose another folder") from error
-    end = time.monotonic() + patience_s
-    with file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= end:
-                    raise FolderInUse(folder, _holder_in(file) or "unknown") from None
-                time.sleep(_LOOK_S)
-            except OSError:
-                # Some network file systems have no locks; runs in different folders should still work there.
-                yield
-                return
-        if (before := _holder_in(file)) and not _HOLDER.fullmatch(before):
-            raise InputError(f"{path}: not a lock of this program; remove it, or choose another folder")
-        file.seek(0)
-        file.write(f"process {os.getpid()} on {socket.gethostname()}\n".encode())
-        file.flush()
-        remove_temporary(folder)
-        yield
-
-
-def holder_of(folder: Path, name: str = LOCK) -> str:
-    """Returns who holds the lock of a folder; empty if nobody does. Looking holds the lock for a moment."""
-    if fcntl is None:
-        return ""
-    try:
-        with _open_lock(folder / name, os.O_RDONLY) as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return _holder_in(file) or "unknown"
-    except OSError:  # there is no such file, or there are no locks
-        pass
-    return ""
-
-
-def _open_lock(path: Path, flags: int) -> BinaryIO:
-    """Opens a lock without changing it; OSError for a link, which may lead anywhere, and for a pipe or device."""
-    number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
-    file = os.fdopen(number, "r+b" if flags & os.O_RDWR else "rb", buffering=0)
-    if not stat.S_ISREG(os.fstat(number).st_mode):
-        file.close()
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return file
-
-
-def _holder_in(file: BinaryIO) -> str:
-    """Returns the first line of a lock; after it may follow the rest of a longer one that it has replaced."""
-    file.seek(0)
-    return file.read(_BLOCK).decode(errors="replace").partition("\n")[0]

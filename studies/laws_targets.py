@@ -12,7 +12,7 @@ from jaxtyping import Float64, Int8
 
 from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
-from sl_discs.models.enumeration import enumerate_law
+from sl_discs.models.exact_sums import enumerate_law
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.problem import Problem
 from sl_discs.sampling.directions import outer_eigenvalues, spin_terms

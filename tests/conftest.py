@@ -18,7 +18,7 @@ from compared import comparisons
 from jaxtyping import install_import_hook
 from llvmlite import binding
 
-from sl_discs.files import cache_folder
+from sl_discs.cache import cache_folder
 
 # Limits in tests are in steps or CPU-seconds, so that other work on the machine fails none. What still has seconds of
 # wall time, such as the time-outs of processes, is ten minutes, and only ends what would never end.

@@ -9,12 +9,12 @@ import yaml
 from absl import flags
 
 from sl_discs.command import warn
-from sl_discs.errors import InputError, real
+from sl_discs.errors import InputError, join_names, real
 from sl_discs.figures import check_matplotlib
 from sl_discs.files import check_file
+from sl_discs.instances.form import FORM_PROBLEMS
 from sl_discs.instances.formats import FORMATS, Instance, read_instances
-from sl_discs.instances.graph import Graph
-from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, join_names
+from sl_discs.instances.graph import GRAPH_PROBLEMS, Graph
 from sl_discs.problems import Problem
 from sl_discs.problems.from_file import has_unused_weights, problem_of, unused_numbers
 from sl_discs.problems.graph_kind import GRAPH_KINDS

@@ -26,7 +26,8 @@ from sl_discs.command import Command, Given, own_flags, refuse_flags, say
 from sl_discs.commands.run import check_flags
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import RESUME_ME, InputError, errors_of
-from sl_discs.files import check_writable, only_run_in
+from sl_discs.files import check_writable
+from sl_discs.locks import only_run_in
 from sl_discs.sweeps import sweep_file, sweep_runs
 from sl_discs.sweeps.sweep_file import Sweep
 from sl_discs.sweeps.sweep_runs import DONE, FAILED, INTERRUPTED, MISSING, Run, state_of

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 
-from sl_discs.files import cache_folder
+from sl_discs.cache import cache_folder
 from sl_discs.terminal import tell
 
 Value = TypeVar("Value")

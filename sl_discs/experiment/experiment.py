@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sl_discs.chains.checkpoint import Checkpoints, Notice
 from sl_discs.engines.devices import leave_cards_alone
-from sl_discs.errors import InputError, real, shown
+from sl_discs.errors import InputError, join_names, real, shown
 from sl_discs.experiment.parts import Part, join_records
 from sl_discs.experiment.record import (
     ExperimentRecord,
@@ -28,9 +28,8 @@ from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.experiment.summary import draw_trajectories, format_summary, plot_trajectories
 from sl_discs.files import check_writable
 from sl_discs.instances.dataset import default_data_root, graph_types, load_dataset
-from sl_discs.instances.graph import Dataset
+from sl_discs.instances.graph import GRAPH_PROBLEMS, Dataset
 from sl_discs.localization.method import Method, build_method, method_fields
-from sl_discs.problem_names import GRAPH_PROBLEMS, join_names
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers.registry import own_name
 from sl_discs.terminal import progress_bar, tell

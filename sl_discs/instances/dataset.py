@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from sl_discs.cache import cache_folder, or_no_cache
 from sl_discs.errors import InputError, integer
-from sl_discs.files import cache_folder, or_no_cache
 from sl_discs.instances import discs_files, generators
 from sl_discs.instances.archive import count_graphs, read_archive, write_archive
 from sl_discs.instances.discs_files import DiscsFiles

@@ -14,6 +14,15 @@ from scipy import sparse
 
 from sl_discs.errors import InputError, boolean, real, real_array, unmasked
 
+# Problems on a quadratic form, and whether its variables are spins.
+FORM_PROBLEMS = {"qubo": False, "ising": True}
+
+
+def form_problem(spins: bool) -> str:
+    """Returns the problem that a form of spins, or of zeros and ones, poses."""
+    return next(name for name, of_spins in FORM_PROBLEMS.items() if of_spins == spins)
+
+
 # Sums of many doubles that are rounded once, as `math.fsum`'s are, at the speed of arrays. By `math.fsum` alone, the
 # values of 32 states of 2,000 spins that are all coupled take 3.9 CPU s instead of .44, and of 5,000 spins 25 s.
 

@@ -19,15 +19,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sl_discs.errors import FormatError, InputError, NotSupported, errors_of, file_path, one_of, real_array
+from sl_discs.errors import (
+    FormatError,
+    InputError,
+    NotSupported,
+    errors_of,
+    file_path,
+    join_names,
+    one_of,
+    real_array,
+)
 from sl_discs.files import names_in_npz, parse_json
 from sl_discs.instances import graph_files as own
 from sl_discs.instances.archive import read_archive, read_forms
-from sl_discs.instances.form import QuadraticForm, check_finite
-from sl_discs.instances.graph import Graph, checked_node_weights, have_repeats, other_numbers
+from sl_discs.instances.form import FORM_PROBLEMS, QuadraticForm, check_finite, form_problem
+from sl_discs.instances.graph import GRAPH_PROBLEMS, Graph, checked_node_weights, have_repeats, other_numbers
 from sl_discs.instances.other_files import check_separators, other_archive, other_json, table_in_python
 from sl_discs.instances.text import Rows, Source, is_whole, show
-from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, form_problem, join_names
 
 if TYPE_CHECKING:
     import networkx as nx

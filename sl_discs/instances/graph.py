@@ -19,6 +19,9 @@ from sl_discs.errors import InputError, integer, real, real_array
 from sl_discs.instances.form import check_finite, check_sum, checked_pairs, known_reference
 from sl_discs.memory import check_memory, check_number
 
+# Problems on a graph.
+GRAPH_PROBLEMS = ("mis", "maxcut", "maxclique", "vertex_cover")
+
 # Bytes per node: the label, as an object in a tuple and a set, and a chain's state, field, best states and
 # temporaries.
 _NODE_BYTES = 200

@@ -17,10 +17,9 @@ import numpy as np
 
 from sl_discs.errors import FormatError, InputError
 from sl_discs.files import write_atomically
-from sl_discs.instances.form import QuadraticForm
+from sl_discs.instances.form import FORM_PROBLEMS, QuadraticForm
 from sl_discs.instances.graph import Graph, checked_node_weights, edge_codes, first_rows
 from sl_discs.instances.text import Lines, Rows, Source, is_real, is_whole, show
-from sl_discs.problem_names import FORM_PROBLEMS
 
 Labelled = list[tuple[Graph | QuadraticForm, Sequence[Hashable]]]
 

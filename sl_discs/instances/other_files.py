@@ -13,9 +13,9 @@ import numpy as np
 
 from sl_discs.errors import NotSupported
 from sl_discs.files import read_npz
+from sl_discs.instances.form import FORM_PROBLEMS
 from sl_discs.instances.graph_files import is_heading
 from sl_discs.instances.text import Source, is_real
-from sl_discs.problem_names import FORM_PROBLEMS
 
 # JSON: a name that stands in it, what it is, and how it is read.
 _JSON = {

@@ -12,11 +12,10 @@ import numpy as np
 from jaxtyping import Float64, Int8, Int32, Int64
 
 from sl_discs.errors import InputError, real_array
-from sl_discs.instances.form import FormValues, QuadraticForm, fraction
+from sl_discs.instances.form import FORM_PROBLEMS, FormValues, QuadraticForm, form_problem, fraction
 from sl_discs.instances.graph import is_networkx
 from sl_discs.memory import check_number
 from sl_discs.models.terms import form_coefficients, has_integer_values
-from sl_discs.problem_names import FORM_PROBLEMS, form_problem
 from sl_discs.problems.kind import Evaluated, Kind, Structure
 from sl_discs.problems.problem import Problem, in_order, is_frame, matrix_of_frame, of_series, timed
 

@@ -6,11 +6,10 @@ import dataclasses
 import os
 import warnings
 
-from sl_discs.errors import InputError, integer
-from sl_discs.instances.form import QuadraticForm
+from sl_discs.errors import InputError, integer, join_names
+from sl_discs.instances.form import QuadraticForm, form_problem
 from sl_discs.instances.formats import Instance, read_instances
-from sl_discs.instances.graph import Graph
-from sl_discs.problem_names import GRAPH_PROBLEMS, form_problem, join_names
+from sl_discs.instances.graph import GRAPH_PROBLEMS, Graph
 from sl_discs.problems.kind import KINDS, PENALTY
 from sl_discs.problems.problem import Problem, in_order, timed
 

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int
 from scipy import sparse
 
-from sl_discs.errors import InputError, real_array, text, unmasked
+from sl_discs.errors import InputError, join_names, real_array, text, unmasked
 from sl_discs.instances.form import fraction
 from sl_discs.instances.graph import (
     Graph,
@@ -26,7 +26,6 @@ from sl_discs.instances.graph import (
     other_numbers,
 )
 from sl_discs.models.terms import Coefficients, are_integers
-from sl_discs.problem_names import join_names
 from sl_discs.problems.forms import entries, is_sparse
 from sl_discs.problems.graph_kind import Edges, GraphKind, TwoImprovement, drop_conflicts
 from sl_discs.problems.kind import EXCHANGE_PENALTY, PENALTY, Chosen, Structure

@@ -14,11 +14,10 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numpy as np
 from jaxtyping import Int, Int8
 
-from sl_discs.errors import InputError, real, text, unmasked
-from sl_discs.instances.form import QuadraticForm
-from sl_discs.instances.graph import Graph
+from sl_discs.errors import InputError, join_names, real, text, unmasked
+from sl_discs.instances.form import FORM_PROBLEMS, QuadraticForm
+from sl_discs.instances.graph import GRAPH_PROBLEMS, Graph
 from sl_discs.models.terms import Coefficients
-from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, join_names
 from sl_discs.problems.kind import KINDS, PENALTY, Evaluated, Kind, checked_states
 
 Source = TypeVar("Source", Graph, QuadraticForm)

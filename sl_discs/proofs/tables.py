@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float64, Int8, UInt8
 
 from sl_discs.engines.cpu.jit import entered
-from sl_discs.models.elimination import narrow_elimination
+from sl_discs.models.exact_sums import narrow_elimination
 from sl_discs.problems.problem import best_row, exact_values
 from sl_discs.proofs.provers import Prover
 from sl_discs.reductions.presolve import Presolved, unreduced

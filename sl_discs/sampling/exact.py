@@ -16,8 +16,7 @@ from scipy.special import expit
 
 from sl_discs.errors import InputError
 from sl_discs.memory import check_memory
-from sl_discs.models.elimination import Elimination, narrow_elimination
-from sl_discs.models.enumeration import enumerate_law
+from sl_discs.models.exact_sums import Elimination, enumerate_law, narrow_elimination
 from sl_discs.models.terms import Coefficients, Terms
 from sl_discs.sampling.draws import Budget, Drawn, Estimate, Known, Request, packed
 

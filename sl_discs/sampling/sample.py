@@ -21,6 +21,7 @@ from sl_discs.errors import (
     fields_are_keywords,
     function,
     integer,
+    join_names,
     keywords,
     one_of,
     real,
@@ -30,7 +31,6 @@ from sl_discs.errors import (
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.models.functions import check_not_traced
 from sl_discs.models.terms import Terms
-from sl_discs.problem_names import join_names
 from sl_discs.problems import Problem
 from sl_discs.problems.density import LogDensity
 from sl_discs.problems.kind import KINDS

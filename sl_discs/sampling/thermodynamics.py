@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Float64
 from scipy.special import logsumexp, xlogy
 
-from sl_discs.models.enumeration import enumerate_law
+from sl_discs.models.exact_sums import enumerate_law
 from sl_discs.models.terms import Terms
 from sl_discs.sampling.draws import Curve, Estimate
 from sl_discs.sampling.exact import ENUMERATED, eliminated

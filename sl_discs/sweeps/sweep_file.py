@@ -21,9 +21,9 @@ from sl_discs.discs_plugin.upstream import NAMESPACE
 from sl_discs.errors import InputError
 from sl_discs.experiment import settings as experiment
 from sl_discs.instances.dataset import check_data_root, find_family
+from sl_discs.instances.graph import GRAPH_PROBLEMS
 from sl_discs.localization import method
 from sl_discs.own_code import imported
-from sl_discs.problem_names import GRAPH_PROBLEMS
 from sl_discs.samplers.registry import BUILT_IN, PREFIX, known_samplers, localized_name, own_name
 
 SAMPLER = "sampler_config.name"

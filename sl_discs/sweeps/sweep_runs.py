@@ -31,16 +31,8 @@ from sl_discs.command import say
 from sl_discs.errors import RESUME_ME, InputError
 from sl_discs.experiment.record import paired
 from sl_discs.experiment.results import read_results
-from sl_discs.files import (
-    Damaged,
-    FolderInUse,
-    differences,
-    holder_of,
-    only_run_in,
-    read_json,
-    write_json,
-    write_text,
-)
+from sl_discs.files import Damaged, differences, read_json, write_json, write_text
+from sl_discs.locks import FolderInUse, holder_of, only_run_in
 from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, pairs_of, short
 from sl_discs.terminal import aligned
 

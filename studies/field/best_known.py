@@ -31,10 +31,11 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.record import commit
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
-from sl_discs.files import check_writable, only_run_in, parse_json, write_text
+from sl_discs.files import check_writable, parse_json, write_text
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.localization.method import build_method, method_fields
+from sl_discs.locks import only_run_in
 from sl_discs.problems.graphs import MAXCUT
 from sl_discs.terminal import progress_bar
 from sl_discs.tuning.evaluation import parse_dataset

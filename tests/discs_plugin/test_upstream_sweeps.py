@@ -9,8 +9,7 @@ import pytest
 from test_upstream_runs import command
 
 from sl_discs.instances.dataset import find_family
-from sl_discs.instances.graph import Graph
-from sl_discs.problem_names import GRAPH_PROBLEMS
+from sl_discs.instances.graph import GRAPH_PROBLEMS, Graph
 from sl_discs.sweeps.sweep_file import read_sweep
 
 FILES = (

@@ -19,10 +19,10 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 import sl_discs
+from sl_discs.cache import checked
 from sl_discs.engines import compiled
 from sl_discs.engines.cpu import jit
 from sl_discs.engines.cpu.arithmetic import product_of_odds
-from sl_discs.files import checked
 
 FOLDER, LEAST = "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs"
 

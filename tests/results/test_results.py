@@ -26,8 +26,9 @@ from sl_discs.experiment.record import (
 )
 from sl_discs.experiment.results import check_place, read_results, write_results
 from sl_discs.experiment.settings import Settings
-from sl_discs.files import Damaged, check_writable, only_run_in, read_json
+from sl_discs.files import Damaged, check_writable, read_json
 from sl_discs.instances.graph import Dataset
+from sl_discs.locks import only_run_in
 
 
 def build_sampler(seed, num_instances=4, num_logged=5, references=None, level=60.0):

@@ -6,8 +6,7 @@ from scipy import stats
 
 import truths
 from sl_discs.errors import InputError
-from sl_discs.models.elimination import narrow_elimination
-from sl_discs.models.enumeration import enumerate_law
+from sl_discs.models.exact_sums import enumerate_law, narrow_elimination
 from sl_discs.models.terms import Coefficients
 from sl_discs.sampling.exact import eliminated, exact
 from sl_discs.testing.cases import all_states, state_index

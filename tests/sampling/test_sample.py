@@ -20,7 +20,7 @@ from marks import slow_except
 import sl_discs
 import truths
 from sl_discs.errors import InputError
-from sl_discs.models.enumeration import enumerate_law
+from sl_discs.models.exact_sums import enumerate_law
 from sl_discs.sampling.directions import _influences, mixes_fast, spin_terms
 from sl_discs.sampling.samples import estimates
 
