@@ -198,14 +198,16 @@ def test_values_of_real_coefficients_do_not_drift():
 
 
 def test_the_posterior_mean_is_that_of_all_counted_states():
-    """Over more steps than the counters of spins hold, which then must be emptied in time."""
+    """Over more steps than the counters of spins hold, and with a spin that is 1 in each of them."""
     rng, steps = np.random.default_rng(0), 2 ** (PLANES + 1) + 5
-    case = quadratic_case(rng.normal(size=20), [(0, 1)], [0.5])
+    case = quadratic_case([100, *rng.normal(size=19)], [(0, 1)], [0.5])
     levels = Localization(K=1, sigma=2.0, mc_ratio=1.0).levels(steps + 1)
     program = program_at(np.full(steps + 1, 1.0), levels, keeps_states=True)
     x, sampler = rng.integers(0, 2, (2, 20)), PathAuxiliary(adaptive=False)
+    x[:, 0] = 1
     chains, trace = play_program(PLAIN_LANE, case, sampler, x, program, intervals=steps, noise=1.0, steps=steps)
     spins = 2.0 * trace.states[:, 0] - 1
+    assert (spins[..., 0] == 1).all()
     np.testing.assert_allclose(chains.chain.state.mean[0], spins.sum(axis=0) / levels.collected[0], atol=1e-5)
 
 
