@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.reproduction.report import table
-from sl_discs.reproduction.rows import FAR, level_rows
+from sl_discs.reproduction.report import FAR, level_rows, table
 
 DOCS = Path(__file__).parent
 MEASURED = DOCS / "measured"

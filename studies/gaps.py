@@ -33,7 +33,7 @@ from scipy import linalg, special
 
 from sl_discs.models.quadratic import SpinForm
 from sl_discs.testing import oracle
-from sl_discs.testing.cases import all_states
+from sl_discs.testing.conformance import all_states
 
 # `gwg` and `langevin` are two readings of the paper's single-site gradient-informed Metropolis-Hastings.
 KERNELS = ("glauber", "metropolis", "gwg", "langevin", "dula")

@@ -19,7 +19,7 @@ from sl_discs.sampling.directions import outer_eigenvalues, spin_terms
 from sl_discs.sampling.exact import exact
 from sl_discs.sampling.sample import sample
 from sl_discs.sampling.samples import Samples
-from sl_discs.testing.cases import all_states
+from sl_discs.testing.conformance import all_states
 from truths import (
     Truth,
     communities,

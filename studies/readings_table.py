@@ -21,8 +21,7 @@ from sl_discs.experiment.summary import published_row
 from sl_discs.files import write_json, write_text
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import PUBLISHED
-from sl_discs.reproduction.report import table
-from sl_discs.reproduction.rows import z_score
+from sl_discs.reproduction.report import table, z_score
 
 Values = Int32[np.ndarray, "G"]
 Cells = dict[tuple[str, str, str, int], Values]  # by set, sampler, reading and first graph

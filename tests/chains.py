@@ -23,7 +23,7 @@ from sl_discs.models.base import Target
 from sl_discs.models.quadratic import QuadraticModel, field_dtype, quadratic_params
 from sl_discs.models.terms import Coefficients
 from sl_discs.samplers.base import Sampler
-from sl_discs.testing.cases import Case
+from sl_discs.testing.conformance import Case
 
 # The probability with which a statistical check fails a correct engine.
 FALSE_ALARM = 1e-6

@@ -1,6 +1,6 @@
 """The best value of a small problem, by enumeration of its states."""
 
-from sl_discs.testing.cases import all_states
+from sl_discs.testing.conformance import all_states
 
 
 def optimum(problem):

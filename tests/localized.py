@@ -24,8 +24,15 @@ from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.langevin import DLMC, DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
-from sl_discs.testing.cases import Case, enumerate_law, state_index, states_of
-from sl_discs.testing.conformance import ConformanceError, chi_squared, total_variation
+from sl_discs.testing.conformance import (
+    Case,
+    ConformanceError,
+    chi_squared,
+    enumerate_law,
+    state_index,
+    states_of,
+    total_variation,
+)
 from sl_discs.testing.oracle import kernel_of
 
 # Base samplers of each kind, for checks of the engines.

@@ -11,7 +11,7 @@ import numpy as np
 
 from sl_discs.models.base import Categories, Target
 from sl_discs.models.functions import GradientModel, ValueAndGrad
-from sl_discs.testing.cases import Case
+from sl_discs.testing.conformance import Case
 
 
 class PottsParams(NamedTuple):

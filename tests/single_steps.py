@@ -23,8 +23,7 @@ from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.langevin import DLMC, DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
-from sl_discs.testing.cases import all_states, state_index
-from sl_discs.testing.conformance import chi_squared
+from sl_discs.testing.conformance import all_states, chi_squared, state_index
 from sl_discs.testing.oracle import Kernel, LogDensity, kernel_of_steps
 
 

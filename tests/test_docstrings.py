@@ -12,7 +12,7 @@ import pytest
 import sl_discs
 from sl_discs.samplers import registry
 from sl_discs.samplers.single_site import Gibbs
-from sl_discs.testing.cases import standard_cases
+from sl_discs.testing.conformance import standard_cases
 
 SHOWN = [
     *(f"sl_discs:{name}" for name in ("qubo", "ising", "maxcut", "mis", "maxclique", "vertex_cover", "read")),

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import sl_discs
-from sl_discs.discs_plugin.base_sampler import States
-from sl_discs.discs_plugin.plugin_samplers import OwnSampler
+from sl_discs.discs_plugin.modules import OwnSampler
+from sl_discs.discs_plugin.upstream import States
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset

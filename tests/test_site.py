@@ -20,7 +20,7 @@ import tables
 
 from sl_discs.experiment.summary import published_cells
 from sl_discs.instances.formats import FORMATS, read_instances
-from sl_discs.reproduction.rows import level_rows
+from sl_discs.reproduction.report import level_rows
 from sl_discs.samplers import registry
 from sl_discs.testing import conformance
 

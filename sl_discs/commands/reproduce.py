@@ -29,8 +29,7 @@ from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.localization.schedule import ANNEALS
 from sl_discs.reproduction import cells
-from sl_discs.reproduction.report import draw_levels, main_table, reading_table, summary, write_report
-from sl_discs.reproduction.rows import rows_of
+from sl_discs.reproduction.report import draw_levels, main_table, reading_table, rows_of, summary, write_report
 from sl_discs.reproduction.runs import Runner
 
 FLAGS, define = own_flags()

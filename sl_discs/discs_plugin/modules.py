@@ -11,6 +11,7 @@ Nothing is written to the folder of DISCS: a finder on `sys.meta_path` provides 
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import importlib.abc
 import importlib.machinery
@@ -19,18 +20,23 @@ import sys
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Array, Bool, Float, Float32, Int
 from ml_collections import config_dict
 
+from sl_discs import keys
+from sl_discs.batching import AnyArray, cond_for_batch
 from sl_discs.chains.annealing import Annealing, TemperatureSchedule
 from sl_discs.discs_plugin import upstream
-from sl_discs.discs_plugin.base_sampler import DiscsSampler, States
-from sl_discs.discs_plugin.plugin_samplers import LocalizedSampler, OwnSampler
+from sl_discs.discs_plugin.upstream import DiscsSampler, States
 from sl_discs.errors import InputError
+from sl_discs.localization.algorithm import Localized, LocalizedState, observe, tilt_of
 from sl_discs.localization.method import build_localization, build_method, method_config
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.base import MOST_VALUES
+from sl_discs.models.base import MOST_VALUES, Sites
+from sl_discs.models.functions import GradientModel, ValueAndGrad
+from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import PREFIX, is_localized, known_samplers
 
 OWN = "sldiscs_"
@@ -169,3 +175,195 @@ def install(fixes: bool) -> None:
         finder = PluginFinder()
         sys.meta_path.insert(0, finder)
     finder.fixes = fixes
+
+
+# Samplers in DISCS's calling convention: DISCS's own, localized, and those of sl_discs, localized or not.
+
+# Counters under the step's key, far from those that jax.random uses for the base sampler.
+_FIRST, _MOVE = 0x534C0000, 0x534C0001
+
+
+def _unobserved(base: Any, shape: tuple[int, ...]) -> LocalizedState:
+    """Returns the state before the first step, without the observation, which `_BatchSampler.step` draws."""
+    zeros = jnp.zeros(shape, jnp.float32)
+    return LocalizedState(base, jnp.int32(0), jnp.int32(0), zeros, zeros)
+
+
+def _first(y: Float[Array, "B *spin_shape"], key: Array, noise) -> Float[Array, "B *spin_shape"]:
+    return noise * keys.normals(key, y.shape)
+
+
+class _BatchSampler(abc.ABC):
+    """A sampler of batches of B = `num_chains` chains on one device, whose state is a dictionary.
+
+    It has num_ll_calls and steps, which DISCS reads, and `chains`; of localized chains, that is a `LocalizedState`.
+    `first_noise` is the standard deviation of Y_0; None: they are not localized. `temperatures` are those of the
+    steps, in place of the one in the model's parameters; None: the latter counts.
+    """
+
+    def __init__(
+        self,
+        states: States,
+        num_chains: int,
+        first_noise: float | None,
+        temperatures: Float32[np.ndarray, "T"] | None,
+    ):
+        self._states, self._num_chains, self._first_noise = states, num_chains, first_noise
+        self._temperatures = temperatures
+
+    @abc.abstractmethod
+    def _move(self, model, rng, x, model_param, state, x_mask) -> tuple[Array, Array, Any, Array]:
+        """Makes the step of a state that has begun; returns states, num_ll_calls, `chains` and the acceptance."""
+
+    def step(
+        self,
+        model: Any,
+        rng: Array,
+        x: Int[Array, "B *shape"],
+        model_param: Any,
+        state: dict[str, Any],
+        x_mask: Bool[Array, "*shape"] | None = None,
+    ) -> tuple[Int[Array, "B *shape"], dict[str, Any], Float[Array, ""]]:
+        """Makes one step of each chain; before the first one, Y_0 ~ N(0, t_0 sigma^2) is drawn.
+
+        DISCS gives all graphs and devices the same initial state; only the keys of their steps tell them apart.
+
+        Args:
+          model: of the log-likelihood, temperature included.
+          rng: a new key for each call.
+          x: states.
+          model_param: the model's parameters.
+          state: before the step.
+          x_mask: sites that exist; None for all.
+        """
+        if self._first_noise is not None:
+            expected = (self._num_chains, *self._states.shape)
+            if x.shape != expected:
+                raise InputError(
+                    f"a localized sampler got states of shape {x.shape}, but was built for {expected} "
+                    "from config.experiment.batch_size and config.model.shape"
+                )
+            chains, key = state["chains"], keys.fold(keys.from_rng(rng), _FIRST)
+            begins, noise = jnp.all(chains.step == 0), jnp.float32(self._first_noise)
+            state = state | {"chains": chains._replace(y=cond_for_batch(begins, _first, chains.y, key, noise))}
+        if self._temperatures is not None:
+            given = jnp.asarray(model_param["temperature"])
+            now = jnp.asarray(self._temperatures)[jnp.minimum(state["steps"], len(self._temperatures) - 1)]
+            model_param = {**model_param, "temperature": jnp.broadcast_to(now, given.shape).astype(given.dtype)}
+        new_x, calls, chains, acceptance = self._move(model, rng, x, model_param, state, x_mask)
+        return new_x, {"num_ll_calls": calls, "steps": state["steps"] + 1, "chains": chains}, acceptance
+
+    def final_sample(self, state: dict[str, Any]) -> Int[AnyArray, "B *shape"]:
+        """Returns sign(Y_K / alpha(t_K)) of each chain, or the largest entry of each site, as integers.
+
+        It is a sample only if the run localizes (`Localization.localizes`); otherwise the chain's state is the
+        sample.
+        """
+        return self._states.in_shape(self._states.sites.decode(state["chains"].y))
+
+
+class LocalizedSampler(_BatchSampler):
+    """Algorithm 1 of Wang et al. (ICML 2025) around a sampler of DISCS.
+
+    Such a sampler steps a whole batch, so `localization.algorithm` is applied to the batch as to one chain: `base` of
+    the `LocalizedState` is the base sampler's state, and `y` and `mean` are [B, N], or [B, N, q] for q > 2 values.
+    Later steps than `chain_length` stay at the last level. The base sampler gets the key, the states, the parameters
+    and the mask as DISCS passes them, but for the temperature where `temperatures` are given.
+
+    Raises:
+      InputError: a hyperparameter out of its range.
+    """
+
+    def __init__(
+        self,
+        base: DiscsSampler,
+        localization: Localization,
+        chain_length: int,
+        num_chains: int,
+        temperatures: Float32[np.ndarray, "T"] | None = None,
+    ):
+        super().__init__(base.states, num_chains, localization.initial_noise(), temperatures)
+        self._base, self._levels, self._tilts = base, localization.levels(chain_length), localization.tilt
+
+    def make_init_state(self, rng: Array) -> dict[str, Any]:
+        """Returns the base sampler's initial state, without an observation."""
+        base = self._base.make_init_state(rng)
+        chains = _unobserved(base, (self._num_chains, *self._states.spin_shape))
+        return {"num_ll_calls": base["num_ll_calls"], "steps": jnp.int32(0), "chains": chains}
+
+    def _move(self, model, rng, x, model_param, state, x_mask):
+        chains, tilt = state["chains"], None
+        if self._tilts:
+            on = 1.0 if x_mask is None else self._states.over_values(x_mask.reshape(-1))
+            tilt = tilt_of(self._levels, chains) * on
+        new_x, base, acceptance = self._base.step(model, rng, x, model_param, chains.base, x_mask, tilt)
+        spins = jax.vmap(self._states.sites.spins)(self._states.integers(new_x.reshape(len(x), -1)))
+        chains = observe(keys.fold(keys.from_rng(rng), _MOVE), self._levels, chains, base, spins)
+        return new_x, base["num_ll_calls"], chains, acceptance
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchModel(GradientModel):
+    """A model for single flat states, made from one of DISCS that gives values and gradients of batches."""
+
+    inner: Any
+    states: States
+
+    @property
+    def num_sites(self) -> int:  # type: ignore[override]  # a field of other models
+        """N."""
+        return self.states.num_sites
+
+    @property
+    def sites(self) -> Sites:  # type: ignore[override]  # a field of other models
+        """The sites of a flat state."""
+        return self.states.sites
+
+    def init(self, params, x):
+        z = self.states.in_shape(self.states.coordinates(x[None])).astype(jnp.float32)
+        value, grad = self.inner.get_value_and_grad(params, z)
+        return ValueAndGrad(value[0].astype(jnp.float32), grad.reshape(self.states.spin_shape).astype(jnp.float32))
+
+
+class OwnSampler(_BatchSampler):
+    """A sampler of sl_discs; every chain adapts on its own, and `chains` are its states, leaves [B, ...].
+
+    Args:
+      sampler: the base sampler; for more than two values, one that takes them (`Sampler.several_values`).
+      num_chains: B, on one device.
+      states: of its batches.
+      localization: around it; None: the base sampler itself.
+      chain_length: number of MCMC steps in all, of localization.
+      temperatures: of the steps, in place of the one in the model's parameters.
+
+    Raises:
+      InputError: a hyperparameter of localization out of its range.
+    """
+
+    def __init__(
+        self,
+        sampler: Sampler,
+        num_chains: int,
+        states: States,
+        localization: Localization | None = None,
+        chain_length: int = 0,
+        temperatures: Float32[np.ndarray, "T"] | None = None,
+    ):
+        super().__init__(states, num_chains, localization.initial_noise() if localization else None, temperatures)
+        self._base = sampler
+        self._sampler = Localized(sampler, localization.levels(chain_length)) if localization else sampler
+
+    def make_init_state(self, rng: Array) -> dict[str, Any]:
+        """Returns counters at zero, and the sampler's first state for each chain."""
+        del rng
+        one = self._base.init_state(self._states.num_sites)
+        if self._first_noise is not None:
+            one = _unobserved(one, self._states.spin_shape)
+        chains = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self._num_chains, *leaf.shape)), one)
+        return {"num_ll_calls": jnp.int32(0), "steps": jnp.int32(0), "chains": chains}
+
+    def _move(self, model, rng, x, model_param, state, x_mask):
+        flat, mask = x.reshape(x.shape[0], -1), None if x_mask is None else x_mask.reshape(-1)
+        own = BatchModel(model, self._states)
+        flat, chains, acceptance = self._sampler.step(own, rng, flat, model_param, state["chains"], mask)
+        return flat.reshape(x.shape), state["num_ll_calls"] + self._base.calls_a_step, chains, acceptance

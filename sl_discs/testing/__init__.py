@@ -1,11 +1,16 @@
 """A public conformance suite for samplers, including third-party ones."""
 
-from sl_discs.testing.cases import Case, Law, all_states, enumerate_law, standard_cases, state_index
 from sl_discs.testing.conformance import (
+    Case,
     ConformanceError,
+    Law,
+    all_states,
     check_case,
     check_convergence,
     check_sampler,
+    enumerate_law,
+    standard_cases,
+    state_index,
     total_variation,
 )
 

@@ -25,7 +25,7 @@ from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.langevin import DLMC, DMALA, EULER
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import SEQUENTIAL, Exchange, Gibbs, Metropolis
-from sl_discs.testing.cases import all_states
+from sl_discs.testing.conformance import all_states
 
 LogDensity = Float64[np.ndarray, "S"]
 Mask = Bool[np.ndarray, "N"]

@@ -37,8 +37,7 @@ from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import PUBLISHED, Cell, Choice
-from sl_discs.reproduction.report import bounds, levels_table, listed, number, table
-from sl_discs.reproduction.rows import z_score
+from sl_discs.reproduction.report import bounds, levels_table, listed, number, table, z_score
 from sl_discs.reproduction.runs import CellResult, identity, load_result
 from sl_discs.tuning.evaluation import write_tuned
 from sl_discs.tuning.space import Candidate

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sl_discs.discs_plugin.base_sampler import AdaptedModel, AdaptedParams, States
-from sl_discs.testing.cases import states_of
+from sl_discs.discs_plugin.upstream import AdaptedModel, AdaptedParams, States
+from sl_discs.testing.conformance import states_of
 
 SHAPE = (2, 2)
 FORMS = {2: States(SHAPE), 3: States(SHAPE, 3)}

@@ -19,8 +19,8 @@ import sl_discs
 from sl_discs.chains.batches import shape_of_one
 from sl_discs.chains.chains import Chains, anneal
 from sl_discs.discs_plugin import upstream
-from sl_discs.discs_plugin.base_sampler import DiscsSampler, States
-from sl_discs.discs_plugin.plugin_samplers import LocalizedSampler
+from sl_discs.discs_plugin.modules import LocalizedSampler
+from sl_discs.discs_plugin.upstream import DiscsSampler, States
 from sl_discs.engines.registry import get_engine
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
@@ -29,7 +29,7 @@ from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers.registry import build_sampler, sampler_fields
 from sl_discs.testing import ConformanceError, check_case, standard_cases, total_variation
-from sl_discs.testing.cases import Law, states_of
+from sl_discs.testing.conformance import Law, states_of
 
 SAMPLERS = (
     "blockgibbs", "dlmc", "dmala", "gibbs", "gwg", "hammingball", "locallybalanced", "path_auxiliary", "randomwalk",

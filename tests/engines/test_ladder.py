@@ -13,8 +13,7 @@ from sl_discs.errors import InputError
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers.path import PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs
-from sl_discs.testing.cases import all_states, state_index
-from sl_discs.testing.conformance import chi_squared
+from sl_discs.testing.conformance import all_states, chi_squared, state_index
 
 NAMES = ("reference", "cpu", "in step")
 LADDER = np.array([0.5, 1.5, np.inf], np.float32)

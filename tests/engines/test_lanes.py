@@ -17,8 +17,7 @@ from sl_discs.engines.cpu.jit import from_python
 from sl_discs.engines.cpu.lanes import REFRESHED, swap_clusters
 from sl_discs.errors import InputError
 from sl_discs.samplers.single_site import Gibbs, Metropolis
-from sl_discs.testing.cases import all_states, state_index
-from sl_discs.testing.conformance import chi_squared
+from sl_discs.testing.conformance import all_states, chi_squared, state_index
 
 GIBBS, METROPOLIS, ENGINE = Gibbs(scan="sequential"), Metropolis(scan="sequential"), InStep()
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import sl_discs
 from sl_discs import InputError
-from sl_discs.testing.cases import all_states
+from sl_discs.testing.conformance import all_states
 
 SIZE = 7
 

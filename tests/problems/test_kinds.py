@@ -20,7 +20,7 @@ from sl_discs.instances.graph import Graph, complement
 from sl_discs.problems.graph_kind import GRAPH_KINDS, Edges, graph_kind
 from sl_discs.problems.kind import KINDS
 from sl_discs.problems.problem import improve
-from sl_discs.testing.cases import all_states
+from sl_discs.testing.conformance import all_states
 
 SETS = ("mis", "maxclique", "vertex_cover")
 laws = settings(max_examples=60, deadline=None, derandomize=True)

@@ -15,7 +15,7 @@ from sl_discs.proofs import cliques, covers, integer, provers_of
 from sl_discs.proofs.integer_program import edge_cliques, relaxed
 from sl_discs.proofs.provers import TURN, Proofs
 from sl_discs.reductions.presolve import unreduced
-from sl_discs.testing.cases import all_states
+from sl_discs.testing.conformance import all_states
 
 
 def adjacency_of(graph):

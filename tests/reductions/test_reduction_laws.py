@@ -14,7 +14,7 @@ import sl_discs
 from sl_discs.reductions import presolve, sets
 from sl_discs.reductions.quadratic import FIXED, FREE, MERGED, PENDANT, ROOF, STAR
 from sl_discs.reductions.sets import CLIQUE, COVER, FUNNEL, UNCONFINED
-from sl_discs.testing.cases import all_states
+from sl_discs.testing.conformance import all_states
 
 try:
     import dwave.preprocessing  # noqa: F401

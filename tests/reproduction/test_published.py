@@ -30,7 +30,7 @@ import readings
 from sl_discs.experiment.record import Spread
 from sl_discs.experiment.summary import published_row
 from sl_discs.reproduction.cells import PROFILES, PUBLISHED, Choice
-from sl_discs.reproduction.rows import in_published_unit, z_score
+from sl_discs.reproduction.report import in_published_unit, z_score
 from sl_discs.reproduction.runs import Runner
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

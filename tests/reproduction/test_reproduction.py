@@ -24,7 +24,6 @@ from sl_discs.instances.archive import write_archive
 from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.reproduction import cells as cells_module
 from sl_discs.reproduction import report as report_module
-from sl_discs.reproduction import rows as rows_module
 from sl_discs.reproduction.cells import (
     ABLATION,
     DEFAULTS,
@@ -41,8 +40,19 @@ from sl_discs.reproduction.cells import (
     main_cells,
     reading_cells,
 )
-from sl_discs.reproduction.report import draw_levels, levels_table, main_table, reading_table, summary, write_report
-from sl_discs.reproduction.rows import FEWEST, in_published_unit, level_rows, rows_of, z_score
+from sl_discs.reproduction.report import (
+    FEWEST,
+    draw_levels,
+    in_published_unit,
+    level_rows,
+    levels_table,
+    main_table,
+    reading_table,
+    rows_of,
+    summary,
+    write_report,
+    z_score,
+)
 from sl_discs.reproduction.runs import CellResult, Done, Runner, identity, load_result, path_of, save_result
 
 ROOT = Path(__file__).parents[2]
@@ -63,7 +73,7 @@ def small_dataset():
 @pytest.fixture(autouse=True)
 def few_graphs_are_enough(monkeypatch):
     """For short lists of values; `test_what_is_not_the_same_experiment_is_not_compared` sets the true number."""
-    monkeypatch.setattr(rows_module, "FEWEST", 3)
+    monkeypatch.setattr(report_module, "FEWEST", 3)
 
 
 def made_up(
@@ -210,7 +220,7 @@ def test_what_stands_out_is_named():
 
 def test_what_is_not_the_same_experiment_is_not_compared(monkeypatch):
     """Words, table and figure have the paper's numbers of the same rows."""
-    monkeypatch.setattr(rows_module, "FEWEST", FEWEST)
+    monkeypatch.setattr(report_module, "FEWEST", FEWEST)
     many = [[55, 56, 54] * 3]
     pair = made_up("gwg", many), made_up("sl_gwg", many)
     assert [row["not_compared"] for row in rows(*pair)] == ["", ""] and "61.750" in main_table(rows(*pair))

@@ -9,8 +9,7 @@ from sl_discs.errors import InputError
 from sl_discs.models.exact_sums import enumerate_law, narrow_elimination
 from sl_discs.models.terms import Coefficients
 from sl_discs.sampling.exact import eliminated, exact
-from sl_discs.testing.cases import all_states, state_index
-from sl_discs.testing.conformance import chi_squared
+from sl_discs.testing.conformance import all_states, chi_squared, state_index
 
 # A test that compares frequencies with their law fails by chance once in this many runs.
 FALSE_ALARMS = 1e-6

@@ -11,7 +11,7 @@ import pytest
 
 import sl_discs
 from sl_discs import InputError
-from sl_discs.testing.cases import all_states, state_index
+from sl_discs.testing.conformance import all_states, state_index
 
 WEIGHTS = np.random.default_rng(2).normal(size=(6, 6)).astype(np.float32)
 STATES = all_states(6)

@@ -10,7 +10,7 @@ import sl_discs
 from sl_discs import InputError
 from sl_discs.sampling.exact import eliminated
 from sl_discs.sampling.thermodynamics import exact_curve
-from sl_discs.testing.cases import all_states
+from sl_discs.testing.conformance import all_states
 
 TEMPERATURES = [2.0, 0.6, 1.0]
 LIMIT = 6

@@ -12,7 +12,7 @@ import sl_discs
 from sl_discs.instances.graph import Graph, complement, graph_from_networkx
 from sl_discs.solving.cover_search import CoverSearch, cover_search, greedy_state
 from sl_discs.solving.rounds import Rounds
-from sl_discs.testing.cases import all_states
+from sl_discs.testing.conformance import all_states
 
 pytestmark = pytest.mark.usefixtures("limits_in_cpu_time")
 LIMIT_S = 0.5

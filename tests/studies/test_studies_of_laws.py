@@ -33,7 +33,7 @@ from sl_discs.models.quadratic import SpinForm
 from sl_discs.samplers.base import Chain
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.testing import oracle
-from sl_discs.testing.cases import all_states
+from sl_discs.testing.conformance import all_states
 from truths import boltzmann_machine, hopfield
 
 # Algorithm 1 in NumPy.

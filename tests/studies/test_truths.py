@@ -5,7 +5,7 @@ import pytest
 from scipy import special
 
 import truths
-from sl_discs.testing.cases import all_states
+from sl_discs.testing.conformance import all_states
 from truths import boltzmann_machine, communities, hopfield, planted_strip, two_sides
 
 
