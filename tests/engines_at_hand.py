@@ -15,8 +15,8 @@ import numpy as np
 import ptx
 from host_lanes import make_lane, make_loop, make_shared, one_lane
 
-from sl_discs.engines.cpu.arrays import as_targets
 from sl_discs.engines.cpu.engine import Cpu, LoadedTargets
+from sl_discs.engines.cpu.layout import as_targets
 from sl_discs.engines.cuda.engine import Cuda, _parts, _share
 from sl_discs.engines.cuda.play import make_play, outside
 from sl_discs.engines.cuda.warp import WIDTH, Warp

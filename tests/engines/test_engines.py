@@ -13,8 +13,8 @@ from marks import slow_except
 
 import sl_discs
 from sl_discs.engines.base import Batch, ChainTemperatures, Program
-from sl_discs.engines.cpu.arrays import ProgramSlices, as_targets, proposal_temperatures
 from sl_discs.engines.cpu.chunk import ENTRIES
+from sl_discs.engines.cpu.layout import ProgramSlices, as_targets, proposal_temperatures
 from sl_discs.engines.registry import choose_engine, get_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.run import run_sampler

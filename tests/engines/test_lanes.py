@@ -10,11 +10,11 @@ from chains import FALSE_ALARM, batch_of, play_program, program_at, quadratic_ca
 from engines_at_hand import InStep
 
 from sl_discs.engines.base import Batch, ChainTemperatures, init_chains
-from sl_discs.engines.cpu import blocks
-from sl_discs.engines.cpu.arrays import as_targets
+from sl_discs.engines.cpu import layout
 from sl_discs.engines.cpu.engine import Cpu
 from sl_discs.engines.cpu.jit import from_python
 from sl_discs.engines.cpu.lanes import REFRESHED, swap_clusters
+from sl_discs.engines.cpu.layout import as_targets
 from sl_discs.errors import InputError
 from sl_discs.samplers.single_site import Gibbs, Metropolis
 from sl_discs.testing.conformance import all_states, chi_squared, state_index
@@ -122,7 +122,7 @@ def test_cluster_moves_swap_clusters(fields):
     linear, coupling = np.float64(case.target.params.linear), np.float64(case.target.params.coupling.matrix)
     values = states @ linear + np.einsum("si,ij,sj->s", states, coupling, states) / 2
     rng = np.random.default_rng(0)
-    lanes = blocks.make_lanes(len(target.linear), 16, False)
+    lanes = layout.make_lanes(len(target.linear), 16, False)
     lanes.spins[:] = -1
     for first, second in itertools.product(range(32), repeat=2):
         pair = states[[first, second]]
@@ -183,10 +183,10 @@ def test_which_chains_are_played_in_step_depends_on_their_instance_only():
     params = jax.tree.map(lambda *leaves: np.stack(leaves), *(case.target.params for case in cases))
     keys = jax.tree.map(lambda key: np.tile(key, (2, 1, 1)), batch_of(cases[0], 14).keys)
     both = Batch(params, np.array([case.mask for case in cases]), keys)
-    assert blocks.in_step(GIBBS, both).tolist() == [True, False]
-    assert not blocks.in_step(Gibbs(), both).any()
+    assert layout.in_step(GIBBS, both).tolist() == [True, False]
+    assert not layout.in_step(Gibbs(), both).any()
     few = both._replace(keys=jax.tree.map(lambda key: key[:, :8], keys))
-    assert not blocks.in_step(GIBBS, few).any()
+    assert not layout.in_step(GIBBS, few).any()
     model, x = cases[0].model, starts(cases[0], 14)
     program = program_at(np.full(450, 1.5))
     begin = init_chains(model, GIBBS, both, np.stack([x, x]), None)

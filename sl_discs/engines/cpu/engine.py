@@ -17,10 +17,10 @@ from sl_discs.engines import base
 from sl_discs.engines.arrays import Records, as_arrays, as_states, as_trace, least_temperature, make_records
 from sl_discs.engines.base import Engine, check_ladder
 from sl_discs.engines.compiled import compiled
-from sl_discs.engines.cpu import blocks
-from sl_discs.engines.cpu.arrays import ProgramSlices, as_targets, sums_dtype
+from sl_discs.engines.cpu import layout
 from sl_discs.engines.cpu.chain import LoopTarget
 from sl_discs.engines.cpu.chunk import ENTRIES, make_workspace, play
+from sl_discs.engines.cpu.layout import ProgramSlices, as_targets, sums_dtype
 from sl_discs.engines.devices import in_threads, num_cores
 from sl_discs.errors import NotSupported
 from sl_discs.samplers.registry import registered_name
@@ -88,11 +88,11 @@ class Cpu(Engine):
         return ENTRIES[type(sampler)].steps_per_call
 
     def has_clusters(self, sampler, batch):
-        return bool(blocks.in_step(sampler, batch).all())
+        return bool(layout.in_step(sampler, batch).all())
 
     def load(self, model, sampler, batch):
         """Lays the instances out for the loops, which takes as long as thousands of steps."""
-        batch, in_step, parts = batch._replace(loaded=None), blocks.in_step(sampler, batch), []
+        batch, in_step, parts = batch._replace(loaded=None), layout.in_step(sampler, batch), []
         for chosen, together in ((np.flatnonzero(in_step), True), (np.flatnonzero(~in_step), False)):
             if len(chosen):
                 targets = as_targets(model, _take(batch, chosen), in_step=together)
@@ -117,7 +117,7 @@ class Cpu(Engine):
 
     def _prepare_in_step(self, targets, sampler, batch, program):
         """Plays all chains of an instance in step, which try the same site at a time."""
-        return blocks.make_play(targets, sampler, batch, program, self.threads or num_cores())
+        return layout.make_play(targets, sampler, batch, program, self.threads or num_cores())
 
     def _prepare_in_turn(self, targets, sampler, batch, program):
         """Plays one chain after the other."""

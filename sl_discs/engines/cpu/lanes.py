@@ -362,7 +362,7 @@ def swap_clusters(target, spins, coupled, sums, memory, one, other, key0, key1):
     """Exchanges clusters between the states of two lanes.
 
     Args:
-      target: `chain.LoopTarget`, like the arrays of `blocks.Lanes` that follow.
+      target: `chain.LoopTarget`, like the arrays of `layout.Lanes` that follow.
       spins: [S, C] modified in place, like coupled and sums.
       coupled: [S, C].
       sums: [3, C].
@@ -426,7 +426,7 @@ def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row
       program: the slice of the program, `chunk.ProgramSlice`; its rates may be [R, 1], and `refresh` is [1, T],
         whether a temperature or the level differs from those of the step before.
       target: `chain.LoopTarget`.
-      lanes: `blocks.Lanes`, modified in place.
+      lanes: `layout.Lanes`, modified in place.
       ladder: R.
       clusters: of the program.
       first_step: number of the first step.
