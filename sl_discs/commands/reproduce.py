@@ -14,15 +14,13 @@ OUTPUT/main-level.md or OUTPUT/ablation.md, with its rows in a JSON file of the 
 
 import time
 
-import jax
-
 from sl_discs import __version__
 from sl_discs.command import Command, Given, own_flags, refuse_flags, say
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
-from sl_discs.engines.registry import ENGINES
+from sl_discs.engines.registry import ENGINES, choose_engine, leave_cards_alone
 from sl_discs.errors import InputError
-from sl_discs.experiment.record import commit
+from sl_discs.experiment.record import commit, describe_devices
 from sl_discs.experiment.summary import published_tables
 from sl_discs.figures import or_warn
 from sl_discs.files import check_writable
@@ -100,12 +98,16 @@ def _reproduce(given: Given) -> int:
     total = sum(len(planned) for _, planned in work)
     if not total:
         raise InputError("no cell is left to run; choose other --datasets or --methods")
+    engines = [
+        choose_engine(cell.settings.engine, cell.build().sampler)[0] for _, planned in work for cell in planned
+    ]
+    leave_cards_alone(engines)
     made_by = {
         "command": given.typed,
         "profile": FLAGS.profile,
         "version": __version__,
         "commit": commit(),
-        "device": f"{len(jax.devices())} x {jax.devices()[0].device_kind}",
+        "device": describe_devices(engines),
     }
     begin = time.perf_counter()
     runner, done, rows = Runner(folder / "cells", say, total), [], []

@@ -27,8 +27,8 @@ from sl_discs.command import Command, Given, own_flags, say
 from sl_discs.commands import problem_file
 from sl_discs.commands.problem_file import numbered, read_problems
 from sl_discs.engines.compiled import keep_programs
-from sl_discs.engines.devices import leave_cards_alone, one_device_per_core
-from sl_discs.engines.registry import ENGINES
+from sl_discs.engines.devices import one_device_per_core
+from sl_discs.engines.registry import ENGINES, leave_cards_alone
 from sl_discs.errors import InputError
 from sl_discs.figures import or_warn
 from sl_discs.files import open_regular
@@ -65,8 +65,7 @@ def _solve(given: Given) -> int:
     one_device_per_core()
     keep_programs()
     options = _options()
-    if options.choose_engine()[0].on_host:
-        leave_cards_alone()
+    leave_cards_alone([options.choose_engine()[0]])
     found, read_s = read_problems(
         path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.weights, FLAGS.weight
     )

@@ -24,7 +24,7 @@ from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.discs_plugin.upstream import borrow_named
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
-from sl_discs.engines.registry import ENGINES
+from sl_discs.engines.registry import ENGINES, choose_engine, leave_cards_alone
 from sl_discs.errors import InputError, Interrupted, MissingExtra
 from sl_discs.experiment.run import fit_to_memory, total_chain_steps
 from sl_discs.experiment.settings import Settings
@@ -137,6 +137,7 @@ def _run(command: str, notice: Notice) -> int:
     num_test = FLAGS.test_instances or settings.num_instances
     train, test = evaluation.split_instances(names, data_root, FLAGS.train_instances, num_test, FLAGS.train_seed)
     base = build_method(method_fields(base_name(sampler)), settings.batch_size)
+    leave_cards_alone([choose_engine(settings.engine, base.sampler)[0]])
     for dataset in train, test:
         settings, _ = fit_to_memory(dataset, FLAGS.penalty, [base], settings)
     tuning = Tuning(dimensions, start, train, settings, FLAGS.penalty, FLAGS.seed)

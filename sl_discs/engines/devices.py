@@ -53,12 +53,6 @@ def missing_card() -> str | None:
     return None if has_card() else "there is no NVIDIA GPU, or its driver does not answer"
 
 
-def leave_cards_alone() -> None:
-    """Keeps JAX from opening GPUs, which takes seconds, where all engines are on the host; before JAX is used."""
-    if has_card():
-        jax.config.update("jax_platforms", "cpu")
-
-
 _lost_threads = False
 _lost_card = False
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+from collections.abc import Iterable
+
+import jax
 
 from sl_discs.engines.base import Engine
 from sl_discs.engines.devices import has_card, local_devices, num_cores
@@ -115,3 +118,13 @@ def _fastest(sampler: Sampler, num_sites: int, num_chains: int | None) -> tuple[
         notes.append(f"not {name}: {obstacle}")
     local_devices()
     return get_engine("reference"), "; ".join(notes)
+
+
+def leave_cards_alone(engines: Iterable[Engine]) -> None:
+    """Keeps JAX from opening GPUs, which takes seconds and memory, where all engines are on the host.
+
+    Args:
+      engines: all that this process will run; JAX must not be in use yet.
+    """
+    if all(engine.on_host for engine in engines) and has_card():
+        jax.config.update("jax_platforms", "cpu")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sl_discs.chains.checkpoint import Checkpoints, Notice
-from sl_discs.engines.devices import leave_cards_alone
+from sl_discs.engines.registry import leave_cards_alone
 from sl_discs.errors import InputError, join_names, real, shown
 from sl_discs.experiment.parts import Part, join_records
 from sl_discs.experiment.record import (
@@ -291,8 +291,7 @@ def perform(
     settings, part = request.settings, request.part
     penalty = float(request.model["penalty"])
     engines = {method.name: engine_for(dataset, method.sampler, settings)[0] for method in request.methods}
-    if all(engine.on_host for engine in engines.values()):
-        leave_cards_alone()
+    leave_cards_alone(engines.values())
     config: dict[str, Any] = {
         "experiment": vars(settings),
         "model": {field: request.model[field] for field in MODEL_FIELDS if field in request.model},

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from sl_discs import __version__
-from sl_discs.experiment.record import commit, fields_of_results
+from sl_discs.experiment.record import commit, describe_devices, fields_of_results
 from sl_discs.experiment.run import engine_for, fit_to_memory, run_sampler, total_chain_steps
 from sl_discs.files import Damaged, digest, read_json, write_json
 from sl_discs.instances.graph import Dataset
@@ -167,7 +167,7 @@ class Runner:
             run_s=run_s,
             chain_steps_per_s=sum(record.chain_steps_per_s * record.run_s for record in records) / run_s,
             machine={
-                "device": f"{len(jax.devices())} x {jax.devices()[0].device_kind}",
+                "device": describe_devices([engine_for(dataset, method.sampler, cell.settings)[0]]),
                 "engine": records[0].engine,
                 "jax": jax.__version__,
                 "commit": commit(),

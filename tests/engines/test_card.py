@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tracemalloc
 import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from sl_discs.engines.cuda.card import Card, KernelStore
 from sl_discs.engines.cuda.engine import Cuda, as_instances, kind_of
 from sl_discs.errors import InputError
 from sl_discs.samplers.path import GWG, PathAuxiliary
+
+ROOT = Path(__file__).parents[2]
 
 
 class FakeCuda:
@@ -183,3 +186,57 @@ assert devices.has_card()
 def test_a_card_does_not_survive_a_fork():
     done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("False this process was forked from one that had opened the GPU")
+
+
+# Every command with a choice of engines leaves the card to `cuda`, before JAX opens it. The card is a fake.
+
+COMMAND = """
+import sys
+import jax
+from sl_discs.commands.main import main
+from sl_discs.engines import devices, registry
+
+def has_card():
+    print("in use:", devices._in_use())
+    return True
+
+registry.has_card = has_card
+code = main(sys.argv)
+print("platforms:", jax.config.jax_platforms, "code:", code)
+"""
+CONFIG = """
+from sl_discs.experiment.settings import experiment_config
+
+def get_config():
+    return experiment_config(batch_size=2, chain_length=40, log_every_steps=20, num_instances=1)
+"""
+COMMANDS = {
+    "run": [
+        "--config=small.py", "--config.experiment.save_root=out", "--samplers=gibbs",
+        f"--model_config={ROOT}/configs/model/maxcut_config.py", "--model_config.graph_type=ba",
+        "--model_config.cfg_str=r-ba-4-n-16-20",
+    ],
+    "tune": [
+        "--config=small.py", "--dataset=maxcut/ba/r-ba-4-n-16-20", "--sampler=gibbs", "--trials=1",
+        "--train_instances=1", "--search=annealing", "--output=out",
+    ],
+    "reproduce": [
+        "main", "--datasets=maxcut/optsicom/r-b", "--methods=gwg", "--noheld_out", "--instances=1", "--steps=100",
+        "--chains=2", "--output=out",
+    ],
+    "solve": ["small.txt", "--problem=maxcut", "--sampler=gibbs", "--steps=40"],
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_keep_jax_off_the_card(tmp_path, name):
+    if name == "tune":
+        pytest.importorskip("optuna")
+    (tmp_path / "small.py").write_text(CONFIG)
+    (tmp_path / "small.txt").write_text("0 1\n1 2\n")
+    environment = {key: value for key, value in os.environ.items() if key != "JAX_PLATFORMS"}
+    command = [sys.executable, "-c", COMMAND, name, *COMMANDS[name], "--engine=cpu"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
+    assert "in use: False" in done.stdout and "in use: True" not in done.stdout, done.stdout + done.stderr
+    assert "platforms: cpu code: 0" in done.stdout, done.stdout + done.stderr
