@@ -52,22 +52,28 @@ class Notice:
 
 
 @contextlib.contextmanager
-def notice_of_end(*more: int, said: str = "") -> Iterator[Notice]:
+def notice_of_end(*more: int, said: str = "", raises: bool = False) -> Iterator[Notice]:
     """During the block, a first SIGTERM or SIGUSR1 only sets the notice; a second one acts as before.
 
     Args:
       *more: further signals, such as SIGINT.
       said: a message for the error stream when the first signal comes.
+      raises: whether a second signal whose action is to end the process raises SystemExit in its place, so that a
+        program that this one has started can be ended, too.
     """
     notice = Notice()
     before = {number: signal.getsignal(number) for number in (*_SIGNALS, *more)}
     # Signals that are ignored, such as SIGINT in background jobs, stay ignored.
     before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
 
+    def leave(number, frame):
+        del frame
+        raise SystemExit(128 + number)
+
     def receive(number, frame):
         del frame
         notice.given, notice.signal = True, number
-        signal.signal(number, before[number])
+        signal.signal(number, leave if raises and before[number] is signal.SIG_DFL else before[number])
         with contextlib.suppress(OSError):
             os.write(2, said.encode())  # not sys.stderr, which may be in the middle of a write
 

@@ -234,7 +234,7 @@ def _sweep(given: Given) -> int:
     if unknown := [text for text in chosen if text not in numbers]:
         raise InputError(f"--only: there is no run {unknown[0]!r}; the sweep has 1 to {count}")
     todo = [numbers[text] for text in chosen]
-    with notice_of_end(signal.SIGINT) as notice:
+    with notice_of_end(signal.SIGINT, raises=True) as notice:
         for place, number in enumerate(todo):
             folder = root / sweep.folder(number)
             arguments = discs_arguments(sweep, number, own.data_root, folder)

@@ -137,7 +137,7 @@ def run_program(command: Sequence[str], notice: Notice, **streams: Any) -> int:
     """Runs a program to its end and returns its exit code, negative if a signal ended it.
 
     Once the notice is given, the program gets SIGUSR1, after which `sl-discs run` saves a checkpoint and others end.
-    Where an exception ends the wait, such as that of a second Ctrl-C, the program is killed. `streams` are those of
+    Where an exception ends the wait, such as that of a second signal, the program is killed. `streams` are those of
     `subprocess.Popen`.
     """
     # In a session of its own: a terminal would interrupt it as well.
@@ -213,7 +213,7 @@ def perform_here(runs: Sequence[Run], retry: bool = False) -> list[str]:
 
     SIGTERM, SIGUSR1 or SIGINT interrupts the current one, and no other begins.
     """
-    with notice_of_end(signal.SIGINT) as notice:
+    with notice_of_end(signal.SIGINT, raises=True) as notice:
         return [perform(run, retry, notice) for run in runs]
 
 

@@ -135,8 +135,9 @@ def test_a_program_that_cannot_save_has_failed(tmp_path):
     assert state_of(runs_of(tmp_path, "")[0]) == State("failed", "error: no room")
 
 
-def test_a_second_ctrl_c_kills_the_program(tmp_path):
-    with told(tmp_path, signal.SIGINT, signal.SIGINT), pytest.raises(KeyboardInterrupt):
+@pytest.mark.parametrize(("number", "ends"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+def test_a_second_signal_kills_the_program(tmp_path, number, ends):
+    with told(tmp_path, number, number), pytest.raises(ends):
         perform(tmp_path, "stubborn")
     (run,) = runs_of(tmp_path, "")
     assert state_of(run) == State("missing")  # its lock is free, so it is gone
