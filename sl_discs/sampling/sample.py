@@ -135,7 +135,7 @@ def sample(
     """
     begin = time.perf_counter()
     check_threads()
-    check_not_traced()
+    check_not_traced(temperature, draws, seed, time_limit, groups, sampler_fields)
     checked_problem(problem, (LogDensity,))
     options = SampleOptions(
         temperature, draws, method, seed, time_limit, sampler, groups, engine, sampler_fields, interrupt, progress

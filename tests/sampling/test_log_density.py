@@ -224,6 +224,7 @@ def test_under_a_transformation_of_jax_the_message_says_so():
     for call in (
         lambda: jax.grad(drawn)(1.0),
         lambda: jax.grad(lambda weight: drawn(weight, closed=True))(1.0),
+        lambda: jax.grad(lambda temperature: sl_discs.sample(cut, temperature, draws=8).mean().mean)(1.0),
         lambda: jax.jit(drawn)(1.0),
         lambda: jax.jit(lambda temperature: sl_discs.sample(cut, draws=8).mean().mean * temperature)(1.0),
     ):
