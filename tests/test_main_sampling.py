@@ -182,7 +182,7 @@ SL_GWG = "--sampler_config=configs/sampler/sl_gwg_config.py"
         (["--samplers=gwg", "--model_config.data_root=nowhere"], "nowhere is not a folder"),
         (["--samplers=sl_gwg", "--config.experiment.chain_length=500"], "exceed chain_length = 500"),
         ([SL_GWG, "--samplers=gwg,dmala"], "is of 'sl_gwg', which --samplers=gwg,dmala lacks"),
-        (["--samplers=gwg,dmala", "--sampler_config.sigma=2.0"], "sigma is of no sampler in --samplers"),
+        (["--samplers=gwg,dmala", "--sampler_config.sigma=2.0"], "in --samplers, and 'sl_dmala' has it"),
         (["--sampler_config.sigma=2.0"], "sigma is of no sampler in --samplers"),
         (["--samplers=SL-PAS", "--sampler_config.sigm=2.0"], "in --samplers, and 'sigma' is the nearest"),
         (["--samplers=SL-PAS", "--sampler_config.anneal=levels"], "anneal is 'levels'; known: run, level"),

@@ -41,7 +41,7 @@ from sl_discs.instances.dataset import graph_types
 from sl_discs.localization.method import Method, method_config, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers import known_samplers
-from sl_discs.samplers.registry import is_localized, own_name, sampler_fields
+from sl_discs.samplers.registry import is_localized, localized_name, own_name, sampler_fields
 
 FLAGS, define = own_flags()
 _define_config = functools.partial(config_flags.DEFINE_config_file, default=None, flag_values=FLAGS)
@@ -218,9 +218,12 @@ def _with_sampler_file(argv: Sequence[str]) -> Sequence[str]:
     for name in names:
         if name in known_samplers() and {field for _, field in fields} <= method_fields(name).keys():
             return [*argv[:1], f"--sampler_config={__file__}:{name}", *argv[1:]]
-    known = [field for name in names if name in known_samplers() for field in method_fields(name)]
-    near = difflib.get_close_matches(fields[0][1], known, 1)
+    known = [name for name in names if name in known_samplers()]
+    near = difflib.get_close_matches(fields[0][1], [field for name in known for field in method_fields(name)], 1)
     hint = f", and {near[0]!r} is the nearest" if near else ""
+    for name in known:
+        if not is_localized(name) and fields[0][1] in method_fields(localized_name(name)):
+            hint = f", and {localized_name(name)!r} has it"
     raise InputError(
         f"{fields[0][0]} is of no sampler in --samplers{hint}; name one that has all fields given so, or give "
         "--sampler_config=FILE, its config, such as configs/sampler/sl_gwg_config.py"

@@ -22,9 +22,7 @@ _ENGINES = {
     "cpu": ("sl_discs.engines.cpu.engine", "Cpu"),
     "cuda": ("sl_discs.engines.cuda.engine", "Cuda"),
 }
-# Other names in flags and configs.
-_ALIASES = {"xla": "reference"}
-ENGINES = (AUTO, *_ENGINES, *_ALIASES)
+ENGINES = (AUTO, *_ENGINES)
 
 
 def get_engine(name: str) -> Engine:
@@ -33,7 +31,6 @@ def get_engine(name: str) -> Engine:
     Raises:
       InputError: there is none.
     """
-    name = _ALIASES.get(name, name)
     if name not in _ENGINES:
         raise InputError(f"engine is {name!r}; known: {', '.join(ENGINES)}")
     return _load(name)

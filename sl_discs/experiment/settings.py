@@ -46,9 +46,9 @@ class Settings(ChainSettings):
       memory_gib: GiB that batches may take on each device; 0: four fifths of the memory of the device or, for CPUs,
         of the machine or its job. Batches that do not fit are divided, which does not change results.
       threads: of the CPU engine; 0: the number of cores that this process may use. Only affects speed.
-      engine: `reference` (or `xla`), plain JAX; `cpu`, compiled loops on CPU cores for the samplers
-        that they support; `cuda`, kernels for an NVIDIA GPU; `auto`, `cuda` on a machine with a GPU if possible,
-        else `cpu`, else `reference`. An engine given by name is refused where it cannot run the sampler.
+      engine: `reference`, plain JAX; `cpu`, compiled loops on CPU cores for the samplers that they support; `cuda`,
+        kernels for an NVIDIA GPU; `auto`, `cuda` on a machine with a GPU if possible, else `cpu`, else `reference`.
+        An engine given by name is refused where it cannot run the sampler.
     """
 
     save_root: str = ""

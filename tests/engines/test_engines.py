@@ -139,7 +139,7 @@ def test_an_engine_that_cannot_run_the_sampler_is_refused():
 
 def test_the_choice_of_an_engine_is_explained(monkeypatch):
     reference = get_engine("reference")
-    assert choose_engine("reference", GWG()) == choose_engine("xla", GWG()) == (reference, "")
+    assert choose_engine("reference", GWG()) == (reference, "")
     assert choose_engine("cpu", GWG()) == (CPU, "")
     assert choose_engine("auto", GWG()) == (CPU, "auto: the fastest on CPU cores")
     engine, note = choose_engine("auto", DMALA(shared_scale=True))
@@ -150,7 +150,7 @@ def test_the_choice_of_an_engine_is_explained(monkeypatch):
         """Another sampler, whatever it inherits."""
 
     assert CPU.obstacle(Mine()) == "it only supports gwg, path_auxiliary, dmala, gibbs, metropolis, exchange"
-    with pytest.raises(InputError, match="known: auto, reference, cpu, cuda, xla"):
+    with pytest.raises(InputError, match="known: auto, reference, cpu, cuda"):
         get_engine("gpu")
     # It runs on the cores whatever devices JAX has.
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")

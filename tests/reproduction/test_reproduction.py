@@ -310,7 +310,7 @@ def test_a_cell_is_named_by_all_that_its_numbers_depend_on(tmp_path):
 
 def test_a_cell_that_was_changed_does_not_count(tmp_path, capfd):
     content = identity(CHOICE.cell(MIS, "gwg"), small_dataset())
-    result = CellResult(np.array([[41.0, 40.0]]), 1.0, 2.0, {"engine": "xla"}, content)
+    result = CellResult(np.array([[41.0, 40.0]]), 1.0, 2.0, {"engine": "reference"}, content)
     path = save_result(tmp_path, result)
     assert_same(result, load_result(tmp_path, content))
     saved = path.read_text()

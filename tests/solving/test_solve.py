@@ -381,7 +381,7 @@ problem = sl_discs.qubo({(0, 1): -1.0, (1, 2): 2.0})
 
 def play(_):
     try:
-        return sl_discs.solve(problem, "metropolis", steps=50, chains=1, engine="xla").best_value
+        return sl_discs.solve(problem, "metropolis", steps=50, chains=1, engine="reference").best_value
     except sl_discs.InputError as error:
         return str(error)
 
@@ -408,7 +408,7 @@ def test_an_interrupt_ends_a_run_and_a_keyboard_interrupt_leaves_nothing_broken(
     problem, calls = PROBLEMS["ising"], []
 
     def run(**more):
-        return sl_discs.solve(problem, "gibbs", steps=3_000, chains=2, engine="xla", seed=1, **more)
+        return sl_discs.solve(problem, "gibbs", steps=3_000, chains=2, engine="reference", seed=1, **more)
 
     def press(*_):
         raise KeyboardInterrupt
