@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.chains.annealing import temperature_range
+from sl_discs.chains.annealing import checked_terms, temperature_range
 from sl_discs.errors import InputError, MissingExtra, boolean, integer, mapping, one_of, real, real_array, shown, text
 
 try:
@@ -35,7 +35,7 @@ from sl_discs.samplers import registry
 from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 from sl_discs.sampling.sample import METHODS
 from sl_discs.sampling.sample import sample as sample_at
-from sl_discs.solving.options import AUTO, SolveOptions, objective_of
+from sl_discs.solving.options import AUTO, SolveOptions
 from sl_discs.solving.solve import solve
 
 if TYPE_CHECKING:
@@ -231,7 +231,9 @@ class SLSampler(_Sampler, dimod.Initialized):
         if initial_states is not None:
             order = [parsed.initial_states.variables.index(label) for label in bqm.variables]
             begun = parsed.initial_states.record.sample[:, order]
-        temperatures = 1 / np.maximum(betas, 1 / (_HOT * max(1.0, objective_of(problem).largest())))
+        temperatures = 1 / np.maximum(
+            betas, 1 / (_HOT * max(1.0, checked_terms(problem.name, problem.terms()).largest()))
+        )
         result = solve(
             problem, name, steps=count, time_limit=time_limit, chains=parsed.num_reads, initial_states=begun,
             annealing={"t_schedule": temperatures}, engine=engine, seed=seed, interrupt=interrupt_function,
@@ -282,8 +284,10 @@ def _betas(
         raise InputError(f"num_sweeps is {num_sweeps}; expected a multiple of num_sweeps_per_beta = {each}")
     if beta_range is not None:
         ends = _given("beta_range", beta_range)
+    elif problem is None:
+        ends = np.ones(2)
     else:
-        ends = 1 / np.array((1.0, 1.0) if problem is None else temperature_range(objective_of(problem)))
+        ends = 1 / np.array(temperature_range(checked_terms(problem.name, problem.terms())))
     if len(ends) != 2 or (kind == "geometric" and not ends.all()):
         raise InputError(f"beta_range is {shown(beta_range)}; expected two numbers, above 0 in a geometric schedule")
     if count <= 1:

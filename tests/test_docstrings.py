@@ -28,7 +28,7 @@ GIVEN = {"sl_discs": sl_discs, "nx": nx, "jnp": jnp, "Path": Path, "Gibbs": Gibb
 def test_the_example_prints_what_is_shown(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # Other tests look at what is registered.
-    for kept in ("_FACTORIES", "_DEFAULTS", "_SEARCHED"):
+    for kept in ("_FACTORIES", "_DEFAULTS"):
         monkeypatch.setattr(registry, kept, dict(getattr(registry, kept)))
     found = pkgutil.resolve_name(name)
     text = found.__doc__

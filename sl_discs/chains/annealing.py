@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import numbers
+import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ import numpy as np
 from jaxtyping import Float32, Int, Int64
 
 from sl_discs.errors import InputError
-from sl_discs.models.terms import Coefficients
+from sl_discs.models.terms import Coefficients, penalties_of
 
 
 def check_field(holds: bool, field: str, value: Any, expected: str) -> None:
@@ -280,3 +281,45 @@ def complete_annealing(given: Mapping[str, Any], terms: Coefficients) -> Anneali
         initial, final = given.get("init_temperature", hot), given.get("final_temperature", cold)
     default = {"init_temperature": initial, "final_temperature": final, "decay_rate": min(1.0, final / initial)}
     return Annealing(**{**default, **given})
+
+
+# The terms that are annealed: within the range and the precision of the numbers of chains.
+
+# Sums of terms between these sizes stay finite in float32, and the smallest terms do not vanish.
+_LARGEST, _SMALLEST = 1e30, 1e-30
+
+
+def checked_terms(name: str, terms: Coefficients) -> Coefficients:
+    """Returns the terms of the problem `name`; InputError if they are beyond the range of 32-bit numbers."""
+    largest = terms.largest()
+    if not (largest == 0 or _SMALLEST < largest < _LARGEST):
+        raise InputError(
+            f"{name}: the largest coefficient is {largest:g}; multiply all of them by one number so that it "
+            f"lies between {_SMALLEST:g} and {_LARGEST:g}"
+        )
+    return terms
+
+
+# Part of what a flip changes costs by that chains should tell apart, and the precision of their values.
+_TOLD_APART, _PRECISION = 1e-2, 2.0**-24
+
+
+def annealed_terms(name: str, terms: Coefficients, annealing: Mapping[str, Any]) -> Coefficients:
+    """Returns the terms that chains maximise, with penalties far above the costs lowered to their scale.
+
+    Where temperatures are given, penalties stay as they are, and a warning says so if they hide the costs.
+    InputError as `checked_terms`.
+    """
+    checked_terms(name, terms)
+    penalties = penalties_of(terms)
+    if penalties is None:
+        return terms
+    if not annealing:
+        return penalties.lowered
+    if abs(penalties.largest) * _PRECISION > _TOLD_APART * penalties.gain:
+        warnings.warn(
+            f"{name}: chains have values of 32 bits, which cannot tell costs of up to {penalties.gain:.3g} "
+            f"apart beside penalties of {abs(penalties.largest):.3g}; lower the penalties, or leave annealing out",
+            stacklevel=6,
+        )
+    return terms

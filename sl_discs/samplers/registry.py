@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,47 +10,9 @@ from typing import Any
 from sl_discs.errors import InputError, text
 from sl_discs.own_code import imported
 from sl_discs.samplers.base import Sampler, StepSampler
-from sl_discs.samplers.langevin import DLMC, DMALA, INTERPOLATE, SOLVERS
+from sl_discs.samplers.langevin import DLMC, DMALA, INTERPOLATE
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
-
-# One dimension of a search for settings, of which a sampler registers those of its own fields.
-
-Value = float | int | str
-
-
-@dataclasses.dataclass(frozen=True)
-class Dimension:
-    """One number or name to choose.
-
-    Attributes:
-      name: name in the storage; a field of the sampler, or a quantity that `points` converts to fields.
-      choices: the possible values; empty for a number between low and high.
-      low: smallest value.
-      high: largest value.
-      log: whether the scale is logarithmic.
-      step: distance between neighbouring values; None: any value.
-      only_if: (name, values) of an earlier dimension, which must have one of these values.
-    """
-
-    name: str
-    choices: tuple[Value, ...] = ()
-    low: float = 0.0
-    high: float = 0.0
-    log: bool = False
-    step: float | None = None
-    only_if: tuple[str, tuple[Value, ...]] | None = None
-
-    def applies(self, point: Mapping[str, Value]) -> bool:
-        """Returns whether a point with these earlier choices has this dimension."""
-        return self.only_if is None or point.get(self.only_if[0]) in self.only_if[1]
-
-    def contains(self, value: Value) -> bool:
-        """Returns whether this value is possible."""
-        if self.choices:
-            return value in self.choices
-        return not isinstance(value, str) and self.low <= value <= self.high
-
 
 PREFIX = "sl_"
 
@@ -60,12 +21,9 @@ _SEPARATOR = ":"
 
 _FACTORIES: dict[str, Callable[..., Sampler]] = {}
 _DEFAULTS: dict[str, dict[str, object]] = {}
-_SEARCHED: dict[str, tuple[Dimension, ...]] = {}
 
 
-def register_sampler(
-    name: str, factory: Callable[..., Sampler], *, search: tuple[Dimension, ...] = (), **defaults: object
-) -> None:
+def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: object) -> None:
     """Makes `name` and `sl_<name>` available in configs, runs and the conformance suite.
 
     Example:
@@ -79,8 +37,6 @@ def register_sampler(
         A `Sampler` must be hashable (a frozen dataclass); any other object needs DISCS's `make_init_state(rng)`
         and `step(model, rng, x, model_param, state, x_mask)`. The factory is also given `num_chains`, the chains
         of an instance, if it takes that argument.
-      search: the fields that `sl-discs tune` chooses, besides annealing and localization. Few choices or large steps
-        are best, as a sampler's fields are compiled into its program.
       **defaults: defaults of the config that differ from those of the factory.
     """
     if is_localized(text("name", name)):
@@ -89,7 +45,6 @@ def register_sampler(
         raise InputError(f"sampler {name!r} is already registered; choose another name")
     _FACTORIES[name] = factory
     _DEFAULTS[name] = defaults
-    _SEARCHED[name] = search
 
 
 def code_of(name: str) -> dict[str, str]:
@@ -153,11 +108,6 @@ def sampler_fields(name: str) -> dict[str, Any]:
     return fields | _DEFAULTS[base_name(name)]
 
 
-def search_space(name: str) -> tuple[Dimension, ...]:
-    """Returns the dimensions that a sampler registered for the search of its own fields."""
-    return _SEARCHED[base_name(name)]
-
-
 def counts_sweeps(name: str) -> bool:
     """Returns whether a sampler's steps are counted in sweeps over all sites (`Sampler.counts_sweeps`)."""
     return getattr(_FACTORIES[base_name(name)], "counts_sweeps", False)
@@ -196,17 +146,14 @@ for _own in ("scaling", "adaptive", "num_chains"):
 _OF_DLMC = {"adaptive": True, "co_opt_prob": True} | _PASSED_ON
 del _OF_DLMC["expected_flips"], _OF_DLMC["shared_scale"]
 
-_TARGET = Dimension("target_acceptance_rate", low=0.274, high=0.874, step=0.05)
-_flips = functools.partial(Dimension, low=1.0, high=12.0, step=0.5)
-
 # Adaptive as in DISCS's configs: one flip misses the published means (tests/reproduction/test_published.py).
-register_sampler("gwg", GWG, search=(_TARGET,), adaptive=True)
-register_sampler("path_auxiliary", PathAuxiliary, search=(_TARGET,), adaptive=True)
-register_sampler("dmala", _dmala, search=(_flips("expected_flips"),), **_PASSED_ON)
+register_sampler("gwg", GWG, adaptive=True)
+register_sampler("path_auxiliary", PathAuxiliary, adaptive=True)
+register_sampler("dmala", _dmala, **_PASSED_ON)
 register_sampler("gibbs", Gibbs)
 register_sampler("metropolis", Metropolis)
-register_sampler("exchange", Exchange, search=(Dimension("single", (0.1, 0.3, 0.5, 0.7, 0.9)),))
-register_sampler("dlmc", _dlmc, search=(_flips("n"), Dimension("solver", SOLVERS)), **_OF_DLMC)
+register_sampler("exchange", Exchange)
+register_sampler("dlmc", _dlmc, **_OF_DLMC)
 
 # The names that every process knows; any other was registered by a user's code or taken from DISCS.
 BUILT_IN = frozenset(known_samplers())

@@ -133,14 +133,11 @@ def sample(
       InputError: an argument is wrong; the message names it.
       KeyboardInterrupt: Ctrl-C before there are draws; later, the run returns `Samples` marked as interrupted.
     """
-    begin = time.perf_counter()
+    arguments, begin = locals(), time.perf_counter()
     check_threads()
     check_not_traced(temperature, draws, seed, time_limit, groups, sampler_fields)
-    checked_problem(problem, (LogDensity,))
-    options = SampleOptions(
-        temperature, draws, method, seed, time_limit, sampler, groups, engine, sampler_fields, interrupt, progress
-    )  # fmt: skip
-    return drawn_from(problem, options, begin)
+    checked_problem(arguments.pop("problem"), (LogDensity,))
+    return drawn_from(problem, SampleOptions(fields=arguments.pop("sampler_fields"), **arguments), begin)
 
 
 def drawn_from(problem: Problem | LogDensity, options: SampleOptions, begin: float) -> Samples:

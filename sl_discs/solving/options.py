@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.chains.annealing import Annealing
-from sl_discs.chains.batches import Layout, Shape, batch_bytes, padded_size, program_bytes
 from sl_discs.engines.base import Engine
 from sl_discs.engines.devices import num_cores
 from sl_discs.engines.registry import ENGINES, choose_engine
@@ -29,8 +27,6 @@ from sl_discs.errors import (
 )
 from sl_discs.localization.method import IGNORED_SAMPLER_FIELDS, Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
-from sl_discs.memory import check_memory
-from sl_discs.models.terms import Coefficients, penalties_of
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS
 from sl_discs.problems.problem import of_series, samples_of_frame
@@ -285,73 +281,3 @@ def as_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R 
     if not 1 <= len(given) <= chains:
         raise InputError(f"{len(given)} initial_states for {chains} chains; give from 1 to as many as chains")
     return np.stack([problem.as_state(one) for one in given])
-
-
-# Estimates the memory and time that building the arrays of a problem will take, before they are built.
-
-# Bytes of a term in the problem, in the model, and in the matrices for temperatures and exact values.
-_TERM_BYTES = 60
-# The least number of terms that one core processes per second.
-_TERMS_PER_S = 2e6
-
-
-def check_fit(
-    problem: Problem, options: SolveOptions, steps: int, engine: Engine, shape: Shape | None = None
-) -> None:
-    """Raises an InputError if the memory of chains is not there; without a shape, couplings do not count yet."""
-    size, terms = problem.num_variables, problem.num_terms
-    shape = shape or Shape(padded_size(size), 1, options.num_chains, 0, Layout(1, 1))
-    logged = min(steps, 100)
-    need = terms * _TERM_BYTES + program_bytes(steps, not options.tries_one_site)
-    need += batch_bytes(shape, logged, engine.name) * shape.layout.instances * shape.layout.chains
-    check_memory(
-        f"{problem.name} ({size:,} variables, {terms:,} terms) with {options.num_chains:,} chains of {steps:,} steps",
-        need,
-        "give a smaller problem, or fewer chains or steps",
-    )
-
-
-def layout_seconds(problem: Problem) -> float:
-    """Returns an upper estimate of the seconds that building the arrays of a problem takes."""
-    return problem.num_terms / _TERMS_PER_S
-
-
-# Sums of terms between these sizes stay finite in float32, and the smallest terms do not vanish.
-_LARGEST, _SMALLEST = 1e30, 1e-30
-
-
-def objective_of(problem: Problem) -> Coefficients:
-    """Returns the terms of what is maximised; InputError if they are beyond the range of 32-bit numbers."""
-    terms = problem.terms()
-    largest = terms.largest()
-    if not (largest == 0 or _SMALLEST < largest < _LARGEST):
-        raise InputError(
-            f"{problem.name}: the largest coefficient is {largest:g}; multiply all of them by one number so that it "
-            f"lies between {_SMALLEST:g} and {_LARGEST:g}"
-        )
-    return terms
-
-
-# Part of what a flip changes costs by that chains should tell apart, and the precision of their values.
-_TOLD_APART, _PRECISION = 1e-2, 2.0**-24
-
-
-def annealed_terms(problem: Problem, annealing: Mapping[str, Any]) -> Coefficients:
-    """Returns the terms that chains maximise, with penalties far above the costs lowered to their scale.
-
-    Where temperatures are given, penalties stay as they are, and a warning says so if they hide the costs.
-    InputError as `objective_of`.
-    """
-    terms = objective_of(problem)
-    penalties = penalties_of(terms)
-    if penalties is None:
-        return terms
-    if not annealing:
-        return penalties.lowered
-    if abs(penalties.largest) * _PRECISION > _TOLD_APART * penalties.gain:
-        warnings.warn(
-            f"{problem.name}: chains have values of 32 bits, which cannot tell costs of up to {penalties.gain:.3g} "
-            f"apart beside penalties of {abs(penalties.largest):.3g}; lower the penalties, or leave annealing out",
-            stacklevel=6,
-        )
-    return terms

@@ -13,23 +13,27 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int8
 
-from sl_discs.chains.annealing import ChainSettings, TimedSchedule, complete_annealing
-from sl_discs.chains.batches import devices_for, shape_of_one
+from sl_discs.chains.annealing import ChainSettings, TimedSchedule, annealed_terms, complete_annealing
+from sl_discs.chains.batches import (
+    Layout,
+    Shape,
+    batch_bytes,
+    devices_for,
+    padded_size,
+    program_bytes,
+    shape_of_one,
+)
 from sl_discs.chains.chains import Chains, anneal, schedule_of, visible_steps
-from sl_discs.engines.base import Best, ClockTemperatures
+from sl_discs.engines.base import Best, ClockTemperatures, Engine
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.localization.schedule import Localization
+from sl_discs.memory import check_memory
 from sl_discs.models.quadratic import sparse_is_cheaper
 from sl_discs.problems import Evaluated, Problem
 from sl_discs.proofs.provers import TURN, Proofs
 from sl_discs.reductions.presolve import Presolved
 from sl_discs.samplers.registry import is_localized
-from sl_discs.solving.options import (
-    MOST_STEPS,
-    SolveOptions,
-    annealed_terms,
-    check_fit,
-)
+from sl_discs.solving.options import MOST_STEPS, SolveOptions
 from sl_discs.solving.result import Collector
 from sl_discs.terminal import Advance
 
@@ -50,6 +54,35 @@ _CALL_S = 0.1
 _MOST_TRIES = 2**30
 # The most padded sites of which rows cost next to nothing.
 _SMALL = 128
+
+
+# Estimates the memory and time that building the arrays of a problem will take, before they are built.
+
+# Bytes of a term in the problem, in the model, and in the matrices for temperatures and exact values.
+_TERM_BYTES = 60
+# The least number of terms that one core processes per second.
+_TERMS_PER_S = 2e6
+
+
+def check_fit(
+    problem: Problem, options: SolveOptions, steps: int, engine: Engine, shape: Shape | None = None
+) -> None:
+    """Raises an InputError if the memory of chains is not there; without a shape, couplings do not count yet."""
+    size, terms = problem.num_variables, problem.num_terms
+    shape = shape or Shape(padded_size(size), 1, options.num_chains, 0, Layout(1, 1))
+    logged = min(steps, 100)
+    need = terms * _TERM_BYTES + program_bytes(steps, not options.tries_one_site)
+    need += batch_bytes(shape, logged, engine.name) * shape.layout.instances * shape.layout.chains
+    check_memory(
+        f"{problem.name} ({size:,} variables, {terms:,} terms) with {options.num_chains:,} chains of {steps:,} steps",
+        need,
+        "give a smaller problem, or fewer chains or steps",
+    )
+
+
+def layout_seconds(problem: Problem) -> float:
+    """Returns an upper estimate of the seconds that building the arrays of a problem takes."""
+    return problem.num_terms / _TERMS_PER_S
 
 
 class Clock:
@@ -113,7 +146,7 @@ class Annealer(Rival):
     seconds_per_step: float | None = None
 
     def __init__(self, problem: Problem, options: SolveOptions):
-        self._terms = annealed_terms(problem, options.annealing)
+        self._terms = annealed_terms(problem.name, problem.terms(), options.annealing)
         self.problem, self.options, self.constant = problem, options, self._terms.constant
         self._annealing = complete_annealing(options.annealing, self._terms)
         self.engine, self.note = options.choose_engine(problem.num_variables)

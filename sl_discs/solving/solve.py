@@ -23,9 +23,9 @@ from sl_discs.proofs import exact_provers, provers_of
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions import presolve
 from sl_discs.reductions.presolve import Presolved, unreduced
-from sl_discs.solving.options import AUTO, SolveOptions, as_states, check_fit, layout_seconds
+from sl_discs.solving.options import AUTO, SolveOptions, as_states
 from sl_discs.solving.result import Collector, Result
-from sl_discs.solving.rounds import TRIAL, Annealer, Clock, LocalSearch, Rounds, is_over
+from sl_discs.solving.rounds import TRIAL, Annealer, Clock, LocalSearch, Rounds, check_fit, is_over, layout_seconds
 from sl_discs.terminal import progress_bar
 
 # Part of the time limit that reductions may take, in nominal seconds, and the part that may have passed on the clock
@@ -92,7 +92,7 @@ def solve(
       chains: number of parallel chains; None: 32, but fewer on the CPU engine under a time limit in which 32 chains
         of `metropolis` or `gibbs` would have less than about 20,000 sweeps each.
       annealing: None: exponential decay between temperatures chosen from the problem's gains (`temperature_range`
-        of `sl_discs.solving.options`); (initial, final) for other temperatures; or a dict of t_schedule,
+        of `sl_discs.chains.annealing`); (initial, final) for other temperatures; or a dict of t_schedule,
         init_temperature, final_temperature, decay_rate, anneal_every, where t_schedule may be a sequence of
         temperatures, each for an equal part of the steps. Temperatures are in units of the problem's value.
       initial_states: initial states of every round: one sample as a dict or [N] for all chains, or a list or array
@@ -119,13 +119,10 @@ def solve(
         multiprocessing's start method `spawn`.
       KeyboardInterrupt: Ctrl-C, which discards the results. To keep them, end the run with `interrupt` or `callback`.
     """
+    arguments = locals()
     check_threads()
-    checked_problem(problem)
-    options = SolveOptions(
-        sampler, sampler_fields, steps, time_limit, target, chains, annealing, initial_states, presolve, proofs,
-        engine, seed, callback, interrupt, progress,
-    )  # fmt: skip
-    return annealed(problem, options)
+    checked_problem(arguments.pop("problem"))
+    return annealed(problem, SolveOptions(fields=arguments.pop("sampler_fields"), **arguments))
 
 
 def annealed(problem: Problem, options: SolveOptions) -> Result:

@@ -7,17 +7,54 @@ initial one, and each number of levels K has its own choices of n_min, those tha
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import Method, build_method
-from sl_discs.samplers.registry import Dimension, Value, base_name, is_localized, search_space
+from sl_discs.samplers.langevin import SOLVERS
+from sl_discs.samplers.registry import base_name, is_localized
 
 SEARCHES = ("annealing", "sl", "all")
 
 Point = dict[str, Any]
+
+Value = float | int | str
+
+
+@dataclasses.dataclass(frozen=True)
+class Dimension:
+    """One number or name to choose.
+
+    Attributes:
+      name: name in the storage; a field of the sampler, or a quantity that `candidate_of` converts to fields.
+      choices: the possible values; empty for a number between low and high.
+      low: smallest value.
+      high: largest value.
+      log: whether the scale is logarithmic.
+      step: distance between neighbouring values; None: any value.
+      only_if: (name, values) of an earlier dimension, which must have one of these values.
+    """
+
+    name: str
+    choices: tuple[Value, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+    log: bool = False
+    step: float | None = None
+    only_if: tuple[str, tuple[Value, ...]] | None = None
+
+    def applies(self, point: Mapping[str, Value]) -> bool:
+        """Returns whether a point with these earlier choices has this dimension."""
+        return self.only_if is None or point.get(self.only_if[0]) in self.only_if[1]
+
+    def contains(self, value: Value) -> bool:
+        """Returns whether this value is possible."""
+        if self.choices:
+            return value in self.choices
+        return not isinstance(value, str) and self.low <= value <= self.high
 
 
 _TEMPERATURES = (
@@ -26,6 +63,18 @@ _TEMPERATURES = (
     # final temperature / initial temperature
     Dimension("cooling", low=0.003, high=1.0, log=True, only_if=("t_schedule", ("exp_decay", "linear"))),
 )
+
+_TARGET = Dimension("target_acceptance_rate", low=0.274, high=0.874, step=0.05)
+_flips = functools.partial(Dimension, low=1.0, high=12.0, step=0.5)
+# Of each base sampler's own fields, those that are searched; a sampler of your own may add some. Few choices or large
+# steps are best, as a sampler's fields are compiled into its program.
+SEARCHED: dict[str, tuple[Dimension, ...]] = {
+    "gwg": (_TARGET,),
+    "path_auxiliary": (_TARGET,),
+    "dmala": (_flips("expected_flips"),),
+    "exchange": (Dimension("single", (0.1, 0.3, 0.5, 0.7, 0.9)),),
+    "dlmc": (_flips("n"), Dimension("solver", SOLVERS)),
+}
 
 _LEVELS = (256, 512, 1024)
 _N_MIN = (2, 4, 6, 8, 16, 32)
@@ -67,7 +116,7 @@ def space_of(sampler: str, search: str, chain_length: int) -> tuple[Dimension, .
     localized = is_localized(sampler)
     if search == "sl" and not localized:
         raise InputError(f"--search=sl needs a localized sampler, such as --sampler=sl_{sampler}, not {sampler}")
-    annealed = (*_TEMPERATURES, *search_space(base)) if search != "sl" else ()
+    annealed = (*_TEMPERATURES, *SEARCHED.get(base, ())) if search != "sl" else ()
     schedules = _localization(chain_length) if localized and search != "annealing" else ()
     return annealed + schedules
 

@@ -43,7 +43,7 @@ def test_names_are_importable_and_configs_complete(standin, monkeypatch):
 def test_registering_again_changes_nothing_but_the_fixes_and_borrowing_not_even_these(standin, monkeypatch):
     module = importlib.import_module("discs.samplers.sl_onesite")
     discs_plugin.register(compat=True, fixes=True)
-    for kept in ("_FACTORIES", "_DEFAULTS", "_SEARCHED"):
+    for kept in ("_FACTORIES", "_DEFAULTS"):
         monkeypatch.setattr(registry, kept, dict(getattr(registry, kept)))
     upstream.borrow_samplers()
     assert registry.sampler_fields("discs:onesite") == {"patience": 3, "fixes": False, "co_opt_prob": True}

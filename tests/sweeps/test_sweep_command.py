@@ -122,7 +122,7 @@ def test_files_that_are_no_sweeps(tmp_path, text, message):
 
 
 def test_a_sampler_of_ones_own_is_imported_by_every_run(tmp_path, command, monkeypatch):
-    for kept in ("_FACTORIES", "_DEFAULTS", "_SEARCHED"):
+    for kept in ("_FACTORIES", "_DEFAULTS"):
         monkeypatch.setattr(registry, kept, dict(getattr(registry, kept)))
     monkeypatch.setattr(own_code, "_IMPORTED", {})
     own = tmp_path / "own_gwg.py"
