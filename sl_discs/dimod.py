@@ -36,6 +36,7 @@ from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 from sl_discs.sampling.sample import METHODS
 from sl_discs.sampling.sample import sample as sample_at
 from sl_discs.solving.options import AUTO, SolveOptions
+from sl_discs.solving.result import Result
 from sl_discs.solving.solve import solve
 
 if TYPE_CHECKING:
@@ -197,11 +198,7 @@ class SLSampler(_Sampler, dimod.Initialized):
         begin = time.perf_counter_ns()
         seed = self._checked(bqm, seed, kwargs)
         name = _sampler(sampler, proposal_acceptance_criteria, engine)
-        fields = mapping("sampler_fields", sampler_fields)
-        if "scan" in registry.sampler_fields(name):
-            fields = {"scan": RANDOM if boolean("randomize_order", randomize_order) else SEQUENTIAL} | fields
-        elif boolean("randomize_order", randomize_order):
-            raise InputError(f"randomize_order is True; {name} has no order of variables, so leave it out")
+        fields = _ordered(name, randomize_order) | mapping("sampler_fields", sampler_fields)
         count = None if num_sweeps is None else integer("num_sweeps", num_sweeps, 1)
         problem = from_bqm(bqm) if bqm.num_variables else None
         betas = _betas(problem, beta_range, num_sweeps, num_sweeps_per_beta, beta_schedule_type, beta_schedule)
@@ -242,9 +239,7 @@ class SLSampler(_Sampler, dimod.Initialized):
         )  # fmt: skip
         sampled = time.perf_counter_ns()
         found = _reads(bqm, result.states, info)
-        sampling, compiling = (int(1e9 * result.timing[key]) for key in ("run_s", "compile_s"))
-        preparing, polishing = sampled - begin - sampling - compiling, time.perf_counter_ns() - sampled
-        timing = dict(zip(_TIMES, (preparing, compiling, sampling, polishing), strict=True))
+        timing = _timing(begin, sampled, result)
         found.info.update(engine=result.engine, steps=result.steps, timing=timing)
         return found
 
@@ -252,6 +247,22 @@ class SLSampler(_Sampler, dimod.Initialized):
 def _reads(bqm: dimod.BinaryQuadraticModel, states: Any, info: dict[str, Any]) -> dimod.SampleSet:
     """Returns [reads, variables] states with their energies."""
     return dimod.SampleSet.from_samples_bqm((states, list(bqm.variables)), bqm, info=info)
+
+
+def _ordered(name: str, randomize: bool) -> dict[str, Any]:
+    """Returns the field that says whether the sampler `name` tries variables at random; none if it has no order."""
+    if "scan" in registry.sampler_fields(name):
+        return {"scan": RANDOM if boolean("randomize_order", randomize) else SEQUENTIAL}
+    if boolean("randomize_order", randomize):
+        raise InputError(f"randomize_order is True; {name} has no order of variables, so leave it out")
+    return {}
+
+
+def _timing(begin: int, sampled: int, result: Result) -> dict[str, int]:
+    """Returns the nanoseconds of each stage, of a call that began and had the result at these times."""
+    sampling, compiling = (int(1e9 * result.timing[key]) for key in ("run_s", "compile_s"))
+    preparing, polishing = sampled - begin - sampling - compiling, time.perf_counter_ns() - sampled
+    return dict(zip(_TIMES, (preparing, compiling, sampling, polishing), strict=True))
 
 
 def _sampler(sampler: str, criterion: str | None, engine: str) -> str:

@@ -14,6 +14,7 @@ in OUTPUT/<dataset>/<sampler>.json.
 import dataclasses
 import functools
 import importlib.util
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from sl_discs.experiment.run import fit_to_memory, total_chain_steps
 from sl_discs.experiment.settings import Settings
 from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root, default_data_root
+from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
@@ -124,9 +126,63 @@ def _run(command: str, notice: Notice) -> int:
         raise MissingExtra("the search needs Optuna, which is not installed: pip install -e '.[tune]' in the clone")
     from sl_discs.tuning import search
 
+    sampler, wanted = own_name(FLAGS.sampler), FLAGS.search
+    tuning, test, usual = _tuning(sampler, wanted)
+    folder = check_writable(evaluation.folder_of(FLAGS.output, tuning.train))
+    beside = folder / f"{base_name(sampler)}.json"
+    _tuned_base(sampler, beside, tuning.settings)  # if it does not fit, no trial is run
+    study = search.open_study(
+        FLAGS.storage,
+        FLAGS.study or f"{tuning.train.name} {sampler} {wanted}",
+        _kind(tuning, sampler, wanted),
+        space.restricted(tuning.space, point_of(tuning.start)),
+        maximise=graph_kind(tuning.train.problem).maximise,
+    )
+    say(f"study {study.study_name!r} in {FLAGS.storage}: trained on graphs {words_of(tuning.train)}")
+    with progress_bar(total_chain_steps(tuning.train, tuning.settings) * FLAGS.trials) as progress:
+
+        def ended(trial) -> None:
+            best = search.best_of_curve(study)
+            so_far = f"best {best[-1][1]:.4f} (trial {best[-1][0]})" if best else "none complete yet"
+            say(
+                f"trial {trial.number}: {trial.value:.4f} on {trial.last_step} graphs"
+                f"{', pruned' if trial.state.name == 'PRUNED' else ''}; {so_far}; "
+                f"{trial.duration.total_seconds():.1f} s"
+            )
+
+        advance = functools.partial(_until(notice, progress), "trials")
+        search.run_trials(study, tuning, FLAGS.trials, advance, ended)
+    best, tuned_base = tuning.candidate(study.best_trial.params), _tuned_base(sampler, beside, tuning.settings)
+    with progress_bar(total_chain_steps(test, tuning.settings) * FLAGS.test_seeds) as progress:
+        advance = _until(notice, progress)
+        found = evaluation.held_out(tuning, test, FLAGS.test_seeds, best, usual, tuned_base, advance)
+    counted, curve = search.counted_trials(study), search.best_of_curve(study)
+    complete = sum(one.state.name == "COMPLETE" for one in counted)
+    record = {
+        "trials": len(counted),
+        "complete": complete,
+        "chain_length": tuning.settings.chain_length,
+        "chains": tuning.settings.batch_size,
+        "train": f"graphs {words_of(tuning.train)}; run seeds {evaluation.FIRST_TRIAL_SEED} + trial",
+        "test": f"graphs {words_of(test)}; run seeds 0 to {FLAGS.test_seeds - 1}",
+        "best_of_curve": curve,
+        **found,
+        "command": command,
+        "version": __version__,
+    }
+    saved = evaluation.write_tuned(folder / f"{sampler}.json", best, record)
+    say(f"best of {len(counted)} trials ({complete} complete): trial {curve[-1][0]}, {curve[-1][1]:.4f} in training")
+    say(f"tested on graphs {words_of(test)}")
+    _say_differences(sampler, usual, beside, found)
+    say(f"saved {saved}")
+    return 0
+
+
+def _tuning(sampler: str, wanted: str) -> tuple[Tuning, Dataset, Candidate]:
+    """Returns the search that the flags ask for, the test instances, and the base sampler's usual settings."""
     data_root = default_data_root() if FLAGS.data_root is None else FLAGS.data_root
     check_data_root(data_root)
-    names, sampler, wanted = evaluation.parse_dataset(FLAGS.dataset), own_name(FLAGS.sampler), FLAGS.search
+    names = evaluation.parse_dataset(FLAGS.dataset)
     borrow_named([sampler])
     given: dict[str, Any] = {"batch_size": FLAGS.chains, "chain_length": FLAGS.chain_length, "engine": FLAGS.engine}
     given = {name: value for name, value in given.items() if value is not None}
@@ -140,66 +196,20 @@ def _run(command: str, notice: Notice) -> int:
     leave_cards_alone([choose_engine(settings.engine, base.sampler)[0]])
     for dataset in train, test:
         settings, _ = fit_to_memory(dataset, FLAGS.penalty, [base], settings)
-    tuning = Tuning(dimensions, start, train, settings, FLAGS.penalty, FLAGS.seed)
-    folder = check_writable(evaluation.folder_of(FLAGS.output, train))
-    _tuned_base(sampler, folder / f"{base_name(sampler)}.json", settings)  # if it does not fit, no trial is run
-
-    study = search.open_study(
-        FLAGS.storage,
-        FLAGS.study or f"{train.name} {sampler} {wanted}",
-        _kind(tuning, sampler, wanted),
-        space.restricted(dimensions, point_of(start)),
-        maximise=graph_kind(names[0]).maximise,
-    )
-    say(f"study {study.study_name!r} in {FLAGS.storage}: trained on graphs {words_of(train)}")
-    with progress_bar(total_chain_steps(train, settings) * FLAGS.trials) as progress:
-
-        def ended(trial) -> None:
-            best = search.best_of_curve(study)
-            so_far = f"best {best[-1][1]:.4f} (trial {best[-1][0]})" if best else "none complete yet"
-            say(
-                f"trial {trial.number}: {trial.value:.4f} on {trial.last_step} graphs"
-                f"{', pruned' if trial.state.name == 'PRUNED' else ''}; {so_far}; "
-                f"{trial.duration.total_seconds():.1f} s"
-            )
-
-        advance = functools.partial(_until(notice, progress), "trials")
-        search.run_trials(study, tuning, FLAGS.trials, advance, ended)
-
     usual = Candidate(method_fields(base_name(sampler)), default.experiment)
-    best, path = tuning.candidate(study.best_trial.params), folder / f"{sampler}.json"
-    beside = folder / f"{usual.sampler['name']}.json"
-    tuned_base = _tuned_base(sampler, beside, settings)
-    with progress_bar(total_chain_steps(test, settings) * FLAGS.test_seeds) as progress:
-        advance = _until(notice, progress)
-        found = evaluation.held_out(tuning, test, FLAGS.test_seeds, best, usual, tuned_base, advance)
-    counted, curve = search.counted_trials(study), search.best_of_curve(study)
-    complete = sum(one.state.name == "COMPLETE" for one in counted)
-    record = {
-        "trials": len(counted),
-        "complete": complete,
-        "chain_length": settings.chain_length,
-        "chains": settings.batch_size,
-        "train": f"graphs {words_of(train)}; run seeds {evaluation.FIRST_TRIAL_SEED} + trial",
-        "test": f"graphs {words_of(test)}; run seeds 0 to {FLAGS.test_seeds - 1}",
-        "best_of_curve": curve,
-        **found,
-        "command": command,
-        "version": __version__,
-    }
-    saved = evaluation.write_tuned(path, best, record)
+    return Tuning(dimensions, start, train, settings, FLAGS.penalty, FLAGS.seed), test, usual
+
+
+def _say_differences(sampler: str, usual: Candidate, beside: Path, found: Mapping[str, Any]) -> None:
+    """Prints what `held_out` has found; `beside` is the file of the tuned base, if it took part."""
+    name = usual.sampler["name"]
     say(
-        f"best of {len(counted)} trials ({complete} complete): trial {curve[-1][0]}, {curve[-1][1]:.4f} in training\n"
-        f"tested on graphs {words_of(test)}\n"
-        f"{sampler} as found: {found['test_mean']:.4f}; {usual.sampler['name']} with its defaults: "
+        f"{sampler} as found: {found['test_mean']:.4f}; {name} with its defaults: "
         f"{found['default_test_mean']:.4f}; difference {format_difference(found['paired'])}"
     )
-    if tuned_base is not None:
-        other = found["tuned_base"]
-        name = f"{usual.sampler['name']} as found ({beside})"
-        say(f"{name}: {other['test_mean']:.4f}; difference {format_difference(other['paired'])}")
-    say(f"saved {saved}")
-    return 0
+    if other := found.get("tuned_base"):
+        said = f"{name} as found ({beside}): {other['test_mean']:.4f}"
+        say(f"{said}; difference {format_difference(other['paired'])}")
 
 
 main = Command("", __doc__, FLAGS, _tune, prepare=add_working_directory)

@@ -267,6 +267,17 @@ def _write_state(spins, before, state):
 
 
 @inlined
+def _log(chains, c, spins, value, ladder, interval, found):
+    """Writes the value and the state at the end of an interval, and keeps the best of these."""
+    found.value[interval, c] = value
+    if found.states.shape[0] and c % ladder == 0:
+        _write_state(spins, chains.x[c], found.states[interval, c // ladder])
+    if value > chains.best_logged[c]:
+        chains.best_logged[c] = value
+        _write_state(spins, chains.best_logged_x[c], chains.best_logged_x[c])
+
+
+@inlined
 def _play_chain(
     settings, program, target, chains, c, workspace, first_step, ladder, first_interval, last_interval, found
 ):
@@ -341,15 +352,9 @@ def _play_chain(
             number += done.steps
             left -= done.steps
             step += _P(done.steps)
-        value = linear + scale * pairs
-        found.value[interval, c] = value
         found.acceptance[interval, c] = sum_acceptance / steps_an_interval
         found.hops[interval, c] = sum_hops / steps_an_interval
-        if found.states.shape[0] and c % ladder == 0:
-            _write_state(spins, chains.x[c], found.states[interval, c // ladder])
-        if value > chains.best_logged[c]:
-            chains.best_logged[c] = value
-            _write_state(spins, chains.best_logged_x[c], chains.best_logged_x[c])
+        _log(chains, c, spins, linear + scale * pairs, ladder, interval, found)
     if program.localized:
         if number > last:
             _end_level(levels, level, chains, c, chain, collected)

@@ -299,6 +299,14 @@ def _end_level(lanes, number, collected, drift, spread):
 
 
 @called
+def _finish_mean(lanes, collected):
+    """Adds what is left of U at the end of a call, as `chunk.finish_mean`."""
+    for site in range(_P(lanes.mean.shape[0])):
+        for lane in range(lanes.place.shape[0]):
+            lanes.mean[site, lane] += collected * _F(lanes.spins[site, lane])
+
+
+@called
 def _swap_neighbours(lanes, scale, ladder, rates, step, every, number, swaps):
     """Tries the pairs of one parity, as `single_site.swap_neighbours`; states stay in their lanes, and places move.
 
@@ -417,6 +425,20 @@ def swap_clusters(target, spins, coupled, sums, memory, one, other, key0, key1):
         word >>= _U(1)
 
 
+@called
+def _swap_clusters_of_pairs(target, lanes, ladder, clusters, every, number):
+    """Swaps clusters between the coldest `clusters` rungs of each two ladders, of one parity, after step `number`."""
+    for first in range(0, lanes.place.shape[0], 2 * ladder):
+        for place in range(first + number // every % 2, first + clusters, 2):
+            # Folded, unlike the keys of swaps in a ladder.
+            keys = lanes.observation_keys
+            key0, key1 = threefry(keys[0, place], keys[1, place], _U(number), FOLD)
+            swap_clusters(
+                target, lanes.spins, lanes.coupled, lanes.sums, lanes.clusters,
+                lanes.lane_of[place], lanes.lane_of[place + ladder], key0, key1,
+            )  # fmt: skip
+
+
 @entered
 def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row, found):
     """Runs L intervals of T/L steps.
@@ -491,16 +513,7 @@ def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row
         if ladder > 1:
             swaps = found.swaps[interval]
             _swap_neighbours(lanes, target.scale, ladder, program.rate, step - 1, every, number - 1, swaps)
-            if clusters > 0:
-                for first in range(0, swaps.shape[0], 2 * ladder):
-                    for place in range(first + (number - 1) // every % 2, first + clusters, 2):
-                        # Folded, unlike the keys of swaps in a ladder.
-                        keys = lanes.observation_keys
-                        key0, key1 = threefry(keys[0, place], keys[1, place], _U(number - 1), FOLD)
-                        swap_clusters(
-                            target, lanes.spins, lanes.coupled, lanes.sums, lanes.clusters,
-                            lanes.lane_of[place], lanes.lane_of[place + ladder], key0, key1,
-                        )  # fmt: skip
+            _swap_clusters_of_pairs(target, lanes, ladder, clusters, every, number - 1)
             _set_keys(lanes)
             _set_rates(lanes, program.rate, step - 1)
             _keep_better(lanes, target.scale, _OF_ALL, lanes.best)
@@ -508,6 +521,4 @@ def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row
         if number > last:
             _end_level(lanes, last, collected, levels.drift[level], levels.noise[level])
         else:
-            for site in range(_P(lanes.mean.shape[0])):
-                for lane in range(lanes.place.shape[0]):
-                    lanes.mean[site, lane] += collected * _F(lanes.spins[site, lane])
+            _finish_mean(lanes, collected)
