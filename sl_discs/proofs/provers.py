@@ -196,7 +196,7 @@ class Proofs:
             work, later = work - turn, later - turn
             more = prover.advance(turn, self.best)
             if more and prover.expected is not None and prover.expected > _PESSIMISTIC * later:
-                self.refused.append(f"{prover.by} was given up, as it would take too long")
+                self.refused.append(f"{prover.by} was given up: it needs more time than is left")
                 more = False
             if more:
                 self._waiting.append(prover)

@@ -97,7 +97,7 @@ def test_hopeless_problems_are_given_up():
     proofs = Proofs(unreduced(problem), 0.0, [covers.Cover, cliques.clique_prover])
     proofs.best = 44.0
     proofs.advance(3.0, 10.0)
-    assert proofs.over and proofs.refused == ["branch and bound was given up, as it would take too long"]
+    assert proofs.over and proofs.refused == ["branch and bound was given up: it needs more time than is left"]
     assert cliques.clique_prover(unreduced(sl_discs.mis(nx.path_graph(2_001)))).endswith("up to 2,000 nodes")
 
 
