@@ -81,7 +81,7 @@ class Own:
             # As many levels as fit: short runs measure speed, which does not depend on their number.
             fields["K"] = max(1, min(Localization.K, settings.chain_length // Localization.n_min))
         self.name = engine
-        self._method = build_method(fields, settings.batch_size)
+        self._method = build_method(fields)
         self._dataset = dataset
         self._settings = dataclasses.replace(settings, engine=engine)
         try:

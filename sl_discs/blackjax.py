@@ -28,9 +28,8 @@ except ImportError as error:
     ) from error
 
 from sl_discs import keys
-from sl_discs.localization.algorithm import Localized, init_localized
+from sl_discs.localization.algorithm import Localized
 from sl_discs.localization.method import build_method
-from sl_discs.localization.schedule import Levels
 from sl_discs.models.base import Field, Model, Sites
 from sl_discs.models.functions import DifferentiableModel, ValueAndGrad, ValueModel, check_differentiable, scalar
 from sl_discs.samplers import registry
@@ -108,7 +107,7 @@ def algorithm(name: str, logdensity_fn: LogDensity, **fields: object) -> Samplin
     """
     with fields_are_keywords():
         name = _base_checked("name", name)
-        kernel = _Kernel(build_method({"name": name, **_adapting(name), **fields}, 1).sampler, logdensity_fn)
+        kernel = _Kernel(build_method({"name": name, **_adapting(name), **fields}).sampler, logdensity_fn)
     return SamplingAlgorithm(kernel.init, kernel.step)
 
 
@@ -132,11 +131,10 @@ def localized(base: str, logdensity_fn: LogDensity, num_steps: int, **fields: ob
         base = _base_checked("base", base)
         num_steps = integer("num_steps", num_steps, _STEPS_A_LEVEL, bits=31)
         defaults = _adapting(base) | SCHEDULE_FIELDS | {"K": min(_MOST_LEVELS, num_steps // _STEPS_A_LEVEL)}
-        method = build_method({"name": registry.localized_name(base), **defaults, **fields}, 1)
+        method = build_method({"name": registry.localized_name(base), **defaults, **fields})
         localization = method.localization
         assert localization is not None
-        levels, noise = localization.levels(num_steps), localization.initial_noise()
-        kernel = _Kernel(method.sampler, logdensity_fn, levels, noise)
+        kernel = _Kernel(Localized(method.sampler, localization.levels(num_steps)), logdensity_fn)
     if not localization.localizes:
         raise InputError(
             f"sigma is {localization.sigma} and eps_end {localization.eps_end}, with which sign(Y) is mostly noise; "
@@ -161,12 +159,12 @@ def _adapting(name: str) -> dict[str, int]:
 class _Kernel:
     """A sampler on a log-density: states in the user's shape outside, vectors of int8 inside."""
 
-    def __init__(self, base: Sampler, logdensity_fn: LogDensity, levels: Levels | None = None, noise: Any = None):
+    def __init__(self, sampler: Sampler, logdensity_fn: LogDensity):
         if not callable(logdensity_fn):
             raise InputError(f"logdensity_fn is a {type(logdensity_fn).__name__}; expected a function")
-        self._base, self._logdensity_fn, self._noise = base, logdensity_fn, noise
-        self._sampler = base if levels is None else Localized(base, levels)
-        self._differentiates = asks_for_gains(base)
+        self._sampler, self._logdensity_fn = sampler, logdensity_fn
+        self._base = sampler.base if isinstance(sampler, Localized) else sampler
+        self._differentiates = asks_for_gains(self._base)
 
     def init(self, position: Any, rng_key: PRNGKeyArray | None = None) -> DiscreteState:
         position = _as_arrays(position)
@@ -176,19 +174,17 @@ class _Kernel:
         model, x = self._model(position), flat.astype(jnp.int8)
         if self._differentiates:
             check_differentiable("logdensity_fn", model, (), x.size, type(self._base).__name__)
-        sampler = self._base.init_state(x.size)
-        if self._noise is not None:
-            if rng_key is None:
-                raise InputError("rng_key: the first observation is random; give init a key", "rng_key")
-            sampler = init_localized(keys.from_rng(rng_key), sampler, (x.size,), self._noise)
-        state = self._state(position, model.init((), x), sampler)
+        if self._sampler is not self._base and rng_key is None:
+            raise InputError("rng_key: the first observation is random; give init a key", "rng_key")
+        key = keys.from_rng(jax.random.key(0) if rng_key is None else rng_key)
+        state = self._state(position, model.init((), x), self._sampler.init_state(key, x.shape))
         if not isinstance(state.logdensity, jax.core.Tracer) and not np.isfinite(state.logdensity):
             raise InputError("logdensity_fn is not finite at the position; start where it is", "logdensity_fn")
         return state
 
     def step(self, rng_key: PRNGKeyArray, state: DiscreteState) -> tuple[DiscreteState, DiscreteInfo]:
         key: Any = keys.from_rng(rng_key)
-        if self._noise is not None:
+        if self._sampler is not self._base:
             key = keys.StepKeys(keys.fold(key, 0), keys.fold(key, 1))
         (flat, unravel), field = ravel_pytree(state.position), state.logdensity
         if state.logdensity_grad is not None:
@@ -201,7 +197,7 @@ class _Kernel:
 
     def _state(self, position: Position, field: Field, sampler: SamplerState) -> DiscreteState:
         value, grad = (field.value, _as_float32(position)(field.grad)) if self._differentiates else (field, None)
-        kind = DiscreteState if self._noise is None else LocalizedDiscreteState
+        kind = DiscreteState if self._sampler is self._base else LocalizedDiscreteState
         return kind(position, value, grad, sampler)
 
     def _model(self, position: Position) -> Model:

@@ -32,7 +32,7 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.record import Spread
 from sl_discs.figures import can_draw, save_figure
 from sl_discs.files import check_writable, write_text
-from sl_discs.localization.algorithm import Localized, init_localized
+from sl_discs.localization.algorithm import Localized
 from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.base import Params, apply_flips
@@ -92,9 +92,7 @@ class LayerGibbs(Sampler):
     This is exact, as no two units of a layer are coupled.
     """
 
-    num_chains: int = 1
-
-    def init_state(self, num_sites):
+    def init_state(self, key, shape):
         return Counters.zero()
 
     def kernel(self, key, target, chain):
@@ -164,7 +162,7 @@ def convolutional(channels: int) -> Energy:
         params["params"]["bias"] = jnp.log(mean / (1 - mean)).reshape(SIDE, SIDE)
         return params
 
-    sampler = build_method({"name": "path_auxiliary"}, _BATCH)
+    sampler = build_method({"name": "path_auxiliary"})
     return Energy("convolutional", log_density, log_density, PIXELS, init, sampler, steps=20, levels=5, rate=2e-3)
 
 
@@ -221,7 +219,7 @@ def train(energy: Energy, data: Int8[np.ndarray, "S 64"], *, localized: bool, up
         return (optax.apply_updates(params, step), learnt, x, state), None
 
     x = (keys.uniforms(keys.fold(root, updates), (_BATCH, energy.num_sites)) < 0.5).astype(jnp.int8)
-    state = jax.tree.map(lambda leaf: jnp.stack([leaf] * _BATCH), method.sampler.init_state(energy.num_sites))
+    state = method.sampler.make_init_state(jax.random.key(seed), _BATCH, (energy.num_sites,))
     run = jax.jit(lambda carry: jax.lax.scan(update, carry, jnp.arange(updates)))
     (params, _, x, _), _ = run((params, optimizer.init(params), x, state))
     return Trained(params, np.asarray(x))
@@ -240,7 +238,7 @@ def _play(energy: Energy, method: Method, params: Params, key: keys.Key, x, stat
         chain, _ = jax.lax.scan(base_step, Chain(x, target.init(x), state), numbers)
         return chain.x, chain.state
     localized = Localized(method.sampler, method.localization.levels(energy.steps))
-    first = init_localized(keys.fold(key, -1), state, x.shape, method.localization.initial_noise())
+    first = localized.init_state(keys.fold(key, -1), x.shape)._replace(base=state)
 
     def step(chain, number):
         of_step = keys.StepKeys(keys.fold(key, number), keys.fold(key, energy.steps + number))

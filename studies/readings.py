@@ -156,16 +156,17 @@ def play(block: Block, setup: Setup) -> Iterator[tuple[tuple[str, str], Values]]
             return
         fields = searched(block.dataset) if READINGS[name].annealing == SEARCHED else None
         annealed = dataclasses.replace(settings, **fields or {})
-        program, noise = program_of(READINGS[name], annealed, constant_of(block.dataset))
+        program = program_of(READINGS[name], annealed, constant_of(block.dataset))
         if sampler != played:
             variant = SAMPLERS[sampler]
-            method = build_method({"name": variant.base} | variant.changes, settings.batch_size)
+            method = build_method({"name": variant.base} | variant.changes)
             engine, _ = choose_engine(setup.engine, method.sampler, num_sites=size)
             if chains is None:
                 chains = Chains(terms, names, shape, method.sampler, engine, 0)
             chains.sampler, played, first = method.sampler, sampler, {}
+        noise = program.levels and program.levels.first_noise
         if noise not in first:
-            chains.start(program, noise=noise)
+            chains.start(program)
             first[noise] = chains.states
         chains.states = first[noise]
         chains.prepare(program, 0)

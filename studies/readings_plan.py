@@ -115,8 +115,8 @@ def constant_of(dataset: str) -> float:
     return next(temperature for name, temperature in CONSTANTS.items() if dataset.startswith(name))
 
 
-def program_of(reading: Reading, settings: Settings, constant: float) -> tuple[Program, np.float32]:
-    """Returns the program of all steps, and the standard deviation of the first observation.
+def program_of(reading: Reading, settings: Settings, constant: float) -> Program:
+    """Returns the program of all steps.
 
     The observations of chains that share theirs are replaced by their mean after each level (`readings.play_shared`),
     so that the noise of each has the standard deviation of the mean's, times the root of the number of chains.
@@ -135,8 +135,8 @@ def program_of(reading: Reading, settings: Settings, constant: float) -> tuple[P
     elif reading.tilt in (FIRST, LAST):
         scale[(last < length // 2) == (reading.tilt == LAST)] = 0
     spread = np.float32(math.sqrt(settings.batch_size) if reading.shared else 1)
-    levels = levels._replace(tilt_scale=scale, noise=spread * levels.noise)
-    return Program(StepTemperatures(temperature), levels), spread * np.float32(localization.initial_noise())
+    noises = {"noise": spread * levels.noise, "first_noise": spread * levels.first_noise}
+    return Program(StepTemperatures(temperature), levels._replace(tilt_scale=scale, **noises))
 
 
 def temperatures(

@@ -132,7 +132,7 @@ def _played(
         t_schedule="exp_decay", init_temperature=initial, final_temperature=final, decay_rate=final / initial,
         engine="auto", seed=seed,
     )  # fmt: skip
-    method, compiling = build_method({"name": sampler}, chains), compile_cpu_seconds()
+    method, compiling = build_method({"name": sampler}), compile_cpu_seconds()
     cpu_s, _, record = timed(run_sampler, dataset, PENALTY, method, settings)
     cpu_s -= compile_cpu_seconds() - compiling
     return np.array([one.best for one in record.instances]), cpu_s / len(dataset.graphs)

@@ -66,7 +66,7 @@ def localize(
     """
     levels = Localization(**{**vars(localization), "budget": "identical"}).levels(localization.K)
     rng = random_numbers(-1)
-    y = localization.initial_noise() * rng.normal(size=(chains, len(form.b)))
+    y = levels.first_noise * rng.normal(size=(chains, len(form.b)))
     states = rng.choice([-1.0, 1.0], size=y.shape)
     for level in range(localization.K):
         rng = random_numbers(level)

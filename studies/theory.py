@@ -77,7 +77,7 @@ def watch(terms: Coefficients, method: Method, settings: Settings, looks: int) -
     engine, _ = choose_engine(settings.engine, method.sampler)
     shape = shape_of_one(terms, settings.batch_size)
     chains = Chains.of_one(terms, 0, shape, method.sampler, engine, settings.seed)
-    chains.start(program, noise=np.float32(localization.initial_noise()))
+    chains.start(program)
     fields, rows = Fields.of(terms), []
     times, alpha = localization.times(settings.chain_length), parse_alpha(localization.alpha, localization.horizon)
     count = min(looks, localization.K - 1)
@@ -185,7 +185,7 @@ def real_run(name: str, run: str, method: str, size: Size) -> dict[str, Any]:
         batch_size=8, chain_length=size.steps, log_every_steps=size.steps, threads=1,
         **(annealing | schedule),
     )  # fmt: skip
-    looks = watch(graph_kind(problem).terms(graph), build_method(fields, 8), settings, size.looks)
+    looks = watch(graph_kind(problem).terms(graph), build_method(fields), settings, size.looks)
     return {"looks": looks}
 
 

@@ -56,9 +56,9 @@ def copied(tree: Tree) -> Tree:
     return jax.tree.map(lambda leaf: jnp.array(np.asarray(leaf)), tree)
 
 
-def chains_at(case: Case, sampler: Sampler, batch: Batch, x, noise: float | None = None) -> ChainStates:
-    """Chains before their first step at states [B, N]; `noise` as in `init_chains`."""
-    return init_chains(case.model, sampler, batch, np.asarray(x, np.int8)[None], noise)
+def chains_at(case: Case, sampler: Sampler, batch: Batch, x, levels: Levels | None = None) -> ChainStates:
+    """Chains before their first step at states [B, N]; `levels` as in `init_chains`."""
+    return init_chains(case.model, sampler, batch, np.asarray(x, np.int8)[None], levels)
 
 
 def program_at(temperature, levels: Levels | None = None, **fields) -> Program:
@@ -68,14 +68,14 @@ def program_at(temperature, levels: Levels | None = None, **fields) -> Program:
 
 def play_program(
     engine: Engine, case: Case, sampler: Sampler, x, program: Program, intervals: int = 1, *,
-    calls: int = 1, batch: Batch | None = None, noise: float | None = None, steps: int | None = None,
+    calls: int = 1, batch: Batch | None = None, steps: int | None = None,
 ) -> tuple[ChainStates, Trace]:  # fmt: skip
     """Plays `steps` of a program, or the whole of one with temperatures by step, from states [B, N] of one instance.
 
     Each of equal calls has `intervals` intervals.
     """
     batch = batch or batch_of(case, len(x))
-    chains, traces = chains_at(case, sampler, batch, x, noise), []
+    chains, traces = chains_at(case, sampler, batch, x, program.levels), []
     steps = len(program.temperature.whole()) if steps is None else steps
     play, every = engine.prepare(case.model, sampler, batch, program), steps // (calls * intervals)
     for call in range(calls):
@@ -85,12 +85,12 @@ def play_program(
 
 
 def check_independence(
-    engine: Engine, case: Case, sampler: Sampler, x, program: Program, noise: float | None = None, calls: int = 4
+    engine: Engine, case: Case, sampler: Sampler, x, program: Program, calls: int = 4
 ) -> ChainStates:
     """Checks that chains depend neither on how a run is cut into calls nor on the other chains; returns them."""
-    once, _ = play_program(engine, case, sampler, x, program, calls, noise=noise)
-    parts, _ = play_program(engine, case, sampler, x, program, calls=calls, noise=noise)
-    some, _ = play_program(engine, case, sampler, x[:16], program, calls, noise=noise)
+    once, _ = play_program(engine, case, sampler, x, program, calls)
+    parts, _ = play_program(engine, case, sampler, x, program, calls=calls)
+    some, _ = play_program(engine, case, sampler, x[:16], program, calls)
     for one, part, other in ((once.chain.x, parts.chain.x, some.chain.x), (once.best.x, parts.best.x, some.best.x)):
         np.testing.assert_array_equal(one, part)
         np.testing.assert_array_equal(one[:, :16], other)

@@ -16,7 +16,7 @@ from sl_discs.chains.chains import program_of
 from sl_discs.engines.base import Engine
 from sl_discs.experiment.settings import Settings
 from sl_discs.keys import Stream, chain_keys
-from sl_discs.localization.algorithm import init_localized, observe, tilt_of
+from sl_discs.localization.algorithm import LocalizedState, observe, tilt_of
 from sl_discs.localization.method import Method
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.base import TargetModel
@@ -57,7 +57,7 @@ def exact_localization(
     sites, num_sites = case.model.sites, case.model.num_sites
 
     @jax.jit
-    def play(levels, noise):  # which are arguments, so that all schedules of one K share a program
+    def play(levels):  # which are arguments, so that all schedules of one K share a program
         states = jnp.asarray(states_of((sites.num_values,) * num_sites))
         spins = jax.vmap(sites.spins)(states).astype(jnp.float32)
         log_law = TargetModel().forward(case.target, states)
@@ -67,7 +67,8 @@ def exact_localization(
             return jnp.tensordot(weights, spins, 1)
 
         def one(key):
-            first = init_localized(keys.fold(key, 0), (), sites.shape(num_sites), noise)
+            y = levels.first_noise * keys.normals(keys.fold(key, 0), sites.shape(num_sites))
+            first = LocalizedState((), jnp.int32(0), jnp.int32(0), y, jnp.zeros_like(y))
 
             def level(state, number):
                 mean = posterior_mean(tilt_of(levels, state))
@@ -78,7 +79,7 @@ def exact_localization(
 
         return jax.vmap(one)(chain_keys(seed, Stream.OBSERVATION, np.arange(count), 1)[:, 0])
 
-    return np.asarray(play(levels, jnp.float32(localization.initial_noise())))
+    return np.asarray(play(levels))
 
 
 def check_localized(
@@ -104,7 +105,7 @@ def check_localized(
     program = program_of(Method("sl", sampler, localization), settings)
     starts = jnp.asarray(chain_keys(0, Stream.INITIAL_STATE, np.arange(1), count)[0])
     x = jax.jit(jax.vmap(case.model.sites.random, (0, None)))(starts, jnp.asarray(case.mask))
-    chains, _ = play_program(engine, case, sampler, x, program, noise=localization.initial_noise())
+    chains, _ = play_program(engine, case, sampler, x, program)
     samples = np.asarray(case.model.sites.decode(chains.chain.state.y))[0]
     distance = total_variation(samples, enumerate_law(case.target, case.start))
     if distance > bound:
@@ -148,7 +149,7 @@ def check_law_of_steps(engine: Engine, sampler: Sampler, anneal: str) -> None:
     program = program_of(Method("sl", sampler, localization), settings)
     assert tuple(np.diff(program.levels.last, prepend=-1)) == budgets
     x = np.zeros((count, 3), np.int8)
-    chains, _ = play_program(engine, THREE_SITES, sampler, x, program, noise=localization.initial_noise())
+    chains, _ = play_program(engine, THREE_SITES, sampler, x, program)
     # f of `THREE_SITES` at every state, with its ties, and which sites are coupled.
     first, second, third = states_of((2, 2, 2)).T.astype(np.float64)
     f = 0.5 * first + second - 0.3 * third - 2 * first * second + second * third

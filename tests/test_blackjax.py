@@ -36,12 +36,15 @@ def test_steps_are_those_of_our_kernel(name):
     fields = {"adapt_until": 20} if "adapt_until" in registry.sampler_fields(name) else {}
     algorithm = getattr(sl_blackjax, name)(logdensity_fn, **fields)
     assert isinstance(algorithm, SamplingAlgorithm)
-    sampler = build_method({"name": name} | fields, 1).sampler
+    sampler = build_method({"name": name} | fields).sampler
     model = DifferentiableModel(lambda params, x: logdensity_fn(x), 4)
     start = jnp.array([[1, 0], [0, 1]], jnp.float32)
     state, step = algorithm.init(start), jax.jit(algorithm.step)
     x, target = start.reshape(-1).astype(jnp.int8), model.target((), jnp.ones(4, bool))
-    chain, kernel = Chain(x, target.init(x), sampler.init_state(4)), jax.jit(sampler.kernel)
+    chain, kernel = (
+        Chain(x, target.init(x), sampler.init_state(keys.from_seed(0), x.shape)),
+        jax.jit(sampler.kernel),
+    )
     moved = 0
     for number in range(40):
         rng_key = jax.random.key(number)
@@ -64,13 +67,16 @@ def test_the_localized_chain_is_algorithm_1():
     """Written out, with the keys that the chain uses."""
     algorithm = sl_blackjax.localized("gwg", logdensity_fn, 12, K=3, n_min=2)
     fields = {"K": 3, "n_min": 2, "sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "adapt_until": 1000}
-    method = build_method({"name": "sl_gwg", **fields}, 1)
+    method = build_method({"name": "sl_gwg", **fields})
     levels, model = method.localization.levels(12), DifferentiableModel(lambda params, x: logdensity_fn(x), 4)
     rng_keys = jax.random.split(jax.random.key(3), 13)
     state, step = algorithm.init(jnp.zeros(SHAPE, bool), rng_keys[0]), jax.jit(algorithm.step)
     x, target = jnp.zeros(4, jnp.int8), model.target((), jnp.ones(4, bool))
-    chain, kernel = Chain(x, target.init(x), method.sampler.init_state(4)), jax.jit(method.sampler.kernel)
-    y = method.localization.initial_noise() * keys.normals(keys.from_rng(rng_keys[0]), (4,))
+    chain, kernel = (
+        Chain(x, target.init(x), method.sampler.init_state(keys.from_seed(0), x.shape)),
+        jax.jit(method.sampler.kernel),
+    )
+    y = levels.first_noise * keys.normals(keys.from_rng(rng_keys[0]), (4,))
     done = 0
     for level in range(3):
         spins = []

@@ -50,9 +50,7 @@ def test_what_is_not_in_a_file_is_no_format_error(tmp_path):
 
 def test_what_this_package_cannot_do_is_not_supported(tmp_path):
     class Own(Sampler):
-        num_chains = 1
-
-        def init_state(self, num_sites):
+        def init_state(self, key, shape):
             raise NotImplementedError
 
         def kernel(self, key, target, chain):

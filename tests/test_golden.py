@@ -56,7 +56,7 @@ def run(sampler, engine):
     fields = {"name": sampler} | (LEVELS if is_localized(sampler) else {})
     settings = Settings(batch_size=4, chain_length=64, log_every_steps=16, engine=engine, seed=3)
     dataset = load_dataset("mis", "er_density", "r-0.05", num_instances=1)
-    record = run_sampler(dataset, 1.0001, build_method(fields, 4), settings)
+    record = run_sampler(dataset, 1.0001, build_method(fields), settings)
     (one,) = record.instances
     return one.best, one.solution, record.trajectory, record.acceptance, record.hops
 
@@ -64,7 +64,7 @@ def run(sampler, engine):
 def stepped(sampler):
     case = standard_cases()[1]
     size = case.model.num_sites
-    own = OwnSampler(build_method({"name": sampler}, 4).sampler, 4, States((size,)))
+    own = OwnSampler(build_method({"name": sampler}).sampler, 4, States((size,)))
     x, state = jnp.zeros((4, size), jnp.int32), own.make_init_state(jax.random.PRNGKey(0))
     target = case.model.target(case.target.params, case.mask)
     step = jax.jit(lambda key, x, state: own.step(TargetModel(), key, x, target, state))

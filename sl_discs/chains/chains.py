@@ -147,7 +147,6 @@ class Chains:
         self,
         program: Program,
         states: Int8[np.ndarray, "R N"] | None = None,
-        noise: Any = None,
     ) -> None:
         """Puts the chains before step 1 of a program.
 
@@ -155,7 +154,6 @@ class Chains:
           program: to run.
           states: initial states of each instance's chains, in turn; None: random ones. `Terms.supported` replaces
             those from which chains cannot start.
-          noise: standard deviation of Y_0; None without localization.
         """
         if states is not None:
             places, num_chains = self.shape.num_instances, self.shape.num_chains
@@ -168,15 +166,15 @@ class Chains:
                 of_instances = zip(self.initial_keys, np.asarray(self.batch.mask), strict=True)
                 states = np.stack([np.asarray(self.model.sites.random(*one)) for one in of_instances])
             states = np.stack([terms.supported(one) for terms, one in zip(self._terms, states, strict=True)])
-            self.states = init_chains(self.model, self.sampler, self.batch, states, noise)
+            self.states = init_chains(self.model, self.sampler, self.batch, states, program.levels)
 
-    def resume(self, program: Program, noise: Any, leaves: Sequence[np.ndarray], done: int) -> None:
+    def resume(self, program: Program, leaves: Sequence[np.ndarray], done: int) -> None:
         """Puts the chains after `done` steps of a program, into the states with these leaves.
 
         ValueError: they are leaves of other chains.
         """
         # Any start has the structure of the states: one that draws no states will do.
-        self.start(program, np.zeros((1, self.shape.num_sites), np.int8), noise)
+        self.start(program, np.zeros((1, self.shape.num_sites), np.int8))
         own, structure = jax.tree.flatten(self.states)
         if [*map(np.shape, own)] != [*map(np.shape, leaves)]:
             raise ValueError("chains of other sizes")
@@ -270,17 +268,16 @@ def anneal(
     run_before = chains.run_s
     progress(0)  # shows that the run has begun; the first call compiles
     program = program_of(method, settings)
-    noise = method.localization and np.float32(method.localization.initial_noise())
     traces: list[Trace] = []
 
     def resume(middle: Middle) -> None:
-        chains.resume(program, noise, middle.chains, middle.step)
+        chains.resume(program, middle.chains, middle.step)
         traces[:] = [Trace(*leaves) for leaves in middle.traces]
 
     middle = None if checkpoints is None else checkpoints.middle(part, resume)
     if middle is None:
         traces.clear()
-        chains.start(program, states, noise)
+        chains.start(program, states)
     else:
         chains.run_s += middle.run_s
         progress(middle.step)

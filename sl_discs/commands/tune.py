@@ -192,7 +192,7 @@ def _tuning(sampler: str, wanted: str) -> tuple[Tuning, Dataset, Candidate]:
     start = _start(sampler, default, settings if wanted == "sl" else None)
     num_test = FLAGS.test_instances or settings.num_instances
     train, test = evaluation.split_instances(names, data_root, FLAGS.train_instances, num_test, FLAGS.train_seed)
-    base = build_method(method_fields(base_name(sampler)), settings.batch_size)
+    base = build_method(method_fields(base_name(sampler)))
     leave_cards_alone([choose_engine(settings.engine, base.sampler)[0]])
     for dataset in train, test:
         settings, _ = fit_to_memory(dataset, FLAGS.penalty, [base], settings)

@@ -33,7 +33,7 @@ from sl_discs.discs_plugin.upstream import DiscsSampler, States
 from sl_discs.errors import InputError
 from sl_discs.localization.algorithm import Localized, LocalizedState, observe, tilt_of
 from sl_discs.localization.method import build_localization, build_method, method_config
-from sl_discs.localization.schedule import Localization
+from sl_discs.localization.schedule import Levels, Localization
 from sl_discs.models.base import MOST_VALUES, Sites
 from sl_discs.models.functions import GradientModel, ValueAndGrad
 from sl_discs.samplers.base import Sampler
@@ -94,7 +94,7 @@ def build_sampler(name: str, config: config_dict.ConfigDict, fixes: bool) -> Any
         # DISCS's samplers for several values keep their number; locallybalanced does too, but has no form for them.
         _check_values(config, states, hasattr(theirs, "num_categories") and base != "locallybalanced")
         return LocalizedSampler(DiscsSampler(base, theirs, states, fixes), localization, length, chains, temperatures)
-    sampler = build_method({"name": base.removeprefix(OWN), **fields}, chains).sampler
+    sampler = build_method({"name": base.removeprefix(OWN), **fields}).sampler
     _check_values(config, states, sampler.several_values)
     if states.num_values > 2 and base == f"{OWN}gibbs" and config.model.name not in _LINEAR_IN_EACH_SITE:
         raise InputError(
@@ -183,13 +183,8 @@ def install(fixes: bool) -> None:
 _FIRST, _MOVE = 0x534C0000, 0x534C0001
 
 
-def _unobserved(base: Any, shape: tuple[int, ...]) -> LocalizedState:
-    """Returns the state before the first step, without the observation, which `_BatchSampler.step` draws."""
-    zeros = jnp.zeros(shape, jnp.float32)
-    return LocalizedState(base, jnp.int32(0), jnp.int32(0), zeros, zeros)
-
-
 def _first(y: Float[Array, "B *spin_shape"], key: Array, noise) -> Float[Array, "B *spin_shape"]:
+    """Draws Y_0 of a batch."""
     return noise * keys.normals(key, y.shape)
 
 
@@ -197,18 +192,18 @@ class _BatchSampler(abc.ABC):
     """A sampler of batches of B = `num_chains` chains on one device, whose state is a dictionary.
 
     It has num_ll_calls and steps, which DISCS reads, and `chains`; of localized chains, that is a `LocalizedState`.
-    `first_noise` is the standard deviation of Y_0; None: they are not localized. `temperatures` are those of the
-    steps, in place of the one in the model's parameters; None: the latter counts.
+    `levels` are those of localization; None without it. `temperatures` are those of the steps, in place of the one
+    in the model's parameters; None: the latter counts.
     """
 
     def __init__(
         self,
         states: States,
         num_chains: int,
-        first_noise: float | None,
+        levels: Levels | None,
         temperatures: Float32[np.ndarray, "T"] | None,
     ):
-        self._states, self._num_chains, self._first_noise = states, num_chains, first_noise
+        self._states, self._num_chains, self._levels = states, num_chains, levels
         self._temperatures = temperatures
 
     @abc.abstractmethod
@@ -236,7 +231,7 @@ class _BatchSampler(abc.ABC):
           state: before the step.
           x_mask: sites that exist; None for all.
         """
-        if self._first_noise is not None:
+        if self._levels is not None:
             expected = (self._num_chains, *self._states.shape)
             if x.shape != expected:
                 raise InputError(
@@ -244,7 +239,7 @@ class _BatchSampler(abc.ABC):
                     "from config.experiment.batch_size and config.model.shape"
                 )
             chains, key = state["chains"], keys.fold(keys.from_rng(rng), _FIRST)
-            begins, noise = jnp.all(chains.step == 0), jnp.float32(self._first_noise)
+            begins, noise = jnp.all(chains.step == 0), jnp.float32(self._levels.first_noise)
             state = state | {"chains": chains._replace(y=cond_for_batch(begins, _first, chains.y, key, noise))}
         if self._temperatures is not None:
             given = jnp.asarray(model_param["temperature"])
@@ -282,13 +277,13 @@ class LocalizedSampler(_BatchSampler):
         num_chains: int,
         temperatures: Float32[np.ndarray, "T"] | None = None,
     ):
-        super().__init__(base.states, num_chains, localization.initial_noise(), temperatures)
-        self._base, self._levels, self._tilts = base, localization.levels(chain_length), localization.tilt
+        super().__init__(base.states, num_chains, localization.levels(chain_length), temperatures)
+        self._base, self._tilts = base, localization.tilt
 
     def make_init_state(self, rng: Array) -> dict[str, Any]:
-        """Returns the base sampler's initial state, without an observation."""
-        base = self._base.make_init_state(rng)
-        chains = _unobserved(base, (self._num_chains, *self._states.spin_shape))
+        """Returns the base sampler's initial state; the observation is drawn before the first step."""
+        base, zeros = self._base.make_init_state(rng), jnp.zeros((self._num_chains, *self._states.spin_shape))
+        chains = LocalizedState(base, jnp.int32(0), jnp.int32(0), zeros, zeros)
         return {"num_ll_calls": base["num_ll_calls"], "steps": jnp.int32(0), "chains": chains}
 
     def _move(self, model, rng, x, model_param, state, x_mask):
@@ -349,17 +344,13 @@ class OwnSampler(_BatchSampler):
         chain_length: int = 0,
         temperatures: Float32[np.ndarray, "T"] | None = None,
     ):
-        super().__init__(states, num_chains, localization.initial_noise() if localization else None, temperatures)
-        self._base = sampler
-        self._sampler = Localized(sampler, localization.levels(chain_length)) if localization else sampler
+        levels = localization.levels(chain_length) if localization else None
+        super().__init__(states, num_chains, levels, temperatures)
+        self._base, self._sampler = sampler, sampler if levels is None else Localized(sampler, levels)
 
     def make_init_state(self, rng: Array) -> dict[str, Any]:
         """Returns counters at zero, and the sampler's first state for each chain."""
-        del rng
-        one = self._base.init_state(self._states.num_sites)
-        if self._first_noise is not None:
-            one = _unobserved(one, self._states.spin_shape)
-        chains = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self._num_chains, *leaf.shape)), one)
+        chains = self._sampler.make_init_state(rng, self._num_chains, self._states.spin_shape)
         return {"num_ll_calls": jnp.int32(0), "steps": jnp.int32(0), "chains": chains}
 
     def _move(self, model, rng, x, model_param, state, x_mask):

@@ -93,14 +93,12 @@ class BorrowedSampler(Sampler):
       fields: its config.
       co_opt_prob: DISCS's flag of combinatorial experiments, for which dmala and dlmc do not adapt to the acceptance.
       fixes: whether its errors are corrected (`fixes.py`).
-      num_chains: chains per batch in DISCS's calling convention.
     """
 
     name: str
     fields: dict[str, Any]
     co_opt_prob: bool = True
     fixes: bool = False
-    num_chains: int = 1
 
     @functools.cache  # noqa: B019 (one entry a padded size; the sampler lives as long as its run)
     def _for_sites(self, num_sites: int) -> StepSampler:
@@ -116,8 +114,8 @@ class BorrowedSampler(Sampler):
             sampler = build_upstream_sampler(self.name, config)
             return StepSampler(DiscsSampler(self.name, sampler, States((num_sites,)), self.fixes))
 
-    def init_state(self, num_sites):
-        return self._for_sites(max(num_sites, _SOME_SITES)).init_state(num_sites)
+    def init_state(self, key, shape):
+        return self._for_sites(max(shape[0], _SOME_SITES)).init_state(key, shape)
 
     def kernel(self, key, target, chain):
         return self._for_sites(target.num_sites).kernel(key, target, chain)
@@ -145,10 +143,8 @@ def borrow_named(names: Iterable[str]) -> None:
         borrow_samplers()
 
 
-def _borrowed(
-    name: str, *, num_chains: int = 1, fixes: bool = False, co_opt_prob: bool = True, **fields: Any
-) -> BorrowedSampler:
-    return BorrowedSampler(name, fields, co_opt_prob, fixes, num_chains)
+def _borrowed(name: str, *, fixes: bool = False, co_opt_prob: bool = True, **fields: Any) -> BorrowedSampler:
+    return BorrowedSampler(name, fields, co_opt_prob, fixes)
 
 
 # DISCS's sampler objects in a uniform form, with a tilt: a state of fixed keys and dtypes, and three results.

@@ -104,7 +104,9 @@ def levels_of(program: Program) -> Levels | None:
     if program.field is None:
         return program.levels
     one, none = np.ones(1, np.float32), np.zeros(1, np.float32)
-    return Levels(one, np.array([2**31 - 2], np.int32), np.ones(1, np.int32), drift=none, noise=none)
+    return Levels(
+        one, np.array([2**31 - 2], np.int32), np.ones(1, np.int32), drift=none, noise=none, first_noise=none[0]
+    )
 
 
 def as_arrays(

@@ -22,7 +22,7 @@ from sl_discs.batching import AnyArray, over_chains, over_instances
 from sl_discs.engines import compiled
 from sl_discs.errors import InputError
 from sl_discs.keys import StepKeys, draw_words, word_to_uniform
-from sl_discs.localization.algorithm import init_localized
+from sl_discs.localization.algorithm import Localized
 from sl_discs.localization.schedule import Levels
 from sl_discs.models.base import Model, Params
 from sl_discs.samplers.base import Chain, Sampler
@@ -281,12 +281,15 @@ def _fields(params, x, *, model: Model):
     return over_instances(over_chains(model.init, (None, 0)))(params, x)
 
 
-@functools.partial(jax.jit, static_argnames="shape")
-def _localized(chain_keys, noise, *, shape: tuple[int, ...]):
-    return jax.vmap(jax.vmap(lambda key: init_localized(keys.fold(key, 0), None, shape, noise)))(chain_keys)
+@functools.partial(jax.jit, static_argnames=("sampler", "shape"))
+def _localized(chain_keys, levels, *, sampler: Sampler, shape: tuple[int, ...]):
+    localized = Localized(sampler, levels)
+    return jax.vmap(jax.vmap(lambda key: localized.init_state(keys.fold(key, 0), shape)))(chain_keys)
 
 
-def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, "G B N"], noise: Any) -> ChainStates:
+def init_chains(
+    model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, "G B N"], levels: Levels | None
+) -> ChainStates:
     """Makes the chains before step 1, on the host; no state counts as visited yet.
 
     What NumPy computes needs no compilation, which would take longer than all of it.
@@ -296,7 +299,7 @@ def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, 
       sampler: the base sampler.
       batch: instances and keys.
       x: states, 0 outside the mask.
-      noise: standard deviation of Y_0; None for a sampler that is not localized.
+      levels: of localization; None without it.
     """
 
     x = np.asarray(x)
@@ -308,10 +311,13 @@ def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, 
     field = model.fields_on_host(batch.params, x)
     if field is None:
         field = compiled.call(_fields, batch.params, x, model=model)
-    state: Any = jax.tree.map(of_each, sampler.init_state(num_sites))
-    if noise is not None:
-        shape = model.sites.shape(num_sites)
-        state = compiled.call(_localized, batch.keys.observation, np.float32(noise), shape=shape)._replace(base=state)
+    shape = model.sites.shape(num_sites)
+    if levels is None:
+        state: Any = jax.tree.map(of_each, sampler.init_state(batch.keys.mcmc[0, 0], shape))
+    else:
+        # The first level alone, so that other numbers of levels share compiled code.
+        first = Levels(*(np.atleast_1d(leaf)[:1] for leaf in levels))._replace(first_noise=levels.first_noise)
+        state = compiled.call(_localized, batch.keys.observation, first, sampler=sampler, shape=shape)
     none = Best(of_each(np.float32(-np.inf)), x)
     chain = Chain(x, field, state)  # type: ignore[arg-type]
     return jax.tree.map(np.asarray, ChainStates(chain, none, none))

@@ -59,8 +59,8 @@ class Reference(Engine):
 def _filled(levels: Levels) -> Levels:
     """Pads the levels with levels that never begin, so that different numbers of them share compiled code."""
     width = 0, -len(levels.last) % _LEVELS
-    filled = Levels(*(np.pad(leaf, width, constant_values=1) for leaf in levels))
-    return filled._replace(last=np.pad(levels.last, width, constant_values=np.iinfo(np.int32).max))
+    filled = (leaf if np.ndim(leaf) == 0 else np.pad(leaf, width, constant_values=1) for leaf in levels)
+    return Levels(*filled)._replace(last=np.pad(levels.last, width, constant_values=np.iinfo(np.int32).max))
 
 
 def _keep_better(best: Best, value, x) -> Best:

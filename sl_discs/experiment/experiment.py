@@ -109,7 +109,7 @@ def request_of(
     """
     settings, complete = settings_from(experiment), _model_of(dict(model), dict(named))
     configs = {name: method_fields(name) | dict(fields) for name, fields in samplers.items()}
-    methods = [build_method(fields, settings.batch_size) for fields in configs.values()]
+    methods = [build_method(fields) for fields in configs.values()]
     check_methods(methods, settings)
     return RunRequest(settings, complete, methods, configs, part or Part())
 

@@ -15,7 +15,7 @@ level, of the outer loop. Engines, blackjax and DISCS run it as they run any oth
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num
@@ -29,6 +29,8 @@ from sl_discs.samplers.base import Sampler, SamplerState
 # Counts under the key of a batch's step in `Sampler.step`, from which those of the observations are folded; far from
 # the numbers of its chains.
 _OBSERVATIONS = 0x534C0001
+# Likewise under the key of a chain's first state, of which `keys.normals` counts the sites.
+_BASE = 0x534C0002
 
 
 class LocalizedState(NamedTuple):
@@ -49,22 +51,6 @@ class LocalizedState(NamedTuple):
     mean: Float[AnyArray, "*shape"]
 
 
-def init_localized(
-    key: Key, base: SamplerState, shape: tuple[int, ...], noise: float | Float[Array, ""]
-) -> LocalizedState:
-    """Draws the state before the first step, with Y_0 ~ N(0, t_0 sigma^2 I): alpha(t_0) X is unknown, and small
-    compared with the noise.
-
-    Args:
-      key: used only in this call.
-      base: the base sampler's state.
-      shape: of the spins.
-      noise: sigma sqrt(t_0).
-    """
-    zeros = jnp.zeros(shape, jnp.float32)
-    return LocalizedState(base, jnp.int32(0), jnp.int32(0), noise * keys.normals(key, shape), zeros)
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Localized(Sampler):
     """A base sampler on the posterior given each chain's observation, which becomes more precise level by level.
@@ -78,9 +64,13 @@ class Localized(Sampler):
     base: Sampler
     levels: Levels
 
-    def init_state(self, num_sites: int) -> Any:
-        """NotImplementedError: the first observation is random, see `init_localized`."""
-        raise NotImplementedError("a localized chain begins with `init_localized`")
+    def init_state(self, key, shape):
+        """Draws Y_0 from `key`, and the base sampler's state from another key."""
+        y, base = (
+            self.levels.first_noise * keys.normals(key, shape),
+            self.base.init_state(keys.fold(key, _BASE), shape),
+        )
+        return LocalizedState(base, jnp.int32(0), jnp.int32(0), y, jnp.zeros(shape, jnp.float32))
 
     def step_key(self, root, number):
         return StepKeys(keys.fold(root, number), keys.fold(keys.fold(root, _OBSERVATIONS), number))
@@ -111,12 +101,13 @@ def observe(
       base: the base sampler's state after the step.
       spins: after the step.
     """
-    here = Levels(*(jnp.asarray(leaf)[state.level] for leaf in levels))
-    left = here.last - state.step
-    counts = (left >= 0) & (left < here.collected)
-    mean = state.mean + jnp.where(counts, spins.astype(jnp.float32) / here.collected.astype(jnp.float32), 0.0)
+    here = (levels.last, levels.collected, levels.drift, levels.noise)
+    last, collected, drift, noise = (jnp.asarray(leaf)[state.level] for leaf in here)
+    left = last - state.step
+    counts = (left >= 0) & (left < collected)
+    mean = state.mean + jnp.where(counts, spins.astype(jnp.float32) / collected.astype(jnp.float32), 0.0)
     ends = left == 0
-    y, mean = cond_for_batch(ends, _next_level, (state.y, mean), key, here.drift, here.noise)
+    y, mean = cond_for_batch(ends, _next_level, (state.y, mean), key, drift, noise)
     level = jnp.minimum(state.level + ends.astype(jnp.int32), len(levels.last) - 1)
     return LocalizedState(base, level, state.step + 1, y, mean)
 

@@ -103,7 +103,7 @@ def build_localization(name: str, fields: Mapping[str, Any]) -> Localization:
     return Localization(**_complete(name, fields, dataclasses.asdict(Localization())))
 
 
-def build_method(fields: Mapping[str, Any], num_chains: int) -> Method:
+def build_method(fields: Mapping[str, Any]) -> Method:
     """Returns a method from config fields; the others have their defaults.
 
     Raises:
@@ -113,7 +113,7 @@ def build_method(fields: Mapping[str, Any], num_chains: int) -> Method:
     known = method_fields(name)
     given = {one: fields[one] for one in fields if one in known or one not in IGNORED_SAMPLER_FIELDS}
     values = _complete(name, given, known)
-    sampler = build_sampler(name, {field: values[field] for field in sampler_fields(name)}, num_chains)
+    sampler = build_sampler(name, {field: values[field] for field in sampler_fields(name)})
     if not is_localized(name):
         return Method(name, sampler, None)
     schedule = {field.name: values[field.name] for field in dataclasses.fields(Localization)}

@@ -219,6 +219,7 @@ class Levels(NamedTuple):
       collected: number of steps, up to the last one, that estimate the posterior mean U; at least 1.
       drift: factor of U in the move to the next level.
       noise: standard deviation of the noise in that move.
+      first_noise: standard deviation of Y_0, sigma sqrt(t_0): alpha(t_0) X is unknown, and small compared with it.
     """
 
     tilt_scale: Float32[AnyArray, "K"]
@@ -226,6 +227,7 @@ class Levels(NamedTuple):
     collected: Int32[AnyArray, "K"]
     drift: Float32[AnyArray, "K"]
     noise: Float32[AnyArray, "K"]
+    first_noise: Float32[AnyArray, ""]
 
     def at(self, step: int) -> int:
         """Returns the level of a step, both counted from 0; after the end, the last level."""
@@ -274,10 +276,6 @@ class Localization:
     tilt: bool = True
     anneal: str = "run"
 
-    def initial_noise(self) -> float:
-        """Returns the standard deviation of Y_0: sigma sqrt(t_0)."""
-        return float(self.sigma * np.sqrt(self.eps))
-
     def _signal_to_noise(self, alpha: Alpha, t: float) -> float:
         return float(alpha.value(np.asarray(t))) ** 2 / (self.sigma**2 * t)
 
@@ -321,6 +319,7 @@ class Localization:
                 collected=np.maximum(1, np.ceil(self.mc_ratio * steps - 1e-9)).astype(np.int32),
                 drift=drift.astype(np.float32),
                 noise=(self.sigma * np.sqrt(np.diff(times))).astype(np.float32),
+                first_noise=np.array(self.sigma * np.sqrt(self.eps), np.float32),
             )
         if not all(np.isfinite(leaf).all() for leaf in levels):
             raise InputError(

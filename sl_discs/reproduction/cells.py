@@ -161,7 +161,7 @@ class Cell:
 
     def build(self) -> Method:
         """Builds the method."""
-        return build_method(self.sampler, self.settings.batch_size)
+        return build_method(self.sampler)
 
     def label(self) -> str:
         """Returns the name of the cell in lists."""

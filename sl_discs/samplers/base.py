@@ -59,7 +59,6 @@ class Chain(NamedTuple):
 class Sampler(abc.ABC):
     """A Markov kernel that leaves a `Target` invariant, which it accesses only through its methods."""
 
-    num_chains: int
     # The adapted field of the state, if any, and the number of log-likelihood calls per step, as DISCS counts.
     adapts: ClassVar[str | None] = None
     calls_a_step: ClassVar[int] = 0
@@ -84,8 +83,14 @@ class Sampler(abc.ABC):
         return True
 
     @abc.abstractmethod
-    def init_state(self, num_sites: int) -> SamplerState:
-        """Returns the state of one chain before its first step, with fixed dtypes."""
+    def init_state(self, key: Key, shape: tuple[int, ...]) -> SamplerState:
+        """Returns the state of one chain before its first step, with fixed dtypes.
+
+        Args:
+          key: for a state that is drawn, as the observation of localization is. In a run, all chains of a sampler
+            that is not localized begin with the state of one key.
+          shape: of the spins of a state: [N], or [N, q] for q > 2 values at a site.
+        """
 
     @abc.abstractmethod
     def kernel(self, key: Key, target: Target, chain: Chain) -> tuple[Chain, Info]:
@@ -95,14 +100,10 @@ class Sampler(abc.ABC):
         """Returns the key of a chain's kernel in `step`, folded from the batch's."""
         return keys.fold(root, number)
 
-    def make_init_state(self, rng: PRNGKeyArray, num_sites: int = 1) -> SamplerState:
-        """Returns the states of `num_chains` chains (DISCS's name; they are not random).
-
-        DISCS does not give the number of sites, which none of this project's samplers needs.
-        """
-        del rng
-        state = self.init_state(num_sites)
-        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.num_chains, *leaf.shape)), state)
+    def make_init_state(self, rng: PRNGKeyArray, num_chains: int, shape: tuple[int, ...]) -> SamplerState:
+        """Returns the states of `num_chains` chains before their first step, see `init_state`; DISCS's name."""
+        root = keys.from_rng(rng)
+        return jax.vmap(lambda number: self.init_state(keys.fold(root, number), shape))(jnp.arange(num_chains))
 
     def step(
         self,
@@ -217,10 +218,9 @@ class StepSampler(Sampler):
     """
 
     inner: Any
-    num_chains: int = 1
 
-    def init_state(self, num_sites):
-        return self.inner.make_init_state(jax.random.key(0))
+    def init_state(self, key, shape):
+        return self.inner.make_init_state(jax.random.wrap_key_data(key))
 
     def kernel(self, key, target, chain):
         rng, x = jax.random.wrap_key_data(keys.fold(key, 0)), chain.x[None].astype(jnp.int32)
@@ -238,7 +238,7 @@ def asks_for_gains(sampler: Sampler) -> bool:
     target, x = ValueModel(_constant, 2).target((), jnp.ones(2, bool)), jnp.zeros(2, jnp.int8)
     try:
         jax.eval_shape(
-            lambda key: sampler.kernel(key, target, Chain(x, target.init(x), sampler.init_state(2))),
+            lambda key: sampler.kernel(key, target, Chain(x, target.init(x), sampler.init_state(key, x.shape))),
             jnp.zeros(2, jnp.uint32),
         )
     except NotImplementedError:

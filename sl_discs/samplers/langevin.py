@@ -66,7 +66,6 @@ class DMALA(BalancedSampler):
         detailed balance (total variation 0.01 to 0.03 on small cases) and serves to match published runs.
       adjusted: whether to apply the Metropolis-Hastings test.
       balancing_fn_type: SQRT, RATIO, MAX or MIN.
-      num_chains: chains per batch in DISCS's calling convention.
     """
 
     adapts: ClassVar[str | None] = "expected_flips"
@@ -80,7 +79,6 @@ class DMALA(BalancedSampler):
     shared_scale: bool = False
     adjusted: bool = True
     balancing_fn_type: str = "SQRT"
-    num_chains: int = 1
 
     def __post_init__(self):
         one_of("sampler_config.scaling", self.scaling, ("normalized", "fixed"))
@@ -97,7 +95,7 @@ class DMALA(BalancedSampler):
     def exact(self):
         return self.adjusted and not self.couples_chains
 
-    def init_state(self, num_sites):
+    def init_state(self, key, shape):
         return DMALAState(jnp.int32(0), jnp.int32(0), jnp.float32(self.expected_flips))
 
     def logits(self, balanced: Float[Array, "N"], state: DMALAState, mask: Bool[Array, "N"]) -> Float[Array, "N"]:

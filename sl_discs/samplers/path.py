@@ -37,7 +37,6 @@ class PathSampler(BalancedSampler):
       adapt_until: step at which adaptation ends; None: never.
       shared_adaptation: whether all chains of an instance adapt to their mean acceptance, as in DISCS.
       balancing_fn_type: SQRT, RATIO, MAX or MIN.
-      num_chains: chains per batch in DISCS's calling convention.
       replacement: whether a site can be drawn again.
     """
 
@@ -50,7 +49,6 @@ class PathSampler(BalancedSampler):
     adapt_until: int | None = None
     shared_adaptation: bool = False
     balancing_fn_type: str = "SQRT"
-    num_chains: int = 1
 
     def __post_init__(self):
         if not 1 <= self.num_flips < 2**31:
@@ -61,7 +59,7 @@ class PathSampler(BalancedSampler):
     def couples_chains(self):
         return self.adaptive and self.shared_adaptation
 
-    def init_state(self, num_sites):
+    def init_state(self, key, shape):
         return PathState(jnp.int32(0), jnp.int32(0), jnp.float32(self.num_flips))
 
     def _rounded(self, key, state: PathState) -> Int[Array, ""]:

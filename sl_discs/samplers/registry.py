@@ -35,8 +35,7 @@ def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: obj
       name: a new name that does not start with `sl_`; it may have a namespace, as in `mine:gwg`.
       factory: returns a sampler from keyword arguments; every argument with a default becomes a config field.
         A `Sampler` must be hashable (a frozen dataclass); any other object needs DISCS's `make_init_state(rng)`
-        and `step(model, rng, x, model_param, state, x_mask)`. The factory is also given `num_chains`, the chains
-        of an instance, if it takes that argument.
+        and `step(model, rng, x, model_param, state, x_mask)`, and is given batches of one chain.
       **defaults: defaults of the config that differ from those of the factory.
     """
     if is_localized(text("name", name)):
@@ -104,7 +103,7 @@ def registered_name(kind: type[Sampler]) -> str:
 def sampler_fields(name: str) -> dict[str, Any]:
     """Returns config fields of a base sampler with their defaults."""
     parameters = inspect.signature(_FACTORIES[base_name(name)]).parameters.values()
-    fields = {p.name: p.default for p in parameters if p.default is not p.empty and p.name != "num_chains"}
+    fields = {p.name: p.default for p in parameters if p.default is not p.empty}
     return fields | _DEFAULTS[base_name(name)]
 
 
@@ -113,35 +112,31 @@ def counts_sweeps(name: str) -> bool:
     return getattr(_FACTORIES[base_name(name)], "counts_sweeps", False)
 
 
-def build_sampler(name: str, fields: Mapping[str, Any], num_chains: int) -> Sampler:
+def build_sampler(name: str, fields: Mapping[str, Any]) -> Sampler:
     """Returns the base sampler of `name` with the given config fields."""
-    factory = _FACTORIES[base_name(name)]
-    arguments = dict(fields)
-    if "num_chains" in inspect.signature(factory).parameters:
-        arguments["num_chains"] = num_chains
-    sampler = factory(**arguments)
-    return sampler if isinstance(sampler, Sampler) else StepSampler(sampler, num_chains)
+    sampler = _FACTORIES[base_name(name)](**fields)
+    return sampler if isinstance(sampler, Sampler) else StepSampler(sampler)
 
 
-def _dmala(adaptive: bool = True, co_opt_prob: bool = True, num_chains: int = 1, **fields: Any) -> DMALA:
+def _dmala(adaptive: bool = True, co_opt_prob: bool = True, **fields: Any) -> DMALA:
     """Interprets the config as DISCS does.
 
     `adaptive` scales the step by the gains and, if the problem is not combinatorial (`co_opt_prob` false), also
     adapts to the acceptance; otherwise the step size is fixed.
     """
     scaling = "normalized" if adaptive else "fixed"
-    return DMALA(scaling=scaling, adaptive=adaptive and not co_opt_prob, num_chains=num_chains, **fields)
+    return DMALA(scaling=scaling, adaptive=adaptive and not co_opt_prob, **fields)
 
 
-def _dlmc(solver: str = INTERPOLATE, n: float = 3.0, num_chains: int = 1, **fields: Any) -> DLMC:
+def _dlmc(solver: str = INTERPOLATE, n: float = 3.0, **fields: Any) -> DLMC:
     """Interprets the config as `_dmala` does; `n` is DISCS's name for the expected number of flips."""
-    langevin = _dmala(expected_flips=n, num_chains=num_chains, **fields)
+    langevin = _dmala(expected_flips=n, **fields)
     return DLMC(**dataclasses.asdict(langevin), solver=solver)
 
 
 # The fields that these two pass on, and those of the second for the first.
 _PASSED_ON: dict[str, Any] = {one.name: one.default for one in dataclasses.fields(DMALA)}
-for _own in ("scaling", "adaptive", "num_chains"):
+for _own in ("scaling", "adaptive"):
     del _PASSED_ON[_own]
 _OF_DLMC = {"adaptive": True, "co_opt_prob": True} | _PASSED_ON
 del _OF_DLMC["expected_flips"], _OF_DLMC["shared_scale"]

@@ -29,7 +29,6 @@ class SingleSiteSampler(Sampler):
     Each step of a sequential scan leaves the target invariant, but a sweep is not reversible.
 
     Attributes:
-      num_chains: chains per batch in DISCS's calling convention.
       scan: `random`, a uniformly drawn site at each step, or `sequential`, repeated sweeps over the sites of the mask
         in order.
     """
@@ -38,7 +37,6 @@ class SingleSiteSampler(Sampler):
     counts_sweeps: ClassVar[bool] = True
     several_values: ClassVar[bool] = True
 
-    num_chains: int = 1
     scan: str = RANDOM
 
     def __post_init__(self):
@@ -61,7 +59,7 @@ class SingleSiteSampler(Sampler):
           log_chance: log-probability that this alternative was drawn.
         """
 
-    def init_state(self, num_sites):
+    def init_state(self, key, shape):
         return Counters.zero()
 
     def site(self, key: Key, state: Counters, mask: Bool[Array, "N"]) -> Int[Array, ""]:
@@ -159,14 +157,12 @@ class Exchange(Sampler):
     q(y -> x) likewise with those at y.
 
     Attributes:
-      num_chains: chains a batch in DISCS's calling convention.
       single: probability of trying one site, in (0, 1]; at 1 it is `metropolis`.
     """
 
     calls_a_step: ClassVar[int] = 2
     counts_sweeps: ClassVar[bool] = True
 
-    num_chains: int = 1
     single: float = 0.5
 
     def __post_init__(self):
@@ -176,7 +172,7 @@ class Exchange(Sampler):
                 "change the number of ones"
             )
 
-    def init_state(self, num_sites):
+    def init_state(self, key, shape):
         return Counters.zero()
 
     def kernel(self, key, target, chain):

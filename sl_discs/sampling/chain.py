@@ -212,7 +212,7 @@ class RecordedChains(Chains):
         if "adapt_until" in fields:
             fields |= {"adapt_until": max(1, adapting * terms.num_sites // 10)}
         own = {name: request.fields.get(name, value) for name, value in fields.items()}
-        kernel = build_sampler(request.sampler, own, num_chains)
+        kernel = build_sampler(request.sampler, own)
         chosen, _ = choose_engine(request.engine, kernel, num_chains=0)
         shape = shape_of_one(terms, num_chains)
         check_memory(

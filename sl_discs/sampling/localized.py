@@ -51,11 +51,11 @@ _COMPARED = 4096
 _TOGETHER, _BATCHES_THAT_GO_ON, _STREAM = 8, 2, 6
 
 
-def localized_method(sampler: str, fields: Mapping[str, Any], groups: int) -> tuple[Method, int]:
+def localized_method(sampler: str, fields: Mapping[str, Any]) -> tuple[Method, int]:
     """Returns Algorithm 1 around a base sampler and its number of levels; InputError for fields with wrong values."""
     scan = {"scan": "sequential"} if sampler in ORDERED else {}
     fields = SCHEDULE_FIELDS | {"K": _LEVELS} | scan | dict(fields) | {"name": localized_name(sampler)}
-    method = build_method(fields, _TOGETHER * groups)
+    method = build_method(fields)
     if method.final_is != SIGN_OF_Y:
         raise InputError(
             "localization: with these settings sign(Y) is mostly noise; lower sigma or eps_end so that "
@@ -67,7 +67,7 @@ def localized_method(sampler: str, fields: Mapping[str, Any], groups: int) -> tu
 def draw(request: Request, budget: Budget) -> Drawn:
     """Makes one draw of each chain."""
     terms, groups, size = request.terms, request.groups, request.terms.num_sites
-    method, levels = localized_method(request.sampler, request.fields, groups)
+    method, levels = localized_method(request.sampler, request.fields)
     assert method.localization is not None
     at_first, together = method.localization.first_signal_to_noise(), _TOGETHER * groups
     steps = levels * _SWEEPS_A_LEVEL * (size if counts_sweeps(request.sampler) else 1)

@@ -154,9 +154,9 @@ def drawn_from(problem: Problem | LogDensity, options: SampleOptions, begin: flo
         return dataclasses.replace(found, notes=(*found.notes, _UNCERTIFIED))
 
 
-def _kernel(name: str, fields: Mapping[str, Any], num_chains: int) -> Sampler:
+def _kernel(name: str, fields: Mapping[str, Any]) -> Sampler:
     own = {field: fields.get(field, value) for field, value in sampler_fields(name).items()}
-    return build_method({"name": name, **own}, num_chains).sampler
+    return build_method({"name": name, **own}).sampler
 
 
 def _temperatures(given: Any) -> float | tuple[float, ...]:
@@ -217,11 +217,10 @@ class SampleOptions:
             function("interrupt", self.interrupt)
         for field, value in plain.items():
             object.__setattr__(self, field, value)
-        groups = self.groups_of(self.method)
         if self.method == "localization":
-            localized.localized_method(sampler, self.fields, groups)
+            localized.localized_method(sampler, self.fields)
         if self.method != "exact":
-            choose_engine(self.engine, _kernel(sampler, self.fields, groups), num_chains=0)
+            choose_engine(self.engine, _kernel(sampler, self.fields), num_chains=0)
 
     @property
     def lowest(self) -> float:
@@ -357,7 +356,7 @@ def grid_of(terms: Terms) -> tuple[int, int] | None:
 def _limits(request: Request) -> list[str]:
     """Returns what is known beforehand against the draws of chains."""
     found, largest = [], request.terms.largest()
-    if not _kernel(request.sampler, request.fields, request.groups).exact:
+    if not _kernel(request.sampler, request.fields).exact:
         found.append(f"the sampler {request.sampler} is not exact with these settings, which are meant to optimise")
     if largest / request.temperature > _LARGEST_EXACT:
         found.append(

@@ -167,7 +167,7 @@ class SolveOptions:
             levels = fields.get("K", Localization.K)
             if (fit or "K" not in fields) and isinstance(levels, int):
                 fields["K"] = max(1, min(levels, steps // max(self.n_min, 1)))
-        return build_method(fields, self.num_chains)
+        return build_method(fields)
 
     def choose_engine(self, num_sites: int = 0) -> tuple[Engine, str]:
         """Returns the engine for the sampler on a problem of this size, and why it was chosen."""

@@ -192,21 +192,14 @@ class ConformanceError(AssertionError):
     """A sampler is incorrect; the message says which property it violates, on which target, and by how much."""
 
 
-def _for_batches(sampler, chains: int):
-    """Returns a sampler for batches of `chains` chains, and that number; its own if it cannot be rebuilt."""
-    built = getattr(sampler, "num_chains", chains)
-    if built != chains and isinstance(sampler, Sampler) and dataclasses.is_dataclass(sampler):
-        return dataclasses.replace(sampler, num_chains=chains), chains
-    return sampler, built
-
-
 def _check_kernel(sampler: Sampler, case: Case, starts: Int8[np.ndarray, "B N"]) -> None:
     """Checks that a `Sampler` can be a static argument, and that its kernel returns what the next step takes."""
     who, root = type(sampler).__name__, jnp.zeros(2, jnp.uint32)
     if dataclasses.is_dataclass(sampler) and not sampler.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise ConformanceError(f"{who} is not frozen; decorate it with @dataclasses.dataclass(frozen=True)")
     x, target = jnp.asarray(starts, jnp.int8), case.target.masked(jnp.asarray(case.mask))
-    given = jax.vmap(lambda x: Chain(x, target.init(x), sampler.init_state(len(x))))(x)
+    states = sampler.make_init_state(jax.random.key(0), len(x), target.sites.shape(target.num_sites))
+    given = Chain(x, jax.vmap(target.init)(x), states)
     step = over_chains(lambda number, chain: sampler.kernel(sampler.step_key(root, number), target, chain))
     found = jax.eval_shape(step, jnp.arange(len(x)), given)
     if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], Chain)):
@@ -261,7 +254,8 @@ def _played(sampler, keys, starts, target, mask, warm_up, steps):
 
     def one_batch(key, x, elsewhere):
         # From draws other than x, as the adaptation must not depend on the initial state of the test.
-        state = sampler.make_init_state(key, **({"num_sites": x.shape[-1]} if own else {}))
+        shape = target.sites.shape(target.num_sites)
+        state = sampler.make_init_state(key, *((len(x), shape) if own else ()))
         begin = fields(x)
 
         def step(number, carry):
@@ -308,8 +302,7 @@ def check_case(
       reversible: whether to test detailed balance, of one step and of all together; None: as given by a `Sampler`,
         and True for any other object.
       batches: independent batches of chains.
-      chains: in a batch; more than one, so that coupling between chains shows. A sampler with another `num_chains` is
-        rebuilt for this number if it is a dataclass and a `Sampler`; any other keeps its own number.
+      chains: in a batch; more than one, so that coupling between chains shows.
       steps: between exact draw and test.
       warm_up: steps before, from another state, so that a sampler's state which remembers x shows; more for a sampler
         that adapts, whose adaptation must have ended by then.
@@ -326,7 +319,6 @@ def check_case(
     starts = law.sample(rng, batches * chains)
     if isinstance(sampler, Sampler):
         _check_kernel(sampler, case, starts[:2])
-    sampler, chains = _for_batches(sampler, chains)
     starts = starts.reshape(batches, chains, -1)
     visited = _simulate(sampler, case, starts, steps, seed, warm_up)
     if (visited[..., ~case.mask] != case.start[~case.mask]).any():
@@ -371,7 +363,6 @@ def check_convergence(
     Returns:
       the distance, of which about 0.4 sqrt(states/chains) is sampling noise.
     """
-    sampler, chains = _for_batches(sampler, chains)
     law = enumerate_law(case.target, case.start)
     starts = np.broadcast_to(case.start, (batches, chains, len(case.start)))
     visited = _simulate(sampler, case, starts, steps, seed, warm_up)
@@ -410,7 +401,7 @@ def check_sampler(sampler, cases: list[Case] | None = None, **options) -> Confor
     """Calls `check_case` on every standard target and `check_convergence` on the first, in about 18 CPU seconds.
 
     Example:
-        >>> print(check_sampler(Gibbs(num_chains=1), standard_cases()[:1]))
+        >>> print(check_sampler(Gibbs(), standard_cases()[:1]))
         Gibbs leaves 1 targets invariant, keeps to the mask, and moves:
           mis  p = 0.0...
         from one state, its total variation from mis falls to 0.02...

@@ -64,7 +64,7 @@ class Tuning:
     ) -> Float64[np.ndarray, "G"]:
         """Returns the verified best objective of each instance; `progress` is that of `run_sampler`."""
         settings = dataclasses.replace(candidate.settings(self.settings), seed=seed)
-        method = candidate.method(settings.batch_size)
+        method = candidate.method()
         return best_values(run_sampler(dataset, self.penalty, method, settings, progress))
 
 
@@ -206,7 +206,7 @@ def read_tuned(path: str | os.PathLike, settings: Settings | None = None) -> Can
         raise InputError(f"{path}: experiment needs the fields {', '.join(ANNEALING_FIELDS)} alone; see {odd[0]!r}")
     with errors_of(path):
         settings_from(candidate.experiment)
-        build_method(candidate.sampler, 1)
+        build_method(candidate.sampler)
         if settings is not None:
             candidate.settings(settings)
     return candidate

@@ -153,9 +153,9 @@ class Candidate:
     sampler: dict[str, Any]
     experiment: dict[str, Any]
 
-    def method(self, num_chains: int) -> Method:
+    def method(self) -> Method:
         """Returns the method that these fields define; InputError if they are invalid."""
-        return build_method(self.sampler, num_chains)
+        return build_method(self.sampler)
 
     def settings(self, settings: Settings) -> Settings:
         """Returns the given settings with this candidate's annealing; a constant temperature is not reheated."""

@@ -99,7 +99,7 @@ def play(graphs: Dataset, settings: Settings, fields: dict[str, Any], seeds: int
 
 
 def _play(graphs: Dataset, settings: Settings, fields: dict[str, Any]) -> Played:
-    kind, method = graph_kind(graphs.problem), build_method(fields, settings.batch_size)
+    kind, method = graph_kind(graphs.problem), build_method(fields)
     engine, _ = choose_engine(settings.engine, method.sampler)
     references = np.array([np.nan if graph.reference is None else graph.reference for graph in graphs.graphs])
     best, reached = np.empty((len(graphs.graphs), settings.batch_size)), np.empty(len(graphs.graphs))

@@ -257,7 +257,7 @@ def search_set(
     the number of chain-steps done or skipped.
     """
     one = settings[0]
-    method = build_method(method_fields("metropolis"), one.batch_size)
+    method = build_method(method_fields("metropolis"))
     annealing = ("t_schedule", "init_temperature", "final_temperature", "decay_rate")
     references, run = load_references(dataset.name, data_seed, folder).with_run({
         "command": command,

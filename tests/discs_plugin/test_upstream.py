@@ -219,7 +219,7 @@ def test_localized_samples_have_the_law(discs, name, model_name):
 def test_samplers_of_discs_in_this_projects_runner(discs, name):
     upstream.borrow_samplers()
     fields = {"name": name, "fixes": True} | ({"K": 8} if name.startswith("sl:") else {})
-    method = build_method(fields, num_chains=4)
+    method = build_method(fields)
     dataset = load_dataset("mis", "er_density", "r-0.05", None, num_instances=1)
     settings = Settings(batch_size=4, chain_length=60, log_every_steps=20)
     [instance] = run_sampler(dataset, 1.0001, method, settings).instances
@@ -228,7 +228,7 @@ def test_samplers_of_discs_in_this_projects_runner(discs, name):
 
 def test_borrowed_samplers_pass_the_conformance_suite(discs):
     upstream.borrow_samplers()
-    sampler = build_sampler("discs:dmala", sampler_fields("discs:dmala") | {"fixes": True}, 4)
+    sampler = build_sampler("discs:dmala", sampler_fields("discs:dmala") | {"fixes": True})
     check_case(sampler, CASES[2], batches=2**13)
 
 
@@ -241,7 +241,7 @@ def test_dmala_of_discs_adapts_on_models_that_are_not_combinatorial(discs):
     settings = Settings(batch_size=4, chain_length=600, t_schedule="constant", log_every_steps=1)
 
     def acceptance(co_opt_prob):
-        method = build_method({"name": "discs:dmala", "co_opt_prob": co_opt_prob}, 4)
+        method = build_method({"name": "discs:dmala", "co_opt_prob": co_opt_prob})
         chains = Chains.of_one(terms, 0, shape_of_one(terms, 4), method.sampler, get_engine("reference"), 0)
         return anneal(chains, method, settings).trace.acceptance[300:, 0].mean()
 

@@ -41,8 +41,7 @@ def play(engine, sampler, num_sites, localized=True, weight=-1.0, steps=4):
     case, levels = quadratic_case(rng.normal(size=num_sites), edges, weights), Localization(K=2, sigma=2.0, n_min=2)
     temperature = np.linspace(1.0, 0.3, steps) * abs(weight)
     program = program_at(temperature, levels.levels(steps) if localized else None)
-    x, noise = rng.integers(0, 2, (1, num_sites)), levels.initial_noise() if localized else None
-    return play_program(engine, case, sampler, x, program, noise=noise)
+    return play_program(engine, case, sampler, rng.integers(0, 2, (1, num_sites)), program)
 
 
 def hazards(engine):

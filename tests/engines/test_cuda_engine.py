@@ -72,8 +72,7 @@ def _play(engine, sampler, num_sites, localized=True, whole=True):
     weights = np.full(len(edges), -1.0) if whole else 0.7 * rng.integers(1, 4, len(edges))
     case, levels = quadratic_case(rng.normal(size=num_sites), edges, weights), Localization(K=2, sigma=2.0, n_min=2)
     program = program_at(np.linspace(1.0, 0.3, 4), levels.levels(4) if localized else None)
-    x, noise = rng.integers(0, 2, (1, num_sites)), levels.initial_noise() if localized else None
-    chains, trace = play_program(engine, case, sampler, x, program, noise=noise)
+    chains, trace = play_program(engine, case, sampler, rng.integers(0, 2, (1, num_sites)), program)
     return chains, trace.acceptance
 
 
@@ -137,7 +136,7 @@ def _check_on_card(engine, sampler):
     case, levels = quadratic_case(np.ones(300), edges, np.full(len(edges), -1.0)), Localization(K=2, sigma=2.0)
     program = program_at(np.linspace(1.0, 0.3, 60), levels.levels(60))
     x = rng.integers(0, 2, (256, 300)).astype(np.int8)
-    return check_independence(engine, case, sampler, x, program, levels.initial_noise())
+    return check_independence(engine, case, sampler, x, program)
 
 
 @on_card
@@ -205,7 +204,7 @@ def test_the_posterior_mean_is_that_of_all_counted_states():
     program = program_at(np.full(steps + 1, 1.0), levels, keeps_states=True)
     x, sampler = rng.integers(0, 2, (2, 20)), PathAuxiliary(adaptive=False)
     x[:, 0] = 1
-    chains, trace = play_program(PLAIN_LANE, case, sampler, x, program, intervals=steps, noise=1.0, steps=steps)
+    chains, trace = play_program(PLAIN_LANE, case, sampler, x, program, intervals=steps, steps=steps)
     spins = 2.0 * trace.states[:, 0] - 1
     assert (spins[..., 0] == 1).all()
     np.testing.assert_allclose(chains.chain.state.mean[0], spins.sum(axis=0) / levels.collected[0], atol=1e-5)

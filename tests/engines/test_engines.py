@@ -69,13 +69,11 @@ def test_chains_depend_neither_on_calls_nor_on_each_other(engine, name, budget):
     num_sites, steps = 19, 120 if budget else 760
     edges, mask = random_edges(rng, num_sites, 4), np.arange(num_sites) != 2
     weights = rng.normal(size=len(edges)) if engine == "in step" and not budget else rng.integers(-3, 4, len(edges))
-    case, levels, noise = quadratic_case(rng.normal(size=num_sites), edges, weights, -0.7, mask), None, None
-    if budget:
-        plan = Localization(K=8, sigma=2.0, n_min=3, budget=budget)
-        levels, noise = plan.levels(steps), plan.initial_noise()
+    case = quadratic_case(rng.normal(size=num_sites), edges, weights, -0.7, mask)
+    levels = Localization(K=8, sigma=2.0, n_min=3, budget=budget).levels(steps) if budget else None
     program = program_at(np.linspace(2.0, 0.5, steps), levels)
     x = rng.integers(0, 2, (70, num_sites)).astype(np.int8)
-    chains = check_independence(ENGINES[engine], case, CARRIED[name], x, program, noise)
+    chains = check_independence(ENGINES[engine], case, CARRIED[name], x, program)
     np.testing.assert_array_equal(chains.chain.x[0][:, ~mask], x[:, ~mask])
     assert (chains.chain.x[0] != x).mean() > 0.1
     assert_carried(case, chains)
@@ -102,7 +100,7 @@ def _comparisons():
 def test_engines_agree_on_benchmark_graphs(engine, other, family, name):
     """Means over 32 chains x 3 graphs of acceptance, hops and the best value: two-sided, five standard errors."""
     dataset = load_dataset(*family, None, num_instances=3)
-    method = build_method({"name": name} | ({"K": 32} if name.startswith("sl_") else {}), 32)
+    method = build_method({"name": name} | ({"K": 32} if name.startswith("sl_") else {}))
     # One site a step: after 600 steps most sites of a graph have not been tried once.
     steps = 15_000 if name in ("gibbs", "metropolis") else 600
     settings = Settings(batch_size=32, chain_length=steps, log_every_steps=100, instances_per_batch=3)
@@ -130,7 +128,7 @@ def test_an_engine_that_cannot_run_the_sampler_is_refused():
         lambda: choose_engine("cpu", DMALA(shared_scale=True)),
         lambda: sl_discs.solve(problem, "sl_dlmc", steps=400, chains=2, engine="cpu"),
         lambda: sl_discs.sample(problem, 1.0, 8, "localization", sampler="dlmc", engine="cpu"),
-        lambda: run_sampler(dataset, 1.0, build_method({"name": "dlmc"}, 2), Settings(engine="cpu")),
+        lambda: run_sampler(dataset, 1.0, build_method({"name": "dlmc"}), Settings(engine="cpu")),
     ]
     for call in calls:
         with pytest.raises(InputError, match=r"^engine is 'cpu', which cannot run \w+: .*; choose 'auto' or"):

@@ -34,8 +34,8 @@ def entry(name, form):
     case = quadratic_case(rng.normal(size=NUM_SITES), edges, weights, mask=np.arange(NUM_SITES) != 7)
     levels = Localization(K=3, sigma=2.0, n_min=2)
     program = program_at(np.linspace(2.0, 0.5, STEPS), levels.levels(STEPS) if localized else None)
-    x, noise = rng.integers(0, 2, (2, NUM_SITES)), levels.initial_noise() if localized else None
-    chains, trace = play_program(PLAIN_LANE, case, IN_WARPS[name], x, program, intervals=3, noise=noise)
+    x = rng.integers(0, 2, (2, NUM_SITES))
+    chains, trace = play_program(PLAIN_LANE, case, IN_WARPS[name], x, program, intervals=3)
     found = {
         "x": np.packbits(chains.chain.x[0], axis=1).tobytes().hex(),
         "best": np.packbits(chains.best.x[0], axis=1).tobytes().hex(),

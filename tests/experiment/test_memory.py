@@ -69,7 +69,6 @@ def test_the_estimate_covers_what_the_compiler_plans(name):
     chosen = method(name, **({"K": 20} if name.startswith("sl_") else {}))
     (pack,) = plan(terms_of(dataset), 2, SETTINGS.batch_size)
     model, batch = build_batch(terms_of(dataset), dataset.index, pack.shape, 0)
-    noise = chosen.localization and chosen.localization.initial_noise()
 
     def planned(lowered):
         account = lowered.compile().memory_analysis()
@@ -77,8 +76,8 @@ def test_the_estimate_covers_what_the_compiler_plans(name):
         return sum(parts) - account.alias_size_in_bytes
 
     states = np.zeros((*batch.keys.mcmc.shape[:2], pack.shape.num_sites), np.int8)
-    chains = init_chains(model, chosen.sampler, batch, states, noise)
     program = program_of(chosen, SETTINGS)
+    chains = init_chains(model, chosen.sampler, batch, states, program.levels)
     temperature, mesh = program.temperature.whole().reshape(-1, 50), make_mesh()
     call = advance.lower(
         batch, chains, program.levels, None, temperature, 0, model=model, sampler=chosen.sampler, mesh=mesh

@@ -47,7 +47,7 @@ def random_dataset(count, num_nodes=40, problem="mis"):
 
 
 def method(name, **fields):
-    return build_method({"name": name, **fields}, SETTINGS.batch_size)
+    return build_method({"name": name, **fields})
 
 
 def play(dataset, chosen, settings=SETTINGS):

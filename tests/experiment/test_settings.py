@@ -51,7 +51,7 @@ def test_a_field_of_a_sampler_refuses_what_it_cannot_have(sampler):
     for field, default in method_fields(sampler).items():
 
         def build(value, field=field):
-            check_methods([build_method({"name": sampler} | {field: value}, 4)], Settings())
+            check_methods([build_method({"name": sampler} | {field: value})], Settings())
 
         refuses(
             "sampler" if field == "name" else f"sampler_config.{field}",
@@ -124,7 +124,7 @@ def test_an_annealing_inside_each_level_is_that_of_a_run_as_long_as_the_level(na
         final_temperature=0.1,
         **fields,
     )
-    method = build_method({"name": "sl_gwg"} | dataclasses.asdict(localization), 4)
+    method = build_method({"name": "sl_gwg"} | dataclasses.asdict(localization))
     temperatures = schedule_of(method, settings)
     budgets = level_budgets("exp_decay", 500, 7, 3, localization.r)
     each = [dataclasses.replace(settings, chain_length=int(n)).temperatures()[:] for n in budgets]

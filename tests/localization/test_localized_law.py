@@ -28,7 +28,7 @@ from sl_discs import batching
 from sl_discs.engines.base import swap
 from sl_discs.engines.cpu.engine import Cpu
 from sl_discs.keys import StepKeys
-from sl_discs.localization.algorithm import Localized, init_localized
+from sl_discs.localization.algorithm import Localized
 from sl_discs.localization.schedule import Localization, parse_alpha
 from sl_discs.samplers.base import Chain
 from sl_discs.samplers.single_site import Gibbs
@@ -78,12 +78,12 @@ def test_the_sign_of_the_observation_is_a_sample_only_where_the_run_localizes(si
 def test_types_are_promoted_explicitly(name):
     """As a user's jax_numpy_dtype_promotion=strict asks of every library."""
     arrays = FINE.levels(200), jnp.zeros(2, jnp.uint32), MIS.target.params, MIS.target.mask, MIS.start
-    sampler, size = BASES[name], MIS.model.num_sites
+    sampler = BASES[name]
 
     def step(levels, key, params, mask, start):
-        state = init_localized(key, sampler.init_state(size), MIS.model.sites.shape(size), jnp.float32(1))
-        target = MIS.model.target(params, mask)
-        return Localized(sampler, levels).kernel(StepKeys(key, key), target, Chain(start, target.init(start), state))
+        localized, target = Localized(sampler, levels), MIS.model.target(params, mask)
+        state = localized.init_state(key, MIS.model.sites.shape(MIS.model.num_sites))
+        return localized.kernel(StepKeys(key, key), target, Chain(start, target.init(start), state))
 
     with jax.numpy_dtype_promotion("strict"):
         jax.eval_shape(step, *arrays)
@@ -98,7 +98,7 @@ def test_each_spin_of_a_localized_observation_is_wrong_once_in_30_000(alpha):
     values = at_threshold.levels(10_000)
     # The last move adds up to alpha(t_K) and to a variance of sigma^2 t_K.
     signal = values.drift.sum(dtype=np.float64) + parse_alpha(alpha).value(np.array(at_threshold.eps))
-    variance = at_threshold.initial_noise() ** 2 + (values.noise.astype(np.float64) ** 2).sum()
+    variance = values.first_noise.astype(np.float64) ** 2 + (values.noise.astype(np.float64) ** 2).sum()
     assert signal / math.sqrt(variance) == pytest.approx(4, rel=1e-3)
     assert dataclasses.replace(at_threshold, sigma=0.999 * at_threshold.sigma).localizes
     assert not dataclasses.replace(at_threshold, sigma=1.001 * at_threshold.sigma).localizes

@@ -1,6 +1,7 @@
 """Schedules of stochastic localization: budgets, grids, alphas, and the arrays they compile into."""
 
 import dataclasses
+import math
 
 import jax
 import jax.numpy as jnp
@@ -71,7 +72,8 @@ def test_names_of_alpha():
 def test_levels(integrator, budget):
     plan = Localization(K=20, sigma=3.0, integrator=integrator, budget=budget, mc_ratio=0.3, n_min=2)
     levels = plan.levels(1_000)
-    assert all(len(leaf) == 20 for leaf in levels) and levels.last[-1] == 999
+    assert all(len(leaf) == 20 for leaf in levels[:-1]) and levels.last[-1] == 999
+    assert levels.first_noise == pytest.approx(3 * math.sqrt(plan.eps))
     times = time_grid(Geometric(), "uniform", 20, plan.eps, plan.eps_end)
     alpha = Geometric().value(times)
     sizes = np.diff(levels.last, prepend=-1)
@@ -138,16 +140,16 @@ def test_impossible_hyperparameters_are_named(change, message):
 
 
 def test_methods_from_config_fields():
-    method = build_method({"name": "sl_gwg", "sigma": 3, "num_flips": 2}, num_chains=8)
-    assert method.localization.sigma == 3.0 and method.sampler.num_flips == 2 and method.sampler.num_chains == 8
-    assert build_method({"name": "gwg", "use_fast_path": True}, 8).localization is None  # a field of DISCS's
+    method = build_method({"name": "sl_gwg", "sigma": 3, "num_flips": 2})
+    assert method.localization.sigma == 3.0 and method.sampler.num_flips == 2
+    assert build_method({"name": "gwg", "use_fast_path": True}).localization is None  # a field of DISCS's
     assert set(method_fields("sl_gwg")) > set(method_fields("gwg"))
     with pytest.raises(InputError, match="unknown sampler 'nuts'; known: gwg, path_auxiliary"):
-        build_method({"name": "nuts"}, 8)
+        build_method({"name": "nuts"})
     with pytest.raises(InputError, match="no field 'sigma'"):
-        build_method({"name": "gwg", "sigma": 3.0}, 8)
+        build_method({"name": "gwg", "sigma": 3.0})
     with pytest.raises(InputError, match="K is 'many'"):
-        build_method({"name": "sl_gwg", "K": "many"}, 8)
+        build_method({"name": "sl_gwg", "K": "many"})
 
 
 @pytest.mark.parametrize(
@@ -155,5 +157,5 @@ def test_methods_from_config_fields():
 )
 def test_samplers_have_the_papers_names_too(paper, name):
     assert method_fields(paper) == method_fields(name)
-    assert build_method({"name": paper}, 1) == build_method({"name": name}, 1)
+    assert build_method({"name": paper}) == build_method({"name": name})
     assert SolveOptions(paper).sampler == name

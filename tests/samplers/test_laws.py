@@ -136,7 +136,7 @@ def test_kernels_of_other_types_are_told_in_words(sampler, message):
 
 
 def test_a_sequential_scan_is_invariant_and_known_not_to_be_reversible():
-    sampler = Metropolis(scan="sequential", num_chains=CHAINS)
+    sampler = Metropolis(scan="sequential")
     check_case(sampler, TILTED, **QUICK)
     with pytest.raises(ConformanceError, match="detailed balance does not hold after 8 steps"):
         check_case(sampler, TILTED, reversible=True, **QUICK)
@@ -152,8 +152,8 @@ def test_coupling_between_chains_is_found():
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_shared_radius_is_one_for_all_chains(shared):
     """DISCS's form of adaptation follows the batch's mean acceptance, ours each chain's own."""
-    sampler = PathAuxiliary(adaptive=True, shared_adaptation=shared, num_chains=CHAINS)
-    state, x = sampler.make_init_state(jax.random.key(0)), jnp.zeros((CHAINS, 5), jnp.int32)
+    sampler = PathAuxiliary(adaptive=True, shared_adaptation=shared)
+    state, x = sampler.make_init_state(jax.random.key(0), CHAINS, (5,)), jnp.zeros((CHAINS, 5), jnp.int32)
     step = jax.jit(lambda key, x, state: sampler.step(TargetModel(), key, x, TILTED.target, state)[:2])
     for number in range(10):
         x, state = step(jax.random.key(number), x, state)
@@ -182,15 +182,15 @@ def test_a_third_party_sampler_passes_and_can_be_registered():
     check_case(StepOnly(), TILTED, **QUICK)
     register_sampler("step_only", StepOnly)
     assert "sl_step_only" in known_samplers()
-    check_case(build_sampler("step_only", {}, CHAINS), MASKED, **QUICK)
+    check_case(build_sampler("step_only", {}), MASKED, **QUICK)
 
 
 def test_carried_field_and_fresh_field_give_the_same_chain():
     """The run's route (kernel with a carried field) and DISCS's (step, field built anew) agree bit for bit."""
     case = standard_cases()[2]
     sampler, target, x = PathAuxiliary(adaptive=True), case.target, jnp.asarray(case.start)
-    chain = Chain(x, target.init(x), sampler.init_state(5))
-    batch_x, batch_state = x[None].astype(jnp.int32), sampler.make_init_state(jax.random.key(0))
+    chain = Chain(x, target.init(x), sampler.init_state(jnp.zeros(2, jnp.uint32), x.shape))
+    batch_x, batch_state = x[None].astype(jnp.int32), sampler.make_init_state(jax.random.key(0), 1, x.shape)
     kernel = jax.jit(sampler.kernel)
     step = jax.jit(lambda rng, x, state: sampler.step(TargetModel(), rng, x, target, state, jnp.asarray(target.mask)))
     for number in range(50):

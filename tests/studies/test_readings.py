@@ -24,7 +24,7 @@ SETTINGS = Settings(batch_size=4, chain_length=10_000, init_temperature=1.0, dec
 
 
 def program(name, settings=SETTINGS, constant=0.2):
-    return readings_plan.program_of(READINGS[name], settings, constant)[0]
+    return readings_plan.program_of(READINGS[name], settings, constant)
 
 
 def temperature_of(played):
@@ -130,9 +130,9 @@ def test_readings_at_a_constant_temperature_have_the_law(name):
     settings, reading = dataclasses.replace(SETTINGS, chain_length=1_000), few_levels(READINGS[name])
     if name == "0/1 coding":
         reading = few_levels(READINGS[name], sigma=READINGS[name].localization["sigma"] / 10)
-    played, noise = readings_plan.program_of(reading, settings, 0.8)
+    played = readings_plan.program_of(reading, settings, 0.8)
     chains = four_spins()
-    chains.start(played, noise=noise)
+    chains.start(played)
     chains.advance(1, 1_000)
     wanted = law(0.8)
     if reading.tilt is None:
@@ -145,11 +145,11 @@ def test_readings_at_a_constant_temperature_have_the_law(name):
 def test_signs_of_one_observation_a_graph_have_the_law():
     """Of many graphs, one draw each; all chains of a graph have the same observation."""
     settings = dataclasses.replace(SETTINGS, chain_length=1_000, batch_size=2)
-    played, noise = readings_plan.program_of(few_levels(READINGS["one observation a graph"]), settings, 0.8)
+    played = readings_plan.program_of(few_levels(READINGS["one observation a graph"]), settings, 0.8)
     graphs = 1_000
     shape = Shape(4, graphs, 2, None, Layout(1, 1))
     chains = Chains([TERMS] * graphs, list(range(graphs)), shape, GWG(adaptive=False), Cpu(), 1)
-    chains.start(played, noise=noise)
+    chains.start(played)
     readings.play_shared(chains)
     y = np.mean(chains.states.chain.state.y, axis=1)
     assert distance((y > 0)[None], law(0.8)) < 2 * BOUND
@@ -161,13 +161,13 @@ def test_inside_the_temperature_the_tilt_is_divided_by_it():
     settings = dataclasses.replace(SETTINGS, chain_length=400, decay_rate=0.5)
     reading = READINGS["tilt inside the temperature"]
     reading = reading._replace(localization={"K": 50, "sigma": 2.0, "budget": "identical"})
-    played, noise = readings_plan.program_of(reading, settings, 0.8)
+    played = readings_plan.program_of(reading, settings, 0.8)
     y = np.array([3.0, -2.0, 4.0, -1.0], np.float32)
     h = y * Localization(**reading.localization | {"K": 2}).levels(400).tilt_scale[0]
     temperature = temperature_of(played)[0]
     assert temperature_of(played)[199] == temperature < 0.9
     chains = four_spins()
-    chains.start(played, noise=noise)
+    chains.start(played)
     chain = chains.states.chain
     state = chain.state._replace(y=np.broadcast_to(y, (1, CHAINS, 4)))
     chains.states = chains.states._replace(chain=chain._replace(state=state))

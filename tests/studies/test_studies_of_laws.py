@@ -148,7 +148,7 @@ def test_layers_are_drawn_from_the_law(monkeypatch):
     @jax.vmap
     def drawn(key):
         x = jnp.zeros(8, jnp.int8)
-        chain = Chain(x, target.init(x), sampler.init_state(8))
+        chain = Chain(x, target.init(x), sampler.init_state(key, x.shape))
 
         def step(chain, number):
             return sampler.kernel(energy.keys.fold(key, number), target, chain)[0], None

@@ -50,7 +50,7 @@ def test_the_command(tmp_path, command, refusal, monkeypatch):
     assert "trial 1: " in out and "saved tuned/maxcut/ba/r-ba-4-n-16-20/metropolis.json" in out
     file = tmp_path / "tuned/maxcut/ba/r-ba-4-n-16-20/metropolis.json"
     found = json.loads(file.read_text())
-    assert build_method(found["sampler"], 2).name == "metropolis" and settings_from(found["experiment"])
+    assert build_method(found["sampler"]).name == "metropolis" and settings_from(found["experiment"])
     assert read_tuned(file).sampler == found["sampler"]
     search = found["search"]
     assert search["trials"] == 2 and search["chain_length"] == 600 and search["chains"] == 2

@@ -53,7 +53,7 @@ def test_every_point_can_be_played(sampler, search, chain_length, reheats):
         point = space.propose(dimensions, chooser)
         candidate = candidate_of(point, start)
         annealed = candidate.settings(settings)
-        program = program_of(candidate.method(2), annealed)
+        program = program_of(candidate.method(), annealed)
         temperature = program.temperature.whole()
         assert np.isfinite(temperature).all() and (temperature > 0).all()
         if "t_schedule" in point:

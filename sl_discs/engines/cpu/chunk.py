@@ -181,7 +181,7 @@ class ProgramSlice(NamedTuple):
         levels, and before others.
       localized: whether there are levels.
       level: number of the first step's level.
-      levels: `localization.schedule.Levels`, leaves [K].
+      levels: `localization.schedule.Levels`, leaves [K], and one number that starts chains.
     """
 
     rate: np.ndarray

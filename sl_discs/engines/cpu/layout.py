@@ -124,7 +124,7 @@ def proposal_temperatures(temperature: Float32[np.ndarray, "T"], levels: Levels 
 # Sums of weights are recomputed at least this often.
 _LONGEST_WITHOUT_REFRESH = 4096
 _NO_LIMIT = np.float32(0)
-_NONE = Levels(*(np.zeros(0, dtype) for dtype in (np.float32, np.int32, np.int32, np.float32, np.float32)))
+_NONE = Levels(*(np.zeros(0, dtype) for dtype in (np.float32, np.int32, np.int32, *[np.float32] * 3)))
 
 
 class ProgramSlices:

@@ -74,7 +74,7 @@ def numbers_of(sampler: Sampler, largest: int) -> Numbers:
 
 # The arrays of a kernel on the host.
 
-_NO_LEVELS = Levels(*(np.zeros(1, dtype) for dtype in (np.float32, np.int32, np.int32, np.float32, np.float32)))
+_NO_LEVELS = Levels(*(np.zeros(1, dtype) for dtype in (np.float32, np.int32, np.int32, *[np.float32] * 3)))
 
 
 # Rows that are laid out together: what is needed beside the packed ones is small.
@@ -146,7 +146,7 @@ def as_steps(program: Program, done: int, intervals: int, every: int, coldest: n
     """Returns the part of a program after `done` steps, at temperatures from `coldest` on."""
     temperature, levels = program.temperature.rows(done, done + intervals * every), levels_of(program) or _NO_LEVELS
     half_rate = np.maximum(np.float32(0.5) / np.maximum(temperature, coldest), LEAST_RATE)
-    leaves = {name: np.ascontiguousarray(leaf) for name, leaf in levels._asdict().items()}
+    leaves = {name: np.ascontiguousarray(leaf) for name, leaf in levels._asdict().items() if name in Steps._fields}
     return Steps(
         np.ascontiguousarray(half_rate), np.int32(every), np.int32(done), np.int32(levels.at(done)), **leaves
     )
