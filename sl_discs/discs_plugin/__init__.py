@@ -6,6 +6,13 @@
 After that, in the same process, a config or a sweep of DISCS can use `sl_gwg`, `sl_path_auxiliary` and so on for all
 of DISCS's samplers, and samplers of sl_discs as `sldiscs_gwg`, ... (`modules.py` lists the names). DISCS's own files
 are not modified.
+
+The bridges, of which localized samplers of DISCS (`LocalizedSampler`) and ours (`Localized`) need no others:
+
+|          | DISCS's in sl_discs                                          | sl_discs's in DISCS |
+|----------|--------------------------------------------------------------|---------------------|
+| models   | `BatchModel`; `AdaptedModel`, with a tilt, for its samplers  | `TargetModel`       |
+| samplers | `DiscsSampler`, a batch; by name, `BorrowedSampler`, a chain | `OwnSampler`        |
 """
 
 from __future__ import annotations
