@@ -426,9 +426,12 @@ def swap_clusters(target, spins, coupled, sums, memory, one, other, key0, key1):
 
 
 @called
-def _swap_clusters_of_pairs(target, lanes, ladder, clusters, every, number):
-    """Swaps clusters between the coldest `clusters` rungs of each two ladders, of one parity, after step `number`."""
-    for first in range(0, lanes.place.shape[0], 2 * ladder):
+def _swap_clusters_of_pairs(target, lanes, count, ladder, clusters, every, number):
+    """Swaps clusters between the coldest `clusters` rungs of each two ladders, of one parity, after step `number`.
+
+    The `count` chains are whole pairs of ladders; lanes that are left belong to none.
+    """
+    for first in range(0, count, 2 * ladder):
         for place in range(first + number // every % 2, first + clusters, 2):
             # Folded, unlike the keys of swaps in a ladder.
             keys = lanes.observation_keys
@@ -513,7 +516,7 @@ def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row
         if ladder > 1:
             swaps = found.swaps[interval]
             _swap_neighbours(lanes, target.scale, ladder, program.rate, step - 1, every, number - 1, swaps)
-            _swap_clusters_of_pairs(target, lanes, ladder, clusters, every, number - 1)
+            _swap_clusters_of_pairs(target, lanes, swaps.shape[0], ladder, clusters, every, number - 1)
             _set_keys(lanes)
             _set_rates(lanes, program.rate, step - 1)
             _keep_better(lanes, target.scale, _OF_ALL, lanes.best)

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Measures anew what docs/measured holds, and writes the tables of the pages: bash benchmarks/measure.sh cpu|gpu
+#
+# cpu: three and a half hours on two idle cores, in the order below, with the packages of the extras run, peers and
+# study, and with FOLDER as DATA_ROOT, DISCS's files, for the last; DISCS on PYTHONPATH, or its column stays out.
+# gpu: 12 minutes of an NVIDIA GPU, with the extra cuda12 or cuda13. A figure that was measured at the commit that is
+# checked out is kept, so that a stopped command continues. `python docs/tables.py --check` lists what is out of date.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python="${PYTHON:-.venv/bin/python}"
+kept="results/measure"
+mkdir -p "$kept"
+
+# measure NAME MINUTES FILE COMMAND...: FILE is what the command saves, of which docs/measured/NAME.json is a copy.
+measure() {
+  local name="$1" minutes="$2" file="$3"
+  shift 3
+  if "$python" docs/tables.py --check="$name" >/dev/null 2>&1; then
+    echo "$name: measured at this commit"
+    return
+  fi
+  echo "$name, about $minutes minutes: $*"
+  "$@"
+  cp "$file" "docs/measured/$name.json"
+}
+one_core() { if command -v taskset >/dev/null; then taskset -c 0 "$@"; else "$@"; fi; }
+
+cases=mis-er-0.05,mis-er-0.25,maxcut-ba-512,maxcut-er-256
+case "${1:-}" in
+  cpu)
+    measure updates 1 "$kept/updates.json" one_core "$python" benchmarks/updates.py --output="$kept/updates.json"
+    measure localization 2 "$kept/localization.json" "$python" benchmarks/localization.py --cases="$cases" \
+      --engines=cpu --processes=2 --seconds=7 --output="$kept/localization.json"
+    measure networkx 3 "$kept/networkx.json" one_core "$python" benchmarks/networkx_functions.py \
+      --output="$kept/networkx.json"
+    measure sampling 10 "$kept/sampling.json" one_core "$python" benchmarks/sampling.py --methods=sweeps,chain \
+      --engines=cpu --chains=16 --repeats=2 --output="$kept/sampling.json"
+    measure rates 15 "$kept/rates.json" "$python" benchmarks/rates.py --cases="$cases" \
+      --samplers=gwg,path_auxiliary,dmala,sl_gwg,sl_path_auxiliary,sl_dmala --engines=reference,cpu,discs \
+      --repeats=3 --output="$kept/rates.json"
+    for seconds in 1 10; do
+      name=solve chosen=
+      [ "$seconds" = 1 ] || { name=solve-10 && chosen=--cases=mis-sparse-10000,maxcut-torus-15-3d; }
+      measure "$name" 20 "$kept/$name.json" one_core "$python" benchmarks/rates.py $chosen --samplers=default \
+        --engines=cpu,dwave-samplers,kamis --graphs=8 --chains=8 --repeats=1 --seconds="$seconds" \
+        --output="$kept/$name.json"
+    done
+    measure laws 30 "$kept/laws/laws.json" one_core "$python" studies/laws.py --profile=cpu --output="$kept/laws"
+    measure verdicts 60 "$kept/verdicts/verdicts.json" one_core "$python" studies/verdicts.py --output="$kept/verdicts"
+    measure tilt 15 "$kept/tilt/tilt.json" "$python" studies/claim/tilt.py --output="$kept/tilt"
+    measure tilt-rb 15 "$kept/tilt-rb/tilt.json" "$python" studies/claim/tilt.py --datasets=maxclique/rb \
+      --samplers=gwg_one_flip --graphs=512 --output="$kept/tilt-rb"
+    if [ -n "${DATA_ROOT:-}" ]; then
+      measure tilt-steps 5 "$kept/tilt-steps/tilt.json" "$python" studies/claim/tilt.py \
+        --datasets=maxcut/optsicom/r-b --data_root="$DATA_ROOT" --graphs=10 --seeds=20 --output="$kept/tilt-steps"
+    else
+      echo "tilt-steps: left out, as DATA_ROOT names no folder of DISCS's files"
+    fi
+    ;;
+  gpu)
+    measure gpu 12 "$kept/gpu.json" "$python" benchmarks/rates.py --cases=mis-er-0.05,mis-er-0.25,maxcut-ba-512 \
+      --samplers=gwg,path_auxiliary,dmala,sl_gwg,sl_path_auxiliary --engines=cuda,reference,discs --graphs=32 \
+      --chains=32 --repeats=1 --output="$kept/gpu.json"
+    ;;
+  *)
+    echo "usage: bash benchmarks/measure.sh cpu|gpu" >&2
+    exit 2
+    ;;
+esac
+"$python" docs/tables.py
+"$python" docs/tables.py --check || true
