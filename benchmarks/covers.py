@@ -17,6 +17,7 @@ from cases import CASES, chosen_cases
 from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.devices import describe_machine
 from sl_discs.errors import InputError, real
+from sl_discs.experiment.record import measured_by
 from sl_discs.files import check_file, write_json
 from sl_discs.problems import Problem
 from sl_discs.solving import solve as solving
@@ -70,7 +71,7 @@ def run(_) -> int:
                 f"  {case.name:<20} {limit:>7g} {without.mean():>9.2f} {given.mean():>9.2f} "
                 f"{np.count_nonzero(given > without):>4} {np.count_nonzero(given < without):>6}"
             )
-    write_json(output, {"machine": machine, "graphs": FLAGS.graphs, "values": found})
+    write_json(output, {"measured": measured_by(), "graphs": FLAGS.graphs, "values": found})
     say(f"saved {output}")
     return 0
 

@@ -24,6 +24,7 @@ from cases import CASES, ENGINES, chosen_cases
 from contenders import NotPlayed, Own
 from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.devices import describe_machine, num_cores, one_device_per_core
+from sl_discs.experiment.record import measured_by
 from sl_discs.experiment.settings import Settings
 from sl_discs.files import check_file, write_json
 from sl_discs.instances.graph import Dataset
@@ -168,7 +169,7 @@ def run(_) -> int:
                         say(_line(case.name, engine, sampler, cost))
                     progress("localization", 1)
     shape = {"graphs": FLAGS.graphs, "chains": FLAGS.chains, "steps": FLAGS.steps, "processes": FLAGS.processes}
-    write_json(output, {"machine": machine} | shape | {"cases": found})
+    write_json(output, {"measured": measured_by()} | shape | {"cases": found})
     say(f"saved {output}")
     return 0
 

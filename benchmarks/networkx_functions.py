@@ -19,6 +19,7 @@ import networkx as nx
 from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.devices import describe_machine
 from sl_discs.errors import InputError
+from sl_discs.experiment.record import measured_by
 from sl_discs.files import check_file, write_json
 
 APPROX = nx.approximation
@@ -65,7 +66,7 @@ def run(_) -> int:
             mean = total / FLAGS.graphs, (time.process_time() - begin) / FLAGS.graphs
             found.setdefault(case, {})[way] = mean
         say(f"  {case:<26} " + " ".join(f"{value:>8,.1f} {used:>5.2f} s" for value, used in found[case].values()))
-    write_json(output, {"machine": machine, "graphs": FLAGS.graphs, "means": found})
+    write_json(output, {"measured": measured_by(), "graphs": FLAGS.graphs, "means": found})
     say(f"saved {output}")
     return 0
 

@@ -25,7 +25,7 @@ from sl_discs.command import Command, check_choice, refuse_flags, say
 from sl_discs.discs_plugin import launch
 from sl_discs.engines.devices import describe_machine, one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.record import paired
+from sl_discs.experiment.record import measured_by, paired
 from sl_discs.files import check_file, write_json
 from sl_discs.samplers import known_samplers
 from sl_discs.terminal import progress_bar
@@ -240,7 +240,7 @@ def run(_) -> int:
             say("\n" + format_case(found, FLAGS.graphs))
             rows += found
             settings = {
-                "machine": machine, "graphs": FLAGS.graphs, "chains": FLAGS.chains, "steps": FLAGS.steps,
+                "measured": measured_by(), "graphs": FLAGS.graphs, "chains": FLAGS.chains, "steps": FLAGS.steps,
                 "repeats": FLAGS.repeats,
             }  # fmt: skip
             write_json(output, as_json(rows, settings))

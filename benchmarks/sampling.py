@@ -32,6 +32,7 @@ from contenders import NotPlayed, as_bqm, timed
 from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.compiled import compile_cpu_seconds, compile_seconds
 from sl_discs.engines.devices import describe_machine
+from sl_discs.experiment.record import measured_by
 from sl_discs.files import check_file, write_json
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.models.terms import Coefficients
@@ -406,7 +407,7 @@ def run(_) -> int:
         f"{machine}; {FLAGS.chains} chains x {FLAGS.draws} draws, {FLAGS.repeats} repetitions, alternating; "
         "standard errors in brackets"
     )
-    record: dict = {"machine": machine, "chains": FLAGS.chains, "draws_each": FLAGS.draws}
+    record: dict = {"measured": measured_by(), "chains": FLAGS.chains, "draws_each": FLAGS.draws}
     rows = []
     total = len(FLAGS.targets) * len(names) * (FLAGS.repeats + 1)
     with progress_bar(total, " repetitions") as progress:

@@ -26,7 +26,7 @@ import scipy.sparse
 import sl_discs
 from sampling import SWEEPING
 from sl_discs.command import Command, check_choice, own_flags
-from sl_discs.engines.devices import describe_machine
+from sl_discs.experiment.record import measured_by
 from sl_discs.files import check_file, write_json
 from sl_discs.sampling.chain import RecordedChains
 from sl_discs.sampling.draws import Request
@@ -184,9 +184,7 @@ def run(_) -> int:
         ratio = rates["ours"] / max(rate for one, rate in rates.items() if one != "ours")
         size = f"{matrix.shape[0]:6} {matrix.nnz / matrix.shape[0]:6.1f} {case.temperature:5.3f}"
         print(f"{name:>10} {size} {columns} {ratio:6.1f}", flush=True)
-    write_json(
-        output, {"machine": describe_machine(), "chains": FLAGS.chains, "repeats": FLAGS.repeats, "rates": found}
-    )
+    write_json(output, {"measured": measured_by(), "chains": FLAGS.chains, "repeats": FLAGS.repeats, "rates": found})
     print(f"saved {output}")
     return 0
 

@@ -1,14 +1,20 @@
 """Writes the tables of the pages from the numbers that benchmarks and studies saved in docs/measured.
 
     python docs/tables.py
+    python docs/tables.py --check[=NAME]
 
 A page marks the place of a table by `<!-- table: NAME -->`, and the numbers are in docs/measured/NAME.json, the
-`--output` of the command that the page names. To measure anew, copy that file here and run this script.
+`--output` of the command that the page names. `benchmarks/measure.sh` measures them anew.
+
+With `--check`, it writes nothing, and lists when each file of numbers was measured and how many commits have since
+changed the code that it measures; the exit code is 1 if there are some, or the commit is not recorded.
 """
 
 import json
 import re
-from collections.abc import Callable, Mapping
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -390,7 +396,58 @@ def filled(text: str) -> str:
     return _MARK.sub(made, text)
 
 
+# The code that the numbers of docs/measured measure, in folders of the repository.
+_ENGINES = ("sl_discs/engines", "sl_discs/chains", "sl_discs/localization", "sl_discs/models", "sl_discs/samplers")
+_SOLVE = (*_ENGINES, "sl_discs/problems", "sl_discs/proofs", "sl_discs/reductions", "sl_discs/solving")
+_SAMPLE = (*_ENGINES, "sl_discs/problems", "sl_discs/reductions", "sl_discs/sampling")
+_RUN = (*_ENGINES, "sl_discs/experiment")
+CODE = {
+    "rates": _ENGINES, "gpu": _ENGINES, "localization": _ENGINES, "updates": _ENGINES, "solve": _SOLVE,
+    "solve-10": _SOLVE, "networkx": (*_SOLVE, "sl_discs/networkx_backend.py"), "sampling": _SAMPLE, "laws": _SAMPLE,
+    "verdicts": _SAMPLE, "tilt": _RUN, "tilt-rb": _RUN, "tilt-steps": _RUN,
+}  # fmt: skip
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What a command of git prints about the repository of a folder."""
+    command = ["git", "-C", str(folder), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def age(path: Path, code: Sequence[str]) -> tuple[str, bool]:
+    """When a file of numbers was measured, in words, and whether the code has not changed since.
+
+    Args:
+      path: of the file, in a folder of a repository.
+      code: what it measures, from the repository's root.
+    """
+    root = Path(git(path.parent, "rev-parse", "--show-toplevel"))
+    made = json.loads(path.read_text()).get("measured")
+    if made is None:
+        last = git(root, "log", "-1", "--format=%h of %as", "--", str(path))
+        return f"no commit recorded; the file is from {last or 'no commit'}", False
+    start, words = made["commit"].removesuffix("+"), f"{made['commit']} of {made['date']}, {made['machine']}"
+    try:
+        count = int(git(root, "rev-list", "--count", f"{start}..HEAD", "--", *code))
+    except subprocess.CalledProcessError:
+        return f"{words}; that commit is not here", False
+    later = f"{count or 'no'} later commit{'s' * (count > 1)}"
+    changed = ", with changes that were not committed" * made["commit"].endswith("+")
+    return f"{words}; {later} changed its code{changed}", not count and not changed
+
+
+def check(names: Iterable[str]) -> int:
+    """Prints the age of each file of numbers; returns 1 if one is older than its code, and else 0."""
+    found = {name: age(path_of(name), CODE[name]) for name in names}
+    for name, (words, _) in found.items():
+        print(f"{name:<12} {words}")
+    return int(not all(is_new for _, is_new in found.values()))
+
+
 if __name__ == "__main__":
+    if sys.argv[1:2] and sys.argv[1].startswith("--check"):
+        _, _, only = sys.argv[1].partition("=")
+        sys.exit(check([only] if only else CODE))
     for page in PAGES:
         text = page.read_text()
         if (new := filled(text)) != text:

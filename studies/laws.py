@@ -35,8 +35,8 @@ from laws_cells import (
 from laws_report import Found, as_json, border, draw_border, draw_errors, summary, target_table
 from laws_targets import PLANE, TARGETS
 from sl_discs.command import Command, check_choice, own_flags, say
-from sl_discs.engines.devices import describe_machine
 from sl_discs.errors import InputError, real
+from sl_discs.experiment.record import measured_by
 from sl_discs.figures import can_draw, or_warn
 from sl_discs.files import check_writable, write_json, write_text
 from sl_discs.terminal import progress_bar
@@ -147,7 +147,7 @@ def run(profile: Profile, folder: Path) -> None:
     words = "\n\n".join([tables, *map(target_table, all_found)]) + "\n"
     say(tables + "\n")
     saved: list[Path | None] = [
-        write_json(folder / "laws.json", {"machine": describe_machine(), "targets": [*map(as_json, all_found)]}),
+        write_json(folder / "laws.json", {"measured": measured_by(), "targets": [*map(as_json, all_found)]}),
         write_text(folder / "laws.md", words),
     ]
     if draws:

@@ -25,6 +25,7 @@ from finished import finished
 from laws_targets import TARGETS as LAWS
 from laws_targets import by_tree
 from sl_discs.command import Command, check_choice, own_flags, say
+from sl_discs.experiment.record import measured_by
 from sl_discs.files import check_writable, write_json, write_text
 from sl_discs.problems.density import LogDensity, from_log_density
 from sl_discs.problems.problem import Problem
@@ -230,7 +231,7 @@ def run(folder: Path, seeds: int, targets: list[str], methods: list[str]) -> str
         {"target": name, "kind": TARGETS[name].kind, "method": method} | count(runs)._asdict()
         for (name, method), runs in cells.items()
     ]
-    write_json(folder / "verdicts.json", {"draws": DRAWS, "limit": LIMIT, "cells": rows})
+    write_json(folder / "verdicts.json", {"measured": measured_by(), "draws": DRAWS, "limit": LIMIT, "cells": rows})
     text = page(cells)
     write_text(folder / "verdicts.md", text)
     return text

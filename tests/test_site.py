@@ -97,6 +97,41 @@ def test_no_measured_numbers_are_left_unused():
     assert set(tables.MEASURED.glob("*.json")) <= used
 
 
+def test_every_measured_number_can_be_measured_anew_and_has_an_age():
+    names = {path.stem for path in tables.MEASURED.glob("*.json")}
+    assert set(tables.CODE) == names
+    script = (ROOT / "benchmarks" / "measure.sh").read_text()
+    # `solve` and `solve-10` are one line of the script.
+    assert names == {*re.findall(r"^ +measure ([\w-]+) ", script, re.MULTILINE), "solve", "solve-10"}
+    assert all((ROOT / folder).exists() for code in tables.CODE.values() for folder in code)
+
+
+def test_the_age_of_a_measured_number_counts_the_commits_to_its_code(tmp_path):
+    def git(*words):
+        given = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", "-C", tmp_path, *given, *words], check=True, capture_output=True)
+
+    def committed(name, text):
+        (tmp_path / name).write_text(text)
+        git("add", "-A")
+        git("commit", "-m", name)
+
+    git("init")
+    committed("code.py", "1")
+    made = {"commit": tables.git(tmp_path, "rev-parse", "HEAD"), "date": "2026-01-01", "machine": "m"}
+    committed("numbers.json", json.dumps({"measured": made}))
+    assert tables.age(tmp_path / "numbers.json", ["code.py"]) == (
+        f"{made['commit']} of 2026-01-01, m; no later commit changed its code", True,
+    )  # fmt: skip
+    committed("code.py", "2")
+    words, is_new = tables.age(tmp_path / "numbers.json", ["code.py"])
+    assert words.endswith("m; 1 later commit changed its code") and not is_new
+    assert tables.age(tmp_path / "numbers.json", ["other.py"])[1]
+    committed("numbers.json", "{}")
+    words, is_new = tables.age(tmp_path / "numbers.json", ["code.py"])
+    assert words.startswith("no commit recorded; the file is from ") and not is_new
+
+
 def range_of(ratios, form="{:,g}") -> str:
     """`2.3 to 5.6`, with two significant digits, as in prose."""
     low, high = (form.format(float(f"{number:.2g}")) for number in (min(ratios), max(ratios)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import importlib.metadata
 import json
 import math
@@ -18,6 +19,7 @@ from jaxtyping import Float64, Int8, Int64
 
 from sl_discs import __version__
 from sl_discs.engines.base import Engine
+from sl_discs.engines.devices import describe_machine
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
 from sl_discs.files import Damaged, check_same, read_json
@@ -109,6 +111,12 @@ def commit() -> str:
     except (OSError, subprocess.SubprocessError):
         return "unknown"
     return head.stdout.strip() + ("+" if changes.stdout.strip() else "")
+
+
+def measured_by() -> dict[str, Any]:
+    """Returns what a figure depends on that is measured now: commit, day, machine and versions."""
+    day = datetime.date.today().isoformat()
+    return {"commit": commit(), "date": day, "machine": describe_machine(), "versions": versions()}
 
 
 def describe_devices(engines: Iterable[Engine], num_parts: int = 1) -> str:

@@ -28,6 +28,7 @@ from sl_discs.chains.chains import Chains, anneal
 from sl_discs.command import Command, own_flags, say
 from sl_discs.engines.base import Best
 from sl_discs.engines.registry import choose_engine
+from sl_discs.experiment.record import measured_by
 from sl_discs.experiment.run import batches_of
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.files import check_writable, write_json, write_text
@@ -264,7 +265,7 @@ def _main(_) -> int:
     say(text)
     write_text(folder / "tilt.md", text)
     shown = {name: getattr(FLAGS, name) for name in ("graphs", "seeds", "steps")}
-    write_json(folder / "tilt.json", shown | {"cases": cases})
+    write_json(folder / "tilt.json", {"measured": measured_by()} | shown | {"cases": cases})
     say(f"saved: {folder / 'tilt.md'}")
     return 0
 
