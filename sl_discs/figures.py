@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any
+
+import networkx as nx
+import numpy as np
+from jaxtyping import Bool, Int
 
 from sl_discs.errors import InputError, MissingExtra
 from sl_discs.files import write_atomically
@@ -59,14 +63,20 @@ def new_figure(size: tuple[float, float], paint: Callable):
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogFormatter
 
+    class Plain(LogFormatter):
+        """Numbers without TeX, and without an exponent where they are short."""
+
+        def __call__(self, x, pos=None):
+            return f"{x:g}" if super().__call__(x, pos) else ""
+
     with rc_context(_FIGURE_STYLE):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         paint(figure)
         for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
             if axis.get_scale() == "log":  # its default labels are TeX
-                axis.set_major_formatter(LogFormatter())
-                axis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
+                axis.set_major_formatter(Plain())
+                axis.set_minor_formatter(Plain(minor_thresholds=(1, 0.4)))
         return figure
 
 
@@ -86,3 +96,43 @@ def or_warn(draw: Callable[[], Path]) -> Path | None:
     except Exception as error:
         tell(f"warning: {' '.join(str(error).split())}; results are not affected")
         return None
+
+
+# The most nodes that are named in a drawing.
+_NAMED = 40
+
+
+def paint_graph(
+    axes: Any,
+    edges: Int[np.ndarray, "E 2"],
+    chosen: Bool[np.ndarray, "N"],
+    labels: Sequence[Hashable],
+    names: tuple[str, str],
+) -> None:
+    """Draws a graph with its nodes in two colours, and edges between the two darker than others.
+
+    Args:
+      axes: of matplotlib.
+      edges: positions of nodes in `labels`.
+      chosen: the nodes of the first colour.
+      labels: of the nodes, shown for up to 40.
+      names: of the two colours, for the legend.
+    """
+    from matplotlib.collections import LineCollection
+
+    graph = nx.empty_graph(len(chosen))
+    graph.add_edges_from(edges.tolist())
+    found = nx.spring_layout(graph, seed=0)
+    places = np.array([found[node] for node in graph])
+    between = chosen[edges[:, 0]] != chosen[edges[:, 1]]
+    for part, colour in ((~between, "0.85"), (between, "0.45")):
+        axes.add_collection(LineCollection(list(places[edges[part]]), colors=colour, linewidths=0.7, zorder=1))
+    size = 110 if len(chosen) <= _NAMED else 22
+    for part, colour, name in ((chosen, COLOURS[5], names[0]), (~chosen, "white", names[1])):
+        axes.scatter(*places[part].T, s=size, color=colour, edgecolors="0.3", linewidths=0.7, label=name, zorder=2)
+    for place, label in zip(places, labels, strict=True):
+        if len(chosen) <= _NAMED:
+            axes.annotate(str(label), place, ha="center", va="center", fontsize=6.5)
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)

@@ -82,7 +82,7 @@ def _solve(given: Given) -> int:
                 say("\n".join(result.answer_lines()))
             done.append((problem, result))
             plot = numbered(FLAGS.plot, number, len(found))
-            if plot and not result.rounds:
+            if plot and not (result.rounds or len(result.edges)):
                 say("no plot: nothing was sampled")
             elif plot and or_warn(functools.partial(result.plot, plot)):
                 say(f"plot: {plot}")

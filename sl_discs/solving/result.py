@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int, Int8, Int64
+from jaxtyping import Bool, Float64, Int, Int8, Int32, Int64
 
 from sl_discs.chains.annealing import TemperatureSchedule
 from sl_discs.chains.chains import Outcome
 from sl_discs.engines.base import Trace
 from sl_discs.errors import FormatError, InputError, MissingExtra, check_label, integer
-from sl_discs.figures import COLOURS, new_figure, save_figure
+from sl_discs.figures import COLOURS, new_figure, paint_graph, save_figure
 from sl_discs.files import check_fields, read_document, write_document, write_text
+from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import LAST_STATE
 from sl_discs.problems import Evaluated
 from sl_discs.problems.problem import best_row, improve, label_of, plain_label, reported_bound
@@ -61,7 +62,12 @@ def joined(parts: Sequence[Trajectory]) -> Trajectory:
 
 
 # A `Result` is stored in one .npz file: arrays, and everything else as JSON text. Nothing is pickled.
-_FORMAT = "sl_discs result 5"
+_FORMAT = "sl_discs result 6"
+
+# The most nodes of a graph that is drawn with an answer.
+_DRAWN = 200
+# What an answer chooses, where it does not part the nodes.
+_CHOSEN = {"mis": "set", "maxclique": "clique", "vertex_cover": "cover"}
 
 
 # A bound that is farther off, as a part of the value, says nothing.
@@ -137,6 +143,7 @@ class Result:
       sampler: its name.
       annealing: settings of the temperature.
       seed: of the chains.
+      edges: [E, 2] positions in `labels` of the edges of a graph that `plot` draws, of at most 200 nodes; else none.
     """
 
     kind: str
@@ -165,6 +172,7 @@ class Result:
     sampler: str
     annealing: Mapping[str, object]
     seed: int
+    edges: Int32[np.ndarray, "E 2"]
 
     @property
     def best_chain(self) -> int:
@@ -282,7 +290,9 @@ class Result:
         return frame.iloc[self._order()].reset_index(drop=True)
 
     def plot(self, path: str | os.PathLike | None = None):
-        """Plots best and mean value and the temperature against steps; where nothing was sampled, says so.
+        """Plots best and mean value, the bound and the temperature against steps.
+
+        Where nothing was sampled, it draws the graph with the best answer, if it has at most 200 nodes.
 
         Args:
           path: of a PNG file; None to return the matplotlib figure, which a notebook shows.
@@ -298,15 +308,24 @@ class Result:
         title = printable(f"{self.name}: {self.sampler if self.rounds else 'not sampled'}, best {self.best_value:g}")
         if not self.rounds:
             axes.set(title=title, xticks=[], yticks=[])
+            if len(self.edges):
+                chosen = _CHOSEN.get(self.kind)
+                names = (f"in the {chosen}", f"not in the {chosen}") if chosen else ("one side", "the other side")
+                paint_graph(axes, self.edges, self.states[self.best_chain] > 0, self.labels, names)
+                return
             axes.text(0.5, 0.5, f"nothing was sampled\n{self.engine_note}", ha="center", va="center")
             return
         axes.plot(self.trajectory.step, self.trajectory.mean, color=COLOURS[5], label="mean of chains")
         axes.plot(self.trajectory.step, self.trajectory.best, color=COLOURS[0], label="best so far")
+        if self.bound is not None and abs(self.bound - self.best_value) <= _FAR * abs(self.best_value):
+            axes.axhline(self.bound, color="0.4", linewidth=0.8, linestyle="--", label="bound")
+        axes.ticklabel_format(axis="y", useOffset=False)
         axes.set(xlabel="step", ylabel="value", title=title)
-        axes.legend(loc="best", frameon=False)
         other = axes.twinx()
-        other.plot(self.trajectory.step, self.trajectory.temperature, color=COLOURS[1], linewidth=0.8)
+        temperature = self.trajectory.temperature
+        other.plot(self.trajectory.step, temperature, color=COLOURS[1], linewidth=0.8, label="temperature")
         other.set(yscale="log", ylabel="temperature")
+        figure.legend(loc="outside lower center", ncols=4, frameon=False)
         other.spines["right"].set_visible(True)
 
     def save(self, path: str | os.PathLike) -> Path:
@@ -487,6 +506,7 @@ class Collector:
         reported = None if bound is None else reported_bound(problem, bound, best.states[place])
         timing = {"construct_s": problem.construct_s, **timing, "verify_s": time.perf_counter() - begin}
         trajectory = joined(self._parts)
+        drawn = isinstance(problem.source, Graph) and problem.num_variables <= _DRAWN
         so_far = self._sign * np.maximum.accumulate(self._sign * trajectory.best)
         final = best.states if final is None else presolved.lift(final)
         return Result(
@@ -496,5 +516,5 @@ class Collector:
             presolved=presolved.summary() if presolved.removed else "",
             trajectory=trajectory._replace(best=so_far), acceptance=self._mean("acceptance"), hops=self._mean("hops"),
             steps=self._steps, rounds=len(self._parts), annealing=dict(annealing), timing=timing, bound=reported,
-            **how,
+            edges=np.asarray(problem.source.edges if drawn else np.empty((0, 2)), np.int32), **how,
         )  # fmt: skip

@@ -124,7 +124,27 @@ def test_the_suffix_says_how_a_result_is_saved(cut, tmp_path):
             result.save(tmp_path / name)
 
 
-def test_the_plot_of_an_answer_without_sampling_says_so():
+def test_the_plot_of_an_answer_without_sampling_is_the_graph_with_it(tmp_path):
     pytest.importorskip("matplotlib")
-    [axes] = sl_discs.solve(sl_discs.maxcut(nx.cycle_graph(5))).plot().axes
-    assert "nothing was sampled" in axes.texts[0].get_text() and not axes.lines
+    graph = nx.relabel_nodes(nx.cycle_graph(5), dict(enumerate("abcde")))
+    found = sl_discs.solve(sl_discs.mis(graph))
+    for result in found, sl_discs.Result.load(found.save(tmp_path / "r.npz")):
+        [axes] = result.plot().axes
+        assert [text.get_text() for text in axes.texts] == list("abcde")
+        within, outside = axes.collections[0], axes.collections[1]
+        assert len(within.get_segments()) + len(outside.get_segments()) == 5 and len(outside.get_segments()) == 4
+        counts = {one.get_label(): len(one.get_offsets()) for one in axes.collections[2:]}
+        assert counts == {"in the set": 2, "not in the set": 3}
+    [axes] = sl_discs.solve(sl_discs.qubo(np.ones((3, 3)))).plot().axes
+    assert "nothing was sampled" in axes.texts[0].get_text() and not axes.collections
+    assert len(sl_discs.solve(sl_discs.mis(nx.path_graph(201))).edges) == 0
+
+
+def test_the_plot_of_a_run_shows_its_bound():
+    pytest.importorskip("matplotlib")
+    problem = sl_discs.mis(nx.gnp_random_graph(150, 0.1, seed=1))
+    result = sl_discs.solve(problem, steps=64, chains=4, engine="reference", presolve=False)
+    axes, _ = result.plot().axes
+    assert result.best_value < result.bound <= 1.5 * result.best_value
+    assert "bound" in [line.get_label() for line in axes.lines]
+    assert not axes.yaxis.get_major_formatter().get_useOffset()
