@@ -219,15 +219,6 @@ def schedule_of(method: Method, settings: ChainSettings) -> TemperatureSchedule:
     return settings.temperatures(np.asarray(localization.levels(settings.chain_length).last))
 
 
-def visible_steps(engine: Engine, sampler: Sampler, length: int) -> int:
-    """Returns `steps_per_call` of chains whose progress is seen: on the host, a tenth of a long chain.
-
-    It depends on nothing that a resumed run could change.
-    """
-    steps = engine.steps_per_call(sampler)
-    return min(steps, max(1_000, length // 10)) if engine.on_host else steps
-
-
 def anneal(
     chains: Chains,
     method: Method,

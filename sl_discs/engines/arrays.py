@@ -125,7 +125,7 @@ def as_arrays(
     """
 
     def sites(leaf, dtype):
-        return padded(flat(leaf), dtype, size)
+        return padded(np.asarray(leaf).reshape(-1, np.shape(leaf)[-1]), dtype, size)
 
     chain = states.chain
     state, y, mean = chain.state, program.field, None

@@ -228,6 +228,14 @@ class Engine(abc.ABC):
         del sampler
         return 1_000
 
+    def visible_steps(self, sampler: Sampler, length: int) -> int:
+        """Returns about how many steps one call should run for the progress of chains of `length` steps to be seen.
+
+        It depends on nothing that a resumed run could change.
+        """
+        del length
+        return self.steps_per_call(sampler)
+
     def has_clusters(self, sampler: Sampler, batch: Batch) -> bool:
         """Returns whether ladders of these chains can swap clusters."""
         del sampler, batch

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sl_discs.chains.batches import LOGGED_BYTES, Pack, batch_bytes, devices_for, memory_of_a_device, plan
-from sl_discs.chains.chains import Chains, Outcome, anneal, program_of, schedule_of, visible_steps
+from sl_discs.chains.chains import Chains, Outcome, anneal, program_of, schedule_of
 from sl_discs.chains.checkpoint import Checkpoints
 from sl_discs.engines.base import Engine
 from sl_discs.engines.devices import local_devices
@@ -151,7 +151,7 @@ def run_sampler(
 
         outcome = anneal(
             chains, method, settings, report, checkpoints=checkpoints, part=f"{method.name}-{number}",
-            steps_per_call=visible_steps(engine, sampler, settings.chain_length),
+            steps_per_call=engine.visible_steps(sampler, settings.chain_length),
         )  # fmt: skip
         compile_s, run_s = compile_s + chains.compile_s, run_s + chains.run_s
         trace, own = outcome.trace, slice(len(pack.positions))

@@ -23,7 +23,7 @@ from sl_discs.chains.batches import (
     program_bytes,
     shape_of_one,
 )
-from sl_discs.chains.chains import Chains, anneal, schedule_of, visible_steps
+from sl_discs.chains.chains import Chains, anneal, schedule_of
 from sl_discs.engines.base import Best, ClockTemperatures, Engine
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.localization.schedule import Localization
@@ -423,7 +423,7 @@ class Rounds:
         # A hundredth of the steps, but no more than the steps of a call, which cannot be interrupted.
         every = max(1, min(length // 100, engine.steps_per_call(method.sampler)))
         if options.time_limit is None:
-            steps_per_call = visible_steps(engine, method.sampler, length)
+            steps_per_call = engine.visible_steps(method.sampler, length)
         elif engine.on_host:
             seconds = annealer.seconds_per_step
             steps_per_call = None if seconds is None else max(1, int(_CALL_S / seconds))

@@ -251,6 +251,12 @@ def test_what_it_cannot_run_is_said():
             choose_engine("cuda", GWG())
 
 
+def test_ten_thousand_steps_of_a_run_are_one_call():
+    """Each call copies all chains to the card and back, and a GPU plays ten thousand steps in a part of a second."""
+    steps = {name: get_engine(name).visible_steps(GWG(), 10_000) for name in ("cuda", "cpu", "reference")}
+    assert steps == {"cuda": 10_000, "cpu": 1_000, "reference": 1_000}
+
+
 def test_auto_takes_a_card_for_many_chains(monkeypatch):
     monkeypatch.setattr("sl_discs.engines.registry.has_card", lambda: True)
     monkeypatch.setattr(Cuda, "missing", lambda self: None)

@@ -87,6 +87,9 @@ class Cpu(Engine):
     def steps_per_call(self, sampler):
         return ENTRIES[type(sampler)].steps_per_call
 
+    def visible_steps(self, sampler, length):
+        return min(self.steps_per_call(sampler), max(1_000, length // 10))
+
     def has_clusters(self, sampler, batch):
         return bool(layout.in_step(sampler, batch).all())
 

@@ -211,6 +211,7 @@ class Cuda(Engine):
         return f"{self.num_devices()} x {import_cuda().gpus[0].name}"
 
     def steps_per_call(self, sampler):
+        """Takes well below a second for most instances; each call copies all chains to the cards and back."""
         return 10_000
 
     def lanes(self, num_sites: int) -> tuple[int, int]:
@@ -251,8 +252,8 @@ class Cuda(Engine):
                 found = make_records(program, intervals, *some.x.shape)
                 begun.append((card, card.begin(kind, numbers, some, steps, found, shape[1])))
             played, found = zip(*(card.end(played) for card, played in begun), strict=True)
-            chains = ChainArrays(*(np.concatenate(leaves) for leaves in zip(*played, strict=True)))
-            found = Records(*(np.concatenate(leaves, axis=1) for leaves in zip(*found, strict=True)))
+            chains = ChainArrays(*(_joined(leaves) for leaves in zip(*played, strict=True)))
+            found = Records(*(_joined(leaves, axis=1) for leaves in zip(*found, strict=True)))
             after = as_states(sampler, states, with_infinite(chains), program.levels, intervals * every)
             return after, as_trace(program, found, *shape, model.num_sites)
 
@@ -269,3 +270,8 @@ def _parts(num_instances: int, devices: int) -> list[slice]:
 def _share(group: Any, part: slice) -> Any:
     """Returns some entries of each array."""
     return type(group)(*(leaf[part] if np.ndim(leaf) else leaf for leaf in group))
+
+
+def _joined(leaves: tuple[np.ndarray, ...], axis: int = 0) -> np.ndarray:
+    """Returns arrays one after the other; one alone is not copied."""
+    return leaves[0] if len(leaves) == 1 else np.concatenate(leaves, axis)
