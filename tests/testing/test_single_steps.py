@@ -14,7 +14,7 @@ from engines_at_hand import ENGINES, known_to
 from marks import slow_except
 from single_steps import SAMPLERS, Disagreement, check_single_steps, check_steps, play_steps, small_targets
 
-from sl_discs.engines.cpu import arrays
+from sl_discs.engines.cpu import layout
 from sl_discs.samplers import path as path_module
 from sl_discs.samplers.langevin import DLMC, DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
@@ -30,7 +30,7 @@ def proposing_at(monkeypatch):
 
     def at(temperature):
         monkeypatch.setattr(
-            arrays, "proposal_temperatures", lambda row, levels: np.full(row.shape, temperature, np.float32)
+            layout, "proposal_temperatures", lambda row, levels: np.full(row.shape, temperature, np.float32)
         )
 
     return at
