@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
 import numpy as np
 from jaxtyping import Bool, Int
 
@@ -118,6 +117,7 @@ def paint_graph(
       labels: of the nodes, shown for up to 40.
       names: of the two colours, for the legend.
     """
+    import networkx as nx  # imported here, as runs do without it
     from matplotlib.collections import LineCollection
 
     graph = nx.empty_graph(len(chosen))
