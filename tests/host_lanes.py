@@ -46,12 +46,18 @@ def one_lane(jit: Callable[[Any], Any]) -> Warp:
     )
 
 
-def make_loop(warp: Warp, kind: KernelKind) -> Callable:
-    """Returns the loop that plays all chains by one lane, with the arguments of the kernel."""
+def make_loop(warp: Warp, kind: KernelKind, entry: Callable | None = None) -> Callable:
+    """Returns the loop that plays all chains by one lane, with the arguments of the kernel.
+
+    Args:
+      warp: the warp of one lane.
+      kind: what the kernel plays.
+      entry: compiles the loop itself, where the warp's functions can be called by compiled code alone.
+    """
     play = make_play(warp, kind)
     lane, shared = make_lane(kind), make_shared(warp, kind)
 
-    @warp.jit
+    @entry or warp.jit
     def loop(numbers, instances, chains, steps, found, per_instance, lane, shared):
         for c in range(chains.x.shape[0]):
             play(numbers, instances, chains, steps, found, c, per_instance, 0, lane, shared)
