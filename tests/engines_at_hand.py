@@ -40,7 +40,7 @@ class InStep(Cpu):
 
 @functools.cache
 def compiled_loop(kind):
-    """The functions of the lane are compiled once, as parts of the loop, in half the time that numba takes by default."""
+    # The functions of the lane are compiled once, as parts of the loop, in half the time that numba takes by default.
     return make_loop(one_lane(called), kind, numba.njit)
 
 
