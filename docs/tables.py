@@ -6,8 +6,8 @@
 A page marks the place of a table by `<!-- table: NAME -->`, and the numbers are in docs/measured/NAME.json, the
 `--output` of the command that the page names. `benchmarks/measure.sh` measures them anew.
 
-With `--check`, it writes nothing, and lists when each file of numbers was measured and how many commits have since
-changed the code that it measures; the exit code is 1 if there are some, or the commit is not recorded.
+With `--check`, it writes nothing, and lists when the numbers of each table were measured and how many commits have
+since changed the code that they measure; the exit code is 1 if there are some, or the commit is not recorded.
 """
 
 import json
@@ -319,22 +319,29 @@ def table1(found: Mapping[str, Any]) -> str:
 
 
 def ablation(found: Mapping[str, Any]) -> str:
-    """Of each setting and localized method, means over sets: the published one, and ours with its standard error."""
-    by_setting: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    """Of each setting, its mean over methods and sets minus that of the defaults in per cent: published, and ours."""
+    groups = {
+        "ER, MIS": "mis/er_density", "SATLIB": "mis/satlib", "RB": "maxclique/rb", "cuts, ER": "maxcut/er",
+        "cuts, BA": "maxcut/ba",
+    }  # fmt: skip
+    by_setting: dict[str, list[dict[str, Any]]] = {}
     for row in found["cells"]:
-        by_setting.setdefault(row["setting"], {}).setdefault(row["method"], []).append(row)
+        by_setting.setdefault(row["setting"], []).append(row)
 
-    def cell(rows: list[dict[str, Any]]) -> str:
-        published, ours, errors = ([row[what][key] for row in rows] for what, key in _MEANS)
-        known = "-" if None in published else f"{np.mean(published):.2f}"
-        return f"{known}: {np.mean(ours):.2f} ({np.sqrt(np.sum(np.square(errors))) / len(rows):.2f})"
+    def cell(changes: list[dict[str, Any]]) -> str:
+        published, ours, errors = ([one[key] for one in changes] for key in ("published", "mean", "se"))
+        known = "-" if None in published else number(np.mean(published))
+        error = np.sqrt(np.sum(np.square(errors))) / len(changes)
+        return f"{known}: {number(np.mean(ours))}" + f" ({error:.2f})" * bool(error)
 
-    methods = [f"sl_{name}" for name in ("gwg", "path_auxiliary", "dmala")]
-    rows = [[setting, *(cell(cells[name]) for name in methods)] for setting, cells in by_setting.items()]
-    return table(["setting", "SL-GWG", "SL-PAS", "SL-DMALA"], rows)
+    def number(change: float) -> str:
+        return f"{change:+.2f}" if round(change, 2) else "0"
 
-
-_MEANS = ("published", "mean"), ("ours", "mean"), ("ours", "se")
+    rows = [
+        [setting, *(cell([row["change"] for row in rows if row["dataset"].startswith(of)]) for of in groups.values())]
+        for setting, rows in by_setting.items()
+    ]
+    return table(["setting", *groups], rows)
 
 
 def readings(found: Mapping[str, Any]) -> str:
@@ -373,6 +380,7 @@ _ELSEWHERE = {
     "pooled": _CLAIM.with_name("headline.json"), "headline": _CLAIM.with_name("headline.json"), "choice": _CLAIM,
     "levels": _CLAIM, "table1": _CLAIM, "tilts": MEASURED / "tilt.json",
     "readings": _CLAIM.with_name("readings.json"), "ablation": DOCS.parent / "studies/reproduction/ablation.json",
+    "field": DOCS.parent / "studies/field/report.json",
 }  # fmt: skip
 
 
@@ -396,7 +404,8 @@ def filled(text: str) -> str:
     return _MARK.sub(made, text)
 
 
-# The code that the numbers of docs/measured measure, in folders of the repository.
+# The code that the numbers of a table measure, in folders of the repository. Tables of one file have one entry, and
+# `headline` is computed from other numbers.
 _ENGINES = ("sl_discs/engines", "sl_discs/chains", "sl_discs/localization", "sl_discs/models", "sl_discs/samplers")
 _SOLVE = (*_ENGINES, "sl_discs/problems", "sl_discs/proofs", "sl_discs/reductions", "sl_discs/solving")
 _SAMPLE = (*_ENGINES, "sl_discs/problems", "sl_discs/reductions", "sl_discs/sampling")
@@ -404,7 +413,8 @@ _RUN = (*_ENGINES, "sl_discs/experiment")
 CODE = {
     "rates": _ENGINES, "gpu": _ENGINES, "localization": _ENGINES, "updates": _ENGINES, "solve": _SOLVE,
     "solve-10": _SOLVE, "networkx": (*_SOLVE, "sl_discs/networkx_backend.py"), "sampling": _SAMPLE, "laws": _SAMPLE,
-    "verdicts": _SAMPLE, "tilt": _RUN, "tilt-rb": _RUN, "tilt-steps": _RUN,
+    "verdicts": _SAMPLE, "tilt": _RUN, "tilt-rb": _RUN, "tilt-steps": _RUN, "levels": _RUN, "readings": _RUN,
+    "ablation": _RUN, "field": _SOLVE,
 }  # fmt: skip
 
 
@@ -447,6 +457,8 @@ def check(names: Iterable[str]) -> int:
 if __name__ == "__main__":
     if sys.argv[1:2] and sys.argv[1].startswith("--check"):
         _, _, only = sys.argv[1].partition("=")
+        if only and only not in CODE:
+            sys.exit(f"error: --check={only}: no numbers of this name; there are {', '.join(CODE)}")
         sys.exit(check([only] if only else CODE))
     for page in PAGES:
         text = page.read_text()

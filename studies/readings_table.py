@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).parent / "claim"))
 from claim_plan import SAMPLERS, published_gain
 from claim_statistics import Interval, holm, interval
 from readings_plan import BASE, LEFT_OUT, PRIMARY, READINGS, SETS
-from sl_discs.experiment.record import Spread
+from sl_discs.experiment.record import Spread, measured_by
 from sl_discs.experiment.summary import published_row
 from sl_discs.files import write_json, write_text
 from sl_discs.problems.graph_kind import graph_kind
@@ -240,5 +240,5 @@ def report(cells: Cells, folder: Path, made: dict[str, Any]) -> str:
     ])  # fmt: skip
     write_text(folder / "readings.md", f"# Readings of the paper\n\n{_ABOUT}\n\n{text}\n")
     shown = [row._asdict() | {"primary": row.reading in PRIMARY} for row in found]
-    write_json(folder / "readings.json", made | {"averages": means, "rows": shown})
+    write_json(folder / "readings.json", made | {"measured": measured_by(), "averages": means, "rows": shown})
     return text

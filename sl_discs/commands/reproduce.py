@@ -14,13 +14,12 @@ OUTPUT/main-level.md or OUTPUT/ablation.md, with its rows in a JSON file of the 
 
 import time
 
-from sl_discs import __version__
 from sl_discs.command import Command, Given, own_flags, refuse_flags, say
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.engines.registry import ENGINES, choose_engine, leave_cards_alone
 from sl_discs.errors import InputError
-from sl_discs.experiment.record import commit, describe_devices
+from sl_discs.experiment.record import describe_devices, measured_by
 from sl_discs.experiment.summary import published_tables
 from sl_discs.figures import or_warn
 from sl_discs.files import check_writable
@@ -102,13 +101,7 @@ def _reproduce(given: Given) -> int:
         choose_engine(cell.settings.engine, cell.build().sampler)[0] for _, planned in work for cell in planned
     ]
     leave_cards_alone(engines)
-    made_by = {
-        "command": given.typed,
-        "profile": FLAGS.profile,
-        "version": __version__,
-        "commit": commit(),
-        "device": describe_devices(engines),
-    }
+    measured = measured_by(command=given.typed, profile=FLAGS.profile, device=describe_devices(engines))
     begin = time.perf_counter()
     runner, done, rows = Runner(folder / "cells", say, total), [], []
     for dataset, planned in work:
@@ -116,9 +109,9 @@ def _reproduce(given: Given) -> int:
         unseen = dataset.held_out(graphs)
         done += [runner.run(cell, unseen if cell.protocol == cells.HELD_OUT else graphs) for cell in planned]
         rows = rows_of(done, FLAGS.data_root)
-        paths = write_report(folder, name, rows, left_out, None, made_by)
+        paths = write_report(folder, name, rows, left_out, None, measured)
     if what == "main" and (drawn := or_warn(lambda: draw_levels(rows, folder / f"{name}.png"))):
-        paths = (*write_report(folder, name, rows, left_out, drawn.name, made_by), drawn)
+        paths = (*write_report(folder, name, rows, left_out, drawn.name, measured), drawn)
     say("\n" + "\n\n".join(filter(None, [*summary(rows), reading_table(rows), main_table(rows)])) + "\n")
     say(
         f"{runner.ran} of {total} cells run in {time.perf_counter() - begin:.0f} s, {runner.compile_s:.0f} s of it "

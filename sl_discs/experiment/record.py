@@ -100,23 +100,35 @@ def versions() -> dict[str, str]:
     )
 
 
+# Pages and the numbers on them are written while others are measured.
+_CODE = (":/", ":(top,exclude)docs", ":(top,exclude)*.md")
+
+
 def commit() -> str:
-    """Returns the commit of the code, with a `+` where files differ from it; `unknown` outside a checkout."""
+    """Returns the commit of the code, with a `+` where code differs from it; `unknown` outside a checkout."""
     folder = Path(__file__).parent
     try:
         head, changes = (
             subprocess.run(["git", "-C", folder, *command], capture_output=True, text=True, timeout=10, check=True)
-            for command in (("rev-parse", "--short=12", "HEAD"), ("status", "--porcelain", "-uno"))
+            for command in (("rev-parse", "--short=12", "HEAD"), ("status", "--porcelain", "-uno", "--", *_CODE))
         )
     except (OSError, subprocess.SubprocessError):
         return "unknown"
     return head.stdout.strip() + ("+" if changes.stdout.strip() else "")
 
 
-def measured_by() -> dict[str, Any]:
-    """Returns what a figure depends on that is measured now: commit, day, machine and versions."""
+def measured_by(**given: str) -> dict[str, Any]:
+    """Returns what a figure depends on that is measured now: commit, day, machine and versions, after what is given,
+    such as its `command`.
+    """
     day = datetime.date.today().isoformat()
-    return {"commit": commit(), "date": day, "machine": describe_machine(), "versions": versions()}
+    return {**given, "commit": commit(), "date": day, "machine": describe_machine(), "versions": versions()}
+
+
+def how_measured(measured: Mapping[str, Any]) -> str:
+    """Returns what `measured_by` returned for a command, as the last sentence of a report."""
+    words = [f"{key} {value}" for key, value in measured.items() if key not in ("command", "date", "versions")]
+    return f"`{measured['command']}`, {measured['date']}: {', '.join(words)}."
 
 
 def describe_devices(engines: Iterable[Engine], num_parts: int = 1) -> str:

@@ -309,6 +309,8 @@ ABLATION: dict[str, dict[str, Any]] = {
         for grid in ("uniform", "log_snr")
     },
 }
+# One of those that are the defaults.
+UNCHANGED = "GEOM(2,1)"
 
 
 def main_cells(choice: Choice, dataset: PublishedSet, methods: list[str], held_out: bool) -> list[Cell]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.experiment.record import Spread, paired
+from sl_discs.experiment.record import Spread, how_measured, paired
 from sl_discs.experiment.summary import (
     CHAIN_LENGTH,
     PublishedRow,
@@ -24,7 +24,7 @@ from sl_discs.figures import save_figure
 from sl_discs.files import write_json, write_text
 from sl_discs.instances.graph import Dataset
 from sl_discs.problems.graph_kind import graph_kind
-from sl_discs.reproduction.cells import DEFAULTS, HELD_OUT, LEVEL, NO_TILT, PUBLISHED
+from sl_discs.reproduction.cells import DEFAULTS, HELD_OUT, LEVEL, NO_TILT, PUBLISHED, UNCHANGED
 from sl_discs.reproduction.runs import Done
 
 # The rows of the table as plain values: a cell beside the published numbers and, in pairs, beside its base.
@@ -72,6 +72,9 @@ def rows_of(done: list[Done], data_root: str | None) -> list[dict[str, Any]]:
         if base is not None and base is not one:
             row["gain"] = _gain(one, base)
             row["sl_over_base"] = base.result.chain_steps_per_s / one.result.chain_steps_per_s
+        unchanged = found.get((name, method, protocol, UNCHANGED))
+        if unchanged is not None:
+            row["change"] = _change(one, unchanged)
         rows.append(row)
     return rows
 
@@ -107,6 +110,7 @@ def _row(done: Done, data_root: str | None) -> dict[str, Any]:
         "z": z,
         "not_compared": "" if z is not None else "; ".join(reason),
         "gain": None,
+        "change": None,
         "run_s": result.run_s,
         "chain_steps_per_s": result.chain_steps_per_s,
         "sl_over_base": None,
@@ -153,6 +157,19 @@ def _gain(one: Done, base: Done) -> dict[str, Any]:
     same = not (_differences(one) or _differences(base))
     known = published[0].mean - published[1].mean if same and published[0] and published[1] else None
     return {**paired(ours, theirs).interval(), "unit": unit, "published": known}
+
+
+def _change(one: Done, unchanged: Done) -> dict[str, Any]:
+    """Returns the mean over graphs of a setting minus the defaults, and the published one, in per cent of the mean at
+    the defaults.
+    """
+    values = unchanged.result.by_graph()
+    scale = 100 / values.mean()
+    name, method = one.dataset.name, one.cell.method
+    published = [published_row(name, method, cell.setting) for cell in (one.cell, unchanged.cell)]
+    known = 100 * (published[0].mean / published[1].mean - 1) if published[0] and published[1] else None
+    change = paired(scale * one.result.by_graph(), scale * values)
+    return {"mean": change.mean, "se": change.se, "published": known}
 
 
 def is_level(row: dict[str, Any]) -> bool:
@@ -211,10 +228,9 @@ def write_report(
     rows: list[dict[str, Any]],
     left_out: list[str],
     figure: str | None,
-    made_by: dict[str, Any],
+    measured: dict[str, Any],
 ) -> tuple[Path, Path]:
-    """Writes WHAT.md and WHAT.json; `made_by` says how: command, profile, version, commit, device."""
-    how = ", ".join(f"{key} {value}" for key, value in made_by.items() if key != "command")
+    """Writes WHAT.md and WHAT.json; `measured` is of `measured_by`."""
     blocks = [
         f"# The paper's numbers and ours: {what}",
         *summary(rows),
@@ -223,11 +239,11 @@ def write_report(
         main_table(rows),
         "\n".join(f"- left out: {reason}" for reason in left_out),
         f"![{figure}]({figure})" if figure else "",
-        f"`{made_by['command']}`: {how}. The command of each cell is in `{what}.json`.",
+        f"{how_measured(measured)} The command of each cell is in `{what}.json`.",
     ]
     # Without z pooled over sets, which takes the graphs of studies/claim to tell anything.
     levels = [{name: row[name] for name in row if name != "pooled_z"} for row in level_rows(at_defaults(rows))]
-    content = {"made_by": made_by, "cells": rows, "levels": levels, "left_out": left_out}
+    content = {"measured": measured, "cells": rows, "levels": levels, "left_out": left_out}
     return (
         write_text(folder / f"{what}.md", "\n\n".join(filter(None, blocks)) + "\n"),
         write_json(folder / f"{what}.json", content, allow_nan=False),

@@ -15,17 +15,14 @@ import functools
 import sys
 import time
 
-import jax
-
 from claim_plan import ARMS, SAMPLERS, SIZES, Study, plan
 from claim_report import Found, finished, write_report, write_settings
-from sl_discs import __version__
 from sl_discs.command import Command, Given, check_choice, own_flags, say
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.engines.registry import ENGINES
 from sl_discs.errors import InputError
-from sl_discs.experiment.record import commit
+from sl_discs.experiment.record import measured_by
 from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.reproduction.cells import Choice, chosen_sets
@@ -53,13 +50,7 @@ def _main(given: Given) -> int:
     check_choice("arms", FLAGS.arms, ARMS)
     check_data_root(FLAGS.data_root)
     size = SIZES[FLAGS.profile]
-    made_by = {
-        "command": given.typed,
-        "profile": FLAGS.profile,
-        "version": __version__,
-        "commit": commit(),
-        "device": f"{len(jax.devices())} x {jax.devices()[0].device_kind}",
-    }
+    measured = measured_by(command=given.typed, profile=FLAGS.profile)
     choice = Choice(FLAGS.steps or size.steps, FLAGS.chains or size.chains, FLAGS.engine, (0,))
     folder = check_writable(FLAGS.output)
     runner = Runner(folder / "cells", lambda line: None, total=0)
@@ -84,11 +75,11 @@ def _main(given: Given) -> int:
             found.add(item, running)
             say(f"[{number}/{len(wanted)}] {found.words(item)}, {time.perf_counter() - since:.0f} s")
             if time.perf_counter() - reported_at > _REPORT_EVERY_S:
-                write_report(found, running, folder, made_by, final=False)
+                write_report(found, running, folder, measured, final=False)
                 reported_at = time.perf_counter()
     finally:
-        path = write_report(found, running, folder, made_by, final=True)
-        write_settings(running, folder / "tuned", made_by)
+        path = write_report(found, running, folder, measured, final=True)
+        write_settings(running, folder / "tuned", measured)
     say(f"{runner.ran} cells run in {time.perf_counter() - begin:.0f} s; the others were already finished")
     say(f"saved: {path}")
     return 0

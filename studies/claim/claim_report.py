@@ -29,7 +29,7 @@ from claim_plan import (
     published_gain,
 )
 from claim_statistics import detection, expected_best, holm, interval, random_effects
-from sl_discs.experiment.record import Spread
+from sl_discs.experiment.record import Spread, how_measured
 from sl_discs.experiment.summary import published_row
 from sl_discs.figures import COLOURS, can_draw, or_warn, save_figure
 from sl_discs.files import write_json, write_text
@@ -241,14 +241,14 @@ def claim_levels(found: Found, choice: Choice) -> list[dict[str, Any]]:
     return rows
 
 
-def write_settings(study: Study, folder: Path, made_by: dict[str, str]) -> list[Path]:
+def write_settings(study: Study, folder: Path, measured: dict[str, Any]) -> list[Path]:
     """Writes the settings that searches of both sides found, a file for each set and method, for `run` to read."""
     paths = []
     for (dataset, sampler, arm, localized), one in study.searches.items():
         if arm == BOTH:
             record = {"trials": study.size.trials, "trial": one.trial, "mean": one.mean, "graphs": one.graphs}
             path = folder / dataset / f"{'sl_' if localized else ''}{sampler}.json"
-            paths.append(write_tuned(path, one.candidate, record | {"data_seed": TRAINING_SEED} | made_by))
+            paths.append(write_tuned(path, one.candidate, record | {"data_seed": TRAINING_SEED} | measured))
     return sorted(paths)
 
 
@@ -267,7 +267,7 @@ Graphs are drawn anew from the paper's distribution, or given: a random choice o
 stands beside the published GWG. The references of generated cuts are not at hand: ours is in edges and has no z."""
 
 
-def write_report(found: Found, study: Study, folder: Path, made_by: dict[str, str], *, final: bool) -> Path:
+def write_report(found: Found, study: Study, folder: Path, measured: dict[str, Any], *, final: bool) -> Path:
     """Writes report.md and report.json of everything that is finished, and, if `final`, the figure."""
     rows = gain_rows(found)
     data = {
@@ -283,9 +283,8 @@ def write_report(found: Found, study: Study, folder: Path, made_by: dict[str, st
     name = "claim.png"
     if final and shown and can_draw() and or_warn(lambda: draw_forest(shown, folder / name)) is not None:
         blocks.append(f"![{name}]({name})")
-    how = ", ".join(f"{key} {value}" for key, value in made_by.items() if key != "command")
-    blocks.append(f"`{made_by['command']}`: {how}.")
-    write_json(folder / "report.json", {"made_by": {"claim": made_by}, "claim": data}, allow_nan=False)
+    blocks.append(how_measured(measured))
+    write_json(folder / "report.json", {"measured": measured, "claim": data}, allow_nan=False)
     return write_text(folder / "report.md", "\n\n".join(filter(None, blocks)) + "\n")
 
 

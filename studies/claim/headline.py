@@ -104,8 +104,8 @@ define.string("output", str(FOLDER / "headline.json"), "File for the numbers.")
 def _main(_) -> int:
     """Writes the file and prints it as a table."""
     rows, claim = headline(), json.loads((FOLDER / "report.json").read_text())["claim"]
-    made_by = {"command": "python studies/claim/headline.py", "sets": list(ER)}
-    path = write_json(Path(FLAGS.output), {"made_by": made_by, "rows": rows, "shares": claim["pooled"]})
+    made = {"command": "python studies/claim/headline.py", "sets": list(ER)}
+    path = write_json(Path(FLAGS.output), made | {"rows": rows, "shares": claim["pooled"]})
     lines = [
         [row["arm"], row["sampler"], f"{row['mean']:+.3f} ({row['se']:.3f})", ", ".join(map(str, row["graphs"])),
          f"{row['published']:+.3f} ({row['published_se']:.3f})", f"{row['p_zero']:.3f}", f"{row['p_published']:.5f}"]

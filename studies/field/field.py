@@ -23,7 +23,7 @@ from sl_discs.command import Command, Given, check_choice, own_flags, say
 from sl_discs.engines.compiled import compile_seconds, keep_programs
 from sl_discs.engines.devices import num_cores, one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.record import Spread, commit
+from sl_discs.experiment.record import Spread, how_measured, measured_by
 from sl_discs.files import Damaged, check_writable, read_json, write_json, write_text
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.instances.graph import Dataset
@@ -199,7 +199,7 @@ def _main(given: Given) -> int:
     check_choice("datasets", FLAGS.datasets, SETS)
     check_data_root(FLAGS.data_root)
     size, folder = SIZES[FLAGS.profile], check_writable(FLAGS.output)
-    made_by = {"command": given.typed, "version": __version__, "commit": commit(), "cores": num_cores()}
+    measured = measured_by(command=given.typed)
     cells = {name: [Cell(name, seconds) for seconds in size.seconds] for name in SETS}
     path = None
     for name in FLAGS.datasets:
@@ -218,9 +218,8 @@ def _main(given: Given) -> int:
                 f"{found['optimal']} proved optimal, {found['cpu_s']:.2f} CPU s a graph"
             )
             text, means = report([(one, one.read(folder / "rows")) for each in cells.values() for one in each])
-            how = ", ".join(f"{key} {value}" for key, value in made_by.items() if key != "command")
-            path = write_text(folder / "report.md", f"{text}\n\n`{given.typed}`: {how}.\n")
-            write_json(folder / "report.json", {"made_by": made_by, "field": means}, allow_nan=False)
+            path = write_text(folder / "report.md", f"{text}\n\n{how_measured(measured)}\n")
+            write_json(folder / "report.json", {"measured": measured, "field": means}, allow_nan=False)
     if path is None:
         raise InputError("no set is left to solve; give --data_root, or choose other --datasets")
     say(f"saved: {path}")

@@ -239,15 +239,25 @@ def test_what_is_not_the_same_experiment_is_not_compared(monkeypatch):
         assert f"; not compared: {MIS.name} ({reason})." in words[0] and words[1] == ""
 
 
+def test_a_setting_is_compared_with_the_defaults_graph_by_graph():
+    done = [made_up("sl_gwg", [best], setting=one) for one, best in (("GEOM(2,1)", [60, 62]), ("sigma=1", [57, 61]))]
+    unchanged, changed = (row["change"] for row in rows(*done))
+    assert unchanged == {"mean": 0, "se": 0, "published": 0}
+    # Differences of -3 and -1 in per cent of 61.
+    assert (changed["mean"], changed["se"]) == pytest.approx((-200 / 61, 100 / 61))
+    assert changed["published"] == pytest.approx(100 * (61.47 / 61.94 - 1))
+    assert rows(done[1])[0]["change"] is None
+
+
 def test_a_report_and_its_figure(tmp_path):
     done = [made_up("sl_gwg", [[60, 61, 62]], setting="K=256"), made_up("sl_dmala", [[50, 51, 52]], setting="K=512")]
-    made_by = {"command": "c", "commit": "1"}
-    text, numbers = write_report(tmp_path, "ablation", rows(*done), ["why not"], "x.png", made_by)
+    measured = {"command": "c", "commit": "1", "date": "2026-01-01"}
+    text, numbers = write_report(tmp_path, "ablation", rows(*done), ["why not"], "x.png", measured)
     shown = text.read_text()
     assert f"| {MIS.name} | sl_gwg | K=256 | 3 | " in shown and "| 61.410 ± 0.82 | 61.000 ± 0.82 |" in shown
-    assert "- left out: why not" in shown and "![x.png](x.png)" in shown and "`c`: commit 1." in shown
+    assert "- left out: why not" in shown and "![x.png](x.png)" in shown and "`c`, 2026-01-01: commit 1." in shown
     report = json.loads(numbers.read_text())
-    assert len(report["cells"]) == 2 and report["levels"] == [] and report["made_by"] == made_by
+    assert len(report["cells"]) == 2 and report["levels"] == [] and report["measured"] == measured
     if importlib.util.find_spec("matplotlib"):
         done = [made_up(m, [60, 61, 62], published=one) for m in ("gwg", "sl_gwg") for one in (MIS, CUT)]
         assert draw_levels(rows(*done), tmp_path / "main.png").stat().st_size > 5_000
