@@ -22,11 +22,11 @@ from scipy import special
 
 import small_runs
 from finished import finished
+from gaps import SpinModel
 from sl_discs.command import Command, own_flags, say
 from sl_discs.figures import COLOURS, can_draw, save_figure
 from sl_discs.files import check_writable, write_text
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.quadratic import SpinForm
 from sl_discs.reproduction.report import table
 
 # alpha^2/(sigma^2 t) goes from 1/4,000 to 25, where sign(Y) is a draw.
@@ -42,7 +42,7 @@ class Target(NamedTuple):
     """
 
     name: str
-    form: SpinForm
+    form: SpinModel
     law: Float64[np.ndarray, "S"]
     observe: Callable[[small_runs.Chains], Float64[np.ndarray, "S"]]
     exact: small_runs.Mean
@@ -59,7 +59,7 @@ class Size(NamedTuple):
 FULL = Size()
 
 
-def enumerated(name: str, form: SpinForm) -> Target:
+def enumerated(name: str, form: SpinModel) -> Target:
     return Target(name, form, small_runs.law_of(form), small_runs.counts_of, small_runs.exact_mean(form))
 
 

@@ -31,7 +31,6 @@ import numpy as np
 from jaxtyping import Float64, Int
 from scipy import linalg, special
 
-from sl_discs.models.quadratic import SpinForm
 from sl_discs.testing import oracle
 from sl_discs.testing.conformance import all_states
 
@@ -48,12 +47,20 @@ class Gap(NamedTuple):
     absolute: float  # 1 - max(lambda_2, |lambda_min|), the rate of convergence of a chain that is not lazy
 
 
+class SpinModel(NamedTuple):
+    """log nu(s) = -beta/2 s'Ws + b.s, as the paper writes it; W is symmetric and zero on the diagonal."""
+
+    W: Float64[np.ndarray, "N N"]
+    b: Float64[np.ndarray, "N"]
+    beta: float = 1.0
+
+
 def spins(num_sites: int) -> Float64[np.ndarray, "S N"]:
     """All states as -1 and 1; state k has bit i of k at site i."""
     return 2.0 * all_states(num_sites) - 1
 
 
-def log_density(form: SpinForm, tilt: Float64[np.ndarray, "N"] | float = 0.0) -> Float64[np.ndarray, "S"]:
+def log_density(form: SpinModel, tilt: Float64[np.ndarray, "N"] | float = 0.0) -> Float64[np.ndarray, "S"]:
     """-beta/2 <s, Ws> + <s, b + tilt> at every state."""
     states = spins(len(form.b))
     return -form.beta / 2 * np.einsum("si,ij,sj->s", states, form.W, states) + states @ (form.b + tilt)
@@ -115,12 +122,12 @@ def bound(name: str, field: float, num_sites: int) -> float:
     return float(1 - (4 * num_sites if name == "dula" else 1) * loss)
 
 
-def smallest_field(form: SpinForm, tilt: Float64[np.ndarray, "N"] | float = 0.0) -> float:
+def smallest_field(form: SpinModel, tilt: Float64[np.ndarray, "N"] | float = 0.0) -> float:
     """|h| = min_i |b_i + tilt_i|."""
     return float(np.abs(form.b + tilt).min())
 
 
-def needed_field(form: SpinForm) -> float:
+def needed_field(form: SpinModel) -> float:
     """2 beta max_i sum_k |W_ik|, the smallest |h| for which Condition 4.1 holds."""
     return float(2 * form.beta * np.abs(form.W).sum(axis=1).max())
 
@@ -131,7 +138,7 @@ LONG_STEP = 1e6
 _ROUNDING = 1e-9
 
 
-def families(num_sites: int, field: float) -> Iterator[tuple[str, SpinForm]]:
+def families(num_sites: int, field: float) -> Iterator[tuple[str, SpinModel]]:
     """Models in the field |h| with the largest couplings that Condition 4.1 allows, and one without couplings."""
     site = np.arange(num_sites)
     apart = (site[:, None] - site) % num_sites
@@ -141,10 +148,10 @@ def families(num_sites: int, field: float) -> Iterator[tuple[str, SpinForm]]:
         patterns |= {"ferromagnet": -complete, "antiferromagnet": complete, "ring": ring}
     for name, pattern in patterns.items():
         rows = max(np.abs(pattern).sum(axis=1).max(), 1.0)
-        yield name, SpinForm(pattern * field / (2 * rows), np.full(num_sites, field), 1.0, 0.0)
+        yield name, SpinModel(pattern * field / (2 * rows), np.full(num_sites, field))
 
 
-def random_models(count: int, most_sites: int = 4, seed: int = 0) -> Iterator[tuple[str, SpinForm]]:
+def random_models(count: int, most_sites: int = 4, seed: int = 0) -> Iterator[tuple[str, SpinModel]]:
     """Sparse Gaussian couplings, scaled to meet Condition 4.1 with equality, in fields of random signs and sizes."""
     for number in range(count):
         rng = np.random.default_rng((seed, number))
@@ -154,10 +161,10 @@ def random_models(count: int, most_sites: int = 4, seed: int = 0) -> Iterator[tu
         fields = np.exp(rng.uniform(np.log(0.05), np.log(20)) + rng.exponential(0.3, size) * (rng.random(size) < 0.5))
         fields *= rng.choice([-1.0, 1.0], size)
         rows = np.abs(W).sum(axis=1).max()
-        yield "random", SpinForm(W * (np.abs(fields).min() / (2 * rows) if rows else 0.0), fields, 1.0, 0.0)
+        yield "random", SpinModel(W * (np.abs(fields).min() / (2 * rows) if rows else 0.0), fields)
 
 
-def readings(kernel: str, form: SpinForm) -> dict[str, float]:
+def readings(kernel: str, form: SpinModel) -> dict[str, float]:
     """The gap in each normalisation to which a bound could refer."""
     density, size = log_density(form), len(form.b)
     if kernel == "dula":

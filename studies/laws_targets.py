@@ -13,9 +13,9 @@ from jaxtyping import Float64, Int8
 from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
 from sl_discs.models.exact_sums import enumerate_law
-from sl_discs.models.terms import Coefficients
+from sl_discs.models.terms import Coefficients, to_spin
 from sl_discs.problems.problem import Problem
-from sl_discs.sampling.directions import outer_eigenvalues, spin_terms
+from sl_discs.sampling.directions import outer_eigenvalues
 from sl_discs.sampling.exact import exact
 from sl_discs.sampling.sample import sample
 from sl_discs.sampling.samples import Samples
@@ -211,7 +211,7 @@ TARGETS: dict[str, Target] = {
 
 def width_of_rest(terms: Coefficients, temperature: float, rank: int) -> float:
     """Length of the spectrum of the spins' coupling over the temperature, without its `rank` largest eigenvalues."""
-    outer = outer_eigenvalues(spin_terms(terms, temperature), rank + 1)
+    outer = outer_eigenvalues(to_spin(terms, temperature), rank + 1)
     if outer is None:
         raise InputError("the largest eigenvalues of the couplings lie too close to be found")
     return float(outer[0][rank] - outer[2])

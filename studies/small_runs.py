@@ -12,9 +12,8 @@ import numpy as np
 from jaxtyping import Float64
 from scipy import special
 
-from gaps import log_density, spins
+from gaps import SpinModel, log_density, spins
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.quadratic import SpinForm
 
 Chains = Float64[np.ndarray, "C N"]
 Random = np.random.Generator
@@ -25,25 +24,25 @@ Mean = Callable[[Random, Chains, Chains], tuple[Chains, Chains]]
 _AT_ONCE = 2_000_000
 
 
-def curie_weiss(num_sites: int, coupling: float, field: float) -> SpinForm:
+def curie_weiss(num_sites: int, coupling: float, field: float) -> SpinModel:
     """coupling/N sum_{i<j} s_i s_j + field sum_i s_i: two modes where the coupling exceeds 1."""
     W = -coupling / num_sites * (np.ones((num_sites, num_sites)) - np.eye(num_sites))
-    return SpinForm(W, np.full(num_sites, field), 1.0, 0.0)
+    return SpinModel(W, np.full(num_sites, field))
 
 
-def glass(num_sites: int, strength: float, field: float, seed: int = 0) -> SpinForm:
+def glass(num_sites: int, strength: float, field: float, seed: int = 0) -> SpinModel:
     """Sherrington-Kirkpatrick couplings of variance strength^2/N in Gaussian fields of this standard deviation."""
     rng = np.random.default_rng(seed)
     upper = np.triu(rng.normal(size=(num_sites, num_sites)), 1) * strength / num_sites**0.5
-    return SpinForm(upper + upper.T, field * rng.normal(size=num_sites), 1.0, 0.0)
+    return SpinModel(upper + upper.T, field * rng.normal(size=num_sites))
 
 
-def name_of(form: SpinForm) -> str:
+def name_of(form: SpinModel) -> str:
     """A digest of a target's couplings and fields, used in identities of cells."""
     return hashlib.sha256(form.beta.hex().encode() + form.W.tobytes() + form.b.tobytes()).hexdigest()[:16]
 
 
-def law_of(form: SpinForm) -> Float64[np.ndarray, "S"]:
+def law_of(form: SpinModel) -> Float64[np.ndarray, "S"]:
     return np.exp(special.log_softmax(log_density(form)))
 
 
@@ -53,7 +52,7 @@ def random_numbers(level: int) -> Random:
 
 
 def localize(
-    form: SpinForm,
+    form: SpinModel,
     localization: Localization,
     mean: Mean,
     chains: int,
@@ -78,7 +77,7 @@ def localize(
     return np.where(y > 0, 1.0, -1.0), states
 
 
-def exact_mean(form: SpinForm) -> Mean:
+def exact_mean(form: SpinModel) -> Mean:
     table, density = spins(len(form.b)), log_density(form)
 
     def mean(rng, tilt, states):
@@ -110,7 +109,9 @@ def curie_weiss_mean(coupling: float, field: float, num_sites: int) -> Mean:
     return mean
 
 
-def gibbs_mean(form: SpinForm, sweeps: int, collected: int, *, rao_blackwell: bool = False, sharing: int = 1) -> Mean:
+def gibbs_mean(
+    form: SpinModel, sweeps: int, collected: int, *, rao_blackwell: bool = False, sharing: int = 1
+) -> Mean:
     """U from sequential Gibbs sweeps, whose states continue from level to level.
 
     The last `collected` sweeps of a level count for U. If it is 1, U is the last state; then (states, Y) is a Markov
@@ -145,7 +146,7 @@ def gibbs_mean(form: SpinForm, sweeps: int, collected: int, *, rao_blackwell: bo
     return shared
 
 
-def tap_mean(form: SpinForm) -> Mean:
+def tap_mean(form: SpinModel) -> Mean:
     """The Thouless-Anderson-Palmer equations, m = tanh(h - Wm - (W^2)(1 - m^2) m), iterated."""
     W = form.beta * form.W
 
@@ -158,7 +159,7 @@ def tap_mean(form: SpinForm) -> Mean:
     return mean
 
 
-def gibbs_chain(form: SpinForm, sweeps: int, chains: int) -> Chains:
+def gibbs_chain(form: SpinModel, sweeps: int, chains: int) -> Chains:
     """Last states of chains without localization, after `sweeps` from random states."""
     rng = random_numbers(-1)
     states = rng.choice([-1.0, 1.0], size=(chains, len(form.b)))

@@ -32,7 +32,6 @@ from sl_discs.files import check_writable, write_json, write_text
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization, log_snr, parse_alpha, time_grid
-from sl_discs.models.quadratic import SpinForm
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.graph_kind import graph_kind
 from theory_report import draw_gaps, draw_real, draw_runs, page
@@ -136,7 +135,7 @@ class Size:
 FULL = Size()
 
 
-def small_targets(size: Size) -> dict[str, SpinForm]:
+def small_targets(size: Size) -> dict[str, gaps.SpinModel]:
     """The targets of the small runs; both glasses and the ferromagnet have several modes."""
     first, second, third = size.targets
     return {
@@ -146,7 +145,7 @@ def small_targets(size: Size) -> dict[str, SpinForm]:
     }
 
 
-def tilts_of(form: SpinForm, levels: int, replicas: int) -> np.ndarray:
+def tilts_of(form: gaps.SpinModel, levels: int, replicas: int) -> np.ndarray:
     """[K, R, N] the tilts along runs of Algorithm 1 with the exact posterior mean."""
     seen: list[np.ndarray] = []
     plan = dataclasses.replace(SCHEDULE, K=levels)
@@ -161,7 +160,7 @@ def snr_of(levels: int) -> list[float]:
     return (np.exp(log_snr(alpha, times)) / SCHEDULE.sigma**2).tolist()
 
 
-def look(form: SpinForm, tilt: np.ndarray) -> dict[str, Any]:
+def look(form: gaps.SpinModel, tilt: np.ndarray) -> dict[str, Any]:
     """Gaps and bounds under one tilt; those of single-site kernels in units of N steps."""
     density, size = gaps.log_density(form, tilt), len(form.b)
     field, needed = gaps.smallest_field(form, tilt), gaps.needed_field(form)
@@ -235,12 +234,12 @@ def run(folder: Path, size: Size = FULL) -> dict[str, Any]:
     return found
 
 
-def _inputs(form: SpinForm) -> dict[str, Any]:
+def _inputs(form: gaps.SpinModel) -> dict[str, Any]:
     """Everything that the runs of a target depend on besides their size."""
     return {"form": small_runs.name_of(form), "schedule": vars(SCHEDULE)}
 
 
-def _mean_of(cells: Path, name: str, form: SpinForm, tilt, level: int, size: Size) -> dict[str, Any]:
+def _mean_of(cells: Path, name: str, form: gaps.SpinModel, tilt, level: int, size: Size) -> dict[str, Any]:
     """The error of the mean under one tilt, and Chernoff's rate with the paper's bound where the condition is met."""
     steps = [2**k for k in range(4, size.most_steps + 1)]
     place = {"target": name, "level": level}

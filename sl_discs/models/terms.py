@@ -6,11 +6,13 @@ What differs between functions is a method of their terms. The arrays of chains 
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float64, Int8, Int32
+from jaxtyping import Float64, Int, Int8, Int32
 from scipy import sparse
 
 from sl_discs.instances.form import QuadraticForm
@@ -61,10 +63,6 @@ class Terms(Protocol):
 
     def evaluator(self) -> Values:
         """Returns a function that computes f of many states in double precision."""
-
-
-# Of what sums are exact: multiples of 2^-10 below 2^33.
-_BITS, _LARGEST_SUM = 10, 2.0**33
 
 
 class Coefficients(NamedTuple):
@@ -233,9 +231,162 @@ def penalties_of(terms: Coefficients) -> Penalties | None:
     return Penalties(unit * largest, gain, lowered)
 
 
+# Of what sums are exact: multiples of 2^-10 below 2^33.
+_FINEST, _LARGEST_SUM = 2.0**10, 2.0**33
+
+
+def sums_are_exact(numbers: Float64[np.ndarray, "K"]) -> bool:
+    """Returns whether all sums of some of these numbers, in any order, are exact in double precision."""
+    finest = numbers * _FINEST
+    return np.array_equal(finest, np.rint(finest)) and float(np.abs(numbers).sum()) < _LARGEST_SUM
+
+
 def are_integers(values: Float64[np.ndarray, "..."]) -> bool:
     """Returns whether these are whole numbers whose sums are below 2^33."""
     return bool((values == np.rint(values)).all() and np.abs(values).sum() < _LARGEST_SUM)
+
+
+# Quadratic functions of spins s = 2x - 1, and of zeros and ones x.
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SpinForm:
+    """constant + fields.s + 1/2 s'Js on spins, where J is zero on the diagonal.
+
+    J is `background` on all pairs, plus `couplings` on those that are listed. The paper writes W = -J/beta and
+    b = fields.
+
+    Attributes:
+      fields: [N].
+      pairs: [M, 2] with a < b, each once.
+      couplings: [M].
+      constant: the constant part.
+      background: of all pairs.
+    """
+
+    fields: Float64[np.ndarray, "N"]
+    pairs: Int[np.ndarray, "M 2"]
+    couplings: Float64[np.ndarray, "M"]
+    constant: float
+    background: float = 0.0
+
+    @property
+    def num_spins(self) -> int:
+        """N."""
+        return len(self.fields)
+
+    @functools.cached_property
+    def rows(self) -> sparse.csr_matrix:
+        """[N, N] J without the background."""
+        upper = sparse.csr_matrix((self.couplings, tuple(self.pairs.T)), (self.num_spins, self.num_spins))
+        return (upper + upper.T).tocsr()
+
+    def times(self, vectors: Float64[np.ndarray, "N *k"]) -> Float64[np.ndarray, "N *k"]:
+        """Returns J times vectors."""
+        return self.rows @ vectors + self.background * (vectors.sum(axis=0) - vectors)
+
+    def matrix(self) -> Float64[np.ndarray, "N N"]:
+        """Returns J."""
+        found = self.rows.toarray() + self.background
+        np.fill_diagonal(found, 0.0)
+        return found
+
+
+def to_spin(terms: Coefficients, temperature: float = 1.0) -> SpinForm:
+    """Returns f/temperature as a function of spins, equal up to rounding."""
+    size, background = terms.num_sites, float(terms.scale * terms.background / 4)
+    couplings, linear = terms.scale * (terms.weights - terms.background) / 4, terms.linear / 2
+    fields = linear + background * (size - 1)
+    for ends in terms.edges.T:
+        np.add.at(fields, ends, couplings)
+    constant = terms.constant + float(linear.sum() + couplings.sum() + background * size * (size - 1) / 2)
+    # Divided last, so that sums of whole numbers are exact.
+    return SpinForm(
+        fields / temperature, terms.edges, couplings / temperature, constant / temperature, background / temperature
+    )
+
+
+def from_spin(spin: SpinForm) -> Coefficients:
+    """Returns the same function of zeros and ones, up to rounding."""
+    size, background = spin.num_spins, spin.background
+    linear = 2 * spin.fields - 2 * background * (size - 1)
+    for ends in spin.pairs.T:
+        np.add.at(linear, ends, -2 * spin.couplings)
+    constant = float(spin.couplings.sum() - spin.fields.sum() + background * size * (size - 1) / 2)
+    weights = 4 * (spin.couplings + background)
+    return Coefficients(linear, spin.pairs, weights, 1.0, 4 * background, spin.constant + constant)
+
+
+# Forms as they were given, as functions to maximise: those that are minimised are negated. A pair of a variable with
+# itself is linear, as x_a x_a = x_a, or constant, as s_a s_a = 1.
+
+
+def spin_form(form: QuadraticForm) -> SpinForm:
+    """Returns a form as a function of spins to maximise; pairs are merged, and no coupling is 0."""
+    linear, pairs, couplings, constant = _distinct_ends(form)
+    pairs, couplings = merged_pairs(form.num_variables, pairs, couplings)
+    if form.spins:
+        return SpinForm(linear, pairs, couplings, constant)
+    return to_spin(Coefficients(linear, pairs, couplings, 1.0, constant=constant))
+
+
+def form_of_spins(spin: SpinForm, like: QuadraticForm) -> QuadraticForm:
+    """Returns the form that is this function of spins, without a background, of the sense and the kind of variables
+    that another form has.
+    """
+    sign, terms = 1.0 if like.maximise else -1.0, from_spin(spin)
+    linear, couplings, constant = (
+        (spin.fields, spin.couplings, spin.constant) if like.spins else (terms.linear, terms.weights, terms.constant)
+    )
+    return QuadraticForm.from_arrays(
+        like.name, sign * linear, spin.pairs, sign * couplings, sign * constant, spins=like.spins,
+        maximise=like.maximise,
+    )  # fmt: skip
+
+
+def form_coefficients(form: QuadraticForm) -> Coefficients:
+    """Returns the terms of a form as a function of x in {0,1}^N to maximise; pairs are merged.
+
+    If all variables are coupled, most pairs equally, as by a penalty on their number, that coupling is the
+    background.
+    """
+    linear, pairs, couplings, constant = _distinct_ends(form)
+    terms = Coefficients(linear, pairs, couplings, 1.0, constant=constant)
+    if form.spins:
+        terms = from_spin(SpinForm(linear, pairs, couplings, constant))
+    size, background = form.num_variables, 0.0
+    edges, weights = merged_pairs(size, terms.edges, terms.weights)
+    if len(weights) > 1 and len(weights) == size * (size - 1) // 2:
+        # A weight that more than half of them have is their median.
+        most_common = np.partition(weights, len(weights) // 2)[len(weights) // 2]
+        others = weights != most_common
+        if 2 * np.count_nonzero(others) < len(weights):
+            edges, weights, background = edges[others], weights[others], float(most_common)
+    return terms._replace(edges=edges, weights=weights, background=background)
+
+
+def _distinct_ends(
+    form: QuadraticForm,
+) -> tuple[Float64[np.ndarray, "N"], Int[np.ndarray, "M 2"], Float64[np.ndarray, "M"], float]:
+    """Returns the linear terms, pairs, couplings and constant of a form to maximise, without pairs a, a."""
+    sign, own = 1.0 if form.maximise else -1.0, form.pairs[:, 0] == form.pairs[:, 1]
+    linear, couplings, constant = sign * form.linear, sign * form.couplings, sign * form.offset
+    if form.spins:
+        constant += float(couplings[own].sum())
+    else:
+        np.add.at(linear, form.pairs[own, 0], couplings[own])
+    return linear, form.pairs[~own], couplings[~own], constant
+
+
+def merged_pairs(
+    size: int, pairs: Int[np.ndarray, "M 2"], couplings: Float64[np.ndarray, "M"]
+) -> tuple[Int[np.ndarray, "E 2"], Float64[np.ndarray, "E"]]:
+    """Returns each pair u < v once and in order, with the sum of its couplings if that is not 0."""
+    upper = sparse.csr_matrix((couplings, (np.minimum(*pairs.T), np.maximum(*pairs.T))), (size, size))
+    upper.sum_duplicates()
+    upper.eliminate_zeros()
+    rows = np.repeat(np.arange(size, dtype=np.int32), np.diff(upper.indptr))
+    return np.stack([rows, upper.indices], axis=1), upper.data
 
 
 def has_integer_values(form: QuadraticForm) -> bool:
@@ -244,52 +395,8 @@ def has_integer_values(form: QuadraticForm) -> bool:
     That is so where its coefficients as a function of zeros and ones are whole, which two halves may add up to. They
     are computed without rounding from multiples of 2^-10.
     """
-    given = np.concatenate([form.linear, form.couplings, [form.offset]])
-    finest = given * 2**_BITS
-    if not (np.array_equal(finest, np.rint(finest)) and np.abs(given).sum() < _LARGEST_SUM):
+    if not sums_are_exact(np.concatenate([form.linear, form.couplings, [form.offset]])):
         return False
     terms = form_coefficients(form)
-    found = np.concatenate([terms.linear, terms.scale * terms.weights, [terms.background, terms.constant]])
+    found = np.concatenate([terms.linear, terms.weights, [terms.background, terms.constant]])
     return np.array_equal(found, np.rint(found))
-
-
-def form_coefficients(form: QuadraticForm) -> Coefficients:
-    """Returns the terms of a form as a function of x in {0,1}^N to maximise, negated if the form is minimised.
-
-    Spins are 2x - 1. Repeated pairs are summed, and those of a variable with itself are linear. If all variables are
-    coupled, most pairs equally, as by a penalty on their number, that coupling is the background.
-    """
-    sign = 1.0 if form.maximise else -1.0
-    first, second = form.pairs.T
-    own = first == second
-    linear, constant = form.linear.copy(), form.offset
-    couplings = form.couplings
-    if form.spins:
-        # s_a s_b = 4 x_a x_b - 2 x_a - 2 x_b + 1 and s_a s_a = 1.
-        constant += couplings.sum() - linear.sum()
-        linear *= 2
-        for ends in (first, second):
-            np.add.at(linear, ends[~own], -2 * couplings[~own])
-        couplings = 4 * couplings
-    else:
-        np.add.at(linear, first[own], couplings[own])
-    size, background = form.num_variables, 0.0
-    edges, weights = merged_pairs(size, form.pairs[~own], couplings[~own])
-    if len(weights) > 1 and len(weights) == size * (size - 1) // 2:
-        # A weight that more than half of them have is their median.
-        most_common = np.partition(weights, len(weights) // 2)[len(weights) // 2]
-        others = weights != most_common
-        if 2 * np.count_nonzero(others) < len(weights):
-            edges, weights, background = edges[others], weights[others], float(most_common)
-    return Coefficients(sign * linear, edges, weights, sign, background, sign * constant)
-
-
-def merged_pairs(
-    size: int, pairs: Int32[np.ndarray, "M 2"], couplings: Float64[np.ndarray, "M"]
-) -> tuple[Int32[np.ndarray, "E 2"], Float64[np.ndarray, "E"]]:
-    """Returns each pair u < v once and in order, with the sum of its couplings if that is not 0."""
-    upper = sparse.csr_matrix((couplings, (np.minimum(*pairs.T), np.maximum(*pairs.T))), (size, size))
-    upper.sum_duplicates()
-    upper.eliminate_zeros()
-    rows = np.repeat(np.arange(size, dtype=np.int32), np.diff(upper.indptr))
-    return np.stack([rows, upper.indices], axis=1), upper.data

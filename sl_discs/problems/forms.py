@@ -15,7 +15,7 @@ from sl_discs.errors import InputError, real_array
 from sl_discs.instances.form import FORM_PROBLEMS, FormValues, QuadraticForm, form_problem, fraction
 from sl_discs.instances.graph import is_networkx
 from sl_discs.memory import check_number
-from sl_discs.models.terms import form_coefficients, has_integer_values
+from sl_discs.models.terms import form_coefficients, form_of_spins, has_integer_values, spin_form
 from sl_discs.problems.kind import Evaluated, Kind, Structure
 from sl_discs.problems.problem import Problem, in_order, is_frame, matrix_of_frame, of_series, timed
 
@@ -77,6 +77,8 @@ QUBO, ISING = (
         name=name,
         recounted="all terms as given, summed in exact arithmetic",
         model=lambda form, penalty: form_coefficients(form),
+        to_spins=spin_form,
+        from_spins=lambda spins, form: (form_of_spins(spins, form), 0.0),
         bound=lambda form, seconds: form_bound(form),
         bounded_by="the signs of its terms",
         integral=has_integer_values,

@@ -25,7 +25,7 @@ from sl_discs.instances.graph import (
     one_direction,
     other_numbers,
 )
-from sl_discs.models.terms import Coefficients, are_integers
+from sl_discs.models.terms import Coefficients, SpinForm, are_integers, merged_pairs
 from sl_discs.problems.forms import entries, is_sparse
 from sl_discs.problems.graph_kind import Edges, GraphKind, TwoImprovement, drop_conflicts
 from sl_discs.problems.kind import EXCHANGE_PENALTY, PENALTY, Chosen, Structure
@@ -129,6 +129,20 @@ def _maxcut_model(graph: Graph, penalty: float) -> Coefficients:
     return Coefficients(linear, graph.edges, weights, -2.0)
 
 
+def _spins_of_cut(graph: Graph) -> SpinForm:
+    """Returns the weight of a cut: an edge counts where (1 - s_u s_v) / 2 is 1."""
+    weights = np.ones(graph.num_edges) if graph.weights is None else graph.weights
+    pairs, couplings = merged_pairs(graph.num_nodes, graph.edges, -weights / 2)
+    return SpinForm(np.zeros(graph.num_nodes), pairs, couplings, float(weights.sum() / 2))
+
+
+def _cut_of_spins(spins: SpinForm, graph: Graph) -> tuple[Graph, float]:
+    """Returns the graph whose cuts are a function of spins without fields, but for a constant."""
+    weights = -2 * spins.couplings
+    cut = Graph.from_arrays(graph.name, spins.num_spins, spins.pairs, None if (weights == 1).all() else weights)
+    return cut, spins.constant - float(weights.sum() / 2)
+
+
 def _maxcut_bound(graph: Graph, seconds: float) -> Fraction | float:
     """Returns the sum of all positive weights."""
     return float(graph.num_edges) if graph.weights is None else fraction(np.maximum(graph.weights, 0))
@@ -144,6 +158,8 @@ MAXCUT = GraphKind(
     unit="cut weight",
     recounted="the weights of the cut edges, summed in exact arithmetic from the graph as given",
     model=_maxcut_model,
+    to_spins=_spins_of_cut,
+    from_spins=_cut_of_spins,
     count=lambda edges, chosen: edges.weight(chosen[edges.u] != chosen[edges.v]),
     most=_maxcut_most,
     bound=_maxcut_bound,

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int8
 
 from sl_discs.errors import InputError, unmasked
-from sl_discs.models.terms import Coefficients
+from sl_discs.models.terms import Coefficients, SpinForm
 
 # The paper's lambda; above 1 every maximiser is feasible, and close to 1 conflicts are easy to pass through.
 PENALTY = 1.0001
@@ -71,6 +71,10 @@ class Kind(abc.ABC):
       recounted: a text on how an answer is verified.
       model: the maximised quadratic model of a source and a penalty: with its constant, the value, or its negative if
         it is minimised.
+      to_spins: the value of a source, or its negative if it is minimised, as a function of spins, by which states are
+        compared exactly; None: it is none.
+      from_spins: a source whose value is a function of spins, apart from a constant, which is returned beside it; the
+        source that the function is of, in part, says the rest.
       improve: what makes feasible choices of a source at least as good by an exact local search; it is None, or
         returns None, where there is none.
       bound: a value that no answer is better than, found in about `seconds`; it is None, or returns None, where none
@@ -88,6 +92,8 @@ class Kind(abc.ABC):
     name: str
     recounted: str
     model: Callable[[Any, float], Coefficients]
+    to_spins: Callable[[Any], SpinForm] | None = None
+    from_spins: Callable[[SpinForm, Any], tuple[Any, float]] | None = None
     improve: Callable[[Any], Callable[[Chosen], Chosen] | None] | None = None
     bound: Callable[[Any, float], Fraction | float | None] | None = None
     bounded_by: str = "a bound of its kind"

@@ -27,10 +27,10 @@ from jaxtyping import Float32, Float64, Int32
 from scipy import sparse
 
 from sl_discs.engines.cpu.jit import REORDERED, entered, in_long_vectors, inlined
-from sl_discs.problems.kind import KINDS, Structure
+from sl_discs.models.terms import SpinForm
+from sl_discs.problems.kind import KINDS
 from sl_discs.proofs.provers import Prover
 from sl_discs.reductions.presolve import Presolved
-from sl_discs.reductions.quadratic import SpinTerms, terms_of_cut, terms_of_form
 
 # Entries of a vector: two registers of 512 bits. More would hardly give better duals, which need not be optimal.
 _RANK = 32
@@ -63,16 +63,16 @@ class Pairs(NamedTuple):
     ends: Int32[np.ndarray, "M 2"]
 
 
-def pairs_of(terms: SpinTerms) -> tuple[Pairs, Float64[np.ndarray, "M"]]:
+def pairs_of(spins: SpinForm) -> tuple[Pairs, Float64[np.ndarray, "M"]]:
     """Returns the pairs of C, in which a last spin stands for 1 where there are fields, and its entries there."""
-    size, own = len(terms.fields), np.flatnonzero(terms.fields)
-    ends = np.concatenate([terms.pairs, np.stack([own, np.full_like(own, size)], axis=1)]).astype(np.int32)
+    size, own = spins.num_spins, np.flatnonzero(spins.fields)
+    ends = np.concatenate([spins.pairs, np.stack([own, np.full_like(own, size)], axis=1)]).astype(np.int32)
     size += bool(len(own))
     numbered = sparse.csr_array((np.arange(1, len(ends) + 1), tuple(ends.T)), (size, size))
     rows = (numbered + numbered.T).tocsr()
     rows.sort_indices()
     starts, others = rows.indptr.astype(np.int32), rows.indices.astype(np.int32)
-    entries = np.concatenate([terms.couplings, terms.fields[own]]) / 2
+    entries = np.concatenate([spins.couplings, spins.fields[own]]) / 2
     return Pairs(starts, others, (rows.data - 1).astype(np.int32), ends), entries
 
 
@@ -396,9 +396,10 @@ class Semidefinite(Prover):
 
     def _run(self) -> Iterator[float]:
         problem = self.presolved.left
-        terms_of = terms_of_cut if KINDS[problem.kind].structure is Structure.CUT else terms_of_form
-        terms = terms_of(problem.source)
-        pairs, given = pairs_of(terms)
+        to_spins = KINDS[problem.kind].to_spins
+        assert to_spins is not None
+        spins = to_spins(problem.source)
+        pairs, given = pairs_of(spins)
         size, count = len(pairs.starts) - 1, len(pairs.ends)
         # A power of 2, so that nothing is rounded.
         scale = 2.0 ** math.ceil(math.log2(np.abs(given).max(initial=0) or 1.0))
@@ -414,7 +415,7 @@ class Semidefinite(Prover):
             changed = sparse.csr_array((couplings[pairs.numbers], pairs.others, pairs.starts), (size, size))
             norms = np.linalg.norm(changed @ vectors.astype(np.float64), axis=1)
             dual = scale * certified(changed, norms)
-            return math.fsum([terms.constant, *dual.tolist(), scale * constant, scale * rounding, of_terms])
+            return math.fsum([spins.constant, *dual.tolist(), scale * constant, scale * rounding, of_terms])
 
         def take(most: float) -> None:
             self.bound = self.presolved.lifted_bound(most if problem.maximise else -most)
@@ -461,7 +462,7 @@ class Semidefinite(Prover):
             _mix(pairs, weights, vectors, field, _SWEEPS)
             before, most = most, min(most, largest(changed / 2, constant, rounding))
             take(most)
-            if before - most < _WORTH * abs(before - terms.constant):
+            if before - most < _WORTH * abs(before - spins.constant):
                 return
 
 

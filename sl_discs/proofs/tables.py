@@ -21,13 +21,12 @@ from jaxtyping import Float64, Int8, UInt8
 
 from sl_discs.engines.cpu.jit import entered
 from sl_discs.models.exact_sums import narrow_elimination
+from sl_discs.models.terms import sums_are_exact
 from sl_discs.problems.problem import best_row, exact_values
 from sl_discs.proofs.provers import Prover
 from sl_discs.reductions.presolve import Presolved, unreduced
 
 _EPS = float(np.finfo(np.float64).eps)
-# Of what sums are exact: multiples of 2^-10 below 2^33.
-_FINEST, _LARGEST_SUM = 2.0**10, 2.0**33
 # States that are best up to rounding are listed up to this number.
 _MOST_LISTED = 2**12
 
@@ -43,7 +42,7 @@ class Exact(Prover):
         self.terms, self._constant = terms._replace(constant=0.0), terms.constant
         numbers = np.concatenate([self.terms.linear, self.terms.scale * self.terms.weights])
         # Also before they were merged, where sums may have been rounded to such multiples.
-        self._exact = all(map(_sums_are_exact, (numbers, problem.numbers())))
+        self._exact = all(map(sums_are_exact, (numbers, problem.numbers())))
         # A value is a sum of all terms, and each of these a sum of at most as many numbers as were given.
         summands = len(numbers) + problem.num_terms + problem.num_variables + 2
         self._error = 4 * summands * _EPS * problem.magnitude(offset=False)
@@ -70,14 +69,6 @@ class Exact(Prover):
         else:
             exact = self._exact and problem.integer_values
             self.bound = view.lifted_bound(sign * (most if exact else most + rounding))
-
-
-def _sums_are_exact(numbers: Float64[np.ndarray, "K"] | None) -> bool:
-    """Returns whether all sums of some of these numbers, in any order, are exact in double precision."""
-    if numbers is None:
-        return False
-    finest = numbers * _FINEST
-    return np.array_equal(finest, np.rint(finest)) and float(np.abs(numbers).sum()) < _LARGEST_SUM
 
 
 def view_of(presolved: Presolved) -> Presolved:

@@ -36,12 +36,8 @@ def presolve(problem: Problem, seconds: float = math.inf) -> Presolved:
             from sl_discs.reductions.sets import reduce_maxclique
 
             return reduce_maxclique(problem, seconds)
-        case Structure.CUT:
-            from sl_discs.reductions.quadratic import reduce_maxcut
+        case Structure.CUT | Structure.FORM:
+            from sl_discs.reductions.quadratic import reduce_spins
 
-            return reduce_maxcut(problem, seconds)
-        case Structure.FORM:
-            from sl_discs.reductions.quadratic import reduce_form
-
-            return reduce_form(problem, seconds)
+            return reduce_spins(problem, seconds)
     return unreduced(problem)

@@ -5,76 +5,14 @@ from __future__ import annotations
 import collections
 import dataclasses
 import time
-from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int
+from jaxtyping import Int
 
-from sl_discs.instances.form import QuadraticForm
-from sl_discs.instances.graph import Graph
-from sl_discs.models.terms import merged_pairs
+from sl_discs.models.terms import SpinForm
 from sl_discs.problems import Problem
+from sl_discs.problems.kind import KINDS
 from sl_discs.reductions.presolve import Presolved, ends_at, part_of, unreduced
-
-# Forms and cuts as functions of spins to be maximised, which is how they are reduced.
-
-
-class SpinTerms(NamedTuple):
-    """constant + sum fields_i s_i + sum couplings_k s_a s_b over the pairs a < b, each once; no coupling is 0."""
-
-    fields: Float64[np.ndarray, "N"]
-    pairs: Int[np.ndarray, "M 2"]
-    couplings: Float64[np.ndarray, "M"]
-    constant: float
-
-
-def terms_of_form(form: QuadraticForm) -> SpinTerms:
-    """Returns the terms of a form, those of its negative where it is minimised."""
-    sign = 1.0 if form.maximise else -1.0
-    first, second = form.pairs.T
-    own = first == second
-    pairs, couplings = merged_pairs(form.num_variables, form.pairs[~own], sign * form.couplings[~own])
-    fields, constant = sign * form.linear, sign * form.offset
-    if form.spins:
-        return SpinTerms(fields, pairs, couplings, constant + sign * float(form.couplings[own].sum()))
-    # x = (1 + s) / 2.
-    np.add.at(fields, first[own], sign * form.couplings[own])
-    couplings = couplings / 4
-    fields, constant = fields / 2, constant + float(fields.sum() / 2 + couplings.sum())
-    for ends in pairs.T:
-        np.add.at(fields, ends, couplings)
-    return SpinTerms(fields, pairs, couplings, constant)
-
-
-def form_of_terms(terms: SpinTerms, like: QuadraticForm) -> QuadraticForm:
-    """Returns the form with these terms, of the sense and the kind of variables that another has."""
-    sign = 1.0 if like.maximise else -1.0
-    linear, couplings, offset = sign * terms.fields, sign * terms.couplings, sign * terms.constant
-    if not like.spins:
-        offset += float(couplings.sum() - linear.sum())
-        linear *= 2
-        for ends in terms.pairs.T:
-            np.add.at(linear, ends, -2 * couplings)
-        couplings = 4 * couplings
-    return QuadraticForm.from_arrays(
-        like.name, linear, terms.pairs, couplings, offset, spins=like.spins, maximise=like.maximise
-    )
-
-
-def terms_of_cut(graph: Graph) -> SpinTerms:
-    """Returns the terms of the weight of a cut: an edge counts where (1 - s_u s_v) / 2 is 1."""
-    weights = np.ones(graph.num_edges) if graph.weights is None else graph.weights
-    pairs, couplings = merged_pairs(graph.num_nodes, graph.edges, -weights / 2)
-    return SpinTerms(np.zeros(graph.num_nodes), pairs, couplings, float(weights.sum() / 2))
-
-
-def cut_of_terms(terms: SpinTerms, name: str) -> tuple[Graph, float]:
-    """Returns the graph whose cuts have these terms, which have no fields, and what the terms are larger by."""
-    weights = -2 * terms.couplings
-    graph = Graph.from_arrays(name, len(terms.fields), terms.pairs, None if (weights == 1).all() else weights)
-    return graph, terms.constant - float(weights.sum() / 2)
-
 
 # Exact rules that remove spins from a quadratic function of spins that is maximised.
 #
@@ -103,16 +41,18 @@ ROOF = "roof duality"
 
 
 class _Spins:
-    """Terms of spins that are removed one after another; what is left keeps its numbers.
+    """A function of spins that are removed one after another; what is left keeps its numbers.
 
     Attributes:
-      terms: of the spins that are left.
+      form: the function of the spins that are left.
       complete: whether no rule applies any more.
     """
 
-    def __init__(self, terms: SpinTerms):
-        self.terms, self.complete = terms, True
-        self._size = size = len(terms.fields)
+    def __init__(self, problem: Problem):
+        self._problem, self._kind = problem, KINDS[problem.kind]
+        assert self._kind.to_spins is not None
+        self.form, self.complete = self._kind.to_spins(problem.source), True
+        self._size = size = self.form.num_spins
         self._left, self._removed = np.ones(size, bool), collections.Counter[str]()
         # The values of spins that are fixed, and of the one that is always 1.
         self._values = np.ones(size + 1, np.int8)
@@ -127,7 +67,7 @@ class _Spins:
 
         Source: Boros, Hammer, Tavares, "Preprocessing of unconstrained quadratic binary optimization", 2006.
         """
-        fields, pairs, couplings, constant = self.terms
+        fields, pairs, couplings = self.form.fields, self.form.pairs, self.form.couplings
         if not fields.any():
             return
         if len(pairs) > _MOST_IN_ROOF_DUALITY:
@@ -150,17 +90,18 @@ class _Spins:
         spins, full = np.array(list(fixed), np.int64), np.zeros(self._size, np.int8)
         self._values[spins] = full[spins] = list(fixed.values())
         self._left[spins], self._removed[ROOF] = False, len(spins)
-        constant = constant + float(fields @ full) + float(couplings @ (full[pairs[:, 0]] * full[pairs[:, 1]]))
+        products = full[pairs[:, 0]] * full[pairs[:, 1]]
+        constant = self.form.constant + float(fields @ full) + float(couplings @ products)
         fields = fields.copy()
         for ends, others in (pairs.T, pairs.T[::-1]):
             np.add.at(fields, ends, couplings * full[others])
         fields[spins] = 0
         both = self._left[pairs].all(axis=1)
-        self.terms = SpinTerms(fields, pairs[both], couplings[both], constant)
+        self.form = SpinForm(fields, pairs[both], couplings[both], constant)
 
     def _candidates(self) -> Int[np.ndarray, "C"]:
         """Returns the spins to which a rule applies."""
-        fields, pairs, couplings, _ = self.terms
+        fields, pairs, couplings = self.form.fields, self.form.pairs, self.form.couplings
         sizes = np.abs(fields)
         degrees = (sizes > 0) + np.bincount(pairs.ravel(), minlength=self._size)
         total, largest = sizes.copy(), sizes.copy()
@@ -171,7 +112,7 @@ class _Spins:
 
     def apply_rules(self, seconds: float) -> None:
         """Applies the rules until none applies; large problems to which some apply are left as they are."""
-        (fields, pairs, couplings, self._constant), size = self.terms, self._size
+        fields, pairs, couplings, size = self.form.fields, self.form.pairs, self.form.couplings, self._size
         queue = dict.fromkeys(self._candidates().tolist())  # in order, and each once
         if not queue:
             return
@@ -180,6 +121,7 @@ class _Spins:
         if len(pairs) > _MOST_IN_RULES or seconds <= 0:
             self.complete = False
             return
+        self._constant = self.form.constant
         # The couplings of every spin, of which the last one is always 1.
         self._near: list[dict[int, float]] = [{} for _ in range(size + 1)]
         for (a, b), coupling in zip(pairs.tolist(), couplings.tolist(), strict=True):
@@ -196,7 +138,7 @@ class _Spins:
                 queue.update((other, None) for other in others if other < size)
         self.complete &= not queue
         listed = [(a, b, k) for a in range(size) for b, k in self._near[a].items() if a < b < size]
-        self.terms = SpinTerms(
+        self.form = SpinForm(
             np.array([self._near[a].get(size, 0.0) for a in range(size)]),
             np.array([ends for *ends, _ in listed], np.int32).reshape(-1, 2),
             np.array([coupling for *_, coupling in listed], np.float64),
@@ -256,18 +198,17 @@ class _Spins:
         self._couple(a, c, (agree + of_b - of_a - of_c) / 4)
         self._couple(a, b, (agree + of_c - of_a - of_b) / 4)
 
-    def presolved(
-        self, problem: Problem, source_of: Callable[[SpinTerms], tuple[QuadraticForm | Graph, float]]
-    ) -> Presolved:
-        """Returns what is left of a problem, with the source of its terms, and what their values are larger by."""
-        kept, values, decided = np.flatnonzero(self._left), self._values, self._decided
+    def presolved(self) -> Presolved:
+        """Returns what is left of the problem."""
+        problem, kept, values, decided = self._problem, np.flatnonzero(self._left), self._values, self._decided
         if len(kept) == self._size:
             return unreduced(problem, self.complete)
-        left, constant = None, self.terms.constant if problem.maximise else -self.terms.constant
+        left, constant = None, self.form.constant if problem.maximise else -self.form.constant
         if len(kept):
             place = (np.cumsum(self._left) - 1).astype(np.int32)
-            terms = self.terms._replace(fields=self.terms.fields[kept], pairs=place[self.terms.pairs])
-            source, constant = source_of(terms)
+            form = dataclasses.replace(self.form, fields=self.form.fields[kept], pairs=place[self.form.pairs])
+            assert self._kind.from_spins is not None
+            source, constant = self._kind.from_spins(form, problem.source)
             left = part_of(problem, kept, source)
 
         def lift(states):
@@ -287,16 +228,13 @@ class _Spins:
         )
 
 
-def reduce_form(problem: Problem[QuadraticForm], seconds: float) -> Presolved:
-    """Reduces a problem `qubo` or `ising`; what is left has the constant in its offset."""
-    spins = _Spins(terms_of_form(problem.source))
+def reduce_spins(problem: Problem, seconds: float) -> Presolved:
+    """Reduces a problem whose value is a function of spins, `qubo`, `ising` or `maxcut`.
+
+    What is left of a form has the constant in its offset; weights of what is left of a graph can be fractions and of
+    either sign.
+    """
+    spins = _Spins(problem)
     spins.fix_by_roof_duality()
     spins.apply_rules(seconds)
-    return spins.presolved(problem, lambda terms: (form_of_terms(terms, problem.source), 0.0))
-
-
-def reduce_maxcut(problem: Problem[Graph], seconds: float) -> Presolved:
-    """Reduces a problem `maxcut`; the weights of what is left can be fractions and of either sign."""
-    spins = _Spins(terms_of_cut(problem.source))
-    spins.apply_rules(seconds)
-    return spins.presolved(problem, lambda terms: cut_of_terms(terms, problem.source.name))
+    return spins.presolved()

@@ -24,7 +24,7 @@ from scipy import sparse
 from scipy.sparse import linalg
 from scipy.special import logsumexp
 
-from sl_discs.models.terms import Coefficients, Terms
+from sl_discs.models.terms import SpinForm, Terms, to_spin
 
 # Up to this many variables, all eigenvalues are computed.
 _ALL_EIGENVALUES = 400
@@ -35,41 +35,6 @@ NARROW = 1.0
 MOST_DIRECTIONS = 2
 # Rounds of the power iteration for the spectral radius of influences.
 _INFLUENCE_ROUNDS = 30
-
-
-class ScaledSpins(NamedTuple):
-    """log p(s) = 1/2 s'Js + field's + constant, where J is `couplings` plus `background` on all pairs of two spins.
-
-    The couplings [N, N] are symmetric and zero on the diagonal, and the constant is such that the sum of p is Z.
-    """
-
-    couplings: sparse.csr_matrix
-    background: float
-    field: Float64[np.ndarray, "N"]
-    constant: float
-
-    def times(self, vectors: Float64[np.ndarray, "N *k"]) -> Float64[np.ndarray, "N *k"]:
-        """Returns J times vectors."""
-        return self.couplings @ vectors + self.background * (vectors.sum(axis=0) - vectors)
-
-    def matrix(self) -> Float64[np.ndarray, "N N"]:
-        """Returns J."""
-        found = self.couplings.toarray() + self.background
-        np.fill_diagonal(found, 0.0)
-        return found
-
-
-def spin_terms(terms: Coefficients, temperature: float) -> ScaledSpins:
-    """Returns f/temperature in spins s = 2x - 1."""
-    size = len(terms.linear)
-    weights = terms.scale * (terms.weights - terms.background) / (4 * temperature)
-    upper = sparse.csr_matrix((weights, (terms.edges[:, 0], terms.edges[:, 1])), (size, size))
-    couplings = (upper + upper.T).tocsr()
-    background = terms.scale * terms.background / (4 * temperature)
-    linear = terms.linear / (2 * temperature)
-    row_sums = np.asarray(couplings.sum(axis=1)).ravel() + background * (size - 1)
-    constant = terms.constant / temperature + linear.sum() + row_sums.sum() / 2
-    return ScaledSpins(couplings, float(background), linear + row_sums, float(constant))
 
 
 class Directions(NamedTuple):
@@ -84,12 +49,12 @@ class Directions(NamedTuple):
 
 
 def outer_eigenvalues(
-    spin: ScaledSpins, count: int, num_least: int = 1, is_over: Callable[[], bool] = lambda: False
+    spin: SpinForm, count: int, num_least: int = 1, is_over: Callable[[], bool] = lambda: False
 ) -> tuple[Float64[np.ndarray, "k"], Float64[np.ndarray, "N k"], float] | None:
     """Returns the `count` < N largest eigenvalues of J, their eigenvectors, and the eigenvalue that is the
     `num_least`-th from below; None if they are too close together to be found, or the time is over.
     """
-    size = len(spin.field)
+    size = spin.num_spins
     if size <= _ALL_EIGENVALUES:
         values, vectors = np.linalg.eigh(spin.matrix())
         return values[::-1][:count], vectors[:, ::-1][:, :count], float(values[num_least - 1])
@@ -115,30 +80,30 @@ def mixes_fast(terms: Terms, temperature: float, is_over: Callable[[], bool] = l
     """Returns whether a local sampler is known to mix fast, by one of the certificates above."""
     if terms.quadratic is None:
         return False
-    spin = spin_terms(terms.quadratic, temperature)
+    spin = to_spin(terms.quadratic, temperature)
     if _radius(*_influences(spin)) < 1:
         return True
-    size = len(spin.field)
+    size = spin.num_spins
     # A negative outlier nearly fixes a sum of spins; single flips, which change it, cost up to twice a coupling.
-    if max(abs(spin.background), np.abs(spin.couplings.data + spin.background).max(initial=0.0)) > NARROW:
+    if max(abs(spin.background), np.abs(spin.couplings + spin.background).max(initial=0.0)) > NARROW:
         return False
     outer = outer_eigenvalues(spin, 1, 2, is_over) if size > 2 else None
     return outer is not None and float(outer[0][0]) - outer[2] < NARROW
 
 
-def _influences(spin: ScaledSpins) -> tuple[sparse.csr_matrix, Float64[np.ndarray, "N"]]:
+def _influences(spin: SpinForm) -> tuple[sparse.csr_matrix, Float64[np.ndarray, "N"]]:
     """Returns R of a model of spins, as listed pairs in addition to a constant of each row on all pairs.
 
     A spin follows tanh of its field h; the change of a neighbour moves h by J to both sides, which counts most where
     |h| is least.
     """
-    size, couplings, background = len(spin.field), spin.couplings, abs(spin.background)
+    size, couplings, background = spin.num_spins, spin.rows, abs(spin.background)
     listed = np.abs(couplings.data + spin.background)
     rows = np.repeat(np.arange(size), np.diff(couplings.indptr))
     reach = np.bincount(rows, listed - background, size) + background * (size - 1)
 
     def influence(coupling: np.ndarray | float, row: np.ndarray | slice) -> np.ndarray:
-        field = np.maximum(np.abs(spin.field[row]) - (reach[row] - coupling), 0.0)
+        field = np.maximum(np.abs(spin.fields[row]) - (reach[row] - coupling), 0.0)
         return (np.tanh(field + coupling) - np.tanh(field - coupling)) / 2
 
     on_all = influence(background, slice(None))
@@ -159,13 +124,13 @@ def _radius(pairs: sparse.csr_matrix, on_all: Float64[np.ndarray, "N"]) -> float
     return found
 
 
-def find_directions(spin: ScaledSpins, is_over: Callable[[], bool] = lambda: False) -> Directions | None:
+def find_directions(spin: SpinForm, is_over: Callable[[], bool] = lambda: False) -> Directions | None:
     """Finds the directions with the largest eigenvalues; None if these are so close that they are not found.
 
     Their number is the smallest one, at most 2, that leaves a rest narrower than 1, or otherwise the one above the
     wider gap.
     """
-    size = len(spin.field)
+    size = spin.num_spins
     most = min(MOST_DIRECTIONS + 1, size - 1)
     if most < 2 or (outer := outer_eigenvalues(spin, most, is_over=is_over)) is None:
         return None

@@ -29,7 +29,7 @@ from scipy.spatial import cKDTree
 from scipy.special import chdtri, expit, logsumexp
 
 from sl_discs.errors import InputError
-from sl_discs.models.terms import Coefficients
+from sl_discs.models.terms import Coefficients, SpinForm, from_spin, to_spin
 from sl_discs.sampling.chain import RecordedChains
 from sl_discs.sampling.diagnostics import FALSE_ALARM, above
 from sl_discs.sampling.directions import (
@@ -40,10 +40,8 @@ from sl_discs.sampling.directions import (
     DensityTable,
     Directions,
     GradientFit,
-    ScaledSpins,
     even_axes,
     find_directions,
-    spin_terms,
 )
 from sl_discs.sampling.draws import LEAST_VISITS, ROUNDED, Budget, Drawn, Estimate, Request, packed, visits
 
@@ -80,7 +78,7 @@ _STREAM = 64
 
 def applies(terms: Coefficients, temperature: float, is_over: Callable[[], bool]) -> bool:
     """Returns whether few directions stand out from a rest that is narrow and small enough to sample."""
-    spin = spin_terms(terms, temperature)
+    spin = to_spin(terms, temperature)
     found = find_directions(spin, is_over)
     return found is not None and found.width < NARROW and not _too_large(spin, found.loadings)
 
@@ -91,7 +89,7 @@ def draw(request: Request, budget: Budget) -> Drawn:
     InputError: no direction stands out from the couplings, or the rest is too large.
     """
     assert request.terms.quadratic is not None
-    spin = spin_terms(request.terms.quadratic, request.temperature)
+    spin = to_spin(request.terms.quadratic, request.temperature)
     directions = find_directions(spin)
     lacking = "no direction stands out from the couplings"
     if directions is None or (lacking := _too_large(spin, directions.loadings)):
@@ -100,7 +98,7 @@ def draw(request: Request, budget: Budget) -> Drawn:
     return by(spin, directions, request, budget)
 
 
-def _too_large(spin: ScaledSpins, loadings: Float64[np.ndarray, "N r"]) -> str:
+def _too_large(spin: SpinForm, loadings: Float64[np.ndarray, "N r"]) -> str:
     """Returns which part of the work would take too much memory; empty if none."""
     # A grid for locating the mass may not be much coarser than its spacing should be.
     if np.ptp(_reachable(loadings), axis=1).max() > 2 * COARSE * MOST_CELLS[loadings.shape[1]]:
@@ -139,7 +137,7 @@ def _log_cosh(fields: Float64[np.ndarray, "*B N"]) -> Float64[np.ndarray, "*B"]:
     return (fields + np.log1p(np.exp(-2 * fields))).sum(axis=-1)
 
 
-def _is_free(spin: ScaledSpins, loadings: Float64[np.ndarray, "N r"]) -> bool:
+def _is_free(spin: SpinForm, loadings: Float64[np.ndarray, "N r"]) -> bool:
     """Returns whether J0 = J - U D U' is zero except on its diagonal, which is a constant on spins."""
     probes = np.random.default_rng(0).choice((-1.0, 1.0), (len(loadings), 2))
     diagonal = (loadings**2).sum(axis=1)
@@ -147,7 +145,7 @@ def _is_free(spin: ScaledSpins, loadings: Float64[np.ndarray, "N r"]) -> bool:
     return float(np.linalg.norm(left, axis=0).max()) * np.sqrt(len(loadings)) < _NOTHING
 
 
-def _in_closed_form(spin: ScaledSpins, directions: Directions, request: Request, budget: Budget) -> Drawn:
+def _in_closed_form(spin: SpinForm, directions: Directions, request: Request, budget: Budget) -> Drawn:
     """Draws where spins are independent given z."""
     loadings, groups = directions.loadings, request.groups
     # s_i^2 = 1: the diagonal of U D U' counts in the observation and not in J.
@@ -157,7 +155,7 @@ def _in_closed_form(spin: ScaledSpins, directions: Directions, request: Request,
         """Applies a function to the fields given each z, a piece of bounded size after the other."""
         step = max(1, _PIECE // len(loadings))
         some = (points[start : start + step] for start in range(0, len(points), step))
-        return np.concatenate([function(spin.field + part @ loadings.T) for part in some])
+        return np.concatenate([function(spin.fields + part @ loadings.T) for part in some])
 
     def table(box: np.ndarray, distance: float) -> DensityTable:
         axes = even_axes(box, distance)
@@ -186,17 +184,16 @@ class _Rest:
     `request` asks for draws of 1/2 s'J0 s, without its constant, and `steps` are the Markov steps of `log_z`.
     """
 
-    def __init__(self, spin: ScaledSpins, loadings: Float64[np.ndarray, "N r"], request: Request):
+    def __init__(self, spin: SpinForm, loadings: Float64[np.ndarray, "N r"], request: Request):
         couplings = spin.matrix() - loadings @ loadings.T
         np.fill_diagonal(couplings, 0.0)
         self.loadings, self.couplings = loadings, couplings.astype(np.float32)
-        self.reachable, self._field, self.steps = _reachable(loadings), spin.field.astype(np.float32), 0
+        self.reachable, self._field, self.steps = _reachable(loadings), spin.fields.astype(np.float32), 0
         pairs = np.stack(np.triu_indices(len(couplings), 1), axis=1).astype(np.int32)
-        sums = couplings.sum(axis=1)
-        terms = Coefficients(-2 * sums, pairs, 4 * couplings[pairs[:, 0], pairs[:, 1]], 1.0)
+        terms = from_spin(SpinForm(np.zeros(len(couplings)), pairs, couplings[tuple(pairs.T)], 0.0))
         self.request = request._replace(terms=terms, temperature=1.0)
-        # Constants that f omits, from x in {0,1}^N and from s_i^2 = 1.
-        self._pairs_constant, self._constant = sums.sum() / 2, spin.constant - (loadings**2).sum() / 2
+        # Constants that chains omit, from x in {0,1}^N and from s_i^2 = 1.
+        self._pairs_constant, self._constant = terms.constant, spin.constant - (loadings**2).sum() / 2
 
     def fields(self, points: Float64[np.ndarray, "B r"]) -> Float32[np.ndarray, "B N"]:
         """Returns b + U D^(1/2) z, the tilt of each chain."""
@@ -364,9 +361,9 @@ def _table(rest: _Rest, budget: Budget) -> tuple[_Nodes, DensityTable, list[str]
     return nodes, density, reasons
 
 
-def _by_chains(spin: ScaledSpins, directions: Directions, request: Request, budget: Budget) -> Drawn:
+def _by_chains(spin: SpinForm, directions: Directions, request: Request, budget: Budget) -> Drawn:
     """Draws z from a table, and spins given z by chains from the nearest node."""
-    groups, size = request.groups, len(spin.field)
+    groups, size = request.groups, spin.num_spins
     rest = _Rest(spin, directions.loadings, request)
     nodes, density, reasons = _table(rest, budget)
     # With Z0 at the peak, log Z and its standard error.

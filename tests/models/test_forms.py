@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sl_discs.errors import InputError
 from sl_discs.instances.form import FormValues, QuadraticForm
-from sl_discs.models.terms import form_coefficients
+from sl_discs.models.terms import form_coefficients, form_of_spins, from_spin, spin_form, to_spin
 
 
 @st.composite
@@ -46,11 +46,29 @@ def test_value_and_model_agree_with_the_definition(form):
         assert terms.evaluator()(np.array([x], np.int8))[0] == sign * value
 
 
+@settings(deadline=None)
+@given(forms())
+def test_spins_and_zeros_and_ones_have_equal_values(form):
+    """With and without a background, at a temperature, and back."""
+    states = np.array([*itertools.product((0, 1), repeat=form.num_variables)], np.int8)
+    spins, sign, terms = 2.0 * states - 1, 1 if form.maximise else -1, form_coefficients(form)
+    values = np.array([sign * form.value(x) for x in states])
+    for spin, temperature in ((spin_form(form), 1.0), (to_spin(terms), 1.0), (to_spin(terms, 0.25), 0.25)):
+        assert not spin.matrix().diagonal().any()
+        np.testing.assert_array_equal(spin.matrix() @ spins.T, spin.times(spins.T))
+        found = spin.constant + spins @ spin.fields + np.einsum("sn,ns->s", spins, spin.times(spins.T)) / 2
+        np.testing.assert_array_equal(temperature * found, values)
+        np.testing.assert_array_equal(temperature * from_spin(spin).evaluator()(states), values)
+    again = form_of_spins(spin_form(form), like=form)
+    assert (again.spins, again.maximise) == (form.spins, form.maximise)
+    assert [sign * again.value(x) for x in states] == values.tolist()
+
+
 def test_an_equal_coupling_of_all_is_a_background():
     """Of which no list is made, as of a penalty on a number of variables; one more coupling stands beside it."""
     pairs = np.array([*itertools.combinations(range(6), 2), (1, 4)])
     terms = form_coefficients(QuadraticForm.from_arrays("form", np.zeros(6), pairs, np.full(16, 1.5)))
-    assert (terms.background, terms.edges.tolist(), terms.weights.tolist()) == (1.5, [[1, 4]], [3.0])
+    assert (terms.background, terms.edges.tolist(), terms.weights.tolist()) == (-1.5, [[1, 4]], [-3.0])
 
 
 @pytest.mark.parametrize("spread", [0, 60, 2_000])

@@ -8,8 +8,6 @@ import jax.numpy as jnp
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from sl_discs import batching
 from sl_discs.chains.annealing import temperature_range
@@ -21,10 +19,8 @@ from sl_discs.models.quadratic import (
     QuadraticParams,
     dense_coupling,
     field_dtype,
-    from_spin,
     quadratic_params,
     sparse_coupling,
-    to_spin,
 )
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.testing import all_states, standard_cases
@@ -168,22 +164,6 @@ def test_fields_take_16_bits_only_where_no_sum_can_leave_them(sparse, last, dtyp
     found = jax.jit(QuadraticModel(size, dtype).init)(params, np.ones(size, np.int8))
     assert found.coupled.dtype == dtype and float(found.coupled[0]) == weights.sum()
     assert float(found.pairs) == weights.sum()
-
-
-@given(seed=st.integers(0, 10_000), beta=st.sampled_from([0.5, 1.0, 2.0]))
-@settings(max_examples=30, deadline=None)
-def test_spin_form_is_equal_on_every_state_and_back(seed, beta):
-    rng = np.random.default_rng(seed)
-    c = rng.integers(-8, 9, N) / 4
-    J = np.triu(rng.integers(-8, 9, (N, N)) / 4, 1)
-    J = J + J.T
-    form = to_spin(c, J, beta=beta, constant=0.5)
-    x = all_states(N).astype(float)
-    spins = 2 * x - 1
-    binary = x @ c + np.einsum("si,ij,sj->s", x, J, x) / 2 + 0.5
-    spin = -beta / 2 * np.einsum("si,ij,sj->s", spins, form.W, spins) + spins @ form.b + form.constant
-    np.testing.assert_array_equal(binary, spin)  # quarters and eighths: exact in binary floating point
-    jax.tree.map(np.testing.assert_array_equal, from_spin(form), (c, J, 0.5))
 
 
 def test_general_models_have_exact_gains():

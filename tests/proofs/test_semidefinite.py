@@ -10,10 +10,10 @@ from enumerated import optimum
 from scipy import sparse
 
 import sl_discs
+from sl_discs.models.terms import spin_form
 from sl_discs.proofs import semidefinite
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions.presolve import unreduced
-from sl_discs.reductions.quadratic import terms_of_form
 
 
 def bound_of(problem):
@@ -131,9 +131,7 @@ def test_any_multipliers_give_a_bound():
     rng = np.random.default_rng(7)
     for seed in range(20):
         graph = nx.gnp_random_graph(8, 0.7, seed=seed)
-        terms = terms_of_form(
-            sl_discs.ising(None, {edge: rng.normal() for edge in graph.edges}, maximise=True).source
-        )
+        terms = spin_form(sl_discs.ising(None, {edge: rng.normal() for edge in graph.edges}, maximise=True).source)
         pairs, entries = semidefinite.pairs_of(terms)
         multipliers = semidefinite.Multipliers(
             2 * entries, semidefinite.find(pairs, np.ones(len(entries), np.float32), True, 10**6)

@@ -12,7 +12,8 @@ from estimates import LIMIT, check, check_calibrated, truth_of
 import sl_discs
 import truths
 from sl_discs.errors import InputError
-from sl_discs.sampling.directions import GradientFit, even_axes, find_directions, spin_terms
+from sl_discs.models.terms import to_spin
+from sl_discs.sampling.directions import GradientFit, even_axes, find_directions
 
 
 def planted(size, noise, strengths, *, field=0.5, seed=0):
@@ -98,7 +99,7 @@ def test_eigenvalues_of_a_large_sparse_coupling():
     ends = ends[(ends[:, 0] % 2 == ends[:, 1] % 2) & (ends[:, 0] != ends[:, 1])]
     couplings = {(int(a), int(b)): -0.04 for a, b in ends}
     problem = sl_discs.ising({}, couplings)
-    found = find_directions(spin_terms(problem.terms(), 1.0))
+    found = find_directions(to_spin(problem.terms(), 1.0))
     assert found is not None and found.loadings.shape == (size, 2) and found.width < 1
     sides = np.where(np.array(problem.labels) % 2 == 0, 1, -1) / np.sqrt(size)
     both = np.stack([np.ones(size) / np.sqrt(size), sides], axis=1)
@@ -108,7 +109,7 @@ def test_eigenvalues_of_a_large_sparse_coupling():
 
 def test_spin_terms_and_the_width_of_the_rest():
     problem, _ = planted(30, 0.2, (1.5,))
-    spin = spin_terms(problem.terms(), 2.0)
+    spin = to_spin(problem.terms(), 2.0)
     values = np.linalg.eigvalsh(spin.matrix())
     found = find_directions(spin)
     np.testing.assert_allclose(found.eigenvalues, values[::-1][:2])
@@ -119,7 +120,7 @@ def test_spin_terms_and_the_width_of_the_rest():
     assert np.linalg.norm(left @ found.loadings) == pytest.approx(strength * (strength**2 - values[-1]), rel=1e-6)
     states = np.random.default_rng(0).integers(0, 2, (5, 30))
     spins = 2 * states - 1
-    f = 0.5 * np.einsum("si,ij,sj->s", spins, spin.matrix(), spins) + spins @ spin.field + spin.constant
+    f = 0.5 * np.einsum("si,ij,sj->s", spins, spin.matrix(), spins) + spins @ spin.fields + spin.constant
     dense = problem.terms().listed()
     x = states.astype(float)
     pairs = dense.scale * (x[:, dense.edges[:, 0]] * x[:, dense.edges[:, 1]]) @ dense.weights

@@ -21,7 +21,8 @@ import sl_discs
 import truths
 from sl_discs.errors import InputError
 from sl_discs.models.exact_sums import enumerate_law
-from sl_discs.sampling.directions import _influences, mixes_fast, spin_terms
+from sl_discs.models.terms import to_spin
+from sl_discs.sampling.directions import _influences, mixes_fast
 from sl_discs.sampling.samples import estimates
 
 METHODS = ("exact", "chain", "tempering", "localization")
@@ -161,7 +162,7 @@ def test_no_influence_exceeds_its_bound():
     """Against the largest change of a conditional probability over all states of the others."""
     problem = next(problems())[1]
     terms = problem.terms()
-    pairs, on_all = _influences(spin_terms(terms, 1.7))
+    pairs, on_all = _influences(to_spin(terms, 1.7))
     bounds = pairs.toarray() + on_all[:, None]
     states = (np.arange(2**9)[:, None] >> np.arange(9) & 1).astype(np.int8)
     f = terms.evaluator()(states) / 1.7

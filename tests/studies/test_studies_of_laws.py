@@ -24,12 +24,11 @@ import small_runs
 from cases import CASES
 from convergence import SCHEDULE, total_variation
 from exact_moments import check_draws, exact_moments
-from gaps import exact_rms, glauber_errors, mean_errors, random_models
+from gaps import SpinModel, exact_rms, glauber_errors, mean_errors, random_models
 from laws_cells import Cell, Play, play
 from laws_report import Found
 from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.models.functions import DifferentiableModel
-from sl_discs.models.quadratic import SpinForm
 from sl_discs.samplers.base import Chain
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.testing import oracle
@@ -88,7 +87,7 @@ def gap(kernel, form, **options):
 @pytest.mark.parametrize("h", [0.1, 1.0, 3.0])
 def test_one_site(h):
     """Two states: the gap is the sum of the two probabilities to flip."""
-    free = SpinForm(np.zeros((1, 1)), np.array([h]), 1.0, 0.0)
+    free = SpinModel(np.zeros((1, 1)), np.array([h]))
     assert gap("glauber", free) == pytest.approx((1, 1))
     # The only proposal is the flip: accepted with exp(-2h) one way, surely the other way.
     wanted = 1 + np.exp(-2 * h), 1 - np.exp(-2 * h)
