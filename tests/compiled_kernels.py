@@ -66,6 +66,7 @@ def _ptx(kind, warps, capability):
         device=False,
         abi="numba",
         output="ptx",
+        launch_bounds=made.targetoptions["launch_bounds"],
     )
     return code if isinstance(code, str) else code.decode()
 

@@ -71,7 +71,7 @@ def make_lane(kind: KernelKind) -> Lane:
     f4 = functools.partial(np.zeros, sites, np.float32)
     bits = functools.partial(np.zeros, words, np.uint32)
     return Lane(
-        f4(), f4(), f4(), f4(), f4(), bits(), bits(), bits(), bits(), np.zeros(PLANES * words, np.uint32),
+        f4(), f4(), f4(), f4(), bits(), bits(), bits(), bits(), np.zeros(PLANES * words, np.uint32),
         np.zeros(sites // 4, np.uint32),
     )  # fmt: skip
 

@@ -3,7 +3,7 @@
 A register is an array with a value for each lane, and an instruction an operation of NumPy on those of the active
 lanes. Of the lanes that can go on, those at the earliest instruction do, so that lanes that took different branches
 come together again where the code does. This is one of the orders in which a GPU may run them. What others might
-change is found as a *hazard*: two lanes use a word of shared memory, one of them writing, without a barrier between.
+change is found as a *hazard*: two lanes use a word of memory, one of them writing, without a barrier between.
 
 Reads and writes out of bounds, barriers and exchanges that some lane of the warp (or block) never comes to, and
 instructions that are not known raise `PtxError`. Rounding is that of float32 with exact elementary functions, from
@@ -131,7 +131,7 @@ class Memory:
 
 
 class Watched(Memory):
-    """Shared memory, of which each pair of bytes knows who read and wrote it since when.
+    """Memory that lanes share, of which each pair of bytes knows who read and wrote it since when.
 
     Attributes:
       hazards: pairs of instructions, the earlier one and the later one, that different lanes ran without a barrier
@@ -187,7 +187,7 @@ class Block:
       issues: how often a warp issued each instruction.
     """
 
-    def __init__(self, kernel: Kernel, parameters: list[Any], memory: Memory, number: int, lanes: int):
+    def __init__(self, kernel: Kernel, parameters: list[Any], memory: Watched, number: int, lanes: int):
         self._kernel, self._parameters, self._memory = (
             kernel,
             dict(zip(kernel.parameters, parameters, strict=True)),
@@ -208,10 +208,11 @@ class Block:
 
     @property
     def hazards(self) -> set[tuple[int, int]]:
-        return self._shared.hazards
+        return self._shared.hazards | self._memory.hazards
 
     def run(self) -> None:
         """Plays the kernel to its end."""
+        self._memory.barrier()
         with np.errstate(all="ignore"):
             while not self._ended.all():
                 self._step()
@@ -301,14 +302,11 @@ class Block:
 
     def _memory_at(self, space: str, places: np.ndarray, size: int, writes: bool) -> tuple[Memory, np.ndarray]:
         lanes = self._lanes[self._active]
-        if space == "shared":
-            self._shared.watch(places, size, lanes, self._number, writes)
-            return self._shared, places
-        return (
-            (self._local, places + lanes * self._kernel.num_local)
-            if space == "local"
-            else (self._memory, places - _BASE)
-        )
+        if space == "local":
+            return self._local, places + lanes * self._kernel.num_local
+        memory, places = (self._shared, places) if space == "shared" else (self._memory, places - _BASE)
+        memory.watch(places, size, lanes, self._number, writes)
+        return memory, places
 
 
 @functools.cache
@@ -503,6 +501,7 @@ def _barrier(block, one):
     # That of a warp orders what the other warps do in no way.
     if _is_of_block(one) or len(block._lanes) == WIDTH:
         block._shared.barrier()
+        block._memory.barrier()
 
 
 def _by_lane(function):
@@ -564,7 +563,7 @@ def play(kernel: Kernel, arguments: tuple, blocks: int, lanes: int) -> list[Bloc
             parameters.append(value)
 
     add(arguments)
-    memory = Memory([(begin, array.nbytes) for begin, array in arrays])
+    memory = Watched([(begin, array.nbytes) for begin, array in arrays])
     for begin, array in arrays:
         memory.bytes[begin : begin + array.nbytes] = np.frombuffer(array.tobytes(), np.uint8)
     played = [Block(kernel, parameters, memory, number, lanes) for number in range(blocks)]

@@ -50,12 +50,11 @@ class Lane(NamedTuple):
       other: [S] Ky of the proposal y.
       linear: [S] c, or `NEVER` against flipping.
       logits: [S] of the last call of `weigh`.
-      y: [S] the observation.
       spins: [words] x.
       flips: [words] the sites at which y differs.
       best: [words] best state over every step.
       logged: [words] best state over the logged steps.
-      counts: [PLANES words] bits of the number of counted steps at which each spin was 1, since `mean` was updated.
+      counts: [PLANES words] bits of the number of steps at which each spin was 1, since they were added to the mean.
       packed: [S/4] sums of packed rows.
     """
 
@@ -63,7 +62,6 @@ class Lane(NamedTuple):
     other: Any
     linear: Any
     logits: Any
-    y: Any
     spins: Any
     flips: Any
     best: Any
@@ -85,7 +83,7 @@ class Shared(NamedTuple):
       listed: [S T] codes of the sites that flip, twice the site plus its x, in the order of the draws; at its end,
         those of repeated draws.
       single: [1] a number of one lane for all.
-      mean: [S T] sum of the spins that count so far, which is needed too rarely to be a register.
+      y: [S T] the observation, which as registers would leave room for fewer chains.
     """
 
     sums: Any
@@ -96,10 +94,10 @@ class Shared(NamedTuple):
     flips: Any
     listed: Any
     single: Any
-    mean: Any
+    y: Any
 
 
-# Planes of `Lane.counts`: with P of them up to 2^P - 1 steps are counted before `mean` must be updated.
+# Planes of `Lane.counts`: with P of them up to 2^P - 1 steps are counted before they must be added to the mean.
 PLANES = 6
 
 
@@ -125,13 +123,14 @@ def make_random(warp: Warp) -> SimpleNamespace:
 
 
 @functools.cache
-def make_chain(warp: Warp, sites: int, whole: bool) -> SimpleNamespace:
+def make_chain(warp: Warp, sites: int, whole: bool, localized: bool) -> SimpleNamespace:
     """Returns the operations on a chain, compiled for a warp.
 
     Args:
       warp: the lanes of a chain.
       sites: S of each lane, a multiple of 4.
       whole: whether couplings are whole numbers, stored as packed bytes.
+      localized: whether an observation tilts the target.
     """
     jit, lanes, warps = warp.jit, warp.lanes, warp.warps
     wait, total, totals, largest, first, get, lowest = (
@@ -149,23 +148,22 @@ def make_chain(warp: Warp, sites: int, whole: bool) -> SimpleNamespace:
     def bit(bits, m):
         return (bits[word_of(m)] >> u32(m & 31)) & u32(1)
 
-    def make_weigh(localized):
-        @jit
-        def weigh(lane, bits, coupled, scale, half_rate, pull, shared):
-            """Writes the logits of a state, half the gain of each flip in bits; returns the largest."""
-            top = LOWEST
-            half_scale = half_rate * scale
-            for m in range(sites):
-                logit = half_rate * lane.linear[m] + half_scale * coupled[m]
-                if localized:
-                    logit += pull * lane.y[m]
-                if bit(bits, m) != 0:
-                    logit = -logit
-                lane.logits[m] = logit
-                top = max(top, logit)
-            return largest(top, shared.partial)
+    @jit
+    def logit(lane, shared, coupled, scale, play, thread, m):
+        """Returns half the gain of a site's flip in bits, at the state `spins` with the sums `coupled`."""
+        half_field = play.half_rate * (lane.linear[m] + scale * coupled[m])
+        if localized:
+            half_field += play.pull * shared.y[index(m * threads + thread)]
+        return -half_field if bit(lane.spins, m) != 0 else half_field
 
-        return weigh
+    @jit
+    def weigh(lane, shared, coupled, scale, play, thread):
+        """Writes the logits of a state; returns the largest."""
+        top = LOWEST
+        for m in range(sites):
+            lane.logits[m] = logit(lane, shared, coupled, scale, play, thread, m)
+            top = max(top, lane.logits[m])
+        return largest(top, shared.partial)
 
     @jit
     def unpack(lane):
@@ -276,8 +274,8 @@ def make_chain(warp: Warp, sites: int, whole: bool) -> SimpleNamespace:
         return HALF * total(pairs, shared.partial)
 
     return SimpleNamespace(
-        word_of=word_of, bit=bit, weighs=(make_weigh(False), make_weigh(True)), add_rows=add_rows, settle=settle,
-        list_flips=list_flips, recompute=recompute, total_linear=total_linear, threads=threads, words=words,
+        word_of=word_of, bit=bit, logit=logit, weigh=weigh, add_rows=add_rows, settle=settle, list_flips=list_flips,
+        recompute=recompute, total_linear=total_linear, threads=threads, words=words,
     )  # fmt: skip
 
 

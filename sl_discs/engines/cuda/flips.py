@@ -25,9 +25,11 @@ from sl_discs.engines.cuda.warp import Warp
 def make_single_step(warp: Warp, sites: int, whole: bool, localized: bool, gibbs: bool):
     """Returns the step of gibbs or metropolis with a random scan, compiled for a warp."""
     jit, wait, exp2 = warp.jit, warp.wait, warp.exp2
-    chain, random = make_chain(warp, sites, whole), make_random(warp)
+    chain, random = make_chain(warp, sites, whole, localized), make_random(warp)
     threefry, uniform = random.threefry, random.uniform
-    bit, add_rows, settle, words, word_of = chain.bit, chain.add_rows, chain.settle, chain.words, chain.word_of
+    bit, logit, add_rows, settle, words, word_of = (
+        chain.bit, chain.logit, chain.add_rows, chain.settle, chain.words, chain.word_of,
+    )  # fmt: skip
 
     @jit
     def step_single(numbers, lane: Lane, shared: Shared, rows, target, play, key0, key1, step, pace, steps, thread):
@@ -39,15 +41,10 @@ def make_single_step(warp: Warp, sites: int, whole: bool, localized: bool, gibbs
             lane.flips[q] = u32(0)
         if thread == owner:
             lane.flips[word_of(place)] = u32(1) << u32(place & 31)
-            up = bit(lane.spins, place)
-            change = ZERO
             for m in range(sites):
                 if m == place:
-                    change = play.half_rate * (lane.linear[m] + target.scale * lane.coupled[m])
-                    if localized:
-                        change += play.pull * lane.y[m]
-            shared.single[0] = -TWO * change if up != 0 else TWO * change
-            shared.listed[0] = 2 * site + i32(up)
+                    shared.single[0] = TWO * logit(lane, shared, lane.coupled, target.scale, play, thread, m)
+            shared.listed[0] = 2 * site + i32(bit(lane.spins, place))
         wait()
         change = f32(shared.single[0])
         acceptance = ONE / (ONE + exp2(min(-change, f32(115)))) if gibbs else exp2(min(change, ZERO))
@@ -87,9 +84,9 @@ def make_langevin_step(warp: Warp, sites: int, whole: bool, localized: bool, nor
     """
     jit, lanes = warp.jit, warp.lanes
     total, exp2, log2 = warp.total, warp.exp2, warp.log2
-    chain, random, adapt = make_chain(warp, sites, whole), make_random(warp), adapted(warp)
+    chain, random, adapt = make_chain(warp, sites, whole, localized), make_random(warp), adapted(warp)
     threefry, uniform = random.threefry, random.uniform
-    weigh, add_rows, list_flips, settle = chain.weighs[localized], chain.add_rows, chain.list_flips, chain.settle
+    weigh, add_rows, list_flips, settle = chain.weigh, chain.add_rows, chain.list_flips, chain.settle
     words = chain.words
 
     @jit
@@ -110,7 +107,7 @@ def make_langevin_step(warp: Warp, sites: int, whole: bool, localized: bool, nor
     @jit
     def step_langevin(numbers, lane: Lane, shared: Shared, rows, target, play, key0, key1, step, pace, steps, thread):
         number = thread % lanes
-        top = weigh(lane, lane.spins, lane.coupled, target.scale, play.half_rate, play.pull, shared)
+        top = weigh(lane, shared, lane.coupled, target.scale, play, thread)
         begin = log2(pace) if normalized else BITS * numbers.offset
         offset, soft = weigh_flips(lane, shared, top, begin)
         for q in range(words):
@@ -128,7 +125,7 @@ def make_langevin_step(warp: Warp, sites: int, whole: bool, localized: bool, nor
         if adjusted:
             for q in range(words):
                 lane.spins[q] = u32(lane.spins[q] ^ lane.flips[q])
-            top_there = weigh(lane, lane.spins, lane.other, target.scale, play.half_rate, play.pull, shared)
+            top_there = weigh(lane, shared, lane.other, target.scale, play, thread)
             offset_there, soft_there = weigh_flips(lane, shared, top_there, begin)
             for q in range(words):
                 lane.spins[q] = u32(lane.spins[q] ^ lane.flips[q])

@@ -51,13 +51,13 @@ def halves(count: int) -> tuple[int, ...]:
 
 
 @functools.cache
-def make_draws(warp: Warp, sites: int, whole: bool, replacement: bool) -> SimpleNamespace:
+def make_draws(warp: Warp, sites: int, whole: bool, localized: bool, replacement: bool) -> SimpleNamespace:
     """Returns the draws of sites and the masses of weights, compiled for a warp."""
     jit, lanes = warp.jit, warp.lanes
     wait, total, scan, scan_warp, rank, is_first = (
         warp.wait, warp.total, warp.scan, warp.scan_warp, warp.rank, warp.is_first,
     )  # fmt: skip
-    chain, random = make_chain(warp, sites, whole), make_random(warp)
+    chain, random = make_chain(warp, sites, whole, localized), make_random(warp)
     threefry, uniform, bit = random.threefry, random.uniform, chain.bit
     threads, words, word_of = chain.threads, chain.words, chain.word_of
     capacity, exp2, log2 = sites * threads, warp.exp2, warp.log2
@@ -216,15 +216,9 @@ def make_draws(warp: Warp, sites: int, whole: bool, replacement: bool) -> Simple
 def make_step(warp: Warp, sites: int, whole: bool, localized: bool, replacement: bool):
     """Returns the step of gwg (with replacement) or path_auxiliary, compiled for a warp."""
     jit, lanes, wait, total, get = warp.jit, warp.lanes, warp.wait, warp.total, warp.get
-    chain, random, adapt = make_chain(warp, sites, whole), make_random(warp), adapted(warp)
-    draws, weigh = make_draws(warp, sites, whole, replacement), chain.weighs[localized]
-    threefry, uniform, bit, add_rows, settle = (
-        random.threefry,
-        random.uniform,
-        chain.bit,
-        chain.add_rows,
-        chain.settle,
-    )
+    chain, random, adapt = make_chain(warp, sites, whole, localized), make_random(warp), adapted(warp)
+    draws, threefry, uniform = make_draws(warp, sites, whole, localized, replacement), random.threefry, random.uniform
+    bit, logit, weigh, add_rows, settle = chain.bit, chain.logit, chain.weigh, chain.add_rows, chain.settle
     sum_weights, draw, log_masses, place_of = draws.sum_weights, draws.draw, draws.log_masses, draws.place_of
     threads, words, exp2, log2 = chain.threads, chain.words, warp.exp2, warp.log2
     capacity = sites * threads
@@ -236,11 +230,8 @@ def make_step(warp: Warp, sites: int, whole: bool, localized: bool, replacement:
         """Returns the sum of l(x) - l(y) over the repeated draws, with the spins and logits of y."""
         for m in range(sites):
             if bit(lane.flips, m) != 0:
-                here = play.half_rate * (lane.linear[m] + target.scale * lane.coupled[m])
-                if localized:
-                    here += play.pull * lane.y[m]
-                if bit(lane.spins, m) == 0:
-                    here = -here
+                # With the field of x and the flipped spin, l(x) has the other sign.
+                here = -logit(lane, shared, lane.coupled, target.scale, play, thread, m)
                 shared.sums[index(m * threads + thread)] = here - lane.logits[m]
         wait()
         gains = ZERO
@@ -254,7 +245,7 @@ def make_step(warp: Warp, sites: int, whole: bool, localized: bool, replacement:
         for q in range(words):
             shared.spins[index(thread * words + q)] = lane.spins[q]
             lane.flips[q] = u32(0)
-        top = weigh(lane, lane.spins, lane.coupled, target.scale, play.half_rate, play.pull, shared)
+        top = weigh(lane, shared, lane.coupled, target.scale, play, thread)
         mass = sum_weights(lane, shared, top, thread)
         word, other = threefry(key0, key1, step, u32(number))
         if lanes == 1:
@@ -275,7 +266,7 @@ def make_step(warp: Warp, sites: int, whole: bool, localized: bool, replacement:
         add_rows(lane, shared, rows, taken, numbers.most_packed, thread)
         for q in range(words):
             lane.spins[q] = u32(lane.spins[q] ^ lane.flips[q])
-        top_there = weigh(lane, lane.spins, lane.other, target.scale, play.half_rate, play.pull, shared)
+        top_there = weigh(lane, shared, lane.other, target.scale, play, thread)
         ratio = f32(length) * (top - top_there)
         if replacement:
             part = ZERO

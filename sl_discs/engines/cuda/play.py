@@ -134,7 +134,7 @@ class Play(NamedTuple):
 def make_play(warp: Warp, kind: KernelKind) -> Callable:
     """Returns the function that plays one chain, compiled for a warp."""
     jit, localized, whole, sites = warp.jit, kind.localized, kind.whole, kind.sites
-    chain, random = make_chain(warp, sites, whole), make_random(warp)
+    chain, random = make_chain(warp, sites, whole, localized), make_random(warp)
     step_chain = kind.step(warp, sites, whole, localized, *kind.options)
     bit, recompute, total_linear, words, lanes, threads = (
         chain.bit,
@@ -157,31 +157,47 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
                 carry = u32(plane & carry)
 
     @jit
-    def add_counts(lane: Lane, shared: Shared, counted, thread):
-        """Adds the spins of the counted steps to `mean`, and begins to count anew."""
+    def add_counts(lane: Lane, mean, counted, thread):
+        """Adds the spins of the counted steps to their sum, and begins to count anew."""
         for m in range(sites):
             ones = u32(0)
             for p in range(PLANES):
                 ones += ((lane.counts[p * words + word_of(m)] >> u32(m & 31)) & u32(1)) << u32(p)
-            shared.mean[index(m * threads + thread)] += TWO * f32(ones) - f32(counted)
+            mean[index(m * threads + thread)] += TWO * f32(ones) - f32(counted)
         for q in range(PLANES * words):
             lane.counts[q] = u32(0)
 
     @jit
-    def move(lane: Lane, shared: Shared, key0, key1, number, drift, noise, thread):
+    def move(shared: Shared, mean, key0, key1, number, drift, noise, thread):
         """Moves the observation to the next level: y + drift U + noise Z, with an empty mean."""
-        # By way of shared memory, as this loop is too long to be unrolled, and registers have no index at run time;
-        # after everyone has read what the step left there.
-        wait()
         for m in range(0, sites, 2):
             first, second = threefry(key0, key1, number, u32((thread * sites + m) >> 1))
             one, other = normals(first, second)
-            shared.sums[index(m * threads + thread)] = one
-            shared.sums[index((m + 1) * threads + thread)] = other
+            here, next_one = index(m * threads + thread), index((m + 1) * threads + thread)
+            shared.y[here] += drift * mean[here] + noise * one
+            shared.y[next_one] += drift * mean[next_one] + noise * other
+            mean[here], mean[next_one] = ZERO, ZERO
+
+    @jit
+    def observe(lane: Lane, shared: Shared, y, mean, collected, thread):
+        """Reads the observation, and makes the mean a sum, in the order in which lanes find it together."""
         for m in range(sites):
-            place = index(m * threads + thread)
-            lane.y[m] += drift * shared.mean[place] + noise * shared.sums[place]
-            shared.mean[place] = ZERO
+            shared.y[index(m * threads + thread)] = y[index(thread * sites + m)]
+            # A whole number.
+            lane.other[m] = f32(i32(math.floor(mean[index(thread * sites + m)] * f32(collected) + HALF)))
+        wait()
+        for m in range(sites):
+            mean[index(m * threads + thread)] = lane.other[m]
+
+    @jit
+    def keep_observation(lane: Lane, shared: Shared, y, mean, collected, thread):
+        """Writes the observation and the mean in the order of the sites."""
+        for m in range(sites):
+            y[index(thread * sites + m)] = shared.y[index(m * threads + thread)]
+            lane.other[m] = mean[index(m * threads + thread)] / f32(collected)
+        wait()
+        for m in range(sites):
+            mean[index(thread * sites + m)] = lane.other[m]
 
     @jit
     def enter(lane: Lane, instances, chains, g, c, thread):
@@ -193,7 +209,7 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
         for q in range(PLANES * words):
             lane.counts[q] = u32(0)
         x, coupled, best_x, logged_x = chains.x[c], chains.coupled[c], chains.best_x[c], chains.best_logged_x[c]
-        linear, is_open, y = instances.linear[g], instances.is_open[g], chains.y[c]
+        linear, is_open = instances.linear[g], instances.is_open[g]
         for m in range(sites):
             i = index(thread * sites + m)
             up = x[i] > 0
@@ -205,8 +221,6 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
             lane.spins[word] |= u32(up) << place
             lane.best[word] |= u32(best_x[i] > 0) << place
             lane.logged[word] |= u32(logged_x[i] > 0) << place
-            if localized:
-                lane.y[m] = y[i]
 
     @jit
     def leave(lane: Lane, chains, c, thread):
@@ -232,18 +246,14 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
         best, logged = chains.best[c], chains.best_logged[c]
         row = c % steps.half_rate.shape[0]
         level, counted = i32(steps.level), 0
-        pull, last, collected = ZERO, i32(0), i32(1)
+        pull, last, collected, y, mean = ZERO, i32(0), i32(1), chains.y[c], chains.mean[c]
         if localized:
             pull, last, collected = (
                 BITS * steps.tilt_scale[level],
                 i32(steps.last[level]),
                 i32(steps.collected[level]),
             )
-            means = chains.mean[c]
-            for m in range(sites):
-                # A whole number.
-                mean = means[index(thread * sites + m)] * f32(collected)
-                shared.mean[index(m * threads + thread)] = f32(i32(math.floor(mean + HALF)))
+            observe(lane, shared, y, mean, collected, thread)
         at, num_steps = i32(steps.done), steps.half_rate.shape[1]
         end = at + num_steps - 1
         next_rate = BITS * steps.half_rate[row, 0] if num_steps > 0 else ZERO
@@ -290,12 +300,12 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
                         count_spins(lane)
                         counted += 1
                     if counted == (1 << PLANES) - 1 or left == 0 or at == end:
-                        add_counts(lane, shared, counted, thread)
+                        add_counts(lane, mean, counted, thread)
                         counted = 0
                     if left == 0:
                         drift = steps.drift[level] / f32(collected)
                         key2, key3 = chains.observation_keys[c, 0], chains.observation_keys[c, 1]
-                        move(lane, shared, key2, key3, number, drift, steps.noise[level], thread)
+                        move(shared, mean, key2, key3, number, drift, steps.noise[level], thread)
                         level = min(level + 1, steps.last.shape[0] - 1)
                         pull, last, collected = (
                             BITS * steps.tilt_scale[level],
@@ -317,10 +327,7 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
                 found.acceptance[interval, c] = sum_acceptance / f32(steps.every)
                 found.hops[interval, c] = sum_hops / f32(steps.every)
         if localized:
-            ys, means = chains.y[c], chains.mean[c]
-            for m in range(sites):
-                ys[index(thread * sites + m)] = lane.y[m]
-                means[index(thread * sites + m)] = shared.mean[index(m * threads + thread)] / f32(collected)
+            keep_observation(lane, shared, y, mean, collected, thread)
         leave(lane, chains, c, thread)
         if thread == 0:
             chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c] = linear, pairs, pace, sampled
@@ -329,13 +336,16 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
     return play
 
 
-# Bytes of shared memory that a block has on every card, and threads that may have all registers that one can address.
-_SHARED, _ALL_REGISTERS = 48 << 10, 256
+# Bytes of shared memory that a block has on every card.
+_SHARED = 48 << 10
+# Warps among which kernels that want more divide the registers of a multiprocessor: each thread has 168 then, and a
+# few of its words are in memory. It is those that weigh so many sites a lane; told so, others would take more.
+_WARPS, _MANY_SITES = 12, 24
 
 
 def needed_by(kind: KernelKind) -> dict[str, bool]:
     """Returns which numbers of all sites in `Shared` a kind needs, the most used ones first."""
-    return {"sums": kind.has_sums or kind.localized, "weights": kind.has_weights, "mean": kind.localized}
+    return {"sums": kind.has_sums, "weights": kind.has_weights, "y": kind.localized}
 
 
 def outside(kind: KernelKind, threads: int) -> list[str]:
@@ -355,35 +365,35 @@ def make_kernel(cuda: Any, warp: Warp, kind: KernelKind) -> Any:
     """Returns the kernel of a GPU; block c plays chain c."""
     play, sites = make_play(warp, kind), kind.sites
     threads, words = warp.lanes * warp.warps, -(-sites // 32)
-    observed = sites if kind.localized else 1
     quads, counts, capacity, bits = sites // 4, PLANES * words, sites * threads, words * threads
     needed, absent = needed_by(kind), outside(kind, threads)
-    summed, weighed, meant = (capacity if needed[name] and name not in absent else 1 for name in needed)
-    sums_at, weights_at, mean_at = (absent.index(name) if name in absent else -1 for name in needed)
+    summed, weighed, observed = (capacity if needed[name] and name not in absent else 1 for name in needed)
+    sums_at, weights_at, y_at = (absent.index(name) if name in absent else -1 for name in needed)
     f4, u4, u2 = np.float32, np.uint32, np.uint16
 
     def kernel(numbers, instances, chains, steps, found, memory, per_instance):
         c = cuda.blockIdx.x
         sums, weights = cuda.shared.array(summed, f4), cuda.shared.array(weighed, f4)
-        mean = cuda.shared.array(meant, f4)
+        y = cuda.shared.array(observed, f4)
         if sums_at >= 0:
             sums = memory[c, sums_at]
         if weights_at >= 0:
             weights = memory[c, weights_at]
-        if mean_at >= 0:
-            mean = memory[c, mean_at]
+        if y_at >= 0:
+            y = memory[c, y_at]
         lane = Lane(
             cuda.local.array(sites, f4), cuda.local.array(sites, f4), cuda.local.array(sites, f4),
-            cuda.local.array(sites, f4), cuda.local.array(observed, f4),
-            cuda.local.array(words, u4), cuda.local.array(words, u4), cuda.local.array(words, u4),
-            cuda.local.array(words, u4), cuda.local.array(counts, u4), cuda.local.array(quads, u4),
+            cuda.local.array(sites, f4), cuda.local.array(words, u4), cuda.local.array(words, u4),
+            cuda.local.array(words, u4), cuda.local.array(words, u4), cuda.local.array(counts, u4),
+            cuda.local.array(quads, u4),
         )  # fmt: skip
         shared = Shared(
             sums, weights, cuda.shared.array(threads, f4), cuda.shared.array(WIDTH, f4),
             cuda.shared.array(bits, u4), cuda.shared.array(bits, u4), cuda.shared.array(capacity, u2),
-            cuda.shared.array(1, f4), mean,
+            cuda.shared.array(1, f4), y,
         )  # fmt: skip
         play(numbers, instances, chains, steps, found, c, per_instance, cuda.threadIdx.x, lane, shared)
 
-    # Of many threads, each has a smaller share of the registers; what it lacks is in memory.
-    return cuda.jit(kernel, fastmath=True, launch_bounds=threads if threads > _ALL_REGISTERS else None)
+    shared_out = kind.has_sums and sites >= _MANY_SITES
+    bounds = (threads, max(_WARPS // warp.warps, 1)) if shared_out else threads
+    return cuda.jit(kernel, fastmath=True, launch_bounds=bounds)
