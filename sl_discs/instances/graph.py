@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import numbers
 import pickle
 import sys
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int32, Int64
+from jaxtyping import Float64, Int, Int32, Int64, Num
 from scipy import sparse
 
 from sl_discs.errors import InputError, integer, real, real_array
@@ -25,6 +26,35 @@ GRAPH_PROBLEMS = ("mis", "maxcut", "maxclique", "vertex_cover")
 # Bytes per node: the label, as an object in a tuple and a set, and a chain's state, field, best states and
 # temporaries.
 _NODE_BYTES = 200
+
+
+class Neighbours(NamedTuple):
+    """Lists of the neighbours of N nodes; each of E pairs of nodes has two entries.
+
+    Attributes:
+      starts: [N + 1] the first entry of each node.
+      others: [2 E] the neighbours of each node, in ascending order.
+      numbers: [2 E] the pair of each entry.
+      ends: [E, 2] the nodes of each pair.
+    """
+
+    starts: Int[np.ndarray, "N+1"]
+    others: Int32[np.ndarray, "2E"]
+    numbers: Int32[np.ndarray, "2E"]
+    ends: Int[np.ndarray, "E 2"]
+
+    def matrix(self, values: Num[np.ndarray, "E"]) -> sparse.csr_array:
+        """Returns the symmetric matrix [N, N] that has the value of each pair."""
+        size = len(self.starts) - 1
+        return sparse.csr_array((values[self.numbers], self.others, self.starts), (size, size))
+
+
+def neighbours_of(size: int, pairs: Int[np.ndarray, "E 2"]) -> Neighbours:
+    """Returns the lists of nodes 0 .. size - 1."""
+    heads, tails = np.concatenate([pairs, pairs[:, ::-1]]).T
+    numbers = np.tile(np.arange(len(pairs), dtype=np.int32), 2)
+    rows = sparse.csr_array((numbers, (heads, tails)), (size, size))
+    return Neighbours(rows.indptr, rows.indices, rows.data, pairs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +83,11 @@ class Graph:
     def num_edges(self) -> int:
         """Number of edges E."""
         return len(self.edges)
+
+    @functools.cached_property
+    def neighbours(self) -> Neighbours:
+        """The neighbours of each node, and its edges."""
+        return neighbours_of(self.num_nodes, self.edges)
 
     # As of a `QuadraticForm`, the other source of problems.
 
@@ -262,13 +297,12 @@ def complement(graph: Graph) -> Graph:
     count = n * (n - 1) // 2 - graph.num_edges
     if count > MOST_EDGES:
         raise InputError(f"{graph.name}: the complement has {count} edges; at most {MOST_EDGES} are supported")
-    missing = np.ones(n, bool)
-    neighbours = sparse.coo_array((np.ones(graph.num_edges, bool), tuple(graph.edges.T)), (n, n)).tocsr()
+    missing, near = np.ones(n, bool), graph.neighbours
     edges = np.empty((count, 2), np.int32)
     filled = 0
     for node in range(n):
         missing[:] = True
-        missing[neighbours.indices[neighbours.indptr[node] : neighbours.indptr[node + 1]]] = False
+        missing[near.others[near.starts[node] : near.starts[node + 1]]] = False
         others = np.flatnonzero(missing[node + 1 :]) + node + 1
         edges[filled : filled + len(others)] = np.stack([np.full(len(others), node), others], axis=1)
         filled += len(others)

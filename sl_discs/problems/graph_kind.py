@@ -44,21 +44,17 @@ class Edges:
     def __init__(self, graph: Graph, add: Callable[[np.ndarray], Any] = exact_sum):
         self.ends, self.weights, self.node_weights, self.add = graph.edges, graph.weights, graph.node_weights, add
         self.u, self.v = (graph.edges[:, end].astype(np.intp) for end in (0, 1))
-        self._shape = (graph.num_nodes, graph.num_nodes)
+        self._graph = graph
 
     @functools.cached_property
     def _joined(self) -> sparse.csr_array:
         """[N, N] 1 where nodes are joined."""
-        return self._matrix(np.ones(len(self.u)))
+        return self._graph.neighbours.matrix(np.ones(len(self.u)))
 
     @functools.cached_property
     def _weighted(self) -> sparse.csr_array:
         """[N, N] weights of edges."""
-        return self._joined if self.weights is None else self._matrix(self.weights)
-
-    def _matrix(self, values: Float64[np.ndarray, "E"]) -> sparse.csr_array:
-        above = sparse.coo_array((values, (self.u, self.v)), self._shape)
-        return (above + above.T).tocsr()
+        return self._joined if self.weights is None else self._graph.neighbours.matrix(self.weights)
 
     def inside(self, chosen: Bool[np.ndarray, "N"]) -> Bool[np.ndarray, "E"]:
         """Returns whether each edge joins two chosen nodes."""

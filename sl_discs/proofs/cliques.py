@@ -25,7 +25,7 @@ from numba.extending import intrinsic
 
 from sl_discs.engines.cpu.jit import called, entered, inlined
 from sl_discs.proofs.provers import TURN, Prover, SetProver
-from sl_discs.reductions.presolve import Presolved, adjacency_of
+from sl_discs.reductions.presolve import Presolved
 
 _ONE = np.uint64(1)
 
@@ -321,7 +321,8 @@ class Cliques(SetProver):
 
     def _run(self) -> Iterator[float]:
         yield self.problem.num_variables**2 * _PAIR_S
-        adjacency = adjacency_of(self.problem.source).toarray() == self.cliques
+        graph = self.problem.source
+        adjacency = graph.neighbours.matrix(np.ones(graph.num_edges, np.bool_)).toarray() == self.cliques
         np.fill_diagonal(adjacency, False)
         search = CliqueSearch(adjacency, self.weights)
         # The best weight, and the work and the part that was searched since when it is known.

@@ -20,7 +20,7 @@ from jaxtyping import Int, Int32
 from sl_discs.engines.cpu.jit import entered
 from sl_discs.instances.graph import Graph
 from sl_discs.proofs.provers import SetProver
-from sl_discs.reductions.presolve import Presolved, adjacency_of
+from sl_discs.reductions.presolve import Presolved
 
 # Ends of edges that a core looks at in a second, and what a node costs in these.
 _ENDS_A_SECOND, _PER_NODE = 1e8, 20
@@ -71,21 +71,20 @@ class Classes:
 
     def __init__(self, graph: Graph, *, cliques: bool):
         """Puts the nodes into classes, those that are heavy, or else hard to place, first."""
-        size, matrix = graph.num_nodes, adjacency_of(graph)
-        self._starts, self._others = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+        size, self._near = graph.num_nodes, graph.neighbours
         self._cliques, self._counts, self._sizes = cliques, np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
         self._rng = np.random.default_rng(0)
         self._weights = np.ones(size) if graph.node_weights is None else graph.node_weights
         self.home: Int32[np.ndarray, "N"] = np.zeros(size, np.int32)
         self.number, self.placed, self.bound = 0, 0, np.inf
-        degrees = np.diff(self._starts)
+        degrees = np.diff(self._near.starts)
         self._place(np.lexsort((degrees if cliques else -degrees, -self._weights)))
 
     def _place(self, order: Int[np.ndarray, "N"]) -> None:
-        home, rest, bound = self.home, self._weights.copy(), 0.0
+        near, home, rest, bound = self._near, self.home, self._weights.copy(), 0.0
         self.placed = 0
         while len(order):
-            number = _pass(self._starts, self._others, order, self._cliques, home, self._counts, self._sizes)
+            number = _pass(near.starts, near.others, order, self._cliques, home, self._counts, self._sizes)
             if home is self.home:
                 self.number, home = int(number), home.copy()
             of_order = home[order]

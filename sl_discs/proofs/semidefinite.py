@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int32
 from scipy import sparse
 
 from sl_discs.engines.cpu.jit import REORDERED, entered, in_long_vectors, inlined
+from sl_discs.instances.graph import Neighbours, neighbours_of
 from sl_discs.models.terms import SpinForm
 from sl_discs.problems.kind import KINDS
 from sl_discs.proofs.provers import Prover
@@ -47,33 +47,11 @@ _BLOCK, _COLUMNS = 32, 512
 _LEAST = 1e-6
 
 
-class Pairs(NamedTuple):
-    """The pairs of a symmetric matrix, which has them by rows.
-
-    Attributes:
-      starts: [n + 1] where each row begins.
-      others: [2 M] the other spin of each entry, in order.
-      numbers: [2 M] the pair of each entry.
-      ends: [M, 2] the spins of each pair.
-    """
-
-    starts: Int32[np.ndarray, "n1"]
-    others: Int32[np.ndarray, "M2"]
-    numbers: Int32[np.ndarray, "M2"]
-    ends: Int32[np.ndarray, "M 2"]
-
-
-def pairs_of(spins: SpinForm) -> tuple[Pairs, Float64[np.ndarray, "M"]]:
+def pairs_of(spins: SpinForm) -> tuple[Neighbours, Float64[np.ndarray, "M"]]:
     """Returns the pairs of C, in which a last spin stands for 1 where there are fields, and its entries there."""
     size, own = spins.num_spins, np.flatnonzero(spins.fields)
     ends = np.concatenate([spins.pairs, np.stack([own, np.full_like(own, size)], axis=1)]).astype(np.int32)
-    size += bool(len(own))
-    numbered = sparse.csr_array((np.arange(1, len(ends) + 1), tuple(ends.T)), (size, size))
-    rows = (numbered + numbered.T).tocsr()
-    rows.sort_indices()
-    starts, others = rows.indptr.astype(np.int32), rows.indices.astype(np.int32)
-    entries = np.concatenate([spins.couplings, spins.fields[own]]) / 2
-    return Pairs(starts, others, (rows.data - 1).astype(np.int32), ends), entries
+    return neighbours_of(size + bool(len(own)), ends), np.concatenate([spins.couplings, spins.fields[own]]) / 2
 
 
 @inlined(fastmath=REORDERED)
@@ -229,7 +207,7 @@ _BINS, _LARGEST = 256, 2.0
 _NONE = -1
 
 
-def find(pairs: Pairs, values: Float32[np.ndarray, "M"], four: bool, most: int) -> Int32[np.ndarray, "T 4"]:
+def find(pairs: Neighbours, values: Float32[np.ndarray, "M"], four: bool, most: int) -> Int32[np.ndarray, "T 4"]:
     """Lists the pairs of triangles, whose last is -1, and cycles of four; of more than `most`, the most violated."""
     mark, counts = np.full(len(pairs.starts) - 1, _NONE, np.int32), np.zeros(_BINS, np.int64)
     number = _find(pairs, values, four, -1, mark, counts, np.empty((0, 4), np.int32))
@@ -412,7 +390,7 @@ class Semidefinite(Prover):
 
         def largest(couplings: Float64[np.ndarray, "M"], constant: float, rounding: float) -> float:
             """Returns a bound on the terms by some couplings, plus a constant, which are scaled."""
-            changed = sparse.csr_array((couplings[pairs.numbers], pairs.others, pairs.starts), (size, size))
+            changed = pairs.matrix(couplings)
             norms = np.linalg.norm(changed @ vectors.astype(np.float64), axis=1)
             dual = scale * certified(changed, norms)
             return math.fsum([spins.constant, *dual.tolist(), scale * constant, scale * rounding, of_terms])

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Int, Int8
-from scipy import sparse
 
-from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
 from sl_discs.problems.problem import rounded_bound
 
@@ -102,12 +100,6 @@ def unreduced(problem: Problem, complete: bool = True) -> Presolved:
 def part_of(problem: Problem, kept: Int[np.ndarray, "n"], source: Any) -> Problem:
     """Returns the same problem of another source, on some of its variables."""
     return dataclasses.replace(problem, labels=tuple(problem.labels[k] for k in kept), source=source)
-
-
-def adjacency_of(graph: Graph) -> sparse.csr_array:
-    """Returns the adjacency matrix of a graph, with ones."""
-    heads, tails = np.concatenate([graph.edges, graph.edges[:, ::-1]]).T
-    return sparse.csr_array((np.ones(len(heads), np.int8), (heads, tails)), (graph.num_nodes,) * 2)
 
 
 def ends_at(seconds: float) -> float:

@@ -30,13 +30,12 @@ import time
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8
-from scipy import sparse
 
 from sl_discs.instances.form import exact_sum
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.graph import Graph, Neighbours
 from sl_discs.problems import Problem
 from sl_discs.problems.graph_kind import graph_kind
-from sl_discs.reductions.presolve import Presolved, adjacency_of, ends_at, part_of, unreduced
+from sl_discs.reductions.presolve import Presolved, ends_at, part_of, unreduced
 
 CLIQUE, FUNNEL, UNCONFINED, COVER, CORE = "clique", "funnel", "unconfined", "clique cover", "core"
 # The most nodes in S, which keeps each test short.
@@ -45,10 +44,8 @@ _LARGEST_S = 16
 _EDGE_S, _LOOKS_A_SECOND, _MOST_LOOKS = 4e-7, 2e6, 4 * 10**6
 
 
-def neighbours_of(graph: Graph) -> list[set[int]]:
-    """Returns the neighbours of each node."""
-    adjacency = adjacency_of(graph)
-    others, ends = adjacency.indices.tolist(), adjacency.indptr.tolist()
+def _neighbour_sets(graph: Graph) -> list[set[int]]:
+    others, ends = graph.neighbours.others.tolist(), graph.neighbours.starts.tolist()
     return [set(others[begin:end]) for begin, end in itertools.pairwise(ends)]
 
 
@@ -57,7 +54,7 @@ class _Rules:
 
     def __init__(self, graph: Graph):
         size = graph.num_nodes
-        self.near = neighbours_of(graph)
+        self.near = _neighbour_sets(graph)
         self.left = [True] * size
         # Nodes that were taken, or with the other of a funnel: that is taken where the set meets the nodes listed.
         self.taken: list[int] = []
@@ -258,7 +255,7 @@ def set_of_a_cover(graph: Graph) -> list[int] | None:
     """Returns a largest independent set, where a search finds one that meets every clique of a greedy cover."""
     if graph.num_edges > _MOST_EDGES:
         return None
-    near = neighbours_of(graph)
+    near = _neighbour_sets(graph)
     cover = _clique_cover(near)
     greedy: set[int] = set()
     for node in sorted(range(len(near)), key=lambda one: len(near[one])):
@@ -366,10 +363,11 @@ class _Search:
 _STARTS, _CORE_EDGE_S = 50, 1e-6
 
 
-def core(adjacency: sparse.csr_array, weights: Float64[np.ndarray, "N"], size: float) -> Bool[np.ndarray, "N"]:
+def core(near: Neighbours, weights: Float64[np.ndarray, "N"], size: float) -> Bool[np.ndarray, "N"]:
     """Returns which nodes are left when those that weigh up to `size` with their neighbours are removed in turn."""
-    masses, heavy = (weights + adjacency @ weights).tolist(), weights.tolist()
-    others, ends = adjacency.indices.tolist(), adjacency.indptr.tolist()
+    around = near.matrix(np.ones(len(near.ends), np.int8)) @ weights
+    masses, heavy = (weights + around).tolist(), weights.tolist()
+    others, ends = near.others.tolist(), near.starts.tolist()
     queue = [node for node, mass in enumerate(masses) if mass <= size]
     while queue:
         node = queue.pop()
@@ -387,9 +385,8 @@ def reduce_maxclique(problem: Problem[Graph], seconds: float) -> Presolved:
     if graph.num_edges * _CORE_EDGE_S > seconds:
         return unreduced(problem, complete=False)
     weights = np.ones(size) if graph.node_weights is None else graph.node_weights
-    adjacency = adjacency_of(graph)
-    clique = _grown_clique(adjacency, weights)
-    inside = core(adjacency, weights, exact_sum(weights[clique]))
+    clique = _grown_clique(graph.neighbours, weights)
+    inside = core(graph.neighbours, weights, exact_sum(weights[clique]))
     kept, found = np.flatnonzero(inside), np.zeros((1, size), np.int8)
     found[0, clique] = 1
     whole = dataclasses.replace(unreduced(problem), found=found)
@@ -405,10 +402,10 @@ def reduce_maxclique(problem: Problem[Graph], seconds: float) -> Presolved:
     return dataclasses.replace(whole, problem=left, kept=kept, removed={CORE: size - len(kept)}, _lift=lift)
 
 
-def _grown_clique(adjacency: sparse.csr_array, weights: Float64[np.ndarray, "N"]) -> list[int]:
+def _grown_clique(neighbours: Neighbours, weights: Float64[np.ndarray, "N"]) -> list[int]:
     """Returns a large clique: from each start, the candidate with most, or heaviest, neighbours joins."""
-    near = [adjacency.indices[begin:end] for begin, end in itertools.pairwise(adjacency.indptr.tolist())]
-    ranks = (np.diff(adjacency.indptr) + 1) * weights
+    near = [neighbours.others[begin:end] for begin, end in itertools.pairwise(neighbours.starts.tolist())]
+    ranks = (np.diff(neighbours.starts) + 1) * weights
     best: list[int] = []
     for start in np.argsort(-ranks, kind="stable")[:_STARTS]:
         clique, candidates = [start], near[start]

@@ -22,14 +22,12 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int, Int8, Int32, Int64, UInt32
-from scipy import sparse
 
 from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined
 from sl_discs.engines.devices import in_threads, num_cores
 from sl_discs.instances.graph import Graph, complement
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS, Structure
-from sl_discs.reductions.presolve import adjacency_of
 from sl_discs.solving.rounds import LocalSearch
 
 # Entries of `state`: numbers of uncovered edges, of nodes in the cover and in the best one, steps so far, the sum of
@@ -72,14 +70,10 @@ class Links(NamedTuple):
 
 def links_of(graph: Graph) -> Links:
     """Returns the lists of a graph."""
-    size, count = graph.num_nodes, graph.num_edges
-    heads, tails = np.concatenate([graph.edges, graph.edges[:, ::-1]]).T
-    matrix = sparse.csr_array((np.tile(np.arange(count, dtype=np.uint32), 2), (heads, tails)), (size, size))
-    starts, others, edges = matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint32), matrix.data
-    entries = np.empty((count, 2), np.uint32)
-    second = np.repeat(np.arange(size), np.diff(starts)) > others
-    entries[edges, second.astype(np.intp)] = np.arange(2 * count)
-    return Links(starts, others, edges, entries)
+    near, entries = graph.neighbours, np.empty((graph.num_edges, 2), np.uint32)
+    second = np.repeat(np.arange(graph.num_nodes), np.diff(near.starts)) > near.others
+    entries[near.numbers, second.astype(np.intp)] = np.arange(2 * graph.num_edges)
+    return Links(near.starts.astype(np.int64), near.others.view(np.uint32), near.numbers.view(np.uint32), entries)
 
 
 class Covers(NamedTuple):
@@ -398,9 +392,8 @@ def greedy_state(problem: Problem[Graph]) -> Int8[np.ndarray, "1 n"]:
     Source: Halldorsson and Radhakrishnan 1997, "Greed is good: approximating independent sets in sparse and
     bounded-degree graphs".
     """
-    matrix, size = adjacency_of(problem.source), problem.num_variables
-    starts, others = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
-    degrees, chosen = np.diff(starts), np.zeros(size, np.bool_)
+    near, size = problem.source.neighbours, problem.num_variables
+    degrees, chosen = np.diff(near.starts).astype(np.int64), np.zeros(size, np.bool_)
     heads = np.full(degrees.max(initial=0) + 1, -1)
-    _choose(starts, others, degrees, heads, np.empty(size, np.int64), np.empty(size, np.int64), chosen)
+    _choose(near.starts, near.others, degrees, heads, np.empty(size, np.int64), np.empty(size, np.int64), chosen)
     return (chosen == problem.maximise).astype(np.int8)[None]

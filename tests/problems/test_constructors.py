@@ -403,3 +403,16 @@ def test_a_masked_entry_of_a_matrix_is_no_edge_and_no_coupling():
 def test_masked_entries_elsewhere_are_refused(make):
     with pytest.raises(InputError, match="masked entries; fill them"):
         make()
+
+
+def test_neighbours_are_those_of_the_edges_in_order():
+    """Whatever the order and direction of the edges; a node without edges has none."""
+    graph = sl_discs.maxcut([[3, 1], [0, 3], [2, 1], [0, 1]], weights=[5.0, 6.0, 7.0, 8.0], num_nodes=5).source
+    near = graph.neighbours
+    assert near is graph.neighbours and near.starts.tolist() == [0, 2, 5, 6, 8, 8]
+    assert near.others.tolist() == [1, 3, 0, 2, 3, 1, 0, 1]
+    entries = np.stack([np.repeat(np.arange(5), np.diff(near.starts)), near.others], axis=1)
+    np.testing.assert_array_equal(np.sort(near.ends[near.numbers]), np.sort(entries))
+    expected = nx.to_numpy_array(nx.Graph([(3, 1), (0, 3), (2, 1), (0, 1)]), nodelist=range(4))
+    np.testing.assert_array_equal(near.matrix(np.ones(4)).toarray()[:4, :4], expected)
+    assert near.matrix(graph.weights)[1, 2] == near.matrix(graph.weights)[2, 1] == 7.0
