@@ -13,7 +13,7 @@ import networkx as nx
 
 import sl_discs
 from sl_discs.figures import save_figure
-from sl_discs.sampling.samples import paint_marginals, paint_overlaps, paint_round_trips, paint_swaps, paint_traces
+from sl_discs.sampling.pictures import paint_marginals, paint_overlaps, paint_round_trips, paint_swaps, paint_trace
 
 SIDE, TEMPERATURE, FIELD = 16, 1.9, 0.002
 
@@ -30,7 +30,7 @@ def main(path: str) -> None:
         grid = figure.add_gridspec(3, 3)
         for row, samples in enumerate(found):
             left, right = figure.add_subplot(grid[row, :2]), figure.add_subplot(grid[row, 2])
-            paint_traces(samples, left, "magnetisation")
+            paint_trace(samples, left, "magnetisation")
             paint_overlaps(samples, right)
             left.set_title(f"{samples.method}: {'reliable' if samples.reliable else 'NOT reliable'}")
         for column, paint_part in enumerate((paint_swaps, paint_round_trips, paint_marginals)):

@@ -327,6 +327,16 @@ def test_the_site_builds_without_a_warning(run_examples, tmp_path):
     assert pictures == ({path.stem for path in (ROOT / "examples").glob("*.py")} if run_examples == "true" else set())
 
 
+def test_the_gallery_draws_its_pictures(tmp_path, monkeypatch):
+    """The last one is of a command."""
+    monkeypatch.chdir(tmp_path)
+    for code in code_of("docs/gallery.md"):
+        exec(code, {})
+    shown = re.findall(r"!\[.*\]\(gallery/(.*)\)", (ROOT / "docs/gallery.md").read_text())
+    assert [path.name for path in sorted(tmp_path.glob("*.png"))] == sorted({*shown} - {"row.png"})
+    assert {path.name for path in (ROOT / "docs/gallery").iterdir()} == {*shown}
+
+
 def test_the_notebook_runs_from_top_to_bottom(capsys):
     """Numbers in its outputs may differ in the last digits where they are estimates."""
     cells = json.loads((ROOT / "examples" / "tour.ipynb").read_text())["cells"]

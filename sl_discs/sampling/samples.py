@@ -18,7 +18,7 @@ from jaxtyping import Float64, Int8, Num, UInt8
 
 from sl_discs.errors import FormatError, InputError, MissingExtra, check_label, file_path, shown
 from sl_discs.errors import function as function_of
-from sl_discs.figures import COLOURS, new_figure, save_figure
+from sl_discs.figures import new_figure, save_figure
 from sl_discs.files import check_fields, read_document, write_document, write_text
 from sl_discs.problems.problem import label_of, plain_label
 from sl_discs.sampling.diagnostics import Diagnostic, Verdict
@@ -38,7 +38,8 @@ from sl_discs.sampling.draws import (
     unpacked,
     variable_name,
 )
-from sl_discs.sampling.thermodynamics import TITLES, curve_rows, paint_curve
+from sl_discs.sampling.pictures import layout
+from sl_discs.sampling.thermodynamics import TITLES, curve_rows
 from sl_discs.terminal import aligned, printable
 
 # `Samples` are one .npz file: arrays, and all else as JSON text in it. Nothing is pickled.
@@ -339,19 +340,21 @@ class Samples:
             "seed": self.seed,
         }  # fmt: skip
 
-    def plot(self, path: str | os.PathLike | None = None):
-        """Plots values, their distribution, that of overlaps P(q), the marginals, and a ladder if there is one.
+    def plot(self, path: str | os.PathLike | None = None, panels: Sequence[str] | None = None):
+        """Plots the draws in panels, by default all that there are.
 
-        The marginals are a map where the variables form a grid, and otherwise bars with standard errors. Of several
-        temperatures, value, heat capacity and entropy follow.
+        These are `trace` (the value by the number of the draw), the distributions `values`, `magnetisation` and
+        `overlaps`, P(q); `marginals`, a map where the variables form a grid; of tempering `swaps` and `round_trips`;
+        and of several temperatures `value`, `heat_capacity` and `entropy` by temperature, with standard errors.
 
         Args:
           path: of a PNG file; None to return the matplotlib figure, which a notebook shows.
+          panels: their names, shown side by side.
 
         Raises:
-          InputError: matplotlib is not installed, or the file cannot be written.
+          InputError: these draws have no such panel, matplotlib is not installed, or the file cannot be written.
         """
-        paint, size = functools.partial(paint_all, self), (8.0, 5.4 if self.curve is None else 8.1)
+        size, paint = layout(self, panels)
         return new_figure(size, paint) if path is None else save_figure(file_path("path", path), size, paint)
 
     def save(self, path: str | os.PathLike) -> Path:
@@ -476,95 +479,3 @@ def _evidence(found: Diagnostic) -> tuple[str, ...]:
     known = not math.isnan(found.r_hat)
     r_hat = [f"{one:.3f}" if known and not math.isnan(one) else "" for one in (found.r_hat, found.limit)]
     return *r_hat, f"{found.ess_bulk:,.0f}", f"{found.ess_tail:,.0f}"
-
-
-# Pictures of draws, of marginals, and of a ladder.
-
-_MOST_POINTS, _MOST_GROUPS = 2_000, 8
-_OVERLAP_BIN = 0.05
-# The most labels that are shown below bars, evenly.
-_MOST_LABELS = 24
-
-
-def paint_all(samples: Samples, figure: Any) -> None:
-    """Paints values, their distribution and that of overlaps, and below them marginals and the ladder, if any."""
-    grid = figure.add_gridspec(2 if samples.curve is None else 3, 3)
-    for number, paint in enumerate((paint_traces, paint_values, paint_overlaps)):
-        paint(samples, figure.add_subplot(grid[0, number]))
-    ladder = () if samples.ladder is None else (paint_swaps, paint_round_trips)
-    paint_marginals(samples, figure.add_subplot(grid[1, : 3 - len(ladder)]))
-    for number, paint in enumerate(ladder, start=1):
-        paint(samples, figure.add_subplot(grid[1, number]))
-    if samples.curve is not None:
-        paint_curve(samples.curve, [figure.add_subplot(grid[2, number]) for number in range(3)], COLOURS[0])
-    figure.suptitle(printable(f"{samples.name}: {samples.method}, temperature {samples.temperature:g}"), fontsize=10)
-
-
-def paint_traces(samples: Samples, axes: Any, observable: str = VALUE) -> None:
-    """Paints an observable of each group by the number of the draw."""
-    values = samples.observable(observable)
-    every = -(-values.shape[1] // _MOST_POINTS)
-    number = np.arange(values.shape[1])[::every]
-    for group, row in enumerate(values[:_MOST_GROUPS]):
-        axes.plot(number, row[::every], linewidth=0.5, color=COLOURS[group % len(COLOURS)])
-    axes.set(xlabel="draw", ylabel=observable)
-
-
-def paint_values(samples: Samples, axes: Any) -> None:
-    """Paints the distribution of values."""
-    axes.hist(
-        samples.values, bins=_bins(samples.values), weights=np.full(len(samples), 1 / len(samples)), color=COLOURS[0]
-    )
-    axes.set(xlabel="value", ylabel="probability")
-
-
-def paint_overlaps(samples: Samples, axes: Any) -> None:
-    """Paints P(q): where it has several peaks, draws of one mode differ from those of another.
-
-    Bins of about .05 all hold equally many of the overlaps that N variables can have.
-    """
-    step = 2 / len(samples.labels)
-    width = step * max(1, round(_OVERLAP_BIN / step))
-    bins = 1 + step / 2 - width * np.arange(np.ceil((2 + step) / width), -1, -1)
-    axes.hist(
-        samples.group_overlaps.ravel(), bins=bins, weights=np.full(len(samples), 1 / len(samples)), color=COLOURS[2]
-    )
-    axes.set(xlabel="overlap q", ylabel="P(q)", xlim=(bins[0], bins[-1]))
-
-
-def paint_marginals(samples: Samples, axes: Any) -> None:
-    """Paints P(x = 1) of each variable: a map where the couplings are a grid, otherwise bars with standard errors."""
-    means, errors = np.array(list(samples.marginals.values())).T
-    if samples.grid is not None:
-        image = axes.imshow(means.reshape(samples.grid), vmin=0, vmax=1, cmap="cividis", interpolation="nearest")
-        axes.figure.colorbar(image, ax=axes, label="P(x = 1)")
-        axes.set(xticks=[], yticks=[])
-        return
-    axes.bar(np.arange(len(means)), means, yerr=np.where(np.isfinite(errors), errors, 0.0), color=COLOURS[5])
-    axes.set(xlabel="variable", ylabel="P(x = 1)", ylim=(0, 1))
-    places = np.linspace(0, len(means) - 1, min(len(means), _MOST_LABELS)).round().astype(int).tolist()
-    axes.set_xticks(places, [printable(str(samples.labels[place])) for place in places], rotation=45)
-
-
-def paint_swaps(samples: Samples, axes: Any) -> None:
-    """Paints the acceptance of the swaps between neighbours of a ladder."""
-    assert samples.ladder is not None
-    axes.bar(np.arange(len(samples.ladder.acceptance)), samples.ladder.acceptance, color=COLOURS[5])
-    axes.set(xlabel="pair of rungs, hottest first", ylabel="swap acceptance", ylim=(0, 1))
-
-
-def paint_round_trips(samples: Samples, axes: Any) -> None:
-    """Paints the round trips of each ladder, or of each pair that swaps clusters."""
-    assert samples.ladder is not None
-    axes.bar(np.arange(len(samples.ladder.round_trips)), samples.ladder.round_trips, color=COLOURS[3])
-    axes.set(xlabel="group of ladders", ylabel="round trips")
-    axes.yaxis.get_major_locator().set_params(integer=True)
-
-
-def _bins(values: np.ndarray):
-    if np.ptp(values) == 0:
-        # Of any magnitude: an edge at a fixed distance may be rounded to the value.
-        half = max(0.5, abs(values[0]) * 1e-3)
-        return values[0] + np.array([-half, half])
-    integral = np.array_equal(values, np.round(values)) and np.ptp(values) <= 40
-    return np.arange(values.min() - 0.5, values.max() + 1) if integral else min(40, max(1, len(np.unique(values))))

@@ -9,7 +9,7 @@ acceptance ratio.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Float64
@@ -105,7 +105,7 @@ def _reweighted(values: Float64[np.ndarray, "S"], mixture: Float64[np.ndarray, "
     return _Point(mean, variance / temperature**2, log_z, log_z - mean / temperature)
 
 
-# The curve as a table, and as a picture.
+# The curve as a table.
 
 TITLES = "temperature", "value", "error", "heat capacity", "error", "log Z", "error", "entropy", "error"
 
@@ -115,13 +115,3 @@ def curve_rows(curve: Curve, numbers: Callable[[Estimate], tuple[str, str]]) -> 
     columns = [[numbers(Estimate(*row)) for row in column.tolist()] for column in curve[1:]]
     rows = zip(curve.temperature.tolist(), *columns, strict=True)
     return [(f"{temperature:g}", *(word for pair in pairs for word in pair)) for temperature, *pairs in rows]
-
-
-def paint_curve(curve: Curve, panels: Sequence[Any], colour: str) -> None:
-    """Paints value, heat capacity and entropy by temperature, with standard errors, on three axes."""
-    order = np.argsort(curve.temperature)
-    for axes, name in zip(panels, ("value", "heat_capacity", "entropy"), strict=True):
-        mean, error = getattr(curve, name)[order].T
-        error = np.where(np.isfinite(error), error, 0.0)
-        axes.errorbar(curve.temperature[order], mean, yerr=error, marker="o", markersize=3, color=colour)
-        axes.set(xlabel="temperature", ylabel=name.replace("_", " "))

@@ -305,7 +305,9 @@ class Result:
 
     def _paint(self, figure) -> None:
         axes = figure.subplots()
-        title = printable(f"{self.name}: {self.sampler if self.rounds else 'not sampled'}, best {self.best_value:g}")
+        bound = "optimal" if self.optimal else "" if self.bound is None else f"bound {self.bound:g}"
+        words = (f"best {self.best_value:g}", bound, self.sampler if self.rounds else "")
+        title = printable(f"{self.name}: {', '.join(filter(None, words))}")
         if not self.rounds:
             axes.set(title=title, xticks=[], yticks=[])
             if len(self.edges):

@@ -314,14 +314,43 @@ def test_marginals_as_a_csv_file_and_as_pictures(tmp_path):
     assert title == ["variable", "probability", "error"] and [row[0] for row in rows] == list(problem.labels)
     np.testing.assert_allclose(np.array(rows)[:, 1:].astype(float), list(samples.marginals.values()))
     assert samples.grid is None and samples.plot(tmp_path / "bars.png").stat().st_size > 10_000
-    bars = [one.get_height() for one in samples.plot().axes[3].patches]
+    assert len(samples.plot().axes) == 7 and len(samples.plot(panels=["swaps", "values"]).axes) == 2
+    [axes] = samples.plot(panels=["marginals"]).axes
+    bars = [one.get_height() for one in axes.patches]
     np.testing.assert_allclose(bars, [one.mean for one in samples.marginals.values()])
     lattice = sl_discs.sample(truths.random_field_grid(5, 1.5).problem, 1.5, 80)
     labelled = sl_discs.sample(sl_discs.qubo({(f"v{k}", f"v{k}"): 1.0 for k in range(60)}), draws=16)
-    shown = [label.get_text() for label in labelled.plot().axes[3].get_xticklabels()]
+    shown = [label.get_text() for label in labelled.plot(panels=["marginals"]).axes[0].get_xticklabels()]
     assert shown[0] == "v0" and shown[-1] == "v59" and len(shown) == 24
-    [image] = lattice.plot().axes[3].images
+    [image] = lattice.plot(panels=["marginals"]).axes[0].images
     np.testing.assert_allclose(image.get_array().ravel(), [one.mean for one in lattice.marginals.values()])
+
+
+def test_no_panel_has_more_than_60_bars_and_each_distribution_has_all_draws():
+    many = sl_discs.sample(sl_discs.qubo({(k, k): 0.1 * k for k in range(61)}), draws=16, seed=0)
+    *distributions, marginals = many.plot(panels=["values", "magnetisation", "overlaps", "marginals"]).axes
+    for axes in distributions:
+        heights = [one.get_height() for one in axes.patches]
+        assert len(heights) <= 60 and sum(heights) == pytest.approx(1)
+    [line] = marginals.lines
+    np.testing.assert_allclose(line.get_ydata(), sorted(one.mean for one in many.marginals.values()))
+    assert not marginals.patches
+
+
+@pytest.mark.parametrize(
+    ("panels", "message"),
+    [
+        ("swaps", "panels='swaps': expected a list of names; there are trace, values"),
+        ([], "expected a list of names"),
+        (["swap"], "panels: 'swap' is not one; there are trace"),
+        (["swaps"], "draws by exact have no ladder, so no swaps"),
+        (["entropy"], "draws by exact have no curve over several temperatures, so no entropy"),
+    ],
+)
+def test_a_panel_that_draws_do_not_have_is_refused(panels, message):
+    samples = sl_discs.sample(sl_discs.qubo({(0, 0): 1.0}), draws=4, seed=0)
+    with pytest.raises(sl_discs.InputError, match=re.escape(message)):
+        samples.plot(panels=panels)
 
 
 @pytest.mark.parametrize(
