@@ -40,7 +40,7 @@ IN_WARPS = IN_TWO_WARPS | {
     "gwg, 40 draws": GWG(num_flips=40),
     "path_auxiliary, 38 draws": PathAuxiliary(num_flips=38),
     "dmala, adaptive": DMALA(adaptive=True),
-    "dmala, fixed": DMALA(scaling="fixed"),
+    "dmala, fixed": DMALA(scaling="fixed", step_size=10.0),
     "metropolis": Metropolis(),
 }
 

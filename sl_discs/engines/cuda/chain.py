@@ -38,7 +38,7 @@ RECOMPUTED = 4096
 TOGETHER = 2
 # The largest whole coupling that is stored as a byte: the packed sums must hold `TOGETHER` of them.
 MOST_PACKED = 127 // TOGETHER
-_TO_UNIT = f32(2.0**-32)
+TO_UNIT = f32(2.0**-32)
 _BIAS, _BIASED_ZERO = u32(0x80808080), f32(128)
 
 
@@ -109,8 +109,8 @@ def make_random(warp: Warp) -> SimpleNamespace:
 
     @jit
     def normals(first, second):
-        radius = f32(math.sqrt(f32(-2) * f32(math.log((f32(first) + HALF) * _TO_UNIT))))
-        half = f32(second) * _TO_UNIT - HALF
+        radius = f32(math.sqrt(f32(-2) * f32(math.log((f32(first) + HALF) * TO_UNIT))))
+        half = f32(second) * TO_UNIT - HALF
         square = half * half
         sine, cosine = f32(SINE[4]), f32(COSINE[4])
         for power in range(3, -1, -1):

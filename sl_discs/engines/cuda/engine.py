@@ -56,8 +56,8 @@ def kind_of(sampler: Sampler, sites: int, whole: bool, localized: bool) -> Kerne
             step, options = flips.make_langevin_step, (sampler.scaling == "normalized", sampler.adjusted)
         case _:
             step, options = flips.make_single_step, (isinstance(sampler, Gibbs),)
-    drawn = step is path.make_step
-    return KernelKind(sites, whole, localized, step, options, drawn, drawn and isinstance(sampler, PathAuxiliary))
+    drawn = isinstance(sampler, GWG | PathAuxiliary | DMALA)
+    return KernelKind(sites, whole, localized, step, options, drawn, isinstance(sampler, PathAuxiliary))
 
 
 def numbers_of(sampler: Sampler, largest: int) -> Numbers:

@@ -6,6 +6,7 @@ import numpy as np
 
 from sl_discs.engines.cuda.chain import (
     BITS,
+    HALF,
     ONE,
     TWO,
     ZERO,
@@ -19,6 +20,7 @@ from sl_discs.engines.cuda.chain import (
     make_random,
     u32,
 )
+from sl_discs.engines.cuda.path import make_draws
 from sl_discs.engines.cuda.warp import Warp
 
 
@@ -60,15 +62,19 @@ def make_single_step(warp: Warp, sites: int, whole: bool, localized: bool, gibbs
 
 # dmala: the mathematics of `sl_discs.samplers.langevin`.
 #
-# Site i flips with probability sigmoid(l_i + a), where l = d/2, and a normalizes the weights exp(l) or is fixed.
-# As the target changes by the sum of l(x) - l(y) over the F flipped sites, what remains of the log-ratio is
+# Site i flips with probability sigmoid(l_i + a), where l = d/2, and a normalizes the weights exp(l) or is fixed: that
+# of at least one event of a Poisson process in a time of softplus(l_i + a). The times of all sites follow each other,
+# so that only events cost random numbers. As the target changes by the sum of l(x) - l(y) over the F flipped sites,
+# what remains of the log-ratio is
 #
 #     F (a(y) - a(x)) + sum_i (softplus(l_i(x) + a(x)) - softplus(l_i(y) + a(y))).
 
 # The largest logit, in bits, whose exponential is used.
 _LARGEST = f32(115)
-# The counter of the step's own words, after those of its sites.
-_OWN = u32(0xFFFFFFFF)
+# Bits of softplus with which a site flips for certain in float32; more would only be events to search for.
+_CERTAIN = f32(24)
+# Odds below which their logarithm is a polynomial.
+_SMALL = f32(2.0**-8)
 
 
 def make_langevin_step(warp: Warp, sites: int, whole: bool, localized: bool, normalized: bool, adjusted: bool):
@@ -82,60 +88,72 @@ def make_langevin_step(warp: Warp, sites: int, whole: bool, localized: bool, nor
       normalized: whether a is log n minus the logarithm of the sum of exp(l), or the fixed one.
       adjusted: whether the proposal is tested.
     """
-    jit, lanes = warp.jit, warp.lanes
-    total, exp2, log2 = warp.total, warp.exp2, warp.log2
-    chain, random, adapt = make_chain(warp, sites, whole, localized), make_random(warp), adapted(warp)
-    threefry, uniform = random.threefry, random.uniform
-    weigh, add_rows, list_flips, settle = chain.weigh, chain.add_rows, chain.list_flips, chain.settle
-    words = chain.words
+    jit, lanes, wait = warp.jit, warp.lanes, warp.wait
+    total, scan, exp2, log2 = warp.total, warp.scan, warp.exp2, warp.log2
+    chain, draws = make_chain(warp, sites, whole, localized), make_draws(warp, sites, whole, localized, True)
+    uniform, adapt, first_words, meet = make_random(warp).uniform, adapted(warp), draws.first_words, draws.meet
+    weigh, add_rows, settle, words, threads = chain.weigh, chain.add_rows, chain.settle, chain.words, chain.threads
 
     @jit
-    def weigh_flips(lane: Lane, shared: Shared, top, offset):
-        """Replaces the logits l by exp(l + a); returns a and the lane's sum of softplus(l + a)."""
-        if normalized:
-            part = ZERO
+    def as_odds(lane: Lane, shared: Shared, top, numbers, pace):
+        """Replaces the logits l by exp(l + a); returns a."""
+        if not normalized:
+            offset = BITS * numbers.offset
             for m in range(sites):
-                part += exp2(lane.logits[m] - top)
-            offset -= top + log2(total(part, shared.partial))
-        soft = ZERO
+                lane.logits[m] = exp2(min(lane.logits[m] + offset, _LARGEST))
+            return offset
+        part = ZERO
         for m in range(sites):
-            odds = exp2(min(lane.logits[m] + offset, _LARGEST))
-            lane.logits[m] = odds
-            soft += log2(ONE + odds)
-        return offset, soft
+            lane.logits[m] = exp2(lane.logits[m] - top)
+            part += lane.logits[m]
+        factor = pace / total(part, shared.partial)
+        for m in range(sites):
+            lane.logits[m] *= factor
+        return log2(factor) - top
+
+    @jit
+    def softplus(odds):
+        """Returns log2(1 + odds), also of odds that are small beside 1, without a branch."""
+        bits = BITS * odds
+        small, large = bits - HALF * odds * bits, log2(ONE + odds)
+        return small if odds < _SMALL else large
 
     @jit
     def step_langevin(numbers, lane: Lane, shared: Shared, rows, target, play, key0, key1, step, pace, steps, thread):
-        number = thread % lanes
-        top = weigh(lane, shared, lane.coupled, target.scale, play, thread)
-        begin = log2(pace) if normalized else BITS * numbers.offset
-        offset, soft = weigh_flips(lane, shared, top, begin)
         for q in range(words):
+            shared.spins[index(thread * words + q)] = lane.spins[q]
             lane.flips[q] = u32(0)
-        for m in range(0, sites, 2):
-            first, second = threefry(key0, key1, step, u32((thread * sites + m) >> 1))
-            if uniform(first) * (ONE + lane.logits[m]) < lane.logits[m]:
-                lane.flips[m >> 5] |= u32(1) << u32(m & 31)
-            if uniform(second) * (ONE + lane.logits[m + 1]) < lane.logits[m + 1]:
-                lane.flips[(m + 1) >> 5] |= u32(1) << u32((m + 1) & 31)
-        taken = list_flips(lane, shared, thread, number)
+        top = weigh(lane, shared, lane.coupled, target.scale, play, thread)
+        offset = as_odds(lane, shared, top, numbers, pace)
+        soft, part = ZERO, ZERO
+        for m in range(sites):
+            bits = softplus(lane.logits[m])
+            soft += bits
+            part += min(bits, _CERTAIN)
+            shared.sums[index(m * threads + thread)] = part
+        run, mass = scan(part, shared.partial)
+        shared.runs[index(thread)] = run
+        word, other, own, _ = first_words(key0, key1, step, thread % lanes)
+        wait()
+        taken = meet(lane, shared, mass, word, other, key0, key1, step, thread)
         acceptance, accepted = ONE, True
-        if adjusted or taken > 0:
-            add_rows(lane, shared, rows, taken, numbers.most_packed, thread)
-        if adjusted:
-            for q in range(words):
-                lane.spins[q] = u32(lane.spins[q] ^ lane.flips[q])
-            top_there = weigh(lane, shared, lane.other, target.scale, play, thread)
-            offset_there, soft_there = weigh_flips(lane, shared, top_there, begin)
-            for q in range(words):
-                lane.spins[q] = u32(lane.spins[q] ^ lane.flips[q])
-            ratio = f32(taken) * (offset_there - offset) + total(soft - soft_there, shared.partial)
-            acceptance = exp2(min(ratio, ZERO))
-            own, _ = threefry(key0, key1, step, _OWN)
-            accepted = uniform(own) < acceptance
         linear, pairs = ZERO, ZERO
-        if accepted and taken > 0:
-            linear, pairs = settle(lane, shared)
+        if taken > 0:
+            add_rows(lane, shared, rows, taken, numbers.most_packed, thread)
+            if adjusted:
+                for q in range(words):
+                    lane.spins[q] = u32(lane.spins[q] ^ lane.flips[q])
+                top_there = weigh(lane, shared, lane.other, target.scale, play, thread)
+                offset_there = as_odds(lane, shared, top_there, numbers, pace)
+                for m in range(sites):
+                    soft -= softplus(lane.logits[m])
+                for q in range(words):
+                    lane.spins[q] = u32(lane.spins[q] ^ lane.flips[q])
+                ratio = f32(taken) * (offset_there - offset) + total(soft, shared.partial)
+                acceptance = exp2(min(ratio, ZERO))
+                accepted = uniform(own) < acceptance
+            if accepted:
+                linear, pairs = settle(lane, shared)
         if numbers.adaptive:
             pace = f32(3) * adapt(pace / f32(3), acceptance, numbers.target, steps, numbers.adapt_until)
             pace = min(max(pace, ONE), f32(target.available))

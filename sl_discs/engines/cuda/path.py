@@ -19,8 +19,10 @@ from types import SimpleNamespace
 import numpy as np
 
 from sl_discs.engines.cuda.chain import (
+    HALF,
     NEVER,
     ONE,
+    TO_UNIT,
     ZERO,
     Lane,
     Shared,
@@ -54,8 +56,8 @@ def halves(count: int) -> tuple[int, ...]:
 def make_draws(warp: Warp, sites: int, whole: bool, localized: bool, replacement: bool) -> SimpleNamespace:
     """Returns the draws of sites and the masses of weights, compiled for a warp."""
     jit, lanes = warp.jit, warp.lanes
-    wait, total, scan, scan_warp, rank, is_first = (
-        warp.wait, warp.total, warp.scan, warp.scan_warp, warp.rank, warp.is_first,
+    wait, total, scan, scan_warp, rank, is_first, get = (
+        warp.wait, warp.total, warp.scan, warp.scan_warp, warp.rank, warp.is_first, warp.get,
     )  # fmt: skip
     chain, random = make_chain(warp, sites, whole, localized), make_random(warp)
     threefry, uniform, bit = random.threefry, random.uniform, chain.bit
@@ -97,9 +99,18 @@ def make_draws(warp: Warp, sites: int, whole: bool, localized: bool, replacement
         return mass
 
     @jit
-    def search(shared: Shared, mass, word, other):
-        """Returns the site whose share of the total weight the random words fall into."""
-        target = min(uniform(word) * mass, mass * _JUST_BELOW)
+    def first_words(key0, key1, step, number):
+        """Returns the words of a lane's first draw, and those of the step itself."""
+        word, other = threefry(key0, key1, step, u32(number))
+        if lanes == 1:
+            own, second = threefry(key0, key1, step, u32(_OWN))
+        else:
+            own, second = u32(get(i32(word), _OWN)), u32(get(i32(other), _OWN))
+        return word, other, own, second
+
+    @jit
+    def search(shared: Shared, target, mass, other):
+        """Returns the site in whose share of the total `mass` the target lies; the word `other` continues that."""
         low = i32(0)
         for half in lane_halves:
             if low + half < threads and shared.runs[index(low + half - 1)] <= target:
@@ -134,6 +145,19 @@ def make_draws(warp: Warp, sites: int, whole: bool, localized: bool, replacement
                 lane.flips[word_of(place)] |= u32(1) << u32(place & 31)
 
     @jit
+    def look_up(shared: Shared, site, wanted, later, number):
+        """Returns the code of a lane's site, and whether it is wanted and new; `later`, flips are known already."""
+        code, known = i32(-1 - number), False
+        if wanted:
+            owner = site // sites
+            place = site - owner * sites
+            at = index(owner * words + word_of(place))
+            code = i32(2 * site + i32((shared.spins[at] >> u32(place & 31)) & u32(1)))
+            if later:
+                known = (shared.flips[at] >> u32(place & 31)) & u32(1) != 0
+        return code, is_first(code) and wanted and not known
+
+    @jit
     def draw(lane: Lane, shared: Shared, top, mass, word, other, key0, key1, step, length, thread):
         """Draws `length` times; returns the numbers of sites and of repeats, which it lists."""
         number = thread % lanes
@@ -150,16 +174,10 @@ def make_draws(warp: Warp, sites: int, whole: bool, localized: bool, replacement
             # Number of words, and number of draw.
             k = begin + number
             wanted = k % WIDTH != _OWN and (not replacement or k - k // WIDTH < length)
-            code, known = i32(-1 - number), False
+            site = i32(0)
             if wanted:
-                site = search(shared, mass, word, other)
-                owner = site // sites
-                place = site - owner * sites
-                at = index(owner * words + word_of(place))
-                code = i32(2 * site + i32((shared.spins[at] >> u32(place & 31)) & u32(1)))
-                if begin > 0:
-                    known = (shared.flips[at] >> u32(place & 31)) & u32(1) != 0
-            new = is_first(code) and wanted and not known
+                site = search(shared, min(uniform(word) * mass, mass * _JUST_BELOW), mass, other)
+            code, new = look_up(shared, site, wanted, begin > 0, number)
             before, count = rank(new)
             if not replacement:
                 new = new and taken + before < length
@@ -177,6 +195,37 @@ def make_draws(warp: Warp, sites: int, whole: bool, localized: bool, replacement
             taken += count
             begin += lanes
         return taken, repeats
+
+    @jit
+    def meet(lane: Lane, shared: Shared, mass, word, other, key0, key1, step, thread):
+        """Lists the sites whose shares of `mass`, in bits, have events of a Poisson process; returns their number.
+
+        The rate of the process is one for each nat, so that gaps between its events are exponential.
+        """
+        number = thread % lanes
+        taken, begin, time = 0, 0, ZERO
+        while begin == 0 or time < mass:
+            if begin > 0:
+                for q in range(words):
+                    shared.flips[index(thread * words + q)] = lane.flips[q]
+                wait()
+                word, other = threefry(key0, key1, step, u32(begin + number))
+            is_event = (begin + number) % WIDTH != _OWN
+            run, gaps = scan_warp(-log2((f32(word) + HALF) * TO_UNIT) if is_event else ZERO)
+            is_event = is_event and time + run < mass
+            site = i32(0)
+            if is_event:
+                site = search(shared, time + run, mass, other)
+            code, new = look_up(shared, site, is_event, begin > 0, number)
+            before, count = rank(new)
+            if new and thread < lanes:
+                shared.listed[index(taken + before)] = code
+            wait()
+            mark(lane, shared, taken, taken + count, thread)
+            taken += count
+            begin += lanes
+            time += gaps
+        return taken
 
     @jit
     def drawn_weight(shared: Shared, taken, number):
@@ -210,16 +259,25 @@ def make_draws(warp: Warp, sites: int, whole: bool, localized: bool, replacement
             rest += more
         return found
 
-    return SimpleNamespace(sum_weights=sum_weights, draw=draw, log_masses=log_masses, place_of=place_of)
+    return SimpleNamespace(
+        first_words=first_words,
+        sum_weights=sum_weights,
+        draw=draw,
+        meet=meet,
+        log_masses=log_masses,
+        place_of=place_of,
+    )
 
 
 def make_step(warp: Warp, sites: int, whole: bool, localized: bool, replacement: bool):
     """Returns the step of gwg (with replacement) or path_auxiliary, compiled for a warp."""
-    jit, lanes, wait, total, get = warp.jit, warp.lanes, warp.wait, warp.total, warp.get
+    jit, lanes, wait, total = warp.jit, warp.lanes, warp.wait, warp.total
     chain, random, adapt = make_chain(warp, sites, whole, localized), make_random(warp), adapted(warp)
-    draws, threefry, uniform = make_draws(warp, sites, whole, localized, replacement), random.threefry, random.uniform
+    draws, uniform = make_draws(warp, sites, whole, localized, replacement), random.uniform
     bit, logit, weigh, add_rows, settle = chain.bit, chain.logit, chain.weigh, chain.add_rows, chain.settle
-    sum_weights, draw, log_masses, place_of = draws.sum_weights, draws.draw, draws.log_masses, draws.place_of
+    first_words, sum_weights, draw, log_masses, place_of = (
+        draws.first_words, draws.sum_weights, draws.draw, draws.log_masses, draws.place_of,
+    )  # fmt: skip
     threads, words, exp2, log2 = chain.threads, chain.words, warp.exp2, warp.log2
     capacity = sites * threads
     # Not literals, for each of which numba compiles a function anew.
@@ -247,11 +305,7 @@ def make_step(warp: Warp, sites: int, whole: bool, localized: bool, replacement:
             lane.flips[q] = u32(0)
         top = weigh(lane, shared, lane.coupled, target.scale, play, thread)
         mass = sum_weights(lane, shared, top, thread)
-        word, other = threefry(key0, key1, step, u32(number))
-        if lanes == 1:
-            own, rounding = threefry(key0, key1, step, u32(_OWN))
-        else:
-            own, rounding = u32(get(i32(word), _OWN)), u32(get(i32(other), _OWN))
+        word, other, own, rounding = first_words(key0, key1, step, number)
         length = numbers.num_flips
         if numbers.adaptive:
             length = i32(math.floor(pace + f32(0.5)))
