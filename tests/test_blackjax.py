@@ -137,8 +137,9 @@ def test_a_position_may_be_a_pytree(name):
 
     tree, flat = sl_blackjax.algorithm(name, of_tree), sl_blackjax.algorithm(name, logdensity_fn)
     state, known = tree.init({"a": np.zeros((3, 1), bool), "b": (np.ones(1),)}), flat.init(np.array([0, 0, 0, 1.0]))
+    step, step_flat = jax.jit(tree.step), jax.jit(flat.step)
     for number in range(20):
-        state, known = tree.step(jax.random.key(number), state)[0], flat.step(jax.random.key(number), known)[0]
+        state, known = step(jax.random.key(number), state)[0], step_flat(jax.random.key(number), known)[0]
     assert jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype.kind), state.position) == {
         "a": ((3, 1), "b"),
         "b": (((1,), "f"),),

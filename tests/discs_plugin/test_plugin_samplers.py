@@ -28,6 +28,7 @@ from sl_discs.testing import check_case, enumerate_law, standard_cases, total_va
 from sl_discs.testing.conformance import Law, all_states
 
 BASES = ["onesite", "ball", "sldiscs_gibbs"]
+FLAT = (("ball", 5), ("sldiscs_gibbs", 1, 5))
 
 
 def pairs(shape=(5,)):
@@ -61,8 +62,14 @@ def play(sampler, model, params, x, steps, temperatures=None):
     return visited, state
 
 
-@pytest.mark.parametrize("shape", [(5,), (1, 5)])
-@pytest.mark.parametrize("name", slow_except(BASES, ("ball", "sldiscs_gibbs")))
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        pytest.param(name, shape, marks=[pytest.mark.slow] * ((name, *shape) not in FLAT))
+        for name in BASES
+        for shape in ((5,), (1, 5))
+    ],
+)
 def test_without_tilt_it_is_the_base_sampler(standin, name, shape):
     model, params = pairs(shape)
     x = model.get_init_samples(jax.random.PRNGKey(3), 7)
@@ -71,9 +78,8 @@ def test_without_tilt_it_is_the_base_sampler(standin, name, shape):
     localized, state = play(flat, model, params, x, 64)
     np.testing.assert_array_equal(plain, localized)
     assert int(state["steps"]) == 64 and int(state["num_ll_calls"]) > 0
-    # So that the equality could fail; the law of the tilted chain is tested below.
-    tilted = sampler_of(name, 7, shape, Localization(K=8, sigma=0.5), 64)
-    assert (play(tilted, model, params, x, 64)[0] != plain).any()
+    # It has moved and has been localized, so the equality could fail; the law of the tilted chain is tested below.
+    assert (plain != x).any() and (state["chains"].level == 7).all() and (state["chains"].y != 0).all()
 
 
 ANNEALED = {"t_schedule": "exp_decay", "init_temperature": 2, "decay_rate": 0.05, "final_temperature": 0.2}
@@ -191,9 +197,14 @@ KERNELS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_tilted_target_is_invariant(kernel):
     check_case(OwnSampler(kernel, 4, States((5,))), standard_cases()[2], batches=2**13)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_tilted_target_on_three_values_is_invariant(kernel):
     check_case(OnThreeValues(kernel, 4, THREE), MASKED, batches=2**11)
 
 

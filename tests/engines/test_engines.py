@@ -58,7 +58,12 @@ CARRIED = {
 
 @pytest.mark.parametrize("budget", slow_except(["exp_decay", "identical", None], ["exp_decay"]))
 @pytest.mark.parametrize(
-    ("engine", "name"), [(engine, name) for engine in ENGINES for name in known_to(engine, CARRIED)]
+    ("engine", "name"),
+    [
+        pytest.param(engine, name, marks=[pytest.mark.slow] * ((engine, name) == ("reference", "metropolis")))
+        for engine in ENGINES
+        for name in known_to(engine, CARRIED)
+    ],
 )
 def test_chains_depend_neither_on_calls_nor_on_each_other(engine, name, budget):
     """Calls end in the middle of levels, and (identical ones) where they end; or chains are not localized.

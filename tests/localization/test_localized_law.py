@@ -131,7 +131,7 @@ def test_each_engine_gives_the_law(engine, name):
 
 
 WITHOUT_ADAPTATION = {name: base for name, base in BASES.items() if not getattr(base, "adaptive", False)}
-FAST_STEPS = {"reference": ("gwg",), "cpu": ("gwg", "dmala", "metropolis"), "one lane": ("gwg",)}
+FAST_STEPS = {"reference": ("gibbs",), "cpu": ("gwg", "dmala", "metropolis"), "one lane": ("gwg",)}
 
 
 @pytest.mark.parametrize(

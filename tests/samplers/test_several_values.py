@@ -7,6 +7,7 @@ import dataclasses
 
 import jax.numpy as jnp
 import pytest
+from marks import slow_except
 from several_values import potts_case
 
 from sl_discs.errors import InputError
@@ -29,7 +30,7 @@ SAMPLERS = {
 
 
 @pytest.mark.parametrize("case", [POTTS, pytest.param(PRODUCT, marks=pytest.mark.slow)], ids=["potts", "product"])
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", slow_except(SAMPLERS, ("gibbs", "gwg", "path_auxiliary", "dmala")))
 def test_the_target_is_invariant(name, case):
     sampler, options = SAMPLERS[name]
     check_case(sampler, case, batches=2**12, **options)
