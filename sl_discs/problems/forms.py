@@ -16,7 +16,7 @@ from sl_discs.instances.form import FORM_PROBLEMS, FormValues, QuadraticForm, fo
 from sl_discs.instances.graph import is_networkx
 from sl_discs.memory import check_number
 from sl_discs.models.terms import form_coefficients, form_of_spins, has_integer_values, spin_form
-from sl_discs.problems.kind import Evaluated, Kind, Structure
+from sl_discs.problems.kind import Evaluated, Kind
 from sl_discs.problems.problem import Problem, in_order, is_frame, matrix_of_frame, of_series, timed
 
 if TYPE_CHECKING:
@@ -72,6 +72,13 @@ def form_bound(form: QuadraticForm) -> Fraction:
     return fraction([form.offset, *best.tolist()])
 
 
+# Of values that are functions of spins.
+SPIN_PROVERS = (
+    "sl_discs.proofs.tables.enumeration",
+    "sl_discs.proofs.tables.elimination",
+    "sl_discs.proofs.semidefinite.semidefinite_prover",
+)
+
 QUBO, ISING = (
     FormKind(
         name=name,
@@ -83,7 +90,8 @@ QUBO, ISING = (
         bounded_by="the signs of its terms",
         integral=has_integer_values,
         spins=spins,
-        structure=Structure.FORM,
+        reduction="sl_discs.reductions.quadratic.reduce_spins",
+        provers=SPIN_PROVERS,
     ).register()
     for name, spins in FORM_PROBLEMS.items()
 )

@@ -111,6 +111,8 @@ class GraphKind(Kind):
       most: of many choices [B, N], what the objective of each after its repair, times `sign`, surely does not exceed,
         found without repairs; None: nothing is known of it.
       conflict: two of the nodes that are surely chosen or surely left out which no feasible choice has so, or None.
+      joined: whether the nodes of a feasible choice are all joined to each other, as those of a clique; otherwise
+        rules on sets take it for a choice of which, or of whose complement, no two are.
       weighted: whether the weights of edges count.
       in_percent: whether results are compared as percentages of each graph's reference, instead of directly.
       discs_family: graph_type and cfg_str of the default dataset for DISCS; None: DISCS does not have this problem.
@@ -126,6 +128,7 @@ class GraphKind(Kind):
     conflict: Callable[[Edges, Chosen, Chosen], tuple[int, int] | None] = lambda edges, chosen, left_out: None
     maximise: bool = True
     penalty: float | None = PENALTY
+    joined: bool = False
     weighted: bool = False
     in_percent: bool = False
     discs_family: tuple[str, str] | None = None

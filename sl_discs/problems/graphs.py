@@ -26,9 +26,9 @@ from sl_discs.instances.graph import (
     other_numbers,
 )
 from sl_discs.models.terms import Coefficients, SpinForm, are_integers, merged_pairs
-from sl_discs.problems.forms import entries, is_sparse
+from sl_discs.problems.forms import SPIN_PROVERS, entries, is_sparse
 from sl_discs.problems.graph_kind import Edges, GraphKind, TwoImprovement, drop_conflicts
-from sl_discs.problems.kind import EXCHANGE_PENALTY, PENALTY, Chosen, Structure
+from sl_discs.problems.kind import EXCHANGE_PENALTY, PENALTY, Chosen
 from sl_discs.problems.problem import Problem, has_matrix, in_order, is_frame, matrix_of_frame, of_series, timed
 
 if TYPE_CHECKING:
@@ -72,6 +72,14 @@ def _most(
     return chosen.sum(axis=1) - np.maximum(np.count_nonzero(conflicts, axis=1) - pairs, np.minimum(pairs, 1.0))
 
 
+# Weights that are not whole are known to branch and bound up to rounding, and to enumeration exactly.
+_SET_PROVERS = (
+    "sl_discs.proofs.covers.Cover",
+    "sl_discs.proofs.cliques.clique_prover",
+    "sl_discs.proofs.integer.integer_prover",
+    "sl_discs.proofs.tables.enumeration",
+)
+
 MIS = GraphKind(
     name="mis",
     problem="maximum independent set",
@@ -85,7 +93,10 @@ MIS = GraphKind(
     conflict=lambda edges, chosen, left_out: edges.first_inside(chosen),
     improve=lambda graph: TwoImprovement(graph.num_nodes, graph.edges, graph.node_weights),
     exchange_penalty=EXCHANGE_PENALTY,
-    structure=Structure.SETS,
+    reduction="sl_discs.reductions.sets.reduce_sets",
+    provers=_SET_PROVERS,
+    greedy="sl_discs.solving.cover_search.greedy_state",
+    search="sl_discs.solving.cover_search.cover_search",
     discs_family=("er_density", "r-0.10"),
 ).register()
 
@@ -164,7 +175,8 @@ MAXCUT = GraphKind(
     most=_maxcut_most,
     bound=_maxcut_bound,
     integral=lambda graph: graph.weights is None or are_integers(graph.weights),
-    structure=Structure.CUT,
+    reduction="sl_discs.reductions.quadratic.reduce_spins",
+    provers=SPIN_PROVERS,
     bounded_by="the positive weights",
     penalty=None,
     weighted=True,
@@ -253,7 +265,10 @@ MAXCLIQUE = GraphKind(
     conflict=lambda edges, chosen, left_out: edges.first_missing(chosen),
     improve=_maxclique_improve,
     exchange_penalty=EXCHANGE_PENALTY,
-    structure=Structure.CLIQUES,
+    joined=True,
+    reduction="sl_discs.reductions.sets.reduce_maxclique",
+    provers=_SET_PROVERS,
+    search="sl_discs.solving.cover_search.cover_search",
     in_percent=True,
     discs_family=("rb", "_"),
 ).register()
@@ -312,7 +327,10 @@ VERTEX_COVER = GraphKind(
     conflict=lambda edges, chosen, left_out: edges.first_inside(left_out),
     improve=_vertex_cover_improve,
     exchange_penalty=EXCHANGE_PENALTY,
-    structure=Structure.SETS,
+    reduction="sl_discs.reductions.sets.reduce_sets",
+    provers=_SET_PROVERS,
+    greedy="sl_discs.solving.cover_search.greedy_state",
+    search="sl_discs.solving.cover_search.cover_search",
     maximise=False,
 ).register()
 

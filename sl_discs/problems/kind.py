@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import enum
+import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple, Self
 
@@ -53,13 +53,17 @@ def checked_states(name: str, states: Any, size: int) -> Bool[np.ndarray, "B N"]
     return chosen
 
 
-class Structure(enum.Enum):
-    """What an answer to a problem is, for exact methods that several kinds of problems share."""
+# A function, or where it is, as `sl_discs.proofs.tables.enumeration`. What kinds name is imported when it is needed:
+# it needs kinds itself, and numba takes a while.
+Rule = Callable[..., Any] | str
 
-    SETS = "a largest or heaviest independent set of a graph, or its complement, a vertex cover"
-    CLIQUES = "a largest or heaviest clique of a graph"
-    CUT = "a heaviest cut of a graph"
-    FORM = "a best value of a quadratic form"
+
+def resolved(rule: Rule) -> Callable[..., Any]:
+    """Returns the function of a rule."""
+    if not isinstance(rule, str):
+        return rule
+    module, _, name = rule.rpartition(".")
+    return getattr(importlib.import_module(module), name)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -85,7 +89,10 @@ class Kind(abc.ABC):
       spins: whether variables are -1 and 1 instead of 0 and 1.
       penalty: of a conflict, by default; None: there are no conflicts.
       exchange_penalty: the penalty with which `auto` also tries the sampler `exchange`; None: it does not.
-      structure: what reductions, provers and local searches take it for; None: they know nothing of it.
+      reduction: of a problem and seconds: what exact rules leave of it, a `reductions.presolve.Presolved`.
+      provers: each a `proofs.provers.Factory`, in the order of their first turns.
+      greedy: of a problem: a state [1, N] to begin with, or None.
+      search: of a problem, a seed and seconds: a `solving.rounds.LocalSearch`, or None.
       weights_of_nodes: whether weights of nodes count.
     """
 
@@ -102,7 +109,10 @@ class Kind(abc.ABC):
     spins: bool = False
     penalty: float | None = None
     exchange_penalty: float | None = None
-    structure: Structure | None = None
+    reduction: Rule | None = None
+    provers: Sequence[Rule] = ("sl_discs.proofs.tables.enumeration",)
+    greedy: Rule | None = None
+    search: Rule | None = None
     weights_of_nodes: bool = False
 
     def register(self) -> Self:

@@ -15,7 +15,8 @@ import numpy as np
 from jaxtyping import Int, Int8
 
 from sl_discs.instances.form import exact_sum
-from sl_discs.problems.kind import KINDS, Evaluated, Structure
+from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.problems.kind import KINDS, Evaluated
 from sl_discs.problems.problem import best_row, reaches
 from sl_discs.reductions.presolve import ROUNDED, Presolved
 
@@ -79,7 +80,7 @@ class SetProver(Prover):
     def __init__(self, presolved: Presolved):
         super().__init__(presolved)
         self.problem = presolved.left
-        self.cliques = KINDS[self.problem.kind].structure is Structure.CLIQUES
+        self.cliques = graph_kind(self.problem.kind).joined
         graph = self.problem.source
         self.weights = np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights
         self.total = exact_sum(self.weights)

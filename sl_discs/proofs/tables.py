@@ -264,3 +264,7 @@ def elimination(presolved: Presolved) -> Prover | None:
     if size <= MOST_ENUMERATED or size > _MOST_VARIABLES or view.left.num_terms > _MOST_WIDTH * size:
         return None
     return TableElimination(view)
+
+
+# The provers that compare all answers in exact arithmetic.
+EXACT = (enumeration, elimination)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from sl_discs.problems import Problem
-from sl_discs.problems.kind import KINDS, Structure
+from sl_discs.problems.kind import KINDS, resolved
 from sl_discs.reductions.presolve import Presolved, unreduced
 
 __all__ = ["Presolved", "presolve"]
@@ -26,18 +26,5 @@ def presolve(problem: Problem, seconds: float = math.inf) -> Presolved:
 
     A coefficient of what is left is rounded as sums in double precision are.
     """
-    # Rules are imported where they are needed, since numba takes a while.
-    match KINDS[problem.kind].structure:
-        case Structure.SETS:
-            from sl_discs.reductions.sets import reduce_sets
-
-            return reduce_sets(problem, seconds)
-        case Structure.CLIQUES:
-            from sl_discs.reductions.sets import reduce_maxclique
-
-            return reduce_maxclique(problem, seconds)
-        case Structure.CUT | Structure.FORM:
-            from sl_discs.reductions.quadratic import reduce_spins
-
-            return reduce_spins(problem, seconds)
-    return unreduced(problem)
+    rule = KINDS[problem.kind].reduction
+    return unreduced(problem) if rule is None else resolved(rule)(problem, seconds)

@@ -27,7 +27,7 @@ from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined
 from sl_discs.engines.devices import in_threads, num_cores
 from sl_discs.instances.graph import Graph, complement
 from sl_discs.problems import Problem
-from sl_discs.problems.kind import KINDS, Structure
+from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.solving.rounds import LocalSearch
 
 # Entries of `state`: numbers of uncovered edges, of nodes in the cover and in the best one, steps so far, the sum of
@@ -316,7 +316,7 @@ def cover_search(problem: Problem, seed: int, seconds: float) -> CoverSearch | N
 
     None if its graph has weights, or is too large for a trial of `seconds`.
     """
-    graph, cliques = problem.source, KINDS[problem.kind].structure is Structure.CLIQUES
+    graph, cliques = problem.source, graph_kind(problem.kind).joined
     if graph.node_weights is not None:
         return None
     size, count = graph.num_nodes, graph.num_edges
@@ -386,12 +386,14 @@ def _choose(starts, others, degrees, heads, after, before, chosen):
                         least = min(least, degrees[near])
 
 
-def greedy_state(problem: Problem[Graph]) -> Int8[np.ndarray, "1 n"]:
-    """Returns an answer to a problem of sets or covers without weights: a set, of nodes of the least degrees left.
+def greedy_state(problem: Problem[Graph]) -> Int8[np.ndarray, "1 n"] | None:
+    """Returns an answer to a problem of sets or covers: a set, of nodes of the least degrees left; None with weights.
 
     Source: Halldorsson and Radhakrishnan 1997, "Greed is good: approximating independent sets in sparse and
     bounded-degree graphs".
     """
+    if problem.source.node_weights is not None:
+        return None
     near, size = problem.source.neighbours, problem.num_variables
     degrees, chosen = np.diff(near.starts).astype(np.int64), np.zeros(size, np.bool_)
     heads = np.full(degrees.max(initial=0) + 1, -1)

@@ -117,7 +117,7 @@ class Rival:
 
 
 class LocalSearch(Rival, abc.ABC):
-    """A search beside the annealings of a problem, of those that fit its structure; `name` says what it is."""
+    """A search beside the annealings of a problem, which its kind names; `name` says what it is."""
 
     name: str
 

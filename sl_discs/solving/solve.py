@@ -17,9 +17,9 @@ from jaxtyping import Int8
 from sl_discs.engines.devices import check_threads
 from sl_discs.errors import fields_are_keywords
 from sl_discs.problems import Problem
-from sl_discs.problems.kind import KINDS, Structure
+from sl_discs.problems.kind import KINDS, resolved
 from sl_discs.problems.problem import checked_problem, exact_values
-from sl_discs.proofs import exact_provers, provers_of
+from sl_discs.proofs import provers_of
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions import presolve
 from sl_discs.reductions.presolve import Presolved, unreduced
@@ -148,7 +148,7 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
             stacklevel=4,
         )
     presolved = begun_greedily(presolved, options)
-    provers = provers_of(KINDS[problem.kind].structure) if options.proofs else ()
+    provers = provers_of(KINDS[problem.kind]) if options.proofs else ()
     with contextlib.closing(Proofs(presolved, 0.0 if too_large else options.bound_seconds, provers)) as proofs:
         if states is not None:
             proofs.update_incumbent(problem.evaluate(states))
@@ -164,17 +164,12 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
 def begun_greedily(presolved: Presolved, options: SolveOptions) -> Presolved:
     """Returns what reductions left, with a greedy answer as found, where `auto` fills a time limit.
 
-    That is for sets and covers without weights. It costs less than the shortest annealing, for which a limit may be
-    too short.
+    It costs less than the shortest annealing, for which a limit may be too short.
     """
-    problem = presolved.left
-    fits = KINDS[problem.kind].structure is Structure.SETS and problem.source.node_weights is None
-    if not (fits and _searches(options)):
+    rule = KINDS[presolved.original.kind].greedy
+    if rule is None or not _searches(options) or (state := resolved(rule)(presolved.left)) is None:
         return presolved
-    from sl_discs.solving.cover_search import greedy_state
-
-    found = np.concatenate([presolved.found, presolved.lift(greedy_state(problem))])
-    return dataclasses.replace(presolved, found=found)
+    return dataclasses.replace(presolved, found=np.concatenate([presolved.found, presolved.lift(state)]))
 
 
 def _searches(options: SolveOptions) -> bool:
@@ -184,13 +179,10 @@ def _searches(options: SolveOptions) -> bool:
 
 def local_searches(problem: Problem, options: SolveOptions) -> list[LocalSearch]:
     """Returns the local searches that `auto` uses beside the samplers."""
-    fits = KINDS[problem.kind].structure in (Structure.SETS, Structure.CLIQUES)
-    if options.time_limit is None or not (fits and _searches(options)):
+    rule = KINDS[problem.kind].search
+    if rule is None or options.time_limit is None or not _searches(options):
         return []
-    # Imported where it is needed, since numba takes a while.
-    from sl_discs.solving.cover_search import cover_search
-
-    search = cover_search(problem, options.seed, TRIAL * options.time_limit)
+    search = resolved(rule)(problem, options.seed, TRIAL * options.time_limit)
     return [] if search is None else [search]
 
 
@@ -269,7 +261,7 @@ def _by_reductions(presolved: Presolved, options: SolveOptions, clock: Clock) ->
     problem = presolved.original
     states = np.concatenate([presolved.lift(np.zeros((1, 0), np.int8)), presolved.found])
     by, bound, note = "reductions", None, "reductions left nothing to search"
-    provers = () if problem.integer_values else exact_provers(KINDS[problem.kind].structure)
+    provers = () if problem.integer_values else provers_of(KINDS[problem.kind], exact=True)
     proofs = Proofs(dataclasses.replace(unreduced(problem), found=states), 0.0, provers)
     proofs.advance(options.bound_seconds)
     if not problem.integer_values:

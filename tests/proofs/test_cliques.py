@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import sl_discs
-from sl_discs.problems.kind import Structure
+from sl_discs.problems.graphs import MIS
 from sl_discs.proofs import cliques, covers, integer, provers_of
 from sl_discs.proofs.integer_program import edge_cliques, relaxed
 from sl_discs.proofs.provers import TURN, Proofs
@@ -103,12 +103,10 @@ def test_hopeless_problems_are_given_up():
 
 def test_provers_are_hopeful_only_while_one_expects_to_end():
     """Covers only bound; branch and bound does not know at first, and then knows that this search ends."""
-    proofs = Proofs(
-        unreduced(sl_discs.mis(nx.gnp_random_graph(3_000, 0.003, seed=1))), 0.0, provers_of(Structure.SETS)
-    )
+    proofs = Proofs(unreduced(sl_discs.mis(nx.gnp_random_graph(3_000, 0.003, seed=1))), 0.0, provers_of(MIS))
     proofs.advance(0.06)
     assert not proofs.over and not proofs.hopeful
-    proofs = Proofs(unreduced(sl_discs.mis(nx.gnp_random_graph(200, 0.1, seed=1))), 0.0, provers_of(Structure.SETS))
+    proofs = Proofs(unreduced(sl_discs.mis(nx.gnp_random_graph(200, 0.1, seed=1))), 0.0, provers_of(MIS))
     proofs.best = 40.0
     assert not proofs.hopeful
     proofs.advance(1.0, 30.0)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sl_discs
-from sl_discs.problems.kind import Structure
+from sl_discs.problems.graphs import MAXCUT
 from sl_discs.problems.problem import exact_values
 from sl_discs.proofs import provers_of, tables
 from sl_discs.proofs.provers import Proofs
@@ -93,6 +93,6 @@ def test_a_glass_on_a_torus_is_proved(gaussian):
 def test_what_is_too_large_has_no_tables():
     dense = unreduced(sl_discs.maxcut(nx.gnp_random_graph(60, 0.9, seed=1)))
     assert tables.enumeration(dense) is None and tables.elimination(dense) is None
-    proofs = Proofs(dense, 1.0, provers_of(Structure.CUT))
+    proofs = Proofs(dense, 1.0, provers_of(MAXCUT))
     proofs.advance(0.1)
     assert proofs.refused == []

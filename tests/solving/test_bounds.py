@@ -22,7 +22,7 @@ GRAPH_KINDS = "mis", "maxclique", "vertex_cover", "maxcut"
 
 def bound_of(problem):
     """By all provers that do not need to search."""
-    proofs = Proofs(unreduced(problem), 2.0, provers_of(KINDS[problem.kind].structure))
+    proofs = Proofs(unreduced(problem), 2.0, provers_of(KINDS[problem.kind]))
     proofs.advance(1.0)
     return proofs.bound
 
