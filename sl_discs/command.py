@@ -37,7 +37,8 @@ def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
     kinds = "boolean", "enum", "float", "integer", "list", "multi_string", "string"
     define = {kind: functools.partial(getattr(flags, f"DEFINE_{kind}"), flag_values=own) for kind in kinds}
     words = (
-        "Python files or modules with samplers of your own (register_sampler), separated by commas, imported first"
+        "Python files or modules with samplers or problems of your own (register_sampler, register_problem), "
+        "separated by commas, imported first"
     )
     define["multi_string"](_IMPORT, [], words)
     return own, types.SimpleNamespace(**define)

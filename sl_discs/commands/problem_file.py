@@ -12,20 +12,22 @@ from sl_discs.command import warn
 from sl_discs.errors import InputError, join_names, real
 from sl_discs.figures import check_matplotlib
 from sl_discs.files import check_file
-from sl_discs.instances.form import FORM_PROBLEMS
 from sl_discs.instances.formats import FORMATS, Instance, read_instances
-from sl_discs.instances.graph import GRAPH_PROBLEMS, Graph
+from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
 from sl_discs.problems.from_file import has_unused_weights, problem_of, unused_numbers
 from sl_discs.problems.graph_kind import GRAPH_KINDS
-from sl_discs.problems.kind import PENALTY
+from sl_discs.problems.kind import KINDS, PENALTY, find_kind
 from sl_discs.terminal import printable
 
 
 def define_flags(define: Any, engines: Collection[str]) -> None:
     """Adds the flags that describe a file and how its problems are sampled; `define` as of `own_flags`."""
-    words = "Problem to solve. Required for a graph; known for a file of a model, and mis for a SAT formula."
-    define.enum("problem", None, [*GRAPH_PROBLEMS, *FORM_PROBLEMS], words)
+    words = (
+        f"Problem to solve: {join_names([*KINDS, 'one of your own'])}. Required for a graph; known for a file of a "
+        "model, and mis for a SAT formula."
+    )
+    define.string("problem", None, words)
     define_format(define)
     define.boolean("weights", False, "Use the weights of nodes in FILE, in mis, maxclique and vertex_cover.")
     define_weight(define)
@@ -62,6 +64,8 @@ def check_flags(own: flags.FlagValues, targets: dict[str, list[str]]) -> None:
         check_file(target)
     if own["plot"].value is not None:
         check_matplotlib()
+    if own["problem"].value is not None:
+        find_kind(own["problem"].value)
     if own["penalty"].value is not None:
         real("penalty", own["penalty"].value, least=1)
 

@@ -3,7 +3,8 @@
 sl-discs solve FILE [--problem=PROBLEM] [--sampler=auto] [--time_limit=10]
     [--target=VALUE] [--print] [--save=ANSWERS.json] [--plot=RUN.png]
 
-PROBLEM: mis, maxcut, maxclique, vertex_cover (these but maxcut also with --weights of nodes), qubo or ising.
+PROBLEM: mis, maxcut, maxclique, vertex_cover (these but maxcut also with --weights of nodes), qubo, ising, or one
+of your own, which --import=FILE.py registers.
 FILE: rudy (Gset), DIMACS (.clq, .col), METIS, an edge list, MatrixMarket, GML, GraphML, node-link JSON, qbsolv, COO,
 a SAT formula (its conflict graph) or an .npz archive, plain or compressed (gzip, bzip2, xz), recognised by content.
 Problems in one file are solved one after the other, and their figures numbered: RUN-1.png, RUN-2.png. The value of

@@ -287,8 +287,8 @@ def read_instances(
 
     Args:
       path: the file.
-      problem: one of `GRAPH_PROBLEMS` (expects a graph), `qubo` or `ising` (expect a model, binary or of spins), or
-        None for any content. It decides the meaning of a MatrixMarket file and of a bare list `i j v`.
+      problem: `qubo` or `ising` (expect a model, binary or of spins), any other name (expects a graph), or None for
+        any content. It decides the meaning of a MatrixMarket file and of a bare list `i j v`.
       format: one of `FORMATS`, to read the file in that format.
       weight: the attribute of edges or nodes that is their weight, in formats with attributes; None: `weight`.
 
@@ -298,10 +298,8 @@ def read_instances(
       InputError: the file cannot be read, fits two formats, or does not hold what the problem needs. Of each error,
         the message is one line that names the file, the line in it if there is one, and what to do.
     """
-    known = (*GRAPH_PROBLEMS, *FORM_PROBLEMS)
-    for name, value, names in ("problem", problem, known), ("format", format, FORMATS):
-        if value is not None:
-            one_of(name, value, names)
+    if format is not None:
+        one_of("format", format, FORMATS)
     source = Source(file_path("path", path), problem, named=format is not None, weight=weight)
     if format is not None and source.is_zip != (format == "npz"):
         kind = "a zip archive" if source.is_zip else "not a zip archive"
@@ -325,7 +323,7 @@ def read_instances(
 def _check_problem(instance: Instance, problem: str | None) -> None:
     content, where = instance.content, f"{instance.path}: {instance.format}"
     if isinstance(content, QuadraticForm):
-        if problem in GRAPH_PROBLEMS:
+        if problem not in (None, *FORM_PROBLEMS):
             raise InputError(
                 f"{where} holds a quadratic model, but {problem} needs a graph; use {join_names(FORM_PROBLEMS)}"
             )
@@ -392,13 +390,14 @@ def _by_content(source: Source) -> str:
     is_header = bounded and (m > n + 1 or 2 * m > len(ends))
     is_list = len(first) < 4 and widths <= {len(first)}
     on_diagonal = widths == {3} and any(line[0] == line[1] for line in words)
-    of_matrix = on_diagonal and source.problem not in GRAPH_PROBLEMS
+    poses_graph = source.problem not in (None, *FORM_PROBLEMS)
+    of_matrix = on_diagonal and not poses_graph
     tries = ["rudy", "metis"]
     if len(first) == 2 and (of_matrix or source.problem == "qubo"):
         tries = ["biqmac", "mqlib", "metis"]
     if is_list and not is_header:
         tries += [] if source.problem in FORM_PROBLEMS else ["edge_list"]
-        tries += [] if source.problem in GRAPH_PROBLEMS or len(first) == 2 else ["coo"]
+        tries += [] if poses_graph or len(first) == 2 else ["coo"]
     errors: dict[str, InputError] = {}
     for name in tries:
         try:

@@ -9,8 +9,9 @@ import warnings
 from sl_discs.errors import InputError, integer, join_names
 from sl_discs.instances.form import QuadraticForm, form_problem
 from sl_discs.instances.formats import Instance, read_instances
-from sl_discs.instances.graph import GRAPH_PROBLEMS, Graph
-from sl_discs.problems.kind import KINDS, PENALTY
+from sl_discs.instances.graph import Graph
+from sl_discs.problems.graph_kind import GRAPH_KINDS
+from sl_discs.problems.kind import KINDS, PENALTY, find_kind
 from sl_discs.problems.problem import Problem, in_order, timed
 
 
@@ -35,8 +36,8 @@ def read(
 
     Args:
       path: the file, in one of the formats of `sl_discs.instances.formats.read_instances`, which recognises them.
-      problem: what to pose on a graph: `mis`, `maxcut`, `maxclique` or `vertex_cover`; a model is a
-        `qubo` or `ising`, and a SAT formula `mis`, without being told.
+      problem: what to pose on a graph: `mis`, `maxcut`, `maxclique`, `vertex_cover` or the name of a kind of your
+        own; a model is a `qubo` or `ising`, and a SAT formula `mis`, without being told.
       format: the name of the format, where a file fits two.
       number: which graph or model of a file with several, from 0 on.
       penalty: of a conflict, where there are conflicts; None: the default.
@@ -48,6 +49,8 @@ def read(
       InputError: the file cannot be read, has several graphs or models and no `number` is given, a graph comes
         without a problem, or an argument does not go with the problem.
     """
+    if problem is not None:
+        find_kind(problem)
     instances = read_instances(path, problem=problem, format=format, weight=weight)
     if number is None and len(instances) > 1:
         raise InputError(f"{path}: {len(instances)} graphs or models; choose one: number=0 to {len(instances) - 1}")
@@ -88,8 +91,8 @@ def problem_of(
     if isinstance(content, QuadraticForm):
         kind = form_problem(content.spins)
     elif kind is None and instance.format != "cnf":
-        raise InputError(f"{instance.path}: a graph; choose a problem: {join_names(GRAPH_PROBLEMS)}")
-    known = KINDS[kind or "mis"]
+        raise InputError(f"{instance.path}: a graph; choose a problem: {join_names(GRAPH_KINDS)}")
+    known = find_kind(kind or "mis")
     what = "edges" if getattr(known, "weighted", False) else "nodes"
     weights = weights or (weight is not None and what == "nodes")
     if penalty is not None and known.penalty is None:

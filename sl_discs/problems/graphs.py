@@ -357,8 +357,8 @@ def register_problem(kind: GraphKind) -> Callable[..., Problem]:
     """Makes a kind of problem on graphs known that is not part of the package.
 
     Args:
-      kind: a `sl_discs.problems.graph_kind.GraphKind`. Without a bound, reduction and improvement it has none of
-        these.
+      kind: a `sl_discs.problems.graph_kind.GraphKind`. It has the bound, improvement and rules that it names, and is
+        enumerated if it names no provers. Commands know it by its name where `--import` runs this.
 
     Returns:
       the function that makes such a problem from a graph, with the arguments of `sl_discs.maxcut` if weights count,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from jaxtyping import Bool, Float64, Int8
 
-from sl_discs.errors import InputError, unmasked
+from sl_discs.errors import InputError, join_names, shown, unmasked
 from sl_discs.models.terms import Coefficients, SpinForm
 
 # The paper's lambda; above 1 every maximiser is feasible, and close to 1 conflicts are easy to pass through.
@@ -197,3 +197,11 @@ class Kind(abc.ABC):
 
 # Every kind by its name.
 KINDS: dict[str, Kind] = {}
+
+
+def find_kind(name: str) -> Kind:
+    """Returns the kind of this name; InputError where there is none."""
+    if not isinstance(name, str) or name not in KINDS:
+        known = join_names([*KINDS, "one that register_problem or --import=FILE adds"], "and")
+        raise InputError(f"problem is {shown(name)}; known: {known}", "problem")
+    return KINDS[name]

@@ -2,12 +2,17 @@
 
 import itertools
 import math
+import re
+import sys
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
 
 import sl_discs
+from sl_discs import own_code
+from sl_discs.commands.main import main
 from sl_discs.errors import InputError
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.graph_kind import GRAPH_KINDS, GraphKind
@@ -70,3 +75,54 @@ def test_names_are_taken_once(sparse_set):
         sl_discs.register_problem(GraphKind(**vars(KIND) | {"count": lambda edges, chosen: 0.0}))
     with pytest.raises(InputError, match="expected a GraphKind"):
         sl_discs.register_problem(_model)
+
+
+@pytest.fixture
+def people(tmp_path, monkeypatch):
+    """A folder with the page's file of a kind and a file of a graph with weights of either sign; the best value."""
+    for known in KINDS, GRAPH_KINDS, sys.modules:
+        monkeypatch.setitem(known, "agreement", None)  # what is put here is removed at the end
+        del known["agreement"]
+    monkeypatch.setattr(own_code, "_IMPORTED", {})
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[2] / "docs" / "own_problem.md").read_text()
+    [code] = [one for one in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "GraphKind(" in one]
+    Path("agreement.py").write_text(code)
+    rng = np.random.default_rng(0)
+    weights = {edge: round(rng.normal(), 2) for edge in nx.gnp_random_graph(14, 0.5, seed=2).edges}
+    Path("people.txt").write_text("".join(f"{u} {v} {weight}\n" for (u, v), weight in weights.items()))
+    groups = itertools.product((0, 1), repeat=14)
+    return max(math.fsum(w for (u, v), w in weights.items() if group[u] == group[v]) for group in groups)
+
+
+@pytest.mark.parametrize("given", ["agreement.py", "agreement"])
+def test_commands_know_an_imported_kind(people, given, capsys):
+    known = f"--import={given}", "--problem=agreement"
+    assert main(["sl-discs", "solve", "people.txt", *known, "--save=groups.json", "--seed=1"]) == 0
+    out = capsys.readouterr().out
+    assert f"best {people:.12g}" in out and "optimal, proved by" in out and "edges, weighted" in out
+    assert main(["sl-discs", "check", "people.txt", "groups.json", f"--import={given}"]) == 0
+    assert "counted: good" in capsys.readouterr().out
+    assert main(["sl-discs", "sample", "people.txt", *known, "--temperature=1", "--draws=2000"]) == 0
+    assert "agreement" in capsys.readouterr().out
+    result = sl_discs.solve(sl_discs.read("people.txt", "agreement"), seed=0)
+    assert result.optimal and result.best_value == people
+    # What its rules leave of a larger one has the value of the cut with the other signs.
+    larger, rng = nx.gnp_random_graph(60, 0.1, seed=1), np.random.default_rng(1)
+    signs = {edge: float(rng.choice([-1, -1, 1, 2])) for edge in larger.edges}
+    nx.set_edge_attributes(larger, signs, "weight")
+    result = sl_discs.solve(sys.modules["agreement"].agreement(larger), seed=0)
+    nx.set_edge_attributes(larger, {edge: -sign for edge, sign in signs.items()}, "weight")
+    cut = sl_discs.solve(sl_discs.maxcut(larger), seed=0)
+    assert result.optimal and cut.optimal and result.best_value == sum(signs.values()) + cut.best_value
+    assert result.presolved == cut.presolved and re.match(r"[1-9]\d* of 60 variables left", cut.presolved)
+
+
+def test_a_problem_that_no_code_registers_is_named(people, capsys):
+    said = r"problem is 'agreement'; known: qubo, .* and one that register_problem or --import=FILE adds$"
+    for arguments in (["solve", "people.txt"], ["sample", "people.txt", "--temperature=1"]):
+        assert main(["sl-discs", *arguments, "--problem=agreement"]) == 2
+        assert re.match(f"error: --{said}", capsys.readouterr().err)
+    with pytest.raises(InputError, match=said):
+        sl_discs.read("people.txt", "agreement")
