@@ -16,7 +16,6 @@ from sl_discs.instances.formats import FORMATS, Instance, read_instances
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
 from sl_discs.problems.from_file import has_unused_weights, problem_of, unused_numbers
-from sl_discs.problems.graph_kind import GRAPH_KINDS
 from sl_discs.problems.kind import KINDS, PENALTY, find_kind
 from sl_discs.terminal import printable
 
@@ -135,8 +134,7 @@ def _line_on(instance: Instance, problem: Problem) -> str:
         unused = unused_numbers(instance, kind)
         edges = f" (numbers under {join_names(unused)} do not count without --weight={unused[0]})" if unused else ""
         if content.weights is not None and (content.weights != 1).any():
-            counts = kind in GRAPH_KINDS and GRAPH_KINDS[kind].weighted
-            edges = ", weighted" if counts else f" (their weights do not count in {kind})"
+            edges = ", weighted" if KINDS[kind].weighted else f" (their weights do not count in {kind})"
         size = f"{content.num_nodes:,} nodes{nodes}, {content.num_edges:,} edges{edges}"
     else:
         size = f"{content.num_variables:,} variables, {len(content.couplings):,} quadratic terms"

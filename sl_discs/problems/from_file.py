@@ -74,7 +74,7 @@ def read(
 def unused_numbers(instance: Instance, kind: str | None) -> tuple[str, ...]:
     """Returns the names of the numbers of edges that a problem could use as weights, where there are no weights."""
     unweighted = isinstance(instance.content, Graph) and instance.content.weights is None
-    return instance.others["edges"] if unweighted and getattr(KINDS.get(kind or ""), "weighted", False) else ()
+    return instance.others["edges"] if unweighted and kind is not None and KINDS[kind].weighted else ()
 
 
 def has_unused_weights(content: Graph | QuadraticForm, kind: str) -> bool:
@@ -93,7 +93,7 @@ def problem_of(
     elif kind is None and instance.format != "cnf":
         raise InputError(f"{instance.path}: a graph; choose a problem: {join_names(GRAPH_KINDS)}")
     known = find_kind(kind or "mis")
-    what = "edges" if getattr(known, "weighted", False) else "nodes"
+    what = "edges" if known.weighted else "nodes"
     weights = weights or (weight is not None and what == "nodes")
     if penalty is not None and known.penalty is None:
         raise InputError(f"penalty has no effect in {known.name}, which has no conflicts; leave it out")

@@ -113,7 +113,6 @@ class GraphKind(Kind):
       conflict: two of the nodes that are surely chosen or surely left out which no feasible choice has so, or None.
       joined: whether the nodes of a feasible choice are all joined to each other, as those of a clique; otherwise
         rules on sets take it for a choice of which, or of whose complement, no two are.
-      weighted: whether the weights of edges count.
       in_percent: whether results are compared as percentages of each graph's reference, instead of directly.
       discs_family: graph_type and cfg_str of the default dataset for DISCS; None: DISCS does not have this problem.
       task: its description in one sentence, for the documentation of the constructor of `register_problem`.
@@ -129,7 +128,6 @@ class GraphKind(Kind):
     maximise: bool = True
     penalty: float | None = PENALTY
     joined: bool = False
-    weighted: bool = False
     in_percent: bool = False
     discs_family: tuple[str, str] | None = None
     task: str = ""

@@ -93,6 +93,7 @@ class Kind(abc.ABC):
       provers: each a `proofs.provers.Factory`, in the order of their first turns.
       greedy: of a problem: a state [1, N] to begin with, or None.
       search: of a problem, a seed and seconds: a `solving.rounds.LocalSearch`, or None.
+      weighted: whether weights of edges count.
       weights_of_nodes: whether weights of nodes count.
     """
 
@@ -113,6 +114,7 @@ class Kind(abc.ABC):
     provers: Sequence[Rule] = ("sl_discs.proofs.tables.enumeration",)
     greedy: Rule | None = None
     search: Rule | None = None
+    weighted: bool = False
     weights_of_nodes: bool = False
 
     def register(self) -> Self:
