@@ -10,7 +10,6 @@ from sl_discs.errors import InputError, integer, join_names
 from sl_discs.instances.form import QuadraticForm, form_problem
 from sl_discs.instances.formats import Instance, read_instances
 from sl_discs.instances.graph import Graph
-from sl_discs.problems.graph_kind import GRAPH_KINDS
 from sl_discs.problems.kind import KINDS, PENALTY, find_kind
 from sl_discs.problems.problem import Problem, in_order, timed
 
@@ -91,7 +90,8 @@ def problem_of(
     if isinstance(content, QuadraticForm):
         kind = form_problem(content.spins)
     elif kind is None and instance.format != "cnf":
-        raise InputError(f"{instance.path}: a graph; choose a problem: {join_names(GRAPH_KINDS)}")
+        fitting = join_names(name for name, one in KINDS.items() if one.accepts(content))
+        raise InputError(f"{instance.path}: a graph; choose a problem: {fitting}")
     known = find_kind(kind or "mis")
     what = "edges" if known.weighted else "nodes"
     weights = weights or (weight is not None and what == "nodes")

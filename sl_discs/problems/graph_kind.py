@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8
@@ -22,7 +22,7 @@ from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm, exact_sum, fraction
 from sl_discs.instances.graph import Graph
 from sl_discs.models.terms import are_integers
-from sl_discs.problems.kind import PENALTY, Chosen, Evaluated, Kind, checked_states
+from sl_discs.problems.kind import KINDS, PENALTY, Chosen, Evaluated, Kind, checked_states
 
 _PERCENT = "% of reference"
 # The penalty of problems with fixed nodes is a multiple of 1 / this, about the precision of chains.
@@ -132,10 +132,6 @@ class GraphKind(Kind):
     discs_family: tuple[str, str] | None = None
     task: str = ""
 
-    def register(self) -> Self:
-        GRAPH_KINDS[self.name] = super().register()
-        return self
-
     @property
     def sign(self) -> float:
         """1.0 if the objective is maximised, otherwise -1.0: this times the objective is always maximised."""
@@ -235,15 +231,13 @@ class GraphKind(Kind):
         return [Fraction(self.count(edges, row)) for row in states.astype(bool)]
 
 
-# The kinds on graphs by name.
-GRAPH_KINDS: dict[str, GraphKind] = {}
-
-
 def graph_kind(name: str) -> GraphKind:
     """Returns the problem on graphs of this name; InputError where there is none."""
-    if name not in GRAPH_KINDS:
-        raise InputError(f"unknown problem {name!r}; known: {', '.join(GRAPH_KINDS)}")
-    return GRAPH_KINDS[name]
+    found = KINDS.get(name)
+    if not isinstance(found, GraphKind):
+        known = ", ".join(name for name, kind in KINDS.items() if isinstance(kind, GraphKind))
+        raise InputError(f"unknown problem {name!r}; known: {known}")
+    return found
 
 
 # Sets of nodes of which no two conflict: repair and exact local improvement, by size or by weight.

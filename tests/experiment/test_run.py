@@ -20,9 +20,9 @@ from sl_discs.chains.batches import Layout, best_layout, padded_size, plan
 from sl_discs.chains.chains import schedule_of
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
-from sl_discs.instances.graph import Dataset, Graph
+from sl_discs.instances.graph import GRAPH_PROBLEMS, Dataset, Graph
 from sl_discs.localization.method import build_method
-from sl_discs.problems.graph_kind import GRAPH_KINDS, graph_kind
+from sl_discs.problems.graph_kind import graph_kind
 
 SETTINGS = Settings(batch_size=8, chain_length=250, log_every_steps=50, engine="reference")
 
@@ -159,7 +159,7 @@ def optima(problem):
     return [optimum(getattr(sl_discs, problem)(graph)) for graph in random_dataset(2, num_nodes=12).graphs]
 
 
-@pytest.mark.parametrize("problem", GRAPH_KINDS)
+@pytest.mark.parametrize("problem", GRAPH_PROBLEMS)
 @pytest.mark.parametrize("name", ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis", "exchange"])
 def test_small_problems_are_solved(problem, name):
     """On 12 nodes every sampler and its localized variant meet the optimum, verified and feasible."""

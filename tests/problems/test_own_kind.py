@@ -15,7 +15,7 @@ from sl_discs import own_code
 from sl_discs.commands.main import main
 from sl_discs.errors import InputError
 from sl_discs.models.terms import Coefficients
-from sl_discs.problems.graph_kind import GRAPH_KINDS, GraphKind
+from sl_discs.problems.graph_kind import GraphKind
 from sl_discs.problems.kind import KINDS
 
 
@@ -42,7 +42,7 @@ KIND = GraphKind(
 @pytest.fixture
 def sparse_set():
     yield sl_discs.register_problem(KIND)
-    del KINDS["sparse_set"], GRAPH_KINDS["sparse_set"]
+    del KINDS["sparse_set"]
 
 
 @pytest.mark.parametrize("part", [nx.complete_graph(7), nx.wheel_graph(7)])
@@ -80,7 +80,7 @@ def test_names_are_taken_once(sparse_set):
 @pytest.fixture
 def people(tmp_path, monkeypatch):
     """A folder with the page's file of a kind and a file of a graph with weights of either sign; the best value."""
-    for known in KINDS, GRAPH_KINDS, sys.modules:
+    for known in KINDS, sys.modules:
         monkeypatch.setitem(known, "agreement", None)  # what is put here is removed at the end
         del known["agreement"]
     monkeypatch.setattr(own_code, "_IMPORTED", {})
