@@ -7,7 +7,7 @@ import types
 import numpy as np
 
 from sl_discs.engines.arrays import ChainArrays, Records
-from sl_discs.engines.cuda import chain, path
+from sl_discs.engines.cuda import chain, running_sums
 from sl_discs.engines.cuda.engine import numbers_of
 from sl_discs.engines.cuda.play import Instances, Steps, make_kernel
 from sl_discs.engines.cuda.warp import gpu, import_cuda
@@ -24,7 +24,7 @@ def stand_in(monkeypatch, capability):
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: device)
     monkeypatch.setattr(devices, "get_context", lambda *_: types.SimpleNamespace(device=device))
     monkeypatch.setattr(JITCUDACodegen, "magic_tuple", lambda self: ((13, 0), capability))
-    for cached in (gpu, chain.make_chain, chain.make_random, chain.adapted, path.make_draws):
+    for cached in (gpu, chain.make_chain, chain.make_random, chain.adapted, running_sums.make_running_sums):
         cached.cache_clear()
 
 
@@ -32,9 +32,9 @@ def argument_types(whole):
     """The types of a kernel's arguments."""
     from numba.cuda.typing.typeof import typeof
 
-    numbers = numbers_of(GWG(), 1)
+    numbers = numbers_of(GWG())
     f4, i4, i1, u4 = (lambda n, dtype=dtype: np.zeros((1,) * n, dtype) for dtype in ("f4", "i4", "i1", "u4"))
-    instances = Instances((u4 if whole else f4)(2), f4(2), f4(1), i1(2), i4(2), i4(1), np.int32(1))
+    instances = Instances((u4 if whole else f4)(2), f4(2), f4(1), i1(2), i4(2), i4(1), np.int32(1), np.int32(1))
     chains = ChainArrays(
         u4(2), u4(2), i1(2), f4(2), f4(1), f4(1), f4(1), i4(1), f4(2), f4(2), f4(1), i1(2), f4(1), i1(2)
     )  # fmt: skip

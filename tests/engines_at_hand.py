@@ -135,9 +135,6 @@ def threads_of(warps):
         runs = running(of_warp(value))
         return runs[here.thread % WIDTH], runs[-1]
 
-    def first(condition):
-        return next((lane for lane, holds in enumerate(of_warp(bool(condition))) if holds), WIDTH)
-
     def rank(condition):
         holds = of_warp(bool(condition))
         return sum(holds[: here.thread % WIDTH]), sum(holds)
@@ -153,9 +150,8 @@ def threads_of(warps):
         lanes=WIDTH, warps=warps, jit=lambda function: function,
         wait=lambda: block.meet(here.thread), total=total,
         totals=lambda x, y, shared: (total(x, shared), total(y, shared)),
-        largest=lambda value, shared: max(all_lanes(value)), scan=scan, first=first, rank=rank, is_first=is_first,
+        largest=lambda value, shared: max(all_lanes(value)), scan=scan, rank=rank, is_first=is_first,
         scan_warp=scan_warp, get=lambda value, lane: of_warp(value)[lane],
-        lowest=lambda word: (int(word) & -int(word)).bit_length() - 1,
         exp2=lambda x: np.float32(np.exp2(x)), log2=lambda x: np.float32(np.log2(x)),
     )  # fmt: skip
 

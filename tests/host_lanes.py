@@ -8,20 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.engines.cuda.chain import PLANES, Lane, Shared
-from sl_discs.engines.cuda.play import KernelKind, make_play
+from sl_discs.engines.cuda.chain import PLANES, KernelKind, Lane, Shared
+from sl_discs.engines.cuda.play import make_play
 from sl_discs.engines.cuda.warp import WIDTH, Warp
 
 
 def one_lane(jit: Callable[[Any], Any]) -> Warp:
     """Returns a warp of one lane, whose functions are compiled by `jit`."""
-
-    @jit
-    def lowest(word):
-        place = 0
-        while (word >> np.uint32(place)) & np.uint32(1) == 0:
-            place += 1
-        return place
 
     def wait():
         pass
@@ -35,12 +28,10 @@ def one_lane(jit: Callable[[Any], Any]) -> Warp:
         totals=jit(lambda x, y, shared: (x, y)),
         largest=jit(lambda x, shared: x),
         scan=jit(lambda x, shared: (x, x)),
-        first=jit(lambda condition: 0 if condition else 1),
         rank=jit(lambda condition: (0, 1 if condition else 0)),
         is_first=jit(lambda x: True),
         scan_warp=jit(lambda x: (x, x)),
         get=jit(lambda x, lane: x),
-        lowest=lowest,
         exp2=jit(lambda x: np.float32(np.exp2(x))),
         log2=jit(lambda x: np.float32(np.log2(x))),
     )
@@ -71,8 +62,8 @@ def make_lane(kind: KernelKind) -> Lane:
     f4 = functools.partial(np.zeros, sites, np.float32)
     bits = functools.partial(np.zeros, words, np.uint32)
     return Lane(
-        f4(), f4(), f4(), f4(), bits(), bits(), bits(), bits(), np.zeros(PLANES * words, np.uint32),
-        np.zeros(sites // 4, np.uint32),
+        coupled=f4(), other=f4(), linear=f4(), logits=f4(), spins=bits(), flips=bits(), best=bits(), logged=bits(),
+        counts=np.zeros(PLANES * words, np.uint32), packed=np.zeros(sites // 4, np.uint32),
     )  # fmt: skip
 
 
@@ -80,8 +71,9 @@ def make_shared(warp: Warp, kind: KernelKind) -> Shared:
     """Returns the shared memory of a chain's lanes, in the memory of the host."""
     threads, words = warp.lanes * warp.warps, -(-kind.sites // 32)
     places = kind.sites * threads
+    f4 = functools.partial(np.zeros, dtype=np.float32)
+    bits = functools.partial(np.zeros, words * threads, np.uint32)
     return Shared(
-        np.zeros(places, np.float32), np.zeros(places, np.float32), np.zeros(threads, np.float32),
-        np.zeros(WIDTH, np.float32), np.zeros(words * threads, np.uint32), np.zeros(words * threads, np.uint32),
-        np.zeros(places, np.uint16), np.zeros(1, np.float32), np.zeros(places, np.float32),
+        sums=f4(places), weights=f4(places), runs=f4(threads), partial=f4(WIDTH), spins=bits(), flips=bits(),
+        listed=np.zeros(places, np.uint16), y=f4(places),
     )  # fmt: skip

@@ -115,10 +115,13 @@ class Memory:
         for begin, size in arrays:
             self._allocated[begin : begin + size] = True
 
-    def _words(self, places: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-        inside = (places >= 0) & (places + dtype.itemsize <= len(self.bytes)) & (places % dtype.itemsize == 0)
+    def _check(self, places: np.ndarray, size: int) -> None:
+        inside = (places >= 0) & (places + size <= len(self.bytes)) & (places % size == 0)
         if not inside.all() or not self._allocated[places].all():
             raise PtxError("an address that is out of bounds or not aligned")
+
+    def _words(self, places: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+        self._check(places, dtype.itemsize)
         return self.bytes.view(dtype), places // dtype.itemsize
 
     def load(self, places: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -153,6 +156,7 @@ class Watched(Memory):
 
     def watch(self, places: np.ndarray, size: int, lanes: np.ndarray, number: int, writes: bool) -> None:
         """Takes note of lanes that use bytes at an instruction of this number."""
+        self._check(places, size)
         for at in (places // 2 + k for k in range(max(size // 2, 1))):
             for before in (self._written, self._read) if writes else (self._written,):
                 meets = (before[0, at] == self._epoch) & (before[1, at] != lanes)

@@ -44,7 +44,7 @@ class FakeCuda:
 
 def instances_of(num_sites=64):
     batch = batch_of(quadratic_case(np.ones(num_sites), [(0, 1)], [-1.0]), 4)
-    return as_instances(batch, num_sites, 4, 32)[0]
+    return as_instances(batch, num_sites, 4, 32)
 
 
 def test_instances_that_do_not_fit_are_refused_with_numbers(monkeypatch):
@@ -78,7 +78,7 @@ def test_the_estimate_covers_rows_of_sparse_instances(weight):
     case = quadratic_case(np.ones(num_sites), edges, np.full(len(edges), weight))
     batch, (threads, sites) = batch_of(case, 1), Cuda().lanes(num_sites)
     tracemalloc.start()
-    instances, _ = as_instances(batch, num_sites, sites, threads)
+    instances = as_instances(batch, num_sites, sites, threads)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     degree = case.target.params.coupling[-1].shape[-1]

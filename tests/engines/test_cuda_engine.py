@@ -48,9 +48,8 @@ IN_WARPS = IN_TWO_WARPS | {
 def test_a_wrong_step_differs_from_the_oracle(monkeypatch):
     """A repeated draw of gwg that is forgotten in the ratio, or counted twice as a flip."""
 
-    def without_repeats(warp, sites, whole, localized, replacement):
-        forgetful = warp._replace(jit=lambda function: warp.jit(_without_gains(function)))
-        return path.make_step(forgetful, sites, whole, localized, replacement)
+    def without_repeats(warp, kind):
+        return path.make_step(warp._replace(jit=lambda function: warp.jit(_without_gains(function))), kind)
 
     def _without_gains(function):
         return (lambda *arguments: np.float32(0)) if function.__name__ == "repeated_gains" else function
@@ -184,6 +183,15 @@ def test_whole_couplings_of_any_size_have_exact_sums(largest):
     matrix[edges[:, 0], edges[:, 1]] = matrix[edges[:, 1], edges[:, 0]] = weights
     assert (chains.chain.x != x).any()
     np.testing.assert_array_equal(chains.chain.field.coupled[0], chains.chain.x[0] @ matrix)
+
+
+@pytest.mark.slow
+def test_probabilities_of_dmala_that_are_small_beside_1_count():
+    """Of 1,000 sites each flips with probability 5.6e-8: 11 flips in all."""
+    steps, sampler = 50_000, DMALA(scaling="fixed", step_size=1 / (2 * 16.7))
+    case = quadratic_case(np.zeros(1_000), [(0, 1)], [-1.0])
+    _, trace = play_program(OneLane(), case, sampler, np.zeros((4, 1_000)), program_at(np.ones(steps)))
+    assert 1 <= trace.hops.sum() * steps <= 30
 
 
 def test_values_of_real_coefficients_do_not_drift():

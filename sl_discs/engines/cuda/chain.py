@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -40,6 +41,59 @@ TOGETHER = 2
 MOST_PACKED = 127 // TOGETHER
 TO_UNIT = f32(2.0**-32)
 _BIAS, _BIASED_ZERO = u32(0x80808080), f32(128)
+
+
+class KernelKind(NamedTuple):
+    """What a kernel is compiled for.
+
+    Attributes:
+      sites: S of each lane, a multiple of 4.
+      whole: whether couplings are whole numbers up to `MOST_PACKED`, stored as packed bytes; float32 otherwise.
+      localized: whether there are levels, whose observation tilts the target.
+      step: `step(warp, kind)` makes the step of a sampler, compiled for a warp.
+      options: of the sampler, see there.
+      has_sums: whether it draws sites by running sums of their weights.
+      has_weights: whether it needs the weights, too.
+    """
+
+    sites: int
+    whole: bool
+    localized: bool
+    step: Callable
+    options: tuple
+    has_sums: bool
+    has_weights: bool
+
+
+class WarpTarget(NamedTuple):
+    """The target of a chain, see `play.Instances`."""
+
+    rows: Any
+    scale: Any
+    open_sites: Any
+    num_open: Any
+    num_sites: Any
+    most_packed: Any
+
+
+class StepInputs(NamedTuple):
+    """What differs from step to step.
+
+    Attributes:
+      half_rate: 1/(2 temperature), in bits.
+      pull: factor of the observation in the tilt, in bits.
+      key0: first word of the chain's key.
+      key1: second word.
+      number: of the step, from 1 on.
+      sampled: steps that the sampler has made before.
+    """
+
+    half_rate: Any
+    pull: Any
+    key0: Any
+    key1: Any
+    number: Any
+    sampled: Any
 
 
 class Lane(NamedTuple):
@@ -77,12 +131,11 @@ class Shared(NamedTuple):
       sums: [S T] running sum of the weights of each lane.
       weights: [S T] weights of the sites; empty where nothing needs them.
       runs: [T] running sum of the lanes' weights.
-      partial: [32] for the collectives.
+      partial: [32] for the collectives; between them, a number of one lane for all.
       spins: [words T] x.
       flips: [words T] the sites at which y differs.
       listed: [S T] codes of the sites that flip, twice the site plus its x, in the order of the draws; at its end,
         those of repeated draws.
-      single: [1] a number of one lane for all.
       y: [S T] the observation, which as registers would leave room for fewer chains.
     """
 
@@ -93,7 +146,6 @@ class Shared(NamedTuple):
     spins: Any
     flips: Any
     listed: Any
-    single: Any
     y: Any
 
 
@@ -104,10 +156,9 @@ PLANES = 6
 @functools.cache
 def make_random(warp: Warp) -> SimpleNamespace:
     """Returns the generator of `sl_discs.keys` and what is made of its words, compiled for a warp."""
-    jit = warp.jit
-    threefry, uniform = make_words(jit)
+    threefry, uniform = make_words(warp.jit)
 
-    @jit
+    @warp.jit
     def normals(first, second):
         radius = f32(math.sqrt(f32(-2) * f32(math.log((f32(first) + HALF) * TO_UNIT))))
         half = f32(second) * TO_UNIT - HALF
@@ -123,21 +174,12 @@ def make_random(warp: Warp) -> SimpleNamespace:
 
 
 @functools.cache
-def make_chain(warp: Warp, sites: int, whole: bool, localized: bool) -> SimpleNamespace:
-    """Returns the operations on a chain, compiled for a warp.
-
-    Args:
-      warp: the lanes of a chain.
-      sites: S of each lane, a multiple of 4.
-      whole: whether couplings are whole numbers, stored as packed bytes.
-      localized: whether an observation tilts the target.
-    """
-    jit, lanes, warps = warp.jit, warp.lanes, warp.warps
-    wait, total, totals, largest, first, get, lowest = (
-        warp.wait, warp.total, warp.totals, warp.largest, warp.first, warp.get, warp.lowest,
-    )  # fmt: skip
+def make_chain(warp: Warp, kind: KernelKind) -> SimpleNamespace:
+    """Returns the operations on a chain, compiled for a warp."""
+    jit, lanes, warps, sites = warp.jit, warp.lanes, warp.warps, kind.sites
+    wait, total, totals, largest = warp.wait, warp.total, warp.totals, warp.largest
     threads = lanes * warps
-    words, quads = -(-sites // 32), sites // 4
+    words, quads, whole, localized = -(-sites // 32), sites // 4, kind.whole, kind.localized
 
     @jit
     def word_of(m):
@@ -149,24 +191,43 @@ def make_chain(warp: Warp, sites: int, whole: bool, localized: bool) -> SimpleNa
         return (bits[word_of(m)] >> u32(m & 31)) & u32(1)
 
     @jit
-    def logit(lane, shared, coupled, scale, play, thread, m):
+    def publish(bits, shared_bits, thread):
+        """Writes a lane's bits for the others."""
+        for q in range(words):
+            shared_bits[index(thread * words + q)] = bits[q]
+
+    @jit
+    def bit_at(shared_bits, site):
+        """Returns the bit of any site, of those that lanes have written."""
+        owner = site // sites
+        place = site - owner * sites
+        return (shared_bits[index(owner * words + word_of(place))] >> u32(place & 31)) & u32(1)
+
+    @jit
+    def flip(lane: Lane):
+        """Flips the spins at which x and y differ."""
+        for q in range(words):
+            lane.spins[q] = u32(lane.spins[q] ^ lane.flips[q])
+
+    @jit
+    def logit(lane: Lane, shared: Shared, coupled, target, inputs, thread, m):
         """Returns half the gain of a site's flip in bits, at the state `spins` with the sums `coupled`."""
-        half_field = play.half_rate * (lane.linear[m] + scale * coupled[m])
+        half_field = inputs.half_rate * (lane.linear[m] + target.scale * coupled[m])
         if localized:
-            half_field += play.pull * shared.y[index(m * threads + thread)]
+            half_field += inputs.pull * shared.y[index(m * threads + thread)]
         return -half_field if bit(lane.spins, m) != 0 else half_field
 
     @jit
-    def weigh(lane, shared, coupled, scale, play, thread):
+    def weigh(lane: Lane, shared: Shared, coupled, target, inputs, thread):
         """Writes the logits of a state; returns the largest."""
         top = LOWEST
         for m in range(sites):
-            lane.logits[m] = logit(lane, shared, coupled, scale, play, thread, m)
+            lane.logits[m] = logit(lane, shared, coupled, target, inputs, thread, m)
             top = max(top, lane.logits[m])
         return largest(top, shared.partial)
 
     @jit
-    def unpack(lane):
+    def unpack(lane: Lane):
         """Adds the packed sums to `other`, and clears them."""
         for j in range(quads):
             word = u32(lane.packed[j] + _BIAS)
@@ -175,7 +236,7 @@ def make_chain(warp: Warp, sites: int, whole: bool, localized: bool) -> SimpleNa
             lane.packed[j] = u32(0)
 
     @jit
-    def add_rows(lane, shared, rows, taken, most_packed, thread):
+    def add_rows(lane: Lane, shared: Shared, target, taken, thread):
         """Computes Ky, where y differs from x at the first `taken` listed sites."""
         for m in range(sites):
             lane.other[m] = lane.coupled[m]
@@ -190,9 +251,9 @@ def make_chain(warp: Warp, sites: int, whole: bool, localized: bool) -> SimpleNa
                     row = (code >> 1) * (quads * threads) + thread
                     sign = u32(1) - u32(2) * u32(code & 1) if begin + k < taken else u32(0)
                     for j in range(quads):
-                        lane.packed[j] = u32(lane.packed[j] + sign * rows[index(row + j * threads)])
+                        lane.packed[j] = u32(lane.packed[j] + sign * target.rows[index(row + j * threads)])
                 inside += TOGETHER
-                if inside + TOGETHER > most_packed:
+                if inside + TOGETHER > target.most_packed:
                     unpack(lane)
                     inside = 0
             unpack(lane)
@@ -202,36 +263,10 @@ def make_chain(warp: Warp, sites: int, whole: bool, localized: bool) -> SimpleNa
                 row = (code >> 1) * (sites * threads) + thread
                 sign = ONE - TWO * f32(code & 1)
                 for m in range(sites):
-                    lane.other[m] += sign * rows[index(row + m * threads)]
+                    lane.other[m] += sign * target.rows[index(row + m * threads)]
 
     @jit
-    def list_flips(lane, shared, thread, number):
-        """Lists the sites that `flips` has; returns how many there are. `number` is that of the lane in its warp."""
-        for q in range(words):
-            shared.flips[index(thread * words + q)] = lane.flips[q]
-            shared.spins[index(thread * words + q)] = lane.spins[q]
-        wait()
-        taken = 0
-        for begin in range(0, threads, lanes):
-            for q in range(words):
-                left = u32(shared.flips[index((begin + number) * words + q)])
-                up = u32(shared.spins[index((begin + number) * words + q)])
-                owner = first(left != 0)
-                while owner < lanes:
-                    place = lowest(u32(get(i32(left), owner)))
-                    code = 2 * ((begin + owner) * sites + 32 * q + place)
-                    code += i32((u32(get(i32(up), owner)) >> u32(place)) & u32(1))
-                    if thread == 0:
-                        shared.listed[index(taken)] = code
-                    taken += 1
-                    if number == owner:
-                        left = u32(left & (left - u32(1)))
-                    owner = first(left != 0)
-        wait()
-        return taken
-
-    @jit
-    def settle(lane, shared):
+    def settle(lane: Lane, shared: Shared):
         """Moves the chain to y; returns the changes of c.x and x'Kx/2."""
         linear, pairs = ZERO, ZERO
         for m in range(sites):
@@ -240,13 +275,12 @@ def make_chain(warp: Warp, sites: int, whole: bool, localized: bool) -> SimpleNa
                 linear += sign * lane.linear[m]
                 pairs += sign * (lane.coupled[m] + lane.other[m])
             lane.coupled[m] = lane.other[m]
-        for q in range(words):
-            lane.spins[q] = u32(lane.spins[q] ^ lane.flips[q])
+        flip(lane)
         linear, pairs = totals(linear, pairs, shared.partial)
         return linear, HALF * pairs
 
     @jit
-    def total_linear(lane, shared, linear, thread):
+    def total_linear(lane: Lane, shared: Shared, linear, thread):
         """Returns c.x, summed anew: sums of changes drift. Sites that never flip count as well."""
         found = ZERO
         for m in range(sites):
@@ -255,27 +289,26 @@ def make_chain(warp: Warp, sites: int, whole: bool, localized: bool) -> SimpleNa
         return total(found, shared.partial)
 
     @jit
-    def recompute(lane, shared, rows, thread, number):
-        """Computes Kx from nothing; returns x'Kx/2."""
+    def recompute(lane: Lane, shared: Shared, target, thread):
+        """Computes Kx from nothing, for real couplings; returns x'Kx/2."""
+        publish(lane.spins, shared.spins, thread)
         for m in range(sites):
             lane.coupled[m] = ZERO
-        for q in range(words):
-            lane.flips[q] = lane.spins[q]
-            lane.spins[q] = u32(0)
-        taken = list_flips(lane, shared, thread, number)
-        add_rows(lane, shared, rows, taken, 127, thread)
+        wait()
+        for site in range(target.num_sites):
+            if bit_at(shared.spins, site) != 0:
+                row = site * (sites * threads) + thread
+                for m in range(sites):
+                    lane.coupled[m] += target.rows[index(row + m * threads)]
         pairs = ZERO
         for m in range(sites):
-            lane.coupled[m] = lane.other[m]
-            if bit(lane.flips, m) != 0:
-                pairs += lane.other[m]
-        for q in range(words):
-            lane.spins[q] = lane.flips[q]
+            if bit(lane.spins, m) != 0:
+                pairs += lane.coupled[m]
         return HALF * total(pairs, shared.partial)
 
     return SimpleNamespace(
-        word_of=word_of, bit=bit, logit=logit, weigh=weigh, add_rows=add_rows, settle=settle, list_flips=list_flips,
-        recompute=recompute, total_linear=total_linear, threads=threads, words=words,
+        threads=threads, words=words, word_of=word_of, bit=bit, publish=publish, bit_at=bit_at, flip=flip,
+        logit=logit, weigh=weigh, add_rows=add_rows, settle=settle, recompute=recompute, total_linear=total_linear,
     )  # fmt: skip
 
 
@@ -284,10 +317,10 @@ def adapted(warp: Warp):
     """Returns `BalancedSampler.adapted` of one chain, compiled; with `adapt_until` 0, adaptation never ends."""
 
     @warp.jit
-    def adapt(pace, acceptance, target, steps, adapt_until):
+    def adapt(pace, acceptance, numbers, inputs: StepInputs):
         gain = ONE
-        if adapt_until > 0:
-            gain = min(max(ONE - f32(steps) / f32(adapt_until), ZERO), ONE)
-        return pace + gain * (acceptance - target)
+        if numbers.adapt_until > 0:
+            gain = min(max(ONE - f32(inputs.sampled) / f32(numbers.adapt_until), ZERO), ONE)
+        return pace + gain * (acceptance - numbers.target)
 
     return adapt

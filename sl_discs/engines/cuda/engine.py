@@ -28,8 +28,8 @@ from sl_discs.engines.arrays import (
 from sl_discs.engines.base import Batch, ChainStates, Engine, Program, check_ladder
 from sl_discs.engines.cuda import flips, path
 from sl_discs.engines.cuda.card import Card
-from sl_discs.engines.cuda.chain import LEAST_RATE, LOWEST, MOST_PACKED
-from sl_discs.engines.cuda.play import Instances, KernelKind, Numbers, Steps
+from sl_discs.engines.cuda.chain import LEAST_RATE, LOWEST, MOST_PACKED, KernelKind
+from sl_discs.engines.cuda.play import Instances, Numbers, Steps
 from sl_discs.engines.cuda.warp import WIDTH, import_cuda
 from sl_discs.engines.devices import missing_card
 from sl_discs.errors import MissingExtra, NotSupported
@@ -60,15 +60,14 @@ def kind_of(sampler: Sampler, sites: int, whole: bool, localized: bool) -> Kerne
     return KernelKind(sites, whole, localized, step, options, drawn, isinstance(sampler, PathAuxiliary))
 
 
-def numbers_of(sampler: Sampler, largest: int) -> Numbers:
-    """Returns the numbers of a sampler; `largest` is the largest whole coupling."""
+def numbers_of(sampler: Sampler) -> Numbers:
+    """Returns the numbers of a sampler."""
     return Numbers(
         num_flips=np.int32(min(getattr(sampler, "num_flips", 1), 2**30)),
         adaptive=np.bool_(getattr(sampler, "adaptive", False)),
         adapt_until=np.int32(getattr(sampler, "adapt_until", 0) or 0),
         target=np.float32(getattr(sampler, "target_acceptance_rate", 0)),
         offset=np.float32(-1 / (2 * getattr(sampler, "step_size", 1))),
-        most_packed=np.int32(127 // max(largest, 1)),
     )
 
 
@@ -107,8 +106,8 @@ def pack_rows(
     return found.reshape(len(weights), -1)
 
 
-def as_instances(batch: Batch, num_sites: int, sites: int, threads: int) -> tuple[Instances, int]:
-    """Returns the targets of a batch for lanes of these sites, and the largest whole coupling."""
+def as_instances(batch: Batch, num_sites: int, sites: int, threads: int) -> Instances:
+    """Returns the targets of a batch for lanes of these sites."""
     coupling, largest = batch.params.coupling, 0
     weights = np.asarray(coupling[-1])
     if weights.dtype == np.int8:
@@ -116,7 +115,7 @@ def as_instances(batch: Batch, num_sites: int, sites: int, threads: int) -> tupl
     # Whole numbers above it are float32, whose sums are exact, too.
     whole = weights.dtype == np.int8 and largest <= MOST_PACKED
     size, mask = sites * threads, np.asarray(batch.mask)
-    instances = Instances(
+    return Instances(
         rows=pack_rows(coupling, num_sites, sites, threads, whole),
         linear=padded(batch.params.linear, np.float32, size),
         scale=np.array(batch.params.scale, np.float32),
@@ -124,8 +123,8 @@ def as_instances(batch: Batch, num_sites: int, sites: int, threads: int) -> tupl
         open_sites=padded(np.argsort(~mask, axis=1, kind="stable"), np.int32, size),
         num_open=mask.sum(axis=1, dtype=np.int32),
         num_sites=np.int32(num_sites),
+        most_packed=np.int32(127 // max(largest, 1)),
     )
-    return instances, largest
 
 
 def as_chains(sampler: Sampler, batch: Batch, states: ChainStates, size: int, program: Program) -> ChainArrays:
@@ -159,14 +158,12 @@ class Loaded(NamedTuple):
       threads: lanes of a chain.
       sites: of each lane.
       whole: whether couplings are whole numbers, stored as packed bytes.
-      largest: whole coupling.
       cards: each with the instances that it has.
     """
 
     threads: int
     sites: int
     whole: bool
-    largest: int
     cards: list[tuple[slice, Card]]
 
 
@@ -228,9 +225,9 @@ class Cuda(Engine):
     def load(self, model, sampler, batch):
         """Packs the instances and copies them to the cards, which takes longer than short programs."""
         threads, sites = self.lanes(model.num_sites)
-        instances, largest = as_instances(batch, model.num_sites, sites, threads)
+        instances = as_instances(batch, model.num_sites, sites, threads)
         whole = instances.rows.dtype == np.uint32
-        return batch._replace(loaded=Loaded(threads, sites, whole, largest, self.cards(threads, instances)))
+        return batch._replace(loaded=Loaded(threads, sites, whole, self.cards(threads, instances)))
 
     def prepare(self, model, sampler, batch, program):
         """Returns the function that plays the program; its first call with a kind of kernel compiles that."""
@@ -241,7 +238,7 @@ class Cuda(Engine):
             raise NotSupported("engine=cuda does not exchange states between chains; choose engine=cpu", "engine")
         loaded: Loaded = (batch if batch.loaded else self.load(model, sampler, batch)).loaded
         localized, coldest = levels_of(program) is not None, least_temperature(batch)
-        kind, numbers = kind_of(sampler, loaded.sites, loaded.whole, localized), numbers_of(sampler, loaded.largest)
+        kind, numbers = kind_of(sampler, loaded.sites, loaded.whole, localized), numbers_of(sampler)
 
         def advance(states, done, intervals, every):
             *shape, _ = np.shape(states.chain.x)

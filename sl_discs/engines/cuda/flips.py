@@ -10,8 +10,10 @@ from sl_discs.engines.cuda.chain import (
     ONE,
     TWO,
     ZERO,
+    KernelKind,
     Lane,
     Shared,
+    StepInputs,
     adapted,
     f32,
     i32,
@@ -20,23 +22,21 @@ from sl_discs.engines.cuda.chain import (
     make_random,
     u32,
 )
-from sl_discs.engines.cuda.path import make_draws
+from sl_discs.engines.cuda.running_sums import make_running_sums
 from sl_discs.engines.cuda.warp import Warp
 
 
-def make_single_step(warp: Warp, sites: int, whole: bool, localized: bool, gibbs: bool):
-    """Returns the step of gibbs or metropolis with a random scan, compiled for a warp."""
-    jit, wait, exp2 = warp.jit, warp.wait, warp.exp2
-    chain, random = make_chain(warp, sites, whole, localized), make_random(warp)
-    threefry, uniform = random.threefry, random.uniform
-    bit, logit, add_rows, settle, words, word_of = (
-        chain.bit, chain.logit, chain.add_rows, chain.settle, chain.words, chain.word_of,
-    )  # fmt: skip
+def make_single_step(warp: Warp, kind: KernelKind):
+    """Returns the step of gibbs or metropolis with a random scan; the only option is whether it is gibbs."""
+    jit, wait, exp2, sites, (gibbs,) = warp.jit, warp.wait, warp.exp2, kind.sites, kind.options
+    chain, random = make_chain(warp, kind), make_random(warp)
+    threefry, uniform, bit, logit = random.threefry, random.uniform, chain.bit, chain.logit
+    add_rows, settle, words, word_of = chain.add_rows, chain.settle, chain.words, chain.word_of
 
     @jit
-    def step_single(numbers, lane: Lane, shared: Shared, rows, target, play, key0, key1, step, pace, steps, thread):
-        first, second = threefry(key0, key1, step, u32(0))
-        site = i32(target.open_sites[index((np.uint64(first) * np.uint64(target.available)) >> np.uint64(32))])
+    def step_single(numbers, lane: Lane, shared: Shared, target, inputs: StepInputs, pace, thread):
+        first, second = threefry(inputs.key0, inputs.key1, inputs.number, u32(0))
+        site = i32(target.open_sites[index((np.uint64(first) * np.uint64(target.num_open)) >> np.uint64(32))])
         owner = site // sites
         place = site - owner * sites
         for q in range(words):
@@ -45,15 +45,15 @@ def make_single_step(warp: Warp, sites: int, whole: bool, localized: bool, gibbs
             lane.flips[word_of(place)] = u32(1) << u32(place & 31)
             for m in range(sites):
                 if m == place:
-                    shared.single[0] = TWO * logit(lane, shared, lane.coupled, target.scale, play, thread, m)
+                    shared.partial[0] = TWO * logit(lane, shared, lane.coupled, target, inputs, thread, m)
             shared.listed[0] = 2 * site + i32(bit(lane.spins, place))
         wait()
-        change = f32(shared.single[0])
-        acceptance = ONE / (ONE + exp2(min(-change, f32(115)))) if gibbs else exp2(min(change, ZERO))
+        gain = f32(shared.partial[0])
+        acceptance = ONE / (ONE + exp2(min(-gain, f32(115)))) if gibbs else exp2(min(gain, ZERO))
         accepted = uniform(second) < acceptance
         linear, pairs = ZERO, ZERO
         if accepted:
-            add_rows(lane, shared, rows, 1, numbers.most_packed, thread)
+            add_rows(lane, shared, target, 1, thread)
             linear, pairs = settle(lane, shared)
         return acceptance, accepted, 1, linear, pairs, pace
 
@@ -77,22 +77,17 @@ _CERTAIN = f32(24)
 _SMALL = f32(2.0**-8)
 
 
-def make_langevin_step(warp: Warp, sites: int, whole: bool, localized: bool, normalized: bool, adjusted: bool):
-    """Returns the step of dmala, compiled for a warp.
-
-    Args:
-      warp: the lanes of a chain.
-      sites: of each lane.
-      whole: whether couplings are whole numbers.
-      localized: whether the target is tilted.
-      normalized: whether a is log n minus the logarithm of the sum of exp(l), or the fixed one.
-      adjusted: whether the proposal is tested.
-    """
-    jit, lanes, wait = warp.jit, warp.lanes, warp.wait
-    total, scan, exp2, log2 = warp.total, warp.scan, warp.exp2, warp.log2
-    chain, draws = make_chain(warp, sites, whole, localized), make_draws(warp, sites, whole, localized, True)
-    uniform, adapt, first_words, meet = make_random(warp).uniform, adapted(warp), draws.first_words, draws.meet
-    weigh, add_rows, settle, words, threads = chain.weigh, chain.add_rows, chain.settle, chain.words, chain.threads
+def make_langevin_step(warp: Warp, kind: KernelKind):
+    """Returns the step of dmala; the options are whether a is normalized, and whether the proposal is tested."""
+    jit, lanes, wait, total, exp2, log2 = warp.jit, warp.lanes, warp.wait, warp.total, warp.exp2, warp.log2
+    sites, (normalized, adjusted) = kind.sites, kind.options
+    chain, sums, uniform, adapt = (
+        make_chain(warp, kind), make_running_sums(warp, kind), make_random(warp).uniform, adapted(warp),
+    )  # fmt: skip
+    threads, words, publish, flip, weigh, add_rows, settle = (
+        chain.threads, chain.words, chain.publish, chain.flip, chain.weigh, chain.add_rows, chain.settle,
+    )  # fmt: skip
+    sum_lanes, first_words, list_events = sums.sum_lanes, sums.first_words, sums.list_events
 
     @jit
     def as_odds(lane: Lane, shared: Shared, top, numbers, pace):
@@ -119,11 +114,11 @@ def make_langevin_step(warp: Warp, sites: int, whole: bool, localized: bool, nor
         return small if odds < _SMALL else large
 
     @jit
-    def step_langevin(numbers, lane: Lane, shared: Shared, rows, target, play, key0, key1, step, pace, steps, thread):
+    def step_langevin(numbers, lane: Lane, shared: Shared, target, inputs: StepInputs, pace, thread):
+        publish(lane.spins, shared.spins, thread)
         for q in range(words):
-            shared.spins[index(thread * words + q)] = lane.spins[q]
             lane.flips[q] = u32(0)
-        top = weigh(lane, shared, lane.coupled, target.scale, play, thread)
+        top = weigh(lane, shared, lane.coupled, target, inputs, thread)
         offset = as_odds(lane, shared, top, numbers, pace)
         soft, part = ZERO, ZERO
         for m in range(sites):
@@ -131,32 +126,28 @@ def make_langevin_step(warp: Warp, sites: int, whole: bool, localized: bool, nor
             soft += bits
             part += min(bits, _CERTAIN)
             shared.sums[index(m * threads + thread)] = part
-        run, mass = scan(part, shared.partial)
-        shared.runs[index(thread)] = run
-        word, other, own, _ = first_words(key0, key1, step, thread % lanes)
+        mass = sum_lanes(shared, part, thread)
+        word, other, own, _ = first_words(inputs, thread % lanes)
         wait()
-        taken = meet(lane, shared, mass, word, other, key0, key1, step, thread)
-        acceptance, accepted = ONE, True
-        linear, pairs = ZERO, ZERO
+        taken = list_events(lane, shared, inputs, mass, word, other, thread)
+        acceptance, accepted, linear, pairs = ONE, True, ZERO, ZERO
         if taken > 0:
-            add_rows(lane, shared, rows, taken, numbers.most_packed, thread)
+            add_rows(lane, shared, target, taken, thread)
             if adjusted:
-                for q in range(words):
-                    lane.spins[q] = u32(lane.spins[q] ^ lane.flips[q])
-                top_there = weigh(lane, shared, lane.other, target.scale, play, thread)
+                flip(lane)
+                top_there = weigh(lane, shared, lane.other, target, inputs, thread)
                 offset_there = as_odds(lane, shared, top_there, numbers, pace)
                 for m in range(sites):
                     soft -= softplus(lane.logits[m])
-                for q in range(words):
-                    lane.spins[q] = u32(lane.spins[q] ^ lane.flips[q])
+                flip(lane)
                 ratio = f32(taken) * (offset_there - offset) + total(soft, shared.partial)
                 acceptance = exp2(min(ratio, ZERO))
                 accepted = uniform(own) < acceptance
             if accepted:
                 linear, pairs = settle(lane, shared)
         if numbers.adaptive:
-            pace = f32(3) * adapt(pace / f32(3), acceptance, numbers.target, steps, numbers.adapt_until)
-            pace = min(max(pace, ONE), f32(target.available))
+            pace = f32(3) * adapt(pace / f32(3), acceptance, numbers, inputs)
+            pace = min(max(pace, ONE), f32(target.num_open))
         return acceptance, accepted, taken, linear, pairs, pace
 
     return step_langevin

@@ -12,9 +12,7 @@ which leaves draws without replacement; after every 31 draws, the weights of dra
 
 from __future__ import annotations
 
-import functools
 import math
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -22,10 +20,11 @@ from sl_discs.engines.cuda.chain import (
     HALF,
     NEVER,
     ONE,
-    TO_UNIT,
     ZERO,
+    KernelKind,
     Lane,
     Shared,
+    StepInputs,
     adapted,
     f32,
     i32,
@@ -34,37 +33,34 @@ from sl_discs.engines.cuda.chain import (
     make_random,
     u32,
 )
+from sl_discs.engines.cuda.running_sums import JUST_BELOW, OWN, make_running_sums
 from sl_discs.engines.cuda.warp import WIDTH, Warp
 
-# Every 32nd pair of words is not for a draw; the first of them decides about the step itself.
-_OWN = WIDTH - 1
 # A mass that is smaller than this part of the total is summed anew.
 _CANCELLED = f32(2.0**-12)
 # Weights are at least exp(-80) where they are all that is left, as in `samplers.draws`.
 _LEAST = f32(math.exp(-80))
-_JUST_BELOW = f32(1 - 2.0**-23)
-# Of the second word, which continues the first one.
-_SECOND = f32(2.0**-56)
 
 
-def halves(count: int) -> tuple[int, ...]:
-    """Returns the powers of 2 below `count`, the largest first, at least 1."""
-    return tuple(1 << k for k in range(max(count - 1, 1).bit_length() - 1, -1, -1))
-
-
-@functools.cache
-def make_draws(warp: Warp, sites: int, whole: bool, localized: bool, replacement: bool) -> SimpleNamespace:
-    """Returns the draws of sites and the masses of weights, compiled for a warp."""
-    jit, lanes = warp.jit, warp.lanes
-    wait, total, scan, scan_warp, rank, is_first, get = (
-        warp.wait, warp.total, warp.scan, warp.scan_warp, warp.rank, warp.is_first, warp.get,
+def make_step(warp: Warp, kind: KernelKind):
+    """Returns the step of gwg or path_auxiliary; the only option is whether draws are with replacement, as gwg's."""
+    jit, lanes, sites, (replacement,) = warp.jit, warp.lanes, kind.sites, kind.options
+    wait, total, scan_warp, rank, exp2, log2 = (
+        warp.wait, warp.total, warp.scan_warp, warp.rank, warp.exp2, warp.log2,
     )  # fmt: skip
-    chain, random = make_chain(warp, sites, whole, localized), make_random(warp)
-    threefry, uniform, bit = random.threefry, random.uniform, chain.bit
-    threads, words, word_of = chain.threads, chain.words, chain.word_of
-    capacity, exp2, log2 = sites * threads, warp.exp2, warp.log2
-    # Halves of the ranges of lanes and of a lane's sites, for their search.
-    lane_halves, site_halves = halves(threads), halves(sites)
+    chain, random, sums, adapt = (
+        make_chain(warp, kind), make_random(warp), make_running_sums(warp, kind), adapted(warp),
+    )  # fmt: skip
+    threads, words, bit, publish, flip, logit, weigh, add_rows, settle = (
+        chain.threads, chain.words, chain.bit, chain.publish, chain.flip, chain.logit, chain.weigh, chain.add_rows,
+        chain.settle,
+    )  # fmt: skip
+    sum_lanes, first_words, search, look_up, list_new = (
+        sums.sum_lanes, sums.first_words, sums.search, sums.look_up, sums.list_new,
+    )  # fmt: skip
+    threefry, uniform, capacity = random.threefry, random.uniform, sites * threads
+    # Not literals, for each of which numba compiles a function anew.
+    forwards, backwards = np.bool_(False), np.bool_(True)
 
     @jit
     def sum_weights(lane: Lane, shared: Shared, top, thread):
@@ -76,9 +72,7 @@ def make_draws(warp: Warp, sites: int, whole: bool, localized: bool, replacement
             shared.sums[index(m * threads + thread)] = part
             if not replacement:
                 shared.weights[index(m * threads + thread)] = max(weight, _LEAST)
-        run, mass = scan(part, shared.partial)
-        shared.runs[index(thread)] = run
-        return mass
+        return sum_lanes(shared, part, thread)
 
     @jit
     def weight_left(lane: Lane, top, m):
@@ -94,40 +88,7 @@ def make_draws(warp: Warp, sites: int, whole: bool, localized: bool, replacement
         for m in range(sites):
             part += weight_left(lane, top, m)
             shared.sums[index(m * threads + thread)] = part
-        run, mass = scan(part, shared.partial)
-        shared.runs[index(thread)] = run
-        return mass
-
-    @jit
-    def first_words(key0, key1, step, number):
-        """Returns the words of a lane's first draw, and those of the step itself."""
-        word, other = threefry(key0, key1, step, u32(number))
-        if lanes == 1:
-            own, second = threefry(key0, key1, step, u32(_OWN))
-        else:
-            own, second = u32(get(i32(word), _OWN)), u32(get(i32(other), _OWN))
-        return word, other, own, second
-
-    @jit
-    def search(shared: Shared, target, mass, other):
-        """Returns the site in whose share of the total `mass` the target lies; the word `other` continues that."""
-        low = i32(0)
-        for half in lane_halves:
-            if low + half < threads and shared.runs[index(low + half - 1)] <= target:
-                low = i32(low + half)
-        # Rounded sums of an empty lane may differ from those of the lane before it.
-        while low > 0 and shared.sums[index((sites - 1) * threads + low)] <= ZERO:
-            low = i32(low - 1)
-        part = shared.sums[index((sites - 1) * threads + low)]
-        if low > 0:
-            target -= shared.runs[index(low - 1)]
-        target += f32(other) * _SECOND * mass
-        target = min(max(target, ZERO), part * _JUST_BELOW)
-        place = i32(0)
-        for half in site_halves:
-            if place + half < sites and shared.sums[index((place + half - 1) * threads + low)] <= target:
-                place = i32(place + half)
-        return i32(low * sites + place)
+        return sum_lanes(shared, part, thread)
 
     @jit
     def place_of(code):
@@ -137,95 +98,39 @@ def make_draws(warp: Warp, sites: int, whole: bool, localized: bool, replacement
         return index((site - owner * sites) * threads + owner)
 
     @jit
-    def mark(lane: Lane, shared: Shared, begin, end, thread):
-        """Sets the bits of listed sites in the lanes that have them."""
-        for k in range(begin, end):
-            place = (i32(shared.listed[index(k)]) >> 1) - thread * sites
-            if place >= 0 and place < sites:
-                lane.flips[word_of(place)] |= u32(1) << u32(place & 31)
-
-    @jit
-    def look_up(shared: Shared, site, wanted, later, number):
-        """Returns the code of a lane's site, and whether it is wanted and new; `later`, flips are known already."""
-        code, known = i32(-1 - number), False
-        if wanted:
-            owner = site // sites
-            place = site - owner * sites
-            at = index(owner * words + word_of(place))
-            code = i32(2 * site + i32((shared.spins[at] >> u32(place & 31)) & u32(1)))
-            if later:
-                known = (shared.flips[at] >> u32(place & 31)) & u32(1) != 0
-        return code, is_first(code) and wanted and not known
-
-    @jit
-    def draw(lane: Lane, shared: Shared, top, mass, word, other, key0, key1, step, length, thread):
+    def draw(lane: Lane, shared: Shared, inputs: StepInputs, top, mass, word, other, length, thread):
         """Draws `length` times; returns the numbers of sites and of repeats, which it lists."""
         number = thread % lanes
         taken, repeats, begin = 0, 0, 0
         # A round whose weights are those of sites left finds one of them; so many end even if no weight is a number.
         while taken + repeats < length and begin <= WIDTH * length:
             if begin > 0:
-                for q in range(words):
-                    shared.flips[index(thread * words + q)] = lane.flips[q]
+                publish(lane.flips, shared.flips, thread)
                 if not replacement and begin % WIDTH == 0:
                     mass = sum_left(lane, shared, top, thread)
                 wait()
-                word, other = threefry(key0, key1, step, u32(begin + number))
+                word, other = threefry(inputs.key0, inputs.key1, inputs.number, u32(begin + number))
             # Number of words, and number of draw.
             k = begin + number
-            wanted = k % WIDTH != _OWN and (not replacement or k - k // WIDTH < length)
+            wanted = k % WIDTH != OWN and (not replacement or k - k // WIDTH < length)
             site = i32(0)
             if wanted:
-                site = search(shared, min(uniform(word) * mass, mass * _JUST_BELOW), mass, other)
+                site = search(shared, min(uniform(word) * mass, mass * JUST_BELOW), mass, other)
             code, new = look_up(shared, site, wanted, begin > 0, number)
             before, count = rank(new)
-            if not replacement:
-                new = new and taken + before < length
-                count = min(count, length - taken)
-            if new and thread < lanes:
-                shared.listed[index(taken + before)] = code
             if replacement:
                 again = wanted and not new
-                before, more = rank(again)
+                earlier, more = rank(again)
                 if again and thread < lanes:
-                    shared.listed[index(capacity - 1 - repeats - before)] = code
+                    shared.listed[index(capacity - 1 - repeats - earlier)] = code
                 repeats += more
-            wait()
-            mark(lane, shared, taken, taken + count, thread)
+            else:
+                new = new and taken + before < length
+                count = min(count, length - taken)
+            list_new(lane, shared, code, new, before, taken, count, thread)
             taken += count
             begin += lanes
         return taken, repeats
-
-    @jit
-    def meet(lane: Lane, shared: Shared, mass, word, other, key0, key1, step, thread):
-        """Lists the sites whose shares of `mass`, in bits, have events of a Poisson process; returns their number.
-
-        The rate of the process is one for each nat, so that gaps between its events are exponential.
-        """
-        number = thread % lanes
-        taken, begin, time = 0, 0, ZERO
-        while begin == 0 or time < mass:
-            if begin > 0:
-                for q in range(words):
-                    shared.flips[index(thread * words + q)] = lane.flips[q]
-                wait()
-                word, other = threefry(key0, key1, step, u32(begin + number))
-            is_event = (begin + number) % WIDTH != _OWN
-            run, gaps = scan_warp(-log2((f32(word) + HALF) * TO_UNIT) if is_event else ZERO)
-            is_event = is_event and time + run < mass
-            site = i32(0)
-            if is_event:
-                site = search(shared, time + run, mass, other)
-            code, new = look_up(shared, site, is_event, begin > 0, number)
-            before, count = rank(new)
-            if new and thread < lanes:
-                shared.listed[index(taken + before)] = code
-            wait()
-            mark(lane, shared, taken, taken + count, thread)
-            taken += count
-            begin += lanes
-            time += gaps
-        return taken
 
     @jit
     def drawn_weight(shared: Shared, taken, number):
@@ -259,37 +164,13 @@ def make_draws(warp: Warp, sites: int, whole: bool, localized: bool, replacement
             rest += more
         return found
 
-    return SimpleNamespace(
-        first_words=first_words,
-        sum_weights=sum_weights,
-        draw=draw,
-        meet=meet,
-        log_masses=log_masses,
-        place_of=place_of,
-    )
-
-
-def make_step(warp: Warp, sites: int, whole: bool, localized: bool, replacement: bool):
-    """Returns the step of gwg (with replacement) or path_auxiliary, compiled for a warp."""
-    jit, lanes, wait, total = warp.jit, warp.lanes, warp.wait, warp.total
-    chain, random, adapt = make_chain(warp, sites, whole, localized), make_random(warp), adapted(warp)
-    draws, uniform = make_draws(warp, sites, whole, localized, replacement), random.uniform
-    bit, logit, weigh, add_rows, settle = chain.bit, chain.logit, chain.weigh, chain.add_rows, chain.settle
-    first_words, sum_weights, draw, log_masses, place_of = (
-        draws.first_words, draws.sum_weights, draws.draw, draws.log_masses, draws.place_of,
-    )  # fmt: skip
-    threads, words, exp2, log2 = chain.threads, chain.words, warp.exp2, warp.log2
-    capacity = sites * threads
-    # Not literals, for each of which numba compiles a function anew.
-    forwards, backwards = np.bool_(False), np.bool_(True)
-
     @jit
-    def repeated_gains(lane: Lane, shared: Shared, target, play, repeats, thread):
+    def repeated_gains(lane: Lane, shared: Shared, target, inputs: StepInputs, repeats, thread):
         """Returns the sum of l(x) - l(y) over the repeated draws, with the spins and logits of y."""
         for m in range(sites):
             if bit(lane.flips, m) != 0:
                 # With the field of x and the flipped spin, l(x) has the other sign.
-                here = -logit(lane, shared, lane.coupled, target.scale, play, thread, m)
+                here = -logit(lane, shared, lane.coupled, target, inputs, thread, m)
                 shared.sums[index(m * threads + thread)] = here - lane.logits[m]
         wait()
         gains = ZERO
@@ -298,29 +179,28 @@ def make_step(warp: Warp, sites: int, whole: bool, localized: bool, replacement:
         return gains
 
     @jit
-    def step_path(numbers, lane: Lane, shared: Shared, rows, target, play, key0, key1, step, pace, steps, thread):
+    def step_path(numbers, lane: Lane, shared: Shared, target, inputs: StepInputs, pace, thread):
         number = thread % lanes
+        publish(lane.spins, shared.spins, thread)
         for q in range(words):
-            shared.spins[index(thread * words + q)] = lane.spins[q]
             lane.flips[q] = u32(0)
-        top = weigh(lane, shared, lane.coupled, target.scale, play, thread)
+        top = weigh(lane, shared, lane.coupled, target, inputs, thread)
         mass = sum_weights(lane, shared, top, thread)
-        word, other, own, rounding = first_words(key0, key1, step, number)
+        word, other, own, rounding = first_words(inputs, number)
         length = numbers.num_flips
         if numbers.adaptive:
-            length = i32(math.floor(pace + f32(0.5)))
-            if numbers.adapt_until > 0 and steps >= numbers.adapt_until:
-                length = i32(math.floor(pace - f32(0.5) + uniform(rounding)))
-        length = min(max(length, 1), target.limit if replacement else target.available)
+            length = i32(math.floor(pace + HALF))
+            if numbers.adapt_until > 0 and inputs.sampled >= numbers.adapt_until:
+                length = i32(math.floor(pace - HALF + uniform(rounding)))
+        length = min(max(length, 1), target.num_sites if replacement else target.num_open)
         wait()
-        taken, repeats = draw(lane, shared, top, mass, word, other, key0, key1, step, length, thread)
+        taken, repeats = draw(lane, shared, inputs, top, mass, word, other, length, thread)
         logs = ZERO
         if not replacement:
             logs = log2(mass) if length == 1 else log_masses(lane, shared, top, mass, taken, number, forwards)
-        add_rows(lane, shared, rows, taken, numbers.most_packed, thread)
-        for q in range(words):
-            lane.spins[q] = u32(lane.spins[q] ^ lane.flips[q])
-        top_there = weigh(lane, shared, lane.other, target.scale, play, thread)
+        add_rows(lane, shared, target, taken, thread)
+        flip(lane)
+        top_there = weigh(lane, shared, lane.other, target, inputs, thread)
         ratio = f32(length) * (top - top_there)
         if replacement:
             part = ZERO
@@ -328,7 +208,7 @@ def make_step(warp: Warp, sites: int, whole: bool, localized: bool, replacement:
                 part += exp2(lane.logits[m] - top_there)
             ratio += f32(length) * log2(mass / total(part, shared.partial))
             if repeats > 0:
-                ratio -= repeated_gains(lane, shared, target, play, repeats, thread)
+                ratio -= repeated_gains(lane, shared, target, inputs, repeats, thread)
         else:
             wait()
             mass = sum_weights(lane, shared, top_there, thread)
@@ -337,16 +217,15 @@ def make_step(warp: Warp, sites: int, whole: bool, localized: bool, replacement:
                 ratio += logs - log2(mass)
             else:
                 ratio += logs - log_masses(lane, shared, top_there, mass, taken, number, backwards)
-        for q in range(words):
-            lane.spins[q] = u32(lane.spins[q] ^ lane.flips[q])
+        flip(lane)
         acceptance = exp2(min(ratio, ZERO))
         accepted = uniform(own) < acceptance
         linear, pairs = ZERO, ZERO
         if accepted:
             linear, pairs = settle(lane, shared)
         if numbers.adaptive:
-            pace = adapt(pace, acceptance, numbers.target, steps, numbers.adapt_until)
-            pace = min(max(pace, ONE), f32(target.available))
+            pace = adapt(pace, acceptance, numbers, inputs)
+            pace = min(max(pace, ONE), f32(target.num_open))
         return acceptance, accepted, taken, linear, pairs, pace
 
     return step_path

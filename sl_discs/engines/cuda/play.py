@@ -16,8 +16,11 @@ from sl_discs.engines.cuda.chain import (
     RECOMPUTED,
     TWO,
     ZERO,
+    KernelKind,
     Lane,
     Shared,
+    StepInputs,
+    WarpTarget,
     f32,
     i32,
     index,
@@ -26,28 +29,6 @@ from sl_discs.engines.cuda.chain import (
     u32,
 )
 from sl_discs.engines.cuda.warp import WIDTH, Warp
-
-
-class KernelKind(NamedTuple):
-    """What a kernel is compiled for.
-
-    Attributes:
-      sites: of each lane, a multiple of 4.
-      whole: whether couplings are whole numbers up to `MOST_PACKED`, stored as packed bytes; float32 otherwise.
-      localized: whether there are levels.
-      step: makes the step of a sampler, with `options` after these three.
-      options: further arguments.
-      has_sums: whether the sampler draws sites by their weights, and needs their running sums in `Shared`.
-      has_weights: whether it needs the weights there.
-    """
-
-    sites: int
-    whole: bool
-    localized: bool
-    step: Callable
-    options: tuple
-    has_sums: bool
-    has_weights: bool
 
 
 class Numbers(NamedTuple):
@@ -59,7 +40,6 @@ class Numbers(NamedTuple):
       adapt_until: step at which adaptation ends; 0: never.
       target: acceptance to which it adapts.
       offset: -1/(2 step_size) of a fixed scaling, otherwise log n is used.
-      most_packed: number of rows whose sum fits into packed bytes.
     """
 
     num_flips: np.int32
@@ -67,7 +47,6 @@ class Numbers(NamedTuple):
     adapt_until: np.int32
     target: np.float32
     offset: np.float32
-    most_packed: np.int32
 
 
 class Instances(NamedTuple):
@@ -82,6 +61,7 @@ class Instances(NamedTuple):
       open_sites: [G, P] int32 those that may, then others.
       num_open: [G] their number.
       num_sites: N.
+      most_packed: number of rows whose sum fits into packed bytes.
     """
 
     rows: Any
@@ -91,6 +71,7 @@ class Instances(NamedTuple):
     open_sites: Any
     num_open: Any
     num_sites: Any
+    most_packed: Any
 
 
 class Steps(NamedTuple):
@@ -115,36 +96,12 @@ class Steps(NamedTuple):
     noise: Any
 
 
-class WarpTarget(NamedTuple):
-    """The target of a chain: scale of K, numbers of sites that may flip and that exist, and those that may flip."""
-
-    scale: Any
-    available: Any
-    limit: Any
-    open_sites: Any
-
-
-class Play(NamedTuple):
-    """The program at a step: 1/(2 temperature) and the factor of the observation in the tilt, both in bits."""
-
-    half_rate: Any
-    pull: Any
-
-
 def make_play(warp: Warp, kind: KernelKind) -> Callable:
     """Returns the function that plays one chain, compiled for a warp."""
     jit, localized, whole, sites = warp.jit, kind.localized, kind.whole, kind.sites
-    chain, random = make_chain(warp, sites, whole, localized), make_random(warp)
-    step_chain = kind.step(warp, sites, whole, localized, *kind.options)
-    bit, recompute, total_linear, words, lanes, threads = (
-        chain.bit,
-        chain.recompute,
-        chain.total_linear,
-        chain.words,
-        warp.lanes,
-        chain.threads,
-    )
-    threefry, normals, wait, word_of = random.threefry, random.normals, warp.wait, chain.word_of
+    chain, random, step_chain = make_chain(warp, kind), make_random(warp), kind.step(warp, kind)
+    bit, word_of, recompute, total_linear = chain.bit, chain.word_of, chain.recompute, chain.total_linear
+    threefry, normals, wait, words, threads = random.threefry, random.normals, warp.wait, chain.words, chain.threads
 
     @jit
     def count_spins(lane: Lane):
@@ -233,11 +190,21 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
             coupled[i] = lane.coupled[m]
 
     @jit
+    def level_of(steps, level):
+        """Returns the factor of the observation in the tilt, in bits, and the level's last and counted steps."""
+        return BITS * steps.tilt_scale[level], i32(steps.last[level]), i32(steps.collected[level])
+
+    @jit
     def play(numbers, instances, chains, steps, found, c, per_instance, thread, lane: Lane, shared: Shared):
         g = c // per_instance
-        rows = instances.rows[index(g)]
-        scale = instances.scale[g]
-        target = WarpTarget(scale, i32(instances.num_open[g]), instances.num_sites, instances.open_sites[g])
+        target = WarpTarget(
+            instances.rows[index(g)],
+            instances.scale[g],
+            instances.open_sites[g],
+            i32(instances.num_open[g]),
+            instances.num_sites,
+            instances.most_packed,
+        )
         enter(lane, instances, chains, g, c, thread)
         key0, key1 = chains.keys[c, 0], chains.keys[c, 1]
         linear, pairs, pace = chains.linear[c], chains.pairs[c], chains.pace[c]
@@ -248,11 +215,7 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
         level, counted = i32(steps.level), 0
         pull, last, collected, y, mean = ZERO, i32(0), i32(1), chains.y[c], chains.mean[c]
         if localized:
-            pull, last, collected = (
-                BITS * steps.tilt_scale[level],
-                i32(steps.last[level]),
-                i32(steps.collected[level]),
-            )
+            pull, last, collected = level_of(steps, level)
             observe(lane, shared, y, mean, collected, thread)
         at, num_steps = i32(steps.done), steps.half_rate.shape[1]
         end = at + num_steps - 1
@@ -261,27 +224,16 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
             sum_acceptance, sum_hops = ZERO, ZERO
             for _ in range(steps.every):
                 number = u32(at + 1)
-                half_rate = next_rate
+                inputs = StepInputs(next_rate, pull, key0, key1, number, sampled)
                 # A step ahead, as nothing else hides its latency.
                 next_rate = BITS * steps.half_rate[index(row), index(min(at + 1 - steps.done, num_steps - 1))]
                 if at % RECOMPUTED == 0:
                     linear = total_linear(lane, shared, instances.linear[g], thread)
                     if not whole:
-                        pairs = recompute(lane, shared, rows, thread, thread % lanes)
+                        pairs = recompute(lane, shared, target, thread)
                 wait()
                 acceptance, accepted, flips, more_linear, more_pairs, pace = step_chain(
-                    numbers,
-                    lane,
-                    shared,
-                    rows,
-                    target,
-                    Play(half_rate, pull),
-                    key0,
-                    key1,
-                    number,
-                    pace,
-                    sampled,
-                    thread,
+                    numbers, lane, shared, target, inputs, pace, thread
                 )
                 sampled += 1
                 sum_acceptance += acceptance
@@ -289,7 +241,7 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
                     sum_hops += f32(flips)
                     linear += more_linear
                     pairs += more_pairs
-                value = linear + scale * pairs
+                value = linear + target.scale * pairs
                 if value > best:
                     best = value
                     for q in range(words):
@@ -307,13 +259,9 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
                         key2, key3 = chains.observation_keys[c, 0], chains.observation_keys[c, 1]
                         move(shared, mean, key2, key3, number, drift, steps.noise[level], thread)
                         level = min(level + 1, steps.last.shape[0] - 1)
-                        pull, last, collected = (
-                            BITS * steps.tilt_scale[level],
-                            i32(steps.last[level]),
-                            i32(steps.collected[level]),
-                        )
+                        pull, last, collected = level_of(steps, level)
                 at += 1
-            value = linear + scale * pairs
+            value = linear + target.scale * pairs
             if value > logged:
                 logged = value
                 for q in range(words):
@@ -351,7 +299,7 @@ def needed_by(kind: KernelKind) -> dict[str, bool]:
 def outside(kind: KernelKind, threads: int) -> list[str]:
     """Returns which of these numbers do not fit into shared memory: they are in the card's, by way of its caches."""
     places, words = kind.sites * threads, -(-kind.sites // 32)
-    left = _SHARED - 2 * places - 4 * (2 * words * threads + threads + WIDTH + 4)
+    left = _SHARED - 2 * places - 4 * (2 * words * threads + threads + WIDTH + 3)
     found = []
     for name, needed in needed_by(kind).items():
         if needed and left < 4 * places:
@@ -367,31 +315,35 @@ def make_kernel(cuda: Any, warp: Warp, kind: KernelKind) -> Any:
     threads, words = warp.lanes * warp.warps, -(-sites // 32)
     quads, counts, capacity, bits = sites // 4, PLANES * words, sites * threads, words * threads
     needed, absent = needed_by(kind), outside(kind, threads)
-    summed, weighed, observed = (capacity if needed[name] and name not in absent else 1 for name in needed)
+    # Their sizes in shared memory, and their places in the card's.
+    summed, weighed, observed = (capacity if needed[name] else 1 for name in needed)
     sums_at, weights_at, y_at = (absent.index(name) if name in absent else -1 for name in needed)
     f4, u4, u2 = np.float32, np.uint32, np.uint16
 
     def kernel(numbers, instances, chains, steps, found, memory, per_instance):
         c = cuda.blockIdx.x
-        sums, weights = cuda.shared.array(summed, f4), cuda.shared.array(weighed, f4)
-        y = cuda.shared.array(observed, f4)
-        if sums_at >= 0:
-            sums = memory[c, sums_at]
-        if weights_at >= 0:
-            weights = memory[c, weights_at]
-        if y_at >= 0:
-            y = memory[c, y_at]
         lane = Lane(
-            cuda.local.array(sites, f4), cuda.local.array(sites, f4), cuda.local.array(sites, f4),
-            cuda.local.array(sites, f4), cuda.local.array(words, u4), cuda.local.array(words, u4),
-            cuda.local.array(words, u4), cuda.local.array(words, u4), cuda.local.array(counts, u4),
-            cuda.local.array(quads, u4),
-        )  # fmt: skip
+            coupled=cuda.local.array(sites, f4),
+            other=cuda.local.array(sites, f4),
+            linear=cuda.local.array(sites, f4),
+            logits=cuda.local.array(sites, f4),
+            spins=cuda.local.array(words, u4),
+            flips=cuda.local.array(words, u4),
+            best=cuda.local.array(words, u4),
+            logged=cuda.local.array(words, u4),
+            counts=cuda.local.array(counts, u4),
+            packed=cuda.local.array(quads, u4),
+        )
         shared = Shared(
-            sums, weights, cuda.shared.array(threads, f4), cuda.shared.array(WIDTH, f4),
-            cuda.shared.array(bits, u4), cuda.shared.array(bits, u4), cuda.shared.array(capacity, u2),
-            cuda.shared.array(1, f4), y,
-        )  # fmt: skip
+            sums=memory[c, sums_at] if sums_at >= 0 else cuda.shared.array(summed, f4),
+            weights=memory[c, weights_at] if weights_at >= 0 else cuda.shared.array(weighed, f4),
+            runs=cuda.shared.array(threads, f4),
+            partial=cuda.shared.array(WIDTH, f4),
+            spins=cuda.shared.array(bits, u4),
+            flips=cuda.shared.array(bits, u4),
+            listed=cuda.shared.array(capacity, u2),
+            y=memory[c, y_at] if y_at >= 0 else cuda.shared.array(observed, f4),
+        )
         play(numbers, instances, chains, steps, found, c, per_instance, cuda.threadIdx.x, lane, shared)
 
     shared_out = kind.has_sums and sites >= _MANY_SITES

@@ -32,12 +32,10 @@ class Warp(NamedTuple):
       totals: `totals(x, y, shared)`, the sums of two numbers, at the latency of one.
       largest: `largest(x, shared)`, the maximum over the chain's lanes, in every lane.
       scan: `scan(x, shared)`, the sum over the lanes up to this one, and the sum over all of them.
-      first: `first(condition)`, the first lane of this warp where the condition holds; `lanes` if there is none.
       rank: `rank(condition)`, in how many lanes of this warp before this one the condition holds, and in how many.
       is_first: `is_first(x)`, whether no lane of this warp before this one has the same integer.
       scan_warp: `scan_warp(x)`, the sum over the lanes of this warp up to this one, and over all of them.
       get: `get(x, lane)`, the value of x in that lane of this warp.
-      lowest: `lowest(word)`, the number of the lowest bit set in a word that is not 0.
       exp2: `exp2(x)` in float32, as fast as the hardware has it.
       log2: `log2(x)`, likewise.
     """
@@ -50,12 +48,10 @@ class Warp(NamedTuple):
     totals: Callable
     largest: Callable
     scan: Callable
-    first: Callable
     rank: Callable
     is_first: Callable
     scan_warp: Callable
     get: Callable
-    lowest: Callable
     exp2: Callable
     log2: Callable
 
@@ -85,11 +81,20 @@ def gpu(warps: int) -> Warp:
     def jit(function):
         return cuda.jit(function, device=True, fastmath=True, forceinline=True)
 
+    # Each loop in a function of its own: the compiler does not unroll them within longer ones.
     @jit
     def warp_total(x):
         for distance in (16, 8, 4, 2, 1):
             x += cuda.shfl_xor_sync(_ALL, x, distance)
         return x
+
+    @jit
+    def warp_totals(x, y):
+        for distance in (16, 8, 4, 2, 1):
+            more_x, more_y = cuda.shfl_xor_sync(_ALL, x, distance), cuda.shfl_xor_sync(_ALL, y, distance)
+            x += more_x
+            y += more_y
+        return x, y
 
     @jit
     def warp_largest(x):
@@ -122,8 +127,7 @@ def gpu(warps: int) -> Warp:
         cuda.syncthreads()
 
     @jit
-    def total(x, shared):
-        x = warp_total(x)
+    def add_warps(x, shared):
         if warps > 1:
             spread(x, shared)
             x = shared[0]
@@ -132,21 +136,13 @@ def gpu(warps: int) -> Warp:
         return x
 
     @jit
+    def total(x, shared):
+        return add_warps(warp_total(x), shared)
+
+    @jit
     def totals(x, y, shared):
-        for distance in (16, 8, 4, 2, 1):
-            more_x, more_y = cuda.shfl_xor_sync(_ALL, x, distance), cuda.shfl_xor_sync(_ALL, y, distance)
-            x += more_x
-            y += more_y
-        if warps > 1:
-            spread(x, shared)
-            x = shared[0]
-            for warp in range(1, warps):
-                x += shared[warp]
-            spread(y, shared)
-            y = shared[0]
-            for warp in range(1, warps):
-                y += shared[warp]
-        return x, y
+        x, y = warp_totals(x, y)
+        return add_warps(x, shared), add_warps(y, shared)
 
     @jit
     def largest(x, shared):
@@ -159,23 +155,22 @@ def gpu(warps: int) -> Warp:
         return x
 
     @jit
-    def scan(x, shared):
+    def scan_warp(x):
         x = warp_scan(x)
-        if warps == 1:
-            return x, cuda.shfl_sync(_ALL, x, 31)
-        spread(x, shared)
-        every = np.float32(0)
-        here = cuda.threadIdx.x >> 5
-        for warp in range(warps):
-            if warp == here:
-                x += every
-            every += shared[warp]
-        return x, every
+        return x, cuda.shfl_sync(_ALL, x, 31)
 
     @jit
-    def first(condition):
-        votes = cuda.ballot_sync(_ALL, condition)
-        return cuda.ffs(votes) - 1 if votes != 0 else WIDTH
+    def scan(x, shared):
+        x, every = scan_warp(x)
+        if warps > 1:
+            spread(x, shared)
+            every = np.float32(0)
+            here = cuda.threadIdx.x >> 5
+            for warp in range(warps):
+                if warp == here:
+                    x += every
+                every += shared[warp]
+        return x, every
 
     @jit
     def rank(condition):
@@ -188,17 +183,8 @@ def gpu(warps: int) -> Warp:
         return cuda.ffs(cuda.match_any_sync(_ALL, np.int32(x))) - 1 == cuda.laneid
 
     @jit
-    def scan_warp(x):
-        x = warp_scan(x)
-        return x, cuda.shfl_sync(_ALL, x, 31)
-
-    @jit
     def get(x, lane):
         return cuda.shfl_sync(_ALL, x, lane)
-
-    @jit
-    def lowest(word):
-        return cuda.ffs(word) - 1
 
     @jit
     def exp2(x):
@@ -210,5 +196,5 @@ def gpu(warps: int) -> Warp:
 
     return Warp(
         lanes=WIDTH, warps=warps, jit=jit, wait=wait, total=total, totals=totals, largest=largest, scan=scan,
-        first=first, rank=rank, is_first=is_first, scan_warp=scan_warp, get=get, lowest=lowest, exp2=exp2, log2=log2,
+        rank=rank, is_first=is_first, scan_warp=scan_warp, get=get, exp2=exp2, log2=log2,
     )  # fmt: skip
