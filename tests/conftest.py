@@ -32,6 +32,7 @@ def limits_in_cpu_time(monkeypatch):
     monkeypatch.setattr(time, "perf_counter", time.process_time)
 
 
+LEAST = "jax_persistent_cache_min_compile_time_secs"
 # A folder with more files of compiled code is begun anew; all tests need a tenth of them, in some 50 MB.
 _MOST_KEPT = 50_000
 
@@ -54,8 +55,10 @@ def pytest_configure(config):
         config.add_cleanup(temporary.cleanup)
         folder = temporary.name
     os.environ["NUMBA_CACHE_DIR"] = f"{folder}/loops"
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", f"{folder}/programs")
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    # For processes that tests begin; this one has read its environment already.
+    for name, value in (("jax_compilation_cache_dir", f"{folder}/programs"), (LEAST, 0)):
+        os.environ.setdefault(name.upper(), str(value))
+        jax.config.update(name, value)
 
 
 def pytest_report_header(config):
@@ -75,6 +78,13 @@ def pytest_terminal_summary(terminalreporter):
 def pytest_sessionstart():
     """Opens JAX's devices, whose number commands choose in a process where they are not open yet."""
     jax.local_devices()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs_of_one_file():
+    """Has JAX forget the programs of a file of tests after it: those of all files would take gigabytes."""
+    yield
+    jax.clear_caches()
 
 
 # Modules that compute on arrays. Those that hold what Numba compiles or what users call with wrong arguments, to be

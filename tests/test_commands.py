@@ -151,11 +151,9 @@ def test_closed_streams_cost_no_answers(triangle, monkeypatch):
 
 def test_names_outside_of_an_encoding_are_escaped(triangle):
     triangle.rename(triangle.with_name("café.edges"))
-    done = run(
-        triangle.parent, "solve caf*.edges --problem=maxcut --nopresolve --plot=a.png", PYTHONIOENCODING="ascii"
-    )
+    done = run(triangle.parent, "solve caf*.edges --problem=maxcut", PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr
-    assert r"caf\xe9: maxcut of caf\xe9.edges" in done.stdout and "plot: a.png" in done.stdout
+    assert r"caf\xe9: maxcut of caf\xe9.edges" in done.stdout
 
 
 def test_what_a_terminal_would_obey_is_escaped(tmp_path, capsys):

@@ -337,8 +337,9 @@ def test_the_gallery_draws_its_pictures(tmp_path, monkeypatch):
     assert {path.name for path in (ROOT / "docs/gallery").iterdir()} == {*shown}
 
 
+@pytest.mark.slow
 def test_the_notebook_runs_from_top_to_bottom(capsys):
-    """Numbers in its outputs may differ in the last digits where they are estimates."""
+    """As `docs.yml` runs it at each push. Numbers in its outputs may differ in their last digits, as estimates do."""
     cells = json.loads((ROOT / "examples" / "tour.ipynb").read_text())["cells"]
     names: dict = {}
     for cell in cells:

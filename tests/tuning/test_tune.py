@@ -27,7 +27,7 @@ from sl_discs.tuning.evaluation import (
 )
 
 DATASET = "--dataset=maxcut/ba/r-ba-4-n-16-20"
-# Batches of one instance: training and test then share one compiled program.
+# Batches of one instance.
 CONFIG = """
 from sl_discs.experiment.settings import experiment_config
 
@@ -36,7 +36,7 @@ def get_config():
     return experiment_config(batch_size=4, chain_length=2_000, num_instances=3, instances_per_batch=1)
 """
 SMALL = (
-    DATASET, "--config=small.py", "--train_instances=2", "--chains=2", "--chain_length=600", "--engine=reference",
+    DATASET, "--config=small.py", "--train_instances=2", "--chains=2", "--chain_length=600", "--engine=cpu",
     "--output=tuned",
 )  # fmt: skip
 
