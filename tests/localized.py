@@ -18,8 +18,8 @@ from sl_discs.experiment.settings import Settings
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization.algorithm import LocalizedState, observe, tilt_of
 from sl_discs.localization.method import Method
-from sl_discs.localization.schedule import Localization
-from sl_discs.models.base import TargetModel
+from sl_discs.localization.schedule import Levels, Localization
+from sl_discs.models.base import Target, TargetModel
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.langevin import DLMC, DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
@@ -54,32 +54,34 @@ def exact_localization(
 ) -> Int8[np.ndarray, "count N"]:
     """Final samples of localization with the exact posterior mean in place of MCMC, one step per level."""
     levels = jax.tree.map(jnp.asarray, dataclasses.replace(localization, budget="identical").levels(localization.K))
-    sites, num_sites = case.model.sites, case.model.num_sites
+    chains = chain_keys(seed, Stream.OBSERVATION, np.arange(count), 1)[:, 0]
+    return np.asarray(_play_exactly(case.target, levels, chains))
 
-    @jax.jit
-    def play(levels):  # which are arguments, so that all schedules of one K share a program
-        states = jnp.asarray(states_of((sites.num_values,) * num_sites))
-        spins = jax.vmap(sites.spins)(states).astype(jnp.float32)
-        log_law = TargetModel().forward(case.target, states)
 
-        def posterior_mean(tilt):
-            weights = jax.nn.softmax(log_law + jnp.sum(spins * tilt, axis=range(1, spins.ndim)))
-            return jnp.tensordot(weights, spins, 1)
+@jax.jit
+def _play_exactly(target: Target, levels: Levels, chains):
+    """Returns the final samples of chains with these keys; all schedules of one K share a program."""
+    sites, num_sites = target.model.sites, target.model.num_sites
+    states = jnp.asarray(states_of((sites.num_values,) * num_sites))
+    spins = jax.vmap(sites.spins)(states).astype(jnp.float32)
+    log_law = TargetModel().forward(target, states)
 
-        def one(key):
-            y = levels.first_noise * keys.normals(keys.fold(key, 0), sites.shape(num_sites))
-            first = LocalizedState((), jnp.int32(0), jnp.int32(0), y, jnp.zeros_like(y))
+    def posterior_mean(tilt):
+        weights = jax.nn.softmax(log_law + jnp.sum(spins * tilt, axis=range(1, spins.ndim)))
+        return jnp.tensordot(weights, spins, 1)
 
-            def level(state, number):
-                mean = posterior_mean(tilt_of(levels, state))
-                return observe(keys.fold(key, 1 + number), levels, state, (), mean), None
+    def one(key):
+        y = levels.first_noise * keys.normals(keys.fold(key, 0), sites.shape(num_sites))
+        first = LocalizedState((), jnp.int32(0), jnp.int32(0), y, jnp.zeros_like(y))
 
-            state, _ = jax.lax.scan(level, first, jnp.arange(localization.K))
-            return sites.decode(state.y)
+        def level(state, number):
+            mean = posterior_mean(tilt_of(levels, state))
+            return observe(keys.fold(key, 1 + number), levels, state, (), mean), None
 
-        return jax.vmap(one)(chain_keys(seed, Stream.OBSERVATION, np.arange(count), 1)[:, 0])
+        state, _ = jax.lax.scan(level, first, jnp.arange(levels.drift.size))
+        return sites.decode(state.y)
 
-    return np.asarray(play(levels))
+    return jax.vmap(one)(chains)
 
 
 def check_localized(
