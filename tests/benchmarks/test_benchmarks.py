@@ -35,7 +35,7 @@ def largest_sets(dataset):
 
 def test_an_engine_is_measured_and_verified():
     dataset = small_dataset()
-    own = Own("reference", "sl_gwg", dataset, Settings(batch_size=8, chain_length=400))
+    own = Own("cpu", "sl_gwg", dataset, Settings(batch_size=8, chain_length=400))
     first, again = own.play(1), own.play(1)
     np.testing.assert_array_equal(first.best, again.best)
     assert first.chain_steps == 2 * 8 * 400 and 0 < first.flips < first.chain_steps

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from localized import FINE
+from localized import FINE, SHORT
 from marks import slow_except
 from several_values import potts_case
 from test_register import whole_config
@@ -109,14 +109,14 @@ def test_an_annealing_inside_each_level_replaces_the_temperatures_of_the_run(sta
 @pytest.mark.parametrize("name", slow_except(BASES, ("ball", "sldiscs_gibbs")))
 def test_it_returns_the_law(standin, name):
     model, params = pairs()
-    chains, steps = 6_000, 128 * 12
-    sampler = sampler_of(name, chains, localization=FINE, steps=steps)
+    chains, steps = 6_000, 32 * 16
+    sampler = sampler_of(name, chains, localization=SHORT, steps=steps)
     _, state = play(sampler, model, params, jnp.zeros((chains, 5), jnp.int32), steps)
     states = all_states(5)
     weights = np.exp(np.asarray(model.forward(params, jnp.asarray(states, jnp.float32)), np.float64))
     law = Law(states, weights / weights.sum())
     assert total_variation(np.asarray(sampler.final_sample(state)), law) < 0.06
-    assert np.isfinite(state["chains"].y).all() and (state["chains"].level == FINE.K - 1).all()
+    assert np.isfinite(state["chains"].y).all() and (state["chains"].level == SHORT.K - 1).all()
 
 
 def test_a_sampler_that_goes_chain_by_chain_has_random_numbers_for_each(standin):
