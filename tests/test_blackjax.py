@@ -152,12 +152,19 @@ def test_a_position_may_be_a_pytree(name):
 def test_values_are_subtracted_in_the_type_that_the_function_returns(name):
     """A constant of 1e8 changes no step, which in single precision would see multiples of 8."""
     with jax.enable_x64(True):
-        weights, chains = jnp.array([0.0, 1.0, 2.0]), []
-        for constant in (0.0, 1e8):
-            algorithm = sl_blackjax.algorithm(name, lambda x, constant=constant: constant + weights @ x)
-            state = algorithm.init(jnp.zeros(3))
-            step = lambda state, key, step=algorithm.step: (step(key, state)[0],) * 2  # noqa: E731
-            chains.append(jax.lax.scan(step, state, jax.random.split(jax.random.key(0), 50))[1])
+        weights = jnp.array([0.0, 1.0, 2.0])
+
+        def above(constant):
+            return sl_blackjax.algorithm(name, lambda x: constant + weights @ x)
+
+        @jax.jit
+        def visited(constant, state):
+            def step(state, key):
+                return (above(constant).step(key, state)[0],) * 2
+
+            return jax.lax.scan(step, state, jax.random.split(jax.random.key(0), 50))[1]
+
+        chains = [visited(constant, above(constant).init(jnp.zeros(3))) for constant in (0.0, 1e8)]
         assert chains[1].logdensity.dtype == jnp.float64
         np.testing.assert_array_equal(chains[0].position, chains[1].position)
         assert np.ptp(np.asarray(chains[0].position), axis=0).any()
