@@ -205,29 +205,6 @@ def test_progress_moves_within_a_long_chain_and_names_the_best_value(problem, co
     assert values[-1] == pytest.approx(record.trajectory[-1, -1:].mean(), rel=0.5)
 
 
-def test_the_first_steps_do_not_depend_on_the_call_length():
-    """50 steps a call or 250: keys and program rows are named by the step alone."""
-    constant = dataclasses.replace(SETTINGS, t_schedule="constant", init_temperature=0.3)
-    longer, shorter = (
-        play(random_dataset(1), method("metropolis"), dataclasses.replace(constant, chain_length=length))
-        for length in (500, 250)
-    )
-    np.testing.assert_array_equal(longer.trajectory[:5], shorter.trajectory)
-
-
-def test_the_posterior_mean_of_a_level_does_not_depend_on_where_it_is_cut():
-    # 512 counted steps a level, so that every weight is a power of two and sums of weights are exact, in any order.
-    chosen = method("sl_metropolis", K=2, budget="identical", mc_ratio=0.5, sigma=1.0)
-    often = dataclasses.replace(
-        SETTINGS, chain_length=2048, log_every_steps=32, t_schedule="constant", init_temperature=0.5
-    )
-    once = dataclasses.replace(often, log_every_steps=2048)
-    whole, parts = (play(random_dataset(2), chosen, settings) for settings in (once, often))
-    for one, other in zip(whole.instances, parts.instances, strict=True):
-        assert one.final == other.final
-        np.testing.assert_array_equal(one.solution, other.solution)
-
-
 @pytest.mark.parametrize("anneal", ["run", "level"])
 def test_without_the_tilt_chains_are_those_of_the_base_sampler(anneal):
     """The reference engine rounds acceptances differently, to one part in 1e7."""
