@@ -76,7 +76,7 @@ class WarpTarget(NamedTuple):
     most_packed: Any
 
 
-class StepInputs(NamedTuple):
+class WarpInputs(NamedTuple):
     """What differs from step to step.
 
     Attributes:
@@ -317,7 +317,7 @@ def adapted(warp: Warp):
     """Returns `BalancedSampler.adapted` of one chain, compiled; with `adapt_until` 0, adaptation never ends."""
 
     @warp.jit
-    def adapt(pace, acceptance, numbers, inputs: StepInputs):
+    def adapt(pace, acceptance, numbers, inputs: WarpInputs):
         gain = ONE
         if numbers.adapt_until > 0:
             gain = min(max(ONE - f32(inputs.sampled) / f32(numbers.adapt_until), ZERO), ONE)

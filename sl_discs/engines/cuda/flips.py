@@ -13,7 +13,7 @@ from sl_discs.engines.cuda.chain import (
     KernelKind,
     Lane,
     Shared,
-    StepInputs,
+    WarpInputs,
     adapted,
     f32,
     i32,
@@ -34,7 +34,7 @@ def make_single_step(warp: Warp, kind: KernelKind):
     add_rows, settle, words, word_of = chain.add_rows, chain.settle, chain.words, chain.word_of
 
     @jit
-    def step_single(numbers, lane: Lane, shared: Shared, target, inputs: StepInputs, pace, thread):
+    def step_single(numbers, lane: Lane, shared: Shared, target, inputs: WarpInputs, pace, thread):
         first, second = threefry(inputs.key0, inputs.key1, inputs.number, u32(0))
         site = i32(target.open_sites[index((np.uint64(first) * np.uint64(target.num_open)) >> np.uint64(32))])
         owner = site // sites
@@ -114,7 +114,7 @@ def make_langevin_step(warp: Warp, kind: KernelKind):
         return small if odds < _SMALL else large
 
     @jit
-    def step_langevin(numbers, lane: Lane, shared: Shared, target, inputs: StepInputs, pace, thread):
+    def step_langevin(numbers, lane: Lane, shared: Shared, target, inputs: WarpInputs, pace, thread):
         publish(lane.spins, shared.spins, thread)
         for q in range(words):
             lane.flips[q] = u32(0)

@@ -24,7 +24,7 @@ from sl_discs.engines.cuda.chain import (
     KernelKind,
     Lane,
     Shared,
-    StepInputs,
+    WarpInputs,
     adapted,
     f32,
     i32,
@@ -98,7 +98,7 @@ def make_step(warp: Warp, kind: KernelKind):
         return index((site - owner * sites) * threads + owner)
 
     @jit
-    def draw(lane: Lane, shared: Shared, inputs: StepInputs, top, mass, word, other, length, thread):
+    def draw(lane: Lane, shared: Shared, inputs: WarpInputs, top, mass, word, other, length, thread):
         """Draws `length` times; returns the numbers of sites and of repeats, which it lists."""
         number = thread % lanes
         taken, repeats, begin = 0, 0, 0
@@ -165,7 +165,7 @@ def make_step(warp: Warp, kind: KernelKind):
         return found
 
     @jit
-    def repeated_gains(lane: Lane, shared: Shared, target, inputs: StepInputs, repeats, thread):
+    def repeated_gains(lane: Lane, shared: Shared, target, inputs: WarpInputs, repeats, thread):
         """Returns the sum of l(x) - l(y) over the repeated draws, with the spins and logits of y."""
         for m in range(sites):
             if bit(lane.flips, m) != 0:
@@ -179,7 +179,7 @@ def make_step(warp: Warp, kind: KernelKind):
         return gains
 
     @jit
-    def step_path(numbers, lane: Lane, shared: Shared, target, inputs: StepInputs, pace, thread):
+    def step_path(numbers, lane: Lane, shared: Shared, target, inputs: WarpInputs, pace, thread):
         number = thread % lanes
         publish(lane.spins, shared.spins, thread)
         for q in range(words):

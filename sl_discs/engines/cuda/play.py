@@ -19,7 +19,7 @@ from sl_discs.engines.cuda.chain import (
     KernelKind,
     Lane,
     Shared,
-    StepInputs,
+    WarpInputs,
     WarpTarget,
     f32,
     i32,
@@ -224,7 +224,7 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
             sum_acceptance, sum_hops = ZERO, ZERO
             for _ in range(steps.every):
                 number = u32(at + 1)
-                inputs = StepInputs(next_rate, pull, key0, key1, number, sampled)
+                inputs = WarpInputs(next_rate, pull, key0, key1, number, sampled)
                 # A step ahead, as nothing else hides its latency.
                 next_rate = BITS * steps.half_rate[index(row), index(min(at + 1 - steps.done, num_steps - 1))]
                 if at % RECOMPUTED == 0:

@@ -15,7 +15,7 @@ from sl_discs.engines.cuda.chain import (
     KernelKind,
     Lane,
     Shared,
-    StepInputs,
+    WarpInputs,
     f32,
     i32,
     index,
@@ -58,7 +58,7 @@ def make_running_sums(warp: Warp, kind: KernelKind) -> SimpleNamespace:
         return mass
 
     @jit
-    def first_words(inputs: StepInputs, number):
+    def first_words(inputs: WarpInputs, number):
         """Returns the words of a lane's first draw, and those of the step itself."""
         word, other = threefry(inputs.key0, inputs.key1, inputs.number, u32(number))
         if lanes == 1:
@@ -110,7 +110,7 @@ def make_running_sums(warp: Warp, kind: KernelKind) -> SimpleNamespace:
                 lane.flips[word_of(place)] |= u32(1) << u32(place & 31)
 
     @jit
-    def list_events(lane: Lane, shared: Shared, inputs: StepInputs, mass, word, other, thread):
+    def list_events(lane: Lane, shared: Shared, inputs: WarpInputs, mass, word, other, thread):
         """Lists the sites whose shares of `mass`, in bits, have events of a Poisson process; returns their number.
 
         The rate of the process is one for each nat, so that gaps between its events are exponential.
