@@ -19,6 +19,10 @@
 #SBATCH --output=results/slurm/%x-%j.out
 set -euo pipefail
 if [ -f "$(dirname "$0")/environment.sh" ]; then # not in a job: there, this is a copy in a folder of Slurm's
+  if ! command -v sbatch >/dev/null; then
+    echo "error: there is no sbatch here; without Slurm, start sl-discs run ... --part=1/N to N/N (docs/clusters.md)" >&2
+    exit 2
+  fi
   cd "$(dirname "$0")/.."
   EXTRAS="${EXTRAS:-run${command:+,tune}}" source run_scripts/environment.sh
   mkdir -p results/slurm # Slurm makes no folders

@@ -2,6 +2,7 @@
 
 import contextlib
 import difflib
+import importlib
 import math
 import numbers
 import os
@@ -44,6 +45,14 @@ class NotSupported(InputError):
 
 class MissingExtra(InputError, ImportError):
     """An optional package is not installed; the message says how to install it."""
+
+
+def import_extra(name: str) -> Any:
+    """Returns a module of an optional package; MissingExtra if it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingExtra(f"this needs {name}; install it with: pip install {name}") from error
 
 
 # EX_TEMPFAIL in sysexits.h, the exit code after `Interrupted`: the same command, run again, continues.

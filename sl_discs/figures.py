@@ -97,8 +97,8 @@ def or_warn(draw: Callable[[], Path]) -> Path | None:
         return None
 
 
-# The most nodes that are named in a drawing.
-_NAMED = 40
+# The most nodes that are named in a drawing, and the most edges that are all shown.
+_NAMED, _MOST_EDGES = 40, 500
 
 
 def paint_graph(
@@ -107,8 +107,12 @@ def paint_graph(
     chosen: Bool[np.ndarray, "N"],
     labels: Sequence[Hashable],
     names: tuple[str, str],
+    *,
+    inside: bool = False,
 ) -> None:
-    """Draws a graph with its nodes in two colours, and edges between the two darker than others.
+    """Draws a graph with its nodes in two colours, and the edges that matter darker than others.
+
+    Of more than 500 edges the others are left out.
 
     Args:
       axes: of matplotlib.
@@ -116,6 +120,7 @@ def paint_graph(
       chosen: the nodes of the first colour.
       labels: of the nodes, shown for up to 40.
       names: of the two colours, for the legend.
+      inside: whether edges between chosen nodes matter, as of a clique, in place of those between the colours.
     """
     import networkx as nx  # imported here, as runs do without it
     from matplotlib.collections import LineCollection
@@ -124,9 +129,12 @@ def paint_graph(
     graph.add_edges_from(edges.tolist())
     found = nx.spring_layout(graph, seed=0)
     places = np.array([found[node] for node in graph])
-    between = chosen[edges[:, 0]] != chosen[edges[:, 1]]
-    for part, colour in ((~between, "0.85"), (between, "0.45")):
-        axes.add_collection(LineCollection(list(places[edges[part]]), colors=colour, linewidths=0.7, zorder=1))
+    first, second = chosen[edges].T
+    dark = first & second if inside else first != second
+    if len(edges) <= _MOST_EDGES:
+        axes.add_collection(LineCollection(list(places[edges[~dark]]), colors="0.85", linewidths=0.7, zorder=1))
+    axes.add_collection(LineCollection(list(places[edges[dark]]), colors="0.45", linewidths=0.7, zorder=1))
+    axes.autoscale_view()
     size = 110 if len(chosen) <= _NAMED else 22
     for part, colour, name in ((chosen, COLOURS[5], names[0]), (~chosen, "white", names[1])):
         axes.scatter(*places[part].T, s=size, color=colour, edgecolors="0.3", linewidths=0.7, label=name, zorder=2)

@@ -224,6 +224,10 @@ def names_in_npz(path: str | os.PathLike) -> list[str]:
 def _open_npz(path: str | os.PathLike) -> Iterator[Any]:
     with open_regular(path) as file:
         try:
+            # Of any other file NumPy only says how it could be loaded as a pickle.
+            if not zipfile.is_zipfile(file):
+                raise ValueError("no zip file")
+            file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
                 yield archive
         except InputError:

@@ -87,6 +87,14 @@ def test_each_file_has_commands_that_hide_no_function():
         (["slove", "--help"], "unknown command 'slove'; expected "),
         (["sweep", "status", "--sweep=a.py", "--retry"], "--retry has no effect in `sweep status`"),
         (["tune", "more", "--dataset=maxclique/rb", "--sampler=gwg"], "unexpected argument 'more'"),
+        (
+            [
+                "run",
+                f"--config={ROOT}/configs/experiment/maxclique/rb.py",
+                f"--model_config={ROOT}/configs/model/maxclique_config.py",
+            ],
+            "no sampler is named; give --sampler_config=FILE or --samplers=NAME,NAME",
+        ),
     ],
 )
 def test_what_is_unknown_or_would_be_ignored_is_refused(arguments, said, capsys):

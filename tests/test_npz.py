@@ -46,6 +46,7 @@ STRANGE = {
     "a pipe": (os.mkfifo, "not a regular file"),
     "empty": (Path.touch, "not an .npz archive"),
     "an array": (lambda path: np.save(path.open("wb"), np.arange(3)), "not an .npz archive"),
+    "text": (lambda path: path.write_text("variable,probability"), r"damaged \(no zip file\)"),
     "a pickle": (lambda path: path.write_bytes(pickle.dumps([1])), "not an .npz archive"),
     "an array of objects": (lambda path: np.savez(path, a=np.array([{}])), "Object arrays cannot be loaded"),
     "another file inside": (with_a_text, "it holds other files"),

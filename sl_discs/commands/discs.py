@@ -31,7 +31,7 @@ from sl_discs.commands.sweep import chosen_sweep
 from sl_discs.discs_plugin import launch
 from sl_discs.discs_plugin.compat import Overlay
 from sl_discs.discs_plugin.modules import OWN
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, MissingExtra
 from sl_discs.experiment.record import paired
 from sl_discs.instances.dataset import check_data_root, find_family
 from sl_discs.instances.discs_files import load_pickle
@@ -50,7 +50,15 @@ def _import_main(arguments: list[str]) -> Any:
     launch.register_from_flags(MAIN_FLAGS)
     # The flags of configs look up overrides in sys.argv, and load their defaults when they are defined.
     sys.argv = launch.resolve_configs(["discs main", *arguments])
-    return importlib.import_module("discs.experiment.main_sampling")
+    try:
+        return importlib.import_module("discs.experiment.main_sampling")
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "discs":
+            raise
+        raise MissingExtra(
+            f"DISCS needs {error.name}, which is not installed; install it with: pip install -e 'FOLDER[discs]', "
+            "where FOLDER is the clone of sl_discs"
+        ) from error
 
 
 def _main(given: Given) -> int:
@@ -163,7 +171,7 @@ def _summarize(folder: Path, start: float, sampler: str) -> int:
         say(f"saved {path}{_headline(path, sampler)}")
     if is_localized(sampler):
         base = sampler.removeprefix(PREFIX)
-        say(f"equal results of {sampler} and {base} are no error: the tilt then changed no step")
+        say(f"if {sampler} and {base} give equal results, the tilt changed no step; that is no error")
     return 0
 
 

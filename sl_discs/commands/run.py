@@ -96,7 +96,9 @@ def _samplers() -> dict[str, dict[str, Any]]:
         if not isinstance(given.get("name"), str):
             raise InputError(f"--sampler_config: its name is {given.get('name')!r}; expected str, such as 'gwg'")
         given["name"] = own_name(given["name"])
-    names = [given["name"]] * bool(given) if FLAGS.samplers is None else [own_name(name) for name in FLAGS.samplers]
+    names = [given["name"]] if given else []
+    if FLAGS.samplers is not None:
+        names = [own_name(name) for name in FLAGS.samplers]
     if not names:
         raise InputError("no sampler is named; give --sampler_config=FILE or --samplers=NAME,NAME")
     if given and given["name"] not in names:

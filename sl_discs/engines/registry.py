@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import jax
 
 from sl_discs.engines.base import Engine
-from sl_discs.engines.devices import has_card, local_devices, num_cores
+from sl_discs.engines.devices import has_card, local_devices, missing_card, num_cores
 from sl_discs.errors import InputError, NotSupported
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import registered_name
@@ -82,6 +82,8 @@ def choose_engine(
     obstacle = engine.obstacle(sampler, num_sites)
     if obstacle is None:
         return engine, ""
+    if obstacle == missing_card():
+        raise NotSupported(f"engine is {wanted!r}: {obstacle}; choose {AUTO!r} or 'cpu'", "engine")
     name = registered_name(type(sampler))
     raise NotSupported(
         f"engine is {wanted!r}, which cannot run {name}: {obstacle}; choose {AUTO!r} or 'reference'",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sl_discs.chains.checkpoint import Checkpoints, Notice
 from sl_discs.engines.registry import leave_cards_alone
-from sl_discs.errors import InputError, join_names, real, shown
+from sl_discs.errors import InputError, import_extra, join_names, real, shown
 from sl_discs.experiment.parts import Part, join_records
 from sl_discs.experiment.record import (
     ExperimentRecord,
@@ -175,17 +175,16 @@ class Experiment:
         """Returns a row for each sampler and instance, with the fields of `InstanceRecord` but the solution.
 
         Raises:
-          ImportError: pandas is not installed.
+          InputError: pandas is not installed.
         """
-        import pandas as pd
-
+        pandas = import_extra("pandas")
         fields = "best", "best_logged", "final", "feasible", "reference"
         rows = [
             {"sampler": name, "instance": one.name, **{field: getattr(one, field) for field in fields}}
             for name, sampler in self._finished().samplers.items()
             for one in sampler.instances
         ]
-        return pd.DataFrame(rows)
+        return pandas.DataFrame(rows)
 
     def plot(self, path: str | os.PathLike | None = None):
         """Plots each sampler's running best, and the temperature, against steps.

@@ -259,14 +259,13 @@ def summary(rows: list[dict[str, Any]]) -> list[str]:
         others = {row["dataset"]: row["not_compared"] for row in defaults if row["dataset"] not in sets}
         drawn = [name for name, generated in sets.items() if generated]
         counts = sorted({row["n"] for row in defaults if is_level(row)})
-        graphs = f", {counts[0]} to {counts[-1]} graphs each" if counts else ""
+        graphs = f", {' to '.join(map(str, sorted({counts[0], counts[-1]})))} graphs each" if counts else ""
         blocks += [
             f"{sum(is_level(row) for row in defaults)} of the {published_cells()} published cells are compared here"
             + f": this project's defaults with DISCS's annealing, on {len(sets)} of the paper's sets{graphs}"
             * bool(sets)
             + f"{listed([f'{name} ({reason})' for name, reason in others.items()], '; not compared: ')}."
-            + f" {len(drawn)} of these sets are drawn anew from the paper's distribution{listed(drawn, ': ')}."
-            * bool(sets),
+            + f" Drawn anew from the paper's distribution: {', '.join(drawn) or 'none'}." * bool(sets),
             levels_table(defaults),
         ]
     # Equal differences on all graphs have an interval of width zero, which means nothing.

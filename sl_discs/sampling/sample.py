@@ -395,10 +395,11 @@ def _conflicts(
         return []
     given = getattr(problem.source, "node_weights", None)
     lightest = 1.0 if given is None else float(given[given > 0].min())
-    enough = 1 + request.temperature * math.log(problem.num_variables**2 / _HARDLY_ANY) / lightest
+    enough = math.ceil(1 + request.temperature * math.log(problem.num_variables**2 / _HARDLY_ANY) / lightest)
     return [
         f"{100 * share:.3g} % of the draws have conflicts, each of which costs a penalty of {problem.penalty:g}; for "
-        f"draws without them, those of the hard-core model, construct the problem with penalty={math.ceil(enough)}"
+        f"draws without them, those of the hard-core model, give the problem penalty={enough}, or the command "
+        f"--penalty={enough}"
     ]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import functools
-import importlib
 import io
 import math
 import os
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int8, Num, UInt8
 
-from sl_discs.errors import FormatError, InputError, MissingExtra, check_label, file_path, shown
+from sl_discs.errors import FormatError, InputError, check_label, file_path, import_extra, shown
 from sl_discs.errors import function as function_of
 from sl_discs.figures import new_figure, save_figure
 from sl_discs.files import check_fields, read_document, write_document, write_text
@@ -47,13 +46,6 @@ _FORMAT = "sl_discs samples 6"
 _ARRAYS = ("bits", "group_values", "group_overlaps", "group_magnetisations")
 # Fields that are arrays by name.
 _GROUPS: dict[str, Any] = {"ladder": Ladder, "known": Known, "averages": Averages, "curve": Curve}
-
-
-def _imported(name: str):
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise MissingExtra(f"this needs {name}; install it with: pip install {name}") from error
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -306,7 +298,7 @@ class Samples:
         Raises:
           InputError: pandas is not installed, or a label has the name of the column of values.
         """
-        pandas = _imported("pandas")
+        pandas = import_extra("pandas")
         check_label("the column of values", value)
         if value in self.labels:
             raise InputError(f"{value!r} is also a label; name the column of values with to_dataframe(value=...)")
@@ -320,7 +312,7 @@ class Samples:
         Raises:
           InputError: dimod is not installed.
         """
-        dimod = _imported("dimod")
+        dimod = import_extra("dimod")
         kind = dimod.SPIN if self.spins else dimod.BINARY
         return dimod.SampleSet.from_samples(
             (self.states, list(self.labels)), kind, -self.values if self.maximise else self.values,

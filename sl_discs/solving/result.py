@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float64, Int, Int8, Int32, Int64
 from sl_discs.chains.annealing import TemperatureSchedule
 from sl_discs.chains.chains import Outcome
 from sl_discs.engines.base import Trace
-from sl_discs.errors import FormatError, InputError, MissingExtra, check_label, integer
+from sl_discs.errors import FormatError, InputError, check_label, import_extra, integer
 from sl_discs.figures import COLOURS, new_figure, paint_graph, save_figure
 from sl_discs.files import check_fields, read_document, write_document, write_text
 from sl_discs.instances.graph import Graph
@@ -281,10 +281,7 @@ class Result:
         check_label("the column of values", value)
         if value in self.labels:
             raise InputError(f"{value!r} is also a label; name the column of values with to_dataframe(value=...)")
-        try:
-            import pandas
-        except ImportError as error:
-            raise MissingExtra("to_dataframe needs pandas; install it with: pip install pandas") from error
+        pandas = import_extra("pandas")
         frame = pandas.DataFrame(self.states, columns=pandas.Index(list(self.labels), tupleize_cols=False))
         frame[value] = self.values
         return frame.iloc[self._order()].reset_index(drop=True)
@@ -313,7 +310,8 @@ class Result:
             if len(self.edges):
                 chosen = _CHOSEN.get(self.kind)
                 names = (f"in the {chosen}", f"not in the {chosen}") if chosen else ("one side", "the other side")
-                paint_graph(axes, self.edges, self.states[self.best_chain] > 0, self.labels, names)
+                answer, inside = self.states[self.best_chain] > 0, self.kind == "maxclique"
+                paint_graph(axes, self.edges, answer, self.labels, names, inside=inside)
                 return
             axes.text(0.5, 0.5, f"nothing was sampled\n{self.engine_note}", ha="center", va="center")
             return
@@ -324,9 +322,16 @@ class Result:
         axes.ticklabel_format(axis="y", useOffset=False)
         axes.set(xlabel="step", ylabel="value", title=title)
         other = axes.twinx()
-        temperature = self.trajectory.temperature
-        other.plot(self.trajectory.step, temperature, color=COLOURS[1], linewidth=0.8, label="temperature")
+        # The line ends with each annealing.
+        ends = np.flatnonzero(np.diff(self.trajectory.round)) + 1
+        step, temperature = (
+            np.insert(values.astype(float), ends, np.nan)
+            for values in (self.trajectory.step, self.trajectory.temperature)
+        )
+        other.plot(step, temperature, color=COLOURS[1], linewidth=0.8, label="temperature")
         other.set(yscale="log", ylabel="temperature")
+        if len(ends):  # each annealing is longer than those before
+            axes.set_xscale("log")
         figure.legend(loc="outside lower center", ncols=4, frameon=False)
         other.spines["right"].set_visible(True)
 

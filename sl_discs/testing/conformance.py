@@ -24,6 +24,7 @@ from jaxtyping import Array, Bool, Float, Float64, Int, Int8
 from scipy import stats
 
 from sl_discs.batching import over_chains
+from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
 from sl_discs.keys import from_rng
 from sl_discs.models.base import Model, Target, TargetModel
@@ -416,7 +417,10 @@ def check_sampler(sampler, cases: list[Case] | None = None, **options) -> Confor
 
     Raises:
       ConformanceError: the first violated property.
+      InputError: `sampler` is a class.
     """
+    if isinstance(sampler, type):
+        raise InputError(f"sampler is the class {sampler.__name__}; give a sampler, such as {sampler.__name__}()")
     cases = standard_cases() if cases is None else cases
     p_values = {case.name: check_case(sampler, case, **{"batches": _BATCHES, **options}) for case in cases}
     shared = {name: options[name] for name in ("chains", "warm_up", "seed") if name in options}

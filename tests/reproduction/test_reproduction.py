@@ -211,7 +211,7 @@ def test_what_stands_out_is_named():
     base, localized = made_up("gwg", [[55, 56, 54]]), made_up("sl_gwg", [[61, 62, 61]])
     text = "\n".join(summary(rows(base, localized)))
     for words in (
-        "2 of the 84 published cells are compared", "on 1 of the paper's sets, 3 to 3 graphs each. 1 ",
+        "2 of the 84 published cells are compared", "on 1 of the paper's sets, 3 graphs each. Drawn anew",
         f"| gwg | 0 of 1 | {MIS.name} (-11.3) |", "| sl_gwg | 1 of 1 | -", "below zero in 0 of 1 pairs",
         f"above zero in 1 of 1 pairs: {MIS.name} sl_gwg (defaults)",
     ):  # fmt: skip
