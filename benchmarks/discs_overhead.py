@@ -28,6 +28,8 @@ from ml_collections import config_dict
 from sl_discs.command import Command, say
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
+from sl_discs.experiment.record import measured_by
+from sl_discs.files import check_file, write_json
 from sl_discs.instances.dataset import load_dataset, write_discs
 from sl_discs.instances.graph import Dataset
 from sl_discs.problems.graph_kind import graph_kind
@@ -104,6 +106,7 @@ define.integer("graphs", 8, "Number of graphs.")
 define.integer("chains", 32, "Chains per graph.")
 define.integer("steps", 20, "Steps per repetition.")
 define.integer("repeats", 7, "Repetitions per sampler.")
+define.string("output", "bench_discs_overhead.json", "File for the results.")
 
 # Levels are short at first; the budget is that of a benchmark run with so many steps.
 _CHAIN_LENGTH = 10_000
@@ -151,7 +154,12 @@ def _overhead(_) -> int:
     for name in FLAGS.samplers:
         if importlib.util.find_spec(f"discs.samplers.sl_{name}") is None:
             raise InputError(f"--samplers: DISCS has no sampler {name!r}")
-    say(_report(measure()))
+    output, found = check_file(FLAGS.output), measure()
+    say(_report(found))
+    shape = {name: getattr(FLAGS, name) for name in ("density", "graphs", "chains", "steps")}
+    times = {name: {"base": one.base.tolist(), "localized": one.localized.tolist()} for name, one in found.items()}
+    write_json(output, {"measured": measured_by()} | shape | {"milliseconds": times})
+    say(f"saved {output}")
     return 0
 
 

@@ -33,8 +33,24 @@ case "${1:-}" in
       --engines=cpu --processes=2 --seconds=7 --output="$kept/localization.json"
     measure networkx 3 "$kept/networkx.json" one_core "$python" benchmarks/networkx_functions.py \
       --output="$kept/networkx.json"
-    measure sampling 10 "$kept/sampling.json" one_core "$python" benchmarks/sampling.py --methods=sweeps,chain \
-      --engines=cpu --chains=16 --repeats=2 --output="$kept/sampling.json"
+    measure covers 1 "$kept/covers.json" one_core "$python" benchmarks/covers.py \
+      --cases=mis-steiner-81,mis-random-3000 --seconds=5 --output="$kept/covers.json"
+    measure answers 6 "$kept/answers.json" one_core "$python" benchmarks/answers.py --output="$kept/answers.json"
+    measure sets 3 "$kept/sets.json" "$python" benchmarks/rates.py \
+      --cases=mis-er-0.05,mis-er-0.10,mis-er-0.20,mis-er-0.25,mis-satlib-like,maxclique-rb,maxcut-er-256,maxcut-ba-512,maxcut-ba-1024 \
+      --samplers=path_auxiliary --engines=cpu --graphs=2 --repeats=1 --output="$kept/sets.json"
+    if "$python" -c "import discs.samplers" 2>/dev/null; then
+      measure overhead 3 "$kept/overhead.json" "$python" benchmarks/discs_overhead.py --density=0.05 --repeats=11 \
+        --samplers=gwg,path_auxiliary,dmala,dlmc,randomwalk --output="$kept/overhead.json"
+    else
+      echo "overhead: left out, as no checkout of DISCS is on PYTHONPATH"
+    fi
+    measure critical 3 "$kept/critical.json" one_core "$python" benchmarks/sampling.py --methods=sweeps,chain \
+      --engines=cpu --peers=numpy --targets=ising-critical --chains=16 --draws=1000 --repeats=2 \
+      --output="$kept/critical.json"
+    measure sampling 8 "$kept/sampling.json" one_core "$python" benchmarks/sampling.py --methods=sweeps,chain \
+      --engines=cpu --targets=ising-3,spin-glass,lattice-glass,mis-er --chains=16 --repeats=2 \
+      --output="$kept/sampling.json"
     measure rates 15 "$kept/rates.json" "$python" benchmarks/rates.py --cases="$cases" \
       --samplers=gwg,path_auxiliary,dmala,sl_gwg,sl_path_auxiliary,sl_dmala --engines=reference,cpu,discs \
       --repeats=3 --output="$kept/rates.json"

@@ -176,6 +176,77 @@ def networkx(found: Mapping[str, Any]) -> str:
     return table(["function", "graph", *next(iter(found["means"].values()))], rows)
 
 
+def proofs(found: Mapping[str, Any]) -> str:
+    """Of each kind of problem, how many default calls prove their answer, in how much time, and by what."""
+    rows = []
+    for kind, calls in found["proofs"].items():
+        proved, used = [one for one in calls if one["optimal"]], [one["cpu_seconds"] for one in calls]
+        by = ", or ".join(dict.fromkeys(one["by"] for one in proved))
+        rows.append([kind, f"{len(proved)} of {len(calls)}", f"{digits(min(used))} to {digits(max(used))}", by])
+    return table(["problem", "proved", "CPU-seconds", "by"], rows)
+
+
+def gaps(found: Mapping[str, Any]) -> str:
+    """Of each kind of problem, the gap between answer and bound within the time limit."""
+    rows = [[kind, str(len(gaps)), f"{min(gaps):.1f} to {max(gaps):.1f} %"] for kind, gaps in found["gaps"].items()]
+    return table(["problem", "instances", "gap"], rows)
+
+
+def first(found: Mapping[str, Any]) -> str:
+    """CPU seconds of a command without compiled code, and with it."""
+    rows = [
+        [name, *(f"{min(times[run]):.1f} to {max(times[run]):.1f}" for run in ("first", "later"))]
+        for name, times in found["first"].items()
+    ]
+    return table(["engine and sampler", "first run", "later runs"], rows)
+
+
+def covers(found: Mapping[str, Any]) -> str:
+    """Mean answers without the local search and with it."""
+    rows = []
+    for case, limits in found["values"].items():
+        for seconds, pairs in limits.items():
+            rows.append([case, seconds, *(f"{value:,.2f}" for value in np.abs(np.mean(pairs, axis=0)))])
+    return table(["case", "seconds", "without", "with the local search"], rows)
+
+
+def overhead(found: Mapping[str, Any]) -> str:
+    """Milliseconds of a step in DISCS's loop, and the ratio with localization: median, and range of repetitions."""
+    rows = []
+    for name, one in found["milliseconds"].items():
+        ratio = np.divide(one["localized"], one["base"])
+        cell = f"{np.median(ratio):.2f} ({ratio.min():.2f} to {ratio.max():.2f})"
+        rows.append([f"`{name}`", digits(np.median(one["base"]), 3), cell])
+    return table(["sampler", "ms a step", "localized over base"], rows)
+
+
+def sets(found: Mapping[str, Any]) -> str:
+    """The paper's sets: how to name them, and seconds of PAS on two cores for all graphs, where its rate is known."""
+    rows = []
+    for words, flags, graphs, chains, cases in _PAPER_SETS:
+        seconds = [
+            digits(graphs * chains * 10_000 / found["cases"][case]["path_auxiliary"]["cpu"]["chain_steps_per_s"])
+            for case in cases
+        ]
+        rows.append([words, flags, f"{graphs:,} x {chains}", ", ".join(seconds)])
+    return table(["set", "problem, `graph_type`, `cfg_str`", "graphs x chains", "seconds, two CPU cores"], rows)
+
+
+_PAPER_SETS: list[tuple[str, str, int, int, list[str]]] = [
+    ("ER-0.05, 0.10, 0.20, 0.25", "`mis`, `er_density`, `r-0.05` ... `r-0.25`", 32, 32,
+     [f"mis-er-{density}" for density in ("0.05", "0.10", "0.20", "0.25")]),
+    ("SATLIB", "`mis`, `satlib`, `_`", 500, 32, ["mis-satlib-like"]),
+    ("RB", "`maxclique`, `rb`, `_`", 500, 16, ["maxclique-rb"]),
+    ("Twitter", "`maxclique`, `twitter`, `_`", 196, 16, []),
+    ("ER cuts, 256 nodes", "`maxcut`, `er`, `r-er-0.15-n-256-300`", 1_000, 16, ["maxcut-er-256"]),
+    ("ER cuts, 512 and 1,024", "`maxcut`, `er`, `r-er-0.15-n-512-600`, `-1024-1100`", 1_000, 16, []),
+    ("BA cuts, 256 nodes", "`maxcut`, `ba`, `r-ba-4-n-256-300`", 1_000, 32, []),
+    ("BA cuts, 512 and 1,024", "`maxcut`, `ba`, `r-ba-4-n-512-600`, `-1024-1100`", 1_000, 32,
+     ["maxcut-ba-512", "maxcut-ba-1024"]),
+    ("Optsicom", "`maxcut`, `optsicom`, `r-b`", 10, 32, []),
+]  # fmt: skip
+
+
 def laws(found: Mapping[str, Any]) -> str:
     """Of each target outside the plane: tempering's error, and the gain of `low_rank`."""
     rows = []
@@ -371,7 +442,8 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "sampling": sampling, "networkx": networkx, "laws": laws, "verdicts": verdicts, "tilt": tilt, "tilt-rb": tilt,
     "tilts": tilts, "tilt-steps": tilts_steps, "pooled": pooled, "choice": choice,
     "levels": levels, "table1": table1, "readings": readings, "headline": headline,
-    "ablation": ablation,
+    "ablation": ablation, "proofs": proofs, "gaps": gaps, "first": first, "covers": covers, "overhead": overhead,
+    "sets": sets, "critical": sampling,
 }  # fmt: skip
 
 # Where the numbers of a table are, if not in a file of its name.
@@ -381,6 +453,7 @@ _ELSEWHERE = {
     "levels": _CLAIM, "table1": _CLAIM, "tilts": MEASURED / "tilt.json",
     "readings": _CLAIM.with_name("readings.json"), "ablation": DOCS.parent / "studies/reproduction/ablation.json",
     "field": DOCS.parent / "studies/field/report.json",
+    "proofs": MEASURED / "answers.json", "gaps": MEASURED / "answers.json", "first": MEASURED / "answers.json",
 }  # fmt: skip
 
 
@@ -411,10 +484,11 @@ _SOLVE = (*_ENGINES, "sl_discs/problems", "sl_discs/proofs", "sl_discs/reduction
 _SAMPLE = (*_ENGINES, "sl_discs/problems", "sl_discs/reductions", "sl_discs/sampling")
 _RUN = (*_ENGINES, "sl_discs/experiment")
 CODE = {
-    "rates": _ENGINES, "gpu": _ENGINES, "localization": _ENGINES, "updates": _ENGINES, "solve": _SOLVE,
-    "solve-10": _SOLVE, "networkx": (*_SOLVE, "sl_discs/networkx_backend.py"), "sampling": _SAMPLE, "laws": _SAMPLE,
+    "rates": _ENGINES, "gpu": _ENGINES, "localization": _ENGINES, "updates": _ENGINES, "sets": _ENGINES,
+    "solve": _SOLVE, "solve-10": _SOLVE, "answers": _SOLVE, "covers": _SOLVE, "field": _SOLVE,
+    "networkx": (*_SOLVE, "sl_discs/networkx_backend.py"), "sampling": _SAMPLE, "critical": _SAMPLE, "laws": _SAMPLE,
     "verdicts": _SAMPLE, "tilt": _RUN, "tilt-rb": _RUN, "tilt-steps": _RUN, "levels": _RUN, "readings": _RUN,
-    "ablation": _RUN, "field": _SOLVE,
+    "ablation": _RUN, "overhead": ("sl_discs/localization", "sl_discs/discs_plugin"),
 }  # fmt: skip
 
 
@@ -431,6 +505,8 @@ def age(path: Path, code: Sequence[str]) -> tuple[str, bool]:
       path: of the file, in a folder of a repository.
       code: what it measures, from the repository's root.
     """
+    if not path.is_file():
+        return "not measured yet", False
     root = Path(git(path.parent, "rev-parse", "--show-toplevel"))
     made = json.loads(path.read_text()).get("measured")
     if made is None:

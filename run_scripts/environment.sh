@@ -11,7 +11,7 @@ if ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 fi
 wanted="$(cksum <pyproject.toml)"
 if [ "$(cat ".venv/installed-$EXTRAS" 2>/dev/null)" != "$wanted" ]; then
-  echo "installing sl_discs[$EXTRAS] into .venv (once; about 500 MB)"
+  echo "installing sl_discs[$EXTRAS] into .venv (once; about 1 GB on disk)"
   [ -x .venv/bin/python ] || "$PYTHON" -m venv .venv
   .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".[$EXTRAS]"
   # Both of the others contain what a run needs.

@@ -63,7 +63,7 @@ def pytest_configure(config):
 
 def pytest_report_header(config):
     """Says how long the comparison with the published numbers takes, where it is what was asked for."""
-    words = "published numbers: 25 minutes on two cores, with a table at the end; SL_DISCS_CELLS=FOLDER keeps cells"
+    words = "published numbers: 33 CPU minutes, and a table at the end; SL_DISCS_CELLS=FOLDER keeps cells"
     return words if config.getoption("markexpr") == "published" else None
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import platform
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -110,8 +113,13 @@ def in_threads(function: Callable[[Any], object], tasks: Sequence[Any], threads:
 
 
 def describe_machine() -> str:
-    """Returns the kind of the devices, and the number of cores."""
-    return f"{jax.devices()[0].device_kind}, {num_cores()} cores"
+    """Returns the kind of the devices, the processor's name where Linux tells it, and the number of cores."""
+    try:
+        found = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    words = [jax.devices()[0].device_kind, found[1].strip() if found else platform.machine(), f"{num_cores()} cores"]
+    return ", ".join(words)
 
 
 def one_device_per_core() -> None:

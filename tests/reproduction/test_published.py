@@ -9,7 +9,7 @@ The paper's DMALA takes its step from the mean over the chains of an instance, a
 shared_scale=True: that is what has to have the published level and differences. Our default, with a step for each
 chain, is exact and finds better solutions, so that it may be above the level but not below it.
 
-Not marked slow are a few graphs of two cells; the whole takes 25 minutes on two cores, more than half of it for the
+Not marked slow are a few graphs of two cells; the whole takes 33 CPU minutes, more than half of it for the
 shared step, which only the reference engine plays (on 16 graphs where levels are compared). SL_DISCS_CELLS names a
 folder where finished cells are kept.
 Real instances are those of the folder that the other tests use.
