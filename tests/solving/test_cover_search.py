@@ -157,7 +157,8 @@ def test_it_ends_where_annealing_does(monkeypatch, end):
         problem = sl_discs.mis(planted(25, 8, 140, seed=1)[0])
     elif end == "time":
         problem = sl_discs.mis(nx.gnp_random_graph(500, 0.1, seed=1))
-    found = sl_discs.solve(problem, time_limit=1.0 if end == "time" else 30.0, chains=2, **how)
+    limit = {"time": 1.0, "interrupt": 10.0, "callback": 10.0}.get(end, 30.0)
+    found = sl_discs.solve(problem, time_limit=limit, chains=2, **how)
     assert found.stopped == end
     assert end != "bound" or found.optimal
 
