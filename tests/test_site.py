@@ -49,6 +49,12 @@ def test_the_readme_is_short_and_its_example_prints_what_is_shown(capsys):
     assert names["result"].best_value == sum((u in left) != (v in left) for u, v in graph.edges)
 
 
+def test_the_qubo_from_python_prints_what_is_shown(capsys):
+    [code] = [code for code in code_of("docs/own_problem.md") if "sl_discs.qubo(" in code]
+    exec(code, {})
+    assert f"prints `{capsys.readouterr().out.strip()}`. The smallest" in (ROOT / "docs/own_problem.md").read_text()
+
+
 def test_the_address_of_the_repository_is_that_of_the_package():
     """One place to change: `project.urls`."""
     urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
@@ -186,6 +192,8 @@ def figures() -> Iterator[tuple[str, str]]:
     assert not behind
     costs = [one for samplers in tables.numbers("localization")["cases"].values() for one in samplers.values()]
     yield readme, f"{range_of([100 * one['cpu']['added'] for one in costs])} %"
+    first = max(time for runs in tables.numbers("first")["first"].values() for time in runs["first"])
+    yield "docs/faq.md", f"up to {math.ceil(first)} CPU-seconds with `path_auxiliary`"
     low_rank = [one["methods"]["low-rank"] for one in tables.numbers("laws")["targets"] if one["width"] < 1]
     yield readme, f"{range_of([one['gain'][0] for one in low_rank if one['reliable'] == 1])} times less CPU time"
     for row in tables.numbers("field")["field"]:
