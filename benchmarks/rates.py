@@ -240,10 +240,9 @@ def run(_) -> int:
             say("\n" + format_case(found, FLAGS.graphs))
             rows += found
             settings = {
-                "measured": measured_by(), "graphs": FLAGS.graphs, "chains": FLAGS.chains, "steps": FLAGS.steps,
-                "repeats": FLAGS.repeats,
+                "graphs": FLAGS.graphs, "chains": FLAGS.chains, "steps": FLAGS.steps, "repeats": FLAGS.repeats,
             }  # fmt: skip
-            write_json(output, as_json(rows, settings))
+            write_json(output, {"measured": measured_by()} | as_json(rows, settings))
     say(f"\nsaved {output}")
     return 0
 

@@ -117,6 +117,13 @@ def test_every_measured_number_can_be_measured_anew_and_has_an_age():
     assert all((ROOT / folder).exists() for code in tables.CODE.values() for folder in code)
 
 
+@pytest.mark.parametrize(
+    "name", ["rates", "localization", "updates", "solve", "answers", "covers", "sets", "ablation"]
+)
+def test_commands_save_when_and_how_numbers_were_measured(name):
+    assert {"commit", "date", "machine", "versions"} <= set(json.loads(tables.path_of(name).read_text())["measured"])
+
+
 def test_an_unknown_name_is_named_with_those_there_are():
     done = subprocess.run(
         [sys.executable, ROOT / "docs" / "tables.py", "--check=nothing"], capture_output=True, text=True, check=False
