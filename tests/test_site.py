@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import tables
 
+from sl_discs.experiment import record
 from sl_discs.experiment.summary import published_cells
 from sl_discs.instances.formats import FORMATS, read_instances
 from sl_discs.reproduction.report import level_rows
@@ -131,7 +132,7 @@ def test_an_unknown_name_is_named_with_those_there_are():
     assert done.returncode == 1 and "--check=nothing: no numbers of this name; there are rates, gpu" in done.stderr
 
 
-def test_the_age_of_a_measured_number_counts_the_commits_to_its_code(tmp_path):
+def test_the_age_of_a_measured_number_counts_the_commits_to_its_code(tmp_path, monkeypatch):
     def git(*words):
         given = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
         subprocess.run(["git", "-C", tmp_path, *given, *words], check=True, capture_output=True)
@@ -145,6 +146,13 @@ def test_the_age_of_a_measured_number_counts_the_commits_to_its_code(tmp_path):
     committed("code.py", "1")
     made = {"commit": tables.git(tmp_path, "rev-parse", "HEAD"), "date": "2026-01-01", "machine": "m"}
     committed("numbers.json", json.dumps({"measured": made}))
+    monkeypatch.setattr(record, "__file__", str(tmp_path / "code.py"))
+    (tmp_path / "page.md").write_text("A page that was not there.")
+    git("add", "page.md")
+    assert not record.commit().endswith("+")  # pages are no code
+    (tmp_path / "code.py").write_text("3")
+    assert record.commit().endswith("+")
+    git("checkout", "code.py")
     assert tables.age(tmp_path / "numbers.json", ["code.py"]) == (
         f"{made['commit']} of 2026-01-01, m; no later commit changed its code", True,
     )  # fmt: skip
