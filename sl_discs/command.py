@@ -139,6 +139,8 @@ class Command:
         choices = self.takes.split("|")
         if len(given) != len(self.takes.split()) or (len(choices) > 1 and given[0] not in choices):
             expected = join_names(choices) if len(choices) > 1 else self.takes
+            if len(given) > len(self.takes.split()):
+                expected = f"only {expected}"
             raise InputError(f"give {expected} before the options{', not ' if given else ''}{' '.join(given)}")
 
     def _help_page(self, argv: Sequence[str]) -> str:

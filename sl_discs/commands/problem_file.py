@@ -122,6 +122,10 @@ def read_problems(
     return found, read_s
 
 
+def _count(number: int, of: str) -> str:
+    return f"{number:,} {of}{'s' * (number != 1)}"
+
+
 def _line_on(instance: Instance, problem: Problem) -> str:
     """Returns what was read, and which weights of it do not count."""
     content, kind = instance.content, problem.kind
@@ -135,7 +139,7 @@ def _line_on(instance: Instance, problem: Problem) -> str:
         edges = f" (numbers under {join_names(unused)} do not count without --weight={unused[0]})" if unused else ""
         if content.weights is not None and (content.weights != 1).any():
             edges = ", weighted" if KINDS[kind].weighted else f" (their weights do not count in {kind})"
-        size = f"{content.num_nodes:,} nodes{nodes}, {content.num_edges:,} edges{edges}"
+        size = f"{_count(content.num_nodes, 'node')}{nodes}, {_count(content.num_edges, 'edge')}{edges}"
     else:
-        size = f"{content.num_variables:,} variables, {len(content.couplings):,} quadratic terms"
+        size = f"{_count(content.num_variables, 'variable')}, {_count(len(content.couplings), 'quadratic term')}"
     return printable(f"{problem.name}: {kind} of {instance.path.name} ({instance.format}), {size}")

@@ -424,7 +424,7 @@ def _by_content(source: Source) -> str:
     if len(first) == 4 and widths == {4}:
         raise _unknown(source, rest.after, first, table)
     if is_list and is_header and "rudy" in errors:
-        raise InputError(f"{errors['rudy']} If the first line is like the others, say --format=edge_list")
+        raise InputError(f"{errors['rudy']} (if the first line is like the others, say --format=edge_list)")
     # The reader of the likeliest format says what is wrong.
     if "biqmac" in errors and bounded and widths <= {3}:
         return "biqmac"

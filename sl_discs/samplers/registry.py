@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sl_discs.errors import InputError, text
+from sl_discs.errors import InputError, function, join_names, shown, text
 from sl_discs.own_code import imported
 from sl_discs.samplers.base import Sampler, StepSampler
 from sl_discs.samplers.langevin import DLMC, DMALA, INTERPOLATE
@@ -37,13 +37,29 @@ def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: obj
         A `Sampler` must be hashable (a frozen dataclass); any other object needs DISCS's `make_init_state(rng)`
         and `step(model, rng, x, model_param, state, x_mask)`, and is given batches of one chain.
       **defaults: defaults of the config that differ from those of the factory.
+
+    Raises:
+      InputError: a name that is taken or begins with `sl_`, or a factory that cannot be called with `defaults`.
     """
     if is_localized(text("name", name)):
         raise InputError(f"sampler name {name!r} is that of a localized variant; register only the base sampler")
     if name in _FACTORIES:
         raise InputError(f"sampler {name!r} is already registered; choose another name")
+    _check_factory(name, factory, defaults)
     _FACTORIES[name] = factory
     _DEFAULTS[name] = defaults
+
+
+def _check_factory(name: str, factory: Callable[..., Sampler], defaults: Mapping[str, object]) -> None:
+    parameters = inspect.signature(function("factory", factory)).parameters.values()
+    if lacking := sorted(getattr(factory, "__abstractmethods__", ())):
+        raise InputError(f"sampler {name!r}: its class does not define {join_names(lacking, 'and')}")
+    named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if required := [p.name for p in named if p.default is p.empty and p.name not in defaults]:
+        raise InputError(f"sampler {name!r}: {join_names(required, 'and')} of its factory must have a default")
+    takes_any = any(p.kind == p.VAR_KEYWORD for p in parameters)
+    if (unknown := sorted(set(defaults) - {p.name for p in named})) and not takes_any:
+        raise InputError(f"sampler {name!r}: its factory has no argument {join_names(unknown)}")
 
 
 def code_of(name: str) -> dict[str, str]:
@@ -113,9 +129,24 @@ def counts_sweeps(name: str) -> bool:
 
 
 def build_sampler(name: str, fields: Mapping[str, Any]) -> Sampler:
-    """Returns the base sampler of `name` with the given config fields."""
+    """Returns the base sampler of `name` with the given config fields.
+
+    Raises:
+      InputError: an unknown name, or a factory that returned no sampler, or one that is not hashable.
+    """
     sampler = _FACTORIES[base_name(name)](**fields)
-    return sampler if isinstance(sampler, Sampler) else StepSampler(sampler)
+    if not isinstance(sampler, Sampler):
+        if not all(callable(getattr(sampler, method, None)) for method in ("make_init_state", "step")):
+            raise InputError(
+                f"sampler {name!r}: its factory returned {shown(sampler)}; expected a Sampler, or an object with "
+                "DISCS's methods make_init_state and step"
+            )
+        sampler = StepSampler(sampler)
+    try:
+        hash(sampler)
+    except TypeError as error:
+        raise InputError(f"sampler {name!r}: {error}; make the class a dataclass with frozen=True") from None
+    return sampler
 
 
 def _dmala(adaptive: bool = True, co_opt_prob: bool = True, **fields: Any) -> DMALA:

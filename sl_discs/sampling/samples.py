@@ -218,7 +218,7 @@ class Samples:
     def observable(self, name: str) -> Float64[np.ndarray, "C D"]:
         """Returns `value`, `magnetisation` or `overlap` of each draw; InputError for any other name."""
         if not isinstance(name, str) or name not in (VALUE, MAGNETISATION, OVERLAP):
-            known = f"{VALUE}, {MAGNETISATION}, {OVERLAP}, and marginal(label)"
+            known = f"{VALUE}, {MAGNETISATION}, {OVERLAP}; see also log_z, marginal(label), and curve"
             raise InputError(f"unknown observable {shown(name)}; known: {known}")
         return getattr(self, f"group_{name}s")
 

@@ -4,6 +4,7 @@ Their single steps are compared with the oracle in tests/testing.
 Seeds are fixed; a correct sampler fails a single test with probability 1e-6.
 """
 
+import abc
 import dataclasses
 
 import jax
@@ -13,10 +14,12 @@ import pytest
 from single_steps import SAMPLERS
 
 from sl_discs import keys
+from sl_discs.errors import InputError
 from sl_discs.models.base import TargetModel
+from sl_discs.samplers import registry
 from sl_discs.samplers.base import Chain, Sampler
 from sl_discs.samplers.langevin import DMALA
-from sl_discs.samplers.path import PathAuxiliary
+from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.registry import BUILT_IN, build_sampler, is_localized, known_samplers, register_sampler
 from sl_discs.samplers.single_site import Gibbs, Metropolis
 from sl_discs.testing import ConformanceError, check_case, check_sampler, standard_cases
@@ -179,6 +182,38 @@ def test_a_third_party_sampler_passes_and_can_be_registered():
     register_sampler("step_only", StepOnly)
     assert "sl_step_only" in known_samplers()
     check_case(build_sampler("step_only", {}), MASKED, **QUICK)
+
+
+class NoKernel(GWG):
+    """Lacks a method."""
+
+    kernel = abc.abstractmethod(GWG.kernel)
+
+
+class Unhashable(GWG):
+    """As dataclasses are that are not frozen."""
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize(
+    "factory, defaults, message",
+    [
+        (NoKernel, {}, "its class does not define kernel"),
+        (GWG, {"flips": 2}, "its factory has no argument flips"),
+        (lambda strength: GWG(), {}, "strength of its factory must have a default"),
+        (lambda: {}, {}, "its factory returned {}; expected a Sampler"),
+        (Unhashable, {}, "make the class a .*frozen=True"),
+    ],
+    ids=["abstract", "unknown", "required", "no-sampler", "unhashable"],
+)
+def test_what_is_no_sampler_is_refused_by_name(factory, defaults, message):
+    with pytest.raises(InputError, match=message):
+        register_sampler("refused", factory, **defaults)
+        try:
+            build_sampler("refused", {})
+        finally:
+            registry._FACTORIES.pop("refused")
 
 
 def test_carried_field_and_fresh_field_give_the_same_chain():

@@ -205,7 +205,7 @@ def test_warnings_are_a_line(cycle, capsys):
     ("arguments", "message"),
     [
         ([], "a graph; choose a problem: mis, maxcut, maxclique or vertex_cover"),
-        (["more.rudy"], "give FILE before the options, not "),
+        (["more.rudy"], "give only FILE before the options, not "),
         (["--problem=mis", "--save=new/a.md"], "the name of this file must end in .json or .csv"),
         (["--problem=mis", "--save=folder.json"], "a folder stands where this file should go"),
         (["--problem=mis", "--time_limit=0"], "error: --time_limit is 0"),
