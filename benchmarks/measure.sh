@@ -1,5 +1,9 @@
 #!/usr/bin/env bash
-# Measures anew what docs/measured holds, and writes the tables of the pages: bash benchmarks/measure.sh cpu|gpu
+# Measures anew what docs/measured holds, and writes the tables of the pages:
+#
+#   bash benchmarks/measure.sh cpu|gpu [NAME,...]
+#
+# With names, only these of docs/measured/NAME.json.
 #
 # cpu: three and a half hours on two idle cores, in the order below, with the packages of the extras run, peers and
 # study, and with FOLDER as DATA_ROOT, DISCS's files, for the last; DISCS on PYTHONPATH, or its column stays out.
@@ -7,6 +11,7 @@
 # checked out is kept, so that a stopped command continues. `python docs/tables.py --check` lists what is out of date.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+only="${2:-}"
 python="${PYTHON:-.venv/bin/python}"
 kept="results/measure"
 mkdir -p "$kept"
@@ -15,6 +20,9 @@ mkdir -p "$kept"
 measure() {
   local name="$1" minutes="$2" file="$3"
   shift 3
+  if [ -n "$only" ] && [[ ",$only," != *",$name,"* ]]; then
+    return
+  fi
   if "$python" docs/tables.py --check="$name" >/dev/null 2>&1; then
     echo "$name: measured at this commit"
     return
@@ -79,7 +87,7 @@ case "${1:-}" in
       --chains=32 --repeats=1 --output="$kept/gpu.json"
     ;;
   *)
-    echo "usage: bash benchmarks/measure.sh cpu|gpu" >&2
+    echo "usage: bash benchmarks/measure.sh cpu|gpu [NAME,...]" >&2
     exit 2
     ;;
 esac
