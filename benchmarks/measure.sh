@@ -69,6 +69,9 @@ case "${1:-}" in
         --engines=cpu,dwave-samplers,kamis --graphs=8 --chains=8 --repeats=1 --seconds="$seconds" \
         --output="$kept/$name.json"
     done
+    measure theory 3 "$kept/theory/theory.json" one_core "$python" studies/theory.py --output="$kept/theory"
+    measure convergence 3 "$kept/convergence/convergence.json" one_core "$python" studies/convergence.py \
+      --output="$kept/convergence"
     measure laws 30 "$kept/laws/laws.json" one_core "$python" studies/laws.py --profile=cpu --output="$kept/laws"
     measure verdicts 60 "$kept/verdicts/verdicts.json" one_core "$python" studies/verdicts.py --output="$kept/verdicts"
     measure tilt 15 "$kept/tilt/tilt.json" "$python" studies/claim/tilt.py --output="$kept/tilt"

@@ -24,8 +24,9 @@ import small_runs
 from finished import finished
 from gaps import SpinModel
 from sl_discs.command import Command, own_flags, say
+from sl_discs.experiment.record import measured_by
 from sl_discs.figures import COLOURS, can_draw, save_figure
-from sl_discs.files import check_writable, write_text
+from sl_discs.files import check_writable, write_json, write_text
 from sl_discs.localization.schedule import Localization
 from sl_discs.reproduction.report import table
 
@@ -177,10 +178,17 @@ def run(folder: Path, size: Size = FULL) -> dict[str, list[dict[str, Any]]]:
     rows("sites", [(t, w, levels, size.work // levels, draws // 4, "log_snr") for t in large for w in kinds])
     kinds = ("exact", "mean", "rao-blackwell", "four chains", "tap", "last state", "chain")
     rows("ways", [(t, w, levels, size.work // levels, draws, "log_snr") for t in small for w in kinds])
+    write_json(folder / "convergence.json", {"measured": measured_by(), **errors(found)}, allow_nan=False)
     write_text(folder / "convergence.md", page(found))
     if can_draw():
         draw(found, folder / "convergence.png")
     return found
+
+
+def errors(found: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """What identifies each cell of each part, with its error and that of as many exact draws."""
+    names = ("target", "way", "grid", "levels", "sweeps", "error", "floor")
+    return {part: [{name: row[name] for name in names} for row in rows] for part, rows in found.items()}
 
 
 def page(found: dict[str, list[dict[str, Any]]]) -> str:
@@ -221,16 +229,18 @@ def draw(found: dict[str, list[dict[str, Any]]], path: Path) -> Path:
                 colour = COLOURS[kinds.index(key[1])]
                 label = key[1] if key[0] != "Curie-Weiss" else None
                 axes.plot(x, [row["error"] for row in rows], style, marker=".", color=colour, label=label)
+            if several:
+                axes.plot([], [], "--", color="0.5", label="Curie-Weiss")
             axes.plot(x, [row["floor"] for row in rows], ":", color="0.5", label="exact draws")
             axes.set(xscale="log", yscale="log", xlabel=words)
-            axes.legend(frameon=False, fontsize=6.5)
+            axes.legend(frameon=False, fontsize=6)
         figure.axes[0].set_ylabel("total variation from the target")
 
     return save_figure(path, (9.0, 2.7), paint)
 
 
 FLAGS, define = own_flags()
-define.string("output", "results/convergence", "Folder of the page, the figure and the cells.")
+define.string("output", "results/convergence", "Folder of the page, its numbers, the figure and the cells.")
 
 
 def _main(_) -> int:

@@ -21,9 +21,9 @@ import numpy as np
 from finished import finished
 from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.compiled import compile_cpu_seconds
-from sl_discs.experiment.record import Spread
+from sl_discs.experiment.record import Spread, measured_by
 from sl_discs.experiment.run import run_sampler
-from sl_discs.files import check_writable, write_text
+from sl_discs.files import check_writable, write_json, write_text
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import build_method
 from sl_discs.problems.kind import PENALTY
@@ -75,7 +75,7 @@ class Cell:
 
 
 def run(folder: Path, samplers: Sequence[str], size: Size = FULL) -> str:
-    """Runs all cells and writes samplers.md into the folder; returns its text."""
+    """Runs all cells and writes samplers.md and samplers.json into the folder; returns the text."""
     cells: dict[str, dict[str, Cell]] = {}
     for name in size.cases:
         cells[name] = {}
@@ -88,7 +88,9 @@ def run(folder: Path, samplers: Sequence[str], size: Size = FULL) -> str:
         drawn[sampler] = _drawn(folder / "cells", sampler, size)
         rate = np.mean([min(one["effective"]) / one["cpu_s"] for one in drawn[sampler]])
         say(f"{LATTICE}, {sampler}: {rate:.3g} effective draws per CPU-second")
-    text = page(cells, drawn, size)
+    found = summary(cells, drawn)
+    write_json(folder / "samplers.json", {"measured": measured_by(), **size._asdict(), **found}, allow_nan=False)
+    text = page(found, size)
     write_text(folder / "samplers.md", text)
     return text
 
@@ -160,42 +162,56 @@ def _drawn(folder: Path, sampler: str, size: Size) -> list[dict[str, Any]]:
     ]
 
 
-def page(cells: dict[str, dict[str, Cell]], drawn: dict[str, list[dict[str, Any]]], size: Size) -> str:
-    parts = []
-    for budget, amount in zip(_BUDGETS, (f"{size.steps:,} steps", f"{size.seconds:g} CPU-seconds"), strict=True):
-        columns = [_column({name: cell.best[budget] for name, cell in column.items()}) for column in cells.values()]
-        rows = [[f"`{name}`", *(column[name] for column in columns)] for name in columns[0]]
-        parts += [f"Best objective after {amount} per graph:", table(["sampler", *cells], rows)]
-    rows = []
+def summary(cells: dict[str, dict[str, Cell]], drawn: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """The numbers of the page, which have no unit other than those of the objective and of draws.
+
+    `best` has by budget, family and sampler the mean, and the difference from the largest mean with the half width of
+    its 95 % interval; `drawn` has by sampler effective draws per million steps and per CPU-second, each with its half
+    width, and the largest R-hat.
+    """
+    best = {
+        budget: {
+            name: _behind({s: cell.best[budget] for s, cell in column.items()}) for name, column in cells.items()
+        }
+        for budget in _BUDGETS
+    }
+    effective = {}
     for name, runs in drawn.items():
         least = np.array([min(one["effective"]) for one in runs])
-        rates = [least / [one[of] for one in runs] for of in ("steps", "cpu_s")]
-        worst = max(one["r_hat"] for one in runs)
-        rows.append([f"`{name}`", _interval(1e6 * rates[0]), _interval(rates[1]), f"{worst:.2f}"])
-    titles = ["sampler", "effective draws per million steps", "per CPU-second", "R-hat"]
+        rates = {f"per_{of}": _estimate(least / [one[of] for one in runs]) for of in ("steps", "cpu_s")}
+        effective[name] = rates | {"r_hat": max(one["r_hat"] for one in runs)}
+    return {"best": best, "drawn": effective}
+
+
+def _behind(best: dict[str, list[float]]) -> dict[str, list[float]]:
+    means = {name: float(np.mean(values)) for name, values in best.items()}
+    first = max(means, key=lambda name: means[name])
+    return {name: [means[name], *_estimate(np.subtract(values, best[first]))] for name, values in best.items()}
+
+
+def _estimate(values: np.ndarray) -> list[float]:
+    return [float(values.mean()), float(Spread.of(values).half_width)]
+
+
+def page(found: dict[str, Any], size: Size) -> str:
+    amounts = dict(zip(_BUDGETS, (f"{size.steps:,} steps", f"{size.seconds:g} CPU-seconds"), strict=True))
+    parts = []
+    for budget, columns in found["best"].items():
+        samplers = dict.fromkeys(name for column in columns.values() for name in column)
+        rows = [
+            [name, *("{:,.1f} ({:.1f} ± {:.1f})".format(*one[name]) for one in columns.values())] for name in samplers
+        ]
+        parts += [f"Best objective after {amounts[budget]} per graph:", table(["sampler", *columns], rows)]
+    rows = [
+        [name, *("{:,.3g} ± {:,.2g}".format(*one[of]) for of in ("per_steps", "per_cpu_s")), f"{one['r_hat']:.2f}"]
+        for name, one in found["drawn"].items()
+    ]
+    titles = ["sampler", "effective draws per step", "per CPU-second", "R-hat"]
     return "\n\n".join([*parts, f"{LATTICE}, temperature {_TEMPERATURE:g}:", table(titles, rows)]) + "\n"
 
 
-def _column(best: dict[str, list[float]]) -> dict[str, str]:
-    """Means, with the interval of the difference from the largest mean; bold where it contains 0."""
-    means = {name: float(np.mean(values)) for name, values in best.items()}
-    first = max(means, key=lambda name: means[name])
-    column = {}
-    for name, values in best.items():
-        differences = np.subtract(values, best[first])
-        half = Spread.of(differences).half_width
-        level = differences.mean() + half >= 0
-        text = f"**{means[name]:,.1f}**" if level else f"{means[name]:,.1f}"
-        column[name] = text if name == first else f"{text} ({differences.mean():.1f} ± {half:.1f})"
-    return column
-
-
-def _interval(values: np.ndarray) -> str:
-    return f"{values.mean():,.3g} ± {Spread.of(values).half_width:,.2g}"
-
-
 FLAGS, define = own_flags()
-define.string("output", "results/samplers", "Folder of the page and the cells.")
+define.string("output", "results/samplers", "Folder of the page, its numbers and the cells.")
 define.list("samplers", None, "Samplers; default: all base samplers.")
 define.list("cases", list(FULL.cases), "Families of graphs.")
 

@@ -26,6 +26,7 @@ from sl_discs.chains.batches import shape_of_one
 from sl_discs.chains.chains import Chains, program_of
 from sl_discs.command import Command, own_flags, say
 from sl_discs.engines.registry import choose_engine
+from sl_discs.experiment.record import measured_by
 from sl_discs.experiment.settings import Settings
 from sl_discs.figures import can_draw
 from sl_discs.files import check_writable, write_json, write_text
@@ -34,7 +35,7 @@ from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization, log_snr, parse_alpha, time_grid
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.graph_kind import graph_kind
-from theory_report import draw_gaps, draw_real, draw_runs, page
+from theory_report import draw_gaps, draw_real, draw_runs, page, summary
 
 
 class Fields(NamedTuple):
@@ -191,7 +192,7 @@ def real_run(name: str, run: str, method: str, size: Size) -> dict[str, Any]:
 def run(folder: Path, size: Size = FULL) -> dict[str, Any]:
     """Runs everything that is not finished, and writes `theory.md`, `theory.json` and three figures.
 
-    Random numbers depend only on the replica and on the level or step. Returns what `theory.json` holds.
+    Random numbers depend only on the replica and on the level or step. Returns the numbers of the page.
     """
     cells = folder / "cells"
     fields = np.geomspace(0.05, 30, size.fields).tolist()
@@ -222,8 +223,8 @@ def run(folder: Path, size: Size = FULL) -> dict[str, Any]:
                 seen = finished(cells, given, functools.partial(real_run, name, setting, method, size))
                 real += [place | row for row in seen["looks"]]
         say(f"real runs: {name}")
-    found = {"scan": scan, "verdicts": gaps.verdicts(scan), "runs": runs, "means": means, "real": real}
-    write_json(folder / "theory.json", found, allow_nan=False)
+    found = summary({"verdicts": gaps.verdicts(scan), "runs": runs, "means": means, "real": real})
+    write_json(folder / "theory.json", {"measured": measured_by(), **found}, allow_nan=False)
     write_text(folder / "theory.md", page(found))
     if can_draw():
         draw_gaps(scan, folder / "gaps.png")

@@ -20,7 +20,37 @@ BOUNDS = {
 }
 
 
+def summary(found: dict[str, Any]) -> dict[str, Any]:
+    """The numbers of the page: verdicts and means as found, and of the runs those by level, and by real run.
+
+    Of the small runs: medians over replicas of the smallest field and of the gaps, those of single-site kernels in
+    units of N steps, and how many replicas meet the condition. Of a real run: the largest shares of sites that meet
+    it, and the first and last acceptance and hops.
+    """
+    runs, real = [], []
+    for target, level in dict.fromkeys((row["target"], row["level"]) for row in found["runs"]):
+        here = [row for row in found["runs"] if (row["target"], row["level"]) == (target, level)]
+        sites = int(target.rpartition(" ")[2])
+        scaled = {k: np.median([row["gaps"][k] for row in here]) * (1 if k == "dula" else sites) for k in KERNELS}
+        runs.append(
+            {"target": target, "level": level, "snr": here[0]["snr"], "needed": here[0]["needed"]}
+            | {"field": float(np.median([row["field"] for row in here]))}
+            | {"met": sum(row["met"] for row in here), "runs": len(here)}
+            | {"own_row": float(np.mean([row["own_row"] for row in here])), "gaps": scaled}
+        )
+    for key in dict.fromkeys((row["instance"], row["setting"], row["method"]) for row in found["real"]):
+        own = [row for row in found["real"] if (row["instance"], row["setting"], row["method"]) == key]
+        real.append(
+            dict(zip(("instance", "setting", "method"), key, strict=True))
+            | {name: own[-1][name] for name in ("snr", "tilt")}
+            | {name: max(row[name] for row in own) for name in ("own_row", "all_rows")}
+            | {name: [own[0][name], own[-1][name]] for name in ("acceptance", "hops")}
+        )
+    return {"verdicts": found["verdicts"], "runs": runs, "means": found["means"], "real": real}
+
+
 def page(found: dict[str, Any]) -> str:
+    """Tables of what `summary` returns, and the figures."""
     real = ["## Real instances", _real(found["real"]), "![real instances](real.png)"] if found["real"] else []
     parts = [
         "# The theory on a run",
@@ -51,21 +81,15 @@ def _verdicts(verdicts: list[dict[str, Any]]) -> str:
 
 
 def _runs(runs: list[dict[str, Any]]) -> str:
-    """Medians over replicas, at the first, the middle and the last level, and at the first level that meets it."""
+    """At the first, the middle and the last level."""
     rows = []
     for target in dict.fromkeys(row["target"] for row in runs):
         own = [row for row in runs if row["target"] == target]
-        sites = int(target.rpartition(" ")[2])
-        levels = sorted({row["level"] for row in own})
-        for level in dict.fromkeys((levels[0], levels[len(levels) // 2], levels[-1])):
-            here = [row for row in own if row["level"] == level]
-            scaled = [
-                f"{np.median([row['gaps'][k] for row in here]) * (1 if k == 'dula' else sites):.3g}" for k in KERNELS
-            ]
-            met = f"{sum(row['met'] for row in here)}/{len(here)}"
-            share = f"{np.mean([row['own_row'] for row in here]):.2f}"
-            field = f"{np.median([row['field'] for row in here]):.2f} of {here[0]['needed']:.2f}"
-            rows.append([target, f"{here[0]['snr']:.3g}", field, met, share, *scaled])
+        for one in (own[0], own[len(own) // 2], own[-1]):
+            field = f"{one['field']:.2f} of {one['needed']:.2f}"
+            shares = [f"{one['met']}/{one['runs']}", f"{one['own_row']:.2f}"]
+            scaled = [f"{one['gaps'][kernel]:.3g}" for kernel in KERNELS]
+            rows.append([target, f"{one['snr']:.3g}", field, *shares, *scaled])
     titles = ["target", "SNR", "least h of what is needed", "runs that meet it", "sites, own row"]
     return table([*titles, *(k if k == "dula" else f"N gap({k})" for k in KERNELS)], rows)
 
@@ -82,12 +106,11 @@ def _means(means: list[dict[str, Any]]) -> str:
 
 def _real(real: list[dict[str, Any]]) -> str:
     rows = []
-    for key in dict.fromkeys((row["instance"], row["setting"], row["method"]) for row in real):
-        own = [row for row in real if (row["instance"], row["setting"], row["method"]) == key]
-        first, last = own[0], own[-1]
-        shares = [f"{max(row[name] for row in own):.3f}" for name in ("own_row", "all_rows")]
-        numbers = [f"{row[name]:.2f}" for name in ("acceptance", "hops") for row in (first, last)]
-        rows.append([*key, f"{last['snr']:.3g}", f"{last['tilt']:.2g}", *shares, *numbers])
+    for one in real:
+        shares = [f"{one[name]:.3f}" for name in ("own_row", "all_rows")]
+        numbers = [f"{number:.2f}" for name in ("acceptance", "hops") for number in one[name]]
+        named = [one[name] for name in ("instance", "setting", "method")]
+        rows.append([*named, f"{one['snr']:.3g}", f"{one['tilt']:.2g}", *shares, *numbers])
     titles = ["instance", "run", "method", "last SNR", "last tilt", "most sites, own row", "most sites, all rows"]
     return table([*titles, "acceptance, first", "last", "hops, first", "last"], rows)
 
@@ -133,17 +156,28 @@ def draw_runs(runs: list[dict[str, Any]], means: list[dict[str, Any]], path: Pat
                 axes.plot(x, y, color=colour, label=kernel if kernel == "dula" else f"N gap, {kernel}")
                 points = [(row["snr"], row["bounds"][kernel]) for row in own if row["met"]]
                 axes.plot(*zip(*points, strict=True), "x", color=colour, markersize=4) if points else None
-            axes.plot(x, [np.mean([row["own_row"] for row in rows]) for rows in at], "k:", label="sites that meet it")
+            axes.plot(
+                x,
+                [np.mean([row["own_row"] for row in rows]) for rows in at],
+                "k:",
+                label="share of sites that meet it",
+            )
+            axes.plot([], [], "x", color="0.4", markersize=4, label="paper's bound, where all meet it")
             axes.set(xscale="log", title=target, xlabel="signal-to-noise ratio of the level", ylim=(-0.05, 2.5))
         above[0].legend(frameon=False, fontsize=6.5)
+        above[0].set_ylabel("gap, and share of sites")
         for axes, target in zip(below, targets, strict=True):
             for one, colour in zip([one for one in means if one["target"] == target], COLOURS, strict=False):
-                axes.plot(one["steps"], one["missed"], color=colour, label=f"SNR {one['snr']:.2g}")
+                # A frequency of 0 has no place on a logarithmic axis.
+                missed = np.where(np.array(one["missed"]) > 0, one["missed"], np.nan)
+                axes.plot(one["steps"], missed, marker=".", color=colour, label=f"SNR {one['snr']:.2g}")
                 axes.plot(one["steps"], one["chernoff"], "--", color=colour)
                 if one["papers"] is not None:
                     axes.plot(one["steps"], one["papers"], ":", color=colour)
             axes.set(xscale="log", yscale="log", ylim=(3e-4, 1.5), xlabel="steps n of Glauber dynamics")
-            axes.legend(frameon=False, fontsize=6.5)
+        for dash, words in (("--", "Chernoff, exact gap"), (":", "Chernoff, paper's bound")):
+            below[0].plot([], [], dash, color="0.4", label=words)
+        below[0].legend(frameon=False, fontsize=6.5, loc="lower left")
         below[0].set_ylabel("P(a mean is off by 0.25)")
 
     return save_figure(path, (9.0, 5.0), paint)
@@ -163,11 +197,14 @@ def draw_real(real: list[dict[str, Any]], path: Path) -> Path:
                     for method, colour in zip(methods, COLOURS, strict=False):
                         key = (instance, setting, method)
                         own = [r for r in real if (r["instance"], r["setting"], r["method"]) == key]
-                        label = f"{method}, {setting}"
-                        axes.plot([r["level"] for r in own], [r[name] for r in own], dash, color=colour, label=label)
+                        axes.plot([r["level"] for r in own], [r[name] for r in own], dash, color=colour)
                 axes.set(xlabel="level", title=f"{instance}: {words}")
         figure.axes[2].set_yscale("log")
         figure.axes[5 if len(instances) > 1 else 2].set_yscale("log")
-        figure.axes[0].legend(frameon=False, fontsize=6)
+        for method, colour in zip(methods, COLOURS, strict=False):
+            figure.axes[0].plot([], [], color=colour, label=method)
+        for setting, dash in dashes.items():
+            figure.axes[0].plot([], [], dash, color="0.4", label=setting)
+        figure.axes[0].legend(frameon=False, fontsize=6.5)
 
     return save_figure(path, (9.0, 5.0), paint)

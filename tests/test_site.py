@@ -211,9 +211,15 @@ def figures() -> Iterator[tuple[str, str]]:
     yield "docs/faq.md", f"up to {math.ceil(first)} CPU-seconds with `path_auxiliary`"
     low_rank = [one["methods"]["low-rank"] for one in tables.numbers("laws")["targets"] if one["width"] < 1]
     yield readme, f"{range_of([one['gain'][0] for one in low_rank if one['reliable'] == 1])} times less CPU time"
-    for row in tables.numbers("field")["field"]:
-        number = f"{row['mean']:,.2f}"
-        yield "docs/field.md", number if number in (ROOT / "docs/field.md").read_text() else f"{row['mean']:,.1f}"
+    theory, found = "docs/theory.md", tables.numbers("bounds")
+    met, runs = (sum(row[name] for row in found["runs"]) for name in ("met", "runs"))
+    yield theory, f"at {met} of {runs} levels"
+    shares = [max(row["own_row"] for row in found["real"] if row["instance"][:3] == name) for name in ("MIS", "Max")]
+    yield theory, "{:.2f} of the sites of MIS and {:.2f} of those of MaxCut".format(*shares)
+    ways = {
+        row["way"]: row["error"] for row in tables.numbers("convergence")["sites"] if row["target"].endswith(" 48")
+    }
+    yield theory, "{exact:.3f}, the mean of sweeps {mean:.3f}, and the plain chain {chain:.3f}".format(**ways)
 
 
 def test_the_figures_on_pages_are_measured():
