@@ -36,8 +36,9 @@ from sl_discs.samplers.single_site import SEQUENTIAL, Metropolis
 AUTO = "auto"
 SWEEPS = 1_000
 CHAINS = 32
-# Approximate site updates of a core per second, and the number of sweeps in which a chain cools slowly enough.
-_UPDATES_PER_SECOND, _SLOW_SWEEPS = 5e7, 20_000
+# Approximate site updates of one chain on a core per second; chains that scan in order and that a core steps together
+# in little more time; and the sweeps of a chain alone from which on as many chains, with less time each, find more.
+_UPDATES_PER_SECOND, _IN_STEP, _SLOW_SWEEPS = 5e7, 8, 10_000
 # Steps of the round that measures the rate, few enough for one call to the engine, so that large problems also end
 # cold: in sweeps for samplers that try one site per step, in steps for others.
 _FIRST_SWEEPS, _FIRST_STEPS = 3, 200
@@ -175,16 +176,19 @@ class SolveOptions:
         return choose_engine(self.engine, sampler, num_sites=num_sites, num_chains=chains)
 
     def for_size(self, num_sites: int, on_host: bool) -> SolveOptions:
-        """Chooses the number of chains: 32, or fewer under a time limit, so that each cools slowly, but one per core.
+        """Chooses the number of chains: 32, or fewer under a time limit, so that each cools slowly.
+
+        A core steps one chain where the time is short, and one for each 10,000 sweeps where it is long: eight, if
+        they scan in order and are stepped together.
 
         This only applies to samplers that try one site per step on the CPU engine, whose number of sweeps in a given
         time is predictable.
         """
         chains = self.num_chains
         if self.chains is None and self.time_limit is not None and self.tries_one_site and on_host:
-            cores = num_cores()
-            sweeps = self.time_limit * cores * _UPDATES_PER_SECOND / num_sites
-            chains = int(min(max(sweeps / _SLOW_SWEEPS // cores * cores, cores), CHAINS))
+            sweeps = self.time_limit * _UPDATES_PER_SECOND / num_sites
+            in_step = _IN_STEP if self.fields.get("scan") == SEQUENTIAL else 1
+            chains = min(num_cores() * max(in_step * int(sweeps / _SLOW_SWEEPS), 1), CHAINS)
         return dataclasses.replace(self, chains=chains)
 
     def default_steps(self, num_sites: int) -> int:

@@ -90,7 +90,7 @@ def solve(
       target: a value: the run ends as soon as a value this good is found, which is checked between calls to the
         engine.
       chains: number of parallel chains; None: 32, but fewer on the CPU engine under a time limit in which 32 chains
-        of `metropolis` or `gibbs` would have less than about 20,000 sweeps each.
+        of a sampler that tries one site a step would cool too fast.
       annealing: None: exponential decay between temperatures chosen from the problem's gains (`temperature_range`
         of `sl_discs.chains.annealing`); (initial, final) for other temperatures; or a dict of t_schedule,
         init_temperature, final_temperature, decay_rate, anneal_every, where t_schedule may be a sequence of

@@ -428,3 +428,16 @@ def test_the_example_draws_its_picture(tmp_path):
     example = Path(__file__).parents[2] / "examples" / "maxcut.py"
     subprocess.run([sys.executable, example, tmp_path / "cut.png"], check=True, timeout=600)
     assert (tmp_path / "cut.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_under_a_time_limit_there_are_as_many_chains_as_cool_slowly(monkeypatch):
+    """A core makes 50,000,000 updates a second; eight chains that scan in order cost it little more than one."""
+    monkeypatch.setattr("sl_discs.solving.options.num_cores", lambda: 2)
+
+    def chains(seconds, sites, **options):
+        return SolveOptions(time_limit=seconds, **options).for_size(sites, on_host=True).num_chains
+
+    assert [chains(1.0, sites, engine="cpu") for sites in (300, 4_000, 10_000)] == [32, 16, 2]
+    random = {"engine": "cpu", "sampler": "metropolis"}
+    assert [chains(1.0, sites, **random) for sites in (300, 2_000, 10_000)] == [32, 4, 2]
+    assert chains(1.0, 300, chains=5) == 5 and SolveOptions().for_size(300, on_host=True).num_chains == 32
