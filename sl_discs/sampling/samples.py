@@ -238,7 +238,7 @@ class Samples:
         if not math.isfinite(self.mean().error):
             agree = "all draws agree, and nothing bounds the values of other states"
             reasons.append(f"the error of value is unknown, as {agree}: use method='exact', or draw more")
-        if self.log_z is not None and not math.isfinite(self.log_z.error):
+        if self.log_z is not None and math.isinf(self.log_z.error):
             reasons.append("the error of log Z is unknown: use method='exact' or 'tempering'")
         for name in (VALUE, MAGNETISATION):
             visits = self._batches.visits(self._averaged(name))

@@ -153,7 +153,8 @@ def _range(below: Float64[np.ndarray, "*D"], above: Float64[np.ndarray, "*D"]) -
 def log_z_of_ladder(
     log_states: float, inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "L D R"]
 ) -> Estimate:
-    """Returns log Z at the last temperature, and its standard error by leaving out one block of draws at a time.
+    """Returns log Z at the last temperature, and its standard error by leaving out one block of draws at a time; NaN
+    if all values agree.
 
     `log_states` is the logarithm of the number of states, inverse temperatures begin at 0, and values are those of f
     at each of them, of D draws of L independent ladders.
@@ -174,7 +175,8 @@ def log_z_of_ladder(
             moved = excess / np.maximum(slopes.sum() - slopes, 1e-300)
             without += np.clip(ratio - moved, least, most)
     error = float(np.sqrt((len(parts) - 1) * without.var())) if len(parts) > 1 else math.inf
-    return Estimate(float(log_z), error)
+    # As of a mean: where all values agree, nothing bounds those of other states.
+    return Estimate(float(log_z), math.nan if joined.min() == joined.max() else error)
 
 
 # Rungs at first, and rounds that adapt them: sweeps of the first one; each later one is twice as long. The last one

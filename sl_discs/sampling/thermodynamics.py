@@ -91,8 +91,10 @@ def ladder_curve(
         return np.array([_reweighted(values, mixture, temperature) for temperature in temperatures])
 
     without = np.array([points(np.concatenate([*parts[:k], *parts[k + 1 :]])) for k in range(len(parts))])
-    errors = np.sqrt((len(parts) - 1) * without.var(axis=0))
-    return _curve(temperatures, points(np.concatenate(parts)), errors)
+    errors, joined = np.sqrt((len(parts) - 1) * without.var(axis=0)), np.concatenate(parts)
+    if joined.min() == joined.max():  # nothing bounds the values of other states
+        errors = np.full_like(errors, np.nan)
+    return _curve(temperatures, points(joined), errors)
 
 
 def _reweighted(values: Float64[np.ndarray, "S"], mixture: Float64[np.ndarray, "S"], temperature: float) -> _Point:

@@ -24,6 +24,7 @@ from sl_discs.models.exact_sums import enumerate_law
 from sl_discs.models.terms import to_spin
 from sl_discs.sampling.directions import _influences, mixes_fast
 from sl_discs.sampling.samples import estimates
+from verdicts import needle
 
 METHODS = ("exact", "chain", "tempering", "localization")
 
@@ -246,6 +247,17 @@ def test_draws_that_all_agree_have_no_known_error():
     assert event == samples.marginal(0) and 0.5 / 80 < event.error < 2 / 80
     assert {row[0]: row[2] for row in estimates(samples)}["value"] == "unknown: all draws agree"
     assert samples.plot().axes[1].patches  # although an edge at a fixed distance is rounded to the value
+
+
+def test_a_ladder_whose_values_all_agree_has_no_known_error_of_log_z(tmp_path):
+    """One of 2^24 states has probability 1/2, and no run has seen it."""
+    samples = sl_discs.sample(needle(24, 0.5).problem, [1.0, 2.0], 64, "tempering")
+    assert np.isnan(samples.log_z.error) and np.isnan(samples.curve.log_z[:, 1]).all() and not samples.reliable
+    assert {row[0]: row[2] for row in estimates(samples)}["log Z"] == "unknown: all draws agree"
+    samples.save(tmp_path / "needle.npz")
+    loaded = sl_discs.Samples.load(tmp_path / "needle.npz")
+    assert np.isnan(loaded.log_z.error) and np.isnan(loaded.curve.entropy[:, 1]).all()
+    assert samples.plot().axes
 
 
 def test_energies_far_above_the_temperature():
