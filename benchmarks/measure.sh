@@ -72,8 +72,9 @@ case "${1:-}" in
     measure theory 3 "$kept/theory/theory.json" one_core "$python" studies/theory.py --output="$kept/theory"
     measure convergence 3 "$kept/convergence/convergence.json" one_core "$python" studies/convergence.py \
       --output="$kept/convergence"
-    measure laws 30 "$kept/laws/laws.json" one_core "$python" studies/laws.py --profile=cpu --output="$kept/laws"
-    measure verdicts 60 "$kept/verdicts/verdicts.json" one_core "$python" studies/verdicts.py --output="$kept/verdicts"
+    measure laws 20 "$kept/laws/laws.json" one_core "$python" studies/laws.py --profile=cpu --output="$kept/laws"
+    measure verdicts 10 "$kept/verdicts/verdicts.json" one_core "$python" studies/verdicts.py --seeds=60 \
+      --output="$kept/verdicts"
     measure tilt 15 "$kept/tilt/tilt.json" "$python" studies/claim/tilt.py --output="$kept/tilt"
     measure tilt-rb 15 "$kept/tilt-rb/tilt.json" "$python" studies/claim/tilt.py --datasets=maxclique/rb \
       --samplers=gwg_one_flip --graphs=512 --output="$kept/tilt-rb"
