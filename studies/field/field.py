@@ -1,6 +1,6 @@
 """Puts the default `solve` beside published results of others on the sets that they share.
 
-    python studies/field/field.py --profile=cpu --instances=50 --data_root=FOLDER --output=results/field
+    python studies/field/field.py --profile=cpu --data_root=FOLDER --output=results/field
 
 `solve` has a budget of CPU seconds for each graph. A set and a budget are a cell: a file of rows, one a graph, in
 OUTPUT/rows, so that a stopped command continues after the last one. docs/field.md has what came of it.
