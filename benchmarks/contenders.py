@@ -297,9 +297,9 @@ class _Annealer(_Heuristic):
     """
 
     unit = "updates of a site"
-    _TRIAL_SWEEPS = 100
-    _sweep_s: float | None = None
-    _fixed_s = 0.0
+    # Sweeps of the first run; and runs until one takes the given time, but for a tenth of it.
+    _SWEEPS, _TRIES = 100, 8
+    _chosen: int | None = None
 
     @abc.abstractmethod
     def _states(self, problem: Any, sweeps: int, seed: int) -> np.ndarray:
@@ -309,16 +309,15 @@ class _Annealer(_Heuristic):
         return [self._states(problem, sweeps, seed + 1) for problem in self._problems]
 
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
-        if self._sweep_s is None:
+        if self._chosen is None:
             self._anneal(1, seed)  # loads libraries
-            self._fixed_s = timed(self._anneal, 1, seed)[0]
-            trial = timed(self._anneal, self._TRIAL_SWEEPS, seed)[0]
-            # On a tiny problem the difference may be noise.
-            self._sweep_s = max(trial - self._fixed_s, trial / 10) / self._TRIAL_SWEEPS
-        sweeps = self._TRIAL_SWEEPS
-        if seconds is not None:
-            sweeps = max(1, round((seconds - self._fixed_s) / self._sweep_s))
-        cpu_seconds, elapsed, reads = timed(self._anneal, sweeps, seed)
+        sweeps = self._chosen or self._SWEEPS
+        for _ in range(self._TRIES):
+            cpu_seconds, elapsed, reads = timed(self._anneal, sweeps, seed)
+            self._chosen = sweeps if seconds is None else max(1, round(sweeps * seconds / cpu_seconds))
+            if seconds is None or self._chosen == sweeps or abs(cpu_seconds / seconds - 1) < 0.1:
+                break
+            sweeps = self._chosen
         updates = sweeps * self._reads * sum(graph.num_nodes for graph in self._dataset.graphs)
         return Measurement(updates, None, elapsed, cpu_seconds, best_of_reads(self._dataset, reads))
 
