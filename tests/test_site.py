@@ -205,6 +205,13 @@ def figures() -> Iterator[tuple[str, str]]:
     yield readme, f"on {ahead} of {len(leads)} families"
     yield readme, f"level on {len(leads) - ahead - behind}"
     assert not behind
+    used = {case: one["default"] for case, one in tables.numbers("solve")["cases"].items()}
+    used = {case: {peer: each["seconds"][0] / 8 for peer, each in one.items()} for case, one in used.items()}
+    dense, peers = used.pop("maxcut-dense-2500"), ("dwave-samplers", "kamis")
+    elsewhere, kamis = ([one[peer] for one in used.values() if peer in one] for peer in peers)
+    yield "docs/field.md", f"used {dense['dwave-samplers']:.1f} s on dense-2500 (`solve` {dense['cpu']:.1f} s there)"
+    yield "docs/field.md", f"{min(elsewhere):.1f} to {max(elsewhere):.1f} s elsewhere"
+    yield "docs/field.md", f"whose reductions come first, {min(kamis):.1f} to {max(kamis):.0f} s"
     [sparse] = tables.numbers("solve-10")["cases"]["mis-sparse-10000"].values()
     behind = -100 * sparse["kamis"]["lead_of_first"][0] / sparse["cpu"]["mean_best"]
     yield "docs/field.md", f"KaMIS is then ahead by {behind:.2f} %"
