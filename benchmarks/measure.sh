@@ -72,6 +72,9 @@ case "${1:-}" in
     measure theory 3 "$kept/theory/theory.json" one_core "$python" studies/theory.py --output="$kept/theory"
     measure convergence 3 "$kept/convergence/convergence.json" one_core "$python" studies/convergence.py \
       --output="$kept/convergence"
+    measure samplers 10 "$kept/samplers/samplers.json" one_core "$python" studies/samplers.py \
+      --samplers=metropolis,gibbs,gwg,path_auxiliary,dmala,exchange \
+      --cases=mis-er-0.05,mis-satlib-like,maxcut-ba-512 --output="$kept/samplers"
     measure laws 20 "$kept/laws/laws.json" one_core "$python" studies/laws.py --profile=cpu --output="$kept/laws"
     measure verdicts 10 "$kept/verdicts/verdicts.json" one_core "$python" studies/verdicts.py --seeds=60 \
       --output="$kept/verdicts"

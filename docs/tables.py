@@ -545,6 +545,7 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "levels": levels, "table1": table1, "readings": readings, "headline": headline,
     "ablation": ablation, "proofs": proofs, "gaps": gaps, "first": first, "covers": covers, "overhead": overhead,
     "sets": sets, "critical": sampling,
+    "samplers-steps": samplers_steps, "samplers-seconds": samplers_seconds, "samplers-draws": samplers_draws,
     "bounds": bounds, "convergence": convergence, "field": field,
 }  # fmt: skip
 
@@ -555,6 +556,7 @@ _ELSEWHERE = {
     "levels": _CLAIM, "table1": _CLAIM, "tilts": MEASURED / "tilt.json",
     "readings": _CLAIM.with_name("readings.json"), "ablation": DOCS.parent / "studies/reproduction/ablation.json",
     "field": DOCS.parent / "studies/field/report.json",
+    **dict.fromkeys(("samplers-steps", "samplers-seconds", "samplers-draws"), MEASURED / "samplers.json"),
     "bounds": MEASURED / "theory.json",
     "proofs": MEASURED / "answers.json", "gaps": MEASURED / "answers.json", "first": MEASURED / "answers.json",
 }  # fmt: skip
@@ -592,7 +594,7 @@ CODE = {
     "networkx": (*_SOLVE, "sl_discs/networkx_backend.py"), "sampling": _SAMPLE, "critical": _SAMPLE, "laws": _SAMPLE,
     "verdicts": _SAMPLE, "tilt": _RUN, "tilt-rb": _RUN, "tilt-steps": _RUN, "levels": _RUN, "readings": _RUN,
     "ablation": _RUN,
-    "theory": (*_RUN, "studies/gaps.py", "studies/small_runs.py"),
+    "samplers": (*_RUN, "sl_discs/sampling"), "theory": (*_RUN, "studies/gaps.py", "studies/small_runs.py"),
     "convergence": ("sl_discs/localization", "studies/small_runs.py"),
     "overhead": ("sl_discs/localization", "sl_discs/discs_plugin"),
 }  # fmt: skip

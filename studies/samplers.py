@@ -202,11 +202,16 @@ def page(found: dict[str, Any], size: Size) -> str:
             [name, *("{:,.1f} ({:.1f} ± {:.1f})".format(*one[name]) for one in columns.values())] for name in samplers
         ]
         parts += [f"Best objective after {amounts[budget]} per graph:", table(["sampler", *columns], rows)]
+    units = (("per_steps", 1e6), ("per_cpu_s", 1))
     rows = [
-        [name, *("{:,.3g} ± {:,.2g}".format(*one[of]) for of in ("per_steps", "per_cpu_s")), f"{one['r_hat']:.2f}"]
+        [
+            name,
+            *("{:,.3g} ± {:,.2g}".format(*np.multiply(scale, one[of])) for of, scale in units),
+            f"{one['r_hat']:.2f}",
+        ]
         for name, one in found["drawn"].items()
     ]
-    titles = ["sampler", "effective draws per step", "per CPU-second", "R-hat"]
+    titles = ["sampler", "effective draws per million steps", "per CPU-second", "R-hat"]
     return "\n\n".join([*parts, f"{LATTICE}, temperature {_TEMPERATURE:g}:", table(titles, rows)]) + "\n"
 
 
