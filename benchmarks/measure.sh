@@ -5,8 +5,8 @@
 #
 # With names, only these of docs/measured/NAME.json.
 #
-# cpu: three and a half hours on two idle cores, in the order below, with the packages of the extras run, peers and
-# study, and with FOLDER as DATA_ROOT, DISCS's files, for the last; DISCS on PYTHONPATH, or its column stays out.
+# cpu: three hours on two idle cores, in the order below, with the packages of the extras run, peers and study, and with
+# FOLDER as DATA_ROOT, DISCS's files, for the last; DISCS on PYTHONPATH, or its column stays out.
 # gpu: 12 minutes of an NVIDIA GPU, with the extra cuda12 or cuda13. A figure that was measured at the commit that is
 # checked out is kept, so that a stopped command continues. `python docs/tables.py --check` lists what is out of date.
 set -euo pipefail
@@ -15,6 +15,9 @@ only="${2:-}"
 python="${PYTHON:-.venv/bin/python}"
 kept="results/measure"
 mkdir -p "$kept"
+for name in ${only//,/ }; do
+  if ("$python" docs/tables.py --check="$name" 2>&1 || true) | grep "^error:" >&2; then exit 2; fi
+done
 
 # measure NAME MINUTES FILE COMMAND...: FILE is what the command saves, of which docs/measured/NAME.json is a copy.
 measure() {
