@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,6 +19,11 @@ PREFIX = "sl_"
 
 # The separator between a namespace and a name, as in `discs:dlmc`, whose localized variant is `sl:discs:dlmc`.
 _SEPARATOR = ":"
+
+# Names for a sampler: those with a meaning of their own are never looked up among the registered ones.
+_NAME = re.compile(r"[A-Za-z]\w*(:\w+)?")
+_PAPER_NAMES = {"GWG": "gwg", "PAS": "path_auxiliary", "DMALA": "dmala"}
+_NOT_FREE = {"auto", *_PAPER_NAMES}
 
 _FACTORIES: dict[str, Callable[..., Sampler]] = {}
 _DEFAULTS: dict[str, dict[str, object]] = {}
@@ -43,6 +49,11 @@ def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: obj
     """
     if is_localized(text("name", name)):
         raise InputError(f"sampler name {name!r} is that of a localized variant; register only the base sampler")
+    if name in _NOT_FREE or not _NAME.fullmatch(name):
+        raise InputError(
+            f"sampler name {name!r} is taken, or is not one; expected letters, digits and _, perhaps after a "
+            "namespace, as in mine:gwg"
+        )
     if name in _FACTORIES:
         raise InputError(f"sampler {name!r} is already registered; choose another name")
     _check_factory(name, factory, defaults)
@@ -51,7 +62,10 @@ def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: obj
 
 
 def _check_factory(name: str, factory: Callable[..., Sampler], defaults: Mapping[str, object]) -> None:
-    parameters = inspect.signature(function("factory", factory)).parameters.values()
+    try:
+        parameters = inspect.signature(function("factory", factory)).parameters.values()
+    except ValueError as error:
+        raise InputError(f"sampler {name!r}: {error}") from None
     if lacking := sorted(getattr(factory, "__abstractmethods__", ())):
         raise InputError(f"sampler {name!r}: its class does not define {join_names(lacking, 'and')}")
     named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
@@ -70,9 +84,6 @@ def code_of(name: str) -> dict[str, str]:
 def localized_name(base: str) -> str:
     """Returns the name of a base sampler's localized variant: `sl_gwg`, `sl:discs:gwg`."""
     return f"sl{_SEPARATOR}{base}" if _SEPARATOR in base else PREFIX + base
-
-
-_PAPER_NAMES = {"GWG": "gwg", "PAS": "path_auxiliary", "DMALA": "dmala"}
 
 
 def own_name(name: str) -> str:
@@ -145,7 +156,9 @@ def build_sampler(name: str, fields: Mapping[str, Any]) -> Sampler:
     try:
         hash(sampler)
     except TypeError as error:
-        raise InputError(f"sampler {name!r}: {error}; make the class a dataclass with frozen=True") from None
+        raise InputError(
+            f"sampler {name!r}: {error}; make the class a dataclass with frozen=True and hashable fields"
+        ) from None
     return sampler
 
 

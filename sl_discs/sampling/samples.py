@@ -237,7 +237,7 @@ class Samples:
         reasons, notes = [], []
         if not math.isfinite(self.mean().error):
             agree = "all draws agree, and nothing bounds the values of other states"
-            reasons.append(f"the error of value is unknown, as {agree}: use method='exact', or draw more")
+            reasons.append(f"the error of value is unknown, as {agree}: only method='exact', where it can run, tells")
         if self.log_z is not None and math.isinf(self.log_z.error):
             reasons.append("the error of log Z is unknown: use method='exact' or 'tempering'")
         for name in (VALUE, MAGNETISATION):

@@ -216,6 +216,12 @@ def test_what_is_no_sampler_is_refused_by_name(factory, defaults, message):
             registry._FACTORIES.pop("refused")
 
 
+@pytest.mark.parametrize("name", ["PAS", "auto", "", "a b", "a,b", "x:y:z"])
+def test_a_name_that_would_never_be_looked_up_is_refused(name):
+    with pytest.raises(InputError, match="is taken, or is not one"):
+        register_sampler(name, GWG)
+
+
 def test_carried_field_and_fresh_field_give_the_same_chain():
     """The run's route (kernel with a carried field) and DISCS's (step, field built anew) agree bit for bit."""
     case = standard_cases()[2]
