@@ -271,14 +271,13 @@ def samplers_seconds(found: Mapping[str, Any]) -> str:
 
 def samplers_draws(found: Mapping[str, Any]) -> str:
     """Effective draws of the base samplers on a lattice, with 95 % intervals."""
+
+    def cell(mean: float, half_width: float) -> str:
+        return f"{digits(mean, 3)} ± {digits(half_width)}"
+
     rows = [
-        [
-            f"`{name}`",
-            *(f"{digits(scale * mean, 3)} ± {digits(scale * half_width)}" for scale, (mean, half_width) in rates),
-            f"{one['r_hat']:.2f}",
-        ]
+        [f"`{name}`", cell(*np.multiply(1e6, one["per_steps"])), cell(*one["per_cpu_s"]), f"{one['r_hat']:.2f}"]
         for name, one in found["drawn"].items()
-        for rates in [((1e6, one["per_steps"]), (1, one["per_cpu_s"]))]
     ]
     return table(["sampler", "effective draws per million steps", "per CPU-second", "R-hat"], rows)
 

@@ -203,9 +203,10 @@ class Unhashable(GWG):
         (GWG, {"flips": 2}, "its factory has no argument flips"),
         (lambda strength: GWG(), {}, "strength of its factory must have a default"),
         (lambda: {}, {}, "its factory returned {}; expected a Sampler"),
+        (dict, {}, "sampler 'refused': no signature found"),
         (Unhashable, {}, "make the class a .*frozen=True"),
     ],
-    ids=["abstract", "unknown", "required", "no-sampler", "unhashable"],
+    ids=["abstract", "unknown", "required", "no-sampler", "builtin", "unhashable"],
 )
 def test_what_is_no_sampler_is_refused_by_name(factory, defaults, message):
     with pytest.raises(InputError, match=message):
