@@ -7,6 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+import contenders
 from contenders import Measurement, Own, available_peers, best_of_reads, how_to_get
 from localization import cost_of
 from rates import Row, lead
@@ -54,6 +55,28 @@ def test_peers_solve_the_same_problem(name, unit):
     measured = peer.play(3, seconds=0.5)
     np.testing.assert_array_equal(measured.best, largest_sets(dataset))
     assert measured.chain_steps and measured.chain_steps % unit == 0
+
+
+@pytest.mark.parametrize(("sweep_s", "sweeps"), [(0.01, 170), (3.0, 1)])
+def test_an_annealer_has_its_time_within_a_tenth_or_one_sweep(monkeypatch, sweep_s, sweeps):
+    """Two seconds for one graph, 0.3 of which are for loading it."""
+    taken = []
+
+    class Annealer(contenders._Annealer):
+        def _problem(self, graph):
+            return graph
+
+        def _states(self, problem, sweeps, seed):
+            taken.append(sweeps)
+            return np.zeros((self._reads, problem.num_nodes), np.int8)
+
+    monkeypatch.setattr(
+        contenders, "timed", lambda call, sweeps, seed: (0.3 + sweep_s * sweeps, 1.0, call(sweeps, seed))
+    )
+    graph = Graph("pair", 2, np.array([[0, 1]]))
+    dataset = Dataset("mis/pair", "mis", "generated", "pair", [graph], [0], 1)
+    Annealer("default", dataset, Settings(batch_size=2)).play(0, 2.0)
+    assert abs(taken[-1] / sweeps - 1) < 0.12 and len(taken) < 8
 
 
 def test_reads_are_verified():

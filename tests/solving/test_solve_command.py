@@ -201,6 +201,12 @@ def test_warnings_are_a_line(cycle, capsys):
     assert layout.startswith("warning: cycle: building the arrays of the problem will take about ")
 
 
+def test_one_edge_is_no_plural(tmp_path, capsys):
+    (tmp_path / "pair.rudy").write_text("2 1\n1 2 1\n")
+    code, out, _ = run(capsys, tmp_path / "pair.rudy", "--problem=mis")
+    assert code == 0 and "2 nodes, 1 edge\n" in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
