@@ -40,7 +40,7 @@ _MOST_KEPT = 50_000
 def pytest_configure(config):
     """Has the native loops and XLA's programs compiled once, for all workers, commands and later runs of the tests.
 
-    Nothing stale is found: loops are named by a digest of all sources, programs by all that they are compiled from,
+    Nothing stale is found: loops are named by a digest of their sources, programs by all that they are compiled from,
     and the folder by the processor. `pytest --cache-clear` removes it.
     """
     if "NUMBA_CACHE_DIR" in os.environ:

@@ -157,15 +157,24 @@ def _compiles_with(options: dict[str, str | bool]) -> bool:
     return True
 
 
+# The files of the package from which loops are compiled, besides the one that defines the loop.
+_SOURCES = ("engines/**/*.py", "keys.py", "localization/**/*.py", "samplers/**/*.py")
+
+
 @functools.cache
-def digest_of_sources(package: Path = Path(__file__).parents[1]) -> str:
-    """Returns the digest of all sources of the package.
+def digest_of_sources(loop: Path, package: Path = Path(__file__).parents[1]) -> str:
+    """Returns the digest of all sources that the loops of a file are compiled from.
 
     Compiled code depends on all functions and constants that it was compiled with, not on one function's source.
+    Sources of which no loop uses anything are left out, so that a change of a command compiles nothing again.
+
+    Args:
+      loop: the file that defines the loops.
+      package: the folder of the package.
     """
-    found = hashlib.sha256()
-    for source in sorted(package.rglob("*.py")):
-        found.update(f"{source.relative_to(package).as_posix()}\0".encode())
+    found = hashlib.sha256(loop.read_bytes())
+    for source in sorted(path for pattern in _SOURCES for path in package.glob(pattern)):
+        found.update(f"\0{source.relative_to(package).as_posix()}\0".encode())
         found.update(source.read_bytes())
     return found.hexdigest()
 

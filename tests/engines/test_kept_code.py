@@ -1,5 +1,6 @@
 """Compiled code on disk, loops and XLA's programs: found again, never stale, never beside the source."""
 
+import ast
 import os
 import pickle
 import resource
@@ -62,23 +63,76 @@ def test_loops_are_found_again(folder):
     assert str(folder) == numba.config.CACHE_DIR  # as other packages have it
 
 
-def test_a_constant_from_anywhere_in_the_package_is_never_stale(folder, tmp_path):
+def test_code_is_compiled_again_where_its_sources_changed_and_nowhere_else(folder, tmp_path):
     """Constants are compiled in, so code with an earlier one must not be found; a new process finds the others."""
     package = tmp_path / "sl_discs"
     shutil.copytree(Path(sl_discs.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "models" / "loop.py").write_text(
-        "from sl_discs.engines.cpu.jit import entered\nfrom sl_discs.problems.factor import FACTOR\n"
-        "@entered\ndef times(x):\n    return FACTOR * x\n"
-    )
-    program = "from sl_discs.models.loop import times; print(times(14), sum(times.stats.cache_hits.values()))"
+    loop, factor, other = (package / name for name in ("proofs/loop.py", "engines/factor.py", "commands/other.py"))
+    files = {
+        loop: "from sl_discs.engines.cpu.jit import entered\nfrom sl_discs.engines.factor import FACTOR\n"
+        "@entered\ndef times(x):\n    return FACTOR * x\n",
+        factor: "FACTOR = 3\n",
+        other: '"""A command."""\n',
+    }
+    program = "from sl_discs.proofs.loop import times; print(times(14), sum(times.stats.cache_hits.values()))"
     environment = os.environ | {"NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": str(tmp_path)}
     said = []
-    for factor in (3, 3, 4):
-        (package / "problems" / "factor.py").write_text(f"FACTOR = {factor}\n")
+    changes = {other: '"""Another."""\n'}, {factor: "FACTOR = 4\n"}, {loop: files[loop].replace("* x", "* x + 1")}
+    for change in (files, *changes):
+        for path, text in change.items():
+            path.write_text(text)
         command = [sys.executable, "-B", "-c", program]
-        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600)
         said.append(done.stdout.split())
-    assert said == [["42", "0"], ["42", "1"], ["56", "0"]]
+    assert said == [["42", "0"], ["42", "1"], ["56", "0"], ["57", "0"]]
+
+
+COMPILES = {"entered", "called", "inlined", "intrinsic", "chosen_by_type", "jit", "warp.jit"}
+
+
+def is_compiled(node):
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return any(ast.unparse(one).partition("(")[0] in COMPILES for one in decorators)
+
+
+def names_of_compiled_code(tree):
+    """Names in compiled functions and functions around them, and in what these names stand for in the file."""
+    defined = {}
+    for node in tree.body:
+        targets = getattr(node, "targets", [getattr(node, "target", None)])
+        for name in (one.id for target in targets if target for one in ast.walk(target) if isinstance(one, ast.Name)):
+            defined[name] = node
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            defined[node.name] = node
+    names = set()
+    waiting = [node for node in tree.body if any(map(is_compiled, ast.walk(node)))]
+    while waiting:
+        found = {node.id for node in ast.walk(waiting.pop()) if isinstance(node, ast.Name)} - names
+        names |= found
+        waiting += [defined[name] for name in found & defined.keys()]
+    return names
+
+
+def test_all_that_loops_are_compiled_from_is_in_their_digest():
+    """By the syntax of each file: every name of its compiled code that is imported is from one of those sources."""
+    package = Path(sl_discs.__file__).parent
+    sources = {path for pattern in compiled._SOURCES for path in package.glob(pattern)}
+    files = 0
+    for path in package.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = names_of_compiled_code(tree)
+        files += bool(names)
+        for node in ast.walk(tree):
+            # Exceptions are raised before anything is compiled.
+            if not isinstance(node, ast.ImportFrom) or node.module == "sl_discs.errors":
+                continue
+            if not node.module.startswith("sl_discs"):
+                continue
+            place = package.joinpath(*node.module.split(".")[1:])
+            for name in (one.name for one in node.names if (one.asname or one.name) in names):
+                found = {place.with_suffix(".py"), place / f"{name}.py", place / "__init__.py"}
+                assert found & sources, f"{path}: {name}"
+    assert files >= 18
 
 
 def test_programs_are_found_again(folder):

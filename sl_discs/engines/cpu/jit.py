@@ -97,12 +97,12 @@ def from_python(function):
 
 
 @functools.cache
-def _folder() -> Path | None:
-    """Returns the folder for machine code compiled from these sources; None if nothing can be kept."""
+def _folder(loop: Path) -> Path | None:
+    """Returns the folder for machine code of the loops that a file defines; None if nothing can be kept."""
     folder = cache_folder(numba.config.CACHE_DIR)  # type: ignore[attr-defined]  # set from the environment
     if folder is None or not os.access(folder, os.W_OK):
         return None
-    return folder / f"numba-{digest_of_sources()[:16]}"
+    return folder / f"numba-{digest_of_sources(loop)[:16]}"
 
 
 def entered(function):
@@ -110,7 +110,7 @@ def entered(function):
 
     The folder is in $NUMBA_CACHE_DIR if that is set, otherwise in the project's cache.
     """
-    folder = _folder()
+    folder = _folder(Path(function.__code__.co_filename))
     if INTERNALS:
         dispatcher = numba.njit(nogil=True, **_COMMON)(function)
         if folder is not None:

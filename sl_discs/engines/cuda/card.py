@@ -54,7 +54,7 @@ class KernelStore:
         if folder is None:
             return None
         key = hashlib.sha256(repr((self._kind, signature, versions)).encode()).hexdigest()
-        return folder / f"cuda-{digest_of_sources()[:16]}" / f"{self._name}-{key[:16]}.kernel"
+        return folder / f"cuda-{digest_of_sources(Path(__file__))[:16]}" / f"{self._name}-{key[:16]}.kernel"
 
     def load(self, path: Path) -> tuple[str, bytes] | None:
         """Returns the name of the kernel's entry and its machine code; None if there is none or it is damaged."""
