@@ -117,10 +117,9 @@ def test_what_is_registered_is_there(monkeypatch):
     monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
     monkeypatch.setattr(registry, "_DEFAULTS", dict(registry._DEFAULTS))
     registry.register_sampler("of_ones_own", Metropolis)
-    registry.register_sampler("mine:metropolis", Metropolis)
     for algorithm in (
         sl_blackjax.of_ones_own(logdensity_fn),
-        sl_blackjax.algorithm("mine:metropolis", logdensity_fn),
+        sl_blackjax.algorithm("of_ones_own", logdensity_fn),
     ):
         assert algorithm.init(np.zeros(4)).logdensity == 0
     assert {"of_ones_own", "gwg", "localized"} <= set(dir(sl_blackjax))

@@ -27,7 +27,6 @@ from ml_collections import config_dict, config_flags
 from sl_discs.chains.checkpoint import notice_of_end
 from sl_discs.command import Command, attributes_of, error_of_file, own_flags, parse_flags, say
 from sl_discs.discs_plugin.launch import add_working_directory
-from sl_discs.discs_plugin.upstream import borrow_named
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.engines.registry import ENGINES
@@ -66,7 +65,7 @@ _SAMPLER = _define_config(
 words = (
     "Names of samplers to compare. Each uses its defaults, or --sampler_config if that has its name. Fields of "
     "the latter given as --sampler_config.FIELD apply to every sampler that has the field. Known: "
-    f"{', '.join(known_samplers())}; with a checkout of DISCS also its own, such as discs:dlmc or sl:discs:dlmc."
+    f"{', '.join(known_samplers())}."
 )
 define.list("samplers", None, words)
 define.enum("engine", None, ENGINES, "Engine that runs the chains; short for --config.experiment.engine.")
@@ -106,7 +105,6 @@ def _samplers() -> dict[str, dict[str, Any]]:
             f"--sampler_config is of {given['name']!r}, which --samplers={','.join(names)} lacks; add it "
             "there, or give the config of one of these"
         )
-    borrow_named(names)
     overridden = config_flags.get_override_values(FLAGS["sampler_config"]) if given else {}
     found: dict[str, dict[str, Any]] = {}
     for name in names:

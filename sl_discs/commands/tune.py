@@ -22,7 +22,6 @@ from sl_discs import __version__
 from sl_discs.chains.checkpoint import Notice, notice_of_end
 from sl_discs.command import Command, Given, own_flags, say
 from sl_discs.discs_plugin.launch import add_working_directory
-from sl_discs.discs_plugin.upstream import borrow_named
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.engines.registry import ENGINES, choose_engine, leave_cards_alone
@@ -43,7 +42,7 @@ from sl_discs.tuning.space import Candidate, annealing_of, point_of
 
 FLAGS, define = own_flags()
 define.string("dataset", None, "Dataset, such as mis/er_density/r-0.10 or maxclique/rb.", required=True)
-words = "Sampler, such as sl_path_auxiliary; with a checkout of DISCS also discs:dlmc or sl:discs:dlmc."
+words = "Sampler, such as sl_path_auxiliary."
 define.string("sampler", None, words, required=True)
 words = "Settings to tune: annealing (with the base sampler's own fields), sl (localization), or all of these."
 define.enum("search", "all", space.SEARCHES, words)
@@ -183,7 +182,6 @@ def _tuning(sampler: str, wanted: str) -> tuple[Tuning, Dataset, Candidate]:
     data_root = default_data_root() if FLAGS.data_root is None else FLAGS.data_root
     check_data_root(data_root)
     names = evaluation.parse_dataset(FLAGS.dataset)
-    borrow_named([sampler])
     given: dict[str, Any] = {"batch_size": FLAGS.chains, "chain_length": FLAGS.chain_length, "engine": FLAGS.engine}
     given = {name: value for name, value in given.items() if value is not None}
     settings = dataclasses.replace(evaluation.experiment_settings(names, FLAGS.config), **given)

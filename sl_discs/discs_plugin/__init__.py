@@ -9,10 +9,10 @@ are not modified.
 
 The bridges, of which localized samplers of DISCS (`LocalizedSampler`) and ours (`Localized`) need no others:
 
-|          | DISCS's in sl_discs                                          | sl_discs's in DISCS |
-|----------|--------------------------------------------------------------|---------------------|
-| models   | `BatchModel`; `AdaptedModel`, with a tilt, for its samplers  | `TargetModel`       |
-| samplers | `DiscsSampler`, a batch; by name, `BorrowedSampler`, a chain | `OwnSampler`        |
+|          | DISCS's in sl_discs                                         | sl_discs's in DISCS |
+|----------|-------------------------------------------------------------|---------------------|
+| models   | `BatchModel`; `AdaptedModel`, with a tilt, for its samplers | `TargetModel`       |
+| samplers | `DiscsSampler`, a batch                                     | `OwnSampler`        |
 """
 
 from __future__ import annotations

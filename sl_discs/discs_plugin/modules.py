@@ -51,7 +51,7 @@ _LOCALIZATION_FIELDS = tuple(field.name for field in dataclasses.fields(Localiza
 def sampler_names() -> list[str]:
     """Returns every sampler that the plugin adds to DISCS, to which its own samplers need not be added."""
     bases = [name for name in known_samplers() if not is_localized(name)]
-    own = [OWN + name for name in bases if not name.startswith(upstream.NAMESPACE)]
+    own = [OWN + name for name in bases]
     return [*(PREFIX + name for name in upstream.sampler_names()), *own, *(PREFIX + name for name in own)]
 
 

@@ -1,15 +1,13 @@
-"""The plugin's access to DISCS: its samplers by name, as `discs:NAME` in the runner of sl_discs, and with a tilt."""
+"""The plugin's access to DISCS: its samplers by name, and with a tilt."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
-import functools
 import importlib
 import importlib.util
 import math
 import pkgutil
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,11 +20,6 @@ from sl_discs.batching import AnyArray
 from sl_discs.discs_plugin.fixes import mend
 from sl_discs.errors import InputError, MissingExtra
 from sl_discs.models.base import SPIN_LENGTH, Categories, Sites
-from sl_discs.samplers.base import Sampler, StepSampler
-from sl_discs.samplers.registry import known_samplers, register_sampler
-
-# Of the names of DISCS's samplers in this project's runner.
-NAMESPACE = "discs:"
 
 # Modules of discs.samplers that are not samplers.
 _NOT_SAMPLERS = ("abstractsampler", "configs")
@@ -47,7 +40,7 @@ def import_discs(compat: bool) -> None:
             "https://github.com/google-research/discs and put the folder that holds setup.py on PYTHONPATH"
         )
     if compat:
-        # Imported only here, since what it replaces takes long to import, and `sl-discs run` needs none of it.
+        # Imported only here, since what it replaces takes long to import, and other commands need none of it.
         from sl_discs.discs_plugin import compat as compatibility
 
         compatibility.install()
@@ -76,75 +69,6 @@ def build_upstream_sampler(name: str, config: config_dict.ConfigDict) -> Any:
         config.sampler.name = name
         config.model.shape = (math.prod(config.model.shape),)
     return importlib.import_module(f"discs.samplers.{name}").build_sampler(config)
-
-
-# DISCS's samplers in the runner of sl_discs.
-
-# DISCS's states do not depend on the number of sites, so any number serves to make one.
-_SOME_SITES = 64
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class BorrowedSampler(Sampler):
-    """A sampler of DISCS for one chain at a time, so that chains neither adapt nor propose together.
-
-    Attributes:
-      name: DISCS's name for it.
-      fields: its config.
-      co_opt_prob: DISCS's flag of combinatorial experiments, for which dmala and dlmc do not adapt to the acceptance.
-      fixes: whether its errors are corrected (`fixes.py`).
-    """
-
-    name: str
-    fields: dict[str, Any]
-    co_opt_prob: bool = True
-    fixes: bool = False
-
-    @functools.cache  # noqa: B019 (one entry a padded size; the sampler lives as long as its run)
-    def _for_sites(self, num_sites: int) -> StepSampler:
-        """Returns DISCS's object for a number of sites; it must not contain tracers of the run that requests it."""
-        config = config_dict.ConfigDict(
-            {
-                "sampler": dict(self.fields),
-                "model": {"name": "sl_discs", "shape": (num_sites,), "num_categories": 2},
-                "experiment": {"co_opt_prob": self.co_opt_prob},
-            }
-        )
-        with jax.ensure_compile_time_eval():
-            sampler = build_upstream_sampler(self.name, config)
-            return StepSampler(DiscsSampler(self.name, sampler, States((num_sites,)), self.fixes))
-
-    def init_state(self, key, shape):
-        return self._for_sites(max(shape[0], _SOME_SITES)).init_state(key, shape)
-
-    def kernel(self, key, target, chain):
-        return self._for_sites(target.num_sites).kernel(key, target, chain)
-
-
-def borrow_samplers() -> None:
-    """Registers every sampler of the importable DISCS under `discs:`; does nothing the second time.
-
-    Their config fields are DISCS's, `fixes`, whether errors are corrected, and `co_opt_prob`.
-
-    Raises:
-      InputError: as `import_discs`.
-    """
-    import_discs(compat=True)
-    for name in sampler_names():
-        if NAMESPACE + name not in known_samplers():
-            fields = sampler_config(name).to_dict()
-            del fields["name"]
-            register_sampler(NAMESPACE + name, functools.partial(_borrowed, name), **fields)
-
-
-def borrow_named(names: Iterable[str]) -> None:
-    """Calls `borrow_samplers` if one of the names is that of a sampler of DISCS; InputError likewise."""
-    if any(NAMESPACE in name for name in names):
-        borrow_samplers()
-
-
-def _borrowed(name: str, *, fixes: bool = False, co_opt_prob: bool = True, **fields: Any) -> BorrowedSampler:
-    return BorrowedSampler(name, fields, co_opt_prob, fixes)
 
 
 # DISCS's sampler objects in a uniform form, with a tilt: a state of fixed keys and dtypes, and three results.

@@ -17,11 +17,8 @@ from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
 
 PREFIX = "sl_"
 
-# The separator between a namespace and a name, as in `discs:dlmc`, whose localized variant is `sl:discs:dlmc`.
-_SEPARATOR = ":"
-
 # Names for a sampler: those with a meaning of their own are never looked up among the registered ones.
-_NAME = re.compile(r"[A-Za-z]\w*(:\w+)?")
+_NAME = re.compile(r"[A-Za-z]\w*")
 _PAPER_NAMES = {"GWG": "gwg", "PAS": "path_auxiliary", "DMALA": "dmala"}
 _NOT_FREE = {"auto", *_PAPER_NAMES}
 
@@ -38,7 +35,7 @@ def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: obj
         False
 
     Args:
-      name: a new name that does not start with `sl_`; it may have a namespace, as in `mine:gwg`.
+      name: a new name of letters, digits and `_` that does not start with `sl_`.
       factory: returns a sampler from keyword arguments; every argument with a default becomes a config field.
         A `Sampler` must be hashable (a frozen dataclass); any other object needs DISCS's `make_init_state(rng)`
         and `step(model, rng, x, model_param, state, x_mask)`, and is given batches of one chain.
@@ -51,8 +48,7 @@ def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: obj
         raise InputError(f"sampler name {name!r} is that of a localized variant; register only the base sampler")
     if name in _NOT_FREE or not _NAME.fullmatch(name):
         raise InputError(
-            f"sampler name {name!r} is taken, or is not one; expected letters, digits and _, perhaps after a "
-            "namespace, as in mine:gwg"
+            f"sampler name {name!r} is taken, or is not one; expected letters, digits and _, as in own_gwg"
         )
     if name in _FACTORIES:
         raise InputError(f"sampler {name!r} is already registered; choose another name")
@@ -82,8 +78,8 @@ def code_of(name: str) -> dict[str, str]:
 
 
 def localized_name(base: str) -> str:
-    """Returns the name of a base sampler's localized variant: `sl_gwg`, `sl:discs:gwg`."""
-    return f"sl{_SEPARATOR}{base}" if _SEPARATOR in base else PREFIX + base
+    """Returns the name of a base sampler's localized variant, such as `sl_gwg`."""
+    return PREFIX + base
 
 
 def own_name(name: str) -> str:
@@ -96,7 +92,7 @@ def own_name(name: str) -> str:
 
 def is_localized(name: str) -> bool:
     """Returns whether a name is that of a localized variant."""
-    return name.startswith((PREFIX, f"sl{_SEPARATOR}"))
+    return name.startswith(PREFIX)
 
 
 def known_samplers() -> list[str]:
@@ -194,5 +190,5 @@ register_sampler("metropolis", Metropolis)
 register_sampler("exchange", Exchange)
 register_sampler("dlmc", _dlmc, **_OF_DLMC)
 
-# The names that every process knows; any other was registered by a user's code or taken from DISCS.
+# The names that every process knows; any other was registered by a user's code.
 BUILT_IN = frozenset(known_samplers())

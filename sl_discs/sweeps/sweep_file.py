@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import importlib.util
 import itertools
 import runpy
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,6 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from sl_discs.command import error_of_file
-from sl_discs.discs_plugin.upstream import NAMESPACE
 from sl_discs.errors import InputError
 from sl_discs.experiment import settings as experiment
 from sl_discs.instances.dataset import check_data_root, find_family
@@ -200,11 +198,10 @@ def parse_extra(arguments: Sequence[str]) -> dict[str, str]:
 def run_arguments(sweep: Sweep, number: int, data_root: str | None, extra: Mapping[str, str]) -> dict[str, str]:
     """Flags and values of a run, counted from 1, without the folder of its results.
 
-    Samplers of this project are preferred; others are taken from DISCS as `discs:NAME`. Fields that only DISCS uses
-    are omitted (see `left_out`).
+    Fields that only DISCS uses are omitted (see `left_out`).
     """
     settings = sweep.runs[number - 1]
-    name = _runners_name(sweep.sampler_of(number))
+    name = own_name(sweep.sampler_of(number))
     arguments = {
         "config": f"configs/experiment/{sweep.model}/{sweep.graph_type}.py",
         "model_config": f"configs/model/{sweep.model}_config.py",
@@ -215,16 +212,14 @@ def run_arguments(sweep: Sweep, number: int, data_root: str | None, extra: Mappi
     if data_root is not None:
         arguments[_DATA_ROOT] = data_root
     for flag, value in settings.items():
-        if flag != SAMPLER and not _is_left_out(flag, name):
+        if flag != SAMPLER and not _is_left_out(flag):
             arguments[flag] = str(value)
     return {**arguments, **extra}
 
 
 def left_out(sweep: Sweep) -> list[str]:
     """Flags of the file that only DISCS uses, sorted."""
-    samplers = [_runners_name(sweep.sampler_of(number)) for number in range(1, len(sweep.runs) + 1)]
-    pairs = zip(sweep.runs, samplers, strict=True)
-    return sorted({flag for settings, name in pairs for flag in settings if _is_left_out(flag, name)})
+    return sorted({flag for settings in sweep.runs for flag in settings if _is_left_out(flag)})
 
 
 def command_line(arguments: Mapping[str, str], folder: Path) -> list[str]:
@@ -246,33 +241,27 @@ def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Map
     for number, given in zip(numbers, arguments, strict=True):
         check_data_root(given.get(_DATA_ROOT))
         find_family(given.get("model_config.name", sweep.model), given["model_config.graph_type"], given[_CFG_STR])
-        if NAMESPACE in _runners_name(sweep.sampler_of(number)) and importlib.util.find_spec("discs") is None:
+        name = sweep.sampler_of(number)
+        if own_name(name) not in known_samplers():
+            named = {settings.get(SAMPLER, sweep.sampler) for settings in sweep.runs}
+            known = ",".join(sorted(one for one in named if own_name(one) in known_samplers()))
             raise InputError(
-                f"run {number}: sampler {sweep.sampler_of(number)!r} is not one of this project; if it is of DISCS, "
-                "put a checkout of google-research/discs on PYTHONPATH; if it is your own, give --import=FILE; or "
-                "choose others with --samplers"
+                f"run {number}: {name!r} is no sampler of this project; choose others, such as "
+                f"--samplers={known or 'gwg'}, or give --import=FILE if it is your own; sl-discs discs sweep runs "
+                "those of DISCS"
             )
-
-
-def _runners_name(name: str) -> str:
-    """Returns the runner's name of a sampler: one that only DISCS has gets its namespace."""
-    name = own_name(name)
-    if name in known_samplers() or ":" in name:
-        return name
-    return f"sl:{NAMESPACE}{name.removeprefix(PREFIX)}" if name.startswith(PREFIX) else NAMESPACE + name
 
 
 def sampler_config(name: str) -> str:
     """Returns the sampler config of a sampler, for --sampler_config, from the folder that holds `configs`."""
-    own = f"{name}_config.py" if name in BUILT_IN else f"own_config.py:{name}"
-    return f"configs/sampler/{f'discs_config.py:{name}' if NAMESPACE in name else own}"
+    return f"configs/sampler/{name}_config.py" if name in BUILT_IN else f"configs/sampler/own_config.py:{name}"
 
 
-def _is_left_out(flag: str, sampler: str) -> bool:
+def _is_left_out(flag: str) -> bool:
     config, _, field = flag.rpartition(".")
     if config == "config.experiment":
         return field in experiment.IGNORED_SETTINGS
-    return config == "sampler_config" and NAMESPACE not in sampler and field in method.IGNORED_SAMPLER_FIELDS
+    return config == "sampler_config" and field in method.IGNORED_SAMPLER_FIELDS
 
 
 def find_config(config: str) -> str:

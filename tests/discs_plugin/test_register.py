@@ -6,9 +6,8 @@ import sys
 import pytest
 
 from sl_discs import discs_plugin
-from sl_discs.discs_plugin import modules, upstream
+from sl_discs.discs_plugin import modules
 from sl_discs.errors import InputError
-from sl_discs.samplers import registry
 
 
 def whole_config(name, **model):
@@ -22,7 +21,7 @@ def built(name, config):
     return importlib.import_module(f"discs.samplers.{name}").build_sampler(config)
 
 
-def test_names_are_importable_and_configs_complete(standin, monkeypatch):
+def test_names_are_importable_and_configs_complete(standin):
     before = {path: path.read_bytes() for path in standin.rglob("*.py")}
     names = modules.sampler_names()
     assert {"sl_onesite", "sl_ball", "sldiscs_gwg", "sl_sldiscs_gwg"} <= set(names)
@@ -35,18 +34,11 @@ def test_names_are_importable_and_configs_complete(standin, monkeypatch):
         with pytest.raises(ModuleNotFoundError, match=module):
             importlib.import_module(module)
     assert {path: path.read_bytes() for path in standin.rglob("*.py")} == before
-    # Those that were borrowed from DISCS are not added to it.
-    monkeypatch.setitem(registry._FACTORIES, "discs:onesite", None)
-    assert "discs:onesite" in registry.known_samplers() and modules.sampler_names() == names
 
 
-def test_registering_again_changes_nothing_but_the_fixes_and_borrowing_not_even_these(standin, monkeypatch):
+def test_registering_again_changes_nothing_but_the_fixes(standin):
     module = importlib.import_module("discs.samplers.sl_onesite")
     discs_plugin.register(compat=True, fixes=True)
-    for kept in ("_FACTORIES", "_DEFAULTS"):
-        monkeypatch.setattr(registry, kept, dict(getattr(registry, kept)))
-    upstream.borrow_samplers()
-    assert registry.sampler_fields("discs:onesite") == {"patience": 3, "fixes": False, "co_opt_prob": True}
     finders = [finder for finder in sys.meta_path if isinstance(finder, modules.PluginFinder)]
     assert len(finders) == 1 and finders[0].fixes
     assert importlib.import_module("discs.samplers.sl_onesite") is module

@@ -8,26 +8,17 @@ import importlib
 
 import jax
 import jax.numpy as jnp
-import networkx as nx
 import numpy as np
 import pytest
 from localized import FINE
 from ml_collections import config_dict
 from test_plugin_samplers import MASKED, POTTS, InCoordinates, play
 
-import sl_discs
-from sl_discs.chains.batches import shape_of_one
-from sl_discs.chains.chains import Chains, anneal
 from sl_discs.discs_plugin import upstream
 from sl_discs.discs_plugin.modules import LocalizedSampler
 from sl_discs.discs_plugin.upstream import DiscsSampler, States
-from sl_discs.engines.registry import get_engine
-from sl_discs.experiment.run import run_sampler
-from sl_discs.experiment.settings import Settings
-from sl_discs.instances.dataset import load_dataset
-from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Localization
-from sl_discs.samplers.registry import build_sampler, sampler_fields
+from sl_discs.samplers.registry import sampler_fields
 from sl_discs.testing import ConformanceError, check_case, standard_cases, total_variation
 from sl_discs.testing.conformance import Law, states_of
 
@@ -213,37 +204,3 @@ def test_localized_samples_have_the_law(discs, name, model_name):
     sampler = LocalizedSampler(base, FINE, 1_600, 4_000)
     _, state = play(sampler, model, params, jnp.zeros((4_000, *shape), jnp.int32), 1_600)
     assert total_variation(np.asarray(sampler.final_sample(state)).reshape(4_000, -1), law) < 0.08
-
-
-@pytest.mark.parametrize("name", ["discs:gwg", "sl:discs:hammingball", "sl:discs:dlmc"])
-def test_samplers_of_discs_in_this_projects_runner(discs, name):
-    upstream.borrow_samplers()
-    fields = {"name": name, "fixes": True} | ({"K": 8} if name.startswith("sl:") else {})
-    method = build_method(fields)
-    dataset = load_dataset("mis", "er_density", "r-0.05", None, num_instances=1)
-    settings = Settings(batch_size=4, chain_length=60, log_every_steps=20)
-    [instance] = run_sampler(dataset, 1.0001, method, settings).instances
-    assert instance.feasible and instance.best >= 40
-
-
-def test_borrowed_samplers_pass_the_conformance_suite(discs):
-    upstream.borrow_samplers()
-    sampler = build_sampler("discs:dmala", sampler_fields("discs:dmala") | {"fixes": True})
-    check_case(sampler, CASES[2], batches=2**13)
-
-
-def test_dmala_of_discs_adapts_on_models_that_are_not_combinatorial(discs):
-    """As DISCS's flag co_opt_prob says: without adaptation it flips three sites a step, which are mostly accepted."""
-    upstream.borrow_samplers()
-    graph, rng = nx.grid_2d_graph(8, 8), np.random.default_rng(0)
-    fields = {node: rng.uniform(-1.5, 1.5) for node in graph}
-    terms = sl_discs.ising(fields, dict.fromkeys(graph.edges, -0.05)).terms()
-    settings = Settings(batch_size=4, chain_length=600, t_schedule="constant", log_every_steps=1)
-
-    def acceptance(co_opt_prob):
-        method = build_method({"name": "discs:dmala", "co_opt_prob": co_opt_prob})
-        chains = Chains.of_one(terms, 0, shape_of_one(terms, 4), method.sampler, get_engine("reference"), 0)
-        return anneal(chains, method, settings).trace.acceptance[300:, 0].mean()
-
-    assert acceptance(True) > 0.9
-    assert abs(acceptance(False) - 0.574) < 0.05

@@ -136,15 +136,6 @@ def test_a_sampler_of_ones_own_is_imported_by_every_run(tmp_path, command, monke
     assert "own_config.py:own_gwg " in out and "own_config.py:sl_own_gwg " in out
 
 
-def test_a_sampler_of_discs_needs_discs(tmp_path, monkeypatch):
-    sweep = sweep_of(tmp_path, graph_type="satlib", more="", base="hammingball")
-    config = run_arguments(sweep, 2, None, {})["sampler_config"]
-    assert config == "configs/sampler/discs_config.py:sl:discs:hammingball"
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match="'hammingball' is not one of this project; if it is of DISCS, put"):
-        checked(sweep)
-
-
 def test_every_sweep_of_discs_on_our_problems():
     spec = importlib.util.find_spec("discs")
     if spec is None or spec.submodule_search_locations is None:
@@ -153,8 +144,11 @@ def test_every_sweep_of_discs_on_our_problems():
     counts = {}
     for problem in ("mis", "maxcut", "maxclique"):
         for path in sorted((folder / problem).glob("*.py")):
-            counts[f"{problem}/{path.stem}"] = len(checked(read_sweep(path)))
-    assert sum(counts.values()) == 320 and counts["mis/er_density_sampler_sweep"] == 32, counts
+            with pytest.raises(InputError, match="--samplers=dlmc,dmala,gwg,path_auxiliary, "):
+                checked(read_sweep(path))
+            ours = read_sweep(path, ["dlmc", "dmala", "gwg", "path_auxiliary"])
+            counts[f"{problem}/{path.stem}"] = len(checked(ours))
+    assert sum(counts.values()) == 200 and counts["mis/er_density_sampler_sweep"] == 20, counts
     for path in (folder / "normcut").glob("*.py"):
         with pytest.raises(InputError, match="model is 'normcut'"):
             checked(read_sweep(path))
