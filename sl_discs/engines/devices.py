@@ -87,13 +87,16 @@ def check_threads() -> None:
     """Checks that chains can run: in a process forked from one that was using JAX, they would hang.
 
     Raises:
-      InputError: this is such a process, which lacks the threads of JAX and of the CPU engine.
+      InputError: this is such a process, which lacks the threads of JAX and of the CPU engine; or JAX lacks the
+        devices that JAX_PLATFORMS asks for.
     """
     if _lost_threads:
         raise InputError(
             "this process was forked from one that was already using JAX, and JAX's threads do not survive a "
             "fork; start workers with multiprocessing.get_context('spawn')"
         )
+    if jax.config.jax_platforms:  # type: ignore[attr-defined]
+        local_devices()
 
 
 def num_cores() -> int:

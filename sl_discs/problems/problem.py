@@ -56,6 +56,10 @@ class Problem(Generic[Source]):
         penalty = real(f"{self.name}: penalty", self.penalty, least=1)
         object.__setattr__(self, "penalty", penalty)  # as a float, which arrays of numbers take
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns what is pickled: the fields alone, since what was prepared from them holds functions."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
     @property
     def _kind(self) -> Kind:
         return KINDS[self.kind]

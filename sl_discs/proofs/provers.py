@@ -195,7 +195,11 @@ class Proofs:
             prover = self._waiting.popleft()
             turn = min(work, TURN)
             work, later = work - turn, later - turn
-            more = prover.advance(turn, self.best)
+            try:
+                more = prover.advance(turn, self.best)
+            except OSError as error:
+                self.refused.append(f"{prover.by} could not be used: {error.strerror or error}")
+                more = False
             if more and prover.expected is not None and prover.expected > _PESSIMISTIC * later:
                 self.refused.append(f"{prover.by} was given up: it needs more time than is left")
                 more = False

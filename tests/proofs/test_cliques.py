@@ -157,6 +157,26 @@ def test_a_process_stops_after_the_relaxation_and_ends_with_the_proofs():
     assert process.poll() is not None
 
 
+def _no_folder(**given):
+    raise FileNotFoundError(2, "No usable temporary directory found")
+
+
+def _no_process(*given, **more):
+    raise BlockingIOError(11, "Resource temporarily unavailable")
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "fails"), [("tempfile", "TemporaryFile", _no_folder), ("subprocess", "Popen", _no_process)]
+)
+def test_solve_goes_on_without_a_prover_that_the_system_refuses(monkeypatch, module, name, fails):
+    """No folder for its input, or no further process: the answer is that of the search, and the bound says why."""
+    problem = sl_discs.mis(nx.random_regular_graph(5, 2_010, seed=0))  # too large for branch and bound
+    monkeypatch.setattr(getattr(integer, module), name, fails)
+    result = sl_discs.solve(problem, steps=3_000, chains=2, seed=0)
+    assert result.feasible and result.bound > result.best_value
+    assert "integer programming could not be used" in result.bound_by
+
+
 @pytest.mark.slow
 def test_solve_proves_sparse_graphs_with_weights():
     """A torus, whose cliques are its edges, and a tree with weights that are not whole, up to rounding."""

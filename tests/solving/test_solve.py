@@ -4,6 +4,8 @@ import contextlib
 import dataclasses
 import itertools
 import math
+import os
+import pickle
 import re
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from scipy.optimize import linear_sum_assignment
 import sl_discs
 from sl_discs import InputError
 from sl_discs.chains.annealing import TimedSchedule, temperature_range
+from sl_discs.engines.devices import has_card
 from sl_discs.experiment.settings import Settings
 from sl_discs.models.quadratic import QuadraticModel
 from sl_discs.models.terms import Coefficients, penalties_of
@@ -401,6 +404,23 @@ def test_a_forked_worker_is_told_to_spawn():
     assert done.returncode == 0, done.stderr
     first, second = done.stdout.splitlines()
     assert first == "-1.0" and "forked" in second and "spawn" in second
+
+
+@pytest.mark.parametrize("name", ["mis", "maxcut", "ising"])
+def test_a_solved_problem_is_pickled_for_workers(name):
+    problem = PROBLEMS[name]
+    solved = sl_discs.solve(problem, steps=100, chains=2)
+    copied = pickle.loads(pickle.dumps(problem))
+    assert copied.value(solved.best_sample) == solved.best_value and copied.labels == problem.labels
+
+
+@pytest.mark.skipif(has_card(), reason="there is such a device")
+@pytest.mark.parametrize("call", ["solve(problem, 'gwg')", "sample(problem)"])
+def test_a_device_that_is_not_there_is_named(call):
+    code = f"import sl_discs; problem = sl_discs.maxcut([[0, 1], [1, 2]]); sl_discs.{call}"
+    environment = os.environ | {"JAX_PLATFORMS": "cuda"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=600)
+    assert "InputError: JAX_PLATFORMS is 'cuda'" in done.stderr.splitlines()[-1]
 
 
 def test_an_interrupt_ends_a_run_and_a_keyboard_interrupt_leaves_nothing_broken():
