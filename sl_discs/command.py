@@ -28,12 +28,20 @@ _HELP = ("--help", "-help", "-h", "-?", "--helpshort", "--helpfull")
 _IMPORT = "import"
 
 
+class _OwnFlags(flags.FlagValues):
+    """Flags of a command, without absl's --flagfile, which reads any file or device to its end."""
+
+    def read_flags_from_files(self, argv: Sequence[str], force_gnu: bool = True) -> list[str]:
+        """Returns the arguments as they are."""
+        return list(argv)
+
+
 def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
     """Returns a command's own flags with --import, and absl's functions that define more: `integer` and so on.
 
     Importing a command thus adds nothing to the flags of another one, or of the process.
     """
-    own = flags.FlagValues()
+    own = _OwnFlags()
     kinds = "boolean", "enum", "float", "integer", "list", "multi_string", "string"
     define = {kind: functools.partial(getattr(flags, f"DEFINE_{kind}"), flag_values=own) for kind in kinds}
     words = (
@@ -166,7 +174,7 @@ def attributes_of(documented: type) -> str:
 
 def _import_code(argv: Sequence[str], own_flags: flags.FlagValues) -> None:
     """Imports what --import names, before the other flags are parsed."""
-    alone = flags.FlagValues()
+    alone = _OwnFlags()
     alone[_IMPORT] = own_flags[_IMPORT]
     parse_flags(alone, _split(argv)[0], known_only=True)
     for value in own_flags[_IMPORT].value or []:
@@ -203,7 +211,12 @@ def parse_flags(values: flags.FlagValues, argv: Sequence[str], known_only: bool 
 def _with_home(argument: str) -> str:
     """Returns an argument `--name=~/path` with the home folder in it, for which shells do not put it there."""
     name, equals, value = argument.partition("=")
-    return f"{name}={Path(value).expanduser()}" if equals and value.startswith("~/") else argument
+    if not (equals and value.startswith("~/")):
+        return argument
+    try:
+        return f"{name}={Path(value).expanduser()}"
+    except RuntimeError:
+        raise InputError(f"{argument}: the home folder is not known; give the whole path") from None
 
 
 def _of_absl(error: flags.Error) -> str:

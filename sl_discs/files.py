@@ -115,6 +115,26 @@ def check_file(path: str | os.PathLike) -> Path:
     return wanted
 
 
+# What packed files, of text or of arrays, may unpack to: this many times their own size, or the least that is given.
+# Lists of numbers compress 3 to 20 times, and a bomb a thousand times.
+_UNPACKED_RATIO = 100
+
+
+def check_unpacked(path: str | os.PathLike, file: BinaryIO, size: int, least: int) -> None:
+    """Refuses a packed file that unpacks to `size` bytes, or to more."""
+    limit = unpacked_limit(file, least)
+    if size > limit:
+        raise FormatError(
+            f"{path}: unpacks to more than {limit >> 20} MiB, far beyond its own size; if you trust it, unpack it "
+            "yourself and give what is in it"
+        )
+
+
+def unpacked_limit(file: BinaryIO, least: int) -> int:
+    """Returns the most bytes that a packed file may unpack to."""
+    return max(least, _UNPACKED_RATIO * os.fstat(file.fileno()).st_size)
+
+
 # What stands in the place of a large file where Git LFS has not fetched it.
 _LFS = b"version https://git-lfs"
 
@@ -189,9 +209,20 @@ def read_json(path: Path) -> dict[str, Any] | None:
 # What NumPy raises for a file that is cut short or has a wrong bit somewhere. In order: of the archive, of what is
 # packed in it, and of an array's header, which NumPy reads as Python source. The checksum of an array comes last.
 _DAMAGED = (
-    zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError, EOFError, zlib.error, lzma.LZMAError, ValueError,
-    TypeError, SyntaxError, tokenize.TokenError, MemoryError,
-)  # fmt: skip
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    KeyError,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    ValueError,
+    TypeError,
+    SyntaxError,
+    tokenize.TokenError,
+    MemoryError,
+    OverflowError,
+)
 # Compressing more than this takes longer than it is worth.
 _COMPRESSED_BYTES = 2**27
 
@@ -229,6 +260,8 @@ def _open_npz(path: str | os.PathLike) -> Iterator[Any]:
                 raise ValueError("no zip file")
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
+                size = sum(member.file_size for member in archive.zip.infolist())
+                check_unpacked(path, file, size, _COMPRESSED_BYTES)
                 yield archive
         except InputError:
             raise

@@ -19,6 +19,8 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.terminal import progress_bar, tell
 
 ROOT = Path(__file__).parents[1]
+CONFIG = f"--config={ROOT}/configs/experiment/maxcut/ba.py"
+TUNE = "tune", "--dataset=maxcut/ba/r-ba-4-n-16-20", "--sampler=gwg", CONFIG
 
 
 def refused(capsys, said, *arguments):
@@ -87,6 +89,9 @@ def test_each_file_has_commands_that_hide_no_function():
         (["slove", "--help"], "unknown command 'slove'; expected "),
         (["sweep", "status", "--sweep=a.py", "--retry"], "--retry has no effect in `sweep status`"),
         (["tune", "more", "--dataset=maxclique/rb", "--sampler=gwg"], "unexpected argument 'more'"),
+        (["solve", "g", "--flagfile=/dev/zero"], "Unknown command line flag 'flagfile'"),
+        ([*TUNE, "--start=/dev/zero"], "/dev/zero: not a regular file"),
+        ([*TUNE, "--storage=/dev/zero"], "/dev/zero: not a regular file"),
         (
             [
                 "run",
@@ -99,6 +104,11 @@ def test_each_file_has_commands_that_hide_no_function():
 )
 def test_what_is_unknown_or_would_be_ignored_is_refused(arguments, said, capsys):
     assert refused(capsys, said, *arguments)
+
+
+def test_an_unknown_home_folder_is_said(monkeypatch, capsys):
+    monkeypatch.setattr(os.path, "expanduser", str)
+    assert refused(capsys, "--save=~/a.json: the home folder is not known", "solve", "g", "--save=~/a.json")
 
 
 def test_the_script_and_the_package_are_one_program():

@@ -40,6 +40,13 @@ def with_a_text(path):
         archive.writestr("a.txt", "text")
 
 
+def with_a_shape(path):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": (10**30,)})
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.npy", header.getvalue())
+
+
 STRANGE = {
     "absent": (lambda path: None, "no such file"),
     "a folder": (Path.mkdir, "a folder"),
@@ -50,6 +57,8 @@ STRANGE = {
     "a pickle": (lambda path: path.write_bytes(pickle.dumps([1])), "not an .npz archive"),
     "an array of objects": (lambda path: np.savez(path, a=np.array([{}])), "Object arrays cannot be loaded"),
     "another file inside": (with_a_text, "it holds other files"),
+    "a bomb": (lambda path: np.savez_compressed(path, a=np.zeros(2**27, np.int8)), "unpacks to more than 128 MiB"),
+    "a shape of 10^30": (with_a_shape, "not an .npz archive"),
 }
 
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import mmap
 import os
 import pickle
+import pickletools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -196,7 +198,8 @@ class _Dtype:
 
     def __init__(self, code: str | bytes, align: bool = False, copy: bool = False) -> None:
         code = code.decode("ascii") if isinstance(code, bytes) else code
-        if not isinstance(code, str) or not re.fullmatch(r"[biufc]\d{1,2}|[SU]\d{1,6}", code):
+        # Text of no length would allow arrays of any size without contents.
+        if not isinstance(code, str) or not re.fullmatch(r"[biufc]\d{1,2}|[SU][1-9]\d{0,5}", code):
             raise pickle.UnpicklingError(f"NumPy type {code!r}; only plain numbers and text are read")
         self.dtype = np.dtype(code)
 
@@ -267,7 +270,7 @@ def _encode(text: str, encoding: str = "latin1") -> bytes:
 
 
 def _refuse_call(*args: Any) -> None:
-    raise pickle.UnpicklingError("a call of numpy.ndarray")
+    raise pickle.UnpicklingError("a call of a type")
 
 
 _ALLOWED: dict[tuple[str, str], Any] = {
@@ -280,13 +283,15 @@ _ALLOWED: dict[tuple[str, str], Any] = {
     ("networkx.classes.coreviews", "AdjacencyView"): _Ignored,
     ("numpy", "ndarray"): _Sealed(_refuse_call),
     ("numpy", "dtype"): _Dtype,
-    ("collections", "OrderedDict"): collections.OrderedDict,
+    ("collections", "OrderedDict"): _Sealed(collections.OrderedDict),
     ("builtins", "bytes"): _Sealed(lambda: b""),  # of protocols 0 to 2, with neither a length nor contents
     ("_codecs", "encode"): _Sealed(_encode),
     ("copyreg", "_reconstructor"): _Sealed(_new_object),
 }
-for _kind in (dict, list, tuple, set, frozenset, object):
-    _ALLOWED["builtins", _kind.__name__] = _kind
+for _kind in (set, frozenset):
+    _ALLOWED["builtins", _kind.__name__] = _Sealed(_kind)
+for _name in ("dict", "list", "tuple", "object"):  # named as factories and bases alone
+    _ALLOWED["builtins", _name] = _Sealed(_refuse_call)
 for _view in ("NodeView", "NodeDataView", "EdgeView", "EdgeDataView", "DegreeView"):
     _ALLOWED["networkx.classes.reportviews", _view] = _Ignored
 for _core in ("numpy.core", "numpy._core"):
@@ -307,6 +312,62 @@ class _Reader(pickle.Unpickler):
         if (module, name) not in _ALLOWED:
             raise _Refused(ascii(f"{module}.{name}"))  # the stream may hold line breaks and escapes
         return _ALLOWED[module, name]
+
+
+# Instructions of a pickle whose room the unpickler takes only as it reads them: with arguments of a fixed size, or up
+# to the end of a line.
+_LENGTHS = {
+    pickletools.TAKEN_FROM_ARGUMENT1: 1,
+    pickletools.TAKEN_FROM_ARGUMENT4: 4,
+    pickletools.TAKEN_FROM_ARGUMENT4U: 4,
+    pickletools.TAKEN_FROM_ARGUMENT8U: 8,
+}
+_FOLLOWED = {
+    one.code.encode("latin1"): _LENGTHS[one.arg.n]
+    for one in pickletools.opcodes
+    if one.arg is not None and one.arg.n in _LENGTHS
+}
+# The numbers of these are places in a list, or a number of bytes, for which room is made at once.
+_PUT, _LONG_PUT, _FRAME, _STOP = b"p", b"r", b"\x95", b"."
+
+
+def _plain_instructions() -> re.Pattern[bytes]:
+    """Returns the pattern of any number of instructions that need no check."""
+    known = [rb"r..[\0-\x0f]\0"]
+    for one in pickletools.opcodes:
+        code = one.code.encode("latin1")
+        if code in (*_FOLLOWED, _PUT, _LONG_PUT, _FRAME, _STOP):
+            continue
+        size = 0 if one.arg is None else one.arg.n
+        lines = 2 if one.arg is pickletools.stringnl_noescape_pair else 1
+        known.append(re.escape(code) + (rb".{%d}" % size if size >= 0 else rb"[^\n]*+\n" * lines))
+    return re.compile(rb"(?s:%s)*+" % b"|".join(known))
+
+
+_PLAIN = _plain_instructions()
+
+
+def _check_sizes(content: mmap.mmap, place: int) -> None:
+    """Refuses a pickle with a length or a number of an object that its file is too short for, in linear time.
+
+    The unpickler makes room for as much before it reads on, so that nine bytes would take gigabytes.
+    """
+    while True:
+        found = _PLAIN.match(content, place)
+        place = found.end() if found else place
+        code, after = content[place : place + 1], place + 1
+        if code == _PUT:
+            line = content[after : content.find(b"\n", after)]
+            number = int(line) if line.isdigit() and len(line) < 19 else len(content)
+            place = after + len(line) + 1
+        elif code in (_LONG_PUT, _FRAME) or code in _FOLLOWED:
+            place = after + (_FOLLOWED.get(code) or {_LONG_PUT: 4, _FRAME: 8}[code])
+            number = int.from_bytes(content[after:place], "little")
+            place += number if code in _FOLLOWED else 0
+        else:
+            return
+        if number >= len(content):
+            raise pickle.UnpicklingError("it is cut short, or a length in it is wrong")
 
 
 def iter_pickles(path: str | os.PathLike) -> Iterator[Any]:
@@ -340,6 +401,8 @@ def load_pickle(path: str | os.PathLike) -> Any:
 def load_next(path: str | os.PathLike, file: BinaryIO) -> Any:
     """Returns the next pickle of an open file; errors as `iter_pickles`."""
     try:
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            _check_sizes(content, file.tell())
         return _Reader(file, encoding="latin1").load()
     except _Refused as refused:
         raise FormatError(

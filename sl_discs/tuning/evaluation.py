@@ -17,7 +17,7 @@ from sl_discs.errors import FormatError, InputError, errors_of
 from sl_discs.experiment.record import best_values, paired
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings, settings_from
-from sl_discs.files import parse_json, write_json
+from sl_discs.files import open_regular, parse_json, write_json
 from sl_discs.instances.dataset import find_family, load_dataset
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import build_method
@@ -195,10 +195,11 @@ def read_tuned(path: str | os.PathLike, settings: Settings | None = None) -> Can
     `settings`.
     """
     try:
-        record = parse_json(Path(path).read_text(encoding="utf-8"))
+        with open_regular(path) as file:
+            record = parse_json(file.read())
         candidate = Candidate(dict(record["sampler"]), dict(record["experiment"]))
-    except OSError as error:
-        raise InputError(f"{path}: cannot read it ({error.strerror})") from None
+    except InputError:
+        raise
     except (ValueError, KeyError, TypeError):
         raise FormatError(f"{path}: not a file of tuned settings; sl-discs tune writes them") from None
     odd = sorted(candidate.experiment.keys() ^ set(ANNEALING_FIELDS))

@@ -22,7 +22,7 @@ from optuna.study import MaxTrialsCallback, StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from sl_discs.errors import InputError
-from sl_discs.files import check_same
+from sl_discs.files import check_file, check_same
 from sl_discs.tuning.evaluation import FIRST_TRIAL_SEED, Tuning, part_of
 from sl_discs.tuning.space import Point, propose
 
@@ -43,9 +43,8 @@ def open_study(where: str, name: str, kind: dict[str, Any], first: Point, *, max
     # The command reports each trial itself.
     optuna.logging.set_verbosity(logging.ERROR)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
-    kind, path = json.loads(json.dumps(kind)), Path(where).absolute()
+    kind, path = json.loads(json.dumps(kind)), check_file(where).absolute()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         study = optuna.create_study(
             storage=optuna.storages.JournalStorage(JournalFileBackend(str(path), _JournalLock(path))),
             study_name=name,
