@@ -82,6 +82,10 @@ class Sampler(abc.ABC):
         """Whether any number of steps satisfies detailed balance, if the sampler is exact."""
         return True
 
+    def is_ergodic(self, num_sites: int) -> bool:
+        """Returns whether a chain on this number of sites of two values can reach every state from any other."""
+        return True
+
     @abc.abstractmethod
     def init_state(self, key: Key, shape: tuple[int, ...]) -> SamplerState:
         """Returns the state of one chain before its first step, with fixed dtypes.

@@ -59,6 +59,15 @@ class PathSampler(BalancedSampler):
     def couples_chains(self):
         return self.adaptive and self.shared_adaptation
 
+    def is_ergodic(self, num_sites):
+        """Distinct sites, if their number is fixed and even, keep the parity of the number of ones; all sites keep
+        a state up to its complement.
+        """
+        if self.adaptive or self.replacement:
+            return True
+        length = min(self.num_flips, num_sites)
+        return length == 1 or (length % 2 == 1 and length < num_sites)
+
     def init_state(self, key, shape):
         return PathState(jnp.int32(0), jnp.int32(0), jnp.float32(self.num_flips))
 

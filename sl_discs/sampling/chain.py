@@ -201,7 +201,7 @@ class RecordedChains(Chains):
           request: names the problem, the sampler with its fields, of which those of a method are left out, and the
             engine.
           num_chains: B.
-          adapting: number of sweeps with which the adaptation ends.
+          adapting: number of sweeps with which the adaptation ends, if the sampler's field does not end it earlier.
           rungs: R; each R chains in a row are a ladder.
           stream: number of these chains in a run, for random numbers of their own.
           clusters: number of rungs of ladders 2k and 2k + 1 that swap clusters, where the engine can do that.
@@ -209,9 +209,10 @@ class RecordedChains(Chains):
         terms, fields = request.terms, sampler_fields(request.sampler)
         if request.sampler in ORDERED:
             fields |= {"scan": SEQUENTIAL}
-        if "adapt_until" in fields:
-            fields |= {"adapt_until": max(1, adapting * terms.num_sites // 10)}
         own = {name: request.fields.get(name, value) for name, value in fields.items()}
+        if "adapt_until" in own:
+            until = max(1, adapting * terms.num_sites // _SITES_A_STEP)
+            own["adapt_until"] = min(until, request.fields.get("adapt_until") or until)
         kernel = build_sampler(request.sampler, own)
         chosen, _ = choose_engine(request.engine, kernel, num_chains=0)
         shape = shape_of_one(terms, num_chains)

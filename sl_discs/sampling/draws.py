@@ -223,8 +223,8 @@ LEAST_VISITS = 20
 
 
 class Estimate(NamedTuple):
-    """A mean and its Monte Carlo standard error: infinite of a single batch, NaN where all draws agree, as nothing
-    bounds the values that were not drawn, and 0 where the mean is exact.
+    """A mean and its Monte Carlo standard error: infinite of a single batch, or where groups disagree, NaN where all
+    draws agree, as nothing bounds the values that were not drawn, and 0 where the mean is exact.
     """
 
     mean: float

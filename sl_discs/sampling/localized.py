@@ -47,8 +47,9 @@ _MOST_RECORDS, _RECORD_BYTES = 256, 2**23
 _MORE_LEVELS = "raise K, the number of levels, or use another method"
 # Draws that are compared with these chains at once.
 _COMPARED = 4096
-# Chains of a group that run at once; number of batches that are continued as chains, and the stream of their chains.
-_TOGETHER, _BATCHES_THAT_GO_ON, _STREAM = 8, 2, 6
+# Chains of a group that run at once; number of batches that are continued as chains, and the stream of their chains,
+# which is above the numbers of all batches.
+_TOGETHER, _BATCHES_THAT_GO_ON, _STREAM = 8, 2, 1 << 31
 
 
 def localized_method(sampler: str, fields: Mapping[str, Any]) -> tuple[Method, int]:

@@ -356,8 +356,13 @@ def grid_of(terms: Terms) -> tuple[int, int] | None:
 def _limits(request: Request) -> list[str]:
     """Returns what is known beforehand against the draws of chains."""
     found, largest = [], request.terms.largest()
-    if not _kernel(request.sampler, request.fields).exact:
+    kernel = _kernel(request.sampler, request.fields)
+    if not kernel.exact:
         found.append(f"the sampler {request.sampler} is not exact with these settings, which are meant to optimise")
+    if not kernel.is_ergodic(request.terms.num_sites):
+        found.append(
+            f"the sampler {request.sampler} does not reach every state with these settings; change them, or use gibbs"
+        )
     if largest / request.temperature > _LARGEST_EXACT:
         found.append(
             f"coefficients of up to {largest:.3g} at temperature {request.temperature:g} leave others too few "

@@ -8,19 +8,20 @@ import functools
 import io
 import math
 import os
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64, Int8, Num, UInt8
+from jaxtyping import Float64, Int8, UInt8
 
 from sl_discs.errors import FormatError, InputError, check_label, file_path, import_extra, shown
 from sl_discs.errors import function as function_of
 from sl_discs.figures import new_figure, save_figure
 from sl_discs.files import check_fields, read_document, write_document, write_text
 from sl_discs.problems.problem import label_of, plain_label
-from sl_discs.sampling.diagnostics import Diagnostic, Verdict
+from sl_discs.sampling.diagnostics import Diagnostic, Verdict, above, diagnose, r_hat_limit
 from sl_discs.sampling.draws import (
     LEAST_VISITS,
     MAGNETISATION,
@@ -141,9 +142,28 @@ class Samples:
 
     @property
     def _batches(self) -> Batches:
+        return self._batches_worth(math.inf)
+
+    def _batches_worth(self, effective: float) -> Batches:
+        """Returns batches of draws that are worth at most so many independent ones."""
         least = min(one.ess_bulk for one in self.diagnostics if one.name in (VALUE, MAGNETISATION, OVERLAP))
         groups, draws = self.group_values.shape
-        return Batches(groups, draws, self.dependence, least)
+        return Batches(groups, draws, self.dependence, min(least, effective))
+
+    def _estimate(self, name: str, values: Float64[np.ndarray, "C D"], is_event: bool) -> Estimate:
+        """Returns the mean of an observable, whose own effective sample size counts; where its R-hat is above the
+        limit, the error is infinite, and a warning says why.
+        """
+        if self.dependence == "none":
+            batches = self._batches
+        else:
+            own = diagnose(name, values)
+            batches, limit = self._batches_worth(own.ess_bulk), r_hat_limit(len(values), own.ess_bulk)
+            if own.r_hat > limit:
+                said = f"R-hat of {name} is {above(min(own.r_hat, 99), limit, 3)}"
+                warnings.warn(f"{said}: groups with different starts disagree; its error is unknown", stacklevel=3)
+                return Estimate(float(values.mean()), math.inf)
+        return Estimate(*map(float, batches.shares(values))) if is_event else batches.estimate(values)
 
     @functools.cached_property
     def marginals(self) -> dict[Hashable, Estimate]:
@@ -165,12 +185,14 @@ class Samples:
         place, number = self._event(label, value)
         if self.known is not None:
             return Estimate(float(self.known.marginals[place, number]), 0.0)
-        return self._share(column(self.bits, len(self.labels), place) == number)
+        events = column(self.bits, len(self.labels), place) == number
+        return Estimate(*map(float, self._batches.shares(events.astype(float))))
 
     def pair_marginal(self, first: Hashable, second: Hashable, values: tuple[int, int] = (1, 1)) -> Estimate:
         """Returns the probability that two variables have these values; InputError for an unknown label or value.
 
-        Of exact draws it is known for all pairs after enumeration, and otherwise for those with a coupling.
+        Of exact draws it is known for all pairs after enumeration, and otherwise for those with a coupling. Errors
+        are those of `expectation`.
         """
         if not (isinstance(values, tuple | list) and len(values) == 2):
             raise InputError(f"{self.name}: values are {shown(values)}; expected one for each of two variables")
@@ -179,7 +201,8 @@ class Samples:
         if exact is not None:
             return Estimate(float(exact[k, m]), 0.0)
         size = len(self.labels)
-        return self._share((column(self.bits, size, one) == k) & (column(self.bits, size, other) == m))
+        both = (column(self.bits, size, one) == k) & (column(self.bits, size, other) == m)
+        return self._estimate(f"P({first!r}, {second!r})", both.astype(float), True)
 
     @functools.cached_property
     def _joint(self) -> dict[tuple[int, int], Float64[np.ndarray, "K K"]]:
@@ -188,9 +211,6 @@ class Samples:
             return {}
         pairs = list(zip(self.known.pairs.tolist(), self.known.joint, strict=True))
         return {(a, b): law for (a, b), law in pairs} | {(b, a): law.T for (a, b), law in pairs}
-
-    def _share(self, events: Num[np.ndarray, "C D"]) -> Estimate:
-        return Estimate(*map(float, self._batches.shares(events.astype(float))))
 
     def mean(self, observable: str = VALUE) -> Estimate:
         """Returns the mean of `value`, `magnetisation` or `overlap`, with its standard error.
@@ -257,6 +277,8 @@ class Samples:
 
         Of a function that returns booleans it is the probability of an event, with the error of `marginal`, also if
         all draws agree. Of any other function the error is then NaN, as nothing bounds its values at other states.
+        Errors count the function's own effective sample size. Where its R-hat is above the limit, as between groups
+        that hold different modes, the error is infinite, and a warning says why.
 
         Raises:
           InputError: the function returns another shape, or other than real numbers.
@@ -275,7 +297,7 @@ class Samples:
                 )
             parts.append(found.reshape(own.shape[:2]).astype(np.float64))
         values = np.concatenate(parts, axis=1)
-        return self._share(values) if is_event else self._batches.estimate(values)
+        return self._estimate(getattr(function, "__name__", "this function"), values, is_event)
 
     @functools.cached_property
     def _places(self) -> dict[Hashable, int]:

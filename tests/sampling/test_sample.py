@@ -19,6 +19,7 @@ from marks import slow_except
 
 import sl_discs
 import truths
+from sl_discs.chains import batches
 from sl_discs.errors import InputError
 from sl_discs.models.exact_sums import enumerate_law
 from sl_discs.models.terms import to_spin
@@ -150,6 +151,7 @@ def test_means_over_all_sweeps_have_smaller_errors_than_those_of_draws_and_cover
         (truths.curie_weiss(50, 1.2).problem, 1.2, True),  # only the spectrum, or Dobrushin's condition
         (truths.curie_weiss(50, 0.9).problem, 0.9, False),
         (sl_discs.ising({}, {(i, j): 0.05 for i in range(60) for j in range(i)}), 1.0, True),  # a negative outlier
+        (sl_discs.ising({}, {(i, j): 0.5 for i in range(40) for j in range(i % 2, i, 2)}), 1.0, False),  # two of them
         (sl_discs.ising({}, {(i, j): 5.0 for i in range(40) for j in range(i)}), 1.0, False),  # frozen
         (sl_discs.mis(nx.star_graph(50), penalty=3.0), 0.5, False),
         (sl_discs.ising({0: 9.0}, {(0, j): -0.9 for j in range(1, 9)}), 1.0, True),  # the field decides on the centre
@@ -203,6 +205,21 @@ def test_localized_draws_with_wrong_weights_of_modes_are_not_called_reliable():
     samples = sl_discs.sample(easy.problem, 4.0, 1000, "localization", K=64)
     assert samples.reliable, samples.verdict
     check(samples, easy)
+
+
+@pytest.mark.parametrize("method", ["chain", "tempering", "localization", "low_rank"])
+def test_no_key_is_used_twice(method, monkeypatch):
+    """Chains that are laid out one after the other have instance numbers of their own; 520 draws take 9 batches."""
+    numbers, keys_of = [], batches.step_keys
+
+    def noted(instance_ids, *arguments):
+        numbers.extend(set(instance_ids))
+        return keys_of(instance_ids, *arguments)
+
+    monkeypatch.setattr(batches, "step_keys", noted)
+    coupling = {(i, j): -0.1 * (1 + i * j % 3) for i in range(9) for j in range(i)}
+    sl_discs.sample(sl_discs.ising({}, coupling), draws=520, method=method)
+    assert len(numbers) == len(set(numbers)) > 1
 
 
 def test_the_same_arguments_give_the_same_draws_and_other_seeds_others():

@@ -7,7 +7,7 @@ import pytest
 from single_steps import SAMPLERS, small_targets
 
 from sl_discs.samplers.langevin import DMALA
-from sl_discs.samplers.path import GWG
+from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
 from sl_discs.testing.conformance import chi_squared
 from sl_discs.testing.oracle import gwg, kernel_of, kernel_of_steps, numbers_of_flips, path_auxiliary
@@ -84,6 +84,17 @@ def test_a_site_drawn_twice_flips_once():
     log_density, mask = np.zeros(4), np.ones(2, bool)
     np.testing.assert_allclose(gwg(log_density, mask, 2).transitions[0], [0, 0.25, 0.25, 0.5])
     np.testing.assert_allclose(path_auxiliary(log_density, mask, 2).transitions[0], [0, 0, 0, 1])
+
+
+@pytest.mark.parametrize("num_sites", [1, 2, 3, 4])
+@pytest.mark.parametrize("kind", [GWG, PathAuxiliary])
+def test_a_sampler_is_ergodic_where_all_states_are_reached(kind, num_sites):
+    values = np.random.default_rng(num_sites).normal(size=2**num_sites)
+    for num_flips in (1, 2, 3, 4, 5):
+        sampler = kind(num_flips=num_flips)
+        steps = kernel_of(sampler, values, np.ones(num_sites, bool)).transitions
+        reached = np.linalg.matrix_power(steps + np.eye(len(values)), len(values)) > 0
+        assert sampler.is_ergodic(num_sites) == reached.all()
 
 
 def test_numbers_of_flips():
