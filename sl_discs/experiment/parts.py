@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -66,10 +65,7 @@ class Part:
         return run if self.count == 1 else run / "parts" / f"{self.index}-of-{self.count}"
 
     def check(self, run: Path) -> None:
-        """Raises InputError if another number of parts of the run has begun there.
-
-        Of two that begin together at least one is refused if each checks again once its own folder is locked.
-        """
+        """Raises InputError if another number of parts of the run has begun there."""
         found = (re.fullmatch(r"[0-9]+-of-([0-9]+)", path.name) for path in (run / "parts").glob("*-of-*"))
         counts = {int(match[1]) for match in found if match}
         # Parts that join their results lock the folder `parts`, not that of the run.
@@ -83,15 +79,9 @@ class Part:
 
     @contextlib.contextmanager
     def locked(self, run: Path) -> Iterator[Path]:
-        """Locks this part's folder and yields it; InputError if another number of parts began at the same time."""
+        """Locks this part's folder and yields it."""
         folder = check_writable(self.folder(run))
         with only_run_in(folder):
-            try:
-                self.check(run)
-            except InputError:
-                if not (folder / "checkpoint").exists() and not (folder / _RECORDS).exists():
-                    self._remove_folder(run)
-                raise
             yield folder
 
     def all(self) -> list[Part]:
@@ -111,10 +101,7 @@ class Part:
         return [part._records(run, kind, same_instances=part == self) for part in self.all()]
 
     def keep_records(self, run: Path, kind: dict[str, Any], samplers: dict[str, SamplerRecord]) -> None:
-        """Saves the records of this part, which is done; arguments as in `records`.
-
-        InputError: there is no room; the message names a temporary folder that has them instead.
-        """
+        """Saves the records of this part, which is done; arguments as in `records`."""
         arrays: dict[str, Any] = {}
         values = {name: dataclasses.asdict(sampler) for name, sampler in samplers.items()}
         for number, fields in enumerate(values.values()):
@@ -122,15 +109,7 @@ class Part:
             solutions = [instance.pop("solution") for instance in fields["instances"]]
             arrays |= {f"{number}/solutions": np.concatenate(solutions), f"{number}/sizes": list(map(len, solutions))}
         content = {"part": self.label, "kind": kind, "samplers": values}
-        path = self.folder(run) / _RECORDS
-        try:
-            write_document(path, _FORMAT, arrays, content)
-        except InputError as error:
-            instead = write_document(Path(tempfile.mkdtemp(prefix="sl_discs-")) / _RECORDS, _FORMAT, arrays, content)
-            raise InputError(
-                f"{error}. The records of this part are in {instead} on this machine: copy them to {path} and run "
-                "the same command again"
-            ) from error
+        write_document(self.folder(run) / _RECORDS, _FORMAT, arrays, content)
 
     def _records(self, run: Path, kind: dict[str, Any], same_instances: bool) -> dict[str, SamplerRecord] | None:
         path = self.folder(run) / _RECORDS
@@ -165,13 +144,8 @@ class Part:
         """Removes the checkpoints of a finished run and of its parts; a folder that holds other files stays."""
         for part in self.all():
             remove_checkpoints(part.folder(run) / "checkpoint")
-            if self.count > 1:
-                part._remove_folder(run)
-
-    def _remove_folder(self, run: Path) -> None:
-        """Removes this part's folder, and that of all parts, unless they hold other files."""
         if self.count > 1:
-            for folder in self.folder(run), run / "parts":
+            for folder in *(part.folder(run) for part in self.all()), run / "parts":
                 with contextlib.suppress(OSError):
                     for name in (_RECORDS, LOCK):
                         (folder / name).unlink(missing_ok=True)

@@ -2,10 +2,7 @@
 
 import functools
 import json
-import os
-import re
 import shutil
-import tempfile
 
 import numpy as np
 import pytest
@@ -75,18 +72,10 @@ def test_another_number_of_parts_is_refused(tmp_path):
         Part(1, 2).check(tmp_path / "whole")
 
 
-@pytest.mark.parametrize(("first", "second"), [(Part(), Part(1, 2)), (Part(1, 2), Part()), (Part(1, 2), Part(1, 3))])
-def test_of_two_numbers_of_parts_that_begin_together_the_second_is_refused(tmp_path, first, second):
-    """Both have looked before either begins. What is refused leaves nothing behind, so the first may begin again."""
-    first.check(tmp_path)
-    second.check(tmp_path)
-    with first.locked(tmp_path):
-        with pytest.raises(InputError, match="has begun"), second.locked(tmp_path):
-            pass
-        first.check(tmp_path)
-        assert second.count == 1 or not second.folder(tmp_path).exists()
-    with first.locked(tmp_path):
-        pass
+def test_parts_are_refused_while_a_whole_run_has_no_checkpoint_yet(tmp_path):
+    with Part().locked(tmp_path), pytest.raises(InputError, match="of 1 part"):
+        Part(1, 2).check(tmp_path)
+    Part(1, 2).check(tmp_path)
 
 
 def test_a_part_begins_while_another_one_joins(tmp_path):
@@ -115,25 +104,6 @@ def test_records_carry_their_part_and_their_sizes(tmp_path):
         part.keep_records(tmp_path, own, samplers)
         with pytest.raises(InputError, match=r"1-of-2: .*other "):
             part.records(tmp_path, own)
-
-
-def test_records_without_room_are_saved_elsewhere(tmp_path, monkeypatch):
-    """The message says where to, and what to do with them."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    part, own, replace = Part(1, 2), kind() | {"samplers": {"gwg": {}}}, os.replace
-
-    def full(source, target):
-        if (tmp_path / "run") in target.parents:
-            raise OSError(28, "No space left on device")
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(InputError, match="No space left on device") as error:
-        part.keep_records(tmp_path / "run", own, {"gwg": a_record(2)})
-    instead, path = re.search(r"are in (\S+) on this machine: copy them to (\S+) and run", str(error.value)).groups()
-    assert part.records(tmp_path / "run", own) == [None, None]
-    shutil.copy(instead, path)
-    assert list(part.records(tmp_path / "run", own)[0]) == ["gwg"]
 
 
 def arguments_of(folder, part, *more):
