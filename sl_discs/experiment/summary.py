@@ -22,13 +22,16 @@ from sl_discs.experiment.record import (
     references,
 )
 from sl_discs.figures import COLOURS, new_figure, save_figure
-from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
+from sl_discs.instances.dataset import find_family
+from sl_discs.instances.graph import Dataset
+from sl_discs.localization.method import NOT_LOCALIZED, method_fields, not_localized_note
 from sl_discs.terminal import aligned
 
 # The numbers of the ICML 2025 paper: means and standard deviations over instances, of the set size for MIS, and of
-# the percentage of the instance's reference for MaxCut and MaxClique. Every chain took 10,000 steps.
+# the percentage of the instance's reference for MaxCut and MaxClique.
 
-CHAIN_LENGTH = 10_000
+# Number of instances below which the standard error of a mean is itself too uncertain for a comparison.
+FEWEST = 8
 
 _NAMES = {"gwg": "GWG", "path_auxiliary": "PAS", "dmala": "DMALA"}
 
@@ -63,11 +66,34 @@ def published_cells() -> int:
 
 @functools.cache
 def published_tables() -> dict[str, Any]:
-    """Returns the tables `main`, `ablation` and `runtime_seconds` (of a whole dataset), each by the dataset's
-    name.
+    """Returns the tables `main`, `ablation` and `runtime_seconds` (of a whole dataset), each by the dataset's name.
+
+    `settings` has, by problem and graph type, the fields of the experiment and model configs of these experiments.
     """
     text = resources.files("sl_discs.experiment").joinpath("published_icml2025.json").read_text(encoding="utf-8")
     return json.loads(text)
+
+
+def other_than_published(dataset: Dataset, count: int, stride: int, fields: Mapping[str, Any]) -> list[str]:
+    """Returns in words what makes a run another experiment than the paper's, or one on too few instances.
+
+    Args:
+      dataset: the instances of a set.
+      count: how many of them ran.
+      stride: their distance in the set.
+      fields: fields of the experiment and model configs that should be those of the paper.
+    """
+    names = dataset.name.split("/")
+    usual = published_tables()["settings"].get("/".join(names[:2]), {})
+    found = [
+        f"{name}={value}, not {usual[name]}" for name, value in fields.items() if value != usual.get(name, value)
+    ]
+    if count < FEWEST:
+        found.append(f"{count} instances, fewer than {FEWEST}")
+    # Graphs of a set that is not random are often sorted by size.
+    if find_family(*names).generator is None and count * stride <= 0.9 * dataset.total:
+        found.append("instances of a part of the set")
+    return found
 
 
 # Columns of the summary, except for file paths, and of the names of samplers.
@@ -96,6 +122,8 @@ def _header(record: ExperimentRecord, resumed: str) -> list[str]:
         "chains": f"{settings.batch_size:,} an instance, {settings.chain_length:,} steps each, seed {settings.seed}",
         "ran on": f"{record.device}, engine {record.engine}",
     }
+    if changed := [f"{name} with {changes}" for name in record.samplers if (changes := _changes(record, name))]:
+        entries["settings"] = "; ".join(changed)
     lines = [f"{dataset.name}: {record.kind.problem}, {_instances(record)}"]
     for label, text in entries.items():
         lines += textwrap.wrap(text, WIDTH, initial_indent=f"  {label:<10}", subsequent_indent=" " * 12)
@@ -108,7 +136,7 @@ def _instances(record: ExperimentRecord) -> str:
 
 
 def _quality(record: ExperimentRecord) -> list[str]:
-    rows = [["sampler", "mean +- std", "se", "at log steps", "% of reference", _published_title(record)]]
+    rows = [["sampler", "mean +- std", "se", "at log steps", "% of reference", "published"]]
     for name, sampler in record.samplers.items():
         spread, percent = Spread.of(best_values(sampler)), percent_of_reference(sampler)
         logged = np.mean([instance.best_logged for instance in sampler.instances])
@@ -146,7 +174,7 @@ def _pairs(record: ExperimentRecord) -> list[str]:
     differences, points = paired_differences(record), paired_differences(record, percent_of_reference)
     if not differences:
         return []
-    rows = [["pair", f"{record.kind.unit} +- se", "n", "% points +- se", _published_title(record)]]
+    rows = [["pair", f"{record.kind.unit} +- se", "n", "% points +- se", "published"]]
     for pair, spread in differences.items():
         published = _shown(record, *pair)
         rows.append(
@@ -166,16 +194,30 @@ def _published(record: ExperimentRecord, name: str) -> PublishedRow | None:
     return None if weighted else published_row(record.dataset.name, name)
 
 
+def _changes(record: ExperimentRecord, name: str) -> str:
+    """Returns the fields of a sampler that differ from their defaults, such as `sigma=1.0`."""
+    usual = method_fields(name)
+    given = usual | record.config["samplers"][name]
+    return ", ".join(f"{field}={given[field]}" for field in usual if given[field] != usual[field])
+
+
+def _differences(record: ExperimentRecord, name: str) -> list[str]:
+    """Returns in words what makes the run of a sampler another experiment than the paper's."""
+    sampler = record.samplers[name]
+    fields = record.config["experiment"] | record.config["model"]
+    count = len(sampler.instances)
+    found = other_than_published(record.dataset, count, record.settings.instance_stride, fields)
+    if record.kind.in_percent and percent_of_reference(sampler) is None:
+        found.append("not every instance has a reference")
+    if changes := _changes(record, name):
+        found.append(f"{name} with {changes}")
+    return found
+
+
 def _shown(record: ExperimentRecord, *names: str) -> list[PublishedRow] | None:
-    """Returns the paper's results of samplers; None unless each has one and the instances have its unit."""
-    rows = [_published(record, name) for name in names]
-    in_unit = not record.kind.in_percent or percent_of_reference(record.samplers[names[0]]) is not None
-    return [row for row in rows if row] if all(rows) and in_unit else None
-
-
-def _published_title(record: ExperimentRecord) -> str:
-    """Returns the title of the paper's results; with a mark for a note, if chains of this run have other lengths."""
-    return "published" if record.settings.chain_length == CHAIN_LENGTH else "published*"
+    """Returns the paper's results of samplers; None unless each has one of the same experiment."""
+    rows = [row for name in names if (row := _published(record, name)) and not _differences(record, name)]
+    return rows if len(rows) == len(names) else None
 
 
 def _notes(record: ExperimentRecord) -> list[str]:
@@ -191,13 +233,9 @@ def _notes(record: ExperimentRecord) -> list[str]:
                 "These instances were generated; the published numbers were measured on other graphs of the same "
                 "family."
             )
-        if record.settings.chain_length != CHAIN_LENGTH:
-            notes.append(
-                f"* This run took {record.settings.chain_length:,} steps a chain, the published ones "
-                f"{CHAIN_LENGTH:,}: the two are not the same experiment."
-            )
-    elif any(_published(record, name) for name in record.samplers):
-        notes.append("Not every instance has a reference: the published percentages have no counterpart here.")
+    known = [name for name in record.samplers if _published(record, name)]
+    if others := dict.fromkeys(words for name in known for words in _differences(record, name)):
+        notes.append(f"Not the published experiment: {'; '.join(others)}.")
     return [line for note in notes for line in textwrap.wrap(note, WIDTH)]
 
 

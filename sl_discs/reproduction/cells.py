@@ -173,8 +173,8 @@ class Cell:
 
         The graphs are evenly spaced in the whole set from its first one on.
         """
-        config, (problem, graph_type, cfg_str), index = self.dataset.experiment(), self.dataset.flags, dataset.index
-        graphs = {"num_instances": len(index), "instance_stride": index[1] - index[0] if len(index) > 1 else 1}
+        config, (problem, graph_type, cfg_str) = self.dataset.experiment(), self.dataset.flags
+        graphs = {"num_instances": len(dataset.index), "instance_stride": stride_of(dataset)}
         wanted = dataclasses.asdict(self.settings) | graphs
         default = method_fields(self.method)
         flags = [
@@ -192,6 +192,11 @@ class Cell:
             flags.append(("model_config.penalty", PENALTY))
         arguments = [shlex.quote(f"--{name}={value}") for name, value in flags]
         return " ".join(["sl-discs run", *arguments])
+
+
+def stride_of(dataset: Dataset) -> int:
+    """Returns the distance of graphs that are evenly spaced in the whole set."""
+    return dataset.index[1] - dataset.index[0] if len(dataset.index) > 1 else 1
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,8 +13,8 @@ from jaxtyping import Float64
 
 from sl_discs.experiment.record import Spread, how_measured, paired
 from sl_discs.experiment.summary import (
-    CHAIN_LENGTH,
     PublishedRow,
+    other_than_published,
     published_cells,
     published_name,
     published_row,
@@ -22,18 +22,14 @@ from sl_discs.experiment.summary import (
 )
 from sl_discs.figures import save_figure
 from sl_discs.files import write_json, write_text
-from sl_discs.instances.graph import Dataset
 from sl_discs.problems.graph_kind import graph_kind
-from sl_discs.reproduction.cells import DEFAULTS, HELD_OUT, LEVEL, NO_TILT, PUBLISHED, UNCHANGED
+from sl_discs.reproduction.cells import DEFAULTS, HELD_OUT, LEVEL, NO_TILT, PUBLISHED, UNCHANGED, stride_of
 from sl_discs.reproduction.runs import Done
 
 # The rows of the table as plain values: a cell beside the published numbers and, in pairs, beside its base.
 
 # Number of combined standard errors beyond which a cell is named.
 FAR = 2.5
-
-# Number of graphs below which the standard error of a mean is itself too uncertain for a z.
-FEWEST = 8
 
 _UNKNOWN = {"mean": None, "std": None, "se": None}
 
@@ -125,22 +121,10 @@ def _row(done: Done, data_root: str | None) -> dict[str, Any]:
 
 
 def _differences(done: Done) -> list[str]:
-    """Returns in words what makes a cell another experiment than the paper's, or one on too few graphs."""
-    settings, graphs = done.cell.settings, len(done.dataset.graphs)
-    steps, chains = settings.chain_length, settings.batch_size
-    usual = done.cell.dataset.experiment()["batch_size"]  # which the paper does not state
-    found = {
-        f"{steps:,} steps, published {CHAIN_LENGTH:,}": steps != CHAIN_LENGTH,
-        f"{chains} chains, DISCS {usual}": chains != usual,
-        f"{graphs} graphs, fewer than {FEWEST}": graphs < FEWEST,
-        "graphs of a part of the set": not (done.cell.dataset.is_random() or _is_spread(done.dataset)),
-    }
-    return [words for words, holds in found.items() if holds]
-
-
-def _is_spread(dataset: Dataset) -> bool:
-    index = dataset.index
-    return len(index) > 1 and index[-1] + index[1] - index[0] > 0.9 * dataset.total
+    """Returns in words what makes a cell another experiment than the paper's; its annealing may be a search's."""
+    dataset = done.dataset
+    fields = {name: getattr(done.cell.settings, name) for name in ("chain_length", "batch_size")}
+    return other_than_published(dataset, len(dataset.graphs), stride_of(dataset), fields)
 
 
 def _gain(one: Done, base: Done) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from compared import COMPARED, comparisons
 from scipy import stats
 
 from sl_discs.errors import InputError
+from sl_discs.experiment import summary as summary_module
 from sl_discs.experiment.record import Spread, paired
 from sl_discs.experiment.summary import PublishedRow, published_row
 from sl_discs.instances.archive import write_archive
@@ -41,7 +42,6 @@ from sl_discs.reproduction.cells import (
     reading_cells,
 )
 from sl_discs.reproduction.report import (
-    FEWEST,
     draw_levels,
     in_published_unit,
     level_rows,
@@ -73,7 +73,7 @@ def small_dataset():
 @pytest.fixture(autouse=True)
 def few_graphs_are_enough(monkeypatch):
     """For short lists of values; `test_what_is_not_the_same_experiment_is_not_compared` sets the true number."""
-    monkeypatch.setattr(report_module, "FEWEST", 3)
+    monkeypatch.setattr(summary_module, "FEWEST", 3)
 
 
 def made_up(
@@ -220,14 +220,14 @@ def test_what_stands_out_is_named():
 
 def test_what_is_not_the_same_experiment_is_not_compared(monkeypatch):
     """Words, table and figure have the paper's numbers of the same rows."""
-    monkeypatch.setattr(report_module, "FEWEST", FEWEST)
+    monkeypatch.setattr(summary_module, "FEWEST", 8)
     many = [[55, 56, 54] * 3]
     pair = made_up("gwg", many), made_up("sl_gwg", many)
     assert [row["not_compared"] for row in rows(*pair)] == ["", ""] and "61.750" in main_table(rows(*pair))
     for reason, changes in (
-        ("1,100 steps, published 10,000", {"steps": 1_100}),
-        ("8 chains, DISCS 32", {"chains": 8}),
-        ("3 graphs, fewer than 8", {"best": [[55, 56, 54]]}),
+        ("chain_length=1100, not 10000", {"steps": 1_100}),
+        ("batch_size=8, not 32", {"chains": 8}),
+        ("3 instances, fewer than 8", {"best": [[55, 56, 54]]}),
     ):
         _, localized = found = rows(*(made_up(name, **{"best": many} | changes) for name in ("gwg", "sl_gwg")))
         for row in found:

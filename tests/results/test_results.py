@@ -54,17 +54,23 @@ def build_sampler(seed, num_instances=4, num_logged=5, references=None, level=60
 
 
 def make_record(
-    names=("gwg", "sl_gwg"), dataset="mis/er_density/r-0.10", source="generated", chain_length=500, **sampler
+    names=("gwg", "sl_gwg"),
+    dataset="mis/er_density/r-0.10",
+    source="generated",
+    changes=None,
+    chain_length=500,
+    **sampler,
 ):
-    settings = Settings(
-        chain_length=chain_length, log_every_steps=chain_length // sampler.get("num_logged", 5), seed=3
-    )
+    steps = chain_length // sampler.get("num_logged", 5)
+    settings = Settings(chain_length=chain_length, log_every_steps=steps, seed=3)
     detail = "erdos_renyi(n=700..800, p=0.10), seed 3"
     return ExperimentRecord(
         dataset=Dataset(dataset, dataset.split("/")[0], source, detail, [], [], 0),
         settings=settings,
         config={
-            "experiment": {"chain_length": chain_length},
+            "experiment": vars(settings),
+            "model": {"penalty": 1.0001},
+            "samplers": {name: {"name": name, **(changes or {})} for name in names},
             "sampler": {"radius": np.float32(0.5), "sizes": (1, 2)},
         },
         samplers={name: build_sampler(seed, **sampler) for seed, name in enumerate(names)},
@@ -201,7 +207,7 @@ def test_arrays_and_config_come_back(tmp_path):
             assert arrays["names"][g] == instance.name
             np.testing.assert_array_equal(flat[ptr[g] : ptr[g + 1]], instance.solution)
     config = yaml.safe_load(paths["config.yaml"].read_text())
-    assert config == {"experiment": {"chain_length": 500}, "sampler": {"radius": 0.5, "sizes": [1, 2]}}
+    assert config == record.config | {"sampler": {"radius": 0.5, "sizes": [1, 2]}}
 
 
 @pytest.mark.parametrize("fails", ["fsync", "replace"])

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import runpy
 from pathlib import Path
 from unittest import mock
 
@@ -16,6 +17,9 @@ from sl_discs.experiment.results import write_results
 from sl_discs.experiment.summary import draw_trajectories, format_summary, published_name, published_row
 from sl_discs.figures import new_figure
 from sl_discs.instances.graph import Graph
+from sl_discs.problems.kind import PENALTY
+from sl_discs.samplers import registry
+from sl_discs.samplers.path import GWG
 
 
 def test_a_spread_is_mean_population_std_and_sample_standard_error():
@@ -58,6 +62,7 @@ def test_published_rows_by_our_names():
 
 
 LONG = ("path_auxiliary", "sl_path_auxiliary", "a_sampler_of_a_long_name", "sl_a_sampler_of_a_long_name")
+ROOT = Path(__file__).parents[2]
 
 
 def line_with(text, *parts):
@@ -66,29 +71,62 @@ def line_with(text, *parts):
     return lines[0]
 
 
+def published_record(**changes):
+    """A run that is the paper's experiment, but for changes."""
+    return make_record(**{"num_instances": 8, "chain_length": 10_000, "source": "discs files"} | changes)
+
+
 def test_a_row_shows_the_run_and_the_published_numbers():
-    record = make_record(num_instances=6)
+    record = published_record()
     text = format_summary(record)
     row = line_with(text, "  sl_gwg ", "61.938 +- 0.93")
-    assert f"{sum(i.best for i in record.samplers['sl_gwg'].instances) / 6:.3f} +-" in row
-    assert "6/6" in line_with(text, "  sl_gwg ", "1,250,000")
-    assert "set size" in text
+    assert f"{sum(i.best for i in record.samplers['sl_gwg'].instances) / 8:.3f} +-" in row
+    assert "8/8" in line_with(text, "  sl_gwg ", "1,250,000")
+    assert "set size" in text and "settings" not in text
     assert line_with(text, "sl_gwg - gwg").endswith("+0.188")
     assert line_with(text, "engine reference").endswith("cpu, 2 cores, engine reference")
-
-
-def test_what_keeps_the_numbers_from_being_comparable_is_said():
-    generated = format_summary(make_record(source="generated", chain_length=500))
-    assert (
-        "published*\n" in generated
-        and "other graphs of the same" in generated
-        and "500 steps a chain, the published ones 10,000" in generated
-    )
-    record = make_record(source="discs files", chain_length=10_000)
-    same = format_summary(record)
-    assert "other graphs" not in same and "not the same experiment" not in same and "last states" not in same
+    assert "other graphs" not in text and "published experiment" not in text and "last states" not in text
+    assert "other graphs of the same" in format_summary(published_record(source="generated"))
     record.samplers["sl_gwg"] = dataclasses.replace(record.samplers["sl_gwg"], final_is="last state (not localized)")
     assert format_summary(record).count("final samples of sl_gwg are the chains' last states") == 1
+
+
+CUTS = {"dataset": "maxcut/er/r-er-0.15-n-256-300", "references": [60.0, None] * 4}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"chain_length": 500}, "chain_length=500, not 10000"),
+        ({"num_instances": 2}, "2 instances, fewer than 8"),
+        ({"dataset": "mis/satlib"}, "instances of a part of the set"),
+        (CUTS, "batch_size=32, not 16"),
+        (CUTS, "not every instance has a reference"),
+    ],
+)
+def test_what_is_not_the_published_experiment_is_not_beside_its_numbers(changes, words):
+    record = published_record(**changes)
+    record = dataclasses.replace(record, dataset=dataclasses.replace(record.dataset, total=500))
+    text = format_summary(record)
+    assert words in " ".join(text.partition("Not the published experiment: ")[2].split())
+    assert text.count("published") == 1  # no column
+
+
+def test_a_sampler_with_other_settings_than_the_defaults_says_them():
+    """Its base with the defaults is still compared."""
+    record = published_record()
+    record.config["samplers"]["sl_gwg"] |= {"sigma": 1.0, "K": 64}
+    text = format_summary(record)
+    assert "settings  sl_gwg with sigma=1.0, K=64" in text and "experiment: sl_gwg with sigma=1.0, K=64." in text
+    assert line_with(text, "  gwg ", "61.750 +- 0.90") and "61.938" not in text and "+0.188" not in text
+    record.config["experiment"] = record.config["experiment"] | {"decay_rate": 0.1}
+    assert "61.750" not in format_summary(record)
+
+
+def test_the_published_settings_are_those_of_the_configs():
+    for family, fields in summary.published_tables()["settings"].items():
+        config = runpy.run_path(ROOT / "configs" / "experiment" / f"{family}.py")["get_config"]().experiment
+        assert {name: config.get(name, PENALTY) for name in fields} == fields
 
 
 def test_weighted_sets_are_not_compared_with_the_published_sizes():
@@ -96,7 +134,7 @@ def test_weighted_sets_are_not_compared_with_the_published_sizes():
     published = {"mis": "mis/er_density/r-0.10", "maxcut": "maxcut/ba/r-ba-4-n-256-300"}
     for problem, weights, counted in (("mis", [2, 1], True), ("mis", [1, 1], False), ("maxcut", [2, 1], False)):
         graph = Graph.from_arrays("g", 2, [(0, 1)], node_weights=weights)
-        record = make_record(dataset=published[problem])
+        record = published_record(dataset=published[problem], references=[60.0] * 8)
         record = dataclasses.replace(record, dataset=dataclasses.replace(record.dataset, graphs=[graph]))
         assert ("published" in format_summary(record)) is not counted
 
@@ -106,11 +144,13 @@ def test_percentages_appear_when_every_instance_has_a_reference():
     text = format_summary(make_record(dataset=dataset, references=[61.0, 62.0, 63.0, 64.0]))
     assert "% of reference" in text and "% points +- se" in text
     without = format_summary(make_record(dataset=dataset, references=[61.0, None, 63.0, 64.0]))
-    assert "% points" not in without and "no counterpart" in without
-    assert without.count("published") == 1  # no column of percentages beside cuts
+    assert "% points" not in without
 
 
-def test_saved_files_are_listed_and_lines_stay_within_a_hundred_columns(tmp_path):
+def test_saved_files_are_listed_and_lines_stay_within_a_hundred_columns(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
+    monkeypatch.setattr(registry, "_DEFAULTS", dict(registry._DEFAULTS))
+    registry.register_sampler(LONG[2], GWG)
     record = make_record(LONG, "maxcut/ba/r-ba-4-n-256-300", references=[5e4, 6e4, 7e4, 8e4], level=7.1e4)
     text = format_summary(record, write_results(record, tmp_path))
     assert f"saved in {tmp_path}:" in text and "results.json" in text
