@@ -117,7 +117,7 @@ def test_a_sampler_with_other_settings_than_the_defaults_says_them():
     record = published_record()
     record.config["samplers"]["sl_gwg"] |= {"sigma": 1.0, "K": 64}
     text = format_summary(record)
-    assert "settings  sl_gwg with sigma=1.0, K=64" in text and "experiment: sl_gwg with sigma=1.0, K=64." in text
+    assert "settings  sl_gwg with K=64, sigma=1.0" in text and "experiment: sl_gwg with K=64, sigma=1.0." in text
     assert line_with(text, "  gwg ", "61.750 +- 0.90") and "61.938" not in text and "+0.188" not in text
     record.config["experiment"] = record.config["experiment"] | {"decay_rate": 0.1}
     assert "61.750" not in format_summary(record)
