@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float64, Int, Int8, Int32
 from scipy import sparse
 
-from sl_discs.instances.form import QuadraticForm
+from sl_discs.instances.form import QuadraticForm, fraction
 
 Values = Callable[[Int8[np.ndarray, "B N"]], Float64[np.ndarray, "B"]]
 
@@ -400,3 +402,90 @@ def has_integer_values(form: QuadraticForm) -> bool:
     terms = form_coefficients(form)
     found = np.concatenate([terms.linear, terms.weights, [terms.background, terms.constant]])
     return np.array_equal(found, np.rint(found))
+
+
+# Units: a problem times a power of two is the same problem.
+
+
+def _finest(numbers: Float64[np.ndarray, "K"]) -> Float64[np.ndarray, "K"]:
+    """Returns the largest power of two of which each number is a whole multiple; infinite for 0."""
+    mantissas, exponents = np.frexp(numbers)
+    bits = np.ldexp(mantissas, 53).astype(np.int64)
+    lowest = np.ldexp((bits & -bits).astype(np.float64), exponents - 53)
+    return np.where(bits == 0, np.inf, lowest)
+
+
+def _whole_unit(numbers: Float64[np.ndarray, "K"]) -> float | None:
+    """Returns the power of two of which numbers are multiples that add up to less than 2^33; None: there is none."""
+    unit = float(_finest(numbers).min(initial=np.inf))
+    return unit if float(np.abs(numbers).sum()) < _LARGEST_SUM * unit else None
+
+
+def unit_of(numbers: Float64[np.ndarray, "K"], offset: float = 0.0) -> float:
+    """Returns the power of two in units of which numbers are in a fixed range.
+
+    Whole multiples of one unit become whole numbers, and of others the largest comes to lie between 1 and 2. It is 1
+    where nothing can be scaled, or the offset or a number would lose digits.
+    """
+    unit = _whole_unit(numbers)
+    if unit is None:
+        unit = math.ldexp(1.0, math.frexp(float(np.abs(numbers).max()))[1] - 1)
+    every = np.append(numbers, offset)
+    return unit if math.isfinite(unit) and np.array_equal(every / unit * unit, every) else 1.0
+
+
+def normal_form(form: QuadraticForm) -> tuple[QuadraticForm, float, Fraction]:
+    """Returns a form with each pair once, in units of a power of two; that unit; and a constant.
+
+    The given form is the unit times the returned one plus the constant, exactly. Where all differences of values are
+    multiples of a unit, values of the returned form are whole numbers, and that of all zeros, or all spins down, is
+    0. Otherwise the constant is 0.
+    """
+    own = (form.pairs[:, 0] == form.pairs[:, 1]) & form.spins
+    constants = [form.offset, *form.couplings[own].tolist()]
+    linear, pairs, couplings = _merged_exactly(form.linear, form.pairs[~own], form.couplings[~own])
+    numbers, offset = np.concatenate([linear, couplings]), math.fsum(constants)
+    if _whole_unit(numbers) is None:
+        if fraction(constants) != offset:
+            linear, pairs, couplings, offset = form.linear, form.pairs, form.couplings, form.offset
+            constants, numbers = [offset], form.numbers
+        unit = unit_of(numbers, offset)
+    else:
+        offset = 0.0
+        if form.spins:
+            fields = linear.copy()
+            for ends in pairs.T:
+                np.subtract.at(fields, ends, couplings)
+            offset = float(linear.sum() - couplings.sum())
+            numbers = np.concatenate([2 * fields, 4 * couplings])
+        unit = unit_of(numbers)
+    scaled = dataclasses.replace(
+        form, linear=linear / unit, pairs=pairs, couplings=couplings / unit, offset=offset / unit
+    )
+    return scaled, unit, fraction(constants) - Fraction(offset)
+
+
+def _merged_exactly(
+    linear: Float64[np.ndarray, "N"], pairs: Int[np.ndarray, "M 2"], couplings: Float64[np.ndarray, "M"]
+) -> tuple[Float64[np.ndarray, "N"], Int32[np.ndarray, "E 2"], Float64[np.ndarray, "E"]]:
+    """Returns terms with each pair once, in order, and that of a variable with itself as a linear term.
+
+    They are returned as they are if a sum would be rounded.
+    """
+    size = len(linear)
+    first, second = np.sort(pairs, axis=1).T.astype(np.int64)
+    # A last variable is always 1: with it linear terms are pairs.
+    second = np.where(first == second, size, second)
+    places = np.concatenate([first * (size + 1) + second, np.arange(size) * (size + 1) + size])
+    values = np.concatenate([couplings, linear])
+    order = np.argsort(places, kind="stable")
+    places, values = places[order], values[order]
+    starts = np.flatnonzero(np.diff(places, prepend=-1))
+    finest = np.minimum.reduceat(_finest(values), starts)
+    if not (np.add.reduceat(np.abs(values), starts) < 2.0**53 * finest).all():
+        return linear, pairs, couplings
+    sums = np.add.reduceat(values, starts)
+    first, second = np.divmod(places[starts], size + 1)
+    kept = (second < size) & (sums != 0)
+    merged = np.stack([first[kept], second[kept]], axis=1).astype(np.int32)
+    return sums[second == size], merged, sums[kept]

@@ -15,7 +15,7 @@ from sl_discs.errors import InputError, real_array
 from sl_discs.instances.form import FORM_PROBLEMS, FormValues, QuadraticForm, form_problem, fraction
 from sl_discs.instances.graph import is_networkx
 from sl_discs.memory import check_number
-from sl_discs.models.terms import form_coefficients, form_of_spins, has_integer_values, spin_form
+from sl_discs.models.terms import form_coefficients, form_of_spins, has_integer_values, normal_form, spin_form
 from sl_discs.problems.kind import Evaluated, Kind
 from sl_discs.problems.problem import Problem, in_order, is_frame, matrix_of_frame, of_series, timed
 
@@ -44,6 +44,9 @@ class FormKind(Kind):
 
     def magnitude(self, source: Any, penalty: float, *, offset: bool = True) -> float:
         return source.magnitude(offset=offset)
+
+    def normal(self, source: Any) -> tuple[Any, float, Fraction]:
+        return normal_form(source)
 
     def fixed(self, source, penalty, state, free):
         return self.name, source.fixed(state, free)

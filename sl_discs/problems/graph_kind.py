@@ -21,7 +21,7 @@ from scipy import sparse
 from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm, exact_sum, fraction
 from sl_discs.instances.graph import Graph
-from sl_discs.models.terms import are_integers
+from sl_discs.models.terms import are_integers, unit_of
 from sl_discs.problems.kind import KINDS, PENALTY, Chosen, Evaluated, Kind, checked_states
 
 _PERCENT = "% of reference"
@@ -111,6 +111,7 @@ class GraphKind(Kind):
       most: of many choices [B, N], what the objective of each after its repair, times `sign`, surely does not exceed,
         found without repairs; None: nothing is known of it.
       conflict: two of the nodes that are surely chosen or surely left out which no feasible choice has so, or None.
+      proportional: whether values are proportional to the weights that count, so that these may be scaled.
       joined: whether the nodes of a feasible choice are all joined to each other, as those of a clique; otherwise
         rules on sets take it for a choice of which, or of whose complement, no two are.
       in_percent: whether results are compared as percentages of each graph's reference, instead of directly.
@@ -127,6 +128,7 @@ class GraphKind(Kind):
     conflict: Callable[[Edges, Chosen, Chosen], tuple[int, int] | None] = lambda edges, chosen, left_out: None
     maximise: bool = True
     penalty: float | None = PENALTY
+    proportional: bool = False
     joined: bool = False
     in_percent: bool = False
     discs_family: tuple[str, str] | None = None
@@ -155,6 +157,14 @@ class GraphKind(Kind):
         weights = source.node_weights
         plain = weights is not None and not (self.weights_of_nodes and (weights != 1).any())
         return dataclasses.replace(source, node_weights=None) if plain else source
+
+    def normal(self, source: Graph) -> tuple[Graph, float, Fraction]:
+        name = "weights" if self.weighted else "node_weights"
+        weights = getattr(source, name)
+        if weights is None or not self.proportional:
+            return super().normal(source)
+        unit = unit_of(weights)
+        return self.counted(dataclasses.replace(source, **{name: weights / unit})), unit, Fraction(0)
 
     def recounted_of(self, source: Graph) -> str:
         exactly = "" if source.node_weights is None else "; weights of nodes as given, summed in exact arithmetic"

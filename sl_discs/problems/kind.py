@@ -150,6 +150,13 @@ class Kind(abc.ABC):
             raise InputError(f"penalty is {penalty}; expected at least 1, so that dropping a conflict never costs")
         return self.model(source, float(penalty))
 
+    def normal(self, source: Any) -> tuple[Any, float, Fraction]:
+        """Returns a source in units of a power of two, that unit, and a constant.
+
+        Values of the given source are the unit times those of the returned one, plus the constant, exactly.
+        """
+        return source, 1.0, Fraction(0)
+
     @abc.abstractmethod
     def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
         """A function that repairs and evaluates states exactly; what depends only on the source is prepared once."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from jaxtyping import Int, Int8
@@ -19,6 +19,23 @@ from sl_discs.instances.form import FORM_PROBLEMS, QuadraticForm
 from sl_discs.instances.graph import GRAPH_PROBLEMS, Graph
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.kind import KINDS, PENALTY, Evaluated, Kind, checked_states
+
+
+class AsGiven(NamedTuple):
+    """A problem as it was given, whose values are those of its normal form times a unit, plus a constant."""
+
+    problem: Problem
+    unit: float
+    constant: Fraction
+
+    def exactly(self, value: Fraction | float) -> Fraction:
+        """Returns the value of an answer, not rounded."""
+        return Fraction(self.unit) * Fraction(value) + self.constant
+
+    def value(self, value: float) -> float:
+        """Returns the value of an answer, rounded once, and an infinite one as it is."""
+        return float(self.exactly(value)) if math.isfinite(value) else value
+
 
 Source = TypeVar("Source", Graph, QuadraticForm)
 _Arguments = ParamSpec("_Arguments")
@@ -45,6 +62,8 @@ class Problem(Generic[Source]):
     source: Source
     penalty: float = PENALTY
     construct_s: float = 0.0
+    # What this is the normal form of; None: it is as it was given.
+    _of: AsGiven | None = None
 
     def __post_init__(self):
         text("name", self.name)
@@ -331,6 +350,21 @@ def checked_problem(given: Any, others: tuple[type, ...] = ()) -> Any:
 # What provers and results ask about answers and bounds, exactly.
 
 
+def given(problem: Problem) -> AsGiven:
+    """Returns what a problem is the normal form of, or itself."""
+    return problem._of or AsGiven(problem, 1.0, Fraction(0))
+
+
+def normal_form(problem: Problem) -> Problem:
+    """Returns the same problem in units of a power of two, in which its coefficients are in a fixed range.
+
+    A problem times a power of two has the same normal form, and so have a quadratic form with another constant, where
+    values are whole multiples of one unit, and one whose terms are given in parts.
+    """
+    source, unit, constant = KINDS[problem.kind].normal(problem.source)
+    return dataclasses.replace(problem, source=source, _of=AsGiven(problem, unit, constant))
+
+
 def rounded_bound(problem: Problem, bound: Fraction | float) -> Fraction | float:
     """Returns a bound made as tight as whole numbers allow, where all values are whole."""
     return KINDS[problem.kind].rounded_bound(problem.source, bound)
@@ -353,25 +387,29 @@ def best_row(problem: Problem, found: Evaluated) -> int:
 
 
 def reported_bound(problem: Problem, bound: Fraction | float, best: Int8[np.ndarray, "N"]) -> float:
-    """Returns a bound as a double: the value of the best answer if and only if that reaches the bound exactly.
+    """Returns a bound as a double, on the problem as it was given.
 
-    Otherwise it is rounded away from the answers.
+    It is the value of the best answer if and only if that reaches the bound exactly. Otherwise it is rounded away
+    from the answers.
     """
-    sign, value = (1 if problem.maximise else -1), float(problem.evaluate(best[None]).values[0])
-    if reaches(problem, bound, best):
+    sign, value = (1 if problem.maximise else -1), given(problem).value(problem.evaluate(best[None]).values[0])
+    if compared(problem, best, bound) >= 0:
         return value
-    reported = float(bound)
-    while not sign * Fraction(reported) >= sign * Fraction(bound) or reported == value:
+    exact = given(problem).exactly(bound)
+    reported = float(exact)
+    while not sign * Fraction(reported) >= sign * exact or reported == value:
         reported = math.nextafter(reported, sign * math.inf)
     return reported
 
 
-def reaches(problem: Problem, bound: Fraction | float, state: Int8[np.ndarray, "N"]) -> bool:
-    """Returns whether a feasible state is exactly as good as a bound, or better."""
+def compared(problem: Problem, state: Int8[np.ndarray, "N"], bound: Fraction | float) -> int:
+    """Returns 1 if a feasible state is better than a bound, 0 if it is as good, and -1 if it is worse, exactly."""
     sign, value = (1 if problem.maximise else -1), float(problem.evaluate(state[None]).values[0])
     if not math.isfinite(bound) or sign * value < sign * float(bound):
-        return False
-    return problem.integer_values or sign * exact_values(problem, state[None])[0] >= sign * Fraction(bound)
+        return -1
+    exact = Fraction(value) if problem.integer_values else exact_values(problem, state[None])[0]
+    difference = sign * (exact - Fraction(bound))
+    return (difference > 0) - (difference < 0)
 
 
 def improve(problem: Problem, states: Int8[np.ndarray, "B N"]) -> Int8[np.ndarray, "B N"]:

@@ -74,8 +74,8 @@ def main() -> None:
         options={"mip_rel_gap": 0},
     )
     if found.x is not None:
-        # HiGHS holds constraints up to this part.
-        bound = -found.mip_dual_bound + 1e-6 * float(weights.sum())
+        # HiGHS's tolerances are this part of constraints, and of reduced costs about 1.
+        bound = -found.mip_dual_bound + 1e-6 * float(weights.sum() + len(weights) * weights.max())
         print(json.dumps({"bound": bound, "set": np.flatnonzero(found.x > 0.5).tolist()}), flush=True)
 
 

@@ -17,7 +17,7 @@ from jaxtyping import Int, Int8
 from sl_discs.instances.form import exact_sum
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import KINDS, Evaluated
-from sl_discs.problems.problem import best_row, reaches
+from sl_discs.problems.problem import best_row, compared
 from sl_discs.reductions.presolve import ROUNDED, Presolved
 
 # Nominal seconds of a turn, after which another prover, the chains or Ctrl-C have theirs.
@@ -114,7 +114,7 @@ class Proofs:
     """The provers of a problem, in turns, each with as much work as the others, and what they found so far.
 
     Attributes:
-      bound: a value that no answer to the original problem is better than; None: not known.
+      closed: whether the best answer known is proved to be that; its value is compared with the bound exactly.
       states: [K, N] an answer that a prover found, better than any that was known then; K is 0 without one.
       best: its value, or the best value known, rounded; infinitely bad without one.
       refused: which provers could not be used, and why, in words.
@@ -125,23 +125,29 @@ class Proofs:
         problem, reduced = presolved.original, presolved.left
         self._problem, self._sign = problem, 1.0 if problem.maximise else -1.0
         self.states, self.best = presolved.found[:0], -self._sign * np.inf
-        # The best answer, and whether it reaches the bound; None: not compared yet.
         self._incumbent: Evaluated | None = None
-        self._closed: bool | None = None
-        self._compare(presolved.found)
+        # Bounds, each tighter than the one before, with what they are from; and what had one that an answer passes.
+        self._bounds: list[tuple[Fraction | float, str]] = []
+        self._wrong: set[str] = set()
+        self.closed = False
         made = [make(presolved) for make in provers]
         self._waiting = collections.deque(one for one in made if isinstance(one, Prover))
         self.refused = [one for one in made if isinstance(one, str)]
-        self.bound: Fraction | float | None = problem.bound(seconds)
-        self._by = KINDS[problem.kind].bounded_by
+        self._compare(presolved.found)
+        by = KINDS[problem.kind].bounded_by
+        self._take_bound(problem.bound(seconds), by)
         of_reduced = None if reduced is problem else reduced.bound(seconds)
-        if of_reduced is not None:
-            self._take_bound(presolved.lifted_bound(of_reduced), self._by)
+        self._take_bound(None if of_reduced is None else presolved.lifted_bound(of_reduced), by)
+
+    @property
+    def bound(self) -> Fraction | float | None:
+        """A value that no answer to the original problem is better than; None: not known."""
+        return self._bounds[-1][0] if self._bounds else None
 
     @property
     def by(self) -> str:
         """What the bound is from, in words; where it proves nothing, also which provers did not end with a proof."""
-        words = [] if self.bound is None else [self._by]
+        words = [self._bounds[-1][1]] if self._bounds else []
         if not self.closed:
             at_work = [f"{one.by} needs more time" for one in self._waiting]
             if without := "; ".join([*self.refused, *at_work]):
@@ -164,16 +170,6 @@ class Proofs:
         """Whether there is nothing left to prove, or no prover has anything left to do."""
         return self.closed or not self._waiting
 
-    @property
-    def closed(self) -> bool:
-        """Whether the best answer known is proved to be that; its value is compared with the bound exactly."""
-        if self._closed is None:
-            known, bound = self._incumbent, self.bound
-            self._closed = bool(
-                known is not None and bound is not None and reaches(self._problem, bound, known.states[0])
-            )
-        return self._closed
-
     def update_incumbent(self, found: Evaluated) -> bool:
         """Takes feasible answers into account; returns whether one is better than the best that was known."""
         if self._incumbent is not None:
@@ -181,8 +177,9 @@ class Proofs:
         place = best_row(self._problem, found)
         if self._incumbent is not None and place == 0:
             return False
-        self._incumbent, self._closed = Evaluated(*(part[place : place + 1] for part in found)), None
+        self._incumbent = Evaluated(*(part[place : place + 1] for part in found))
         self.best = float(found.values[place])
+        self._settle()
         return True
 
     def advance(self, work: float, later: float = 0.0, is_over: Callable[[], bool] = lambda: False) -> None:
@@ -208,8 +205,7 @@ class Proofs:
             else:
                 prover.close()
             self._compare(prover.states)
-            if prover.bound is not None:
-                self._take_bound(prover.bound, prover.by)
+            self._take_bound(prover.bound, prover.by)
 
     def close(self) -> None:
         """Ends the provers."""
@@ -221,6 +217,22 @@ class Proofs:
             assert self._incumbent is not None
             self.states = self._incumbent.states
 
-    def _take_bound(self, found: Fraction | float, by: str) -> None:
-        if self.bound is None or (found < self.bound if self._sign > 0 else found > self.bound):
-            self.bound, self._by, self._closed = found, by, None
+    def _take_bound(self, found: Fraction | float | None, by: str) -> None:
+        if found is None or by in self._wrong:
+            return
+        if self.bound is None or self._sign * found < self._sign * self.bound:
+            self._bounds.append((found, by))
+            self._settle()
+
+    def _settle(self) -> None:
+        """Compares the best answer with the bound; where it passes that, what the bound is from counts no more."""
+        self.closed = False
+        while self._bounds and self._incumbent is not None:
+            bound, by = self._bounds[-1]
+            standing = compared(self._problem, self._incumbent.states[0], bound)
+            if standing <= 0:
+                self.closed = standing == 0
+                return
+            self._wrong.add(by)
+            self._bounds = [one for one in self._bounds if one[1] != by]
+            self.refused.append(f"{by} is left out: an answer passes its bound")

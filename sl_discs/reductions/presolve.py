@@ -99,7 +99,7 @@ def unreduced(problem: Problem, complete: bool = True) -> Presolved:
 
 def part_of(problem: Problem, kept: Int[np.ndarray, "n"], source: Any) -> Problem:
     """Returns the same problem of another source, on some of its variables."""
-    return dataclasses.replace(problem, labels=tuple(problem.labels[k] for k in kept), source=source)
+    return dataclasses.replace(problem, labels=tuple(problem.labels[k] for k in kept), source=source, _of=None)
 
 
 def ends_at(seconds: float) -> float:

@@ -264,6 +264,16 @@ def given_annealing(annealing: Any) -> dict[str, Any]:
     return given
 
 
+def times(annealing: Mapping[str, Any], factor: float) -> dict[str, Any]:
+    """Returns fields of `Annealing` with temperatures that are multiplied by a factor."""
+    given = dict(annealing)
+    for name in {"init_temperature", "final_temperature"} & set(given):
+        given[name] *= factor
+    if isinstance(given.get("t_schedule"), tuple):
+        given["t_schedule"] = tuple(factor * one for one in given["t_schedule"])
+    return given
+
+
 def as_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R N"] | None:
     """Returns initial states of zeros and ones from what `sl_discs.solve` takes; InputError for anything else."""
     if given is None:

@@ -24,9 +24,10 @@ from sl_discs.files import check_fields, read_document, write_document, write_te
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import LAST_STATE
 from sl_discs.problems import Evaluated
-from sl_discs.problems.problem import best_row, improve, label_of, plain_label, reported_bound
+from sl_discs.problems.problem import best_row, given, improve, label_of, plain_label, reported_bound
 from sl_discs.reductions.presolve import Presolved
 from sl_discs.solving.answers import Answer, Answers
+from sl_discs.solving.options import times
 from sl_discs.terminal import printable
 
 
@@ -505,23 +506,31 @@ class Collector:
         assert found is not None
         states = improve(problem, found.states)
         best = found if np.array_equal(states, found.states) else problem.evaluate(states)
-        improved = self._sign * (best.values - found.values)
-        # Where values are equal after rounding, the first chain stands for all.
+        as_given = given(problem)
+        improved = as_given.unit * self._sign * (best.values - found.values)
         place = best_row(problem, best)
-        if not problem.integer_values:
-            best.states[best.feasible & (best.values == best.values[place])] = best.states[place]
+        values = np.array([as_given.value(value) for value in best.values.tolist()])
+        # Where values are equal after rounding, the best state stands for all.
+        hidden = best.feasible & (values == values[place])
+        if problem.integer_values:
+            hidden &= best.values != best.values[place]
+        best.states[hidden] = best.states[place]
         reported = None if bound is None else reported_bound(problem, bound, best.states[place])
         timing = {"construct_s": problem.construct_s, **timing, "verify_s": time.perf_counter() - begin}
         trajectory = joined(self._parts)
         drawn = isinstance(problem.source, Graph) and problem.num_variables <= _DRAWN
         so_far = self._sign * np.maximum.accumulate(self._sign * trajectory.best)
+        scaled = trajectory._replace(best=so_far, temperature=trajectory.temperature * as_given.unit)
+        for name in "best", "mean", "low", "high":
+            of_given = getattr(scaled, name) * as_given.unit + float(as_given.constant)
+            scaled = scaled._replace(**{name: of_given})
         final = best.states if final is None else presolved.lift(final)
         return Result(
             kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
-            spins=problem.spins, values=best.values, improved=improved, states=problem.as_values(best.states),
+            spins=problem.spins, values=values, improved=improved, states=problem.as_values(best.states),
             feasible_chains=best.feasible, final_states=problem.as_values(final), final_is=self._final_is,
             presolved=presolved.summary() if presolved.removed else "",
-            trajectory=trajectory._replace(best=so_far), acceptance=self._mean("acceptance"), hops=self._mean("hops"),
-            steps=self._steps, rounds=len(self._parts), annealing=dict(annealing), timing=timing, bound=reported,
-            edges=np.asarray(problem.source.edges if drawn else np.empty((0, 2)), np.int32), **how,
+            trajectory=scaled, acceptance=self._mean("acceptance"), hops=self._mean("hops"),
+            steps=self._steps, rounds=len(self._parts), annealing=times(annealing, as_given.unit), timing=timing,
+            bound=reported, edges=np.asarray(problem.source.edges if drawn else np.empty((0, 2)), np.int32), **how,
         )  # fmt: skip

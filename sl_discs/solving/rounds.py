@@ -30,6 +30,7 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.memory import check_memory
 from sl_discs.models.quadratic import sparse_is_cheaper
 from sl_discs.problems import Evaluated, Problem
+from sl_discs.problems.problem import given
 from sl_discs.proofs.provers import TURN, Proofs
 from sl_discs.reductions.presolve import Presolved
 from sl_discs.samplers.registry import is_localized
@@ -232,6 +233,7 @@ class Watcher:
     def __init__(self, presolved: Presolved, options: SolveOptions, proofs: Proofs, clock: Clock):
         self.reason = ""
         self._presolved, self._options, self._clock = presolved, options, clock
+        self._given = given(presolved.original)
         self._sign, self.constant = 1.0 if presolved.original.maximise else -1.0, 0.0
         self._proofs = proofs if options.ends_at_proof else None
         self._best = -self._sign * np.inf
@@ -267,7 +269,7 @@ class Watcher:
             if self._proofs.closed:
                 self.reason = "bound"
         target = self._options.target
-        if target is not None and self._sign * (self._best - target) >= 0:
+        if target is not None and self._sign * (self._given.value(self._best) - target) >= 0:
             self.reason = "target"
         return bool(self.reason)
 
@@ -288,8 +290,10 @@ class Watcher:
             # Work that they save for a long computation is spent, too.
             self._spent_s += max(lacking, self._clock() - begin)
             self.reason = "bound" if self._proofs.closed else ""
-        if options.callback is not None and options.callback(self._before + done, self._best) and not self.reason:
-            self.reason = "callback"
+        if options.callback is not None:
+            best = self._given.value(self._best)
+            if options.callback(self._before + done, best) and not self.reason:
+                self.reason = "callback"
         if not self.reason and options.is_interrupted():
             self.reason = "interrupt"
         if not self.reason and self._clock.left() <= 0:
@@ -298,10 +302,10 @@ class Watcher:
 
     def status(self) -> str:
         """Returns the best value so far, less its penalty, the bound, and the seconds that are left."""
-        best = max(self._seen, self._sign * self._best)
-        parts = [f"best {self._sign * best:.6g}"] if math.isfinite(best) else []
+        best, value = max(self._seen, self._sign * self._best), self._given.value
+        parts = [f"best {value(self._sign * best):.6g}"] if math.isfinite(best) else []
         if self._proofs is not None and self._proofs.bound is not None:
-            parts.append(f"bound {float(self._proofs.bound):.6g}")
+            parts.append(f"bound {value(float(self._proofs.bound)):.6g}")
         if self._options.time_limit is not None:
             parts.append(f"{max(self._clock.left(), 0.0):.0f} s left")
         return ", ".join(parts)

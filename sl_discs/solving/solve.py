@@ -18,12 +18,12 @@ from sl_discs.engines.devices import check_threads
 from sl_discs.errors import fields_are_keywords
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS, resolved
-from sl_discs.problems.problem import checked_problem, exact_values
+from sl_discs.problems.problem import checked_problem, exact_values, given, normal_form
 from sl_discs.proofs import provers_of
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions import presolve
 from sl_discs.reductions.presolve import Presolved, unreduced
-from sl_discs.solving.options import AUTO, SolveOptions, as_states
+from sl_discs.solving.options import AUTO, SolveOptions, as_states, times
 from sl_discs.solving.result import Collector, Result
 from sl_discs.solving.rounds import TRIAL, Annealer, Clock, LocalSearch, Rounds, check_fit, is_over, layout_seconds
 from sl_discs.terminal import progress_bar
@@ -131,6 +131,8 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
     InputError where the problem's coefficients are out of range, or it does not fit into memory.
     """
     clock, limit = Clock(options.time_limit), math.inf if options.time_limit is None else options.time_limit
+    problem = normal_form(problem)
+    options = dataclasses.replace(options, annealing=times(options.annealing, 1 / given(problem).unit))
     engine, _ = options.choose_engine(problem.num_variables)
     check_fit(problem, options, options.first_round(problem.num_variables, engine.on_host)[0], engine)
     states = as_states(problem, options.initial_states, options.num_chains)

@@ -63,6 +63,19 @@ def test_only_enumeration_proves_something(sparse_set, part, keywords, copies):
     assert result.presolved == "" and result.sampler != "exchange"
 
 
+def test_a_bound_that_an_answer_passes_proves_nothing():
+    """It is dropped, and said to be; whatever else is known counts."""
+    wrong = GraphKind(**vars(KIND) | {"name": "wrong", "bound": lambda graph, seconds: 1.0, "bounded_by": "a guess"})
+    try:
+        small, large = (sl_discs.register_problem(wrong)(nx.path_graph(size)) for size in (7, 40))
+        proved, open_ended = (sl_discs.solve(one, steps=4_000, chains=2) for one in (small, large))
+    finally:
+        del KINDS["wrong"]
+    assert proved.optimal and proved.best_value == proved.bound == 4 and proved.bound_by == "enumeration"
+    assert open_ended.best_value > 1 and open_ended.bound is None and not open_ended.optimal
+    assert open_ended.bound_by == "a guess is left out: an answer passes its bound"
+
+
 def test_it_is_sampled(sparse_set):
     problem = sparse_set(nx.path_graph(2))
     samples = sl_discs.sample(problem, temperature=1.0, draws=100, method="exact")

@@ -337,7 +337,10 @@ def test_annealing_can_be_given():
 
 
 BAD = {
-    "coefficients out of range": ({"problem": sl_discs.qubo({(0, 0): 1e35})}, "largest coefficient is 1e\\+35"),
+    "coefficients of too many sizes": (
+        {"problem": sl_discs.qubo({(0, 0): 1e300, (1, 1): 1e-30})},
+        "largest coefficient is 1e\\+300",
+    ),
     "an unknown sampler": ({"sampler": "sa"}, "unknown sampler 'sa'"),
     "a field that is NaN": ({"sampler": "sl_gwg", "sigma": math.nan}, "sigma is nan"),
     "a seed of many bits": ({"seed": 2**64}, "seed is 18446744073709551616; .* to 2.64 - 1"),
