@@ -104,7 +104,6 @@ def command(capsys, monkeypatch):
     """Runs `sl-discs` without a new process, which would import JAX again; its exit code, output and errors."""
     import jax
 
-    from sl_discs.commands import run
     from sl_discs.commands.main import main
 
     jax.devices()  # so that no command changes how many there are
@@ -112,11 +111,7 @@ def command(capsys, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
 
     def command(*arguments):
-        # Fields of configs are looked for among the arguments of the process.
-        monkeypatch.setattr(sys, "argv", ["sl-discs", *map(str, arguments)])
-        code = main()
-        for field in [name for name in run.FLAGS if "." in name]:
-            delattr(run.FLAGS, field)
+        code = main(["sl-discs", *map(str, arguments)])
         return code, *capsys.readouterr()
 
     return command

@@ -161,5 +161,5 @@ def test_tests_with_discs_need_a_checkout_of_it(tmp_path):
     done = subprocess.run(words, capture_output=True, text=True, timeout=600)
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
     assert f"--discs={tmp_path}: no checkout of google-research/discs is there" in done.stderr
-    commit = re.search("DISCS_COMMIT: ([0-9a-f]{40})", (ROOT / ".github/workflows/discs.yml").read_text())[1]
+    commit = re.search("DISCS_COMMIT: ([0-9a-f]{40})", (ROOT / ".github/workflows/tests.yml").read_text())[1]
     assert f"`{commit[:7]}`" in (ROOT / "docs/discs.md").read_text()
