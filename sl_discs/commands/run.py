@@ -24,7 +24,6 @@ from ml_collections import config_dict, config_flags
 
 from sl_discs.chains.checkpoint import notice_of_end
 from sl_discs.command import Command, attributes_of, error_of_file, forget_flags, own_flags, parse_flags, say
-from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.engines.registry import ENGINES
@@ -221,4 +220,4 @@ def _with_sampler_file(argv: Sequence[str]) -> Sequence[str]:
     )
 
 
-main = Command("", __doc__, FLAGS, _run, prepare=add_working_directory, reads=_with_sampler_file)
+main = Command("", __doc__, FLAGS, _run, reads=_with_sampler_file)

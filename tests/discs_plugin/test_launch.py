@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.errors import InputError
 from sl_discs.sweeps.sweep_file import combinations, discs_arguments, read_sweep, with_overrides
 
@@ -166,3 +167,15 @@ def test_the_command_of_sweeps(run, sweep_file, tmp_path):
     assert failed.returncode == 1 and "1 of the runs failed; --only=2 repeats them" in failed.stderr
     wrong = sweep("--only=9")
     assert wrong.returncode == 2 and "there is no run '9'" in wrong.stderr
+
+
+def test_only_a_checkout_of_discs_makes_the_working_directory_importable(tmp_path, monkeypatch):
+    """And only after all other places, so that none of its files takes the place of a module."""
+    monkeypatch.setattr(sys, "path", ["first"])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "discs" / "samplers").mkdir(parents=True)
+    add_working_directory()
+    assert sys.path == ["first"]
+    (tmp_path / "discs" / "samplers" / "abstractsampler.py").touch()
+    add_working_directory()
+    assert sys.path == ["first", ""]
