@@ -54,6 +54,7 @@ class Problem(Generic[Source]):
       source: the graph, or the form with its sense and offset.
       penalty: of a conflict, for problems with conflicts: at least 1.
       construct_s: seconds that its construction took.
+      left_out: what of its file could change the answer and was not read, in words: its results have no bound.
     """
 
     kind: str
@@ -62,6 +63,7 @@ class Problem(Generic[Source]):
     source: Source
     penalty: float = PENALTY
     construct_s: float = 0.0
+    left_out: str = ""
     # What this is the normal form of; None: it is as it was given.
     _of: AsGiven | None = None
 
@@ -183,7 +185,7 @@ class Problem(Generic[Source]):
             )
         kind, source = self._kind.fixed(self.source, self.penalty, state, free)
         labels = [label for label, left in zip(self.labels, free, strict=True) if left]
-        return Problem(kind, self.name, in_order(labels), source)
+        return Problem(kind, self.name, in_order(labels), source, left_out=self.left_out)
 
     def evaluate(self, states: np.ndarray) -> Evaluated:
         """Repairs and evaluates states [B, N] of zeros and ones (a one is spin 1), each distinct one once.

@@ -96,7 +96,7 @@ _ENDINGS = {
     "steps": "ended after all steps",
     "time": "ended by the time limit",
     "target": "ended at the target",
-    "bound": "ended with an optimal answer",
+    "bound": "ended at the bound",
     "callback": "ended by the callback",
     "interrupt": "interrupted before its end",
 }
@@ -500,6 +500,8 @@ class Collector:
         are evaluated once, here: for a dense problem this takes longer than a round.
         """
         begin, problem, presolved = time.perf_counter(), self._problem, self._presolved
+        if problem.left_out:
+            bound, how["bound_by"] = None, f"of the file, {problem.left_out}"
         found, final = self._begun, self._final
         if self._chains is not None:
             found = self._better(problem.evaluate(presolved.lift(self._chains[1])), found)
