@@ -101,11 +101,6 @@ class Graph:
         """Number of edges."""
         return len(self.edges)
 
-    @property
-    def numbers(self) -> Float64[np.ndarray, "K"]:
-        """The weights, or 1, of which values are sums."""
-        return np.concatenate([np.ones(1), *(one for one in (self.weights, self.node_weights) if one is not None)])
-
     @classmethod
     def from_arrays(
         cls, name, num_nodes, edges, weights=None, reference=None, node_weights=None, generated=False

@@ -178,6 +178,7 @@ MAXCUT = GraphKind(
     integral=lambda graph: graph.weights is None or are_integers(graph.weights),
     reduction="sl_discs.reductions.quadratic.reduce_spins",
     provers=SPIN_PROVERS,
+    search="sl_discs.solving.tabu_search.tabu_search",
     bounded_by="the positive weights",
     penalty=None,
     weighted=True,

@@ -112,10 +112,6 @@ class Problem(Generic[Source]):
         """Returns the magnitude of the objective's terms, see `Kind.magnitude`."""
         return self._kind.magnitude(self.source, self.penalty, offset=offset)
 
-    def numbers(self) -> np.ndarray:
-        """Returns the numbers given, of which values are sums or differences but for a constant."""
-        return self.source.numbers
-
     @functools.cached_property
     def integer_values(self) -> bool:
         """Whether every value is surely a whole number."""

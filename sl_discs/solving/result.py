@@ -489,12 +489,15 @@ class Collector:
     def result(
         self,
         *,
+        known: Int8[np.ndarray, "K N"] | None = None,
         bound: Fraction | float | None,
         annealing: Mapping[str, Any],
         timing: Mapping[str, float],
         **how: Any,
     ) -> Result:
-        """Returns the result so far.
+        """Returns the result so far; a known answer that is better than those of all chains stands for theirs.
+
+        Chains keep the state with the highest value, which may be worth less after its repair than another one.
 
         `how` holds the remaining fields of `Result`, `timing` what the problem cannot know. The chains' best states
         are evaluated once, here: for a dense problem this takes longer than a round.
@@ -506,6 +509,10 @@ class Collector:
         if self._chains is not None:
             found = self._better(problem.evaluate(presolved.lift(self._chains[1])), found)
         assert found is not None
+        if known is not None and len(known):
+            better = problem.evaluate(np.repeat(known, len(found.values), axis=0))
+            if self._sign * better.values[0] > (self._sign * found.values).max():
+                found = better
         states = improve(problem, found.states)
         best = found if np.array_equal(states, found.states) else problem.evaluate(states)
         as_given = given(problem)
