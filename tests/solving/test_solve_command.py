@@ -136,15 +136,8 @@ def test_check_finds_wrong_answers(cycle, tmp_path, capsys):
     assert "differs from the file that was solved" in recount(capsys, other, saved)[1]
 
 
-@pytest.fixture(params=[signal.SIGINT, signal.SIGTERM])
-def sent(request):
-    """A signal with the action that it has in the foreground: shells ignore SIGINT in what runs in the background."""
-    usual = signal.default_int_handler if request.param == signal.SIGINT else signal.SIG_DFL
-    before = signal.signal(request.param, usual)
-    yield request.param
-    signal.signal(request.param, before)
-
-
+@pytest.mark.usefixtures("in_foreground")
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_keeps_the_best_so_far(tmp_path, capsys, monkeypatch, sent):
     """The problem at work ends with what it has; those after it have no answer."""
     path, real = tmp_path / "models.npz", solve.annealed

@@ -19,6 +19,8 @@ from sl_discs.sweeps import sweep_runs
 from sl_discs.sweeps.sweep_file import Sweep
 from sl_discs.sweeps.sweep_runs import Run, State, perform_here, state_of
 
+pytestmark = pytest.mark.usefixtures("in_foreground")
+
 # Leaves a line in LOG when it begins and when it ends. `catch` saves half a second after a signal and exits with 75.
 PROGRAM = """
 import json, os, signal, sys, time
