@@ -193,10 +193,11 @@ def keep_programs() -> None:
     if jax.config.jax_compilation_cache_dir is not None:  # type: ignore[attr-defined]
         return
     _announces = True
-    from llvmlite import binding  # imported here, as commands that only print their help do not need it
-
-    processor = repr((binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()))
-    folder = cache_folder(part=f"xla-{hashlib.sha256(processor.encode()).hexdigest()[:16]}")
+    folder = cache_folder()
     if folder is not None:
-        jax.config.update("jax_compilation_cache_dir", str(folder))
+        from llvmlite import binding  # imported here, as commands that only print their help do not need it
+
+        processor = repr((binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()))
+        name = f"xla-{hashlib.sha256(processor.encode()).hexdigest()[:16]}"
+        jax.config.update("jax_compilation_cache_dir", str(folder / name))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST_S)

@@ -31,6 +31,8 @@ MOST_VALUES = 127
 # Weights of the alternatives of a site are floored at exp(-80) times the largest, as those of sites are in
 # `samplers.draws`. The floor depends only on the state, so that Metropolis and Hastings' ratio stays exact.
 _LOWEST_LOGIT = -80.0
+# The least number of sites that bounds of estimated gains are made for.
+_BOUNDED_AS = 20
 # With one-hot vectors of this length two values are at distance 2, as the spins -1 and 1 are.
 SPIN_LENGTH = float(np.sqrt(2.0))
 
@@ -197,7 +199,10 @@ class Model(abc.ABC):
     Attributes:
       num_sites: N.
       sites: their values. Where they have more than two, gains are [N, q].
+      estimates: whether gains may be far off, as those by a gradient. Targets then bound them.
     """
+
+    estimates: ClassVar[bool] = False
 
     num_sites: int
     sites: Sites = Sites()
@@ -290,8 +295,15 @@ class Target:
         return value if self.tilt is None else value + jnp.sum(self.sites.spins(x) * self.tilt)
 
     def gains(self, x: Int8[Array, "N"], field: Field) -> Float[Array, "N *q"]:
-        """Returns the change of log q by each alternative, as `Model.gains`."""
+        """Returns the change of log q by each alternative, as `Model.gains`, estimates within bounds.
+
+        With these bounds and the balancing sqrt(t), N sites of the least gain are proposed together about as often as
+        one whose gain is 0. So a wrong estimate never keeps a chain from a state.
+        """
         gains = self.model.gains(self.params, x, field) / self.temperature
+        if self.model.estimates:
+            most = 2 * jnp.log(jnp.maximum(jnp.sum(self.mask), _BOUNDED_AS).astype(jnp.float32))
+            gains = jnp.clip(gains, -most, most)
         return gains if self.tilt is None else gains + self.sites.tilt_gains(x, self.tilt)
 
     def update(self, x: Int8[Array, "N"], field: Field, y: Int8[Array, "N"]) -> Field:
@@ -299,9 +311,10 @@ class Target:
         return self.model.update(self.params, x, field, y)
 
     def change(self, x: Int8[Array, "N"], before: Field, y: Int8[Array, "N"], after: Field) -> Float[Array, ""]:
-        """Returns log q(y) - log q(x); at infinite temperature f does not count, even if it is -inf."""
-        change = self.model.change(self.params, x, before, y, after) / self.temperature
-        change = jnp.where(jnp.isinf(self.temperature), 0.0, change)
+        """Returns log q(y) - log q(x); at infinite temperature all states at which f is finite are equal."""
+        change = self.model.change(self.params, x, before, y, after)
+        at_infinity = jnp.where(change == -jnp.inf, change, 0.0)
+        change = jnp.where(jnp.isinf(self.temperature), at_infinity, change / self.temperature)
         return change if self.tilt is None else change + self.sites.tilt_change(x, self.tilt, y)
 
     def coupled(self, site: Int[Array, ""]) -> Bool[Array, "N"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -28,7 +29,8 @@ class EnumeratedLaw(NamedTuple):
       probabilities: [2^N]; the first variable varies fastest.
       num_sites: N.
       mean_value: of f.
-      variance: of f.
+      variance: of f/temperature.
+      entropy: in nats.
     """
 
     log_z: float
@@ -36,6 +38,7 @@ class EnumeratedLaw(NamedTuple):
     num_sites: int
     mean_value: float
     variance: float
+    entropy: float
 
     def moments(self) -> Float64[np.ndarray, "N 2 N 2"]:
         """Returns P(x_i = k, x_j = l), with P(x_i = k) where i is j.
@@ -74,17 +77,20 @@ def enumerate_law(terms: Terms, temperature: float) -> EnumeratedLaw:
     with np.errstate(over="ignore"):  # towards a weight of zero
         law = np.exp((values - largest) / temperature)
     total = law.sum()
+    # Relative to the largest value, beside which small weights of others would be lost.
+    others = total - 1 if total > 2 else np.delete(law, np.argmax(values)).sum()
     law /= total
-    values = np.where(law > 0, values, 0.0)  # without 0 * -inf
-    mean = float(law @ values)
-    variance = float(law @ (values - mean) ** 2)
+    below = np.where(law > 0, values - largest, 0.0) / temperature  # without 0 * -inf
+    mean = float(law @ below)
+    variance = float(law @ (below - mean) ** 2)
     log_z = (largest + terms.constant) / temperature + np.log(total)
     if not np.isfinite(log_z):
         raise InputError(
             f"f of up to {largest:.3g} over the temperature {temperature:g} is beyond the range of double precision; "
             "raise the temperature"
         )
-    return EnumeratedLaw(float(log_z), law, terms.num_sites, mean + terms.constant, variance)
+    mean_value = largest + temperature * mean + terms.constant
+    return EnumeratedLaw(float(log_z), law, terms.num_sites, mean_value, variance, math.log1p(others) - mean)
 
 
 def _above_constant(terms: Terms) -> Float64[np.ndarray, "S"]:

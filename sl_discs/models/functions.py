@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -76,13 +76,18 @@ class GradientModel(Model):
 class DifferentiableModel(GradientModel):
     """f given as a function of (params, x) with x as float32 [N], differentiable in x."""
 
+    estimates: ClassVar[bool] = True
+
     log_density: Callable[..., Float[Array, ""]]
     num_sites: int
 
     def init(self, params, x):
-        """Returns value and gradient at x: -inf for a NaN, so that every sampler rejects it, and a gradient of 0."""
+        """Returns value and gradient at x: -inf for a NaN, so that every sampler rejects it, and 0 for an infinite or
+        missing derivative, which says nothing.
+        """
         value, grad = jax.value_and_grad(self.log_density, argnums=1)(params, x.astype(jnp.float32))
-        return ValueAndGrad(jnp.where(jnp.isnan(value), -jnp.inf, value), jnp.nan_to_num(grad))
+        value = jnp.where(jnp.isnan(value), -jnp.inf, value)
+        return ValueAndGrad(value, jnp.where(jnp.isfinite(grad), grad, 0.0))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +125,8 @@ def check_not_traced(*values: Any) -> None:
 
 # States at which the function is evaluated at once.
 _BLOCK = 256
+# Random states that are tried to estimate how many states have a probability above 0, and how many of them must.
+_TRIED, _LEAST_INSIDE = 2**14, 50
 
 
 def checked(values: Float[np.ndarray, "*B"]) -> Float[np.ndarray, "*B"]:
@@ -160,7 +167,7 @@ class Density(NamedTuple):
         """Returns all other sites, as nothing is known of couplings."""
         return self.num_sites - 1
 
-    def largest(self) -> float:
+    def largest_sum(self) -> float:
         return 0.0
 
     def reach(self) -> float:
@@ -176,6 +183,14 @@ class Density(NamedTuple):
         outside = np.flatnonzero(~np.isfinite(self.values(rows[:, : self.num_sites])))
         rows[outside, : self.num_sites] = self.starts[np.arange(len(outside)) % len(self.starts)]
         return rows.reshape(states.shape)
+
+    def log_states(self, rng: np.random.Generator) -> tuple[float, float]:
+        """Returns it from the share of random states at which the function is finite, if there are enough of them."""
+        inside = int(np.isfinite(self.values(rng.integers(0, 2, (_TRIED, self.num_sites), np.int8))).sum())
+        if inside < _LEAST_INSIDE:
+            return math.nan, math.nan
+        error = math.sqrt((1 + _TRIED - inside) / _TRIED / inside)
+        return self.num_sites * math.log(2) + math.log(inside / _TRIED), error
 
     def evaluator(self) -> Values:
         return self.values

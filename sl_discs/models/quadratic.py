@@ -249,17 +249,25 @@ class QuadraticModel(Model):
         flips = x != y
         delta = jnp.where(flips, 1 - 2 * x, 0).astype(jnp.float32)
         coupled = add_rows(params.coupling, field.coupled, flips, delta)
-        linear = jnp.sum(delta * params.linear)
-        # y'Ky - x'Kx = (y - x)'(Kx + Ky) for symmetric K.
-        pairs = jnp.sum(delta * (field.coupled.astype(jnp.float32) + coupled.astype(jnp.float32))) / 2
+        linear, pairs = _changes(params, delta, field.coupled, coupled)
         return QuadraticField(coupled, field.linear + linear, field.pairs + pairs)
 
     def change(self, params, x, before, y, after):
-        """Subtracts the parts first, so that nothing cancels where they are whole numbers below 2^24."""
-        return (after.linear - before.linear) + params.scale * (after.pairs - before.pairs)
+        """Returns what `update` adds, which has the digits of fields and not those of the totals."""
+        linear, pairs = _changes(params, y.astype(jnp.float32) - x, before.coupled, after.coupled)
+        return linear + params.scale * pairs
 
     def coupled(self, params, site):
         return params.coupling.add_row(jnp.zeros(self.num_sites), site, jnp.float32(1)) != 0
+
+
+def _changes(
+    params: QuadraticParams, delta: Float[Array, "N"], before: Num[Array, "N"], after: Num[Array, "N"]
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Returns the changes of c.x and of x'Kx/2 by delta, from Kx before and after it."""
+    # y'Ky - x'Kx = (y - x)'(Kx + Ky) for symmetric K.
+    pairs = jnp.sum(delta * (before.astype(jnp.float32) + after.astype(jnp.float32))) / 2
+    return jnp.sum(delta * params.linear), pairs
 
 
 def add_rows(

@@ -51,8 +51,8 @@ class Terms(Protocol):
     def max_degree(self) -> int:
         """Returns the largest number of couplings of a site."""
 
-    def largest(self) -> float:
-        """Returns the largest absolute value of a coefficient; 0 if nothing is known."""
+    def largest_sum(self) -> float:
+        """Returns the largest sum of terms that chains in single precision round; 0 if nothing is known."""
 
     def reach(self) -> float:
         """Returns an upper bound on |f| without its constant; 0 if nothing is known."""
@@ -62,6 +62,9 @@ class Terms(Protocol):
 
     def supported(self, states: Int8[np.ndarray, "*B N"]) -> Int8[np.ndarray, "*B N"]:
         """Returns states from which chains can start: these, or others where f is -inf."""
+
+    def log_states(self, rng: np.random.Generator) -> tuple[float, float]:
+        """Returns the logarithm of the number of states at which f is finite, and its error; NaN if it is unknown."""
 
     def evaluator(self) -> Values:
         """Returns a function that computes f of many states in double precision."""
@@ -105,6 +108,18 @@ class Coefficients(NamedTuple):
         coupling = float(np.abs(self.weights).max(initial=abs(self.background)))
         return max(float(np.abs(self.linear).max()), abs(self.scale) * coupling)
 
+    def largest_sum(self) -> float:
+        """Returns the largest sum of absolute terms of a site that 24 bits may round; that of one term where sums of
+        couplings are exact, as whole multiples of one number below 2^24.
+        """
+        apart, own = np.abs(self.weights) - abs(self.background), abs(self.background)
+        sums = np.full(self.num_sites, own * (self.num_sites - 1))
+        for ends in self.edges.T:
+            sums += np.bincount(ends, apart, self.num_sites)
+        if sums.max() < 2**24 * _finest(np.append(self.weights, self.background)).min():
+            return self.largest()
+        return float((np.abs(self.linear) + abs(self.scale) * sums).max())
+
     def reach(self) -> float:
         with np.errstate(over="ignore"):
             pairs = np.abs(self.scale * (self.weights - self.background)).sum()
@@ -133,6 +148,9 @@ class Coefficients(NamedTuple):
 
     def supported(self, states: Int8[np.ndarray, "*B N"]) -> Int8[np.ndarray, "*B N"]:
         return states
+
+    def log_states(self, rng: np.random.Generator) -> tuple[float, float]:
+        return self.num_sites * math.log(2), 0.0
 
     def evaluator(self) -> Values:
         """Returns the function that computes constant + c.x + sum over pairs of J x x."""

@@ -215,7 +215,7 @@ def variable_name(label: Hashable) -> str:
 # Batches of a chain, and the least number of draws per batch, dependent and effective ones.
 _BATCHES, _LEAST_EFFECTIVE = 10, 4
 # Values of draws that differ relatively by no more than this agree, and no error of their mean is smaller.
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 # Values in the records of chains, in single precision, are off by up to so much of the sum of all terms: about 2^-22.
 ROUNDED = 2.0**-19
 # An error estimated from fewer visits of what varies is itself uncertain, by a fifth and more.
@@ -240,7 +240,7 @@ def visits(values: Float[np.ndarray, "*B"], rounding: float = 0.0) -> float:
     k values that differ from many equal ones count as k, normal values as a third of their number, and none count if
     all of them are equal up to `rounding`.
     """
-    if np.ptp(values) <= max(rounding, _ROUNDING * np.abs(values).max()):
+    if np.ptp(values) <= max(rounding, ROUNDING * np.abs(values).max()):
         return 0.0
     squares = (values - values.mean(dtype=np.float64)) ** 2
     return float(squares.sum() ** 2 / (squares**2).sum())
@@ -272,7 +272,7 @@ class Batches:
         """Returns the mean over all draws and its error."""
         mean, error = self._by_batches(values)
         low, high = float(values.min()), float(values.max())
-        rounding = _ROUNDING * max(abs(low), abs(high))
+        rounding = ROUNDING * max(abs(low), abs(high))
         return Estimate(float(mean), math.nan if high - low <= rounding else max(float(error), rounding))
 
     def visits(self, values: Float[np.ndarray, "C D"]) -> float:

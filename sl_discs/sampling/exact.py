@@ -31,6 +31,8 @@ class ExactLaw(NamedTuple):
     """The law exp(f/temperature)."""
 
     log_z: float  # log sum_x exp(f(x)/temperature), the constant of f included
+    variance: float  # of f/temperature
+    entropy: float  # in nats
     known: Known
     width: int | None  # of the elimination; None after enumeration
     # Independent states, from a NumPy generator and their number.
@@ -49,7 +51,7 @@ def exact(terms: Terms, temperature: float) -> ExactLaw:
     moments, (first, second) = law.moments(), np.triu_indices(terms.num_sites, 1)
     marginals, pairs = np.einsum("ikik->ik", moments).copy(), np.stack([first, second], axis=1)
     known = Known(marginals, pairs, moments[first, :, second], np.array(law.mean_value))
-    return ExactLaw(law.log_z, known, None, law.sample)
+    return ExactLaw(law.log_z, law.variance, law.entropy, known, None, law.sample)
 
 
 def is_narrow(terms: Coefficients) -> bool:
@@ -78,7 +80,7 @@ def eliminated(terms: Coefficients, temperature: float) -> ExactLaw:
         )
     listed = terms.listed()
     # Of each table half is kept; the widest ones are also summed, and their marginals passed on.
-    need = 8 * (elimination.table_entries() // 2 + 8 * 2**elimination.width)
+    need = 8 * (elimination.table_entries() // 2 + 16 * 2**elimination.width)
     check_memory(f"tree decomposition of width {elimination.width}", need, "use method='tempering'")
     couplings = listed.scale * listed.weights
     tables = _Tables(elimination, listed.linear / temperature, listed.edges, couplings / temperature)
@@ -86,13 +88,16 @@ def eliminated(terms: Coefficients, temperature: float) -> ExactLaw:
     mean = listed.constant + listed.linear @ marginals[:, 1] + couplings @ joint[:, 1, 1]
     known = Known(marginals, listed.edges.astype(np.int64), joint, np.array(mean))
     log_z = listed.constant / temperature + tables.log_z
-    return ExactLaw(log_z, known, elimination.width, tables.sample)
+    _, variance, entropy = tables.moments
+    return ExactLaw(log_z, variance, entropy, known, elimination.width, tables.sample)
 
 
 class _Tables:
     """The log-odds of each variable given the later ones that it is joined to, by forward elimination.
 
     The scope of a table is the variable and these neighbours in the order of elimination, an axis of length 2 each.
+    `moments` are the mean and the variance of f/temperature, and the entropy: of what was eliminated, each is a table
+    of the states of the neighbours that remain, and nothing cancels, as variances add up from positive parts.
     """
 
     def __init__(self, elimination: Elimination, linear: np.ndarray, edges: np.ndarray, couplings: np.ndarray):
@@ -107,21 +112,27 @@ class _Tables:
             self._pairs[first].append((later, number))
         self._from: dict[int, list[int]] = {v: [] for v in self._order}
         self._odds: dict[int, np.ndarray] = {}
+        self.moments = np.zeros(3)
         sums: dict[int, np.ndarray] = {}
         for v in self._order:
             scope = self._scope[v]
-            table = np.zeros((2,) * len(scope))
-            table[1] += linear[v]
+            # Of log-weights, and of the moments.
+            tables = np.zeros((4, *(2,) * len(scope)))
+            tables[:2, 1] += linear[v]
             for later, number in self._pairs[v]:
-                table[tuple(1 if u in (v, later) else slice(None) for u in scope)] += couplings[number]
+                place = tuple(1 if u in (v, later) else slice(None) for u in scope)
+                tables[(slice(2), *place)] += couplings[number]
             for earlier in self._from[v]:
-                table += sums.pop(earlier).reshape([2 if u in self._scope[earlier] else 1 for u in scope])
-            self._odds[v], total = table[1] - table[0], np.logaddexp(table[0], table[1])
+                tables += sums.pop(earlier).reshape([4, *(2 if u in self._scope[earlier] else 1 for u in scope)])
+            table = tables[0]
+            self._odds[v] = odds = table[1] - table[0]
+            found = np.stack([np.logaddexp(table[0], table[1]), *_mixed(odds, tables[1:, 0], tables[1:, 1])])
             if len(scope) > 1:
                 self._from[scope[1]].append(v)
-                sums[v] = total
+                sums[v] = found
             else:
-                self.log_z += float(total)
+                self.log_z += float(found[0])
+                self.moments += found[1:]
 
     def sample(self, rng: np.random.Generator, draws: int) -> Int8[np.ndarray, "draws N"]:
         """Returns independent draws, the last variable first."""
@@ -146,6 +157,15 @@ class _Tables:
             for earlier in self._from[v]:
                 near_law[earlier] = _summed(law, scope, self._scope[earlier][1:])
         return ones, joint
+
+
+def _mixed(odds: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Returns mean, variance and entropy over both values of a variable, from those given each value, stacked."""
+    chance, other = expit(odds), expit(-odds)
+    found = other * lower + chance * upper
+    found[1] += other * chance * (upper[0] - lower[0]) ** 2
+    found[2] += chance * np.logaddexp(0, -odds) + other * np.logaddexp(0, odds)
+    return found
 
 
 def _summed(law: np.ndarray, scope: list[int], kept: list[int]) -> np.ndarray:

@@ -74,7 +74,7 @@ _USUAL_GROUPS = 8
 _USUAL_DRAWS, _MOST_TIMES = 1_000, 16
 # The largest value and temperature of chains, whose numbers are in single precision.
 _LARGEST = 1e30
-# Coefficients over the temperature whose rounding in single precision is .01, which changes draws.
+# Sums over the temperature whose rounding in single precision is .01, which changes draws.
 _MOST_APART = 0.01
 _LARGEST_EXACT = _MOST_APART * 2**24
 _UNCERTIFIED = (
@@ -355,7 +355,7 @@ def grid_of(terms: Terms) -> tuple[int, int] | None:
 
 def _limits(request: Request) -> list[str]:
     """Returns what is known beforehand against the draws of chains."""
-    found, largest = [], request.terms.largest()
+    found, largest = [], request.terms.largest_sum()
     kernel = _kernel(request.sampler, request.fields)
     if not kernel.exact:
         found.append(f"the sampler {request.sampler} is not exact with these settings, which are meant to optimise")
@@ -365,8 +365,8 @@ def _limits(request: Request) -> list[str]:
         )
     if largest / request.temperature > _LARGEST_EXACT:
         found.append(
-            f"coefficients of up to {largest:.3g} at temperature {request.temperature:g} leave others too few "
-            "digits in 32-bit numbers; fix the variables that they decide, or scale them down"
+            f"sums of coefficients of up to {largest:.3g} at temperature {request.temperature:g} leave others too "
+            "few digits in 32-bit numbers; fix the variables that they decide, or scale them down"
         )
     return found
 

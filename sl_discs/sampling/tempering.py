@@ -15,7 +15,6 @@ independent at each moment, but not over time: draws, values and round trips the
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -36,7 +35,7 @@ from sl_discs.sampling.chain import (
     sweeps_a_draw,
 )
 from sl_discs.sampling.diagnostics import FALSE_ALARM
-from sl_discs.sampling.draws import Budget, Drawn, Estimate, Ladder, Request
+from sl_discs.sampling.draws import ROUNDING, Budget, Drawn, Estimate, Ladder, Request
 from sl_discs.sampling.thermodynamics import ladder_curve
 
 # A ladder of temperatures for tempering: the placement of its rungs, and its round trips (Syed et al. 2022).
@@ -54,13 +53,8 @@ _SATURATED = 0.7
 def rejection_rates(
     inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "D L R"]
 ) -> Float64[np.ndarray, "Q"]:
-    """Returns the mean probability that each swap is rejected, from f at each rung in D records of L ladders.
-
-    Two states of probability 0, where f is -inf, are not swapped.
-    """
-    with np.errstate(invalid="ignore"):
-        gains = np.diff(inverse) * np.diff(values.astype(np.float64), axis=2)
-    gains = np.where(np.isnan(gains), np.inf, gains)
+    """Returns the mean probability that each swap is rejected, from f at each rung in D records of L ladders."""
+    gains = np.diff(inverse) * np.diff(values.astype(np.float64), axis=2)
     return 1 - np.exp(-np.maximum(gains, 0)).mean(axis=(0, 1))
 
 
@@ -116,7 +110,7 @@ def round_trips(swaps: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
 # With equally many draws at two inverse temperatures b < b', log Z(b')/Z(b) is the C at which the sum over the draws
 # at b of sigmoid((b' - b) f - C) equals the sum over those at b' of sigmoid(C - (b' - b) f), the estimate of least
 # variance (Bennett 1976). The neighbours' ratios add up from infinite temperature, where Z is the number of states,
-# to the temperature that is asked for.
+# to the temperature that is asked for. The states are those at which f is finite, as chains never leave them.
 
 # About how many blocks are left out in turn.
 _BLOCKS = 20
@@ -128,12 +122,10 @@ def _ratio(lower: Float64[np.ndarray, "D"], upper: Float64[np.ndarray, "D"]) -> 
     return float(optimize.brentq(lambda c: expit(lower - c).sum() - expit(c - upper).sum(), least, most))
 
 
-def log_z_of_rungs(
-    log_states: float, inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "D R"]
-) -> Float64[np.ndarray, "R"]:
-    """Returns log Z at each temperature; arguments as of `log_z_of_ladder`, without its ladders."""
+def log_z_of_rungs(inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "D R"]) -> Float64[np.ndarray, "R"]:
+    """Returns log Z at each temperature, relative to that at infinite temperature, from values of D draws."""
     scaled = [(step * values[:, k : k + 2].astype(np.float64)).T for k, step in enumerate(np.diff(inverse))]
-    return log_states + np.cumsum([0.0, *(_ratio(*pair) for pair in scaled)])
+    return np.cumsum([0.0, *(_ratio(*pair) for pair in scaled)])
 
 
 def blocks_of(values: Float[np.ndarray, "L D R"]) -> list[Float[np.ndarray, "_D R"]]:
@@ -144,25 +136,25 @@ def blocks_of(values: Float[np.ndarray, "L D R"]) -> list[Float[np.ndarray, "_D 
 
 
 def _range(below: Float64[np.ndarray, "*D"], above: Float64[np.ndarray, "*D"]) -> tuple[float, float]:
-    """Returns bounds of the ratio, if f is -inf at less than all draws at b and at none at b'."""
-    both = np.concatenate([below, above])
-    finite = both[np.isfinite(both)]
-    return finite.min() - np.log(len(below)), finite.max()
+    """Returns bounds of the ratio."""
+    return min(below.min(), above.min()), max(below.max(), above.max())
 
 
 def log_z_of_ladder(
-    log_states: float, inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "L D R"]
-) -> Estimate:
+    log_states: tuple[float, float], inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "L D R"]
+) -> Estimate | None:
     """Returns log Z at the last temperature, and its standard error by leaving out one block of draws at a time; NaN
-    if all values agree.
+    if all values agree. None if the number of states is unknown.
 
-    `log_states` is the logarithm of the number of states, inverse temperatures begin at 0, and values are those of f
-    at each of them, of D draws of L independent ladders.
+    `log_states` is the logarithm of the number of states and its error, inverse temperatures begin at 0, and values
+    are those of f at each of them, of D draws of L independent ladders.
     """
+    if math.isnan(log_states[0]):
+        return None
     parts = blocks_of(values)
     joined = np.concatenate(parts)
     starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
-    log_z, without = log_states, np.zeros(len(parts))
+    log_z, without = log_states[0], np.zeros(len(parts))
     for rung, step in enumerate(np.diff(inverse)):
         lower, upper = (step * joined[:, place].astype(np.float64) for place in (rung, rung + 1))
         (least, most), ratio = _range(lower, upper), _ratio(lower, upper)
@@ -174,9 +166,11 @@ def log_z_of_ladder(
             slopes = np.add.reduceat(below * (1 - below) + above * (1 - above), starts)
             moved = excess / np.maximum(slopes.sum() - slopes, 1e-300)
             without += np.clip(ratio - moved, least, most)
-    error = float(np.sqrt((len(parts) - 1) * without.var())) if len(parts) > 1 else math.inf
+    variance = (len(parts) - 1) * without.var() if len(parts) > 1 else math.inf
     # As of a mean: where all values agree, nothing bounds those of other states.
-    return Estimate(float(log_z), math.nan if joined.min() == joined.max() else error)
+    if joined.min() == joined.max():
+        variance = math.nan
+    return Estimate(float(log_z), math.hypot(math.sqrt(variance), log_states[1], ROUNDING * log_z))
 
 
 # Rungs at first, and rounds that adapt them: sweeps of the first one; each later one is twice as long. The last one
@@ -192,6 +186,9 @@ _STREAM = 16
 # With fewer round trips in total, modes that only tempering connects were hardly connected.
 _LEAST_ROUND_TRIPS = 20
 _MOST_MOMENTS_FOR_LOG_Z = 2_000
+_UNCOUNTED = (
+    "log Z is unknown, as too few of all states have a probability above 0 to be counted by drawing random states"
+)
 # Records times rungs from which values at other temperatures are computed, about twenty times.
 _MOST_REWEIGHTED = 5_000_000
 # Ladders swap clusters where no site has more couplings, in this part of their rungs, the coldest ones. On cubic
@@ -248,14 +245,11 @@ def draw(request: Request, budget: Budget) -> Drawn:
     trips = of_ladders.reshape(-1, each).sum(axis=1)
     every = -(-len(values) // _MOST_MOMENTS_FOR_LOG_Z)
     some = np.swapaxes(by_group(values[::every], each), 0, 1)
-    curve = None
+    log_states = request.terms.log_states(np.random.default_rng(request.seed))
+    log_z, curve = log_z_of_ladder(log_states, chains.inverse, some), None
     if request.temperatures:
         fewer = some[:, :: -(-some.size * chains.rungs // _MOST_REWEIGHTED)]
-        log_states = request.terms.num_sites * math.log(2)
-        curve = ladder_curve(
-            request.temperatures, chains.inverse, blocks_of(fewer),
-            functools.partial(log_z_of_rungs, log_states, chains.inverse),
-        )  # fmt: skip
+        curve = ladder_curve(request.temperatures, chains.inverse, blocks_of(fewer), log_z_of_rungs, log_states)
     swaps, means = 1 - rejection_rates(chains.inverse, values), values.mean(axis=(0, 1), dtype=float)
     how = {
         "sampler": request.sampler, "engine": chains.engine.name, "ladders": chains.ladders, "rungs": chains.rungs,
@@ -264,8 +258,7 @@ def draw(request: Request, budget: Budget) -> Drawn:
     }  # fmt: skip
     return drawn._replace(
         how=how, reasons=_reasons(of_ladders), ladder=Ladder(chains.inverse, swaps, trips, means),
-        log_z=log_z_of_ladder(request.terms.num_sites * math.log(2), chains.inverse, some),
-        most_effective=_effective(trips), curve=curve,
+        log_z=log_z, most_effective=_effective(trips), curve=curve, notes=() if log_z else (_UNCOUNTED,),
     )  # fmt: skip
 
 

@@ -13,16 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Float64
-from scipy.special import logsumexp, xlogy
+from scipy.special import logsumexp
 
-from sl_discs.models.exact_sums import enumerate_law
 from sl_discs.models.terms import Terms
-from sl_discs.sampling.draws import Curve, Estimate
-from sl_discs.sampling.exact import ENUMERATED, eliminated
-
-# The relative distance of the two temperatures whose mean values give a heat capacity after elimination, and the
-# relative error of that difference.
-_APART, _DIFFERENCE_ERROR = 1e-3, 1e-5
+from sl_discs.sampling.draws import ROUNDING, Curve, Estimate
+from sl_discs.sampling.exact import exact
 
 
 class _Point(NamedTuple):
@@ -36,40 +31,23 @@ class _Point(NamedTuple):
 
 def exact_curve(terms: Terms, temperatures: Sequence[float]) -> Curve:
     """Returns the curve by enumeration, or by elimination of more than 20 variables of a quadratic model."""
-    enumerates = terms.quadratic is None or terms.num_sites <= ENUMERATED
-    point = _enumerated if enumerates else _eliminated
-    points = np.array([point(terms, temperature) for temperature in temperatures])
-    errors = np.zeros_like(points)
-    if not enumerates:
-        errors[:, _Point._fields.index("heat_capacity")] = _DIFFERENCE_ERROR * np.abs(points[:, 1])
-    return _curve(temperatures, points, errors)
+    points = []
+    for temperature in temperatures:
+        law = exact(terms, temperature)
+        points.append(_Point(float(law.known.mean_value), law.variance, law.log_z, law.entropy))
+    return _curve(temperatures, np.array(points), np.zeros((len(points), len(_Point._fields))))
 
 
 def _curve(temperatures: Sequence[float], points: Float64[np.ndarray, "T 4"], errors: np.ndarray) -> Curve:
     return Curve(np.array(temperatures, np.float64), *np.stack([points, errors], axis=2).swapaxes(0, 1))
 
 
-def _enumerated(terms: Terms, temperature: float) -> _Point:
-    law = enumerate_law(terms, temperature)
-    entropy = -float(xlogy(law.probabilities, law.probabilities).sum())
-    return _Point(law.mean_value, law.variance / temperature**2, law.log_z, entropy)
-
-
-def _eliminated(terms: Terms, temperature: float) -> _Point:
-    assert terms.quadratic is not None
-    constant, listed = terms.constant, terms.quadratic._replace(constant=0.0)
-    law = eliminated(listed, temperature)
-    mean = float(law.known.mean_value)
-    ends = [float(eliminated(listed, temperature * (1 + sign * _APART)).known.mean_value) for sign in (-1, 1)]
-    capacity = (ends[0] - ends[1]) / (2 * _APART * temperature)
-    return _Point(mean + constant, capacity, law.log_z + constant / temperature, law.log_z - mean / temperature)
-
-
 def ladder_curve(
     temperatures: Sequence[float],
     inverse: Float64[np.ndarray, "R"],
     parts: Sequence[Float[np.ndarray, "D R"]],
-    log_z: Callable[[Float[np.ndarray, "D R"]], Float64[np.ndarray, "R"]],
+    log_z: Callable[[Float64[np.ndarray, "R"], Float[np.ndarray, "D R"]], Float64[np.ndarray, "R"]],
+    log_states: tuple[float, float],
 ) -> Curve:
     """Returns the curve from records of f at each rung, with errors by leaving out one part of them at a time.
 
@@ -77,24 +55,26 @@ def ladder_curve(
       temperatures: at least the lowest of the rungs.
       inverse: 1/temperature of the rungs, the first of which is 0.
       parts: nearly independent parts of the records.
-      log_z: returns that of each rung, from records.
+      log_z: returns that of each rung relative to the first one, from the rungs and records.
+      log_states: the logarithm of the number of states, and its error.
     """
 
     def points(records: Float[np.ndarray, "D R"]) -> Float64[np.ndarray, "T 4"]:
-        rungs, values = log_z(records), records.ravel().astype(np.float64)
-        with np.errstate(invalid="ignore"):
-            exponents = inverse * values[:, None]
-        # At infinite temperature, states at which f is -inf count.
-        mixture = logsumexp(np.where(np.isnan(exponents), 0.0, exponents) - rungs, axis=1) + np.log(len(records))
-        finite = np.isfinite(values)
-        mixture, values = mixture[finite], values[finite]
+        rungs, values = log_z(inverse, records), records.ravel().astype(np.float64)
+        mixture = logsumexp(inverse * values[:, None] - rungs, axis=1) + np.log(len(records))
         return np.array([_reweighted(values, mixture, temperature) for temperature in temperatures])
 
     without = np.array([points(np.concatenate([*parts[:k], *parts[k + 1 :]])) for k in range(len(parts))])
     errors, joined = np.sqrt((len(parts) - 1) * without.var(axis=0)), np.concatenate(parts)
+    found = points(joined)
+    for name in ("log_z", "entropy"):
+        column = _Point._fields.index(name)
+        found[:, column] += log_states[0]
+        errors[:, column] = np.hypot(errors[:, column], log_states[1])
+    errors = np.hypot(errors, ROUNDING * found)
     if joined.min() == joined.max():  # nothing bounds the values of other states
         errors = np.full_like(errors, np.nan)
-    return _curve(temperatures, points(joined), errors)
+    return _curve(temperatures, found, errors)
 
 
 def _reweighted(values: Float64[np.ndarray, "S"], mixture: Float64[np.ndarray, "S"], temperature: float) -> _Point:

@@ -22,6 +22,7 @@ from sl_discs.models.quadratic import (
     quadratic_params,
     sparse_coupling,
 )
+from sl_discs.models.terms import Coefficients
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.testing import all_states, standard_cases
 
@@ -60,6 +61,29 @@ def values_and_gains(model, params, states):
         return model.value(params, x, field), model.gains(params, x, field)
 
     return jax.vmap(one)(states)
+
+
+def test_changes_have_the_digits_of_fields_and_not_of_totals():
+    """Of one flip beside 500 fields of 1e6; and of two neighbours."""
+    linear, edges = np.append(0.5, np.full(500, 1e6)), np.array([[0, 1]])
+    terms = Coefficients(linear, edges, np.array([0.3]), 1.0)
+    params = jax.tree.map(jnp.asarray, quadratic_params(terms, 501, None))
+    model, x = QuadraticModel(501), jnp.ones(501, jnp.int8)
+    field = model.init(params, x)
+    for flipped, change in ([0], -0.8), ([0, 1], -1e6 - 0.8):
+        y = x.at[jnp.array(flipped)].set(0)
+        found = model.change(params, x, field, y, model.update(params, x, field, y))
+        assert found == pytest.approx(change, rel=1e-6)
+
+
+@pytest.mark.parametrize(("unit", "largest"), [(1.0, 3.0), (2.0**-40, 3 * 2.0**-40), (0.1, 60.0), (1e-3, 0.6)])
+def test_sums_are_rounded_unless_they_are_whole_multiples_of_one_number(unit, largest):
+    """200 couplings of 3 units to one site; sums of 24 bits and more are rounded, too."""
+    edges = np.stack([np.zeros(200, int), np.arange(1, 201)], axis=1)
+    terms = Coefficients(np.zeros(201), edges, np.full(200, 3 * unit), 1.0)
+    assert terms.largest_sum() == pytest.approx(largest)
+    huge = terms._replace(weights=np.append(np.full(199, unit), 2**24 * unit))
+    assert huge.largest_sum() == pytest.approx((2**24 + 199) * unit)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -64,7 +64,7 @@ def test_log_z_of_independent_spins():
     apart = []
     for _ in range(40):
         values = 2.0 * rng.binomial(size, heads, (4, 200, 7)) - size
-        log_z, error = log_z_of_ladder(size * np.log(2), inverse, values)
+        log_z, error = log_z_of_ladder((size * np.log(2), 0.0), inverse, values)
         apart.append((log_z - size * np.log(2 * np.cosh(1.2))) / error)
     # 40 standard normal numbers: a spread outside of this has probability below 1e-4.
     assert 0.6 < np.std(apart) < 1.6 and abs(np.mean(apart)) < 0.7

@@ -54,8 +54,26 @@ def test_a_curve_by_elimination_is_that_by_enumeration():
     np.testing.assert_allclose(found.value, known.value, rtol=1e-9)
     np.testing.assert_allclose(found.log_z[:, 0], known.log_z[:, 0] + 3 * np.log(2), rtol=1e-9)
     np.testing.assert_allclose(found.entropy[:, 0], known.entropy[:, 0] + 3 * np.log(2), rtol=1e-9)
-    off, error = np.abs(found.heat_capacity[:, 0] - known.heat_capacity[:, 0]), found.heat_capacity[:, 1]
-    assert (off < error).all() and (error < 1e-3).all()
+    np.testing.assert_allclose(found.heat_capacity, known.heat_capacity, rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [15, 40])
+def test_exact_heat_capacities_and_entropies_have_all_digits_at_any_temperature(size):
+    """An open chain of enumerated or eliminated spins: two states, and size - 1 independent bonds."""
+    temperatures = np.array([0.02, 0.1, 1.0, 50.0])
+    chain = sl_discs.ising({}, {(i, i + 1): -1.0 for i in range(size - 1)}, offset=1e3)
+    curve, odds = exact_curve(chain.terms(), temperatures), np.exp(-2 / temperatures)
+    capacity = (2 / temperatures) ** 2 * odds / (1 + odds) ** 2
+    entropy = np.log1p(odds) + 2 / temperatures * odds / (1 + odds)
+    np.testing.assert_allclose(curve.heat_capacity, np.stack([(size - 1) * capacity, 0 * odds], 1), rtol=1e-9)
+    np.testing.assert_allclose(curve.entropy[:, 0], np.log(2) + (size - 1) * entropy, rtol=1e-9)
+
+
+def test_what_a_ladder_gives_is_never_exact():
+    """At temperatures so high that all errors are those of rounding."""
+    found = sl_discs.sample(ring(), [1e25, 2e25], draws=160, method="tempering")
+    assert "exact" not in str(found) + str(found.log_z)
+    assert (np.stack(found.curve[1:])[:, :, 1] > 0).all()
 
 
 def test_a_curve_by_tempering(tmp_path):
@@ -74,7 +92,7 @@ def test_a_curve_by_tempering(tmp_path):
 
 
 def test_a_curve_of_a_log_density_with_states_of_probability_0():
-    """Of ten free sites two exclude each other: at infinite temperature, where the ladder begins, they do not."""
+    """Of ten free sites two exclude each other: log Z and the entropy count three quarters of all states."""
 
     def excluded(field, x):
         return jnp.where(x[0] * x[1] > 0, -jnp.inf, field * x.sum())

@@ -101,6 +101,17 @@ def test_coefficients_that_leave_others_too_few_digits_are_said():
     assert "coefficients" not in str(sl_discs.sample(nine_spins(1e4), method="chain", draws=160).verdict)
 
 
+def test_large_couplings_that_cancel_are_said():
+    """The neighbours are held; sums of their couplings, of which each alone has digits enough, do not add up to 0."""
+    rng, size = np.random.default_rng(0), 200
+    couplings = 3e4 * rng.uniform(0.5, 1, size // 2)
+    couplings = np.sort(np.concatenate([couplings, -couplings]))
+    fields = {0: -0.5} | {i + 1: -4e4 for i in range(size)}
+    problem = sl_discs.ising(fields, {(0, i + 1): float(one) for i, one in enumerate(couplings)})
+    draws = sl_discs.sample(problem, method="chain", draws=160)
+    assert problem.terms().largest() < 2**24 / 100 and "sums of coefficients" in str(draws.verdict)
+
+
 @pytest.mark.parametrize("method", ["chain", "tempering"])
 def test_means_and_log_z_have_the_digits_that_single_precision_lacks(method):
     """Values are near 1.3e6, where single precision has multiples of 1/8; errors of their mean are about .001."""

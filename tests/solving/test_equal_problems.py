@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sl_discs
+from sl_discs.errors import InputError
 from sl_discs.problems.problem import normal_form
 
 SETS = "mis", "maxclique", "vertex_cover"
@@ -207,3 +208,39 @@ ordering = given(
 )
 test_labels_and_signs_change_no_optimum_and_no_proof = few(ordering(check_equivalent))
 test_labels_and_signs_in_many_examples = pytest.mark.slow(many(ordering(check_equivalent)))
+
+
+def check_drawn(case, method, exponent, constant, temperature):
+    """Draws of a problem and those of it in another unit, at the temperature in that unit, with another constant, and
+    with the terms of a form in parts.
+    """
+    size, given = case
+    unit, own = 2.0**exponent, given.own
+    if given.kind in SETS and own is None:
+        own = np.ones(size)
+    scaled = dataclasses.replace(
+        given, own=None if own is None else own * unit, coupled=given.coupled * unit, offset=constant * unit
+    )
+    how = {"method": method, "draws": 16, "groups": 4, "seed": 1}
+    if method == "localization":
+        how |= {"K": 8, "sigma": 1.0}
+    try:
+        first = sl_discs.sample(given.problem(size), temperature, **how)
+    except InputError:  # low_rank, without a direction
+        with pytest.raises(InputError):
+            sl_discs.sample(scaled.problem(size, parts=True), temperature * unit, **how)
+        return
+    second = sl_discs.sample(scaled.problem(size, parts=True), temperature * unit, **how)
+    assert first.states.tobytes() == second.states.tobytes()
+    assert first.reliable == second.reliable
+
+
+drawing = given(
+    stated(),
+    st.sampled_from(("exact", "chain", "tempering", "localization", "low_rank")),
+    st.integers(-60, 60),
+    st.sampled_from([0.0, 0.3, -7.0]),
+    st.sampled_from([0.7, 3.0]),
+)
+test_equal_problems_have_equal_draws = few(drawing(check_drawn))
+test_equal_problems_have_equal_draws_in_many_examples = pytest.mark.slow(many(drawing(check_drawn)))

@@ -30,7 +30,7 @@ class ClaimedSearch(LocalSearch):
     def __init__(self, name, best, conclusive):
         self.name, self.best, self.conclusive = name, best, conclusive
 
-    def walk(self, place, draws):
+    def advance(self, seconds):
         raise AssertionError("is not asked")
 
 
