@@ -24,14 +24,19 @@ if [ -f "$(dirname "$0")/environment.sh" ]; then # not in a job: there, this is 
     exit 2
   fi
   cd "$(dirname "$0")/.."
-  EXTRAS="${EXTRAS:-run${command:+,tune}}" source run_scripts/environment.sh
+  EXTRAS="${EXTRAS:-run${command:+,tune}}"
+  source run_scripts/environment.sh
   mkdir -p results/slurm # Slurm makes no folders
+  # As arguments: the job may not have this environment, as with --export=NONE.
+  set -- "$EXTRAS" "$PYTHON" "${command:-run}" "${parts:-}" "$@"
   exec sbatch ${slurm:-} ${parts:+"--array=1-$parts"} run_scripts/sbatch_run.sh "$@"
 fi
+EXTRAS="$1" PYTHON="$2" command="$3" parts="$4"
+shift 4
 cd "$SLURM_SUBMIT_DIR"
-EXTRAS="${EXTRAS:-run${command:+,tune}}" source run_scripts/environment.sh
+source run_scripts/environment.sh
 
-.venv/bin/python -m sl_discs "${command:-run}" ${parts:+"--part=$SLURM_ARRAY_TASK_ID/$parts"} "$@" &
+.venv/bin/python -m sl_discs "$command" ${parts:+"--part=$SLURM_ARRAY_TASK_ID/$parts"} "$@" &
 program=$! told='' again=1
 # Always SIGUSR1: Slurm sends SIGTERM to every process of a job, and a second SIGTERM would end a program that is saving
 # its checkpoint because of the first.
@@ -54,7 +59,7 @@ case "$told $code" in # 138, 143: ended by a signal, before it listened
     fi ;;
   "end 75" | "end 138" | "end 143")
     echo "interrupted: waits until Slurm requeues the job, if it was preempted, or ends it, if it was cancelled"
-    sleep infinity &
+    sleep 1800 & # not for ever, if nobody ends it
     wait ;;
 esac
 exit "$code"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Creates the environment, checks style and types, and runs the tests on all cores. Further arguments, such as -m slow, go
 # to pytest.
-# --discs=FOLDER: a checkout of google-research/discs, without which many tests of the plugin are skipped. For example:
+# --discs=FOLDER: a checkout of google-research/discs, without which the tests of the plugin are skipped. For example:
 #   bash run_scripts/test.sh --discs=../discs tests/discs_plugin
 set -euo pipefail
 extras=test

@@ -13,31 +13,41 @@ from sl_discs.files import open_regular
 from sl_discs.terminal import tell
 
 
-def cache_folder(folder: str | os.PathLike | None = None) -> Path | None:
-    """Returns a folder for kept files, made where it is missing: the given one, else $SL_DISCS_CACHE, else
-    ~/.cache/sl_discs.
+def cache_folder(folder: str | os.PathLike | None = None, part: str = "") -> Path | None:
+    """Returns a folder for kept files, made where it is missing.
 
-    Compiled code is run as it is read, so the folder counts only if it is the user's own and not open to everybody.
-    Otherwise, or where it cannot be made, a warning says so once, and it is None.
+    Compiled code is run as it is read, so the folder counts only if nobody but the user can write there, and neither
+    can anybody in the folder that holds the part. Otherwise, or where it cannot be made, a warning says so once.
+
+    Args:
+      folder: the cache; None: $SL_DISCS_CACHE, else ~/.cache/sl_discs.
+      part: name of a folder in it, which is returned; empty: the cache itself.
     """
     try:
         chosen = Path(folder or os.environ.get("SL_DISCS_CACHE") or "~/.cache/sl_discs").expanduser()
-        chosen.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Later uses of the path must not pass a link that somebody else can turn elsewhere.
-        chosen = chosen.resolve(strict=True)
-        info = chosen.stat()
+        for name in dict.fromkeys(["", part]):
+            chosen = chosen / name
+            chosen.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Later uses of the path must not pass a link that somebody else can turn elsewhere.
+            chosen = chosen.resolve(strict=True)
+            if not _is_private(chosen):
+                raise PermissionError(0, "other users can write there (chmod go-w), or it is theirs")
     except RuntimeError:
         chosen, reason = Path("~"), "there is no home folder"
     except OSError as error:
         reason = error.strerror
     else:
-        if not hasattr(os, "geteuid"):  # on Windows modes say nothing; folders of a profile are private there
-            return chosen
-        if info.st_uid in (os.geteuid(), 0) and not info.st_mode & stat.S_IWOTH:
-            return chosen
-        reason = "other users can write there (chmod o-w), or it is theirs"
+        return chosen
     warn_once(f"no cache in {chosen}: {reason}; set SL_DISCS_CACHE to a folder that is yours alone")
     return None
+
+
+def _is_private(folder: Path) -> bool:
+    """Returns whether only this user can write into a folder; a group may have members of any kind."""
+    if not hasattr(os, "geteuid"):  # on Windows modes say nothing; folders of a profile are private there
+        return True
+    info = folder.stat()
+    return info.st_uid == os.geteuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 @functools.cache

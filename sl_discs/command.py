@@ -4,6 +4,7 @@ The exit code is 0 after the help, 2 after a one-line message (without a traceba
 of the command.
 """
 
+import contextlib
 import dataclasses
 import functools
 import inspect
@@ -11,10 +12,11 @@ import logging
 import re
 import shlex
 import signal
+import sys
 import traceback
 import types
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -138,7 +140,7 @@ class Command:
             tell(f"\nstopped; {self.stopped}")
             return 128 + signal.SIGINT
         finally:
-            own.unparse_flags()
+            forget_flags(own)
 
     def _check(self, given: list[str]) -> None:
         """Raises an InputError unless the arguments that are not flags are those that the command takes."""
@@ -192,7 +194,8 @@ def _in_flags(error: InputError, own_flags: flags.FlagValues) -> str:
 def parse_flags(values: flags.FlagValues, argv: Sequence[str], known_only: bool = False) -> list[str]:
     """Parses flags; returns the other arguments, without the program's name. flags.Error if one is wrong."""
     try:
-        return values(list(argv), known_only=known_only)[1:]
+        with process_arguments(argv):
+            return values(list(argv), known_only=known_only)[1:]
     except flags.Error:
         raise
     except (Exception, SystemExit) as error:  # of a config file, which is a program
@@ -206,6 +209,24 @@ def parse_flags(values: flags.FlagValues, argv: Sequence[str], known_only: bool 
         place = next((name for name in given if field in name.split(".")), "a config")
         hint = f", and {near!r} is the nearest" if near else ""
         raise flags.Error(f"{place}: there is no field {field!r}{hint}") from error
+
+
+@contextlib.contextmanager
+def process_arguments(argv: Sequence[str]) -> Iterator[None]:
+    """Replaces the arguments of the process, among which config flags look for overrides of their fields."""
+    before = sys.argv
+    sys.argv = list(argv)
+    try:
+        yield
+    finally:
+        sys.argv = before
+
+
+def forget_flags(values: flags.FlagValues) -> None:
+    """Resets flags to their defaults, and deletes those that parsing defined for overrides of config fields."""
+    values.unparse_flags()
+    for name in [name for name in values if "." in name]:
+        delattr(values, name)
 
 
 def _with_home(argument: str) -> str:

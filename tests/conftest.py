@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 from compared import comparisons
 from jaxtyping import install_import_hook
+from limits import LIMIT_S, SLOW_LIMIT_S, ended_after
 from llvmlite import binding
 
 from sl_discs.cache import cache_folder
@@ -24,6 +26,26 @@ from sl_discs.cache import cache_folder
 # wall time, such as the time-outs of processes, is ten minutes, and only ends what would never end.
 hypothesis.settings.register_profile("sl_discs", deadline=None)
 hypothesis.settings.load_profile("sl_discs")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Sets the limit of the test, which all of its fixtures share."""
+    is_long = any(item.get_closest_marker(name) for name in ("slow", "published"))
+    with ended_after(SLOW_LIMIT_S if is_long else LIMIT_S):
+        return (yield)
+
+
+@pytest.fixture
+def in_foreground():
+    """Gives signals the actions of the foreground, also to processes that a test starts: scripts start what runs in
+    the background with SIGINT ignored.
+    """
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.signal(number, action) for number, action in usual.items()}
+    yield
+    for number, action in before.items():
+        signal.signal(number, action)
 
 
 @pytest.fixture
@@ -104,7 +126,6 @@ def command(capsys, monkeypatch):
     """Runs `sl-discs` without a new process, which would import JAX again; its exit code, output and errors."""
     import jax
 
-    from sl_discs.commands import run
     from sl_discs.commands.main import main
 
     jax.devices()  # so that no command changes how many there are
@@ -112,11 +133,7 @@ def command(capsys, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
 
     def command(*arguments):
-        # Fields of configs are looked for among the arguments of the process.
-        monkeypatch.setattr(sys, "argv", ["sl-discs", *map(str, arguments)])
-        code = main()
-        for field in [name for name in run.FLAGS if "." in name]:
-            delattr(run.FLAGS, field)
+        code = main(["sl-discs", *map(str, arguments)])
         return code, *capsys.readouterr()
 
     return command

@@ -19,7 +19,7 @@ from typing import Any
 
 from sl_discs.command import Command, Given, own_flags, say, warn
 from sl_discs.commands.problem_file import define_weight
-from sl_discs.errors import InputError, join_names
+from sl_discs.errors import InputError
 from sl_discs.files import write_text
 from sl_discs.instances.archive import write_archive, write_forms
 from sl_discs.instances.form import FORM_PROBLEMS, QuadraticForm
@@ -53,9 +53,8 @@ def _convert(given: Given) -> int:
     if models and (to != "npz" or FLAGS.complement):
         what = "has no complement" if FLAGS.complement else f"cannot be written as {to}; write an .npz archive"
         raise InputError(f"{source}: {instances[0].format} holds a quadratic model, which {what}")
-    for what, others in (item for instance in instances[:1] for item in instance.others.items()):
-        if others and FLAGS.weight is None:
-            warn(f"numbers of {what} under {join_names(others)} are not written; --weight={others[0]} writes them")
+    for remark in instances[0].remarks if instances else ():
+        warn(f"{source}: {remark}")
     if FLAGS.complement:
         contents = [complement(graph) for graph in contents]
     if to == "npz":

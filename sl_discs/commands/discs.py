@@ -26,7 +26,7 @@ from jaxtyping import Float64
 from ml_collections import ConfigDict, config_flags
 
 from sl_discs.chains.checkpoint import notice_of_end
-from sl_discs.command import Command, Given, parse_flags, say
+from sl_discs.command import Command, Given, parse_flags, process_arguments, say
 from sl_discs.commands.sweep import chosen_sweep
 from sl_discs.discs_plugin import launch
 from sl_discs.discs_plugin.compat import Overlay
@@ -45,13 +45,13 @@ from sl_discs.terminal import tell
 MAIN_FLAGS, _ = launch.own_flags()
 
 
-def _import_main(arguments: list[str]) -> Any:
-    """DISCS's main module, registered and imported; its flags are added to those of the process."""
+def _import_main(arguments: list[str]) -> tuple[Any, list[str]]:
+    """Imports the main module of DISCS, which adds flags to those of the process; returns it and its arguments."""
     launch.register_from_flags(MAIN_FLAGS)
-    # The flags of configs look up overrides in sys.argv, and load their defaults when they are defined.
-    sys.argv = launch.resolve_configs(["discs main", *arguments])
+    argv = launch.resolve_configs(["discs main", *arguments])
     try:
-        return importlib.import_module("discs.experiment.main_sampling")
+        with process_arguments(argv):  # the flags of configs load their defaults when they are defined
+            return importlib.import_module("discs.experiment.main_sampling"), argv
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "discs":
             raise
@@ -73,8 +73,8 @@ def _main(given: Given) -> int:
     DISCS, and --compat and --fixes.
     """
     start = time.time()
-    module = _import_main(given.arguments)
-    rest = parse_flags(flags.FLAGS, sys.argv)
+    module, argv = _import_main(given.arguments)
+    rest = parse_flags(flags.FLAGS, argv)
     _check_config(module)
     if note := _fit_batches(module.get_main_config()):
         tell(note)
@@ -100,6 +100,13 @@ def _check_config(module: Any) -> None:
         if values[flag].value is None:
             raise InputError(f"no {flag} is given; pass --{flag}=FILE, such as {example}")
     model = values.model_config
+    try:
+        importlib.import_module(f"discs.models.{model.get('name')}")
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            f"DISCS's model {model.get('name')} cannot be imported with the installed packages ({error}); choose "
+            "another one"
+        ) from error
     try:
         config = module.get_main_config()
     except ModuleNotFoundError as error:
@@ -203,7 +210,7 @@ main = Command(
     _main.__doc__,
     MAIN_FLAGS,
     _main,
-    foreign_help=lambda arguments: flags.FLAGS.module_help(_import_main(arguments)),
+    foreign_help=lambda arguments: flags.FLAGS.module_help(_import_main(arguments)[0]),
     prepare=launch.add_working_directory,
 )
 
@@ -246,7 +253,7 @@ def _sweep(given: Given) -> int:
         for place, number in enumerate(todo):
             folder = root / sweep.folder(number)
             arguments = discs_arguments(sweep, number, own.data_root, folder)
-            command = [sys.executable, "-m", "sl_discs.discs_main", *arguments, *shared, *given.more]
+            command = [sys.executable, "-P", "-m", "sl_discs.discs_main", *arguments, *shared, *given.more]
             say(f"[{number}/{count}] {shlex.join(command)}")
             if not own.list and run_program(command, notice):
                 failed.append(number)

@@ -15,7 +15,7 @@ from sl_discs.files import check_file
 from sl_discs.instances.formats import FORMATS, Instance, read_instances
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
-from sl_discs.problems.from_file import has_unused_weights, problem_of, unused_numbers
+from sl_discs.problems.from_file import has_unused_weights, problem_of
 from sl_discs.problems.kind import KINDS, PENALTY, find_kind
 from sl_discs.terminal import printable
 
@@ -45,7 +45,7 @@ def define_format(define: Any) -> None:
 
 def define_weight(define: Any) -> None:
     """Adds the flag for the name of weights in a file."""
-    words = "Attribute of FILE's edges (maxcut) or nodes (others) that is their weight, in GML, GraphML and JSON."
+    words = "Attribute of FILE's edges (maxcut) or nodes (others) that is their weight, where they have attributes."
     define.string("weight", None, words)
 
 
@@ -135,8 +135,7 @@ def _line_on(instance: Instance, problem: Problem) -> str:
         if not of_nodes and content.node_weights is not None and (content.node_weights != 1).any():
             where = "without --weights" if has_unused_weights(content, kind) else f"in {kind}"
             nodes = f" (their weights do not count {where})"
-        unused = unused_numbers(instance, kind)
-        edges = f" (numbers under {join_names(unused)} do not count without --weight={unused[0]})" if unused else ""
+        edges = ""
         if content.weights is not None and (content.weights != 1).any():
             edges = ", weighted" if KINDS[kind].weighted else f" (their weights do not count in {kind})"
         size = f"{_count(content.num_nodes, 'node')}{nodes}, {_count(content.num_edges, 'edge')}{edges}"

@@ -14,9 +14,7 @@ machine that sees the same folder. The one that ends last writes the results and
 import difflib
 import functools
 import re
-import sys
 import time
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,8 +23,7 @@ from absl import flags
 from ml_collections import config_dict, config_flags
 
 from sl_discs.chains.checkpoint import notice_of_end
-from sl_discs.command import Command, attributes_of, error_of_file, own_flags, parse_flags, say
-from sl_discs.discs_plugin.launch import add_working_directory
+from sl_discs.command import Command, attributes_of, error_of_file, forget_flags, own_flags, parse_flags, say
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.engines.registry import ENGINES
@@ -156,20 +153,13 @@ def _requested() -> RunRequest:
 
 def check_flags(arguments: Sequence[str]) -> None:
     """Raises an InputError if `sl-discs run` would refuse these arguments before it reads any instance."""
-    before = sys.argv
-    sys.argv = ["sl-discs run", *arguments]  # where overrides of a config's fields are looked for
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of how ml_collections loads a file
-            parse_flags(FLAGS, _with_sampler_file(sys.argv))
+        parse_flags(FLAGS, _with_sampler_file(["sl-discs run", *arguments]))
         _requested()
     except flags.Error as error:
         raise InputError(f"{error}; see sl-discs run --help") from None
     finally:
-        sys.argv = before
-        FLAGS.unparse_flags()
-        for override in [name for name in FLAGS if "." in name]:
-            delattr(FLAGS, override)
+        forget_flags(FLAGS)
 
 
 def _run(_) -> int:
@@ -230,4 +220,4 @@ def _with_sampler_file(argv: Sequence[str]) -> Sequence[str]:
     )
 
 
-main = Command("", __doc__, FLAGS, _run, prepare=add_working_directory, reads=_with_sampler_file)
+main = Command("", __doc__, FLAGS, _run, reads=_with_sampler_file)

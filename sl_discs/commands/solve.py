@@ -78,7 +78,8 @@ def _solve(given: Given) -> int:
             result = annealed(problem, dataclasses.replace(options, interrupt=lambda: notice.given, progress=True))
             held, words = verification(problem, result)
             good &= held
-            say(_summary(result, read_s, words))
+            unproved = f"; no bound, since {problem.left_out}" if problem.left_out else ""
+            say(_summary(result, read_s, words + unproved))
             if FLAGS.print:
                 say("\n".join(result.answer_lines()))
             done.append((problem, result))

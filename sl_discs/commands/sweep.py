@@ -6,9 +6,9 @@ sl-discs sweep status  --sweep=FILE       prints which runs are done, running, f
 sl-discs sweep collect --sweep=FILE       writes a table of the results, collect.csv and collect.json
 
 Each run is a separate `sl-discs run` with its own folder in --save_root. `run` skips what is done or performed by
-somebody else, and continues interrupted runs from their checkpoints. With --executor=slurm it submits a job array
-with a job for each missing run. With --dry_run it prints the script of that array or, without Slurm, the
-`sl-discs run` of each run. Other tools may perform the commands of `list`, in any order and in parallel. Arguments
+somebody else, and continues interrupted runs from their checkpoints. With --executor=slurm it submits job arrays
+with a job for each missing run. With --dry_run it prints their scripts or, without Slurm, the `sl-discs run` of each
+run. Other tools may perform the commands of `list`, in any order and in parallel. Arguments
 after `--`, such as `-- --engine=cpu`, are passed to every run; all commands of a sweep must be given the same.
 
 The exit code of `run` is 0 for success, 1 if runs have failed, 2 after a one-line message about bad input, and 75 if
@@ -34,6 +34,8 @@ from sl_discs.sweeps.sweep_runs import DONE, FAILED, INTERRUPTED, MISSING, Run, 
 from sl_discs.terminal import tell
 
 _NOTHING = "all runs are done, running, waiting or failed (--retry repeats failed ones)"
+# With -P, files of the working directory do not take the place of modules.
+_PROGRAM = "-P", "-m", "sl_discs"
 # Flags that the command of a run is given as this one was.
 _PASSED_ON = ("import", "sweep", "save_root", "data_root", "samplers", "retry")
 
@@ -46,10 +48,13 @@ define.string("data_root", None, words)
 words = "Only these of the sweep's samplers; sl_gwg takes the settings of gwg. Renumbers the runs."
 define.list("samplers", None, words)
 define.enum("executor", "local", ("local", "slurm"), "With run: who performs the runs.")
-words = "With --executor=slurm: how many run at a time; default: all that Slurm allows."
+words = "With --executor=slurm: how many jobs of an array run at a time; default: all that Slurm allows."
 define.integer("parallel", None, words, lower_bound=1)
-words = "With --executor=slurm: options of sbatch, such as partition=gpu,gpus_per_node=1,time=4:00:00."
-define.list("slurm", [], words)
+words = (
+    "With --executor=slurm: options of sbatch, such as partition=gpu,gpus_per_node=1,time=4:00:00; one that has no "
+    "value comes first, as in exclusive,partition=gpu. May be repeated."
+)
+define.multi_string("slurm", [], words)
 define.boolean("dry_run", False, "With run: print the commands, or the script for Slurm, instead.")
 define.boolean("retry", False, "With run and list: repeat failed runs.")
 
@@ -84,7 +89,7 @@ def _sweep(given: Given) -> int:
         sweep_file.check_runnable(sweep, [one.number for one in runs], [one.arguments for one in runs])
         for one in runs:
             with errors_of(f"run {one.number}"):
-                check_flags(one.command[4:])
+                check_flags(one.command[len(_PROGRAM) + 2 :])
         if ignored := sweep_file.left_out(sweep):
             tell(f"ignored fields, which only DISCS uses: {', '.join(ignored)}")
         if what == "run":
@@ -93,7 +98,7 @@ def _sweep(given: Given) -> int:
                 return _submit(sweep, runs, root, given.more)
             if not FLAGS.dry_run:
                 return _perform(runs, root)
-            lines = [shlex.join(["sl-discs", *one.command[3:]]) for one in _todo(runs, {})]
+            lines = [shlex.join(["sl-discs", *one.command[len(_PROGRAM) + 1 :]]) for one in _todo(runs, {})]
             say("\n".join(lines or [f"nothing to do: {_NOTHING}"]))
             return 0
         lines = [_command(["sl-discs"], str(one.number), given.more) for one in runs]
@@ -111,7 +116,7 @@ def chosen_sweep(name: str, samplers: Sequence[str] | None) -> Sweep:
 
 def _run_of(sweep: Sweep, number: int, root: Path, extra: Mapping[str, str]) -> Run:
     folder, arguments = root / sweep.folder(number), sweep_file.run_arguments(sweep, number, FLAGS.data_root, extra)
-    command = (sys.executable, "-m", "sl_discs", "run", *sweep_file.command_line(arguments, folder))
+    command = (sys.executable, *_PROGRAM, "run", *sweep_file.command_line(arguments, folder, extra))
     return Run(number, sweep.label(number), folder, arguments, command)
 
 
@@ -129,16 +134,15 @@ def _submit(sweep: Sweep, runs: Sequence[Run], root: Path, more: Sequence[str]) 
         if not FLAGS.dry_run:
             stack.enter_context(only_run_in(check_writable(folder)))  # until the jobs are noted
         todo = _todo(runs, sweep_runs.jobs_in_queue(folder))
+        for before, jobs in sweep_runs.arrays_of(todo).items():
+            command = _command([sys.executable, *_PROGRAM], f'"$((SLURM_ARRAY_TASK_ID + {before}))"', more)
+            script = sweep_runs.job_script(sweep.name, jobs, command, folder, FLAGS.slurm, FLAGS.parallel)
+            if FLAGS.dry_run:
+                say(script.rstrip())
+            else:
+                say(f"{len(jobs)} of {len(runs)} runs: {sweep_runs.submit(script, jobs, folder)}")
         if not todo:
-            words = f"nothing to submit: {_NOTHING}"
-        else:
-            command = _command([sys.executable, "-m", "sl_discs"], '"$SLURM_ARRAY_TASK_ID"', more)
-            numbers = [one.number for one in todo]
-            script = sweep_runs.job_script(sweep.name, numbers, command, folder, FLAGS.slurm, FLAGS.parallel)
-            words = script.rstrip()
-            if not FLAGS.dry_run:
-                words = f"{len(todo)} of {len(runs)} runs: {sweep_runs.submit(script, todo, folder)}"
-    say(words)
+            say(f"nothing to submit: {_NOTHING}")
     return 0
 
 

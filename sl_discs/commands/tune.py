@@ -21,7 +21,6 @@ from typing import Any
 from sl_discs import __version__
 from sl_discs.chains.checkpoint import Notice, notice_of_end
 from sl_discs.command import Command, Given, own_flags, say
-from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.engines.registry import ENGINES, choose_engine, leave_cards_alone
@@ -210,4 +209,4 @@ def _say_differences(sampler: str, usual: Candidate, beside: Path, found: Mappin
         say(f"{said}; difference {format_difference(other['paired'])}")
 
 
-main = Command("", __doc__, FLAGS, _tune, prepare=add_working_directory)
+main = Command("", __doc__, FLAGS, _tune)

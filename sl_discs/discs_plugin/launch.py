@@ -39,9 +39,9 @@ def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
 
 
 def add_working_directory() -> None:
-    """Makes `discs` importable if the working directory is a checkout of it."""
-    if Path("discs").is_dir() and "" not in sys.path:
-        sys.path.insert(0, "")
+    """Makes `discs` importable if the working directory is a checkout of it, after all other places."""
+    if Path("discs", "samplers", "abstractsampler.py").is_file() and "" not in sys.path:
+        sys.path.append("")
 
 
 def register_from_flags(own: flags.FlagValues) -> None:

@@ -350,7 +350,9 @@ class OwnSampler(_BatchSampler):
 
     def make_init_state(self, rng: Array) -> dict[str, Any]:
         """Returns counters at zero, and the sampler's first state for each chain."""
-        chains = self._sampler.make_init_state(rng, self._num_chains, self._states.spin_shape)
+        # Outside combinatorial problems DISCS passes its batch of keys, one for each model, of which there is one.
+        key = keys.from_rng(rng).reshape(-1, 2)[0]
+        chains = self._sampler.make_init_state(key, self._num_chains, self._states.spin_shape)
         return {"num_ll_calls": jnp.int32(0), "steps": jnp.int32(0), "chains": chains}
 
     def _move(self, model, rng, x, model_param, state, x_mask):

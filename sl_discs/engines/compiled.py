@@ -193,11 +193,10 @@ def keep_programs() -> None:
     if jax.config.jax_compilation_cache_dir is not None:  # type: ignore[attr-defined]
         return
     _announces = True
-    folder = cache_folder()
-    if folder is not None:
-        from llvmlite import binding  # imported here, as commands that only print their help do not need it
+    from llvmlite import binding  # imported here, as commands that only print their help do not need it
 
-        processor = repr((binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()))
-        name = f"xla-{hashlib.sha256(processor.encode()).hexdigest()[:16]}"
-        jax.config.update("jax_compilation_cache_dir", str(folder / name))
+    processor = repr((binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()))
+    folder = cache_folder(part=f"xla-{hashlib.sha256(processor.encode()).hexdigest()[:16]}")
+    if folder is not None:
+        jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST_S)

@@ -14,7 +14,6 @@ import dataclasses
 import mmap
 import os
 import pickle
-import pickletools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -314,37 +313,14 @@ class _Reader(pickle.Unpickler):
         return _ALLOWED[module, name]
 
 
-# Instructions of a pickle whose room the unpickler takes only as it reads them: with arguments of a fixed size, or up
-# to the end of a line.
-_LENGTHS = {
-    pickletools.TAKEN_FROM_ARGUMENT1: 1,
-    pickletools.TAKEN_FROM_ARGUMENT4: 4,
-    pickletools.TAKEN_FROM_ARGUMENT4U: 4,
-    pickletools.TAKEN_FROM_ARGUMENT8U: 8,
-}
-_FOLLOWED = {
-    one.code.encode("latin1"): _LENGTHS[one.arg.n]
-    for one in pickletools.opcodes
-    if one.arg is not None and one.arg.n in _LENGTHS
-}
-# The numbers of these are places in a list, or a number of bytes, for which room is made at once.
-_PUT, _LONG_PUT, _FRAME, _STOP = b"p", b"r", b"\x95", b"."
-
-
-def _plain_instructions() -> re.Pattern[bytes]:
-    """Returns the pattern of any number of instructions that need no check."""
-    known = [rb"r..[\0-\x0f]\0"]
-    for one in pickletools.opcodes:
-        code = one.code.encode("latin1")
-        if code in (*_FOLLOWED, _PUT, _LONG_PUT, _FRAME, _STOP):
-            continue
-        size = 0 if one.arg is None else one.arg.n
-        lines = 2 if one.arg is pickletools.stringnl_noescape_pair else 1
-        known.append(re.escape(code) + (rb".{%d}" % size if size >= 0 else rb"[^\n]*+\n" * lines))
-    return re.compile(rb"(?s:%s)*+" % b"|".join(known))
-
-
-_PLAIN = _plain_instructions()
+# Instructions of a pickle for which the unpickler takes no room ahead: of a fixed size, and of one or two lines.
+_PLAIN = re.compile(
+    rb"(?s:[()0-2NQRabdeolstu\]\x81\x85-\x89\x8f-\x94\x97\x98\x93}]|[\x80\x82Khq].|[\x83M]..|[\x84Jj]....|G.{8}"
+    rb"|r..[\0-\x0f]\0|[FILPSVg][^\n]*+\n|[ci][^\n]*+\n[^\n]*+\n)*+"
+)
+# Of others: the bytes of the length that follows, of contents or of a frame, or of the number of an object.
+_COUNTED = dict.fromkeys(b"UC\x8a\x8c", 1) | dict.fromkeys(b"TBX\x8b", 4) | dict.fromkeys(b"\x8d\x8e\x96", 8)
+_WIDTHS = _COUNTED | {ord("r"): 4, 0x95: 8}
 
 
 def _check_sizes(content: mmap.mmap, place: int) -> None:
@@ -352,18 +328,17 @@ def _check_sizes(content: mmap.mmap, place: int) -> None:
 
     The unpickler makes room for as much before it reads on, so that nine bytes would take gigabytes.
     """
-    while True:
-        found = _PLAIN.match(content, place)
-        place = found.end() if found else place
-        code, after = content[place : place + 1], place + 1
-        if code == _PUT:
+    while found := _PLAIN.match(content, place):
+        after = found.end() + 1
+        code = content[after - 1] if after <= len(content) else None
+        if code == ord("p"):
             line = content[after : content.find(b"\n", after)]
             number = int(line) if line.isdigit() and len(line) < 19 else len(content)
             place = after + len(line) + 1
-        elif code in (_LONG_PUT, _FRAME) or code in _FOLLOWED:
-            place = after + (_FOLLOWED.get(code) or {_LONG_PUT: 4, _FRAME: 8}[code])
-            number = int.from_bytes(content[after:place], "little")
-            place += number if code in _FOLLOWED else 0
+        elif code in _WIDTHS:
+            end = after + _WIDTHS[code]
+            number = int.from_bytes(content[after:end], "little")
+            place = end + (number if code in _COUNTED else 0)
         else:
             return
         if number >= len(content):

@@ -1,21 +1,23 @@
 """Reads files of graphs and quadratic models in any known format.
 
-Text formats with our own readers are in `graph_files`; here are those that SciPy (Matrix Market) and networkx (GML,
-GraphML, node-link JSON) read, the table of all formats, and how one is recognised.
+Text formats whose lines are rows of numbers or words are in `graph_files`; here are Matrix Market and those in which
+edges and nodes have attributes, the table of all formats, and how one is recognised.
 """
 
 from __future__ import annotations
 
+import ast
+import collections
 import contextlib
 import dataclasses
-import io
+import itertools
+import json
 import os
 import re
-import warnings
 import xml.etree.ElementTree
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -29,16 +31,20 @@ from sl_discs.errors import (
     one_of,
     real_array,
 )
-from sl_discs.files import names_in_npz, parse_json
+from sl_discs.files import names_in_npz
 from sl_discs.instances import graph_files as own
-from sl_discs.instances.archive import read_archive, read_forms
+from sl_discs.instances.archive import FORM_ARRAYS, GRAPH_ARRAYS, read_archive, read_forms
 from sl_discs.instances.form import FORM_PROBLEMS, QuadraticForm, check_finite, form_problem
-from sl_discs.instances.graph import GRAPH_PROBLEMS, Graph, checked_node_weights, have_repeats, other_numbers
-from sl_discs.instances.other_files import check_separators, other_archive, other_json, table_in_python
-from sl_discs.instances.text import Rows, Source, is_whole, show
-
-if TYPE_CHECKING:
-    import networkx as nx
+from sl_discs.instances.graph import (
+    GRAPH_PROBLEMS,
+    Graph,
+    checked_node_weights,
+    edge_codes,
+    first_rows,
+    other_numbers,
+)
+from sl_discs.instances.other_files import check_others, check_separators, other_archive, other_json, square_table
+from sl_discs.instances.text import Remark, Rows, Source, is_real, show
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,26 +57,28 @@ class Instance:
         `node_link` also a tuple of these.
       format: name of the format, one of `FORMATS`.
       path: the file.
-      others: names of the numbers, beside their weights, that its `edges` and `nodes` have.
+      remarks: what was left out of the file, and what may not be expected.
     """
 
     content: Graph | QuadraticForm
     labels: Sequence[Hashable]
     format: str
     path: Path
-    others: Mapping[str, tuple[str, ...]]
+    remarks: Sequence[Remark]
 
 
 @contextlib.contextmanager
-def _parsing(source: Source, what: str) -> Iterator[None]:
-    """Turns what a package raises, whatever it is, for a file that it cannot read, into an error with its name."""
+def _parsing(source: Source, what: str, number: int | None = None) -> Iterator[None]:
+    """Turns what a parser raises, whatever it is, for what it cannot read, into an error with its place."""
     try:
         yield
     except InputError:
         raise
     except Exception as error:
-        said = " ".join(str(error).split())[:200]
-        raise FormatError(f"{source.path}: not {what} ({said}); correct the file") from None
+        missing = "no " if isinstance(error, KeyError) else ""
+        said = " ".join(f"{missing}{error}".split())[:200]
+        line = "" if number is None else f":{number}"
+        raise FormatError(f"{source.path}{line}: not {what} ({said}); correct the file") from None
 
 
 # Matrix Market: a square matrix, read as a graph or, for qubo and ising, as a matrix.
@@ -80,119 +88,173 @@ def _parsing(source: Source, what: str) -> Iterator[None]:
 # diagonal must be zero. Read as a matrix M, the model is v'Mv over all entries, to be minimised, with v in {0, 1}^n
 # for qubo and in {-1, 1}^n for ising, where the diagonal is therefore a constant.
 
-_FIELDS = ("real", "integer", "unsigned-integer", "pattern")
-# Whole numbers that may be beyond 2^53, which SciPy rounds.
-_LONG = re.compile(rb"(?<![\d.eE])\d{16,300}(?![\d.eE])")
+_BANNER = (
+    rb"%%matrixmarket matrix (coordinate|array) (?:real|double|(?:unsigned-)?integer|pattern) (general|symmetric)"
+)
+_SIZE = rb"(?P<nodes>\d{1,18}) (\d{1,18})"
 
 
 def read_matrix_market(source: Source) -> own.Labelled:
     """Returns the graph of a file, or its model if the problem is qubo or ising; labels are 1 to n."""
-    import scipy.io
-    from scipy import sparse
-
-    path = source.path
-    # SciPy 1.17 ends with a segmentation fault at blanks after the last line, and likewise at matrices of no rows.
-    text = source.text.rstrip() + b"\n"
-    with _parsing(source, "a readable MatrixMarket file"):
-        size, columns, entries, _, field, symmetry = scipy.io.mminfo(io.BytesIO(text))
-        if field not in _FIELDS or symmetry not in ("general", "symmetric"):
-            raise FormatError(
-                f"{path}:1: a {field}, {symmetry} matrix, which defines neither a graph nor a model; expected "
-                "real, integer or pattern, and general or symmetric"
-            )
-        if size != columns or not size:
-            raise FormatError(f"{path}: a matrix of {size} by {columns}; a graph or model needs a square one")
-        _, after = source.lines(b"%").first("the numbers of rows, columns and entries")
-        after.check_nodes(after.after, size)
-        if entries > len(text):
-            raise FormatError(f"{path}: the header promises {entries} entries; is the file cut short?")
-        with warnings.catch_warnings():
-            # Of SciPy 1.18, on a default that changes nothing here; its argument came with 1.15.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            matrix = sparse.coo_array(scipy.io.mmread(io.BytesIO(text)))
-    i, j, values = matrix.row.astype(np.int64), matrix.col.astype(np.int64), matrix.data
-    if have_repeats(i * size + j):
-        raise FormatError(f"{path}: an entry is given twice; give each once")
-    if rounded := [word for word in _LONG.findall(text) if int(word) != int(float(word))]:
-        raise FormatError(
-            f"{path}: {show(rounded[0])} is beyond 2^53 and not exact in double precision; scale the model"
+    words, after = source.lines().first("the first line of a MatrixMarket file")
+    banner = re.fullmatch(_BANNER, b" ".join(words).lower())
+    if banner is None:
+        raise after.error(
+            after.after,
+            f"{show(b' '.join(words))} defines neither a graph nor a model; expected a matrix that is coordinate or "
+            "array, real, integer or pattern, and general or symmetric",
         )
-    kept = values != 0
-    i, j, values = i[kept], j[kept], values[kept]
+    listed, mirrored = banner[1] == b"coordinate", banner[2] == b"symmetric"
+    size_line = (_SIZE + rb" (\d{1,18})", "'ROWS COLUMNS ENTRIES'") if listed else (_SIZE, "'ROWS COLUMNS'")
+    header, lines = source.lines(b"%").header(*size_line)
+    size, columns, *count = map(int, header.groups())
+    if size != columns:
+        raise lines.error(lines.after, f"a matrix of {size} by {columns}; a graph or model needs a square one")
+    rows = lines.rows(("iif", "ii") if listed else ("f",), "an entry, 'i j' or 'i j value'" if listed else "a value")
+    whole = size * (size + 1) // 2 if mirrored else size**2
+    lines.check_count(count[0] if listed else whole, len(rows.columns[0]), "entries")
+    if listed:
+        i, j = rows.indices(1, size)
+    else:
+        j, i = np.triu_indices(size) if mirrored else np.divmod(np.arange(size**2), size)
+        rows = dataclasses.replace(rows, columns=[i + 1, j + 1, *rows.columns])
+    codes = edge_codes(i, j, size) if mirrored else i * size + j
+    rows.refuse(first_rows(codes) != np.arange(len(codes)), "the entry of {0} and {1} is given twice; give each once")
+    values = np.ones(len(i)) if rows.weights is None else rows.weights
+    labels = range(1, size + 1)
     if source.problem in FORM_PROBLEMS:
-        if FORM_PROBLEMS[source.problem]:
-            pairs, offset = np.stack([i, j], axis=1), own.offset_of(source)
-            form = QuadraticForm.from_arrays(source.name, np.zeros(size), pairs, values, offset, spins=True)
-        else:
-            form = QuadraticForm.from_entries(source.name, size, i, j, values, own.offset_of(source))
-        return [(form, range(1, size + 1))]
-    rows = Rows(path, [i + 1, j + 1] if field == "pattern" else [i + 1, j + 1, values])
-    return [(rows.graph(source.name, size, (i, j), model="--problem=qubo"), range(1, size + 1))]
+        values, offset = np.where(mirrored & (i != j), 2.0, 1.0) * values, own.offset_of(source)
+        if not FORM_PROBLEMS[source.problem]:
+            return [(QuadraticForm.from_entries(source.name, size, i, j, values, offset), labels)]
+        pairs = np.stack([i, j], axis=1)
+        return [(QuadraticForm.from_arrays(source.name, np.zeros(size), pairs, values, offset, spins=True), labels)]
+    kept = values != 0
+    if listed:
+        rows.remark(~kept, "entries of value 0 are no edges")
+    return [(rows.only(kept).graph(size, (i[kept], j[kept]), model="--problem=qubo"), labels)]
 
 
-# Graphs by networkx.
+# Graphs with attributes: GML, GraphML, node-link JSON, and edge lists as networkx writes them by default.
 #
 # Labels are those that the file gives; in JSON a list is a tuple. An attribute `weight` of edges or nodes is their
-# weight, which all must have if one has, or an attribute that the user names. A directed graph is read as an
-# undirected one; edges may be parallel or opposite if their weights agree, and still count as one.
+# weight, which all must have if one has, or an attribute that the user names; remarks name the others. A directed
+# graph is read as an undirected one; edges may be parallel or opposite if their weights agree, and count as one.
+
+_Attributes = dict[str, Any]
+_Nodes = Mapping[Any, _Attributes]
+_Edges = Sequence[tuple[Hashable, Hashable, _Attributes]]
 
 
 def read_gml(source: Source) -> own.Labelled:
     """Returns the graph of a GML file, whose labels are `id` unless each node has a `label` of its own."""
     import networkx as nx
 
-    def parse(text: str) -> nx.Graph:
-        try:
-            return nx.parse_gml(text)
-        except nx.NetworkXError:  # two labels are equal, or one is missing
-            return nx.parse_gml(text, label="id")
-
-    return _networkx_graph(source, "GML", parse)
+    with _parsing(source, "a graph in GML"):
+        graph = nx.parse_gml(source.text.decode("utf-8"), label="id")
+        names = {node: data.get("label") for node, data in graph.nodes.items()}
+        if None not in names.values() and len(set(names.values())) == len(names):
+            graph = nx.relabel_nodes(graph, names)
+    unread = [name for name, value in graph.graph.items() if isinstance(value, dict | list)]
+    source.remark("blocks beside nodes and edges are left out", unread, at="{}")
+    return _attributed(source, dict(graph.nodes), list(graph.edges(data=True)))
 
 
 def read_graphml(source: Source) -> own.Labelled:
     """Returns the graph of a GraphML file; its labels are text."""
     import networkx as nx
 
-    def parse(text: str) -> nx.Graph:
+    with _parsing(source, "a graph in GraphML"):
+        text = source.text.decode("utf-8")
+        if "<!ENTITY" in text:
+            raise ValueError("entities are not read")
         graph = nx.parse_graphml(text)
-        # networkx makes the nodes that edges lead to.
-        listed = sum(
-            element.tag.rpartition("}")[2] == "node" for element in xml.etree.ElementTree.fromstring(text).iter()
+        found = collections.Counter(
+            one.tag.rpartition("}")[2] for one in xml.etree.ElementTree.fromstring(text).iter()
         )
-        if listed != len(graph):
-            raise ValueError("a node is listed twice or elsewhere, or an edge leads to a node that is not listed")
-        return graph
-
-    return _networkx_graph(source, "GraphML", parse)
+        # networkx makes the nodes that edges lead to, and reads one graph without those inside of its nodes.
+        nodes, edges = dict(graph.nodes), list(graph.edges(data=True))
+        of_nodes, of_edges = (graph.graph.get(f"{what}_default", {}) for what in ("node", "edge"))
+        for what, count in ("node", len(nodes)), ("edge", len(edges)), ("default", len(of_nodes) + len(of_edges)):
+            if found[what] != count:
+                raise ValueError(
+                    f"a {what} is listed twice or elsewhere than in one graph, or an edge leads to what is not listed"
+                )
+    nodes = {node: of_nodes | data for node, data in nodes.items()}
+    return _attributed(source, nodes, [(u, v, of_edges | data) for u, v, data in edges])
 
 
 def read_node_link(source: Source) -> own.Labelled:
     """Returns the graph of a JSON file, with its edges under `edges`, or `links` as older versions of networkx do."""
-    import networkx as nx
 
-    def parse(text: str) -> nx.Graph:
-        data = parse_json(text)
-        key = "edges" if "edges" in data else "links"
-        if not (isinstance(data, dict) and isinstance(data.get("nodes"), list) and isinstance(data.get(key), list)):
+    def label_of(plain: Any) -> Hashable:
+        return tuple(map(label_of, plain)) if isinstance(plain, list) else plain
+
+    def distinct(pairs: Sequence[tuple[str, Any]]) -> _Attributes:
+        if len(found := dict(pairs)) < len(pairs):
+            raise ValueError(f"an object has one of the names {join_names(found, 'and')} twice")
+        return found
+
+    with _parsing(source, "a graph in node-link JSON"):
+        data = json.loads(source.text, object_pairs_hook=distinct)
+        if not (isinstance(data, dict) and isinstance(data.get("nodes"), list)):
             raise other_json(source)
-        graph = nx.node_link_graph(data, directed=False, multigraph=False, edges=key)
-        if (len(graph), graph.number_of_edges()) != (len(data["nodes"]), len(data[key])):
-            raise ValueError("a node or edge is listed twice, or an edge leads to a node that is not listed")
-        return graph
+        lists = [key for key, value in data.items() if isinstance(value, list) and key != "nodes"]
+        key = next((key for key in ("edges", "links") if key in lists), None)
+        if key is None:
+            raise other_json(source)
+        if len(lists) > 1:
+            raise ValueError(f"lists {join_names(lists, 'and')} beside the nodes; keep that of the edges")
+        nodes = {label_of(one.pop("id", number)): one for number, one in enumerate(data["nodes"])}
+        if len(nodes) != len(data["nodes"]):
+            raise ValueError("a node is listed twice")
+        edges = [(label_of(one.pop("source")), label_of(one.pop("target")), one) for one in data[key]]
+    return _attributed(source, nodes, edges)
 
-    return _networkx_graph(source, "node-link JSON", parse)
+
+def read_edge_list(source: Source) -> own.Labelled:
+    """Returns the graph of a list of edges.
+
+    Nodes are whole numbers. Where edges have attributes in a dict, as networkx writes them by default, or the user
+    has named the format, nodes may be any words of UTF-8 text, which are labels in the order of their appearance.
+    """
+    lines, marked, heading = own.edge_lines(source)
+    first, _ = lines.first("an edge")
+    with_dicts = len(first) > 2 and first[2].startswith(b"{")
+    if not with_dicts and (not source.named or all(word.isdigit() for word in first[:2])):
+        return own.read_numbered_edges(source, lines, marked)
+    source.remark("line is left out as a heading", heading)
+    source.remark("lines that begin with # or % are read as edges, not as comments", marked, lost=False)
+    read = set(marked)
+    edges: list[tuple[Any, Any, _Attributes]] = []
+    numbers = []
+    known: dict[bytes, _Attributes] = {b"": {}}
+    for number, line in dataclasses.replace(lines, skipped=()):
+        if line.startswith(lines.skipped) and number not in read:
+            continue
+        with _parsing(source, own.EDGE_LINE, number):
+            u, v, text = (*line.split(None, 2), b"")[:3]
+            if text not in known:
+                if not (with_dicts or is_real(text)):
+                    raise ValueError(f"{show(text)} is not a number")
+                value = ast.literal_eval(text.decode())
+                known[text] = value if isinstance(value, dict) else {"weight": value}
+            edges.append((u.decode(), v.decode(), known[text]))
+        numbers.append(number)
+    labels = list(dict.fromkeys(itertools.chain.from_iterable(edge[:2] for edge in edges)))
+    if with_dicts and all(label.isdecimal() and len(label) < 19 for label in labels):
+        edges = [(int(u), int(v), data) for u, v, data in edges]
+        labels = sorted(map(int, labels))
+    return _attributed(source, {label: {} for label in labels}, edges, numbers)
 
 
-def _networkx_graph(source: Source, what: str, parse: Callable[[str], nx.Graph]) -> own.Labelled:
-    with _parsing(source, f"a graph in {what}"):
-        graph = parse(source.text.decode("utf-8"))
+def _attributed(source: Source, nodes: _Nodes, edges: _Edges, numbers: Sequence[int] | None = None) -> own.Labelled:
+    """Returns the graph of nodes and edges with attributes, which stand in lines of these numbers if they do."""
     name = source.weight or "weight"
-    labels: list[Hashable] = list(graph)
+    labels = list(nodes)
     place = {label: k for k, label in enumerate(labels)}
-    edges, nodes = list(graph.edges(data=True)), dict(graph.nodes(data=True))
-    source.others = {"edges": other_numbers(data for *_, data in edges), "nodes": other_numbers(nodes.values())}
-    rows = Rows(source.path, [_objects(u for u, _, _ in edges), _objects(v for _, v, _ in edges)])
+    if unlisted := [end for u, v, _ in edges for end in (u, v) if end not in place]:
+        raise FormatError(f"{source.path}: an edge leads to {unlisted[0]!r}, which is not listed as a node; list it")
+    rows = Rows(source, [_objects(u for u, _, _ in edges), _objects(v for _, v, _ in edges)], numbers)
     given = [data[name] for *_, data in edges if name in data]
     if len(given) == len(edges) > 0:
         weights = real_array(f"{source.name}: {name} of edges", given)
@@ -201,11 +263,25 @@ def _networkx_graph(source: Source, what: str, parse: Callable[[str], nx.Graph])
     elif given and not source.weight:
         raise InputError(f"{source.name}: some edges have a weight and some have none; give every edge one")
     ends = np.array([(place[u], place[v]) for u, v, _ in edges], np.int64).reshape(-1, 2)
-    found = rows.graph(source.name, len(labels), (ends[:, 0], ends[:, 1]))
-    of_nodes = {node: data[name] for node, data in nodes.items() if name in data}
-    if of_nodes and (len(of_nodes) == len(labels) or not source.weight):
-        found = dataclasses.replace(found, node_weights=checked_node_weights(source.name, of_nodes, labels))
+    found = rows.graph(len(labels), (ends[:, 0], ends[:, 1]))
+    if of_nodes := {node: data[name] for node, data in nodes.items() if name in data}:
+        try:
+            found = dataclasses.replace(found, node_weights=checked_node_weights(source.name, of_nodes, labels))
+        except InputError as error:
+            words = f"nodes have weights, which do not count ({error})"
+            source.remark(words, labels, at="node {!r}", of="nodes", lost=False)
+    of_edges = [((u, v), data) for u, v, data in edges]
+    _remark_on_numbers(source, "edges", of_edges, used=found.weights is not None)
+    _remark_on_numbers(source, "nodes", nodes.items(), used=found.node_weights is not None)
     return [(found, range(len(labels)) if labels == list(range(len(labels))) else tuple(labels))]
+
+
+def _remark_on_numbers(source: Source, what: str, given: Iterable[tuple[Any, _Attributes]], *, used: bool) -> None:
+    """Remarks on numbers of edges or nodes that are not their weights, which matter if no others are used."""
+    of = "" if used or source.weight else what
+    for name, places in other_numbers(given, source.weight).items():
+        words = f"{what} have numbers under {name!r} that do not count; weight={name} uses them"
+        source.remark(words, places, at=what[:-1] + " {!r}", of=of, lost=what == "edges")
 
 
 def _objects(labels: Iterable[Hashable]) -> np.ndarray:
@@ -223,7 +299,10 @@ def read_npz_archive(source: Source) -> own.Labelled:
     """
     if "names" not in (names := names_in_npz(source.path)):
         raise other_archive(source, names)
-    if "couplings" in names:
+    is_form = "couplings" in names
+    unknown = [name for name in names if name not in (FORM_ARRAYS if is_form else GRAPH_ARRAYS)]
+    source.remark("arrays are left out, which are none of this format", unknown, at="{}")
+    if is_form:
         return [(form, range(form.num_variables)) for form in read_forms(source.path)]
     return [(graph, range(graph.num_nodes)) for graph in read_archive(source.path)]
 
@@ -245,23 +324,18 @@ class Format:
     write: Callable[[str | os.PathLike, Graph], None] | None = None
 
 
-# Lines of comments before a header.
-_COMMENTS = rb"(?:[^\S\n]*(?:c.*)?\n)*[^\S\n]*"
+# Comments and what is said of the file may come before the graph.
+_GML = rb"(?i)(?:\s*+(?:#.*|(?:creator|version|comment)\s.*)\n)*+\s*+graph\s*+\["
+_WITH_DICTS = rb"(?:[^\S\n]*+(?:#.*+)?+\n)*+[^\S\n]*+[^\s#]\S*+[^\S\n]++\S++[^\S\n]++\{.*\}[^\S\n]*+(?:\n|$)"
 FORMATS = {
     "rudy": Format(".rudy .mc", own.read_rudy, write=own.write_rudy),
-    "dimacs": Format(
-        ".clq .col .dimacs",
-        own.read_dimacs,
-        _COMMENTS + rb"p\s+(?:" + b"|".join(own.DIMACS_HEADERS) + rb")\s",
-        own.write_dimacs,
-    ),
+    "dimacs": Format(".clq .col .dimacs", own.read_dimacs, write=own.write_dimacs),
     "metis": Format(".graph .metis", own.read_metis),
-    "edge_list": Format(".edges .edgelist", own.read_edge_list),
-    "cnf": Format(".cnf", own.read_formula, _COMMENTS + rb"p\s+cnf\s"),
-    "qbsolv": Format(".qubo", own.read_qbsolv, _COMMENTS + rb"p\s+qubo\s"),
+    "edge_list": Format(".edges .edgelist", read_edge_list, _WITH_DICTS),
+    "cnf": Format(".cnf", own.read_formula),
+    "qbsolv": Format(".qubo", own.read_qbsolv),
     "matrix_market": Format(".mtx", read_matrix_market, rb"(?i)%%matrixmarket"),
-    # Comments and what is said of the file may come before the graph.
-    "gml": Format(".gml", read_gml, rb"(?i)(?:\s*(?:#.*|(?:creator|version|comment)\s.*)\n)*\s*graph\s*\["),
+    "gml": Format(".gml", read_gml, _GML),
     "graphml": Format(".graphml", read_graphml, rb"\s*<(?s:.{0,2000}?)graphml"),
     "node_link": Format(".json", read_node_link, rb"\s*\{"),
     "biqmac": Format(".sparse .qs", own.read_biqmac),
@@ -269,7 +343,7 @@ FORMATS = {
     "coo": Format(".coo", own.read_coo),
     "npz": Format(".npz", read_npz_archive),
 }
-_WITH_ATTRIBUTES = ("gml", "graphml", "node_link")
+_WITH_ATTRIBUTES = ("gml", "graphml", "node_link", "edge_list")
 SUFFIXES = {suffix: name for name, format in FORMATS.items() for suffix in format.suffixes.split()}
 
 
@@ -282,8 +356,7 @@ def read_instances(
 ) -> list[Instance]:
     """Reads the graphs or models of a file: one, except for archives.
 
-    The format is recognised by a file's header, else by its suffix; a file that fits two formats is refused (see
-    `recognise`). Compression by gzip, bzip2 or xz is recognised as well.
+    The format is recognised by a file's header, or else by its suffix, and compression by gzip, bzip2 or xz as well.
 
     Args:
       path: the file.
@@ -295,8 +368,8 @@ def read_instances(
     Raises:
       FormatError: the file is damaged, or is not what its format asks for.
       NotSupported: its format is not one of these.
-      InputError: the file cannot be read, fits two formats, or does not hold what the problem needs. Of each error,
-        the message is one line that names the file, the line in it if there is one, and what to do.
+      InputError: the file cannot be read, or does not hold what the problem needs. Of each error, the message is one
+        line that names the file, the line in it if there is one, and what to do.
     """
     if format is not None:
         one_of("format", format, FORMATS)
@@ -304,7 +377,9 @@ def read_instances(
     if format is not None and source.is_zip != (format == "npz"):
         kind = "a zip archive" if source.is_zip else "not a zip archive"
         raise InputError(f"{path}: {kind}, so its format is not {format}; leave out the format")
-    if format is not None and FORMATS[format].begins is None:
+    if not source.is_zip:
+        check_others(source)
+    if format is not None and FORMATS[format].begins in (None, _WITH_DICTS):
         check_separators(source)
     format = format or recognise(source)
     if weight is not None and format not in _WITH_ATTRIBUTES:
@@ -314,7 +389,7 @@ def read_instances(
         )
     with errors_of(source.path):
         contents = FORMATS[format].read(source)
-    found = [Instance(content, labels, format, source.path, source.others) for content, labels in contents]
+    found = [Instance(content, labels, format, source.path, source.remarks) for content, labels in contents]
     for instance in found:
         _check_problem(instance, problem)
     return found
@@ -339,108 +414,35 @@ def _check_problem(instance: Instance, problem: str | None) -> None:
 
 # Which format a file is in.
 
-_OTHER_HEADER = re.compile(_COMMENTS + rb"(p\s+\S+)\s+\d")
+# After lines of comments.
+_HEADER = re.compile(rb"(?:[^\S\n]*+(?:[c#%].*+)?+\n)*+[^\S\n]*+p[^\S\n]++(\S++)[^\S\n]++(?:\d|unconstr)")
+_HEADERS = {b"cnf": "cnf", b"qubo": "qbsolv", **dict.fromkeys(own.DIMACS_HEADERS, "dimacs")}
 
 
 def recognise(source: Source) -> str:
-    """Returns the name of the format of a file.
-
-    It is known by how the file begins, after comments (in `coo` by a comment `# vartype=`), or else by the suffix of
-    its name. Otherwise the file must begin with two whole numbers, after comments and a heading, and be read without
-    an error in exactly one of `rudy`, `metis`, `edge_list`, `coo`, `biqmac` and `mqlib` (see `_by_content`).
+    """Returns the name of the format of a file, by how it begins, after comments, or else by the suffix of its name.
 
     Raises:
-      InputError: two formats fit, or the file has an error in the one that it looks like.
-      NotSupported: no format begins like this file.
+      NotSupported: neither tells.
     """
     if source.is_zip:
         return "npz"
     for name, format in FORMATS.items():
         if format.begins and re.match(format.begins, source.text):
             return name
+    if header := _HEADER.match(source.text):
+        if header[1] not in _HEADERS:
+            known = join_names([f"p {word.decode()}" for word in _HEADERS], "and")
+            raise NotSupported(
+                f"{source.path}: files of {show(b'p ' + header[1])} are not read; those of {known} are"
+            )
+        return _HEADERS[header[1]]
     if own.VARTYPE.search(source.text):
         return "coo"
-    if other := _OTHER_HEADER.match(source.text):
-        known = join_names([f"p {word.decode()}" for word in (*own.DIMACS_HEADERS, b"cnf", b"qubo")], "and")
-        raise NotSupported(f"{source.path}: files of {show(other[1])} are not read; those of {known} are")
     check_separators(source)
-    return SUFFIXES.get(source.suffix) or _by_content(source)
-
-
-def _by_content(source: Source) -> str:
-    """Returns the format in which a file can be read, if there is one.
-
-    A list of edges has as many words on each line as on the first one. That line may be a header `n m` if no node is
-    above n. It is no edge then if m is larger than n + 1, where as an edge it would lead to a node far beyond all
-    others, or larger than the number of lines that follow; and the file may be `rudy` if that number is m. With a
-    header it is a matrix, `biqmac` or `mqlib`, if it poses a `qubo` or has entries on the diagonal. A square table,
-    symmetric or triangular, may be a whole matrix, which no format is.
-    """
-    first, rest = source.lines(b"#", b"%").first("a graph or model")
-    if own.is_heading(first):
-        return "edge_list"
-    words = [line.split() for _, line in rest]
-    table = table_in_python(source, [first, *words])
-    if not (2 <= len(first) <= 4 and all(map(is_whole, first[:2]))):
-        raise _unknown(source, rest.after, first, table)
-    widths = set(map(len, words))
-    ends = [word for line in words for word in line[:2]]
-    n, m = map(int, first[:2])
-    bounded = first[2:] in ([], [b"0"]) and all(is_whole(word) and int(word) <= n for word in ends)
-    is_header = bounded and (m > n + 1 or 2 * m > len(ends))
-    is_list = len(first) < 4 and widths <= {len(first)}
-    on_diagonal = widths == {3} and any(line[0] == line[1] for line in words)
-    poses_graph = source.problem not in (None, *FORM_PROBLEMS)
-    of_matrix = on_diagonal and not poses_graph
-    tries = ["rudy", "metis"]
-    if len(first) == 2 and (of_matrix or source.problem == "qubo"):
-        tries = ["biqmac", "mqlib", "metis"]
-    if is_list and not is_header:
-        tries += [] if source.problem in FORM_PROBLEMS else ["edge_list"]
-        tries += [] if poses_graph or len(first) == 2 else ["coo"]
-    errors: dict[str, InputError] = {}
-    for name in tries:
-        try:
-            with errors_of(source.path):
-                FORMATS[name].read(source)
-        except InputError as error:
-            errors[name] = error
-    may_be_rudy = bounded and 2 * m == len(ends) and widths in ({2}, {3})
-    fits = [name for name in tries if name not in errors or (name == "rudy" and may_be_rudy)]
-    if table and not fits:
-        raise _unknown(source, rest.after, first, table)
-    if len(fits) > 1 or table:
-        by_problem = " or --problem" if {"edge_list", "coo"} <= set(fits) else ""
-        senses = " (biqmac is minimised, mqlib maximised)" if "mqlib" in fits else ""
-        matrix = f"; a table goes through {table}" if table else ""
-        kinds = " and as ".join([*fits, *["a square table"] * bool(table)])
-        raise InputError(
-            f"{source.path}: the file reads as {kinds}; say which it is with "
-            f" --format={' or --format='.join(fits)}{senses}{by_problem} (--from in convert), or by its "
-            f"suffix{matrix}"
+    if source.suffix not in SUFFIXES:
+        raise NotSupported(
+            f"{source.path}: neither its first lines nor a suffix tells the format; say --format=NAME (--from in "
+            f"convert), which is one of {join_names(FORMATS)}; {square_table(source)}"
         )
-    if fits:
-        return fits[0]
-    if len(first) == 4 and widths == {4}:
-        raise _unknown(source, rest.after, first, table)
-    if is_list and is_header and "rudy" in errors:
-        raise InputError(f"{errors['rudy']} (if the first line is like the others, say --format=edge_list)")
-    # The reader of the likeliest format says what is wrong.
-    if "biqmac" in errors and bounded and widths <= {3}:
-        return "biqmac"
-    if source.problem in FORM_PROBLEMS and len(first) == 3:
-        return "coo"
-    if is_list or not n:
-        return "edge_list"
-    return "rudy" if widths <= {2, 3} else "metis"
-
-
-def _unknown(source: Source, number: int, first: list[bytes], table: str) -> NotSupported:
-    """Returns the error for a file in a format that is not read, which is no fault of the file."""
-    if table:
-        return NotSupported(f"{source.path}: a square table, which is read in Python alone; say {table}")
-    return NotSupported(
-        f"{source.path}:{number}: {show(b' '.join(first))} begins no format that is read; those are "
-        f"{', '.join(FORMATS)}, and of edge lists the lines are 'u v' or 'u v w' with nodes as whole numbers, or any "
-        "words with --format=edge_list"
-    )
+    return SUFFIXES[source.suffix]

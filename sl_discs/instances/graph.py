@@ -101,11 +101,6 @@ class Graph:
         """Number of edges."""
         return len(self.edges)
 
-    @property
-    def numbers(self) -> Float64[np.ndarray, "K"]:
-        """The weights, or 1, of which values are sums."""
-        return np.concatenate([np.ones(1), *(one for one in (self.weights, self.node_weights) if one is not None)])
-
     @classmethod
     def from_arrays(
         cls, name, num_nodes, edges, weights=None, reference=None, node_weights=None, generated=False
@@ -223,15 +218,20 @@ def checked_node_weights(name: str, weights: Any, labels: Sequence[Hashable]) ->
 _NAMES = ("weight", "id", "key", "label", "source", "target")
 
 
-def other_numbers(attributes: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Returns the names, in order, under which edges or nodes have numbers that are not used as weights."""
-    found = (
-        name
-        for one in attributes
-        for name, value in one.items()
-        if isinstance(value, numbers.Real) and not isinstance(value, bool) and name not in _NAMES
-    )
-    return tuple(dict.fromkeys(map(str, found)))
+def other_numbers(given: Iterable[tuple[Any, Mapping[str, Any]]], used: str | None = None) -> dict[str, list[Any]]:
+    """Returns the edges or nodes that have numbers which are no weights, by the names of the numbers.
+
+    Args:
+      given: edges or nodes, each with its attributes.
+      used: a name that is not meant.
+    """
+    found: dict[str, list[Any]] = {}
+    for place, attributes in given:
+        for name, value in attributes.items():
+            number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+            if number and name not in (*_NAMES, used):
+                found.setdefault(str(name), []).append(place)
+    return found
 
 
 def check_size(name: str, num_nodes: int) -> None:

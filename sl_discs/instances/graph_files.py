@@ -6,6 +6,7 @@ name the file and the line.
 
 from __future__ import annotations
 
+import array
 import collections
 import dataclasses
 import itertools
@@ -59,12 +60,8 @@ def read_rudy(source: Source) -> Labelled:
     num_nodes, num_edges = map(int, header.groups())
     rows = lines.rows(("ii", "iif"), "an edge and its weight, 'i j w'")
     lines.check_count(num_edges, len(rows.columns[0]), "edges")
-    return [
-        (
-            rows.graph(source.name, num_nodes, rows.indices(1, num_nodes), merge=False, model="--format=biqmac"),
-            range(1, num_nodes + 1),
-        )
-    ]
+    graph = rows.graph(num_nodes, rows.indices(1, num_nodes), merge=False, model="--format=biqmac")
+    return [(graph, range(1, num_nodes + 1))]
 
 
 def write_rudy(path: str | os.PathLike, graph: Graph) -> None:
@@ -86,8 +83,8 @@ def write_rudy(path: str | os.PathLike, graph: Graph) -> None:
 # An edge may be repeated in either direction, as in many colouring files; it still counts as one edge. m may be the
 # number of distinct edges, twice that, or the number of `e` lines, since files differ. `n i w` gives node i the
 # weight w; nodes without such a line have the weight 1 where others have one. Collections of weighted covers and sets
-# write `v i w` instead. Lines `d` and `x`, and `v` beside `d` (geometry), are irrelevant to the problems solved here
-# and are skipped. The PACE challenges write `p td n m`, and then `i j`.
+# write `v i w` instead. Lines `d` and `x`, and `v` beside `d` (geometry), are irrelevant to the problems solved here:
+# a remark counts them. The PACE challenges write `p td n m`, and then `i j`.
 
 PACE = (b"td", b"tw", b"ds")
 DIMACS_HEADERS = (b"edge", b"edges", b"col", b"clq", *PACE)
@@ -106,12 +103,19 @@ def read_dimacs(source: Source) -> Labelled:
         of = {kept: dataclasses.replace(lines, skipped=(b"c", b"d", b"x", *letters - {kept})) for kept in letters}
         rows = of[b"e"].rows(("eii",), "an edge, 'e i j'")
         weights = _dimacs_weights(num_nodes, of[b"n"].rows(("nif",), "the weight of a node, 'n i w'"))
-        if re.search(rb"(?m)^[ \t]*v\s", source.text) and not re.search(rb"(?m)^[ \t]*d\s", source.text):
+        others: dict[bytes, list[int]] = {b"d": [], b"v": [], b"x": []}
+        for number, line in lines:
+            if line[:1] in others:
+                others[line[:1]].append(number)
+        if others[b"v"] and not others[b"d"]:
             if weights is not None:
                 raise FormatError(f"{source.path}: weights of nodes on lines 'n' and on lines 'v'; keep one kind")
             words = "the weight of a node, 'v i w', where no line 'd' says that it is a place"
             weights = _dimacs_weights(num_nodes, of[b"v"].rows(("vif",), words))
-    graph, listed = rows.graph(source.name, num_nodes, rows.indices(1, num_nodes)), len(rows.columns[0])
+            others[b"v"] = []
+        unused = sorted(itertools.chain(*others.values()))
+        source.remark("lines 'd', 'v' and 'x' do not count", unused, of="nodes", lost=False)
+    graph, listed = rows.graph(num_nodes, rows.indices(1, num_nodes)), len(rows.columns[0])
     if promised not in (listed, graph.num_edges, 2 * graph.num_edges):
         lines.check_count(promised, graph.num_edges, f"edges on {listed} lines")
     return [(dataclasses.replace(graph, node_weights=weights), range(1, num_nodes + 1))]
@@ -142,13 +146,14 @@ def write_dimacs(path: str | os.PathLike, graph: Graph) -> None:
 # be a heading such as `source target weight`.
 #
 # Labels of nodes are whole numbers from 0 on, and nodes are sorted by them. Almost any text would read as a list with
-# words as labels, so they may be words of UTF-8 text only where the user has named the format, and nodes are then in
-# the order of their first appearance. Nodes without an edge do not exist. An edge may be repeated in either direction
-# with the same weight, as in many collections; it still counts as one edge.
+# words as labels, so they may be words only where the user has named the format. Words may begin with a mark, as
+# `#tag`, and a line with them; so such lines with as many words as an edge are then edges, and a remark says so.
+# Nodes without an edge do not exist. An edge may be repeated in either direction with the same weight, as in many
+# collections; it still counts as one edge.
 #
-# `networkx.write_edgelist(graph, path, data=False)` and `write_weighted_edgelist` write this format.
+# `networkx.write_edgelist` writes this format, by default with attributes of edges, `u v {'weight': 3}`.
 
-_EDGE_LINE = "an edge, 'u v' or 'u v w', with a weight everywhere or nowhere"
+EDGE_LINE = "an edge, 'u v' or 'u v w', with a weight everywhere or nowhere"
 _ENDS = {
     "from", "to", "source", "target", "src", "dst", "u", "v", "i", "j", "node1", "node2", "fromnodeid", "tonodeid",
 }  # fmt: skip
@@ -157,119 +162,95 @@ _WEIGHTS = {"w", "weight", "value"}
 
 def is_heading(words: Sequence[bytes]) -> bool:
     """Returns whether the first line of an edge list names its columns, perhaps in quotes."""
-    names = [word.decode("ascii", "replace").strip("\"'").lower() for word in words]
+    names = [word.decode("ascii", "replace").strip("\"'#%").lower() for word in words]
     return len(names) in (2, 3) and _ENDS.issuperset(names[:2]) and _WEIGHTS.issuperset(names[2:])
 
 
-def read_edge_list(source: Source) -> Labelled:
-    """Returns the graph of a file."""
+def edge_lines(source: Source) -> tuple[Lines, list[int], list[int]]:
+    """Returns the lines of edges, the numbers of those that begin like comments but may be edges, and the heading's.
+
+    These have as many words as the first edge, a number for a weight, and no blank after their mark.
+    """
     lines = source.lines(b"#", b"%")
-    words, rest = lines.first(_EDGE_LINE)
+    words, rest = lines.first(EDGE_LINE)
+    heading = []
     if is_heading(words):
-        lines = rest
-        words, rest = lines.first(_EDGE_LINE)
-    first = show(b" ".join(words))
-    labels: Sequence[int | str]
-    if all(word.isdigit() for word in words[:2]):
-        rows = lines.rows(("ii", "iif"), _EDGE_LINE)
-        labels, ends = _number_labels(rows)
-    elif source.named:
-        labels, lines = _number_words(lines)
-        rows = lines.rows(("ii", "iif"), _EDGE_LINE)
-        ends = rows.columns[:2]
-        if len(labels) > 2 and all(map(bytes.isalpha, words[:2])) and all(map(str.isdigit, labels[2:])):
-            raise lines.error(
-                rest.after, f"{first} above numbers reads as a heading; remove the line, or begin it with #"
-            )
-    else:
+        lines, heading = rest, [rest.after]
+        words, _ = lines.first(EDGE_LINE)
+    marked = []
+    for number, line in dataclasses.replace(lines, skipped=()):
+        if line.startswith(lines.skipped):
+            parts = line.split(None, 2)
+            alike = len(parts) == min(len(words), 3) and all(is_real(one) or one[:1] == b"{" for one in parts[2:])
+            if alike and parts[0].strip(b"#%") and not is_heading(parts):
+                marked.append(number)
+    return lines, marked, heading
+
+
+def read_numbered_edges(source: Source, lines: Lines, marked: list[int]) -> Labelled:
+    """Returns the graph of a list whose nodes are whole numbers."""
+    words, rest = lines.first(EDGE_LINE)
+    if not all(word.isdigit() for word in words[:2]):
         raise lines.error(
             rest.after,
-            f"{first} is not an edge between nodes that are whole numbers; if they have other names, say "
-            "--format=edge_list",
+            f"{show(b' '.join(words))} is not an edge between nodes that are whole numbers; if they have other "
+            "names, say --format=edge_list",
         )
+    source.remark("lines that begin with # or %, and may be edges, are left out", marked)
+    rows = lines.rows(("ii", "iif"), EDGE_LINE)
+    labels, ends = _number_labels(rows)
     model = "--format=coo" if len(rows.columns) == 3 else ""
-    return [(rows.graph(source.name, len(labels), (ends[0], ends[1]), model=model), labels)]
+    return [(rows.graph(len(labels), (ends[0], ends[1]), model=model), labels)]
 
 
-def _number_words(lines: Lines) -> tuple[tuple[str, ...], Lines]:
-    """Returns the words that stand for nodes, and the same lines with their numbers instead."""
-    names: dict[bytes, int] = {}
-    numbered: list[bytes] = []
-    for number, line in lines:
-        words = line.split()
-        if len(words) in (2, 3):
-            words[:2] = (b"%d" % names.setdefault(word, len(names)) for word in words[:2])
-        numbered += [b""] * (number - 1 - len(numbered)) + [b" ".join(words)]
-    try:
-        texts = tuple(name.decode("utf-8") for name in names)
-    except UnicodeDecodeError as error:
-        raise FormatError(
-            f"{lines.path}: label {show(error.object)} is not UTF-8 text; save the file as UTF-8"
-        ) from None
-    return texts, Lines(lines.path, b"\n".join(numbered))
-
-
-# METIS and KaHIP graphs (METIS manual 5.1.0, section 4.1.1): `n m [fmt [ncon]]`, then one line per node with its
+# METIS and KaHIP graphs (METIS manual 5.1.0, section 4.1.1): `n m [fmt [1]]`, then one line per node with its
 # neighbours, numbered from 1.
 #
-# The digits of fmt say, from the right, whether edges have weights (each neighbour is followed by one), nodes have
-# weights (ncon of them, 1 by default, at the start of the line) and nodes have sizes (before the weights). An edge is
-# listed in the lines of both its ends with the same weight, and m counts it once. A node without neighbours has an
-# empty line; lines that start with `%` are comments. Weights are whole numbers. Several weights of each node, and
-# sizes of nodes, are irrelevant to the problems solved here and are skipped.
+# The digits of fmt say, from the right, whether edges have weights (each neighbour is followed by one) and nodes have
+# a weight (at the start of the line). An edge is listed in the lines of both its ends with the same weight, and m
+# counts it once. A node without neighbours has an empty line; lines that start with `%` are comments. Weights are
+# whole numbers. Sizes of nodes and several weights of each, which no problem here has, are not read.
 
 
 def read_metis(source: Source) -> Labelled:
-    """Returns the graph of a file, its edges ordered by their smaller node, its labels 1 to n."""
+    """Returns the graph of a file, its labels 1 to n."""
     header, lines = source.lines(b"%", blank=True).header(
-        _NODES + b" " + _COUNT + rb"(?: ([01]{1,3})(?: (\d{1,9}))?)?",
-        "'NODES EDGES', 'NODES EDGES FMT' or 'NODES EDGES FMT NCON', where the digits of FMT are 0 and 1",
+        _NODES + b" " + _COUNT + rb"(?: 0?([01]?[01])(?: 1)?)?",
+        "'NODES EDGES' or 'NODES EDGES FMT', FMT 0, 1, 10 or 11",
     )
     num_nodes, num_edges = int(header[1]), int(header[2])
-    sizes, weighted_nodes, weighted = map(int, (header[3] or b"").decode().zfill(3))
-    num_weights = weighted_nodes and int(header[4] or 1)
-    skipped, step = sizes + num_weights, 1 + weighted
-    nodes = list(itertools.islice(lines, num_nodes))
-    for number, line in itertools.islice(lines, num_nodes, None):
-        if line:
-            after = f"after the last of {num_nodes} nodes; remove it or correct the header"
-            raise lines.error(number, f"{show(line)} {after}")
-    words_of = []
-    for number, line in nodes:
+    skipped, weighted = map(int, (header[3] or b"").decode().zfill(2))
+    at, own, near = (array.array("q") for _ in range(3))
+    ends: list[int] = []
+    for node, (number, line) in enumerate(lines, 1):
         words = line.split()
-        if not all(map(is_whole, words)) or len(words) < skipped or (len(words) - skipped) % step:
-            usage = f"whole numbers, {skipped} of the node and then {step} for each neighbour, as FMT says"
+        if node > num_nodes:
+            if words:
+                after = f"after the last of {num_nodes} nodes; remove it or correct the header"
+                raise lines.error(number, f"{show(line)} {after}")
+            continue
+        if not all(map(is_whole, words)) or len(words) < skipped or (len(words) - skipped) % (1 + weighted):
+            usage = f"whole numbers, {skipped} of the node and then {1 + weighted} for each neighbour, as FMT says"
             raise lines.error(number, f"{show(line)} where every line should be {usage}; correct the line")
-        words_of.append(list(map(int, words)))
-    lines.check_count(num_nodes, len(nodes), "lines, one a node")
-    counts = [(len(words) - skipped) // step for words in words_of]
-    u = np.repeat(np.arange(num_nodes), counts)
-    pairs = np.array([word for words in words_of for word in words[skipped:]], np.int64).reshape(-1, step)
-    rows = Rows(source.path, [pairs[:, 0]], np.repeat([number for number, _ in nodes], counts).tolist())
-    graph = _mutual(source.name, num_nodes, u, pairs[:, 0] - 1, pairs[:, 1] if weighted else None, rows)
+        at.append(number)
+        own.extend(map(int, words[:skipped]))
+        near.extend(map(int, words[skipped:]))
+        ends.append(len(near) // (1 + weighted))
+    lines.check_count(num_nodes, len(at), "lines, one a node")
+    counts = np.diff(ends, prepend=0)
+    columns = [np.repeat(np.arange(1, num_nodes + 1), counts), *np.array(near, np.int64).reshape(-1, 1 + weighted).T]
+    rows = Rows(source, columns, np.repeat(at, counts).tolist())
+    u, v = rows.indices(1, num_nodes)
+    codes = u * num_nodes + v
+    rows.refuse(first_rows(codes) != np.arange(len(codes)), "neighbour {1} is listed twice; give it once")
+    rows.refuse(
+        ~np.isin(v * num_nodes + u, codes), "neighbour {1} does not have this node in its own line; add it there"
+    )
+    graph, labels = rows.graph(num_nodes, (u, v)), range(1, num_nodes + 1)
     lines.check_count(num_edges, graph.num_edges, "edges")
-    labels = range(1, num_nodes + 1)
-    if num_weights == 1:
-        weights = checked_node_weights(source.name, [words[skipped - 1] for words in words_of], labels)
-        graph = dataclasses.replace(graph, node_weights=weights)
+    if skipped:
+        graph = dataclasses.replace(graph, node_weights=checked_node_weights(source.name, np.array(own), labels))
     return [(graph, labels)]
-
-
-def _mutual(name: str, n: int, u: np.ndarray, v: np.ndarray, weights: np.ndarray | None, rows: Rows) -> Graph:
-    """Returns the graph of directed edges, of which each must have its opposite."""
-    rows.refuse((v < 0) | (v >= n), f"neighbour {{0}}, but nodes are 1 to {n}; correct the line or the header")
-    rows.refuse(u == v, "node {0} is its own neighbour; remove that")
-    # The last bit is the direction.
-    codes = 2 * edge_codes(u, v, n) + (u > v)
-    rows.refuse(first_rows(codes) != np.arange(len(codes)), "neighbour {0} is listed twice; give it once")
-    rows.refuse(~np.isin(codes ^ 1, codes), "neighbour {0} does not have this node in its own line; add it there")
-    forth, back = np.argsort(codes).reshape(-1, 2).T
-    if weights is not None:
-        differs = np.zeros(len(codes), bool)
-        differs[forth] = weights[forth] != weights[back]
-        rows.refuse(differs, "the weight to neighbour {0} differs in the line of that node; make them equal")
-        weights = weights[forth]
-    return Graph.from_arrays(name, n, np.stack([u, v], axis=1)[forth], weights)
 
 
 # QUBOs of D-Wave's qbsolv, to be minimised: a header `p qubo 0 maxNodes nNodes nCouplers` is followed by nNodes lines
@@ -289,7 +270,8 @@ def offset_of(source: Source) -> float:
     FormatError for two, for one that is no number, and for a scale other than 1, which programs take differently.
     """
     found: dict[str, float] = {}
-    for word, marked, bare in _CONSTANT.findall(source.text):
+    for match in _CONSTANT.finditer(source.text):
+        word, marked, bare = match.groups()
         number = marked or bare
         name = "scale" if word.lower() == b"scale" else "offset"
         if name in found or not is_real(number) or (name == "scale" and float(number) != 1):

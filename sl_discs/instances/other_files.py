@@ -1,116 +1,103 @@
-"""Files of other programs that are not read: what they are, and how they are read all the same, mostly in Python.
-
-Each function returns or raises an error whose advice can be followed as it stands.
-"""
+"""Files of other programs that are not read: what they are, and how they are read all the same."""
 
 from __future__ import annotations
 
-import itertools
 import re
+import shlex
 from collections.abc import Sequence
 
-import numpy as np
-
 from sl_discs.errors import NotSupported
-from sl_discs.files import read_npz
-from sl_discs.instances.form import FORM_PROBLEMS
-from sl_discs.instances.graph_files import is_heading
-from sl_discs.instances.text import Source, is_real
+from sl_discs.instances.text import Source
 
+# The suffixes of files, how they begin, what they are, and how they are read.
+_UTF_16 = "text in UTF-16; give text in UTF-8: iconv -f UTF-16{} -t UTF-8"
+_PROLOG = rb"\s*+(?:<[?!][^>]*+>\s*+)*+"
+_OTHERS = (
+    ("", rb"\x93NUMPY", "an array of NumPy; in Python say {pose}numpy.load({path}))"),
+    (".gexf", _PROLOG + b"<gexf", "a graph in GEXF; in Python say {pose}networkx.Graph(networkx.read_gexf({path})))"),
+    (
+        ".net .paj",
+        rb"(?i)\s*+\*(?:vertices|network)\b",
+        "a graph of Pajek; in Python say {pose}networkx.Graph(networkx.read_pajek({path})))",
+    ),
+    (
+        ".dot .gv",
+        rb"(?i)\s*+(?:strict\s++)?+(?:di)?+graph\b[^\[{]*+\{",
+        "a graph in DOT; in Python say {pose}networkx.Graph(networkx.nx_pydot.read_dot({path})))",
+    ),
+    (".g6", b">>graph6<<", "a graph in graph6; in Python say {pose}networkx.read_graph6({path}))"),
+    (".s6", b">>sparse6<<", "a graph in sparse6; in Python say {pose}networkx.Graph(networkx.read_sparse6({path})))"),
+    (".tar .tgz", rb"(?s).{257}ustar", "a tar archive; unpack it, and give a file that is in it: tar -xf {file}"),
+    (".zst", rb"\x28\xb5\x2f\xfd", "compressed by Zstandard; unpack it, and give what is in it: zstd -d {file}"),
+    (
+        "",
+        rb"\s*+\d++[^\S\n]*+\n(?:c.*+\n)*+p\s++(?:col|edge)\s",
+        "a graph in the binary form of DIMACS; convert it to text with DIMACS's program bin2asc",
+    ),
+    ("", rb"\xff\xfe|\xfe\xff", _UTF_16.format("")),
+    ("", rb"(?:[\x01-\x7f]\0){4}", _UTF_16.format("LE")),
+    ("", rb"(?:\0[\x01-\x7f]){4}", _UTF_16.format("BE")),
+    ("", rb"[^\0]*+\0", "a binary file of an unknown kind; give text, or an .npz archive"),
+    ("", rb"(?i)\s*+<(?:!doctype )?+html", "a web page, perhaps of an error; download the file again"),
+)
 # JSON: a name that stands in it, what it is, and how it is read.
 _JSON = {
     "bqm_schema": (
         "a model of dimod; in Python say "
-        "sl_discs.from_bqm(dimod.BinaryQuadraticModel.from_serializable(json.load(open({path!r}))))"
-    ),
-    "linear_terms": (
-        "a model in bqpjson; write its linear_terms as lines 'i i coeff' and its quadratic_terms as 'i j coeff', all "
-        "times its scale, into a .coo file"
+        "sl_discs.from_bqm(dimod.BinaryQuadraticModel.from_serializable(json.load(open({path}))))"
     ),
     "adjacency": (
         "a graph as networkx.adjacency_data writes it; in Python say "
-        "sl_discs.{problem}(networkx.adjacency_graph(json.load(open({path!r}))))"
+        "{pose}networkx.adjacency_graph(json.load(open({path}))))"
     ),
-    "elements": (
-        "a graph of Cytoscape; in Python say sl_discs.{problem}(networkx.cytoscape_graph(json.load(open({path!r}))))"
+    "elements": "a graph of Cytoscape; in Python say {pose}networkx.cytoscape_graph(json.load(open({path}))))",
+    "": (
+        "not a graph in node-link JSON (no lists 'nodes' and 'edges' or 'links', as networkx.node_link_data makes "
+        "them); give another file"
     ),
 }
 
 
+def _refusal(source: Source, words: str) -> NotSupported:
+    pose = f"sl_discs.{source.problem or 'maxcut'}({'None, ' * (source.problem == 'ising')}"
+    path = str(source.path)
+    return NotSupported(f"{path}: {words.format(pose=pose, path=repr(path), file=shlex.quote(path))}")
+
+
+def check_others(source: Source) -> None:
+    """Refuses a file that begins, or whose name ends, as those of another program do."""
+    for suffixes, begins, words in _OTHERS:
+        if re.match(begins, source.text) or (not source.named and source.suffix in suffixes.split()):
+            raise _refusal(source, words)
+
+
 def other_json(source: Source) -> NotSupported:
     """Returns the error for a file of JSON that is no graph in node-link form."""
-    known = next((words for name, words in _JSON.items() if f'"{name}"'.encode() in source.text), None)
-    words = known or (
-        "not a graph in node-link JSON (no lists 'nodes' and 'edges' or 'links', as networkx.node_link_data makes "
-        "them); give another file"
-    )
-    return NotSupported(f"{source.path}: {words.format(path=str(source.path), problem=source.problem or 'maxcut')}")
+    return _refusal(source, next(words for name, words in _JSON.items() if name.encode() in source.text))
 
 
 def other_archive(source: Source, names: Sequence[str]) -> NotSupported:
     """Returns the error for a zip archive that this package has not written, with files of these names."""
-    path = str(source.path)
     if {"format", "shape", "data"} <= set(names):
-        call = source.in_python(f"scipy.sparse.load_npz({path!r})")
-        return NotSupported(f"{path}: a sparse matrix that SciPy saved; in Python say {call}")
-    arrays = read_npz(path) if names and all(map(str.isidentifier, names)) else {}
-    matrix = next((name for name, array in arrays.items() if array.ndim == 2), None)
-    how = f"in Python say {source.in_python(f'numpy.load({path!r})[{matrix!r}]')}"
-    how = how if matrix else "unpack it, and give a file of a known format"
-    return NotSupported(f"{path}: an archive of another program, with {', '.join(names[:5]) or 'nothing'}; {how}")
+        return _refusal(source, "a sparse matrix of SciPy; in Python say {pose}scipy.sparse.load_npz({path}))")
+    how = "unpack it, or take its matrix in Python: {pose}numpy.load({path})[NAME])"
+    return _refusal(source, f"an archive of another program, with {', '.join(names[:5]) or 'nothing'}; {how}")
 
 
-def table_in_python(source: Source, lines: list[list[bytes]], delimiter: str = "") -> str:
-    """Returns how a file goes through NumPy that is a square matrix, and empty text for another one.
-
-    One of a QUBO may be any; another is symmetric or triangular, without loops if it is one of a graph. Its size may
-    stand above it.
-    """
-    sized = len(lines[0]) == 1 < len(lines)
-    lines = lines[1:] if sized else lines
-    if {len(line) for line in lines} != {len(lines)} or not all(map(is_real, itertools.chain(*lines))):
-        return ""
-    table = np.array(lines, np.float64)
-    shapes = np.array_equal(table, table.T), not np.tril(table, -1).any(), not np.triu(table, 1).any()
-    if source.problem != "qubo" and (not any(shapes) or table.diagonal().any()):
-        return ""
-    options = [repr(str(source.path)), *[f"delimiter={delimiter!r}"] * bool(delimiter), *["skiprows=1"] * sized]
-    return source.in_python(f"numpy.loadtxt({', '.join(options)})")
+def square_table(source: Source) -> str:
+    """Returns how a square table is read, which no format is."""
+    return str(_refusal(source, "a square table is read in Python: {pose}numpy.loadtxt({path}))")).partition(": ")[2]
 
 
 def check_separators(source: Source) -> None:
-    """Refuses a table whose columns are parted by commas or semicolons, and says how it is read.
-
-    With semicolons, commas stand in numbers.
-    """
-    lines = source.lines(b"#", b"%")
-    begin = next((line for _, line in lines), b"")
-    if not re.match(rb"\S+[,;]\s|\S*[,;]\S*$", begin):
+    """Refuses lines whose words are parted by commas or semicolons; with semicolons, commas stand in numbers."""
+    _, line = next(iter(source.lines(b"#", b"%")), (0, b" "))
+    words = line.split(None, 1)
+    if not (words and re.search(b"[,;]$" if len(words) > 1 else b"[,;]", words[0])):
         return
-    mark = ";" if b";" in begin else ","
-    rows = [[word.strip() for word in line.split(mark.encode())] for _, line in lines]
-    parted = f"{source.path}: columns parted by '{mark}'"
-    table, may_be_couplings = (
-        table_in_python(source, rows, mark),
-        len(rows[0]) == 3 and source.problem in FORM_PROBLEMS,
+    marks = "';,' ' .'" if b";" in words[0] else "',' ' '"
+    raise _refusal(
+        source,
+        f"columns parted by commas or semicolons; part them by blanks: tr {marks} < {{file}} > NEW.edges, or see "
+        "docs/files.md",
     )
-    if table and not may_be_couplings:
-        raise NotSupported(f"{parted}; in Python say {table}")
-    if source.problem in FORM_PROBLEMS:
-        marks = "',' ' '" if mark == "," else "';,' ' .'"
-        new = source.path.with_suffix(".coo").name
-        other = f"; or, if they are a square table, in Python say {table}" if table else ""
-        raise NotSupported(f"{parted}; part couplings by blanks: tr {marks} < '{source.path}' > '{new}'{other}")
-    columns = ["source", "target", "weight"][: len(rows[0])]
-    first, second = ([is_real(word.replace(b",", b".")) for word in row] for row in (rows[0], rows[-1]))
-    heading = is_heading(rows[0]) or any(not one and other for one, other in zip(first, second, strict=False))
-    options = [
-        repr(str(source.path)),
-        *["sep=';', decimal=','"] * (mark == ";"),
-        f"header={0 if heading else None}",
-        f"names={columns}",
-        *["usecols=range(3)"] * (len(rows[0]) > 3),
-    ]
-    weight = ", edge_attr='weight'" if len(columns) == 3 else ""
-    call = source.in_python(f"networkx.from_pandas_edgelist(pandas.read_csv({', '.join(options)}){weight})")
-    raise NotSupported(f"{parted}; if they are edges, say in Python {call} (docs/files.md)")

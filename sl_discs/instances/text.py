@@ -1,8 +1,7 @@
 """Text files by lines: unpacked within limits, lines without comments, and rows of numbers as arrays.
 
 Files may be plain or compressed by gzip, bzip2 or xz, told apart by their first bytes. A compressed file may unpack
-to 64 MiB, or to 100 times its own size if that is more: lists of numbers compress 3 to 20 times, while a bomb
-compresses a thousand times.
+to 4 MiB, or to 100 times its own size if that is more. Lines are read one after the other, in linear time.
 """
 
 from __future__ import annotations
@@ -26,24 +25,37 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.errors import FormatError, NotSupported
-from sl_discs.files import open_regular
-from sl_discs.instances.graph import Graph, check_isolated, check_size, edge_codes, first_rows
+from sl_discs.errors import FormatError
+from sl_discs.files import check_unpacked, open_regular, unpacked_limit
+from sl_discs.instances.graph import Graph, check_isolated, check_size, edge_codes, first_rows, have_repeats
 
-# How files begin that are known and no text in UTF-8, what they are, and how they are read.
-_UTF_16 = "text in UTF-16; give text in UTF-8 (iconv -f UTF-16{} -t UTF-8)"
-_NO_TEXT = {
-    rb"\x93NUMPY": "an array of NumPy; in Python say {numpy}",
-    rb"\s*\d+\s*\n(?:c.*\n)*p\s+(?:col|edge)\s": (
-        "a graph in the binary form of DIMACS; convert it to text with DIMACS's program bin2asc"
-    ),
-    rb"\xff\xfe|\xfe\xff": _UTF_16.format(""),
-    rb"(?:[\x01-\x7f]\0){4}": _UTF_16.format("LE"),
-    rb"(?:\0[\x01-\x7f]){4}": _UTF_16.format("BE"),
-}
-
-_UNPACKED_BYTES, _UNPACKED_RATIO = 2**26, 100
+_UNPACKED_BYTES = 2**22
 _UNPACKERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+# No layout of lines or headers has more words.
+_MOST_WORDS = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class Remark:
+    """What a reader did with a part of a file that its user may not expect, and mostly: what it left out.
+
+    Attributes:
+      what: it did, in words, such as `edges are listed again and count once`.
+      count: how many.
+      first: the place of the first, such as `line 3`.
+      of: to whom it matters: to `any` problem, to those in which weights of `edges` or of `nodes` count, or, if it is
+        empty, to none, but to whoever writes another file.
+      lost: whether answers that are proved for what was read may be none for the whole file.
+    """
+
+    what: str
+    count: int
+    first: str
+    of: str = "any"
+    lost: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.what} (the first: {self.first})"
 
 
 class Source:
@@ -54,7 +66,7 @@ class Source:
       problem: that it shall pose, which decides what some files mean; None: any.
       named: whether the user has named its format.
       weight: the attribute of edges or nodes that is their weight, where the user has named one.
-      others: names of the numbers that `edges` and `nodes` have beside their weights; its reader tells.
+      remarks: of its reader.
       name, suffix: its name without suffixes, and the suffix in lower case, both without that of a compression.
       is_zip: whether it is a zip archive, as NumPy's `.npz` files are.
       text: its text, unpacked; empty if it is a zip archive.
@@ -63,67 +75,44 @@ class Source:
     def __init__(
         self, path: str | os.PathLike, problem: str | None = None, named: bool = False, weight: str | None = None
     ):
-        """Reads the file; FormatError where it is no text, or a web page."""
+        """Reads the file; FormatError where it is empty, damaged or unpacks to more than the limit."""
         self.path, self.problem, self.named, self.weight = Path(path), problem, named, weight
-        self.others: dict[str, tuple[str, ...]] = {"edges": (), "nodes": ()}
+        self.remarks: list[Remark] = []
         with open_regular(self.path) as file:
             start = file.peek(6)
-            if not start:
-                raise FormatError(f"{path}: the file is empty; was it cut short while it was copied?")
             unpack = next((unpack for mark, unpack in _UNPACKERS.items() if start.startswith(mark)), None)
             self.is_zip = start.startswith((b"PK\x03\x04", b"PK\x05\x06"))
             self.text = b"" if self.is_zip else self._unpacked(file, unpack) if unpack else file.read()
+        self.text = self.text.removeprefix(codecs.BOM_UTF8)
         plain = Path(self.path.stem) if unpack else self.path
         self.name, self.suffix = plain.stem, plain.suffix.lower()
-        if not self.is_zip:
-            self._check_text()
+        if not (self.is_zip or self.text.strip()):
+            raise FormatError(f"{path}: the file is empty, or all blank; was it cut short while it was copied?")
 
     def _unpacked(self, file: io.BufferedReader, unpack: Any) -> bytes:
-        limit = max(_UNPACKED_BYTES, _UNPACKED_RATIO * os.fstat(file.fileno()).st_size)
         try:
             with unpack(file) as stream:
-                text = stream.read(limit + 1)
+                text = stream.read(unpacked_limit(file, _UNPACKED_BYTES) + 1)
+                check_unpacked(self.path, file, len(text), _UNPACKED_BYTES)
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             raise FormatError(
                 f"{self.path}: damaged or cut short ({' '.join(str(error).split())}); copy it again"
             ) from error
-        if len(text) > limit:
-            raise FormatError(
-                f"{self.path}: unpacks to more than {limit >> 20} MiB, far beyond its own size; if you trust it, "
-                "unpack it yourself and give the plain file"
-            )
         return text
 
-    def _check_text(self) -> None:
-        self.text = self.text.removeprefix(codecs.BOM_UTF8)
-        for begins, words in _NO_TEXT.items():
-            if re.match(begins, self.text):
-                numpy = self.in_python(f"numpy.load({str(self.path)!r})")
-                raise NotSupported(f"{self.path}: {words.format(numpy=numpy)}")
-        if b"\0" in self.text:
-            raise FormatError(f"{self.path}: a binary file of an unknown kind; give text, or an .npz archive")
-        start = self.text[:4096].lstrip().lower()
-        if not start and not self.text.strip():
-            raise FormatError(
-                f"{self.path}: the file holds nothing but blanks; was it cut short while it was copied?"
-            )
-        if start.startswith((b"<!doctype html", b"<html")):
-            raise FormatError(f"{self.path}: a web page, perhaps of an error; download the file again")
-
-    def in_python(self, matrix: str) -> str:
-        """Returns the call in Python that poses the problem, or a cut, of a matrix."""
-        return (
-            f"sl_discs.ising(None, {matrix})"
-            if self.problem == "ising"
-            else f"sl_discs.{self.problem or 'maxcut'}({matrix})"
-        )
+    def remark(
+        self, what: str, places: Sequence[Any], *, at: str = "line {}", of: str = "any", lost: bool = True
+    ) -> None:
+        """Adds a remark on what is at some places, if there are any; `at` makes words of a place."""
+        if len(places):
+            self.remarks.append(Remark(what, len(places), at.format(places[0]), of, lost))
 
     def lines(self, *skipped: bytes, blank: bool = False) -> Lines:
         """Returns the lines that begin with none of these."""
-        return Lines(self.path, self.text, skipped, blank)
+        return Lines(self, self.text, skipped, blank)
 
 
-_NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_NUMBER = re.compile(rb"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,14 +120,14 @@ class Lines:
     """Some lines of a file, without blanks around them; iteration yields the number of each, from 1 on, and itself.
 
     Attributes:
-      path: the file, for messages.
+      source: the file.
       text: its text.
       skipped: beginnings of lines to leave out, such as comments.
       blank: whether lines without words count, as in METIS files.
       after: number of the line, such as a header, after which the first one comes.
     """
 
-    path: Path
+    source: Source
     text: bytes
     skipped: tuple[bytes, ...] = ()
     blank: bool = False
@@ -152,14 +141,17 @@ class Lines:
 
     def error(self, number: int, message: str) -> FormatError:
         """Returns the error for what is wrong in a line."""
-        return FormatError(f"{self.path}:{number}: {message}")
+        return FormatError(f"{self.source.path}:{number}: {message}")
 
     def first(self, what: str) -> tuple[list[bytes], Lines]:
-        """Returns the words of the first line that has any, and the lines after it; FormatError without one."""
+        """Returns the words of the first line that has any, and the lines after it; FormatError without one.
+
+        Of a long line, the last word is all that is left of it.
+        """
         for number, line in self:
             if line:
-                return line.split(), dataclasses.replace(self, after=number)
-        raise FormatError(f"{self.path}: the file ends where {what} should be; complete it")
+                return line.split(None, _MOST_WORDS), dataclasses.replace(self, after=number)
+        raise FormatError(f"{self.source.path}: the file ends where {what} should be; complete it")
 
     def header(self, pattern: bytes, usage: str) -> tuple[re.Match[bytes], Lines]:
         """Returns the match of the first line, its words parted by single blanks, and the lines after it.
@@ -172,14 +164,10 @@ class Lines:
             raise self.error(lines.after, f"{show(line)} is not a header; write {usage}")
         if not (num_nodes := int(match["nodes"])):
             raise self.error(lines.after, "0 nodes; a file has at least 1")
-        self.check_nodes(lines.after, num_nodes)
-        return match, lines
-
-    def check_nodes(self, number: int, num_nodes: int) -> None:
-        """Refuses a number of nodes in line `number` that this machine cannot hold, or that must be wrong."""
-        where = f"{self.path}:{number}"
+        where = f"{self.source.path}:{lines.after}"
         check_size(where, num_nodes)
         check_isolated(where, num_nodes, len(self.text), "correct the header, or leave nodes without a term out")
+        return match, lines
 
     def check_count(self, promised: int, found: int, what: str) -> None:
         """Compares the number that the header in the line before these promises with the number found."""
@@ -196,7 +184,7 @@ class Lines:
             which must be exact if it is whole and has no exponent; any other letter stands for itself.
           what: a line should be, for messages.
         """
-        width = next((len(line.split()) for _, line in self), 0)
+        width = next((len(line.split(None, _MOST_WORDS)) for _, line in self), 0)
         layout = next((one for one in layouts if len(one) == width), layouts[0])
         numbers = array.array("q")
 
@@ -226,7 +214,7 @@ class Lines:
             raise self._explained(layout, what)
         if layout[-1] == "f":
             self._check_exact(np.abs(columns[-1]) >= 2**53)
-        return Rows(self.path, columns, numbers)
+        return Rows(self.source, columns, numbers)
 
     def _check_exact(self, large: np.ndarray) -> None:
         """Refuses a large number at the end of a line that was rounded, unless it has an exponent."""
@@ -241,7 +229,7 @@ class Lines:
     def _explained(self, layout: str, what: str) -> FormatError:
         """Returns the error for the first line that is not in the layout."""
         for number, line in self:
-            words = line.split()
+            words = line.split(None, _MOST_WORDS)
             given = [kind in "if" or word == kind.encode() for word, kind in zip(words, layout, strict=False)]
             if len(words) != len(layout) or not all(given):
                 return self.error(number, f"{show(line)} where every line should be {what}; correct the line")
@@ -250,20 +238,20 @@ class Lines:
                     return self.error(number, f"{show(word)} is not a whole number from 0 on; correct the line")
                 if kind == "f" and not is_real(word):
                     return self.error(number, f"{show(word)} is not a finite number; correct the line")
-        return FormatError(f"{self.path}: a line is not {what}; use spaces and line feeds only")
+        return FormatError(f"{self.source.path}: a line is not {what}; use spaces and line feeds only")
 
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """Numbers of lines, or of entries of a matrix, with the same layout.
+    """Numbers of lines, or what a library has read, with the same layout.
 
     Attributes:
-      path: the file.
+      source: the file.
       columns: an array for each column of numbers.
-      numbers: of the lines; None where a library has read them.
+      numbers: of the lines; None where there are no lines.
     """
 
-    path: Path
+    source: Source
     columns: list[np.ndarray]
     numbers: Sequence[int] | None = None
 
@@ -272,13 +260,26 @@ class Rows:
         """The third column, if there is one."""
         return self.columns[2] if len(self.columns) > 2 else None
 
+    def remark(self, marked: np.ndarray, what: str, of: str = "any") -> None:
+        """Adds a remark on the rows that are marked."""
+        found = self.only(marked)
+        if found.numbers is not None:
+            self.source.remark(what, found.numbers, of=of)
+        else:
+            self.source.remark(what, np.stack(found.columns[:2], axis=1).tolist(), at="edge {}", of=of)
+
+    def only(self, kept: np.ndarray) -> Rows:
+        """Returns the rows that are marked."""
+        numbers = None if self.numbers is None else list(itertools.compress(self.numbers, kept))
+        return Rows(self.source, [column[kept] for column in self.columns], numbers)
+
     def refuse(self, bad: np.ndarray, message: str) -> None:
         """Raises for the first row marked in `bad`, if there is one; `{0}`, `{1}` stand for its columns."""
         if bad.any():
             row = int(np.argmax(bad))
             line = "" if self.numbers is None else f":{self.numbers[row]}"
             words = message.format(*(column[row : row + 1].tolist()[0] for column in self.columns))
-            raise FormatError(f"{self.path}{line}: {words}")
+            raise FormatError(f"{self.source.path}{line}: {words}")
 
     def indices(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the first two columns as indices from 0 on; FormatError if one is outside first .. last."""
@@ -290,13 +291,12 @@ class Rows:
             )
         return u - first, v - first
 
-    def graph(
-        self, name: str, num_nodes: int, ends: tuple[np.ndarray, np.ndarray], *, merge: bool = True, model: str = ""
-    ) -> Graph:
+    def graph(self, num_nodes: int, ends: Sequence[np.ndarray], *, merge: bool = True, model: str = "") -> Graph:
         """Returns the graph with an edge for each row, whose ends are two arrays of nodes from 0 on.
 
-        If `merge`, an edge may be repeated, in either direction and with the same weight. Where the file may be a
-        quadratic model, `model` is the flag that reads it as one.
+        If `merge`, an edge may be repeated, in either direction and with the same weight; it counts once, which is
+        remarked unless all edges are listed from both ends. Where the file may be a quadratic model, `model` is the
+        flag that reads it as one.
         """
         (u, v), weights = ends, self.weights
         as_model = f", or read a model with {model}" if model else ""
@@ -309,13 +309,15 @@ class Rows:
             differs = weights != weights[first]
             self.refuse(differs, "edge {0} {1} was given before with another weight than {2}; keep one of them")
         if again.any():
+            if 2 * np.count_nonzero(again) != len(u) or have_repeats(u * np.int64(num_nodes) + v):
+                self.remark(again, "edges are listed again and count once", "edges")
             u, v, weights = u[~again], v[~again], None if weights is None else weights[~again]
-        return Graph.from_arrays(name, num_nodes, np.stack([u, v], axis=1), weights)
+        return Graph.from_arrays(self.source.name, num_nodes, np.stack([u, v], axis=1), weights)
 
 
 def is_whole(word: bytes) -> bool:
-    """Returns whether a word is a whole number from 0 on that fits into 64 bits."""
-    return word.isdigit() and len(word.lstrip(b"0")) < 20 and int(word) < 2**63
+    """Returns whether a word is a whole number from 0 on that fits into 64 bits, without many leading zeros."""
+    return word.isdigit() and len(word) < 20 and int(word) < 2**63
 
 
 def is_real(word: bytes) -> bool:

@@ -95,6 +95,7 @@ QUBO, ISING = (
         spins=spins,
         reduction="sl_discs.reductions.quadratic.reduce_spins",
         provers=SPIN_PROVERS,
+        search="sl_discs.solving.tabu_search.tabu_search",
     ).register()
     for name, spins in FORM_PROBLEMS.items()
 )

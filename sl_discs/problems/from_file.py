@@ -27,6 +27,9 @@ def read(
 ) -> Problem:
     """Returns the problem of a file of a graph, a QUBO or an Ising model, with the labels of the file.
 
+    A warning says what of the file is left out. Where that could change the answer, the problem's results have no
+    bound.
+
     Example:
         >>> written = Path("roads.txt").write_text("Rome Pisa 3\\nPisa Bari 2\\n")
         >>> problem = sl_discs.read("roads.txt", "maxcut", format="edge_list")
@@ -41,8 +44,8 @@ def read(
       number: which graph or model of a file with several, from 0 on.
       penalty: of a conflict, where there are conflicts; None: the default.
       weights: whether weights of nodes in the file count; None: they do not, and a warning says so.
-      weight: the attribute of edges (in `maxcut`) or of nodes that is their weight, in GML, GraphML and node-link
-        JSON; None: `weight`, and a warning says so where edges have other numbers only.
+      weight: the attribute of edges (in `maxcut`) or of nodes that is their weight, in GML, GraphML, node-link JSON
+        and edge lists with attributes; None: `weight`.
 
     Raises:
       InputError: the file cannot be read, has several graphs or models and no `number` is given, a graph comes
@@ -56,11 +59,6 @@ def read(
     if number is not None and integer("number", number) >= len(instances):
         raise InputError(f"{path}: number is {number}; expected 0 to {len(instances) - 1}")
     instance = instances[number or 0]
-    if weight is None and (unused := unused_numbers(instance, problem)):
-        warnings.warn(
-            f"{path}: numbers of edges under {join_names(unused)} do not count; weight={unused[0]!r} uses them",
-            stacklevel=3,
-        )
     if weights is None and weight is None and problem is not None and has_unused_weights(instance.content, problem):
         warnings.warn(
             f"{path}: the weights of its nodes do not count without weights=True; weights=False says so without this "
@@ -68,12 +66,6 @@ def read(
             stacklevel=3,
         )
     return problem_of(instance, problem, penalty, bool(weights), weight)
-
-
-def unused_numbers(instance: Instance, kind: str | None) -> tuple[str, ...]:
-    """Returns the names of the numbers of edges that a problem could use as weights, where there are no weights."""
-    unweighted = isinstance(instance.content, Graph) and instance.content.weights is None
-    return instance.others["edges"] if unweighted and kind is not None and KINDS[kind].weighted else ()
 
 
 def has_unused_weights(content: Graph | QuadraticForm, kind: str) -> bool:
@@ -85,7 +77,7 @@ def has_unused_weights(content: Graph | QuadraticForm, kind: str) -> bool:
 def problem_of(
     instance: Instance, kind: str | None, penalty: float | None, weights: bool, weight: str | None = None
 ) -> Problem:
-    """Returns the problem of a graph or model from a file; arguments and errors as of `read`."""
+    """Returns the problem of a graph or model from a file; arguments, warnings and errors as of `read`."""
     content = instance.content
     if isinstance(content, QuadraticForm):
         kind = form_problem(content.spins)
@@ -100,13 +92,16 @@ def problem_of(
     if weights and not known.weights_of_nodes:
         raise InputError(f"weights has no effect in {known.name}, where weights of nodes do not count; leave it out")
     if isinstance(content, Graph):
-        others = [name for name in instance.others[what] if name != weight]
-        there = f"{what} have numbers under {join_names(others)}" if others else f"{what} have no other numbers"
+        there = "; ".join(map(str, instance.remarks)) or "name an attribute that they have, or none"
         if weight is not None and (content.weights if what == "edges" else content.node_weights) is None:
             raise InputError(f"{instance.path}: weight is {weight!r}, which not all {what} have; {there}")
         if weights and content.node_weights is None:
-            use = f"{there}, which weight={others[0]!r} uses" if others else "leave weights out"
-            raise InputError(f"{instance.path}: the file has no weights of nodes; {use}")
+            raise InputError(f"{instance.path}: the file has no weights of nodes; {there}")
         content = known.counted(content if weights else dataclasses.replace(content, node_weights=None))
+    matters = {"any": True, "edges": known.weighted, "nodes": known.weights_of_nodes}
+    told = [one for one in instance.remarks if matters.get(one.of)]
+    for one in told:
+        warnings.warn(f"{instance.path}: {one}", stacklevel=4)
     penalty = known.penalty or PENALTY if penalty is None else penalty
-    return Problem(known.name, content.name, in_order(instance.labels), content, penalty)
+    left_out = "; ".join(str(one) for one in told if one.lost)
+    return Problem(known.name, content.name, in_order(instance.labels), content, penalty, left_out=left_out)

@@ -178,6 +178,7 @@ MAXCUT = GraphKind(
     integral=lambda graph: graph.weights is None or are_integers(graph.weights),
     reduction="sl_discs.reductions.quadratic.reduce_spins",
     provers=SPIN_PROVERS,
+    search="sl_discs.solving.tabu_search.tabu_search",
     bounded_by="the positive weights",
     penalty=None,
     weighted=True,
@@ -453,7 +454,7 @@ def _check_names(name: str, graph: nx.Graph, weight: str | None) -> None:
     found = [data for *_, data in graph.edges(data=True)]
     if any((weight or "weight") in data for data in found):
         return
-    others = other_numbers(found)
+    others = list(other_numbers((None, data) for data in found))
     there = f"numbers of edges under {join_names(others)}" if others else "no numbers of edges"
     if weight is not None and found:
         raise InputError(f"{name}: weights is {weight!r}, which no edge has; the graph has {there}")

@@ -92,7 +92,7 @@ class Kind(abc.ABC):
       reduction: of a problem and seconds: what exact rules leave of it, a `reductions.presolve.Presolved`.
       provers: each a `proofs.provers.Factory`, in the order of their first turns.
       greedy: of a problem: a state [1, N] to begin with, or None.
-      search: of a problem, a seed and seconds: a `solving.rounds.LocalSearch`, or None.
+      search: of a problem, a seed, seconds of a trial and a number of walks: a `solving.rounds.LocalSearch`, or None.
       weighted: whether weights of edges count.
       weights_of_nodes: whether weights of nodes count.
     """

@@ -54,6 +54,7 @@ class Problem(Generic[Source]):
       source: the graph, or the form with its sense and offset.
       penalty: of a conflict, for problems with conflicts: at least 1.
       construct_s: seconds that its construction took.
+      left_out: what of its file could change the answer and was not read, in words: its results have no bound.
     """
 
     kind: str
@@ -62,6 +63,7 @@ class Problem(Generic[Source]):
     source: Source
     penalty: float = PENALTY
     construct_s: float = 0.0
+    left_out: str = ""
     # What this is the normal form of; None: it is as it was given.
     _of: AsGiven | None = None
 
@@ -109,10 +111,6 @@ class Problem(Generic[Source]):
     def magnitude(self, *, offset: bool = True) -> float:
         """Returns the magnitude of the objective's terms, see `Kind.magnitude`."""
         return self._kind.magnitude(self.source, self.penalty, offset=offset)
-
-    def numbers(self) -> np.ndarray:
-        """Returns the numbers given, of which values are sums or differences but for a constant."""
-        return self.source.numbers
 
     @functools.cached_property
     def integer_values(self) -> bool:
@@ -183,7 +181,7 @@ class Problem(Generic[Source]):
             )
         kind, source = self._kind.fixed(self.source, self.penalty, state, free)
         labels = [label for label, left in zip(self.labels, free, strict=True) if left]
-        return Problem(kind, self.name, in_order(labels), source)
+        return Problem(kind, self.name, in_order(labels), source, left_out=self.left_out)
 
     def evaluate(self, states: np.ndarray) -> Evaluated:
         """Repairs and evaluates states [B, N] of zeros and ones (a one is spin 1), each distinct one once.

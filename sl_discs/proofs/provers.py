@@ -133,7 +133,7 @@ class Proofs:
         made = [make(presolved) for make in provers]
         self._waiting = collections.deque(one for one in made if isinstance(one, Prover))
         self.refused = [one for one in made if isinstance(one, str)]
-        self._compare(presolved.found)
+        self.compare(presolved.found)
         by = KINDS[problem.kind].bounded_by
         self._take_bound(problem.bound(seconds), by)
         of_reduced = None if reduced is problem else reduced.bound(seconds)
@@ -155,10 +155,9 @@ class Proofs:
         return " ".join(words)
 
     @property
-    def answer(self) -> Int8[np.ndarray, "1 N"]:
-        """The best answer known, which there must be."""
-        assert self._incumbent is not None
-        return self._incumbent.states
+    def answer(self) -> Int8[np.ndarray, "K N"]:
+        """The best answer known; K is 0 without one."""
+        return self.states if self._incumbent is None else self._incumbent.states
 
     @property
     def hopeful(self) -> bool:
@@ -204,7 +203,7 @@ class Proofs:
                 self._waiting.append(prover)
             else:
                 prover.close()
-            self._compare(prover.states)
+            self.compare(prover.states)
             self._take_bound(prover.bound, prover.by)
 
     def close(self) -> None:
@@ -212,7 +211,8 @@ class Proofs:
         for one in self._waiting:
             one.close()
 
-    def _compare(self, states: Int8[np.ndarray, "K N"]) -> None:
+    def compare(self, states: Int8[np.ndarray, "K N"]) -> None:
+        """Takes answers into account that were found beside the chains."""
         if len(states) and self.update_incumbent(self._problem.evaluate(states)):
             assert self._incumbent is not None
             self.states = self._incumbent.states

@@ -18,12 +18,14 @@ using semidefinite programming"; Wang, Chang and Kolter 2017, "The mixing method
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 
 import numpy as np
 from jaxtyping import Float32, Float64, Int32
-from scipy import sparse
+from scipy import linalg, sparse
+from threadpoolctl import ThreadpoolController
 
 from sl_discs.engines.cpu.jit import REORDERED, entered, in_long_vectors, inlined
 from sl_discs.instances.graph import Neighbours, neighbours_of
@@ -41,8 +43,6 @@ _SAFETY = 8
 _MARGINS = 3e-4, 3e-3, 3e-2, 0.3
 # Its relative error, and how often it begins again with the best vectors of twenty.
 _LANCZOS_ERROR, _LANCZOS_RESTARTS = 1e-4, 30
-# Of a factorization: rows that are taken together, a multiple of 4, and columns, a multiple of these.
-_BLOCK, _COLUMNS = 32, 512
 # A dual is not below such a part of the sum of a row, so that no scale is out of range.
 _LEAST = 1e-6
 
@@ -131,62 +131,28 @@ def _is_feasible(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> bo
     scale = 2.0 ** np.round(-np.log2(dual) / 2)
     diagonal = dual * scale * scale
     theta = _SAFETY * (size + _SAFETY) * _EPS * float(diagonal.sum())
-    entries = np.eye(-(-size // _BLOCK) * _BLOCK)
+    entries = np.zeros((size, size), order="F")
     entries[given.row, given.col] = -given.data * scale[given.row] * scale[given.col]
     entries[np.arange(size), np.arange(size)] = diagonal - theta
     return bool(np.isfinite(entries).all()) and factorized(entries)
 
 
-@inlined(fastmath=REORDERED)
-def _subtract(entries, i, k, begin, end):
-    """Takes the multiple of row k that its column i says from row i, in some columns."""
-    factor = entries[k, i]
-    changed, row = entries[i, begin:end], entries[k, begin:end]
-    for j in range(changed.shape[0]):
-        changed[j] -= factor * row[j]
+@functools.cache
+def _blas() -> ThreadpoolController:
+    """Returns the libraries of BLAS and LAPACK that are loaded with SciPy."""
+    return ThreadpoolController()
 
 
-@inlined(fastmath=REORDERED)
-def _subtract_four(entries, i, k, begin, end):
-    """Does the same with rows k to k + 3, from rows i and i + 1, so that each entry is loaded for two."""
-    a0, a1, a2, a3 = entries[k, i], entries[k + 1, i], entries[k + 2, i], entries[k + 3, i]
-    b0, b1, b2, b3 = entries[k, i + 1], entries[k + 1, i + 1], entries[k + 2, i + 1], entries[k + 3, i + 1]
-    first, second = entries[i, begin:end], entries[i + 1, begin:end]
-    row0, row1, row2, row3 = (
-        entries[k, begin:end], entries[k + 1, begin:end], entries[k + 2, begin:end], entries[k + 3, begin:end],
-    )  # fmt: skip
-    for j in range(first.shape[0]):
-        x0, x1, x2, x3 = row0[j], row1[j], row2[j], row3[j]
-        before = second[j]
-        first[j] -= a0 * x0 + a1 * x1 + a2 * x2 + a3 * x3
-        second[j] = before - (b0 * x0 + b1 * x1 + b2 * x2 + b3 * x3)
+def factorized(entries: Float64[np.ndarray, "n n"]) -> bool:
+    """Tells whether a symmetric matrix in the order of Fortran has a Cholesky factor; overwrites it.
 
-
-@entered
-def factorized(entries):
-    """Replaces the upper triangle of a symmetric matrix [n, n] by its Cholesky factor; whether there is one.
-
-    n is a multiple of `_BLOCK`. What is below the diagonal is overwritten. LAPACK's factorization runs on all cores,
-    which takes many times as long where other work has them; this one takes twice as long as LAPACK's on one core.
+    LAPACK has one core: on all of them it takes many times as long where other work has them.
     """
-    in_long_vectors()
-    size = entries.shape[0]
-    for first in range(0, size, _BLOCK):
-        last = first + _BLOCK
-        for k in range(first, last):
-            pivot = entries[k, k]
-            if not pivot > 0:
-                return False
-            row, scale = entries[k, k:], 1 / np.sqrt(pivot)
-            for j in range(row.shape[0]):
-                row[j] *= scale
-            for i in range(k + 1, last):
-                _subtract(entries, i, k, i, size)
-        for begin in range(last, size, _COLUMNS):
-            end = min(begin + _COLUMNS, size)
-            for i in range(last, end, 2):
-                for k in range(first, last, 4):
-                    _subtract_four(entries, i, k, max(i, begin), end)
+    with _blas().limit(limits=1):
+        try:
+            linalg.cholesky(entries, lower=True, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:
+            return False
     return True
 
 
@@ -379,9 +345,6 @@ class Semidefinite(Prover):
         spins = to_spins(problem.source)
         pairs, given = pairs_of(spins)
         size, count = len(pairs.starts) - 1, len(pairs.ends)
-        # A power of 2, so that nothing is rounded.
-        scale = 2.0 ** math.ceil(math.log2(np.abs(given).max(initial=0) or 1.0))
-        given /= scale
         # Unit vectors to begin with, always the same.
         vectors = np.random.default_rng(0).normal(size=(size, _RANK)).astype(np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -389,11 +352,11 @@ class Semidefinite(Prover):
         of_terms = _SAFETY * _EPS * (size + problem.num_terms) * problem.magnitude()
 
         def largest(couplings: Float64[np.ndarray, "M"], constant: float, rounding: float) -> float:
-            """Returns a bound on the terms by some couplings, plus a constant, which are scaled."""
+            """Returns a bound on the terms by some couplings, plus a constant."""
             changed = pairs.matrix(couplings)
             norms = np.linalg.norm(changed @ vectors.astype(np.float64), axis=1)
-            dual = scale * certified(changed, norms)
-            return math.fsum([spins.constant, *dual.tolist(), scale * constant, scale * rounding, of_terms])
+            dual = certified(changed, norms)
+            return math.fsum([spins.constant, *dual.tolist(), constant, rounding, of_terms])
 
         def take(most: float) -> None:
             self.bound = self.presolved.lifted_bound(most if problem.maximise else -most)

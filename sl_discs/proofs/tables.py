@@ -5,9 +5,8 @@ it, so that a state costs an addition and a comparison. Elimination replaces a v
 the best value that they can have, a table of the states of its neighbours (Bertele and Brioschi 1972, "Nonserial
 dynamic programming"), in an order in which few variables are neighbours at a time.
 
-Values are computed in double precision. If all coefficients are multiples of 2^-10 and small enough, these are exact,
-and whole values are known by rounding. Otherwise all states that are best up to the error of rounding are found, and
-compared in exact arithmetic.
+Values are computed in double precision. Whole values are known by rounding. Otherwise all states that are best up to
+the error of rounding are found, and compared in exact arithmetic.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from jaxtyping import Float64, Int8, UInt8
 
 from sl_discs.engines.cpu.jit import entered
 from sl_discs.models.exact_sums import narrow_elimination
-from sl_discs.models.terms import sums_are_exact
 from sl_discs.problems.problem import best_row, exact_values
 from sl_discs.proofs.provers import Prover
 from sl_discs.reductions.presolve import Presolved, unreduced
@@ -40,17 +38,14 @@ class Exact(Prover):
         terms = problem.terms().listed()
         # A constant would only make values less precise.
         self.terms, self._constant = terms._replace(constant=0.0), terms.constant
-        numbers = np.concatenate([self.terms.linear, self.terms.scale * self.terms.weights])
-        # Also before they were merged, where sums may have been rounded to such multiples.
-        self._exact = all(map(sums_are_exact, (numbers, problem.numbers())))
         # A value is a sum of all terms, and each of these a sum of at most as many numbers as were given.
-        summands = len(numbers) + problem.num_terms + problem.num_variables + 2
+        summands = terms.num_sites + len(terms.weights) + problem.num_terms + problem.num_variables + 2
         self._error = 4 * summands * _EPS * problem.magnitude(offset=False)
 
     @property
     def slack(self) -> float:
         """States whose values differ by less may both be best; negative where one best state is enough."""
-        return -1.0 if self._exact or self.presolved.original.integer_values else 2 * self._error
+        return -1.0 if self.presolved.original.integer_values else 2 * self._error
 
     def finish(self, value: float, states: Int8[np.ndarray, "K n"], complete: bool) -> None:
         """Takes the largest value, without the constant, and states of the reduced problem that have it.
@@ -67,8 +62,7 @@ class Exact(Prover):
         if not problem.integer_values and complete and abs(sign * found.values[best] - most) <= rounding:
             [self.bound] = exact_values(problem, found.states[best : best + 1])
         else:
-            exact = self._exact and problem.integer_values
-            self.bound = view.lifted_bound(sign * (most if exact else most + rounding))
+            self.bound = view.lifted_bound(sign * (most + rounding))
 
 
 def view_of(presolved: Presolved) -> Presolved:

@@ -18,8 +18,7 @@ def presolve(problem: Problem, seconds: float = math.inf) -> Presolved:
     where slow rules take twice as long, and are ended.
 
     `mis` and `vertex_cover`: nodes whose neighbours are a clique, or all but one of them, and unconfined ones
-    (`sets`); solved where the nodes are covered by cliques in each of which a set can have a node,
-    which a search finds; not with weights of nodes. `maxclique`: nodes with too few neighbours for a
+    (`sets`); not with weights of nodes. `maxclique`: nodes with too few neighbours for a
     clique larger than one found at once. `qubo`, `ising` and `maxcut`: dominant couplings,
     spins with up to three couplings (`quadratic`), and, where `dwave-preprocessing` is installed and there are linear
     terms, roof duality. Other kinds have no rules.

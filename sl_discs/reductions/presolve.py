@@ -37,7 +37,6 @@ class Presolved:
       found: [F, N] states of the original that count as well: known answers, and those of rules after which only
         better ones are sure to be left. Where F is 0, a best state of the reduced problem lifts to a best one.
       removed: number of variables that went by each rule, of the rules that applied.
-      complete: whether the rules were applied until none applied; False: the work was bounded.
     """
 
     original: Problem
@@ -46,7 +45,6 @@ class Presolved:
     constant: float
     found: Int8[np.ndarray, "F N"]
     removed: Mapping[str, int]
-    complete: bool
     _lift: Callable[[np.ndarray], np.ndarray]
 
     @property
@@ -90,11 +88,11 @@ class Presolved:
         return f"{left:,} of {size:,} variables left" + (f": {rules}" if rules else "")
 
 
-def unreduced(problem: Problem, complete: bool = True) -> Presolved:
+def unreduced(problem: Problem) -> Presolved:
     """Returns a problem to which no rule applies, as it is."""
     size = problem.num_variables
     none = np.zeros((0, size), np.int8)
-    return Presolved(problem, problem, np.arange(size), 0.0, none, {}, complete, lambda states: states)
+    return Presolved(problem, problem, np.arange(size), 0.0, none, {}, lambda states: states)
 
 
 def part_of(problem: Problem, kept: Int[np.ndarray, "n"], source: Any) -> Problem:

@@ -45,13 +45,12 @@ class _Spins:
 
     Attributes:
       form: the function of the spins that are left.
-      complete: whether no rule applies any more.
     """
 
     def __init__(self, problem: Problem):
         self._problem, self._kind = problem, KINDS[problem.kind]
         assert self._kind.to_spins is not None
-        self.form, self.complete = self._kind.to_spins(problem.source), True
+        self.form = self._kind.to_spins(problem.source)
         self._size = size = self.form.num_spins
         self._left, self._removed = np.ones(size, bool), collections.Counter[str]()
         # The values of spins that are fixed, and of the one that is always 1.
@@ -68,10 +67,7 @@ class _Spins:
         Source: Boros, Hammer, Tavares, "Preprocessing of unconstrained quadratic binary optimization", 2006.
         """
         fields, pairs, couplings = self.form.fields, self.form.pairs, self.form.couplings
-        if not fields.any():
-            return
-        if len(pairs) > _MOST_IN_ROOF_DUALITY:
-            self.complete = False
+        if not fields.any() or len(pairs) > _MOST_IN_ROOF_DUALITY:
             return
         try:
             from dimod import SPIN, BinaryQuadraticModel
@@ -119,7 +115,6 @@ class _Spins:
         end = ends_at(seconds)
         seconds -= len(pairs) * _PAIR_S
         if len(pairs) > _MOST_IN_RULES or seconds <= 0:
-            self.complete = False
             return
         self._constant = self.form.constant
         # The couplings of every spin, of which the last one is always 1.
@@ -136,7 +131,6 @@ class _Spins:
             others = list(self._near[spin])
             if self._try(spin):
                 queue.update((other, None) for other in others if other < size)
-        self.complete &= not queue
         listed = [(a, b, k) for a in range(size) for b, k in self._near[a].items() if a < b < size]
         self.form = SpinForm(
             np.array([self._near[a].get(size, 0.0) for a in range(size)]),
@@ -202,7 +196,7 @@ class _Spins:
         """Returns what is left of the problem."""
         problem, kept, values, decided = self._problem, np.flatnonzero(self._left), self._values, self._decided
         if len(kept) == self._size:
-            return unreduced(problem, self.complete)
+            return unreduced(problem)
         left, constant = None, self.form.constant if problem.maximise else -self.form.constant
         if len(kept):
             place = (np.cumsum(self._left) - 1).astype(np.int32)
@@ -219,7 +213,7 @@ class _Spins:
             return (full[:-1].T > 0).astype(np.int8)
 
         return dataclasses.replace(
-            unreduced(problem, self.complete),
+            unreduced(problem),
             problem=left,
             kept=kept,
             constant=float(constant),

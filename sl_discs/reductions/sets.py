@@ -37,7 +37,7 @@ from sl_discs.problems import Problem
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reductions.presolve import Presolved, ends_at, part_of, unreduced
 
-CLIQUE, FUNNEL, UNCONFINED, COVER, CORE = "clique", "funnel", "unconfined", "clique cover", "core"
+CLIQUE, FUNNEL, UNCONFINED, CORE = "clique", "funnel", "unconfined", "core"
 # The most nodes in S, which keeps each test short.
 _LARGEST_S = 16
 # Seconds for each edge to lay the graph out, neighbours that are looked at in a second, and the most.
@@ -64,8 +64,8 @@ class _Rules:
         self._queue, self._confined = dict.fromkeys(range(size)), dict.fromkeys(range(size))
         self._looks = 0
 
-    def apply(self, most_looks: float, end: float) -> bool:
-        """Applies the rules until none applies; says whether it ended, or too many neighbours were looked at.
+    def apply(self, most_looks: float, end: float) -> None:
+        """Applies the rules until none applies, or too many neighbours were looked at.
 
         Tests for unconfined nodes come last, since what the other rules find is cheap and makes them fewer.
         """
@@ -79,7 +79,6 @@ class _Rules:
                 node, _ = confined.popitem()
                 if self.left[node] and self._is_unconfined(node):
                     self._remove(node, UNCONFINED)
-        return not (queue or confined)
 
     def _remove(self, node: int, rule: str) -> None:
         for other in self.near[node]:
@@ -167,17 +166,12 @@ def reduce_sets(problem: Problem[Graph], seconds: float) -> Presolved:
     graph, cover = problem.source, not problem.maximise
     size, seconds_left = graph.num_nodes, seconds - graph.num_edges * _EDGE_S
     if graph.node_weights is not None or seconds_left <= 0:
-        return unreduced(problem, complete=graph.node_weights is not None)
+        return unreduced(problem)
     rules = _Rules(graph)
-    complete = rules.apply(min(_MOST_LOOKS, seconds_left * _LOOKS_A_SECOND), ends_at(seconds))
+    rules.apply(min(_MOST_LOOKS, seconds_left * _LOOKS_A_SECOND), ends_at(seconds))
     kept = np.flatnonzero(rules.left)
-    # The clique cover is that of the graph as it was given: the rules leave graphs where a greedy one is worse.
-    best = set_of_a_cover(graph) if len(kept) else None
-    if best is not None:
-        rules.taken, rules.funnels, rules.removed = best, [], collections.Counter({COVER: size})
-        kept, complete = kept[:0], True
     if len(kept) == size:
-        return unreduced(problem, complete)
+        return unreduced(problem)
     taken = len(rules.taken) + len(rules.funnels)
 
     def lift(states):
@@ -188,7 +182,7 @@ def reduce_sets(problem: Problem[Graph], seconds: float) -> Presolved:
 
     edges = [(node, other) for node in kept.tolist() for other in rules.near[node] if node < other]
     return dataclasses.replace(
-        unreduced(problem, complete),
+        unreduced(problem),
         problem=_subgraph_problem(problem, kept, np.array(edges, np.int32).reshape(-1, 2)),
         kept=kept,
         constant=float(size - len(kept) - taken if cover else taken),
@@ -209,150 +203,6 @@ def _subgraph_problem(
     weights = None if graph.node_weights is None else graph.node_weights[kept]
     source = Graph.from_arrays(problem.name, len(kept), place[edges], node_weights=weights)
     return part_of(problem, kept, graph_kind(problem.kind).counted(source))
-
-
-# Independent sets with a node in every clique of a cover, found by a bounded search.
-#
-# Where the nodes are covered by K cliques, no independent set has more than K nodes, so one with a node in every
-# clique is largest. Graphs made of satisfiable formulas have such a set: a clause is a clique of its literals, and a
-# literal is joined to all occurrences of its negation.
-#
-# The search is that for a satisfying assignment. The last node left of a clique must be chosen, which removes the
-# neighbours of that node. Otherwise some node v is tried. Where that fails, every such set that is left holds a
-# neighbour of v outside v's clique, because v could otherwise stand in for the node of its clique in the set; so the
-# nodes that are joined to all of those neighbours go, v among them.
-#
-# Source of the search: Davis, Logemann, Loveland, "A machine program for theorem-proving", 1962.
-
-# Larger graphs, and those whose greedy set is much smaller than the cover, are not searched. The last
-# number limits the neighbours that are read in vain, to about two seconds.
-_MOST_EDGES, _LEAST_SHARE, _MOST_LOOKS_OF_COVERS = 50_000, 0.9, 5_000_000
-# The most nodes that are tried as additions to a clique, those of the smallest degree.
-_TRIED = 8
-
-
-def _clique_cover(neighbours: list[set[int]]) -> list[list[int]]:
-    """Returns cliques that have every node in one of them: each node of small degree first, with what joins it."""
-    free = [True] * len(neighbours)
-    cliques = []
-    for node in sorted(range(len(free)), key=lambda v: len(neighbours[v])):
-        if free[node]:
-            clique = [node]
-            cliques.append(clique)
-            free[node] = False
-            fitting = {v for v in neighbours[node] if free[v]}
-            while fitting:
-                # The node that leaves most of the others.
-                tried = sorted(fitting, key=lambda v: (len(neighbours[v]), v))[:_TRIED]
-                chosen = max(tried, key=lambda v: len(fitting & neighbours[v]))
-                clique.append(chosen)
-                free[chosen] = False
-                fitting &= neighbours[chosen]
-    return cliques
-
-
-def set_of_a_cover(graph: Graph) -> list[int] | None:
-    """Returns a largest independent set, where a search finds one that meets every clique of a greedy cover."""
-    if graph.num_edges > _MOST_EDGES:
-        return None
-    near = _neighbour_sets(graph)
-    cover = _clique_cover(near)
-    greedy: set[int] = set()
-    for node in sorted(range(len(near)), key=lambda one: len(near[one])):
-        if greedy.isdisjoint(near[node]):
-            greedy.add(node)
-    return None if len(greedy) < _LEAST_SHARE * len(cover) else _Search(near, cover).run()
-
-
-class _Search:
-    """Nodes that may still be chosen, and what was removed since when."""
-
-    def __init__(self, near: list[set[int]], cliques: list[list[int]]):
-        self._cliques = cliques
-        self._home = [0] * len(near)
-        for number, clique in enumerate(cliques):
-            for node in clique:
-                self._home[node] = number
-        self._near = near
-        self._outside = [near[node].difference(cliques[self._home[node]]) for node in range(len(near))]
-        self._alive = set(range(len(near)))
-        self._left = [len(clique) for clique in cliques]
-        self._num_outside = list(map(len, self._outside))
-        self._trail: list[int] = []
-        # Nodes that can be taken: the last of their clique, or without neighbours outside it.
-        self._sure = [clique[0] for clique in cliques if len(clique) == 1]
-        self._sure += [node for node, number in enumerate(self._num_outside) if not number]
-        self._looks = 0
-
-    def run(self) -> list[int] | None:
-        """Returns the set; None: there is none, or the search was given up."""
-        tried: list[tuple[int, int]] = []  # nodes, with the length of the trail before
-        fine = self._propagate()
-        while self._looks < _MOST_LOOKS_OF_COVERS:
-            if fine:
-                node = self._next()
-                if node is None:
-                    return sorted(self._alive)
-                tried.append((node, len(self._trail)))
-                fine = self._remove(self._near[node]) and self._propagate()
-            elif tried:
-                node, length = tried.pop()
-                self._undo(length)
-                others = (self._near[one] for one in self._outside[node] & self._alive)
-                fine = self._remove(set.intersection(*others)) and self._propagate()
-            else:
-                return None
-        return None
-
-    def _next(self) -> int | None:
-        """Returns the node of a smallest clique with a choice that is joined to most; None: there is none left."""
-        least = min((left for left in self._left if left > 1), default=None)
-        if least is None:
-            return None
-        nodes = (
-            node
-            for number, left in enumerate(self._left)
-            if left == least
-            for node in self._cliques[number]
-            if node in self._alive
-        )
-        return max(nodes, key=self._num_outside.__getitem__)
-
-    def _remove(self, nodes: set[int]) -> bool:
-        """Removes nodes; says whether every clique still has one."""
-        alive, left, fine = self._alive, self._left, True
-        for node in nodes & alive:
-            alive.remove(node)
-            self._trail.append(node)
-            home = self._home[node]
-            left[home] -= 1
-            if left[home] == 1:
-                self._sure += (one for one in self._cliques[home] if one in alive)
-            elif not left[home]:
-                fine = False
-            self._looks += len(self._outside[node])
-            for one in self._outside[node]:
-                self._num_outside[one] -= 1
-                if not self._num_outside[one]:
-                    self._sure.append(one)
-        return fine
-
-    def _propagate(self) -> bool:
-        while self._sure:
-            node = self._sure.pop()
-            if node in self._alive and not self._remove(self._near[node]):
-                self._sure.clear()
-                return False
-        return True
-
-    def _undo(self, length: int) -> None:
-        for node in self._trail[length:]:
-            self._alive.add(node)
-            self._left[self._home[node]] += 1
-            for one in self._outside[node]:
-                self._num_outside[one] += 1
-        del self._trail[length:]
-        self._sure.clear()
 
 
 # Cliques: with one of k nodes at hand, a larger one lies where every node has k neighbours, in the k-core. With
@@ -383,7 +233,7 @@ def reduce_maxclique(problem: Problem[Graph], seconds: float) -> Presolved:
     """Reduces a problem `maxclique` to its core; graphs for which that takes more than `seconds` are left as is."""
     graph, size = problem.source, problem.num_variables
     if graph.num_edges * _CORE_EDGE_S > seconds:
-        return unreduced(problem, complete=False)
+        return unreduced(problem)
     weights = np.ones(size) if graph.node_weights is None else graph.node_weights
     clique = _grown_clique(graph.neighbours, weights)
     inside = core(graph.neighbours, weights, exact_sum(weights[clique]))

@@ -16,15 +16,12 @@ Source: Cai, Su, Luo and Sattar 2013, "NuMVC: an efficient local search algorith
 
 from __future__ import annotations
 
-import functools
-import time
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Int, Int8, Int32, Int64, UInt32
+from jaxtyping import Bool, Float64, Int, Int8, Int32, Int64, UInt32
 
 from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined
-from sl_discs.engines.devices import in_threads, num_cores
 from sl_discs.instances.graph import Graph, complement
 from sl_discs.problems import Problem
 from sl_discs.problems.graph_kind import graph_kind
@@ -48,8 +45,6 @@ _LISTED_A_SECOND = 4e6
 _STEP_S, _NODE_S, _NEIGHBOUR_S = 2e-7, 2.5e-10, 3e-9
 # Steps for each node that a trial needs, and those after which its value tells what longer searches find.
 _LEAST_STEPS, _CONCLUSIVE_STEPS = 25, 75
-# Steps that tell how long one takes, and the most of a call.
-_FIRST_STEPS, _MOST_STEPS = 500, 1_000_000
 
 
 class Links(NamedTuple):
@@ -259,62 +254,31 @@ def play(links, covers, draws):
     return draws.shape[0]
 
 
-@functools.cache
-def _compile() -> None:
-    """Compiles `play`, by a call without steps: in other threads that would not count as compilation."""
-    edge = links_of(Graph.from_arrays("", 2, np.array([[0, 1]])))
-    play(edge, empty_cover(edge, np.arange(2)), np.zeros(0))
-
-
 class CoverSearch(LocalSearch):
-    """A search on each core, which differ in their random numbers and share the graph.
-
-    Where they are depends on the seed, the number of cores and the number of steps alone.
-    """
+    """Searches that differ in their random numbers and share the graph."""
 
     name = "a local search on vertex covers with edge weights"
 
-    def __init__(self, graph: Graph, seed: int, *, covers: bool, searches: int | None = None):
+    def __init__(self, graph: Graph, seed: int, *, covers: bool, walks: int):
         """Begins; `covers` says whether ones are the nodes of the cover, and not those of the independent set."""
-        self._covers, self._pace = covers, 0.0
-        self._links = links_of(graph)
-        self._draws = [np.random.default_rng([seed, k]) for k in range(searches or num_cores())]
+        super().__init__(seed, walks)
+        self._covers, self._links = covers, links_of(graph)
+        self.step_s = _STEP_S + _NODE_S * graph.num_nodes + _NEIGHBOUR_S * 2 * graph.num_edges / graph.num_nodes
         self._searches = [empty_cover(self._links, draws.permutation(graph.num_nodes)) for draws in self._draws]
-        self._over = False
 
     @property
     def state(self) -> Int8[np.ndarray, "n"]:
-        """The best state of all searches."""
         best = min(self._searches, key=lambda one: one.state[_BEST]).best
         return (best == self._covers).astype(np.int8)
 
-    def play(self, steps: int) -> bool:
-        """Makes `steps` steps of each search; returns whether more is to do."""
-        _compile()
-        draws = [one.random(steps) for one in self._draws]
-        ended = []
-
-        def advance(place: int) -> None:
-            ended.append(play(self._links, self._searches[place], draws[place]) < steps)
-
-        if not self._over:
-            in_threads(advance, range(len(self._searches)), len(self._searches))
-            self._over = any(ended)
-        return not self._over
-
-    def advance(self, seconds: float) -> bool:
-        steps = max(min(int(seconds / self._pace), _MOST_STEPS), 1) if self._pace else _FIRST_STEPS
-        _compile()
-        begin = time.perf_counter()
-        more = self.play(steps)
-        self._pace = (time.perf_counter() - begin) / steps
-        return more
+    def walk(self, place: int, draws: Float64[np.ndarray, "S"]) -> int:
+        return play(self._links, self._searches[place], draws)
 
 
-def cover_search(problem: Problem, seed: int, seconds: float) -> CoverSearch | None:
+def cover_search(problem: Problem, seed: int, seconds: float, walks: int) -> CoverSearch | None:
     """Returns a search of a problem of sets, covers or cliques.
 
-    None if its graph has weights, or is too large for a trial of `seconds`.
+    None if its graph has weights or no edges, or is too large for a trial of `seconds`.
     """
     graph, cliques = problem.source, graph_kind(problem.kind).joined
     if graph.node_weights is not None:
@@ -322,67 +286,52 @@ def cover_search(problem: Problem, seed: int, seconds: float) -> CoverSearch | N
     size, count = graph.num_nodes, graph.num_edges
     if cliques:
         count = size * (size - 1) // 2 - count
-    step_s = _STEP_S + _NODE_S * size + _NEIGHBOUR_S * 2 * count / size
-    steps = seconds / (size * step_s)
-    if count > min(_MOST_EDGES, seconds * _LISTED_A_SECOND) or steps < _LEAST_STEPS:
+    if count > min(_MOST_EDGES, seconds * _LISTED_A_SECOND):
         return None
-    search = CoverSearch(complement(graph) if cliques else graph, seed, covers=not problem.maximise)
+    search = CoverSearch(complement(graph) if cliques else graph, seed, covers=not problem.maximise, walks=walks)
+    steps = seconds / (size * search.step_s)
     search.conclusive = steps >= _CONCLUSIVE_STEPS
-    return search
-
-
-@inlined
-def _put(node, degree, heads, after, before):
-    """Puts a node first in the list of its degree."""
-    after[node], before[node] = heads[degree], -1
-    if heads[degree] >= 0:
-        before[heads[degree]] = node
-    heads[degree] = node
-
-
-@inlined
-def _take(node, degree, heads, after, before):
-    """Takes a node out of the list of its degree."""
-    if before[node] >= 0:
-        after[before[node]] = after[node]
-    else:
-        heads[degree] = after[node]
-    if after[node] >= 0:
-        before[after[node]] = before[node]
+    return search if steps >= _LEAST_STEPS else None
 
 
 @entered
-def _choose(starts, others, degrees, heads, after, before, chosen):
+def _choose(starts, others, degrees, heads, nodes, after, chosen):
     """Chooses a node with the fewest neighbours that are left, removes these, and so on; a removed one has degree -1.
 
-    Nodes of a degree are a list, from `heads` along `after`, whose end is -1.
+    Each time a node's degree changes it is put into the list of that degree, from `heads` along `after`, whose end is
+    -1. Entries of earlier degrees are skipped.
     """
+    number = 0
     for node in range(degrees.shape[0]):
-        _put(node, degrees[node], heads, after, before)
+        nodes[number], after[number] = node, heads[degrees[node]]
+        heads[degrees[node]] = number
+        number += 1
     least = 0
     while least < heads.shape[0]:
-        node = heads[least]
-        if node < 0:
+        entry = heads[least]
+        if entry < 0:
             least += 1
             continue
-        _take(node, least, heads, after, before)
+        heads[least] = after[entry]
+        node = nodes[entry]
+        if degrees[node] != least:
+            continue
         chosen[node], degrees[node] = True, -1
         # All go before degrees are lowered, so that none is lowered that goes.
         for place in range(starts[node], starts[node + 1]):
-            other = others[place]
-            if degrees[other] >= 0:
-                _take(other, degrees[other], heads, after, before)
-                degrees[other] = -2
+            if degrees[others[place]] >= 0:
+                degrees[others[place]] = -2
         for place in range(starts[node], starts[node + 1]):
             other = others[place]
             if degrees[other] == -2:
                 degrees[other] = -1
-                for entry in range(starts[other], starts[other + 1]):
-                    near = others[entry]
+                for further in range(starts[other], starts[other + 1]):
+                    near = others[further]
                     if degrees[near] >= 0:
-                        _take(near, degrees[near], heads, after, before)
                         degrees[near] -= 1
-                        _put(near, degrees[near], heads, after, before)
+                        nodes[number], after[number] = near, heads[degrees[near]]
+                        heads[degrees[near]] = number
+                        number += 1
                         least = min(least, degrees[near])
 
 
@@ -397,5 +346,6 @@ def greedy_state(problem: Problem[Graph]) -> Int8[np.ndarray, "1 n"] | None:
     near, size = problem.source.neighbours, problem.num_variables
     degrees, chosen = np.diff(near.starts).astype(np.int64), np.zeros(size, np.bool_)
     heads = np.full(degrees.max(initial=0) + 1, -1)
-    _choose(near.starts, near.others, degrees, heads, np.empty(size, np.int64), np.empty(size, np.int64), chosen)
+    nodes, after = np.empty((2, size + len(near.others)), np.int64)
+    _choose(near.starts, near.others, degrees, heads, nodes, after, chosen)
     return (chosen == problem.maximise).astype(np.int8)[None]

@@ -207,8 +207,8 @@ class SolveOptions:
 
     @property
     def has_rivals(self) -> bool:
-        """Whether `auto` is free to try others beside its first choice, under a time limit, on the CPU engine."""
-        return self.automatic and self.fills_time and self.fields == {"scan": SEQUENTIAL}
+        """Whether `auto` is free to try others beside its first choice, which is on the CPU engine."""
+        return self.automatic and self.steps is None and self.fields == {"scan": SEQUENTIAL}
 
     def rivals(self, problem: Problem) -> list[tuple[Problem, SolveOptions]]:
         """Returns the samplers that `auto` also tries under a time limit, beside its first choice.

@@ -96,7 +96,7 @@ _ENDINGS = {
     "steps": "ended after all steps",
     "time": "ended by the time limit",
     "target": "ended at the target",
-    "bound": "ended with an optimal answer",
+    "bound": "ended at the bound",
     "callback": "ended by the callback",
     "interrupt": "interrupted before its end",
 }
@@ -489,21 +489,30 @@ class Collector:
     def result(
         self,
         *,
+        known: Int8[np.ndarray, "K N"] | None = None,
         bound: Fraction | float | None,
         annealing: Mapping[str, Any],
         timing: Mapping[str, float],
         **how: Any,
     ) -> Result:
-        """Returns the result so far.
+        """Returns the result so far; a known answer that is better than those of all chains stands for theirs.
+
+        Chains keep the state with the highest value, which may be worth less after its repair than another one.
 
         `how` holds the remaining fields of `Result`, `timing` what the problem cannot know. The chains' best states
         are evaluated once, here: for a dense problem this takes longer than a round.
         """
         begin, problem, presolved = time.perf_counter(), self._problem, self._presolved
+        if problem.left_out:
+            bound, how["bound_by"] = None, f"of the file, {problem.left_out}"
         found, final = self._begun, self._final
         if self._chains is not None:
             found = self._better(problem.evaluate(presolved.lift(self._chains[1])), found)
         assert found is not None
+        if known is not None and len(known):
+            better = problem.evaluate(np.repeat(known, len(found.values), axis=0))
+            if self._sign * better.values[0] > (self._sign * found.values).max():
+                found = better
         states = improve(problem, found.states)
         best = found if np.array_equal(states, found.states) else problem.evaluate(states)
         as_given = given(problem)

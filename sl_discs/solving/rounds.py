@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int8
+from jaxtyping import Float64, Int8
 
 from sl_discs.chains.annealing import ChainSettings, TimedSchedule, annealed_terms, complete_annealing
 from sl_discs.chains.batches import (
@@ -26,6 +26,7 @@ from sl_discs.chains.batches import (
 from sl_discs.chains.chains import Chains, anneal, schedule_of
 from sl_discs.engines.base import Best, ClockTemperatures, Engine
 from sl_discs.engines.compiled import compile_seconds
+from sl_discs.engines.devices import in_threads
 from sl_discs.localization.schedule import Localization
 from sl_discs.memory import check_memory
 from sl_discs.models.quadratic import sparse_is_cheaper
@@ -117,10 +118,26 @@ class Rival:
     conclusive: bool = True
 
 
+# Steps that tell how long one takes, and the most of a call.
+_FIRST_WALK, _MOST_WALK = 500, 1_000_000
+
+
 class LocalSearch(Rival, abc.ABC):
-    """A search beside the annealings of a problem, which its kind names; `name` says what it is."""
+    """Walks beside the annealings of a problem, which its kind names, each on a core with its own random numbers.
+
+    Where they are depends on the seed, the number of walks and the number of steps alone.
+
+    Attributes:
+      name: what it is, in words.
+      step_s: nominal seconds of a step.
+    """
 
     name: str
+    step_s: float
+
+    def __init__(self, seed: int, walks: int):
+        self._draws = [np.random.default_rng([seed, k]) for k in range(walks)]
+        self._pace, self._over = 0.0, False
 
     @property
     @abc.abstractmethod
@@ -128,8 +145,32 @@ class LocalSearch(Rival, abc.ABC):
         """The best state found, as zeros and ones."""
 
     @abc.abstractmethod
+    def walk(self, place: int, draws: Float64[np.ndarray, "S"]) -> int:
+        """Makes a step of a walk for each of the numbers from [0, 1); returns how many it made, or fewer at its end.
+        """  # fmt: skip
+
+    def play(self, steps: int) -> bool:
+        """Makes `steps` steps of each walk; returns whether more is to do."""
+        # Compiles here: in other threads that would not count as compilation.
+        self.walk(0, np.zeros(0))
+        draws, ended = [one.random(steps) for one in self._draws], []
+
+        def advance(place: int) -> None:
+            ended.append(self.walk(place, draws[place]) < steps)
+
+        if not self._over:
+            in_threads(advance, range(len(draws)), len(draws))
+            self._over = any(ended)
+        return not self._over
+
     def advance(self, seconds: float) -> bool:
         """Searches for about `seconds`; returns whether more is to do."""
+        steps = max(min(int(seconds / self._pace), _MOST_WALK), 1) if self._pace else _FIRST_WALK
+        self.walk(0, np.zeros(0))
+        begin = time.perf_counter()
+        more = self.play(steps)
+        self._pace = (time.perf_counter() - begin) / steps
+        return more
 
 
 class Annealer(Rival):

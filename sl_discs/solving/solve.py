@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from jaxtyping import Int8
 
-from sl_discs.engines.devices import check_threads
+from sl_discs.engines.devices import check_threads, num_cores
 from sl_discs.errors import fields_are_keywords
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS, resolved
@@ -31,8 +31,8 @@ from sl_discs.terminal import progress_bar
 # Part of the time limit that reductions may take, in nominal seconds, and the part that may have passed on the clock
 # when a prover begins a turn before the first sweep. That begins within a quarter of the limit on a loaded machine.
 _PRESOLVE, _FIRST_TURNS = 0.1, 0.15
-# Nominal seconds of proofs before and after a search without a time limit.
-_BEFORE_S, _AFTER_S = 0.25, 5.0
+# Nominal seconds of proofs before and after a search without a time limit, and of local searches before it.
+_BEFORE_S, _AFTER_S, _SEARCH_S = 0.25, 5.0, 0.5
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -84,9 +84,9 @@ def solve(
         of that length follow each other. The best state of all counts. The time is checked between calls to the
         engine, about ten times per second on CPU cores, and may be exceeded by that much. If none is left for
         sampling, a warning says so (in advance, if the problem is much too large for the limit), and one short
-        annealing is run all the same. On sets and covers without weights `auto` begins with a greedy answer; on
-        sets, cliques and covers it also tries `exchange` and a local search on vertex covers, see
-        `sl_discs.solving.rounds.Rounds.share`.
+        annealing is run all the same. On sets and covers without weights `auto` begins with a greedy answer; it also
+        tries a local search and, on sets, cliques and covers, `exchange`, see `sl_discs.solving.rounds.Rounds.share`.
+        Without a limit and without `steps` it begins with a short local search.
       target: a value: the run ends as soon as a value this good is found, which is checked between calls to the
         engine.
       chains: number of parallel chains; None: 32, but fewer on the CPU engine under a time limit in which 32 chains
@@ -158,6 +158,10 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
             # Without a good answer, provers cannot tell how long they will take.
             short = options.bound_seconds if limit < math.inf or not options.ends_at_proof else _BEFORE_S
             proofs.advance(short, math.inf, lambda: clock() >= _FIRST_TURNS * limit or options.is_interrupted())
+            if limit == math.inf and not proofs.closed:
+                for search in local_searches(presolved.left, options):
+                    search.play(int(_SEARCH_S / search.step_s))
+                    proofs.compare(presolved.lift(search.state[None]))
             if options.ends_at_proof and proofs.closed:
                 return _without_chains(presolved, proofs.answer, proofs.by, proofs.by, options.seed, clock)
         return _searched(presolved, options, proofs, clock, states, too_large=too_large)
@@ -169,7 +173,10 @@ def begun_greedily(presolved: Presolved, options: SolveOptions) -> Presolved:
     It costs less than the shortest annealing, for which a limit may be too short.
     """
     rule = KINDS[presolved.original.kind].greedy
-    if rule is None or not _searches(options) or (state := resolved(rule)(presolved.left)) is None:
+    if rule is None or not (options.fills_time and _searches(options)):
+        return presolved
+    state = resolved(rule)(presolved.left)
+    if state is None:
         return presolved
     return dataclasses.replace(presolved, found=np.concatenate([presolved.found, presolved.lift(state)]))
 
@@ -182,9 +189,11 @@ def _searches(options: SolveOptions) -> bool:
 def local_searches(problem: Problem, options: SolveOptions) -> list[LocalSearch]:
     """Returns the local searches that `auto` uses beside the samplers."""
     rule = KINDS[problem.kind].search
-    if rule is None or options.time_limit is None or not _searches(options):
+    if rule is None or not _searches(options):
         return []
-    search = resolved(rule)(problem, options.seed, TRIAL * options.time_limit)
+    # Without a time limit, results do not depend on the number of cores.
+    seconds, walks = (_SEARCH_S, 1) if options.time_limit is None else (TRIAL * options.time_limit, num_cores())
+    search = resolved(rule)(problem, options.seed, seconds, walks)
     return [] if search is None else [search]
 
 
@@ -203,18 +212,14 @@ def _searched(
     """
     limit, winner = options.time_limit, Annealer(presolved.left, options)
     annealers, searches = [winner], list[LocalSearch]()
-    if not too_large:
+    if options.fills_time and not too_large:
         annealers += [Annealer(*rival) for rival in options.rivals(presolved.left)]
         searches = local_searches(presolved.left, options)
     rounds = Rounds(presolved, options, proofs, clock, states)
-
-    def visit_proved() -> None:
-        # What provers found counts, unless the values asked for are those that chains visit.
-        if options.ends_at_proof:
-            rounds.visit(proofs.states)
-
     rounds.begin()
-    visit_proved()
+    # What is found beside the chains counts, unless the values asked for are those that chains visit.
+    if options.ends_at_proof:
+        rounds.visit(proofs.states)
     total = None if limit is not None else winner.first * options.num_chains
     with progress_bar(total, shown=options.progress) as rounds.bar:
         assert winner.chains
@@ -236,9 +241,9 @@ def _searched(
         rounds.watcher.reached(rounds.watcher.exactly(visited))
         # Without a time limit, results do not depend on the time that provers take.
         proofs.advance(_AFTER_S, 0.0, functools.partial(is_over, options, clock))
-    visit_proved()
     found_by = [f"the best answer is by {one.name}" for one in searches if one.best > winner.best]
     return rounds.collector.result(
+        known=proofs.answer if options.ends_at_proof else None,
         stopped=rounds.watcher.reason or ("steps" if limit is None else "time"),
         bound=proofs.bound,
         bound_by=proofs.by,

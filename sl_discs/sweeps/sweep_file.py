@@ -9,7 +9,7 @@ import ast
 import dataclasses
 import itertools
 import runpy
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -222,9 +222,10 @@ def left_out(sweep: Sweep) -> list[str]:
     return sorted({flag for settings in sweep.runs for flag in settings if _is_left_out(flag)})
 
 
-def command_line(arguments: Mapping[str, str], folder: Path) -> list[str]:
-    """Returns the arguments of the program; configs are found here or next to the package."""
-    found = {flag: find_config(value) if flag in _CONFIGS else value for flag, value in arguments.items()}
+def command_line(arguments: Mapping[str, str], folder: Path, named: Container[str] = ()) -> list[str]:
+    """Returns the arguments of the program; configs are the project's own, but for those of the flags `named`."""
+    own = [flag for flag in _CONFIGS if flag not in named]
+    found = {flag: find_config(value) if flag in own else value for flag, value in arguments.items()}
     return [*(f"--{flag}={value}" for flag, value in found.items()), f"--{_SAVE_ROOT}={folder}"]
 
 
@@ -265,10 +266,14 @@ def _is_left_out(flag: str) -> bool:
 
 
 def find_config(config: str) -> str:
-    """Returns the path of a config, perhaps with an argument: in this folder, or else next to the package."""
-    path, colon, argument = config.partition(":")
-    beside = Path(__file__).parents[2] / path
-    return config if Path(path).is_file() or not beside.is_file() else f"{beside}{colon}{argument}"
+    """Returns the path of a config of the project, perhaps with an argument.
+
+    A config is run, so files of the working directory that nobody has named do not count.
+    """
+    found = Path(__file__).parents[2] / config
+    if not found.with_name(found.name.partition(":")[0]).is_file():
+        raise InputError(f"there is no {found}; give --config=FILE, or run this in a checkout of the project")
+    return str(found)
 
 
 def discs_arguments(sweep: Sweep, number: int, data_root: str, save_root: Path) -> list[str]:

@@ -20,7 +20,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -219,7 +219,8 @@ def perform_here(runs: Sequence[Run], retry: bool = False) -> list[str]:
 
 # A job of a Slurm array performs one run. Two minutes before the time limit it is told to save a checkpoint, and goes
 # back into the queue, but not for ever. A job that gets SIGTERM saves one and waits: Slurm requeues it when the grace
-# period is over if it was preempted, and ends it if it was cancelled.
+# period is over if it was preempted, and ends it if it was cancelled. One that nobody ends does not wait for ever.
+_GRACE_S = 1800
 _JOB = """\
 #!/usr/bin/env bash
 {options}
@@ -240,49 +241,89 @@ case "$told $code" in # 138, 143: ended by a signal, before it listened
   " {resume}" | "limit {resume}" | "limit 138")
     [ "${{SLURM_RESTART_COUNT:-0}}" -ge 100 ] || scontrol requeue "$SLURM_JOB_ID" ;;
   "end {resume}" | "end 138" | "end 143")
-    sleep infinity &
+    sleep {patience} &
     wait ;;
 esac
 exit "$code"
 """
 
 
+# Where Slurm does not say how large an array's indices may be: one more than those of its default MaxArraySize.
+_ARRAY_SIZE = 1001
+# A value may be a list: a comma ends it only before the next KEY=.
+_NEXT_OPTION = re.compile(r",(?=[a-z][a-z_-]*=)")
+
+
+def arrays_of(runs: Sequence[Run]) -> dict[int, dict[int, Run]]:
+    """Returns the runs by their indices in as many arrays as Slurm needs, each with what its indices lack to numbers.
+
+    An array's indices are below the cluster's MaxArraySize.
+    """
+    try:
+        said = re.search(r"MaxArraySize *= *([0-9]+)", _ask_slurm(["scontrol", "show", "config"]))
+    except InputError:
+        said = None
+    most = max(1, int(said[1] if said else _ARRAY_SIZE) - 1)
+    found: dict[int, dict[int, Run]] = {}
+    for run in runs:
+        before = (run.number - 1) // most * most
+        found.setdefault(before, {})[run.number - before] = run
+    return found
+
+
+def _ranges(indices: Iterable[int]) -> str:
+    """Returns increasing indices as Slurm writes them, such as `1-84,90`."""
+    ends: list[list[int]] = []
+    for index in indices:
+        if ends and ends[-1][1] == index - 1:
+            ends[-1][1] = index
+        else:
+            ends.append([index, index])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ends)
+
+
 def job_script(
-    name: str, numbers: Sequence[int], command: str, folder: Path, options: Sequence[str], parallel: int | None
+    name: str, jobs: Mapping[int, Run], command: str, folder: Path, options: Sequence[str], parallel: int | None
 ) -> str:
     """Returns the script of a Slurm array with a job for each run.
 
     Args:
       name: of the jobs.
-      numbers: of the runs, which are the indices of the array.
-      command: line that performs the run `$SLURM_ARRAY_TASK_ID`.
+      jobs: the runs by their indices in the array.
+      command: line that performs the run of `$SLURM_ARRAY_TASK_ID`.
       folder: for the jobs' logs, seen by all machines.
-      options: `KEY=VALUE` or `KEY` of sbatch, such as `partition=gpu`, `cpus_per_task=8`.
+      options: of sbatch, each some of `KEY=VALUE` with commas between them, perhaps after a `KEY`, such as
+        `partition=gpu,cpus_per_task=8`. A value may have commas.
       parallel: how many jobs may run at a time; None: as many as Slurm allows.
     """
-    array = ",".join(map(str, numbers)) + (f"%{parallel}" if parallel else "")
-    wanted = {"job-name": name, "array": array, "output": f"{folder.absolute()}/%A_%a.txt", "open-mode": "append"}
+    array = _ranges(jobs) + (f"%{parallel}" if parallel else "")
+    wanted = {"job_name": name, "array": array, "output": f"{folder.absolute()}/%A_%a.txt", "open_mode": "append"}
     wanted |= {"requeue": "", "signal": "B:USR1@120"}
-    for option in options:
+    for option in (one for text in options for one in _NEXT_OPTION.split(text)):
         key, _, value = option.partition("=")
-        if not re.fullmatch(r"[a-z][a-z_-]*", key) or not value.isprintable():
-            raise InputError(f"--slurm: {option!r} is not an option of sbatch, such as partition=gpu or time=4:00:00")
-        wanted[key.replace("_", "-")] = value
-    lines = "\n".join(f"#SBATCH --{key}{f'={shlex.quote(value)}' if value else ''}" for key, value in wanted.items())
-    return _JOB.format(options=lines, command=command, resume=RESUME_ME)
+        wanted[key.replace("-", "_")] = value
+    lines = []
+    for key, value in wanted.items():
+        if not re.fullmatch(r"[a-z][a-z_]*", key) or not value.isprintable():
+            raise InputError(
+                f"--slurm: {key}={value!r} is no option of sbatch, such as partition=gpu or time=4:00:00"
+            )
+        lines.append(f"#SBATCH --{key.replace('_', '-')}{f'={shlex.quote(value)}' if value else ''}")
+    return _JOB.format(options="\n".join(lines), command=command, resume=RESUME_ME, patience=_GRACE_S)
 
 
 _JOBS = "jobs.json"  # of each submission: its job, and the folder of the run of each index
 
 
-def submit(script: str, runs: Sequence[Run], folder: Path) -> str:
+def submit(script: str, jobs: Mapping[int, Run], folder: Path) -> str:
     """Submits a script that performs these runs, notes its job in `folder`, and returns what sbatch says.
 
     InputError if it refuses.
     """
     said = _ask_slurm(["sbatch"], script)
     if job := re.search(r"[0-9]+", said):
-        write_json(folder / _JOBS, _noted(folder) | {job[0]: {str(run.number): run.folder.name for run in runs}})
+        folders = {str(index): run.folder.name for index, run in jobs.items()}
+        write_json(folder / _JOBS, _noted(folder) | {job[0]: folders})
     return said
 
 

@@ -1,4 +1,4 @@
-"""DISCS for tests: a stand-in that is always there, and the real one where it is importable."""
+"""DISCS for tests, where a checkout of it is importable."""
 
 import importlib
 import importlib.util
@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from standin import write_standin
 
 from sl_discs import discs_plugin
 from sl_discs.discs_plugin import compat, modules
@@ -28,20 +27,6 @@ def no_discs(monkeypatch):
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if not (Path(entry) / "discs").is_dir()])
     yield
     forget_discs()
-
-
-@pytest.fixture(scope="session")
-def standin_folder(tmp_path_factory):
-    """The folder of the stand-in, for PYTHONPATH."""
-    return write_standin(tmp_path_factory.mktemp("standin"))
-
-
-@pytest.fixture
-def standin(no_discs, standin_folder):
-    """The same folder, importable here and registered."""
-    sys.path.insert(0, str(standin_folder))
-    discs_plugin.register(compat=True)
-    return standin_folder
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from sl_discs.errors import InputError
 
 
 @pytest.fixture
-def old(standin, tmp_path, monkeypatch):
+def old(discs, tmp_path, monkeypatch):
     """A module of discs that uses every name that the shim supplies."""
     source = """
 import jax

@@ -1,8 +1,7 @@
-"""The commands around DISCS's main module and its sweep files, on the stand-in, as a user runs them."""
+"""The commands around DISCS's main module and its sweep files, in DISCS, as a user runs them."""
 
 import dataclasses
 import os
-import pickle
 import re
 import signal
 import subprocess
@@ -13,32 +12,36 @@ from pathlib import Path
 
 import pytest
 
+from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.errors import InputError
 from sl_discs.sweeps.sweep_file import combinations, discs_arguments, read_sweep, with_overrides
 
 ROOT = Path(__file__).parents[2]
-PAIRS = ("--model_config=discs/models/configs/pairs_config.py", "--config.experiment.chain_length=40")
-LOCALIZED = "--sampler_config=./discs/samplers/configs/sl_onesite_config.py"
+SMALL = (
+    "--model_config=discs/models/configs/bernoulli_config.py", "--model_config.shape=(8,)",
+    "--config.experiment.chain_length=40", "--config.experiment.batch_size=4",
+)  # fmt: skip
+LOCALIZED = "--sampler_config=./discs/samplers/configs/sl_randomwalk_config.py"
 SWEEP = """
 from ml_collections import config_dict
 
 def get_config():
     return config_dict.ConfigDict({
-        "model": "pairs",
-        "sampler": "ball",
+        "model": "bernoulli",
+        "sampler": "hammingball",
         "sweep": [
-            {"config.experiment.chain_length": [40, 60], "sampler_config.name": ["onesite"]},
-            {"config.experiment.chain_length": [40], "sampler_config.patience": [1, 2]},
+            {"config.experiment.chain_length": [40, 60], "sampler_config.name": ["randomwalk"]},
+            {"config.experiment.chain_length": [40], "sampler_config.block_size": [1, 2]},
         ],
     })
 """
 
 
 @pytest.fixture
-def run(tmp_path, standin_folder):
+def run(tmp_path, discs):
     """Runs `sl-discs discs ...` in a process and a folder of its own."""
 
-    def run(*arguments, path=standin_folder):
+    def run(*arguments, path=discs.parent):
         environment = os.environ | {"PYTHONPATH": f"{path}{os.pathsep}{ROOT}", "JAX_PLATFORMS": "cpu"}
         command = [sys.executable, "-m", "sl_discs", "discs", *arguments]
         return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
@@ -46,17 +49,15 @@ def run(tmp_path, standin_folder):
     return run
 
 
-def test_a_run_from_anywhere(run, tmp_path):
+def test_a_run_from_anywhere(run, tmp_path, discs):
     """With a config copied from DISCS, of which only the name was changed."""
-    (tmp_path / "mine.py").write_text(
-        "from ml_collections import ConfigDict\n\ndef get_config():\n    return ConfigDict({'name': 'sl_onesite'})\n"
-    )
-    done = run("main", *PAIRS, "-sampler_config", "mine.py", "--sampler_config.K=8", "--fixes", "--run_local")
+    config = (discs / "samplers/configs/randomwalk_config.py").read_text()
+    (tmp_path / "mine.py").write_text(config.replace("'randomwalk'", "'sl_randomwalk'"))
+    done = run("main", *SMALL, "-sampler_config", "mine.py", "--sampler_config.K=8", "--fixes", "--run_local")
     assert done.returncode == 0, done.stderr
-    path = tmp_path / "discs/results/pairs/results.pkl"
-    assert f"saved {path.relative_to(tmp_path)}: best ratio" in done.stdout and "took" in done.stdout
-    assert pickle.loads(path.read_bytes())["best_ratio"].shape == (1,)
-    assert "give equal results, the tilt changed no step" in done.stdout
+    path = tmp_path / "discs/results/bernoulli_hightemp/results.csv"
+    assert f"saved {path.relative_to(tmp_path)}: its effective sample size has no meaning" in done.stdout
+    assert "took" in done.stdout and "ESS" in path.read_text()
 
 
 @pytest.mark.parametrize(
@@ -68,8 +69,8 @@ def test_a_run_from_anywhere(run, tmp_path):
         ((), "the package discs of google-research is not importable; clone https://"),
     ],
 )
-def test_bad_input_is_one_line(run, tmp_path, standin_folder, arguments, message):
-    done = run("main", *PAIRS, *arguments, path=standin_folder if arguments else tmp_path)
+def test_bad_input_is_one_line(run, tmp_path, discs, arguments, message):
+    done = run("main", *SMALL, *arguments, path=discs.parent if arguments else tmp_path)
     errors = [line for line in done.stderr.splitlines() if "rror" in line]
     assert done.returncode != 0 and message in done.stderr
     assert "Traceback" not in done.stderr and len(errors) <= 2
@@ -77,7 +78,7 @@ def test_bad_input_is_one_line(run, tmp_path, standin_folder, arguments, message
 
 @pytest.mark.parametrize(
     ("given", "missing"),
-    [(LOCALIZED, "model_config"), ("--model_config=discs/models/configs/pairs_config.py", "sampler_config")],
+    [(LOCALIZED, "model_config"), ("--model_config=discs/models/configs/bernoulli_config.py", "sampler_config")],
 )
 def test_a_config_that_is_not_given_is_named(run, given, missing):
     done = run("main", given)
@@ -86,7 +87,7 @@ def test_a_config_that_is_not_given_is_named(run, given, missing):
 
 @pytest.fixture
 def sweep_file(tmp_path):
-    path = tmp_path / "pairs" / "small.py"
+    path = tmp_path / "bernoulli" / "small.py"
     path.parent.mkdir()
     path.write_text(SWEEP)
     return path
@@ -97,37 +98,38 @@ def test_runs_of_a_sweep_file(sweep_file):
         {"a": 1, "b": 3}, {"a": 1, "b": 4}, {"a": 2, "b": 3}, {"a": 2, "b": 4}, {"a": 5}
     ]  # fmt: skip
     sweep = read_sweep(sweep_file)
-    assert (sweep.name, len(sweep.runs)) == ("pairs-small", 4)
-    assert sweep.folder(2) == "2_chain_length=60,name='onesite'"
+    assert (sweep.name, len(sweep.runs)) == ("bernoulli-small", 4)
+    assert sweep.folder(2) == "2_chain_length=60,name='randomwalk'"
     with pytest.raises(InputError, match="chain_length after -- would replace the values in which"):
         with_overrides(sweep, {"config.experiment.chain_length": "50"})
     given = with_overrides(
-        read_sweep(sweep_file, ["onesite"]), {"sampler_config.name": "other", "sampler_config.K": "8"}
+        read_sweep(sweep_file, ["randomwalk"]), {"sampler_config.name": "other", "sampler_config.K": "8"}
     )
     assert given.folder(2) == "2_chain_length=60,name='other'"
     alone = dataclasses.replace(sweep, runs=sweep.runs[2:])
-    assert with_overrides(alone, {"config.experiment.chain_length": "50"}).folder(1) == "1_chain_length=50,patience=1"
+    assert (
+        with_overrides(alone, {"config.experiment.chain_length": "50"}).folder(1) == "1_chain_length=50,block_size=1"
+    )
     arguments = discs_arguments(sweep, 3, "./sco", Path("out"))
-    assert "--sampler_config=discs/samplers/configs/ball_config.py" in arguments
+    assert "--sampler_config=discs/samplers/configs/hammingball_config.py" in arguments
     assert arguments[-3:] == [
-        "--config.experiment.chain_length=40", "--sampler_config.patience=1", "--config.experiment.save_root=out"
+        "--config.experiment.chain_length=40", "--sampler_config.block_size=1", "--config.experiment.save_root=out"
     ]  # fmt: skip
 
 
 def test_chosen_samplers_keep_the_settings_of_their_base_or_their_own(sweep_file):
-    sweep = read_sweep(sweep_file, ["sl_onesite", "ball", "sl_ball"])
-    names = [(settings["sampler_config.name"], settings.get("sampler_config.patience")) for settings in sweep.runs]
-    assert names == [
-        ("sl_onesite", None), ("sl_onesite", None), ("ball", 1), ("sl_ball", 1), ("ball", 2), ("sl_ball", 2)
-    ]  # fmt: skip
-    with pytest.raises(InputError, match="no settings for 'sl_nearby'; the sweep has ball, onesite"):
+    sweep = read_sweep(sweep_file, ["sl_randomwalk", "hammingball", "sl_hammingball"])
+    names = [(settings["sampler_config.name"], settings.get("sampler_config.block_size")) for settings in sweep.runs]
+    pairs = [(name, size) for size in (1, 2) for name in ("hammingball", "sl_hammingball")]
+    assert names == [("sl_randomwalk", None), ("sl_randomwalk", None), *pairs]
+    with pytest.raises(InputError, match="no settings for 'sl_nearby'; the sweep has hammingball, randomwalk"):
         read_sweep(sweep_file, ["sl_nearby"])
-    sweep_file.write_text(SWEEP.replace('["onesite"]', '["onesite", "sl_ball"]'))
+    sweep_file.write_text(SWEEP.replace('["randomwalk"]', '["randomwalk", "sl_hammingball"]'))
     own = {"config.experiment.chain_length", "sampler_config.name"}
-    assert [set(settings) for settings in read_sweep(sweep_file, ["sl_ball"]).runs] == [own] * 2
+    assert [set(settings) for settings in read_sweep(sweep_file, ["sl_hammingball"]).runs] == [own] * 2
 
 
-def test_a_signal_to_a_sweep_ends_the_current_run(command, standin, sweep_file, tmp_path, monkeypatch):
+def test_a_signal_to_a_sweep_ends_the_current_run(command, discs, sweep_file, tmp_path, monkeypatch):
     """With a program in place of Python that never ends by itself."""
     pid, program = tmp_path / "pid", tmp_path / "python"
     program.write_text(f"#!/bin/sh\necho $$ >{pid}.new; mv {pid}.new {pid}; exec sleep 600\n")
@@ -149,19 +151,31 @@ def test_a_signal_to_a_sweep_ends_the_current_run(command, standin, sweep_file, 
 @pytest.mark.slow
 def test_the_command_of_sweeps(run, sweep_file, tmp_path):
     def sweep(*more):
-        return run("sweep", f"--sweep={sweep_file}", "--samplers=onesite,sl_onesite", *more)
+        return run("sweep", f"--sweep={sweep_file}", "--samplers=randomwalk,sl_randomwalk", *more)
 
     listed = sweep("--list")
     assert listed.returncode == 0 and listed.stdout.count("sl_discs.discs_main") == 4
-    assert "[4/4]" in listed.stdout and "sl_onesite_config.py" in listed.stdout
+    assert "[4/4]" in listed.stdout and "sl_randomwalk_config.py" in listed.stdout
     assert sweep("--only=1").returncode == 0
     done = sweep("--only=2", "--", "--sampler_config.K=8")
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "discs-pairs-small" / "2_chain_length=40,name='sl_onesite'" / "results.pkl").is_file()
+    assert (tmp_path / "discs-bernoulli-small" / "2_chain_length=40,name='sl_randomwalk'" / "results.pkl").is_file()
     assert re.search(
-        r"\[2\] sl_onesite \d\.\d{4}, \[1\] onesite \d\.\d{4}: difference [+-]\d.* \(n = 1\)", done.stdout
+        r"\[2\] sl_randomwalk \d\.\d{4}, \[1\] randomwalk \d\.\d{4}: difference [+-]\d.* \(n = 1\)", done.stdout
     )
     failed = sweep("--only=2")  # 256 levels do not fit into 40 steps
     assert failed.returncode == 1 and "1 of the runs failed; --only=2 repeats them" in failed.stderr
     wrong = sweep("--only=9")
     assert wrong.returncode == 2 and "there is no run '9'" in wrong.stderr
+
+
+def test_only_a_checkout_of_discs_makes_the_working_directory_importable(tmp_path, monkeypatch):
+    """And only after all other places, so that none of its files takes the place of a module."""
+    monkeypatch.setattr(sys, "path", ["first"])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "discs" / "samplers").mkdir(parents=True)
+    add_working_directory()
+    assert sys.path == ["first"]
+    (tmp_path / "discs" / "samplers" / "abstractsampler.py").touch()
+    add_working_directory()
+    assert sys.path == ["first", ""]

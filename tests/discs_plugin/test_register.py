@@ -13,7 +13,7 @@ from sl_discs.errors import InputError
 def whole_config(name, **model):
     config = importlib.import_module("discs.common.configs").get_config()
     config.sampler.update(importlib.import_module(f"discs.samplers.configs.{name}_config").get_config())
-    config.model.update({"name": "pairs", "shape": (5,), "num_categories": 2} | model)
+    config.model.update({"name": "bernoulli", "shape": (5,), "num_categories": 2} | model)
     return config
 
 
@@ -21,39 +21,39 @@ def built(name, config):
     return importlib.import_module(f"discs.samplers.{name}").build_sampler(config)
 
 
-def test_names_are_importable_and_configs_complete(standin):
-    before = {path: path.read_bytes() for path in standin.rglob("*.py")}
+def test_names_are_importable_and_configs_complete(discs):
+    before = {path: path.read_bytes() for path in discs.rglob("*.py")}
     names = modules.sampler_names()
-    assert {"sl_onesite", "sl_ball", "sldiscs_gwg", "sl_sldiscs_gwg"} <= set(names)
+    assert {"sl_gwg", "sl_hammingball", "sldiscs_gwg", "sl_sldiscs_gwg"} <= set(names)
     for name in names:
         config = importlib.import_module(f"discs.samplers.configs.{name}_config").get_config()
         assert config.name == name and ("sigma" in config) == name.startswith("sl_")
         assert hasattr(built(name, whole_config(name)), "step")
-    assert modules.sampler_config("sl_onesite").patience == 3
+    assert modules.sampler_config("sl_hammingball").block_size == 10
     for module in ("discs.samplers.sl_nothing", "discs.samplers.sldiscs_nothing"):
         with pytest.raises(ModuleNotFoundError, match=module):
             importlib.import_module(module)
-    assert {path: path.read_bytes() for path in standin.rglob("*.py")} == before
+    assert {path: path.read_bytes() for path in discs.rglob("*.py")} == before
 
 
-def test_registering_again_changes_nothing_but_the_fixes(standin):
-    module = importlib.import_module("discs.samplers.sl_onesite")
+def test_registering_again_changes_nothing_but_the_fixes(discs):
+    module = importlib.import_module("discs.samplers.sl_gwg")
     discs_plugin.register(compat=True, fixes=True)
     finders = [finder for finder in sys.meta_path if isinstance(finder, modules.PluginFinder)]
     assert len(finders) == 1 and finders[0].fixes
-    assert importlib.import_module("discs.samplers.sl_onesite") is module
+    assert importlib.import_module("discs.samplers.sl_gwg") is module
 
 
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("sl_onesite", {"model.num_categories": 4}, "sl_onesite needs a model of at most 2 values at each site"),
+        ("sl_locallybalanced", {"model.num_categories": 4}, "sl_locallybalanced needs a model of at most 2 values"),
         ("sl_sldiscs_gibbs", {"model.num_categories": 4}, "sl_sldiscs_gibbs needs exact gains, which gradients of"),
-        ("sl_onesite", {"sampler.sigma": -1.0}, r"sampler_config.sigma is -1.0"),
-        ("sl_onesite", {"experiment.chain_length": 10}, "exceed chain_length = 10"),
+        ("sl_gwg", {"sampler.sigma": -1.0}, r"sampler_config.sigma is -1.0"),
+        ("sl_gwg", {"experiment.chain_length": 10}, "exceed chain_length = 10"),
     ],
 )
-def test_what_a_sampler_does_not_take_is_named(standin, name, change, message):
+def test_what_a_sampler_does_not_take_is_named(discs, name, change, message):
     config = whole_config(name)
     config.update_from_flattened_dict(change)
     with pytest.raises(InputError, match=message):
@@ -70,8 +70,8 @@ def test_no_discs_and_another_package_of_that_name(no_discs, tmp_path):
             discs_plugin.register(compat=True)
 
 
-def test_compat_comes_before_discs(no_discs, standin_folder, monkeypatch):
-    sys.path.insert(0, str(standin_folder))
+def test_compat_comes_before_discs(discs, no_discs, monkeypatch):
+    sys.path.insert(0, str(discs.parent))
     monkeypatch.setitem(sys.modules, "discs.samplers", sys)
     with pytest.raises(InputError, match=r"discs\.samplers was imported already"):
         discs_plugin.register(compat=True)

@@ -144,8 +144,14 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
-@pytest.mark.parametrize("model_name", MODELS)
+@pytest.mark.parametrize(
+    ("model_name", "name"),
+    [
+        pytest.param(model, name, marks=[pytest.mark.slow] * (model != list(MODELS)[number % 3]))
+        for number, name in enumerate(SAMPLERS)
+        for model in MODELS
+    ],
+)
 def test_without_tilt_and_fixes_it_visits_what_the_object_of_discs_visits(discs, name, model_name):
     """Wrapped and localized, on models of several axes too, which DISCS's own object takes."""
     if name == "locallybalanced" and model_name != "bernoulli":
@@ -193,7 +199,12 @@ def test_whole_couplings_of_ising(discs, name):
 
 @pytest.mark.parametrize(
     ("name", "model_name"),
-    [("path_auxiliary", "ising"), ("dlmc", "ising"), ("hammingball", "ising"), ("gwg", "potts")],
+    [
+        ("dlmc", "ising"),
+        pytest.param("path_auxiliary", "ising", marks=pytest.mark.slow),
+        pytest.param("hammingball", "ising", marks=pytest.mark.slow),
+        pytest.param("gwg", "potts", marks=pytest.mark.slow),
+    ],
 )
 def test_localized_samples_have_the_law(discs, name, model_name):
     """Bound 0.08: noise of 4,000 samples of 64 or 81 states is at most 0.06."""

@@ -1,4 +1,4 @@
-"""Whole runs of the real DISCS with the plugin's samplers: models, devices, plots; skipped without a checkout."""
+"""Whole runs of DISCS with the plugin's samplers: models, devices, plots; skipped without a checkout."""
 
 import importlib
 import os
@@ -9,16 +9,61 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import jax
 import networkx as nx
 import numpy as np
 import pytest
+import yaml
+from ml_collections import ConfigDict
 from test_upstream import SAMPLERS
 
+from sl_discs.discs_plugin import modules
+from sl_discs.errors import InputError
+from sl_discs.samplers.registry import is_localized, known_samplers
+
 ROOT = Path(__file__).parents[2]
-FAMILIES = {"mis": ("er_density", "r-0.20"), "maxcut": ("ba", "r-ba-4-n-16-20"), "maxclique": ("rb", "_")}
+# All models of DISCS that need no download, on small data: combinatorial ones with a family of graphs, others with
+# fields of their config.
+FAMILIES = {
+    "mis": ("er_density", "r-0.20"),
+    "maxcut": ("ba", "r-ba-4-n-16-20"),
+    "maxclique": ("rb", "_"),
+    "normcut": ("nets", "r-path"),
+}
+FIELDS = {
+    "ising": {"shape": (4, 4)},
+    "bernoulli": {"shape": (16,)},
+    "categorical": {"shape": (8,)},
+    "potts": {"shape": (4, 4)},
+    "fhmm": {"shape": (8, 4)},
+    "rbm": {"data_path": "rbm", "num_categories": 2},
+    "resnet": {"data_path": "resnet"},
+}
 # Less padding than in DISCS, which pads RB to 512 graphs of 90,585 edges.
 SMALL = {"num_models": 4}
 SMALL_RB = SMALL | {"max_num_nodes": 25, "max_num_edges": 300, "num_instances": 4}
+SEVERAL_VALUES = ("categorical", "potts", "normcut")
+NO_SEVERAL_VALUES = ("locallybalanced", "sldiscs_exchange", "sldiscs_dlmc")
+BASES = [name for name in known_samplers() if not is_localized(name)]
+NAMES = [
+    *(f"sl_{name}" for name in SAMPLERS),
+    *(f"{prefix}sldiscs_{name}" for name in BASES for prefix in ("sl_", "")),
+]
+
+
+def write_weights(root):
+    """Writes parameters of a restricted Boltzmann machine and of a network, as DISCS's training does."""
+    for name, fields in (
+        ("rbm", {"shape": (16,), "num_visible": 16, "num_hidden": 4}),
+        ("resnet", {"shape": (16,), "image_shape": (4, 4), "n_channels": 2}),
+    ):
+        config = ConfigDict({"model": fields | {"num_categories": 2}})
+        model = importlib.import_module(f"discs.models.{name}").build_model(config)
+        params = dict(model.make_init_params(jax.random.PRNGKey(0))) | {"data_mean": np.full(16, 0.5)}
+        folder = root / name
+        folder.mkdir()
+        (folder / "params.pkl").write_bytes(pickle.dumps({"params": params}))
+        (folder / "config.yaml").write_text(yaml.dump(config))
 
 
 def write_graphs(root):
@@ -30,6 +75,7 @@ def write_graphs(root):
         "er_700_800/ER-700-800-0.20.pkl": pickle.dumps(graphs),
         "maxcut-ba/maxcut-ba-4-n-16-20/test-0.pkl": b"".join(pickle.dumps((g, (40.0,))) for g in weighted),
         "RB_test/RB_0.pkl": pickle.dumps([(5, graph) for graph in graphs]),
+        "nets/path.pkl": pickle.dumps(nx.path_graph(9)),
     }
     for name, content in files.items():
         path = root / name
@@ -45,6 +91,7 @@ def run_discs(discs, tmp_path, monkeypatch):
         def config(name):
             return importlib.import_module(f"discs.{name}").get_config()
 
+        monkeypatch.chdir(tmp_path)
         folder = tmp_path / f"{model}-{sampler}"
         experiment, of_model = config("common.configs"), config(f"models.configs.{model}_config")
         of_sampler = config(f"samplers.configs.{sampler}_config")
@@ -54,11 +101,12 @@ def run_discs(discs, tmp_path, monkeypatch):
             of_model.update({"graph_type": kind, "cfg_str": text, "data_root": str(tmp_path)})
             family = importlib.import_module(f"discs.models.configs.{model}.{kind}")
             padded = family.get_model_config(text)
-            padded.update(SMALL_RB if kind == "rb" else SMALL)
+            if model != "normcut":
+                padded.update(SMALL_RB if kind == "rb" else SMALL)
             monkeypatch.setattr(family, "get_model_config", lambda text: padded)
             experiment = config(f"experiment.configs.{model}.{kind}")
         else:
-            of_model.shape = (4, 4) if model == "ising" else (16,)
+            of_model.update(FIELDS[model])
         small = {"batch_size": 4, "chain_length": 20, "log_every_steps": 5, "save_root": str(folder)}
         experiment.experiment.update(small)
         main = importlib.import_module("discs.experiment.main_sampling")
@@ -69,19 +117,46 @@ def run_discs(discs, tmp_path, monkeypatch):
         return folder
 
     write_graphs(tmp_path)
+    write_weights(tmp_path)
     return run_discs
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "sampler", [*(f"sl_{name}" for name in SAMPLERS), "sl_sldiscs_gwg", "sldiscs_path_auxiliary"]
-)
-@pytest.mark.parametrize("model", ["mis", "maxcut", "maxclique", "ising", "bernoulli"])
+def test_all_names_take_the_keys_that_discs_gives(discs):
+    """For a combinatorial problem one key, under `jax.vmap`; for others the batch of keys of its models, as it is."""
+    assert sorted(NAMES) == sorted(modules.sampler_names())
+    keys = jax.random.split(jax.random.PRNGKey(0), 1)
+    config = importlib.import_module("discs.common.configs").get_config()
+    config.model.update({"name": "ising", "shape": (4, 4), "num_categories": 2})
+    for name in NAMES:
+        config.sampler = importlib.import_module(f"discs.samplers.configs.{name}_config").get_config()
+        sampler = importlib.import_module(f"discs.samplers.{name}").build_sampler(config)
+        for_one, for_all = sampler.make_init_state(keys), jax.vmap(sampler.make_init_state)(keys)
+        jax.tree.map(lambda one, many: np.testing.assert_array_equal(one, many[0]), for_one, for_all)
+
+
+def pairs():
+    """Every sampler on every model; by default each model once, with another sampler."""
+    models = [*FAMILIES, *FIELDS]
+    default = dict(zip(models, NAMES[len(SAMPLERS) :], strict=False))
+    for model in models:
+        for sampler in NAMES:
+            yield pytest.param(model, sampler, marks=() if default[model] == sampler else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("model", "sampler"), list(pairs()))
 def test_every_sampler_runs_on_every_model(run_discs, model, sampler):
+    """But for those without a form for several values, and Gibbs on a model whose gradients are no gains."""
+    base = sampler.removeprefix("sl_")
+    has_no_form = base in NO_SEVERAL_VALUES and model in SEVERAL_VALUES
+    if has_no_form or (base == "sldiscs_gibbs" and model == "normcut"):
+        with pytest.raises(InputError, match=sampler):
+            run_discs(model, sampler)
+        return
     folder = run_discs(model, sampler)
     if model in FAMILIES:
         results = pickle.loads((folder / "results.pkl").read_bytes())
-        assert results["trajectory"].shape == (4, 4) and np.isfinite(results["best_ratio"]).all()
+        count = 1 if model == "normcut" else SMALL["num_models"]
+        assert results["trajectory"].shape == (4, count) and np.isfinite(results["best_ratio"]).all()
     else:
         assert "ESS" in (folder / "results.csv").read_text()
 
@@ -93,6 +168,7 @@ def command(discs, folder, *arguments, own=False, **variables):
     return subprocess.run(words, cwd=folder, env=os.environ | variables, capture_output=True, text=True, timeout=600)
 
 
+@pytest.mark.slow
 def test_results_open_in_the_plotting_scripts(discs, run_discs, tmp_path):
     """As sweeps leave them; the localized sampler has its own line, colour and row.
 
@@ -134,6 +210,7 @@ MIS = "--model_config=discs/models/configs/mis_config.py"
         ([GWG, MIS], "mis needs an experiment config of its own; pass --config=FILE"),
         ([GWG, MIS, "--model_config.graph_type=foo"], "DISCS has no graph_type 'foo' of mis"),
         ([GWG, MIS, "--model_config.cfg_str=_"], "does not understand model_config.cfg_str=_"),
+        ([GWG, "--model_config=discs/models/configs/text_infilling_config.py"], "text_infilling cannot be imported"),
         (
             [GWG, "--model_config=discs/models/configs/rbm_config.py"],
             "there is no RBM_DATA/fashion_mnist-4-50/params.pkl, the trained parameters of rbm",
@@ -148,6 +225,7 @@ def test_configs_of_which_discs_makes_no_model_are_refused(discs, tmp_path, argu
 GRAPHS = ("graph_type=er_density", "cfg_str=r-0.20", "data_root=.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "experiment", "fields", "headline"),
     [

@@ -278,6 +278,6 @@ def test_a_problem_shows_what_users_need():
     shown = {name for name in dir(sl_discs.mis([(0, 1)])) if not name.startswith("_")}
     assert shown == {
         "kind", "name", "labels", "source", "penalty", "construct_s", "num_variables", "maximise", "spins", "terms",
-        "magnitude", "numbers", "integer_values", "num_terms", "bound", "value", "fix", "evaluate", "as_state",
+        "magnitude", "integer_values", "num_terms", "bound", "value", "fix", "evaluate", "as_state",
         "as_values",
     }  # fmt: skip

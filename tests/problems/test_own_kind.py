@@ -104,7 +104,7 @@ def people(tmp_path, monkeypatch):
     Path("agreement.py").write_text(code)
     rng = np.random.default_rng(0)
     weights = {edge: round(rng.normal(), 2) for edge in nx.gnp_random_graph(14, 0.5, seed=2).edges}
-    Path("people.txt").write_text("".join(f"{u} {v} {weight}\n" for (u, v), weight in weights.items()))
+    Path("people.edges").write_text("".join(f"{u} {v} {weight}\n" for (u, v), weight in weights.items()))
     groups = itertools.product((0, 1), repeat=14)
     return max(math.fsum(w for (u, v), w in weights.items() if group[u] == group[v]) for group in groups)
 
@@ -112,14 +112,14 @@ def people(tmp_path, monkeypatch):
 @pytest.mark.parametrize("given", ["agreement.py", "agreement"])
 def test_commands_know_an_imported_kind(people, given, capsys):
     known = f"--import={given}", "--problem=agreement"
-    assert main(["sl-discs", "solve", "people.txt", *known, "--save=groups.json", "--seed=1"]) == 0
+    assert main(["sl-discs", "solve", "people.edges", *known, "--save=groups.json", "--seed=1"]) == 0
     out = capsys.readouterr().out
     assert f"best {people:.12g}" in out and "optimal, proved by" in out and "edges, weighted" in out
-    assert main(["sl-discs", "check", "people.txt", "groups.json", f"--import={given}"]) == 0
+    assert main(["sl-discs", "check", "people.edges", "groups.json", f"--import={given}"]) == 0
     assert "counted: good" in capsys.readouterr().out
-    assert main(["sl-discs", "sample", "people.txt", *known, "--temperature=1", "--draws=2000"]) == 0
+    assert main(["sl-discs", "sample", "people.edges", *known, "--temperature=1", "--draws=2000"]) == 0
     assert "agreement" in capsys.readouterr().out
-    result = sl_discs.solve(sl_discs.read("people.txt", "agreement"), seed=0)
+    result = sl_discs.solve(sl_discs.read("people.edges", "agreement"), seed=0)
     assert result.optimal and result.best_value == people
     # What its rules leave of a larger one has the value of the cut with the other signs.
     larger, rng = nx.gnp_random_graph(60, 0.1, seed=1), np.random.default_rng(1)
@@ -134,8 +134,8 @@ def test_commands_know_an_imported_kind(people, given, capsys):
 
 def test_a_problem_that_no_code_registers_is_named(people, capsys):
     said = r"problem is 'agreement'; known: qubo, .* and one that register_problem or --import=FILE adds$"
-    for arguments in (["solve", "people.txt"], ["sample", "people.txt", "--temperature=1"]):
+    for arguments in (["solve", "people.edges"], ["sample", "people.edges", "--temperature=1"]):
         assert main(["sl-discs", *arguments, "--problem=agreement"]) == 2
         assert re.match(f"error: --{said}", capsys.readouterr().err)
     with pytest.raises(InputError, match=said):
-        sl_discs.read("people.txt", "agreement")
+        sl_discs.read("people.edges", "agreement")

@@ -79,15 +79,8 @@ def test_several_problems_have_files_of_their_own(tmp_path, capsys):
     assert len(re.findall(": reliable$", out, re.MULTILINE)) == 2
 
 
-@pytest.fixture(params=[signal.SIGINT, signal.SIGTERM])
-def sent(request):
-    """A signal with the action that it has in the foreground: shells ignore SIGINT in what runs in the background."""
-    usual = signal.default_int_handler if request.param == signal.SIGINT else signal.SIG_DFL
-    before = signal.signal(request.param, usual)
-    yield request.param
-    signal.signal(request.param, before)
-
-
+@pytest.mark.usefixtures("in_foreground")
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_keeps_its_draws(ring, tmp_path, capsys, monkeypatch, sent):
     real = sample.drawn_from
 

@@ -1,6 +1,7 @@
 """The local search on vertex covers: always covers, smallest ones on small graphs, and a fair rival of annealing."""
 
 import functools
+import itertools
 
 import networkx as nx
 import numpy as np
@@ -56,7 +57,7 @@ def smallest_cover(graph: Graph) -> int:
 def test_smallest_covers_of_any_small_graph(size, seed, density):
     """Weights are forgotten many times on graphs this small, and each best state is a cover."""
     graph = graph_of(nx.gnp_random_graph(size, density, seed=seed))
-    searching = CoverSearch(graph, seed, covers=True, searches=1)
+    searching = CoverSearch(graph, seed, covers=True, walks=1)
     for steps in 1, 3, 50, 500:
         searching.play(steps)
         assert is_cover(graph, searching.state)
@@ -65,7 +66,7 @@ def test_smallest_covers_of_any_small_graph(size, seed, density):
 
 def test_searches_depend_on_the_seed_and_the_number_of_steps_alone():
     graph = graph_of(nx.gnp_random_graph(150, 0.1, seed=1))
-    whole, parts, other = (CoverSearch(graph, seed, covers=True, searches=2) for seed in (5, 5, 6))
+    whole, parts, other = (CoverSearch(graph, seed, covers=True, walks=2) for seed in (5, 5, 6))
     for one, lengths in (whole, [3_000]), (other, [3_000]), (parts, [1, 999, 2_000]):
         for steps in lengths:
             one.play(steps)
@@ -77,7 +78,7 @@ def test_a_planted_set_is_found_in_every_form():
     graph, state = planted(20, 10, 160, seed=0)
     problems = sl_discs.mis(graph), sl_discs.vertex_cover(graph), sl_discs.maxclique(complement(graph))
     for problem in problems:
-        searching = cover_search(problem, 1, 1.0)
+        searching = cover_search(problem, 1, 1.0, 1)
         searching.play(50_000)
         found = problem.evaluate(searching.state[None])
         np.testing.assert_array_equal(found.states, searching.state[None])  # no repair
@@ -87,11 +88,36 @@ def test_a_planted_set_is_found_in_every_form():
 
 def test_graphs_that_are_too_large_for_a_trial_or_have_weights_have_no_search():
     problem = sl_discs.mis(nx.gnp_random_graph(200, 0.5, seed=0))
-    assert cover_search(problem, 0, 1.0) is not None and cover_search(problem, 0, 1e-3) is None
+    assert cover_search(problem, 0, 1.0, 1) is not None and cover_search(problem, 0, 1e-3, 1) is None
     many = sl_discs.mis(nx.cycle_graph(10_000))
-    assert cover_search(many, 0, 10.0) is not None and cover_search(many, 0, 0.1) is None
-    assert cover_search(sl_discs.maxclique(nx.empty_graph(200)), 0, 1e-3) is None
-    assert cover_search(sl_discs.mis(nx.path_graph(3), weight=[1, 2, 1]), 0, 1.0) is None
+    assert cover_search(many, 0, 10.0, 1) is not None and cover_search(many, 0, 0.1, 1) is None
+    assert cover_search(sl_discs.maxclique(nx.empty_graph(200)), 0, 1e-3, 1) is None
+    assert cover_search(sl_discs.mis(nx.path_graph(3), weight=[1, 2, 1]), 0, 1.0, 1) is None
+
+
+def formula_graph(num_variables: int, num_clauses: int, seed: int) -> nx.Graph:
+    """A graph of a random formula with three literals a clause, of which the drawn assignment satisfies each."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, num_variables)
+    literals = []
+    while len(literals) < 3 * num_clauses:
+        variables, signs = rng.choice(num_variables, 3, replace=False), rng.integers(0, 2, 3)
+        if (signs == truth[variables]).any():
+            literals += zip(variables.tolist(), signs.tolist(), strict=True)
+    graph = nx.Graph()
+    for a, b in itertools.combinations(range(len(literals)), 2):
+        (x, of_x), (y, of_y) = literals[a], literals[b]
+        if a // 3 == b // 3 or (x == y and of_x != of_y):
+            graph.add_edge(a, b)
+    return graph
+
+
+@pytest.mark.parametrize("kind", ["mis", "vertex_cover"])
+@pytest.mark.parametrize("how", [{}, {"time_limit": 20.0}])
+def test_satisfiable_formulas_are_solved_and_proved(kind, how):
+    """Every clause has a literal in the set, so a clique cover proves the optimum; annealing misses a few clauses."""
+    result = sl_discs.solve(getattr(sl_discs, kind)(formula_graph(100, 400, seed=1)), seed=0, **how)
+    assert result.optimal and result.best_value == (400 if kind == "mis" else 800)
 
 
 # As a rival of annealing in `solve`.

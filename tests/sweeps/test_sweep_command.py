@@ -62,14 +62,15 @@ def checked(sweep, extra=()):
 def test_flags_of_a_run(tmp_path, monkeypatch):
     sweep = sweep_of(tmp_path)
     arguments = checked(sweep, ["--config.experiment.seed=3", "--engine=reference"])
-    monkeypatch.chdir(ROOT)
-    assert command_line(arguments[1], Path("out")) == [
-        *(f"--{flag}={value}" for flag, value in arguments[1].items()), "--config.experiment.save_root=out"
-    ]  # fmt: skip
-    monkeypatch.chdir(tmp_path)  # configs are found from anywhere
-    found = command_line(arguments[1], Path("out"))
+    monkeypatch.chdir(tmp_path)  # configs are found from anywhere, and others only where they are named
     for flag in ("config", "model_config", "sampler_config"):
-        assert f"--{flag}={ROOT}/{arguments[1][flag]}" in found
+        other = tmp_path / arguments[1][flag]
+        other.parent.mkdir(parents=True, exist_ok=True)
+        other.write_text("1 / 0")
+        named = command_line(arguments[1], Path("out"), {flag})
+        assert f"--{flag}={arguments[1][flag]}" in named
+        assert f"--{flag}={ROOT}/{arguments[1][flag]}" in command_line(arguments[1], Path("out"))
+    assert named[-1] == "--config.experiment.save_root=out"
     assert arguments[1]["sampler_config"] == "configs/sampler/sl_gwg_config.py"
     assert arguments[1]["config.experiment.seed"] == "3" and arguments[1]["engine"] == "reference"
     assert left_out(sweep) == ["config.experiment.num_models"]
@@ -203,11 +204,12 @@ def test_commands_for_others_perform_the_runs_of_the_same_sweep(tmp_path, comman
     """With --dry_run, each line of `list` and that of the script for Slurm print the run; nothing is written."""
     flags = f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}", "--samplers=gwg,sl_gwg"
     code, script, _ = command("sweep", "run", *flags, "--executor=slurm", "--dry_run", "--", "--engine=cpu")
-    assert code == 0 and "#SBATCH --array=1,2,3" in script and list(tmp_path.iterdir()) == []
+    assert code == 0 and "#SBATCH --array=1-6\n" in script and list(tmp_path.iterdir()) == []
     code, listed, _ = command("sweep", "list", *flags, "--", "--engine=cpu")
     [line] = [line for line in script.splitlines() if line.endswith(" -- --engine=cpu &")]
     listed = listed.splitlines()
-    assert shlex.split(line.replace("$SLURM_ARRAY_TASK_ID", "2"))[3:-1] == shlex.split(listed[1])[1:]
+    words = shlex.split(line.replace("$((SLURM_ARRAY_TASK_ID + 0))", "2"))
+    assert words[1] == "-P" and words[4:-1] == shlex.split(listed[1])[1:]
     assert "--executor" not in line and len(listed) == 6
     printed = command("sweep", "run", *flags, "--dry_run", "--", "--engine=cpu")[1].splitlines()
     assert all(run.startswith("sl-discs run --config=") and " --engine=cpu " in run for run in printed)
@@ -221,7 +223,8 @@ def test_one_run_from_the_command_line(tmp_path, command, monkeypatch):
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     arguments = [f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}"]
     short = ["--config.experiment.chain_length=200", "--config.experiment.batch_size=2", "--engine=reference"]
-    monkeypatch.chdir(tmp_path)  # a folder without configs
+    monkeypatch.chdir(tmp_path)  # a folder without configs, whose files are no modules
+    (tmp_path / "csv.py").write_text("raise SystemExit('imported')")
     code, out, err = command("sweep", "run", *arguments, "--sweep_index=5", "--", *short)
     assert code == 0, out + err
     assert "1 of 1 runs are done" in out

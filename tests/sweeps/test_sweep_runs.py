@@ -19,6 +19,8 @@ from sl_discs.sweeps import sweep_runs
 from sl_discs.sweeps.sweep_file import Sweep
 from sl_discs.sweeps.sweep_runs import Run, State, perform_here, state_of
 
+pytestmark = pytest.mark.usefixtures("in_foreground")
+
 # Leaves a line in LOG when it begins and when it ends. `catch` saves half a second after a signal and exits with 75.
 PROGRAM = """
 import json, os, signal, sys, time
@@ -237,20 +239,39 @@ def test_damaged_notes_are_no_tracebacks(tmp_path, content):
     assert states(tmp_path, 2) == ["differs", "missing"]
 
 
-def script_of(root, *options, command="true", numbers=(1, 3), parallel=None):
-    return sweep_runs.job_script("a-sweep", numbers, command, root / "my logs", options, parallel)
+def script_of(root, *options, command="true", numbers=(1, 3), parallel=None, name="a-sweep"):
+    jobs = dict.fromkeys(numbers)
+    return sweep_runs.job_script(name, jobs, command, root / "my logs", options, parallel)
+
+
+def lines_of(script):
+    """The options that sbatch reads, which ends at the first command."""
+    head = script.partition("\n\n")[0].splitlines()
+    assert head[0] == "#!/usr/bin/env bash" and all(line.startswith("#SBATCH --") for line in head[1:])
+    return [shlex.split(line.removeprefix("#SBATCH --"))[0] for line in head[1:]]
 
 
 def test_what_slurm_gets(tmp_path):
-    script = script_of(tmp_path, "partition=gpu", "gpus_per_node=1", "time=1-04:30:00", "exclusive", parallel=2)
-    wanted = ["job-name=a-sweep", "array=1,3%2", "partition=gpu", "gpus-per-node=1", "time=1-04:30:00", "exclusive"]
-    wanted += ["requeue", "signal=B:USR1@120", "open-mode=append", f"output='{tmp_path}/my logs/%A_%a.txt'"]
-    for line in wanted:
-        assert f"#SBATCH --{line}\n" in script
-    assert script_of(tmp_path).startswith("#!/usr/bin/env bash\n#SBATCH ")
-    for option in ("=gpu", "time=1\nrm", "Time 3"):
-        with pytest.raises(InputError, match="is not an option of sbatch"):
-            script_of(tmp_path, option)
+    usual = {"job-name=a-sweep", "requeue", "signal=B:USR1@120", "open-mode=append"}
+    usual |= {f"output={tmp_path}/my logs/%A_%a.txt"}
+    for options, wanted in (
+        (["partition=gpu,gpus_per_node=1,time=1-04:30:00"], {"partition=gpu", "gpus-per-node=1", "time=1-04:30:00"}),
+        (["partition=gpu,debug,exclude=node[01,05]"], {"partition=gpu,debug", "exclude=node[01,05]"}),
+        (["exclusive,mail_type=END,FAIL", "mem=1G"], {"exclusive", "mail-type=END,FAIL", "mem=1G"}),
+    ):
+        assert set(lines_of(script_of(tmp_path, *options, parallel=2))) == usual | wanted | {"array=1,3%2"}
+    numbers = [*range(1, 85), 90, 92, 93]
+    assert "array=1-84,90,92-93" in lines_of(script_of(tmp_path, numbers=numbers))
+
+
+@pytest.mark.parametrize("option", ["=gpu", "time=1\nrm", "Time 3", "partition=a\x1bb"])
+def test_no_line_of_the_script_is_from_a_value(tmp_path, option):
+    """Neither of options, nor of the names of sweeps and folders."""
+    with pytest.raises(InputError):
+        script_of(tmp_path, option)
+    for changes in ({"name": "a\n#SBATCH --uid=0"}, {"root": tmp_path / "a\nb"}):
+        with pytest.raises(InputError):
+            script_of(**{"root": tmp_path} | changes)
 
 
 def put(tmp_path, monkeypatch, **programs):
@@ -268,23 +289,24 @@ def test_submission(tmp_path, monkeypatch):
     put(tmp_path, monkeypatch, sbatch=f"cat >{tmp_path}/kept; echo Submitted batch job 12")
     put(tmp_path, monkeypatch, squeue="printf '7 1\\n12 2\\n12 9\\n13 1\\n14 N/A\\n'")
     script, runs, folder = script_of(tmp_path), runs_of(tmp_path, "", ""), tmp_path / "slurm"
+    first, second = ({run.number: run} for run in runs)
     assert sweep_runs.jobs_in_queue(folder) == {}
-    assert sweep_runs.submit(script, runs, folder) == "Submitted batch job 12"
+    assert sweep_runs.submit(script, first | second, folder) == "Submitted batch job 12"
     assert (tmp_path / "kept").read_text() == script
     jobs = sweep_runs.jobs_in_queue(folder)
     assert [state_of(run, jobs) for run in runs] == [State("missing"), State("waiting", "job 12_2 of Slurm")]
     put(tmp_path, monkeypatch, sbatch="echo Submitted batch job 13")
-    sweep_runs.submit(script, runs[:1], folder)
+    sweep_runs.submit(script, first, folder)
     jobs = sweep_runs.jobs_in_queue(folder)
     assert [state_of(run, jobs).detail for run in runs] == ["job 13_1 of Slurm", "job 12_2 of Slurm"]
     assert perform(tmp_path, "fail", "") == ["failed", "done"]
     assert [state_of(run, jobs).name for run in runs] == ["waiting", "done"]
     put(tmp_path, monkeypatch, sbatch="echo sbatch: error: invalid partition >&2; exit 1")
     with pytest.raises(InputError, match="slurm: sbatch: error: invalid partition"):
-        sweep_runs.submit(script, runs, folder)
+        sweep_runs.submit(script, first, folder)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match="sbatch cannot be run"):
-        sweep_runs.submit(script, runs, folder)
+        sweep_runs.submit(script, first, folder)
     with pytest.raises(InputError, match="squeue cannot be run"):
         sweep_runs.jobs_in_queue(folder)
     for content in ('{"12": [1]}', '{"12": '):
@@ -294,19 +316,36 @@ def test_submission(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("config", "most"), [("MaxArraySize            = 11", 10), ("", 1000), ("MaxArraySize=1", 1)]
+)
+def test_arrays_have_the_indices_that_slurm_allows(tmp_path, monkeypatch, config, most):
+    """Every run is in one array, under an index from 1 to the most, and its number is the index and what it lacks."""
+    put(tmp_path, monkeypatch, scontrol=f"echo '{config}'" if config else "exit 1")
+    runs = [Run(number, "", tmp_path, {}) for number in (1, 9, 10, 11, 20, 21, 1000, 1001, 1500)]
+    arrays = sweep_runs.arrays_of(runs)
+    found = [(before + index, run) for before, jobs in arrays.items() for index, run in jobs.items()]
+    assert found == [(run.number, run) for run in runs]
+    assert all(1 <= index <= most for jobs in arrays.values() for index in jobs)
+    assert len(arrays) == len({(run.number - 1) // most for run in runs})
+
+
+@pytest.mark.parametrize(
     ("behaviour", "told", "code", "queued"),
     [
         ("", [], 0, False),
         ("fail", [], 1, False),
         ("catch", [signal.SIGUSR1], 75, True),  # the time limit
         ("catch", [signal.SIGUSR1, signal.SIGTERM], 75, True),
-        ("catch", [signal.SIGTERM], None, False),  # preempted, or cancelled
+        ("catch", [signal.SIGTERM], 75, False),  # preempted, or cancelled
         ("held", [signal.SIGUSR1], 128 + signal.SIGUSR1, True),  # it does not listen yet
     ],
 )
 def test_a_job_of_slurm(tmp_path, monkeypatch, behaviour, told, code, queued):
-    """The program is told once; its exit code and the signal say whether the job goes back into the queue."""
-    put(tmp_path, monkeypatch, scontrol=f'echo "$@" >>{tmp_path}/queue')
+    """The program is told once; its exit code and the signal say whether the job goes back into the queue.
+
+    After SIGTERM it waits for Slurm to end it, but not for ever.
+    """
+    put(tmp_path, monkeypatch, scontrol=f'echo "$@" >>{tmp_path}/queue', sleep=f'echo "$1" >>{tmp_path}/waited')
     (tmp_path / "runs" / "1").mkdir(parents=True)
     script = script_of(tmp_path, command=shlex.join(runs_of(tmp_path, behaviour)[0].command))
     environment = os.environ | {"SLURM_JOB_ID": "99", "SLURM_ARRAY_TASK_ID": "1"}
@@ -316,14 +355,11 @@ def test_a_job_of_slurm(tmp_path, monkeypatch, behaviour, told, code, queued):
             wait_until(lambda: words(tmp_path))
             job.send_signal(number)
             time.sleep(0.1)
-        if code is None:
-            wait_until(lambda: "saved" in words(tmp_path))
-            time.sleep(0.5)
-            assert job.poll() is None  # until Slurm ends it
-        else:
-            assert job.wait(600) == code
+        assert job.wait(600) == code
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(job.pid, signal.SIGKILL)
     assert words(tmp_path).count("caught") == (behaviour == "catch")
     assert (tmp_path / "queue").exists() is queued
+    waited = (tmp_path / "waited").read_text().split() if (tmp_path / "waited").exists() else []
+    assert waited == ["1800"] * (told == [signal.SIGTERM])

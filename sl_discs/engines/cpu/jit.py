@@ -99,10 +99,9 @@ def from_python(function):
 @functools.cache
 def _folder(loop: Path) -> Path | None:
     """Returns the folder for machine code of the loops that a file defines; None if nothing can be kept."""
-    folder = cache_folder(numba.config.CACHE_DIR)  # type: ignore[attr-defined]  # set from the environment
-    if folder is None or not os.access(folder, os.W_OK):
-        return None
-    return folder / f"numba-{digest_of_sources(loop)[:16]}"
+    cache = numba.config.CACHE_DIR  # type: ignore[attr-defined]  # set from the environment
+    folder = cache_folder(cache, f"numba-{digest_of_sources(loop)[:16]}")
+    return folder if folder is not None and os.access(folder, os.W_OK) else None
 
 
 def entered(function):

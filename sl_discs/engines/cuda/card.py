@@ -50,11 +50,9 @@ class KernelStore:
 
     def path(self, signature: Any, versions: tuple) -> Path | None:
         """Returns the file of a kernel with these types of arguments, compiled by these versions for this card."""
-        folder = cache_folder()
-        if folder is None:
-            return None
+        folder = cache_folder(part=f"cuda-{digest_of_sources(Path(__file__))[:16]}")
         key = hashlib.sha256(repr((self._kind, signature, versions)).encode()).hexdigest()
-        return folder / f"cuda-{digest_of_sources(Path(__file__))[:16]}" / f"{self._name}-{key[:16]}.kernel"
+        return None if folder is None else folder / f"{self._name}-{key[:16]}.kernel"
 
     def load(self, path: Path) -> tuple[str, bytes] | None:
         """Returns the name of the kernel's entry and its machine code; None if there is none or it is damaged."""

@@ -1,0 +1,128 @@
+"""Tabu search in double precision on quadratic functions of zeros and ones.
+
+A step flips the variable that gains most, or loses least, among those that were not flipped lately; one that leads to
+the best value of the walk may always be flipped. The number of steps for which a variable rests is drawn at random.
+A walk that has found nothing better for long flips some variables at random and goes on from there.
+
+Chains have values of 32 bits, which hide small differences beside large coefficients, as in number partitioning.
+
+Source: Palubeckis 2004, "Multistart tabu search strategies for the unconstrained binary quadratic optimization
+problem".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64, Int8, Int64
+from scipy import sparse
+
+from sl_discs.engines.cpu.jit import entered, in_long_vectors
+from sl_discs.problems import Problem
+from sl_discs.solving.rounds import LocalSearch
+
+# The shortest rest of a variable in steps, what is added at random, and the part of the variables that is added.
+_REST, _MORE_REST, _REST_PART = 2, 10, 0.01
+# Steps in vain for each variable after which some are flipped at random, and the part of them, but at least so many.
+_PATIENCE, _KICK_PART, _LEAST_KICK = 20, 0.1, 4
+# Nominal seconds of a step, for each variable and for each neighbour of one.
+_STEP_S, _SITE_S, _NEIGHBOUR_S = 1e-7, 1e-9, 1e-9
+# Terms take some 40 bytes each; steps for each variable that a trial needs.
+_MOST_TERMS, _LEAST_STEPS = 5_000_000, 10
+# Entries of `state`: steps so far, the step in which the walk was last improved, and random flips that are left.
+_STEP, _IMPROVED, _KICKS = range(3)
+# Entries of `values`: that of the state, and the best ones since the last random flips and of all.
+_VALUE, _TOP, _BEST = range(3)
+
+
+class Walk(NamedTuple):
+    """Where a walk is.
+
+    Attributes:
+      x: [n] its state.
+      gains: [n] what each flip adds to the value.
+      rests: [n] the step up to which a variable rests.
+      best: [n] the best state so far.
+      values: as above.
+      state: as above.
+    """
+
+    x: Int8[np.ndarray, "n"]
+    gains: Float64[np.ndarray, "n"]
+    rests: Int64[np.ndarray, "n"]
+    best: Int8[np.ndarray, "n"]
+    values: Float64[np.ndarray, "3"]
+    state: Int64[np.ndarray, "3"]
+
+
+@entered
+def walk(starts, others, couplings, one, draws):
+    """Makes a step for each of the numbers drawn uniformly from [0, 1); J has rows of `others` and `couplings`."""
+    in_long_vectors()
+    x, gains, rests, values, state = one.x, one.gains, one.rests, one.values, one.state
+    size = x.shape[0]
+    for draw in draws:
+        state[_STEP] += 1
+        chosen = np.int64(draw * size)
+        if state[_KICKS] > 0:
+            state[_KICKS] -= 1
+            if state[_KICKS] == 0:
+                values[_TOP], state[_IMPROVED] = -np.inf, state[_STEP]
+        else:
+            most, wanted = -np.inf, values[_TOP] - values[_VALUE]
+            for i in range(size):
+                if gains[i] > most and (rests[i] < state[_STEP] or gains[i] > wanted):
+                    most, chosen = gains[i], i
+        values[_VALUE] += gains[chosen]
+        change = 1 - 2 * x[chosen]
+        x[chosen] += change
+        gains[chosen] = -gains[chosen]
+        for place in range(starts[chosen], starts[chosen + 1]):
+            other = others[place]
+            gains[other] += change * (1 - 2 * x[other]) * couplings[place]
+        rests[chosen] = state[_STEP] + _REST + np.int64(_REST_PART * size + _MORE_REST * ((draw * size) % 1.0))
+        if values[_VALUE] > values[_TOP]:
+            values[_TOP], state[_IMPROVED] = values[_VALUE], state[_STEP]
+            if values[_VALUE] > values[_BEST]:
+                values[_BEST] = values[_VALUE]
+                for i in range(size):
+                    one.best[i] = x[i]
+        elif state[_STEP] - state[_IMPROVED] > _PATIENCE * size and state[_KICKS] == 0:
+            state[_KICKS] = _LEAST_KICK + np.int64(_KICK_PART * size)
+
+
+class TabuSearch(LocalSearch):
+    """Walks from random states that share the terms of a problem."""
+
+    name = "a tabu search in double precision"
+
+    def __init__(self, problem: Problem, seed: int, walks: int):
+        super().__init__(seed, walks)
+        terms = problem.terms().listed()
+        size = terms.num_sites
+        upper = sparse.csr_array((terms.scale * terms.weights, tuple(terms.edges.T)), (size, size))
+        self._rows, self._walks = (upper + upper.T).tocsr(), list[Walk]()
+        self.step_s = _STEP_S + _SITE_S * size + _NEIGHBOUR_S * self._rows.nnz / size
+        for draws in self._draws:
+            x = draws.integers(0, 2, size, np.int8)
+            gains = (1.0 - 2 * x) * (terms.linear + self._rows @ x.astype(np.float64))
+            value = float(x @ (terms.linear + self._rows @ x.astype(np.float64) / 2))
+            values = np.array([value, -np.inf, value])
+            self._walks.append(Walk(x, gains, np.zeros(size, np.int64), x.copy(), values, np.zeros(3, np.int64)))
+
+    @property
+    def state(self) -> Int8[np.ndarray, "n"]:
+        return max(self._walks, key=lambda one: one.values[_BEST]).best
+
+    def walk(self, place: int, draws: Float64[np.ndarray, "S"]) -> int:
+        walk(self._rows.indptr, self._rows.indices, self._rows.data, self._walks[place], draws)
+        return len(draws)
+
+
+def tabu_search(problem: Problem, seed: int, seconds: float, walks: int) -> TabuSearch | None:
+    """Returns a search of a problem without constraints; None if that is too large for a trial of `seconds`."""
+    if problem.num_terms > _MOST_TERMS:
+        return None
+    search = TabuSearch(problem, seed, walks)
+    return search if seconds >= _LEAST_STEPS * problem.num_variables * search.step_s else None
