@@ -6,8 +6,8 @@
 # All arguments go to `sl-discs run`; paths are relative to the repository's root. The environment is created on the
 # machine where this is called, since compute nodes often have no network. Sweeps: `sl-discs sweep run --executor=slurm`.
 # slurm: options of sbatch. Slurm also reads SBATCH_PARTITION, SBATCH_ACCOUNT and so on.
-# command: another command of sl-discs (default run). Eight workers of one search for settings are
-#   command=tune slurm="--array=1-8" bash run_scripts/sbatch_run.sh --dataset=mis/er_density/r-0.10 \
+# script: a script of the checkout in place of `sl-discs run`. Eight workers of one search for settings are
+#   script=studies/tuning/main.py slurm="--array=1-8" bash run_scripts/sbatch_run.sh --dataset=mis/er_density/r-0.10 \
 #     --sampler=sl_path_auxiliary --trials=100
 # parts: divides the instances of one run among so many jobs of an array (docs/clusters.md).
 # Two minutes before the time limit the program gets SIGUSR1; if it exits with code 75, the job is requeued, up to 100
@@ -24,19 +24,19 @@ if [ -f "$(dirname "$0")/environment.sh" ]; then # not in a job: there, this is 
     exit 2
   fi
   cd "$(dirname "$0")/.."
-  EXTRAS="${EXTRAS:-run${command:+,tune}}"
+  EXTRAS="${EXTRAS:-run${script:+,tune}}"
   source run_scripts/environment.sh
   mkdir -p results/slurm # Slurm makes no folders
   # As arguments: the job may not have this environment, as with --export=NONE.
-  set -- "$EXTRAS" "$PYTHON" "${command:-run}" "${parts:-}" "$@"
+  set -- "$EXTRAS" "$PYTHON" "${script:--m sl_discs run}" "${parts:-}" "$@"
   exec sbatch ${slurm:-} ${parts:+"--array=1-$parts"} run_scripts/sbatch_run.sh "$@"
 fi
-EXTRAS="$1" PYTHON="$2" command="$3" parts="$4"
+EXTRAS="$1" PYTHON="$2" program="$3" parts="$4"
 shift 4
 cd "$SLURM_SUBMIT_DIR"
 source run_scripts/environment.sh
 
-.venv/bin/python -m sl_discs "$command" ${parts:+"--part=$SLURM_ARRAY_TASK_ID/$parts"} "$@" &
+.venv/bin/python $program ${parts:+"--part=$SLURM_ARRAY_TASK_ID/$parts"} "$@" &
 program=$! told='' again=1
 # Always SIGUSR1: Slurm sends SIGTERM to every process of a job, and a second SIGTERM would end a program that is saving
 # its checkpoint because of the first.

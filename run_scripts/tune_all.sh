@@ -2,7 +2,7 @@
 # Tunes the paper's methods on its datasets, on training graphs, one after the other, for the protocol `held out`:
 #   bash run_scripts/tune_all.sh --trials=16 --data_root=FOLDER
 # --trials: trials of each search (default 16). --datasets, --methods: comma-separated selections. Other arguments, such
-# as --train_instances=4 or --chain_length=2000, go to `sl-discs tune`.
+# as --train_instances=4 or --chain_length=2000, go to `studies/tuning/main.py`.
 # Settings are written to configs/sampler/tuned/<dataset>/<method>.json. Settings from as many trials are left unchanged,
 # and a search that was stopped continues from its journal in results/tuning. A localized method starts from the settings
 # of its base, which is therefore tuned first. Random sets, including optsicom's grids, are trained on other draws of the
@@ -55,7 +55,7 @@ for dataset in ${datasets//,/ }; do
     start=()
     [ "$method" != "${method#sl_}" ] && [ -f "$base" ] && start=("--start=$base")
     echo "$dataset $method"
-    "$python" -m sl_discs tune --dataset="$dataset" --sampler="$method" --trials="$trials" \
+    "$python" studies/tuning/main.py --dataset="$dataset" --sampler="$method" --trials="$trials" \
       --storage="results/tuning/$dataset/$method.journal" --output="$output" --test_instances="$test" \
       ${start[@]+"${start[@]}"} ${more[@]+"${more[@]}"} || failed+=("$dataset $method")
   done

@@ -34,7 +34,6 @@ ORDER = [
     ["testing"],
     ["discs_plugin"],
     ["sweeps"],
-    ["tuning"],
     ["reproduction"],
     ["commands"],
 ]

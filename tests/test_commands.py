@@ -19,8 +19,6 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.terminal import progress_bar, tell
 
 ROOT = Path(__file__).parents[1]
-CONFIG = f"--config={ROOT}/configs/experiment/maxcut/ba.py"
-TUNE = "tune", "--dataset=maxcut/ba/r-ba-4-n-16-20", "--sampler=gwg", CONFIG
 
 
 def refused(capsys, said, *arguments):
@@ -90,10 +88,8 @@ def test_each_file_has_commands_that_hide_no_function():
     [
         (["slove", "--help"], "unknown command 'slove'; expected "),
         (["sweep", "status", "--sweep=a.py", "--retry"], "--retry has no effect in `sweep status`"),
-        (["tune", "more", "--dataset=maxclique/rb", "--sampler=gwg"], "unexpected argument 'more'"),
+        (["run", "more"], "unexpected argument 'more'"),
         (["solve", "g", "--flagfile=/dev/zero"], "Unknown command line flag 'flagfile'"),
-        ([*TUNE, "--start=/dev/zero"], "/dev/zero: not a regular file"),
-        ([*TUNE, "--storage=/dev/zero"], "/dev/zero: not a regular file"),
         (
             [
                 "run",
@@ -217,7 +213,7 @@ def test_a_config_that_is_not_there_is_one_plain_line(refusal):
 
 
 def test_every_command_imports_code_of_the_user(capsys):
-    for name in ("run", "sweep", "tune", "reproduce", "solve", "sample"):
+    for name in ("run", "sweep", "reproduce", "solve", "sample"):
         assert refused(capsys, "--import=none.py: there is no such file\n", name, "--import=none.py")
 
 
@@ -235,7 +231,7 @@ def test_code_that_cannot_be_imported(name, code, said, tmp_path, capsys, monkey
     file = tmp_path / name
     file.write_text(code)
     given = f"--import={file}"
-    assert refused(capsys, f"{given}: {said}", "tune", given, "--dataset=mis/ertest/r-800", "--sampler=mine")
+    assert refused(capsys, f"{given}: {said}", "run", given, "--samplers=mine")
 
 
 def test_code_that_does_not_register_the_sampler_is_named(tmp_path, capsys, monkeypatch):

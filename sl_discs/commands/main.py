@@ -20,7 +20,6 @@ GROUPS = {
     "experiments with DISCS's configs": {
         "run": ("run.main", "one experiment: compare samplers on the instances of a dataset"),
         "sweep": ("sweep.main", "perform the runs of a sweep file, here or on a Slurm cluster"),
-        "tune": ("tune.main", "tune a sampler's settings on training instances"),
         "reproduce": ("reproduce.main", "compare the paper's published numbers with our own"),
     },
     "a checkout of DISCS": {

@@ -20,10 +20,9 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.own_code import imported
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
+from sl_discs.reproduction.tuned import Candidate, Names, experiment_fields, parse_dataset, part_of, read_tuned
 from sl_discs.samplers.registry import BUILT_IN, known_samplers, own_name
 from sl_discs.sweeps.sweep_file import sampler_config
-from sl_discs.tuning.evaluation import Names, experiment_fields, parse_dataset, part_of, read_tuned
-from sl_discs.tuning.space import Candidate
 
 # The datasets of the paper's tables: their names in DISCS's flags, their annealing, and their numbers of graphs.
 
@@ -102,7 +101,7 @@ class PublishedSet:
         return find_family(*self.flags).generator is not None
 
     def held_out(self, dataset: Dataset) -> Dataset:
-        """Returns the graphs on which `sl-discs tune` does not train: for a non-random set, all but its last ones."""
+        """Returns the graphs that no search for settings trains on: for a non-random set, all but its last ones."""
         if self.is_random() or dataset.total <= LEFT_TO_TRAINING:
             return dataset
         seen = dataset.total - LEFT_TO_TRAINING

@@ -24,16 +24,8 @@ from sl_discs.localization.method import method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import PUBLISHED, Cell, Choice, PublishedSet
 from sl_discs.reproduction.runs import CellResult
-from sl_discs.tuning.evaluation import part_of
-from sl_discs.tuning.space import (
-    Candidate,
-    Dimension,
-    Point,
-    annealing_of,
-    candidate_of,
-    propose,
-    space_of,
-)
+from sl_discs.reproduction.tuned import Candidate, part_of
+from space import Dimension, Point, annealing_of, candidate_of, propose, space_of
 
 
 class Variant(NamedTuple):

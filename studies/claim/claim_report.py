@@ -29,6 +29,7 @@ from claim_plan import (
     published_gain,
 )
 from claim_statistics import detection, expected_best, holm, interval, random_effects
+from evaluation import write_tuned
 from sl_discs.experiment.record import Spread, how_measured
 from sl_discs.experiment.summary import published_row
 from sl_discs.figures import COLOURS, can_draw, or_warn, save_figure
@@ -39,8 +40,7 @@ from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import PUBLISHED, Cell, Choice
 from sl_discs.reproduction.report import bounds, levels_table, listed, number, table, z_score
 from sl_discs.reproduction.runs import CellResult, identity, load_result
-from sl_discs.tuning.evaluation import write_tuned
-from sl_discs.tuning.space import Candidate
+from sl_discs.reproduction.tuned import Candidate
 
 _LETTERS = {DEFAULTS: "(a)", SEARCHED: "(b)", NULL: "(c)", BOTH: "(d)", SAME_ANNEALING: "(f)"}
 _SIZES = (32, 128, 256, 512, 1_024)

@@ -37,8 +37,8 @@ from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.locks import only_run_in
 from sl_discs.problems.graphs import MAXCUT
+from sl_discs.reproduction.tuned import parse_dataset
 from sl_discs.terminal import progress_bar
-from sl_discs.tuning.evaluation import parse_dataset
 
 # The file of a set's references: its content, how it is extended, and when a reference is valid.
 #

@@ -346,7 +346,10 @@ def test_tuned_settings_make_the_second_protocol(tmp_path, monkeypatch):
         "--config.experiment.init_temperature=0.4", "--sampler_config.sigma=4.0",
         "--config.experiment.num_instances=3", "--config.experiment.instance_stride=2",
     } <= set(command)  # fmt: skip
-    for sampler, message in (content["sampler"] | {"sigm": 4.0}, "no field 'sigm'"), (3, "sl-discs tune writes them"):
+    for sampler, message in (
+        (content["sampler"] | {"sigm": 4.0}, "no field 'sigm'"),
+        (3, "studies/tuning/main.py writes them"),
+    ):
         path.write_text(json.dumps(content | {"sampler": sampler}))
         with pytest.raises(InputError, match=message):
             main_cells(CHOICE, MIS, ["sl_gwg"], held_out=True)

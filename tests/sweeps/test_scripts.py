@@ -46,8 +46,8 @@ exec {shutil.which("sleep")} "$1"
 """
 PYTHON = """
 case "$*" in
-  "-m sl_discs program "*) exec "{python}" -m program "${{@:4}}" ;;
-  *"sl_discs tune"*|*"sl_discs run"*) echo "python $*" >>"$LOG" ;;
+  "program.py "*) exec "{python}" "$@" ;;
+  *"tuning/main.py"*|*"sl_discs run"*) echo "python $*" >>"$LOG" ;;
   *) exec "{python}" "$@" ;;
 esac
 """
@@ -88,14 +88,14 @@ def place(tmp_path):
     return place
 
 
-def call(place, script, *arguments, **variables):
+def call(place, name, *arguments, **variables):
     """What a script, called from elsewhere, says, and what the stand-ins were told."""
     record = place.parent / "log"
     environment = os.environ | variables | {
         "PATH": f"{place.parent / 'bin'}:{place / '.venv/bin'}:{os.environ['PATH']}", "PYTHON": sys.executable,
         "LOG": str(record), "SPOOL": str(place.parent / "spool"),
     }  # fmt: skip
-    command = ["bash", place / "run_scripts" / script, *arguments]
+    command = ["bash", place / "run_scripts" / name, *arguments]
     done = subprocess.run(command, cwd=place.parent, env=environment, capture_output=True, text=True, timeout=600)
     return done, record.read_text().splitlines() if record.exists() else []
 
@@ -112,8 +112,9 @@ def test_one_run_a_run_in_parts_and_workers_of_a_search(place):
     _, told = call(place, "sbatch_run.sh", "--engine=cpu", parts="2", slurm="--export=NONE")
     assert any(line.startswith("sbatch --export=NONE --array=1-2 run_scripts/sbatch_run.sh ") for line in told)
     assert told[-4::2] == [f"python -m sl_discs run --part={k}/2 --engine=cpu" for k in (1, 2)]
-    _, told = call(place, "sbatch_run.sh", "--sampler=gwg", command="tune", slurm="--array=1-3 --export=NONE")
-    assert told.count("python -m sl_discs tune --sampler=gwg") == 3
+    search = {"script": "studies/tuning/main.py", "slurm": "--array=1-3 --export=NONE"}
+    _, told = call(place, "sbatch_run.sh", "--sampler=gwg", **search)
+    assert told.count("python studies/tuning/main.py --sampler=gwg") == 3
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_one_run_a_run_in_parts_and_workers_of_a_search(place):
 )
 def test_a_job_goes_back_into_the_queue_unless_it_may_have_been_cancelled(place, code, hit, restarts, ends):
     """The program is told once and ends half a second later; after SIGTERM, Slurm says what becomes of the job."""
-    _, told = call(place, "sbatch_run.sh", code, command="program", hit=hit, SLURM_RESTART_COUNT=restarts)
+    _, told = call(place, "sbatch_run.sh", code, script="program.py", hit=hit, SLURM_RESTART_COUNT=restarts)
     assert told[1:] == ends
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
-from sl_discs.localization.method import Method, build_method
+from sl_discs.reproduction.tuned import ANNEALING_FIELDS, Candidate
 from sl_discs.samplers.langevin import SOLVERS
 from sl_discs.samplers.registry import base_name, is_localized
 
@@ -142,25 +142,6 @@ def restricted(space: tuple[Dimension, ...], point: Mapping[str, Value]) -> Poin
 
 
 # Conversion of points of the search space to settings of a run, and back.
-
-ANNEALING_FIELDS = ("t_schedule", "init_temperature", "final_temperature", "decay_rate")
-
-
-@dataclasses.dataclass(frozen=True)
-class Candidate:
-    """Settings to try: config fields of the sampler, including its name, and the annealing fields of `Settings`."""
-
-    sampler: dict[str, Any]
-    experiment: dict[str, Any]
-
-    def method(self) -> Method:
-        """Returns the method that these fields define; InputError if they are invalid."""
-        return build_method(self.sampler)
-
-    def settings(self, settings: Settings) -> Settings:
-        """Returns the given settings with this candidate's annealing; a constant temperature is not reheated."""
-        reheats = 0 if self.experiment["t_schedule"] == "constant" else settings.reheats
-        return dataclasses.replace(settings, **self.experiment, reheats=reheats)
 
 
 def annealing_of(settings: Settings) -> dict[str, Any]:

@@ -1,10 +1,12 @@
-"""The command as a whole, on small cuts."""
+"""The search for settings as a whole, on small cuts."""
 
+import importlib
 import json
 import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,18 +16,15 @@ import optuna
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
+from evaluation import experiment_settings, split_instances, words_of
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import settings_from
 from sl_discs.instances.archive import write_archive
 from sl_discs.localization.method import build_method
-from sl_discs.tuning.evaluation import (
-    experiment_settings,
-    parse_dataset,
-    read_tuned,
-    split_instances,
-    words_of,
-)
+from sl_discs.reproduction.tuned import parse_dataset, read_tuned
 
+CONFIG_OF_BA = f"--config={Path(__file__).parents[2]}/configs/experiment/maxcut/ba.py"
+MAIN = Path(__file__).parents[2] / "studies" / "tuning" / "main.py"
 DATASET = "--dataset=maxcut/ba/r-ba-4-n-16-20"
 # Batches of one instance.
 CONFIG = """
@@ -41,11 +40,22 @@ SMALL = (
 )  # fmt: skip
 
 
-def test_the_command(tmp_path, command, refusal, monkeypatch):
+@pytest.fixture
+def tune(capsys):
+    """Runs `studies/tuning/main.py`; returns its exit code, output and errors."""
+
+    def tune(*arguments):
+        code = importlib.import_module("main").main(["studies/tuning/main.py", *arguments])
+        return code, *capsys.readouterr()
+
+    return tune
+
+
+def test_the_search(tmp_path, tune, monkeypatch):
     (tmp_path / "small.py").write_text(CONFIG)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path / "cache"))
-    code, out, err = command("tune", *SMALL, "--sampler=metropolis", "--trials=2")
+    code, out, err = tune(*SMALL, "--sampler=metropolis", "--trials=2")
     assert code == 0, err
     assert "trial 1: " in out and "saved tuned/maxcut/ba/r-ba-4-n-16-20/metropolis.json" in out
     file = tmp_path / "tuned/maxcut/ba/r-ba-4-n-16-20/metropolis.json"
@@ -61,20 +71,20 @@ def test_the_command(tmp_path, command, refusal, monkeypatch):
     flat = found | {"sampler": {"name": "sl_metropolis", "tilt": False}}
     (tmp_path / "flat.json").write_text(json.dumps(flat))
     localized = "--sampler=sl_metropolis", "--search=sl", "--trials=2", "--storage=b.journal", "--start=flat.json"
-    code, out, err = command("tune", *SMALL, *localized)
+    code, out, err = tune(*SMALL, *localized)
     assert code == 0 and "metropolis as found" in out, err
     found = json.loads(file.with_name("sl_metropolis.json").read_text())
     assert found["sampler"]["tilt"] is False and found["experiment"] == flat["experiment"]
     assert found["search"]["tuned_base"]["paired"]["n"] == 3
-    assert "chains 2 there, 3 here" in refusal("tune", *SMALL, "--sampler=metropolis", "--chains=3")
+    assert "chains 2 there, 3 here" in tune(*SMALL, "--sampler=metropolis", "--chains=3")[2]
     (tmp_path / "small.py").write_text(CONFIG.replace("batch_size=4", "reheats=2"))
-    assert "reheats 0 there, 2 here" in refusal("tune", *SMALL, "--sampler=metropolis")
+    assert "reheats 0 there, 2 here" in tune(*SMALL, "--sampler=metropolis")[2]
 
 
 def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
     (tmp_path / "small.py").write_text(CONFIG)
     search = subprocess.Popen(
-        [sys.executable, "-m", "sl_discs", "tune", *SMALL, "--sampler=metropolis", "--trials=100000"],
+        [sys.executable, MAIN, *SMALL, "--sampler=metropolis", "--trials=100000"],
         cwd=tmp_path, env=os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(tmp_path / "cache")},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -91,12 +101,15 @@ def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     {
+        (DATASET, "--sampler=gwg", CONFIG_OF_BA, "--start=/dev/zero"): "/dev/zero: not a regular file",
+        (DATASET, "--sampler=gwg", CONFIG_OF_BA, "--storage=/dev/zero"): "/dev/zero: not a regular file",
         (DATASET, "--sampler=gwg", "--search=sl"): "--search=sl needs a localized sampler",
         (DATASET, "--sampler=gwg", "--chains=1000000000"): "fewer chains",
     }.items(),
 )
-def test_bad_input_is_one_line_and_exit_code_2(refusal, arguments, message):
-    assert message in refusal("tune", *arguments)
+def test_bad_input_is_one_line_and_exit_code_2(tune, arguments, message):
+    code, out, err = tune(*arguments)
+    assert code == 2 and out == "" and message in err and err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

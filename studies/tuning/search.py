@@ -21,10 +21,11 @@ from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.study import MaxTrialsCallback, StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
 
+from evaluation import FIRST_TRIAL_SEED, Tuning
 from sl_discs.errors import InputError
 from sl_discs.files import check_file, check_same
-from sl_discs.tuning.evaluation import FIRST_TRIAL_SEED, Tuning, part_of
-from sl_discs.tuning.space import Point, propose
+from sl_discs.reproduction.tuned import part_of
+from space import Point, propose
 
 KIND = "kind"  # of a study: the user attribute that identifies it
 _COUNTED = (TrialState.COMPLETE, TrialState.PRUNED)

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.errors import FormatError, InputError, errors_of
+from sl_discs.errors import InputError
 from sl_discs.experiment.record import best_values, paired
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings, settings_from
-from sl_discs.files import open_regular, parse_json, write_json
+from sl_discs.files import write_json
 from sl_discs.instances.dataset import find_family, load_dataset
 from sl_discs.instances.graph import Dataset
-from sl_discs.localization.method import build_method
-from sl_discs.sweeps.sweep_file import find_config, read_config
+from sl_discs.reproduction.tuned import Candidate, Names, experiment_fields
+from sl_discs.sweeps.sweep_file import find_config
 from sl_discs.terminal import Advance
-from sl_discs.tuning.space import ANNEALING_FIELDS, Candidate, Dimension, Point, candidate_of
+from space import Dimension, Point, candidate_of
 
 # Run seed of trial 0; later trials count up from it. Test runs use smaller seeds.
 FIRST_TRIAL_SEED = 1_000
@@ -109,33 +109,12 @@ def format_difference(difference: dict[str, Any]) -> str:
 # Training and test instances of a dataset, and the settings in its experiment config.
 
 
-Names = tuple[str, str, str]  # problem, graph_type and cfg_str, as in DISCS's flags
-
-
-def parse_dataset(text: str) -> Names:
-    """Returns the names in `mis/er_density/r-0.10` or `maxclique/rb`; InputError if there is no such dataset."""
-    problem, *others = text.split("/")
-    if len(others) not in (1, 2):
-        raise InputError(f"--dataset={text} is not understood; write problem/graph_type/cfg_str, or the first two")
-    names = problem, others[0], others[1] if len(others) > 1 else "_"
-    find_family(*names)
-    return names
-
-
 def experiment_settings(names: Names, file: str | None) -> Settings:
     """Returns the settings of an experiment config: the given file, or the one of the dataset."""
     path = Path(file or find_config(f"configs/experiment/{names[0]}/{names[1]}.py"))
     if not path.is_file():
         raise InputError(f"there is no experiment config {path}; give --config=FILE")
     return settings_from(experiment_fields(path))
-
-
-def experiment_fields(path: Path) -> dict[str, Any]:
-    """Returns the fields of an experiment config."""
-    fields = read_config(path, "configs/experiment/mis/er_density.py").get("experiment")
-    if not isinstance(fields, dict):
-        raise InputError(f"{path}: its field experiment is {fields!r}; expected a ConfigDict of fields")
-    return fields
 
 
 def words_of(dataset: Dataset) -> str:
@@ -171,11 +150,6 @@ def split_instances(
     return train, test
 
 
-def part_of(dataset: Dataset, first: int, stop: int) -> Dataset:
-    """Graphs first..stop-1 of those that were loaded."""
-    return dataclasses.replace(dataset, graphs=dataset.graphs[first:stop], index=dataset.index[first:stop])
-
-
 def folder_of(root: str | os.PathLike, dataset: Dataset) -> Path:
     """Returns the folder of a dataset's tuned settings."""
     return Path(root, *(re.sub(r"[^A-Za-z0-9._+-]+", "-", part) for part in dataset.name.split("/")))
@@ -188,26 +162,3 @@ def write_tuned(path: str | os.PathLike, candidate: Candidate, search: dict[str,
     """Writes settings with the record of their search."""
     record = {"sampler": candidate.sampler, "experiment": candidate.experiment, "search": search}
     return write_json(Path(path), record)
-
-
-def read_tuned(path: str | os.PathLike, settings: Settings | None = None) -> Candidate:
-    """Returns the settings in a file of `write_tuned`; InputError if they are invalid or do not fit a run's
-    `settings`.
-    """
-    try:
-        with open_regular(path) as file:
-            record = parse_json(file.read())
-        candidate = Candidate(dict(record["sampler"]), dict(record["experiment"]))
-    except InputError:
-        raise
-    except (ValueError, KeyError, TypeError):
-        raise FormatError(f"{path}: not a file of tuned settings; sl-discs tune writes them") from None
-    odd = sorted(candidate.experiment.keys() ^ set(ANNEALING_FIELDS))
-    if odd:
-        raise InputError(f"{path}: experiment needs the fields {', '.join(ANNEALING_FIELDS)} alone; see {odd[0]!r}")
-    with errors_of(path):
-        settings_from(candidate.experiment)
-        build_method(candidate.sampler)
-        if settings is not None:
-            candidate.settings(settings)
-    return candidate

@@ -3,8 +3,6 @@
 import errno
 import multiprocessing
 import os
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -12,13 +10,15 @@ import pytest
 
 optuna = pytest.importorskip("optuna", reason="optuna is not installed: pip install -e '.[tune]' in the clone")
 
+import search  # noqa: E402
+import space  # noqa: E402
+from evaluation import Tuning  # noqa: E402
 from sl_discs.errors import InputError  # noqa: E402
 from sl_discs.experiment.settings import Settings  # noqa: E402
 from sl_discs.instances.graph import Dataset  # noqa: E402
 from sl_discs.localization.method import method_fields  # noqa: E402
-from sl_discs.tuning import search, space  # noqa: E402
-from sl_discs.tuning.evaluation import Tuning  # noqa: E402
-from sl_discs.tuning.space import Candidate, annealing_of  # noqa: E402
+from sl_discs.reproduction.tuned import Candidate  # noqa: E402
+from space import annealing_of  # noqa: E402
 
 KIND = {"dataset": "mis/small", "chains": 4, "space": [{"name": "x", "choices": list(range(50))}]}
 
@@ -161,8 +161,3 @@ def test_two_processes_share_the_trials(tmp_path):
     assert 20 <= len(numbers[0]) + len(numbers[1]) == len({*numbers[0], *numbers[1]}) <= 21
     trials = open_study(tmp_path / "a.journal").trials
     assert {trial.number for trial in trials} == {*numbers[0], *numbers[1]}
-
-
-def test_other_commands_do_not_need_optuna():
-    code = "import sys; sys.modules['optuna'] = None; import sl_discs.commands.tune, sl_discs.commands.reproduce"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

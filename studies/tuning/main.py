@@ -1,6 +1,6 @@
 r"""Tunes the annealing and the sampler's settings for the best solutions on training instances.
 
-sl-discs tune --dataset=mis/er_density/r-0.10 --sampler=sl_path_auxiliary --trials=100 \
+python studies/tuning/main.py --dataset=mis/er_density/r-0.10 --sampler=sl_path_auxiliary --trials=100 \
     --storage=tuning.journal
 
 Any number of workers, on any number of machines, may run the same command at once; run again, it continues where it
@@ -14,10 +14,14 @@ in OUTPUT/<dataset>/<sampler>.json.
 import dataclasses
 import functools
 import importlib.util
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import evaluation
+import space
+from evaluation import Tuning, format_difference, words_of
 from sl_discs import __version__
 from sl_discs.chains.checkpoint import Notice, notice_of_end
 from sl_discs.command import Command, Given, own_flags, say
@@ -33,11 +37,10 @@ from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
+from sl_discs.reproduction.tuned import Candidate, parse_dataset, read_tuned
 from sl_discs.samplers.registry import base_name, code_of, is_localized, own_name
 from sl_discs.terminal import Advance, progress_bar
-from sl_discs.tuning import evaluation, space
-from sl_discs.tuning.evaluation import Tuning, format_difference, read_tuned, words_of
-from sl_discs.tuning.space import Candidate, annealing_of, point_of
+from space import annealing_of, point_of
 
 FLAGS, define = own_flags()
 define.string("dataset", None, "Dataset, such as mis/er_density/r-0.10 or maxclique/rb.", required=True)
@@ -122,7 +125,7 @@ def _run(command: str, notice: Notice) -> int:
     keep_programs()
     if importlib.util.find_spec("optuna") is None:
         raise MissingExtra("the search needs Optuna, which is not installed: pip install -e '.[tune]' in the clone")
-    from sl_discs.tuning import search
+    import search
 
     sampler, wanted = own_name(FLAGS.sampler), FLAGS.search
     tuning, test, usual = _tuning(sampler, wanted)
@@ -180,7 +183,7 @@ def _tuning(sampler: str, wanted: str) -> tuple[Tuning, Dataset, Candidate]:
     """Returns the search that the flags ask for, the test instances, and the base sampler's usual settings."""
     data_root = default_data_root() if FLAGS.data_root is None else FLAGS.data_root
     check_data_root(data_root)
-    names = evaluation.parse_dataset(FLAGS.dataset)
+    names = parse_dataset(FLAGS.dataset)
     given: dict[str, Any] = {"batch_size": FLAGS.chains, "chain_length": FLAGS.chain_length, "engine": FLAGS.engine}
     given = {name: value for name, value in given.items() if value is not None}
     settings = dataclasses.replace(evaluation.experiment_settings(names, FLAGS.config), **given)
@@ -209,4 +212,8 @@ def _say_differences(sampler: str, usual: Candidate, beside: Path, found: Mappin
         say(f"{said}; difference {format_difference(other['paired'])}")
 
 
-main = Command("", __doc__, FLAGS, _tune)
+main = Command("", __doc__, FLAGS, _tune, program="python")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

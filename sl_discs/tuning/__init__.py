@@ -1,1 +1,0 @@
-"""Hyperparameter search: its space, trials on training instances, shared storage, and a report on test instances."""
