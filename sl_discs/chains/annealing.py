@@ -22,7 +22,7 @@ def check_field(holds: bool, field: str, value: Any, expected: str) -> None:
         raise InputError(f"config.experiment.{field} is {value}; expected {expected}")
 
 
-# DISCS's temperature schedules, optionally with reheating: tau at steps 1..chain_length.
+# DISCS's temperature schedules: tau at steps 1..chain_length.
 
 SCHEDULES = ("constant", "linear", "exp_decay")
 # Steps whose temperatures are computed at a time, so that intermediate float64 arrays stay small.
@@ -41,8 +41,6 @@ class Annealing:
         so that records are correct.
       decay_rate: of `exp_decay`, over the whole chain.
       anneal_every: number of consecutive steps with the same temperature; 1 is DISCS's schedule.
-      reheats: how often `linear` or `exp_decay` goes back to its middle and cools again, all within chain_length; 0:
-        DISCS's.
     """
 
     t_schedule: str | tuple = "exp_decay"
@@ -50,7 +48,6 @@ class Annealing:
     final_temperature: float = 1e-4
     decay_rate: float = 0.05
     anneal_every: int = 1
-    reheats: int = 0
 
     def __post_init__(self):
         if isinstance(self.t_schedule, tuple):
@@ -64,8 +61,6 @@ class Annealing:
             value = getattr(self, name)
             check_field(1e-30 <= value <= 1e30, name, value, "a number from 1e-30 to 1e30")
         check_field(0 < self.decay_rate <= 1, "decay_rate", self.decay_rate, "a number in (0, 1]")
-        if self.reheats and self.t_schedule not in ("linear", "exp_decay"):
-            raise InputError("config.experiment.reheats is only for t_schedule linear and exp_decay; set it to 0")
         if self.t_schedule == "constant":
             object.__setattr__(self, "final_temperature", self.init_temperature)
 
@@ -76,10 +71,6 @@ class TemperatureSchedule:
 
     Temperatures are computed on request, so chains of any length take no memory for them. Those of `exp_decay` are
     init_temperature decay_rate^(step/T), but never below final_temperature, which is thus only a floor.
-
-    Reheating (Li and Zhang, Reheated gradient-based discrete sampling for combinatorial optimization, TMLR 2025) goes
-    back to the middle of the schedule when it has come to its end, and cools again at the same rate per step. The
-    paper goes back when the objective stalls; here the positions are fixed, as a schedule is known before the run.
 
     Attributes:
       annealing: how the temperature falls.
@@ -118,13 +109,7 @@ class TemperatureSchedule:
 
     def position(self, part: np.ndarray | np.floating) -> np.ndarray | np.floating:
         """Returns the position in the schedule after this part of an annealing, both from 0 to 1."""
-        reheats = self.annealing.reheats
-        if not reheats:
-            return part
-        later = part * (1 + reheats / 2) - 1
-        # Rounding must not add a reheating at the end.
-        done = np.maximum(np.ceil(2 * later - 1e-9), 1) - 1
-        return np.where(later <= 0, 1 + later, (1 - done) / 2 + later)
+        return part
 
     def _at(self, places: np.ndarray) -> Float32[np.ndarray, "*S"]:
         given, (begin, length) = self.annealing, self._annealing_at(places)
@@ -173,7 +158,6 @@ class ChainSettings(Annealing):
                 f"config.experiment.chain_length = {self.chain_length}; log more often or run longer"
             )
         super().__post_init__()
-        check_field(self.reheats < self.chain_length, "reheats", self.reheats, "0 to below chain_length")
 
     def logged_steps(self) -> Int64[np.ndarray, "L"]:
         """Returns the numbers of the logged steps, from 1 on."""

@@ -24,7 +24,7 @@ IGNORED_SETTINGS = {
 # Fields of numbers that may be 0, and those of whole numbers that may not.
 _FROM_ZERO = (
     "seed", "data_seed", "first_instance", "instances_per_batch", "use_devices", "threads", "checkpoint_every_s",
-    "memory_gib", "reheats",
+    "memory_gib",
 )  # fmt: skip
 _FROM_ONE = "batch_size", "chain_length", "log_every_steps", "anneal_every", "instance_stride", "num_instances"
 

@@ -60,8 +60,6 @@ def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
     settings = fields_of_results(dataclasses.asdict(cell.settings))
     settings = {name: value for name, value in settings.items() if name not in _LEFT_OUT}
     # Left out at their defaults, so that cells on disk keep their names.
-    if not cell.settings.reheats:
-        del settings["reheats"]
     sampler = dict(cell.sampler)
     if sampler.get("anneal") == "run":
         del sampler["anneal"]

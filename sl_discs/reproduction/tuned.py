@@ -59,9 +59,8 @@ class Candidate:
         return build_method(self.sampler)
 
     def settings(self, settings: Settings) -> Settings:
-        """Returns the given settings with this candidate's annealing; a constant temperature is not reheated."""
-        reheats = 0 if self.experiment["t_schedule"] == "constant" else settings.reheats
-        return dataclasses.replace(settings, **self.experiment, reheats=reheats)
+        """Returns the given settings with this candidate's annealing."""
+        return dataclasses.replace(settings, **self.experiment)
 
 
 def read_tuned(path: str | os.PathLike, settings: Settings | None = None) -> Candidate:

@@ -96,7 +96,7 @@ def _kind(tuning: Tuning, sampler: str, search: str) -> dict[str, Any]:
         "graphs_sha256": tuning.train.digest(),
         "rungs": tuning.rungs,
         "chains": settings.batch_size,
-        **{name: getattr(settings, name) for name in ("chain_length", "anneal_every", "reheats")},
+        **{name: getattr(settings, name) for name in ("chain_length", "anneal_every")},
         "penalty": tuning.penalty,
         "version": __version__,
         **code_of(sampler),

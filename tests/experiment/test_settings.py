@@ -65,8 +65,6 @@ def test_settings_name_what_is_wrong():
     for fields, message in (
         ({"chain_lenght": 5}, "no field 'chain_lenght'; known: .*chain_length"),
         ({"chain_length": 10, "log_every_steps": 100}, "log more often"),
-        ({"chain_length": 4, "log_every_steps": 1, "reheats": 4}, "reheats is 4; expected 0 to below chain_length"),
-        ({"t_schedule": "constant", "reheats": 1}, "reheats is only for"),
         ({"t_schedule": "cosine"}, "t_schedule is 'cosine'.*known: constant"),
         ({"t_schedule": (1.0, -1.0)}, "t_schedule is .*expected temperatures"),
     ):
@@ -94,18 +92,12 @@ def test_temperatures():
     np.testing.assert_allclose(cooled("exp_decay", 2), [0.1, 0.01])
     np.testing.assert_allclose(cooled((3.0, 2.0), 5), [3.0, 3.0, 3.0, 2.0, 2.0])
     np.testing.assert_allclose(cooled("exp_decay", 2, final_temperature=0.05), [0.1, 0.05])
-    again = cooled("linear", 8, reheats=2)
-    np.testing.assert_allclose(again, [0.8, 0.6, 0.4, 0.2, 0.4, 0.2, 0.4, 0.2], rtol=1e-6)
-    long = np.asarray(cooled("exp_decay", 9_999, reheats=6))
-    assert long[-1] == np.float32(0.01) and (np.diff(long) > 0).sum() == 6
-    assert long[1:][np.diff(long) > 0].max() <= 0.01**0.5
 
 
 SCHEDULES = {
     "constant": {},
     "linear": {},
     "exp_decay": {},
-    "reheated": {"t_schedule": "exp_decay", "reheats": 2},
     "held": {"t_schedule": "linear", "anneal_every": 3},
     "listed": {"t_schedule": (3.0, 2.0, 0.5)},
 }

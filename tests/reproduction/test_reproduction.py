@@ -300,10 +300,8 @@ def test_a_cell_is_named_by_all_that_its_numbers_depend_on(tmp_path):
     """A new setting either belongs here, and makes old cells other cells, or among those without effect."""
     dataset, cell = small_dataset(), CHOICE.cell(MIS, "sl_gwg")
     renamed = dataclasses.replace(dataset.graphs[0], name=dataset.graphs[2].name)
-    reheated = dataclasses.replace(cell, settings=dataclasses.replace(cell.settings, reheats=1))
     contents = [
         identity(cell, dataset),
-        identity(reheated, dataset),
         identity(cell, dataset_of(dataset.graphs[:2])),
         identity(cell, dataset_of([*dataset.graphs[:2], renamed])),
         identity(CHOICE.cell(MIS, "sl_gwg", changes={"sigma": 5.0}), dataset),

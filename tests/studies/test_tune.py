@@ -77,8 +77,8 @@ def test_the_search(tmp_path, tune, monkeypatch):
     assert found["sampler"]["tilt"] is False and found["experiment"] == flat["experiment"]
     assert found["search"]["tuned_base"]["paired"]["n"] == 3
     assert "chains 2 there, 3 here" in tune(*SMALL, "--sampler=metropolis", "--chains=3")[2]
-    (tmp_path / "small.py").write_text(CONFIG.replace("batch_size=4", "reheats=2"))
-    assert "reheats 0 there, 2 here" in tune(*SMALL, "--sampler=metropolis")[2]
+    (tmp_path / "small.py").write_text(CONFIG.replace("batch_size=4", "anneal_every=2"))
+    assert "anneal_every 1 there, 2 here" in tune(*SMALL, "--sampler=metropolis")[2]
 
 
 def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):

@@ -43,13 +43,13 @@ def default(sampler, **annealing):
 
 
 @pytest.mark.parametrize(("sampler", "search"), SEARCHES)
-@pytest.mark.parametrize(("chain_length", "reheats"), [(600, 0), (600, 2), (10_000, 0)])
-def test_every_point_can_be_played(sampler, search, chain_length, reheats):
+@pytest.mark.parametrize("chain_length", [600, 10_000])
+def test_every_point_can_be_played(sampler, search, chain_length):
     dimensions = space.space_of(sampler, search, chain_length)
     start = default(sampler)
     if "K" in start.sampler and chain_length < 1024:
         start.sampler["n_min"] = 2
-    settings, chooser, seen = Settings(chain_length=chain_length, reheats=reheats), RandomChooser(0), []
+    settings, chooser, seen = Settings(chain_length=chain_length), RandomChooser(0), []
     for _ in range(50):
         point = space.propose(dimensions, chooser)
         candidate = candidate_of(point, start)
