@@ -15,7 +15,7 @@ from sl_discs.files import check_file
 from sl_discs.instances.formats import FORMATS, Instance, read_instances
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
-from sl_discs.problems.from_file import has_unused_weights, problem_of
+from sl_discs.problems.from_file import problem_of
 from sl_discs.problems.kind import KINDS, PENALTY, find_kind
 from sl_discs.terminal import printable
 
@@ -133,7 +133,7 @@ def _line_on(instance: Instance, problem: Problem) -> str:
         of_nodes = problem.source.node_weights is not None
         nodes = " with weights" if of_nodes else ""
         if not of_nodes and content.node_weights is not None and (content.node_weights != 1).any():
-            where = "without --weights" if has_unused_weights(content, kind) else f"in {kind}"
+            where = "without --weights" if KINDS[kind].weights_of_nodes else f"in {kind}"
             nodes = f" (their weights do not count {where})"
         edges = ""
         if content.weights is not None and (content.weights != 1).any():

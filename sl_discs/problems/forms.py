@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from jaxtyping import Float64, Int8, Int32, Int64
 
-from sl_discs.errors import InputError, real_array
+from sl_discs.errors import InputError, real, real_array
 from sl_discs.instances.form import FORM_PROBLEMS, FormValues, QuadraticForm, form_problem, fraction
 from sl_discs.instances.graph import is_networkx
 from sl_discs.memory import check_number
@@ -102,7 +102,9 @@ QUBO, ISING = (
 
 
 @timed
-def qubo(Q: Quadratic, *, offset: float = 0.0, maximise: bool = False, name: str = "qubo") -> Problem:
+def qubo(
+    Q: Quadratic | tuple[Quadratic, float], *, offset: float = 0.0, maximise: bool = False, name: str = "qubo"
+) -> Problem:
     """offset + sum Q_ij x_i x_j over the entries of Q, with x in {0, 1}: x'Qx.
 
     Every entry counts: the matrix may be asymmetric, and the pair i, j has the coefficient Q_ij + Q_ji.
@@ -113,8 +115,9 @@ def qubo(Q: Quadratic, *, offset: float = 0.0, maximise: bool = False, name: str
         {'a': 0, 'b': 1}
 
     Args:
-      Q: a dict {(i, j): number} with any labels, where (i, i) is linear; a matrix [N, N], dense or SciPy's sparse; or
-        a DataFrame whose rows and columns have the same labels, in any order.
+      Q: a dict {(i, j): number} with any labels, where (i, i) is linear; a matrix [N, N], dense or SciPy's sparse;
+        a DataFrame whose rows and columns have the same labels, in any order; or a dict and a constant, as of
+        dimod's `to_qubo()`.
       offset: a constant.
       maximise: whether the best value is the largest.
       name: used in results.
@@ -122,6 +125,9 @@ def qubo(Q: Quadratic, *, offset: float = 0.0, maximise: bool = False, name: str
     Raises:
       InputError: no variables, a matrix that is not square, a number that is not finite, a key that is not a pair.
     """
+    if isinstance(Q, tuple) and len(Q) == 2 and isinstance(Q[0], Mapping):
+        Q, constant = Q
+        offset = real(f"{name}: offset", offset) + real(f"{name}: offset", constant)
     labels, rows, columns, values = _by_label(name, "Q", Q)
     form = QuadraticForm.from_entries(name, len(labels), rows, columns, values, offset, maximise=maximise)
     return Problem("qubo", name, labels, form)

@@ -40,7 +40,7 @@ def read(
       path: the file, in one of the formats of `sl_discs.instances.formats.read_instances`, which recognises them.
       problem: what to pose on a graph: `mis`, `maxcut`, `maxclique`, `vertex_cover` or the name of a kind of your
         own; a model is a `qubo` or `ising`, and a SAT formula `mis`, without being told.
-      format: the name of the format, where a file fits two.
+      format: the name of the format, where neither the file's first lines nor a suffix tell it.
       number: which graph or model of a file with several, from 0 on.
       penalty: of a conflict, where there are conflicts; None: the default.
       weights: whether weights of nodes in the file count; None: they do not, and a warning says so.
@@ -59,23 +59,11 @@ def read(
     if number is not None and integer("number", number) >= len(instances):
         raise InputError(f"{path}: number is {number}; expected 0 to {len(instances) - 1}")
     instance = instances[number or 0]
-    if weights is None and weight is None and problem is not None and has_unused_weights(instance.content, problem):
-        warnings.warn(
-            f"{path}: the weights of its nodes do not count without weights=True; weights=False says so without this "
-            "warning",
-            stacklevel=3,
-        )
-    return problem_of(instance, problem, penalty, bool(weights), weight)
-
-
-def has_unused_weights(content: Graph | QuadraticForm, kind: str) -> bool:
-    """Returns whether a graph has weights of nodes, not all 1, that a problem could use."""
-    weights = content.node_weights if isinstance(content, Graph) and KINDS[kind].weights_of_nodes else None
-    return weights is not None and bool((weights != 1).any())
+    return problem_of(instance, problem, penalty, weights, weight)
 
 
 def problem_of(
-    instance: Instance, kind: str | None, penalty: float | None, weights: bool, weight: str | None = None
+    instance: Instance, kind: str | None, penalty: float | None, weights: bool | None, weight: str | None = None
 ) -> Problem:
     """Returns the problem of a graph or model from a file; arguments, warnings and errors as of `read`."""
     content = instance.content
@@ -85,23 +73,29 @@ def problem_of(
         fitting = join_names(name for name, one in KINDS.items() if one.accepts(content))
         raise InputError(f"{instance.path}: a graph; choose a problem: {fitting}")
     known = find_kind(kind or "mis")
-    what = "edges" if known.weighted else "nodes"
-    weights = weights or (weight is not None and what == "nodes")
+    what = "edges" if known.weighted and not weights else "nodes"
+    if weight is not None and what == "nodes":
+        weights = True
     if penalty is not None and known.penalty is None:
         raise InputError(f"penalty has no effect in {known.name}, which has no conflicts; leave it out")
     if weights and not known.weights_of_nodes:
         raise InputError(f"weights has no effect in {known.name}, where weights of nodes do not count; leave it out")
     if isinstance(content, Graph):
         there = "; ".join(map(str, instance.remarks)) or "name an attribute that they have, or none"
-        if weight is not None and (content.weights if what == "edges" else content.node_weights) is None:
-            raise InputError(f"{instance.path}: weight is {weight!r}, which not all {what} have; {there}")
-        if weights and content.node_weights is None:
-            raise InputError(f"{instance.path}: the file has no weights of nodes; {there}")
+        of = content.weights if what == "edges" else content.node_weights
+        if of is None and (weights or weight is not None):
+            raise InputError(f"{instance.path}: not all {what} have a number under {weight or 'weight'!r}; {there}")
+        if weights is None and known.weights_of_nodes and of is not None and (of != 1).any():
+            warnings.warn(
+                f"{instance.path}: the weights of its nodes do not count without weights=True; weights=False says so "
+                "without this warning",
+                stacklevel=4,
+            )
         content = known.counted(content if weights else dataclasses.replace(content, node_weights=None))
     matters = {"any": True, "edges": known.weighted, "nodes": known.weights_of_nodes}
-    told = [one for one in instance.remarks if matters.get(one.of)]
-    for one in told:
+    remarks = [one for one in instance.remarks if matters.get(one.of)]
+    for one in remarks:
         warnings.warn(f"{instance.path}: {one}", stacklevel=4)
     penalty = known.penalty or PENALTY if penalty is None else penalty
-    left_out = "; ".join(str(one) for one in told if one.lost)
+    left_out = "; ".join(str(one) for one in remarks if one.lost)
     return Problem(known.name, content.name, in_order(instance.labels), content, penalty, left_out=left_out)

@@ -100,6 +100,8 @@ def test_a_bqm(data, labelled, offset, vartype):
     assert list(problem.labels) == list(bqm.variables) and not problem.maximise
     sample = some_sample(data, labels, (-1, 1) if vartype == "SPIN" else (0, 1))
     assert_value(problem, sample, bqm.energy(sample))
+    zeros = {label: int(value > 0) for label, value in sample.items()}
+    assert_value(sl_discs.qubo(bqm.to_qubo()), zeros, bqm.energy(sample))
 
 
 @cheap

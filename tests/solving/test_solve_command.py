@@ -93,7 +93,7 @@ def test_weights_of_nodes_count_where_they_are_asked_for(tmp_path, capsys):
     code, out, _ = run(capsys, path, "--problem=mis")
     assert code == 0 and "best 2; verified" in out and "(their weights do not count without --weights)" in out
     path.write_text("p edge 2 1\ne 1 2\n")
-    for kind, message in (("maxcut", "weights of nodes do not count"), ("mis", "the file has no weights of nodes")):
+    for kind, message in (("maxcut", "weights of nodes do not count"), ("mis", "not all nodes have a number")):
         code, _, err = run(capsys, path, f"--problem={kind}", "--weights")
         assert code == 2 and message in err
 
