@@ -112,7 +112,7 @@ class QuadraticForm:
     """offset + sum linear_i v_i + sum couplings_k v_a v_b over the pairs (a, b), exactly as it was given.
 
     Nothing is merged: a pair may appear in several rows and in both directions, and also with a = b, where v_a v_a is
-    v_a for variables in {0, 1} and 1 for spins. So `value` is what the source defines, independently of any model.
+    v_a for variables in {0, 1} and 1 for spins. So `FormValues` are what the source defines, whatever a model is.
 
     Attributes:
       name: name of this instance in results.
@@ -214,20 +214,6 @@ class QuadraticForm:
             reference=None,
         )
 
-    def value(self, x: Int[np.ndarray, "N"]) -> float:
-        """Returns the form at x, [N] zeros and ones (a one is spin 1): the exact sum of its terms, rounded once.
-
-        Raises:
-          InputError: x is not [N] zeros and ones.
-        """
-        x = np.asarray(x)
-        if x.shape != self.linear.shape or not np.isin(x, (0, 1)).all():
-            raise InputError(f"{self.name}: expected {self.num_variables} zeros and ones, got shape {x.shape}")
-        v = 2.0 * x - 1.0 if self.spins else x.astype(np.float64)
-        # Products with -1, 0 and 1 are exact.
-        products = self.couplings * v[self.pairs[:, 0]] * v[self.pairs[:, 1]]
-        return exact_sum(np.concatenate([[self.offset], self.linear * v, products]))
-
 
 # Exact values of a quadratic form at many states, at the speed of matrix products.
 
@@ -251,7 +237,7 @@ class FormValues:
         self._rest = first[places], second[places], rest
 
     def __call__(self, states: Int[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
-        """Returns `QuadraticForm.value` at each state of zeros and ones; sums are rounded once."""
+        """Returns the form's value at each state of zeros and ones (a one is spin 1); sums are rounded once."""
         return np.array([math.fsum(terms) for terms in self._terms(states)])
 
     def exactly(self, states: Int[np.ndarray, "B N"]) -> list[Fraction]:

@@ -40,10 +40,9 @@ from sl_discs.instances.graph import (
     Graph,
     checked_node_weights,
     edge_codes,
-    first_rows,
     other_numbers,
 )
-from sl_discs.instances.other_files import check_others, check_separators, other_archive, other_json, square_table
+from sl_discs.instances.other_files import check_others, check_separators, other_archive, other_json
 from sl_discs.instances.text import Remark, Rows, Source, is_real, show
 
 
@@ -119,7 +118,7 @@ def read_matrix_market(source: Source) -> own.Labelled:
         j, i = np.triu_indices(size) if mirrored else np.divmod(np.arange(size**2), size)
         rows = dataclasses.replace(rows, columns=[i + 1, j + 1, *rows.columns])
     codes = edge_codes(i, j, size) if mirrored else i * size + j
-    rows.refuse(first_rows(codes) != np.arange(len(codes)), "the entry of {0} and {1} is given twice; give each once")
+    rows.refuse_repeats(codes, "the entry of {0} and {1} is given twice; give each once")
     values = np.ones(len(i)) if rows.weights is None else rows.weights
     labels = range(1, size + 1)
     if source.problem in FORM_PROBLEMS:
@@ -443,6 +442,6 @@ def recognise(source: Source) -> str:
     if source.suffix not in SUFFIXES:
         raise NotSupported(
             f"{source.path}: neither its first lines nor a suffix tells the format; say --format=NAME (--from in "
-            f"convert), which is one of {join_names(FORMATS)}; {square_table(source)}"
+            f"convert), which is one of {join_names(FORMATS)}"
         )
     return SUFFIXES[source.suffix]

@@ -19,7 +19,7 @@ import numpy as np
 from sl_discs.errors import FormatError, InputError
 from sl_discs.files import write_atomically
 from sl_discs.instances.form import FORM_PROBLEMS, QuadraticForm
-from sl_discs.instances.graph import Graph, checked_node_weights, edge_codes, first_rows
+from sl_discs.instances.graph import Graph, checked_node_weights, edge_codes
 from sl_discs.instances.text import Lines, Rows, Source, is_real, is_whole, show
 
 Labelled = list[tuple[Graph | QuadraticForm, Sequence[Hashable]]]
@@ -125,7 +125,7 @@ def _dimacs_weights(num_nodes: int, rows: Rows) -> np.ndarray | None:
     """Returns the weights [N] of nodes, 1 for those without a line; None where no node has one."""
     nodes, values = rows.columns
     rows.refuse((nodes < 1) | (nodes > num_nodes), f"node {{0}}, but nodes are 1 to {num_nodes}; correct the line")
-    rows.refuse(first_rows(nodes) != np.arange(len(nodes)), "node {0} has a weight already; give each node one")
+    rows.refuse_repeats(nodes, "node {0} has a weight already; give each node one")
     rows.refuse(values < 0, "the weight of node {0} is {1}; expected at least 0")
     weights = np.ones(num_nodes)
     weights[nodes - 1] = values
@@ -242,7 +242,7 @@ def read_metis(source: Source) -> Labelled:
     rows = Rows(source, columns, np.repeat(at, counts).tolist())
     u, v = rows.indices(1, num_nodes)
     codes = u * num_nodes + v
-    rows.refuse(first_rows(codes) != np.arange(len(codes)), "neighbour {1} is listed twice; give it once")
+    rows.refuse_repeats(codes, "neighbour {1} is listed twice; give it once")
     rows.refuse(
         ~np.isin(v * num_nodes + u, codes), "neighbour {1} does not have this node in its own line; add it there"
     )
@@ -294,8 +294,7 @@ def read_qbsolv(source: Source) -> Labelled:
     own, codes = int(np.count_nonzero(i == j)), edge_codes(i, j, size)
     lines.check_count(num_nodes, own, "nodes (lines 'i i a')")
     lines.check_count(num_couplers, len(i) - own, "couplers (lines 'i j b')")
-    again = first_rows(codes) != np.arange(len(codes))
-    rows.refuse(again, "the coefficient of {0} and {1} was given before; give each pair once")
+    rows.refuse_repeats(codes, "the coefficient of {0} and {1} was given before; give each pair once")
     return [(QuadraticForm.from_entries(source.name, size, i, j, rows.columns[2], offset_of(source)), range(size))]
 
 
@@ -312,10 +311,8 @@ def read_biqmac(source: Source, *, maximise: bool = False) -> Labelled:
     rows = lines.rows(("iif",), "an entry of the matrix, 'i j q'")
     lines.check_count(count, len(rows.columns[0]), "entries")
     i, j = rows.indices(1, size)
-    again = first_rows(edge_codes(i, j, size)) != np.arange(len(i))
-    rows.refuse(
-        again, "the entry of {0} and {1} was given before; give each pair once, which counts for both entries"
-    )
+    words = "the entry of {0} and {1} was given before; give each pair once, which counts for both entries"
+    rows.refuse_repeats(edge_codes(i, j, size), words)
     values = np.where(i == j, 1.0, 2.0) * rows.columns[2]
     form = QuadraticForm.from_entries(source.name, size, i, j, values, offset_of(source), maximise=maximise)
     return [(form, range(1, size + 1))]

@@ -84,11 +84,6 @@ def other_archive(source: Source, names: Sequence[str]) -> NotSupported:
     return _refusal(source, f"an archive of another program, with {', '.join(names[:5]) or 'nothing'}; {how}")
 
 
-def square_table(source: Source) -> str:
-    """Returns how a square table is read, which no format is."""
-    return str(_refusal(source, "a square table is read in Python: {pose}numpy.loadtxt({path}))")).partition(": ")[2]
-
-
 def check_separators(source: Source) -> None:
     """Refuses lines whose words are parted by commas or semicolons; with semicolons, commas stand in numbers."""
     _, line = next(iter(source.lines(b"#", b"%")), (0, b" "))

@@ -228,16 +228,11 @@ class Lines:
 
     def _explained(self, layout: str, what: str) -> FormatError:
         """Returns the error for the first line that is not in the layout."""
+        checks = [{"i": is_whole, "f": is_real}.get(kind, kind.encode().__eq__) for kind in layout]
         for number, line in self:
             words = line.split(None, _MOST_WORDS)
-            given = [kind in "if" or word == kind.encode() for word, kind in zip(words, layout, strict=False)]
-            if len(words) != len(layout) or not all(given):
+            if len(words) != len(layout) or not all(check(word) for check, word in zip(checks, words, strict=True)):
                 return self.error(number, f"{show(line)} where every line should be {what}; correct the line")
-            for word, kind in zip(words, layout, strict=True):
-                if kind == "i" and not is_whole(word):
-                    return self.error(number, f"{show(word)} is not a whole number from 0 on; correct the line")
-                if kind == "f" and not is_real(word):
-                    return self.error(number, f"{show(word)} is not a finite number; correct the line")
         return FormatError(f"{self.source.path}: a line is not {what}; use spaces and line feeds only")
 
 
@@ -281,6 +276,10 @@ class Rows:
             words = message.format(*(column[row : row + 1].tolist()[0] for column in self.columns))
             raise FormatError(f"{self.source.path}{line}: {words}")
 
+    def refuse_repeats(self, codes: np.ndarray, message: str) -> None:
+        """Raises for the first row whose code an earlier one has."""
+        self.refuse(first_rows(codes) != np.arange(len(codes)), message)
+
     def indices(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the first two columns as indices from 0 on; FormatError if one is outside first .. last."""
         u, v = self.columns[:2]
@@ -301,10 +300,11 @@ class Rows:
         (u, v), weights = ends, self.weights
         as_model = f", or read a model with {model}" if model else ""
         self.refuse(u == v, f"an edge from node {{0}} to itself; remove it{as_model}")
-        first = first_rows(edge_codes(u, v, num_nodes))
+        codes = edge_codes(u, v, num_nodes)
+        first = first_rows(codes)
         again = first != np.arange(len(first))
         if not merge:
-            self.refuse(again, "edge {0} {1} is listed a second time; give each edge once, in one direction")
+            self.refuse_repeats(codes, "edge {0} {1} is listed a second time; give each edge once, in one direction")
         elif weights is not None:
             differs = weights != weights[first]
             self.refuse(differs, "edge {0} {1} was given before with another weight than {2}; keep one of them")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sl_discs.commands import convert
 from sl_discs.instances.archive import write_archive, write_forms
-from sl_discs.instances.form import QuadraticForm
+from sl_discs.instances.form import FormValues, QuadraticForm
 from sl_discs.instances.formats import read_instances
 from sl_discs.instances.graph import Graph, complement
 
@@ -81,7 +81,7 @@ def test_models_go_to_archives(tmp_path, capsys):
     told = "2 models, 2 to 3 variables, 1 pairs, couplings -2 to 10, zeros and ones, maximise; saved in"
     assert f"(npz): {told}" in capsys.readouterr().out
     first, second = (instance.content for instance in read_instances(tmp_path / "out.npz", problem="qubo"))
-    assert first.value(np.array([1, 1])) == 13 and second.value(np.array([1, 1, 1])) == -2
+    assert FormValues(first)(np.array([[1, 1]])) == 13 and FormValues(second)(np.array([[1, 1, 1]])) == -2
     (tmp_path / "m").write_text("%%MatrixMarket matrix coordinate integer symmetric\n2 2 1\n2 1 3\n")
     assert run(tmp_path / "m", tmp_path / "out.npz", "--problem=ising") == 0
     assert "2 variables, 1 pairs, couplings 6, spins, minimise" in capsys.readouterr().out
