@@ -316,7 +316,7 @@ class _Reader(pickle.Unpickler):
 # Instructions of a pickle for which the unpickler takes no room ahead: of a fixed size, and of one or two lines.
 _PLAIN = re.compile(
     rb"(?s:[()0-2NQRabdeolstu\]\x81\x85-\x89\x8f-\x94\x97\x98\x93}]|[\x80\x82Khq].|[\x83M]..|[\x84Jj]....|G.{8}"
-    rb"|r..[\0-\x0f]\0|[FILPSVg][^\n]*+\n|[ci][^\n]*+\n[^\n]*+\n)*+"
+    rb"|r..[\0-\x0f]\0|p\d{1,7}\n|[FILPSVg][^\n]*+\n|[ci][^\n]*+\n[^\n]*+\n)*+"
 )
 # Of others: the bytes of the length that follows, of contents or of a frame, or of the number of an object.
 _COUNTED = dict.fromkeys(b"UC\x8a\x8c", 1) | dict.fromkeys(b"TBX\x8b", 4) | dict.fromkeys(b"\x8d\x8e\x96", 8)
@@ -330,19 +330,14 @@ def _check_sizes(content: mmap.mmap, place: int) -> None:
     """
     while found := _PLAIN.match(content, place):
         after = found.end() + 1
-        code = content[after - 1] if after <= len(content) else None
-        if code == ord("p"):
-            line = content[after : content.find(b"\n", after)]
-            number = int(line) if line.isdigit() and len(line) < 19 else len(content)
-            place = after + len(line) + 1
-        elif code in _WIDTHS:
-            end = after + _WIDTHS[code]
-            number = int.from_bytes(content[after:end], "little")
-            place = end + (number if code in _COUNTED else 0)
-        else:
+        code = content[found.end() : after]
+        if code in (b".", b""):
             return
-        if number >= len(content):
-            raise pickle.UnpicklingError("it is cut short, or a length in it is wrong")
+        place = after + _WIDTHS.get(code[0], 0)
+        number = int.from_bytes(content[after:place], "little")
+        if code[0] not in _WIDTHS or number >= len(content):
+            raise pickle.UnpicklingError("it is cut short or damaged, or a length in it is wrong")
+        place += number if code[0] in _COUNTED else 0
 
 
 def iter_pickles(path: str | os.PathLike) -> Iterator[Any]:

@@ -216,8 +216,7 @@ def read_edge_list(source: Source) -> own.Labelled:
     Nodes are whole numbers. Where edges have attributes in a dict, as networkx writes them by default, or the user
     has named the format, nodes may be any words of UTF-8 text, which are labels in the order of their appearance.
     """
-    lines, marked, heading = own.edge_lines(source)
-    first, _ = lines.first("an edge")
+    lines, first, heading, marked = own.edge_lines(source)
     with_dicts = len(first) > 2 and first[2].startswith(b"{")
     if not with_dicts and (not source.named or all(word.isdigit() for word in first[:2])):
         return own.read_numbered_edges(source, lines, marked)
@@ -251,8 +250,8 @@ def _attributed(source: Source, nodes: _Nodes, edges: _Edges, numbers: Sequence[
     name = source.weight or "weight"
     labels = list(nodes)
     place = {label: k for k, label in enumerate(labels)}
-    if unlisted := [end for u, v, _ in edges for end in (u, v) if end not in place]:
-        raise FormatError(f"{source.path}: an edge leads to {unlisted[0]!r}, which is not listed as a node; list it")
+    with _parsing(source, "a graph whose nodes are all listed"):
+        ends = np.array([(place[u], place[v]) for u, v, _ in edges], np.int64).reshape(-1, 2)
     rows = Rows(source, [_objects(u for u, _, _ in edges), _objects(v for _, v, _ in edges)], numbers)
     given = [data[name] for *_, data in edges if name in data]
     if len(given) == len(edges) > 0:
@@ -261,7 +260,6 @@ def _attributed(source: Source, nodes: _Nodes, edges: _Edges, numbers: Sequence[
         rows.columns.append(weights)
     elif given and not source.weight:
         raise InputError(f"{source.name}: some edges have a weight and some have none; give every edge one")
-    ends = np.array([(place[u], place[v]) for u, v, _ in edges], np.int64).reshape(-1, 2)
     found = rows.graph(len(labels), (ends[:, 0], ends[:, 1]))
     if of_nodes := {node: data[name] for node, data in nodes.items() if name in data}:
         try:

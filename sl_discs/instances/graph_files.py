@@ -153,7 +153,10 @@ def write_dimacs(path: str | os.PathLike, graph: Graph) -> None:
 #
 # `networkx.write_edgelist` writes this format, by default with attributes of edges, `u v {'weight': 3}`.
 
-EDGE_LINE = "an edge, 'u v' or 'u v w', with a weight everywhere or nowhere"
+EDGE_LINE = (
+    "an edge, 'u v' or 'u v w', with a weight everywhere or nowhere, between nodes that are whole numbers, or any "
+    "words with --format=edge_list"
+)
 _ENDS = {
     "from", "to", "source", "target", "src", "dst", "u", "v", "i", "j", "node1", "node2", "fromnodeid", "tonodeid",
 }  # fmt: skip
@@ -166,10 +169,11 @@ def is_heading(words: Sequence[bytes]) -> bool:
     return len(names) in (2, 3) and _ENDS.issuperset(names[:2]) and _WEIGHTS.issuperset(names[2:])
 
 
-def edge_lines(source: Source) -> tuple[Lines, list[int], list[int]]:
-    """Returns the lines of edges, the numbers of those that begin like comments but may be edges, and the heading's.
+def edge_lines(source: Source) -> tuple[Lines, list[bytes], list[int], list[int]]:
+    """Returns the lines of edges, the words of the first, and the numbers of the heading and of possible edges.
 
-    These have as many words as the first edge, a number for a weight, and no blank after their mark.
+    Those begin like comments, but have as many words as the first edge, a number for a weight, and no blank after
+    their mark.
     """
     lines = source.lines(b"#", b"%")
     words, rest = lines.first(EDGE_LINE)
@@ -184,18 +188,11 @@ def edge_lines(source: Source) -> tuple[Lines, list[int], list[int]]:
             alike = len(parts) == min(len(words), 3) and all(is_real(one) or one[:1] == b"{" for one in parts[2:])
             if alike and parts[0].strip(b"#%") and not is_heading(parts):
                 marked.append(number)
-    return lines, marked, heading
+    return lines, words, heading, marked
 
 
 def read_numbered_edges(source: Source, lines: Lines, marked: list[int]) -> Labelled:
     """Returns the graph of a list whose nodes are whole numbers."""
-    words, rest = lines.first(EDGE_LINE)
-    if not all(word.isdigit() for word in words[:2]):
-        raise lines.error(
-            rest.after,
-            f"{show(b' '.join(words))} is not an edge between nodes that are whole numbers; if they have other "
-            "names, say --format=edge_list",
-        )
     source.remark("lines that begin with # or %, and may be edges, are left out", marked)
     rows = lines.rows(("ii", "iif"), EDGE_LINE)
     labels, ends = _number_labels(rows)

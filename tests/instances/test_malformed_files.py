@@ -256,7 +256,10 @@ def test_a_pointer_of_git_lfs_is_no_file_of_any_kind(tmp_path):
 
 def test_what_does_not_go_together(tmp_path):
     (tmp_path / "g.edges").write_text("alice bob\nbob eve\n")
-    assert_refused(tmp_path / "g.edges", ":1: 'alice bob' is not an edge between .* say --format=edge_list")
+    assert_refused(
+        tmp_path / "g.edges",
+        ":1: 'alice bob' where every line should be an edge, .* or any words with --format=edge_list",
+    )
     path = write(tmp_path, "p qubo 0 2 0 1\n0 1 3\n")
     assert_refused(path, ": qbsolv holds a quadratic model, but mis needs a graph", problem="mis")
     with pytest.raises(InputError, match="format is 'gexf'"):
