@@ -88,6 +88,14 @@ def test_interrupted_runs_end_the_same(tmp_path, short_calls, engine, capsys):
     assert re.search(f"^continued: {step}$", capsys.readouterr().err, re.MULTILINE)
 
 
+def test_a_damaged_last_state_falls_back_to_the_one_before(tmp_path):
+    checkpoints = Checkpoints(tmp_path, KIND, 0.0, Notice())
+    for step in (50, 100, 150):
+        checkpoints.offer("a", step, [np.zeros(2)], [], 0.0)
+    (tmp_path / "state-3.npz").write_bytes(b"PK")
+    assert Checkpoints(tmp_path, KIND, 0.0, Notice()).middle("a", lambda found: None).step == 100
+
+
 @pytest.mark.parametrize(
     "damage",
     [
