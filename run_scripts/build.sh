@@ -20,6 +20,10 @@ for python in $PYTHONS; do
     "$place/builder/bin/pip" install --quiet --disable-pip-version-check build twine
     "$place/builder/bin/python" -m build --outdir dist .  # the wheel comes from the sdist
     "$place/builder/bin/twine" check --strict dist/*
+    if tar -tzf dist/*.tar.gz | grep /tests/; then
+      echo "error: the sdist has some of the tests, without what they share" >&2
+      exit 1
+    fi
   fi
   echo "== $("$python" --version)"
   here="$place/environment-$tried"

@@ -145,7 +145,11 @@ def test_the_age_of_a_measured_number_counts_the_commits_to_its_code(tmp_path, m
     committed("code.py", "1")
     made = {"commit": tables.git(tmp_path, "rev-parse", "HEAD"), "date": "2026-01-01", "machine": "m"}
     committed("numbers.json", json.dumps({"measured": made}))
-    monkeypatch.setattr(record, "__file__", str(tmp_path / "code.py"))
+    installed = tmp_path / "lib" / "sl_discs" / "experiment" / "record.py"
+    installed.parent.mkdir(parents=True)
+    monkeypatch.setattr(record, "__file__", str(installed))
+    assert record.commit() == "unknown"  # the repository around it is another project's
+    monkeypatch.setattr(record, "__file__", str(tmp_path / "sl_discs" / "experiment" / "record.py"))
     (tmp_path / "page.md").write_text("A page that was not there.")
     git("add", "page.md")
     assert not record.commit().endswith("+")  # pages are no code

@@ -7,6 +7,7 @@ import datetime
 import importlib.metadata
 import json
 import math
+import os
 import platform
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -106,10 +107,14 @@ _CODE = (":/", ":(top,exclude)docs", ":(top,exclude)*.md")
 
 def commit() -> str:
     """Returns the commit of the code, with a `+` where code differs from it; `unknown` outside a checkout."""
-    folder = Path(__file__).parent
+    folder = Path(__file__).parents[2]
+    # A repository around an installed package has commits of something else.
+    own = os.environ | {"GIT_CEILING_DIRECTORIES": str(folder.parent)}
     try:
         head, changes = (
-            subprocess.run(["git", "-C", folder, *command], capture_output=True, text=True, timeout=10, check=True)
+            subprocess.run(
+                ["git", "-C", folder, *command], env=own, capture_output=True, text=True, timeout=10, check=True
+            )
             for command in (("rev-parse", "--short=12", "HEAD"), ("status", "--porcelain", "-uno", "--", *_CODE))
         )
     except (OSError, subprocess.SubprocessError):

@@ -176,10 +176,11 @@ class SamplerResults(NamedTuple):
 
 
 class Results(NamedTuple):
-    """What `results.json` says of a run: the engine in words, and each sampler by name."""
+    """What `results.json` says of a run: the engine in words, each sampler by name, and versions of packages."""
 
     engine: str
     samplers: dict[str, SamplerResults]
+    versions: dict[str, Any]
 
 
 _LONGEST_REASON = 200  # characters; it may show a value of the file
@@ -194,7 +195,7 @@ def read_results(path: Path) -> Results:
             raise ValueError("no sampler")
         if not isinstance(content["engine"], str):
             raise ValueError("its engine is not a name")
-        return Results(content["engine"], samplers)
+        return Results(content["engine"], samplers, dict(content["versions"]))
     except KeyError as error:
         reason = f"no field {error}"
     except (Damaged, ValueError, TypeError, AttributeError) as error:

@@ -89,6 +89,15 @@ class Graph:
         """The neighbours of each node, and its edges."""
         return neighbours_of(self.num_nodes, self.edges)
 
+    def content(self) -> bytes:
+        """Returns the sizes, edges and weights as bytes."""
+        parts = [np.array([self.num_nodes, len(self.edges)], np.int64).tobytes(), self.edges.tobytes()]
+        if self.weights is not None:
+            parts.append(self.weights.tobytes())
+        if self.node_weights is not None:
+            parts.append(b"nodes" + self.node_weights.tobytes())
+        return b"".join(parts)
+
     # As of a `QuadraticForm`, the other source of problems.
 
     @property
@@ -179,10 +188,7 @@ class Dataset:
         """Returns the SHA-256 of the sizes, edges and weights of all graphs, in hexadecimal."""
         digest = hashlib.sha256()
         for graph in self.graphs:
-            digest.update(np.array([graph.num_nodes, len(graph.edges)], np.int64).tobytes())
-            digest.update(np.ascontiguousarray(graph.edges).tobytes())
-            digest.update(b"" if graph.weights is None else np.ascontiguousarray(graph.weights).tobytes())
-            digest.update(b"" if graph.node_weights is None else b"nodes" + graph.node_weights.tobytes())
+            digest.update(graph.content())
         return digest.hexdigest()
 
 

@@ -19,7 +19,7 @@ import shlex
 import signal
 import subprocess
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -422,7 +422,21 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
         table += ["", *aligned([list(pairs[0]), *(list(map(_word, pair.values())) for pair in pairs)])]
     missing = len(runs) - len(done)
     note = [f"{missing} of {len(runs)} runs are not done and not included; `status` shows why"] if missing else []
-    return [*table, *note, f"saved {', '.join(map(str, paths))}"]
+    return [*table, *note, *_mixed(done), f"saved {', '.join(map(str, paths))}"]
+
+
+def _mixed(done: Sequence[Run]) -> list[str]:
+    """Returns a note on each package of which runs had several versions."""
+    versions = {run.number: read_results(run.results).versions for run in done}
+    notes = []
+    for name in dict.fromkeys(name for one in versions.values() for name in one):
+        numbers = defaultdict(list)
+        for number, one in versions.items():
+            numbers[str(one.get(name))].append(number)
+        if len(numbers) > 1:
+            words = (f"{version} (runs {_ranges(found)})" for version, found in numbers.items())
+            notes.append(f"note: versions of {name} differ: {', '.join(words)}")
+    return notes
 
 
 def _rows(run: Run, settings: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, float]]]:

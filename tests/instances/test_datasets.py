@@ -137,11 +137,14 @@ def test_generated_prefix_and_selection():
 def test_cache_is_used_and_repaired(cache, monkeypatch):
     fresh = load_dataset("maxcut", "optsicom", "_")
     (file,) = cache.iterdir()
+    drawn, draw = [], dataset_module.Generator.draw
     with monkeypatch.context() as patch:
-        patch.setattr(dataset_module.Generator, "draw", lambda *_: pytest.fail("drawn again"))
+        patch.setattr(dataset_module.Generator, "draw", lambda *given: drawn.append(given) or draw(*given))
         assert load_dataset("maxcut", "optsicom", "r-b").digest() == fresh.digest()
+    assert len(drawn) == 1  # with which the file is compared
     good = file.read_bytes()
-    for damaged in good[:1000], b"":
+    write_archive(file, fresh.graphs[::-1])  # other graphs than those that are drawn
+    for damaged in file.read_bytes(), good[:1000], b"":
         file.write_bytes(damaged)
         assert load_dataset("maxcut", "optsicom", "r-b").digest() == fresh.digest()
         assert len(file.read_bytes()) == len(good)

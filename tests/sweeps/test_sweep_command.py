@@ -167,7 +167,8 @@ def finished_runs(root, numbers):
             half = 0.5 + 0.5 * (run.number > 6)
             values = {"mean": 10 + run.number + half, "std": half, "chain_steps_per_s": 1e5 / run.number}
             samplers = {sweep.sampler_of(run.number): {"instances": instances} | values}
-            run.results.write_text(json.dumps({"samplers": samplers, "engine": "reference"}))
+            content = {"samplers": samplers, "engine": "reference", "versions": {"jax": 1 + (run.number > 6)}}
+            run.results.write_text(json.dumps(content))
     return sweep, runs
 
 
@@ -186,7 +187,8 @@ def test_the_table_has_what_the_results_have(tmp_path):
         read = list(csv.DictReader(file))
     assert [float(row["mean"]) for row in read] == [row["mean"] for row in found["rows"]]
     assert lines[0].split() == ["run", "sampler", "seed", "K", "mean", "std", "n", "chain_steps_per_s", "engine"]
-    assert "9 of 12 runs are not done" in lines[-2] and sum("6.5" in line for line in lines) == 1
+    assert "9 of 12 runs are not done" in lines[-3] and sum("6.5" in line for line in lines) == 1
+    assert lines[-2] == "note: versions of jax differ: 1 (runs 1-2), 2 (runs 7)"
     [pair] = found["pairs"]
     assert [pair[name] for name in ("run", "base run", "difference", "se", "n")] == [7, 1, 6.5, 0.5, 2]
 

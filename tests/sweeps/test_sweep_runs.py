@@ -53,7 +53,7 @@ time.sleep(600 if behaviour in ("catch", "stubborn", "no room") else 0)
 folder = f"{root}/runs/{number}"
 with open(folder + "/.new", "w") as file:
     gwg = {"instances": [{"name": "a", "best": 1.0}], "mean": 1.0, "std": 0.0, "chain_steps_per_s": 2.0}
-    json.dump({"engine": "cpu", "samplers": {"gwg": gwg}}, file)
+    json.dump({"engine": "cpu", "samplers": {"gwg": gwg}, "versions": {"jax": number}}, file)
 os.replace(folder + "/.new", folder + "/results.json")
 log("end")
 if behaviour == "late":
@@ -178,7 +178,7 @@ TWICE = [{"name": "a", "best": 1.0}, {"name": "a", "best": 1.0}]
 
 
 def results(**fields):
-    return json.dumps({"engine": "cpu", "samplers": {"gwg": GWG | fields}})
+    return json.dumps({"engine": "cpu", "versions": {}, "samplers": {"gwg": GWG | fields}})
 
 
 @pytest.mark.parametrize(
@@ -192,6 +192,7 @@ def results(**fields):
         (results()[:-9], "Unterminated"),
         ('{"engine": "cpu", "samplers": {}}', "no sampler"),
         (results().replace('"cpu"', "3"), "engine"),
+        (results().replace("versions", "version"), "no field 'versions'"),
         (results(instances=[]), "instances of gwg"),
         (results(instances=TWICE), "there twice"),
         (results(instances=[{"name": "a", "best": None}]), "best of gwg is None"),
