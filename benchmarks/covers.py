@@ -34,8 +34,8 @@ define.string("output", "bench_covers.json", "File for the results.")
 
 def best_value(problem: Problem, limit: float, *, local: bool) -> float:
     """Returns the best value of `solve`, with local searches or without, positive where more is better."""
-    searches = solving.local_searches if local else lambda *_: []
-    with mock.patch.object(solving, "local_searches", searches):
+    search = solving.local_search if local else lambda *_: None
+    with mock.patch.object(solving, "local_search", search):
         value = solve(problem, time_limit=limit, seed=1).best_value
     return value if problem.maximise else -value
 

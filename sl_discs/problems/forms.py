@@ -16,8 +16,8 @@ from sl_discs.instances.form import FORM_PROBLEMS, FormValues, QuadraticForm, fo
 from sl_discs.instances.graph import is_networkx
 from sl_discs.memory import check_number
 from sl_discs.models.terms import form_coefficients, form_of_spins, has_integer_values, normal_form, spin_form
-from sl_discs.problems.kind import Evaluated, Kind
-from sl_discs.problems.problem import Problem, in_order, is_frame, matrix_of_frame, of_series, timed
+from sl_discs.problems.kind import Evaluated, Kind, Units
+from sl_discs.problems.problem import Problem, in_order, is_frame, matrix_of_frame, of_series
 
 if TYPE_CHECKING:
     from dimod import BinaryQuadraticModel
@@ -45,8 +45,9 @@ class FormKind(Kind):
     def magnitude(self, source: Any, penalty: float, *, offset: bool = True) -> float:
         return source.magnitude(offset=offset)
 
-    def normal(self, source: Any) -> tuple[Any, float, Fraction]:
-        return normal_form(source)
+    def normal(self, source: Any) -> tuple[Any, Units]:
+        form, unit, constant = normal_form(source)
+        return form, Units(unit, constant)
 
     def fixed(self, source, penalty, state, free):
         return self.name, source.fixed(state, free)
@@ -101,7 +102,6 @@ QUBO, ISING = (
 )
 
 
-@timed
 def qubo(
     Q: Quadratic | tuple[Quadratic, float], *, offset: float = 0.0, maximise: bool = False, name: str = "qubo"
 ) -> Problem:
@@ -133,7 +133,6 @@ def qubo(
     return Problem("qubo", name, labels, form)
 
 
-@timed
 def ising(
     h: Linear | None, J: Quadratic, *, offset: float = 0.0, maximise: bool = False, name: str = "ising"
 ) -> Problem:
@@ -177,7 +176,6 @@ def ising(
     return Problem("ising", name, labels, form)
 
 
-@timed
 def from_bqm(bqm: BinaryQuadraticModel, *, name: str = "bqm") -> Problem:
     """Makes the problem of minimising a dimod model, with its own labels, order, vartype and offset.
 

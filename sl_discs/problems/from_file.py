@@ -11,10 +11,9 @@ from sl_discs.instances.form import QuadraticForm, form_problem
 from sl_discs.instances.formats import Instance, read_instances
 from sl_discs.instances.graph import Graph
 from sl_discs.problems.kind import KINDS, PENALTY, find_kind
-from sl_discs.problems.problem import Problem, in_order, timed
+from sl_discs.problems.problem import Problem, in_order
 
 
-@timed
 def read(
     path: str | os.PathLike,
     problem: str | None = None,

@@ -22,7 +22,7 @@ from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm, exact_sum, fraction
 from sl_discs.instances.graph import Graph
 from sl_discs.models.terms import are_integers, unit_of
-from sl_discs.problems.kind import KINDS, PENALTY, Chosen, Evaluated, Kind, checked_states
+from sl_discs.problems.kind import KINDS, PENALTY, Chosen, Evaluated, Kind, Units, checked_states
 
 _PERCENT = "% of reference"
 # The penalty of problems with fixed nodes is a multiple of 1 / this, about the precision of chains.
@@ -158,13 +158,13 @@ class GraphKind(Kind):
         plain = weights is not None and not (self.weights_of_nodes and (weights != 1).any())
         return dataclasses.replace(source, node_weights=None) if plain else source
 
-    def normal(self, source: Graph) -> tuple[Graph, float, Fraction]:
+    def normal(self, source: Graph) -> tuple[Graph, Units]:
         name = "weights" if self.weighted else "node_weights"
         weights = getattr(source, name)
         if weights is None or not self.proportional:
             return super().normal(source)
         unit = unit_of(weights)
-        return self.counted(dataclasses.replace(source, **{name: weights / unit})), unit, Fraction(0)
+        return self.counted(dataclasses.replace(source, **{name: weights / unit})), Units(unit)
 
     def recounted_of(self, source: Graph) -> str:
         exactly = "" if source.node_weights is None else "; weights of nodes as given, summed in exact arithmetic"

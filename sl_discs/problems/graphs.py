@@ -28,8 +28,8 @@ from sl_discs.instances.graph import (
 from sl_discs.models.terms import Coefficients, SpinForm, are_integers, merged_pairs
 from sl_discs.problems.forms import SPIN_PROVERS, entries, is_sparse
 from sl_discs.problems.graph_kind import Edges, GraphKind, TwoImprovement, drop_conflicts
-from sl_discs.problems.kind import EXCHANGE_PENALTY, PENALTY, Chosen
-from sl_discs.problems.problem import Problem, has_matrix, in_order, is_frame, matrix_of_frame, of_series, timed
+from sl_discs.problems.kind import PENALTY, Chosen
+from sl_discs.problems.problem import Problem, has_matrix, in_order, is_frame, matrix_of_frame, of_series
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -93,7 +93,6 @@ MIS = GraphKind(
     most=lambda edges, chosen: _most(edges, chosen, edges.inside_each(chosen)),
     conflict=lambda edges, chosen, left_out: edges.first_inside(chosen),
     improve=lambda graph: TwoImprovement(graph.num_nodes, graph.edges, graph.node_weights),
-    exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.sets.reduce_sets",
     provers=_SET_PROVERS,
     greedy="sl_discs.solving.cover_search.greedy_state",
@@ -102,7 +101,6 @@ MIS = GraphKind(
 ).register()
 
 
-@timed
 def mis(
     graph: GraphLike, *, weight: Weight = None, num_nodes: int | None = None, penalty: float = PENALTY, name: str = ""
 ) -> Problem:
@@ -188,7 +186,6 @@ MAXCUT = GraphKind(
 ).register()
 
 
-@timed
 def maxcut(
     graph: GraphLike, weights: ArrayLike | str | None = None, *, num_nodes: int | None = None, name: str = ""
 ) -> Problem:
@@ -268,7 +265,6 @@ MAXCLIQUE = GraphKind(
     most=_maxclique_most,
     conflict=lambda edges, chosen, left_out: edges.first_missing(chosen),
     improve=_maxclique_improve,
-    exchange_penalty=EXCHANGE_PENALTY,
     joined=True,
     reduction="sl_discs.reductions.sets.reduce_maxclique",
     provers=_SET_PROVERS,
@@ -278,7 +274,6 @@ MAXCLIQUE = GraphKind(
 ).register()
 
 
-@timed
 def maxclique(
     graph: GraphLike, *, weight: Weight = None, num_nodes: int | None = None, penalty: float = PENALTY, name: str = ""
 ) -> Problem:
@@ -331,7 +326,6 @@ VERTEX_COVER = GraphKind(
     most=_vertex_cover_most,
     conflict=lambda edges, chosen, left_out: edges.first_inside(left_out),
     improve=_vertex_cover_improve,
-    exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.sets.reduce_sets",
     provers=_SET_PROVERS,
     greedy="sl_discs.solving.cover_search.greedy_state",
@@ -340,7 +334,6 @@ VERTEX_COVER = GraphKind(
 ).register()
 
 
-@timed
 def vertex_cover(
     graph: GraphLike, *, weight: Weight = None, num_nodes: int | None = None, penalty: float = PENALTY, name: str = ""
 ) -> Problem:
@@ -392,7 +385,7 @@ def register_problem(kind: GraphKind) -> Callable[..., Problem]:
 
     construct.__name__ = construct.__qualname__ = kind.name
     construct.__doc__ = f"{kind.task} Arguments are those of `sl_discs.{'maxcut' if kind.weighted else 'mis'}`."
-    return timed(construct)
+    return construct
 
 
 def _problem(
@@ -459,7 +452,7 @@ def _check_names(name: str, graph: nx.Graph, weight: str | None) -> None:
     if weight is not None and found:
         raise InputError(f"{name}: weights is {weight!r}, which no edge has; the graph has {there}")
     if others:
-        warnings.warn(f"{name}: {there} do not count; weights={others[0]!r} uses them", stacklevel=6)
+        warnings.warn(f"{name}: {there} do not count; weights={others[0]!r} uses them", stacklevel=5)
 
 
 def _unlabelled(name: str, given: Any) -> tuple[Any, Sequence[Hashable] | None]:

@@ -18,9 +18,6 @@ from sl_discs.models.terms import Coefficients, SpinForm
 
 # The paper's lambda; above 1 every maximiser is feasible, and close to 1 conflicts are easy to pass through.
 PENALTY = 1.0001
-# The penalty at which exchanges of nodes cross plateaus that flips do not: with one close to 1, two flips exchange
-# nodes by way of conflicts, which are as good and far more numerous.
-EXCHANGE_PENALTY = 1.3
 # How far rounding in double precision moves a bound on whole numbers at most.
 _ROUNDED = 1 / 64
 
@@ -40,6 +37,25 @@ class Evaluated(NamedTuple):
     values: Float64[np.ndarray, "B"]
     feasible: Bool[np.ndarray, "B"]
     states: Int8[np.ndarray, "B N"]
+
+
+class Units(NamedTuple):
+    """What the values of a problem as it was given are: values of its normal form times a unit, plus a constant."""
+
+    unit: float = 1.0
+    constant: Fraction = Fraction(0)
+
+    def exactly(self, value: Fraction | float) -> Fraction:
+        """Returns the given problem's value of an answer, not rounded."""
+        return Fraction(self.unit) * Fraction(value) + self.constant
+
+    def value(self, value: float) -> float:
+        """Returns the given problem's value of an answer, rounded once, and an infinite one as it is."""
+        return float(self.exactly(value)) if math.isfinite(value) else value
+
+
+# Those of a problem as it was given.
+UNCHANGED = Units()
 
 
 def checked_states(name: str, states: Any, size: int) -> Bool[np.ndarray, "B N"]:
@@ -88,7 +104,6 @@ class Kind(abc.ABC):
       maximise: whether the best value is the largest; None: the source says so.
       spins: whether variables are -1 and 1 instead of 0 and 1.
       penalty: of a conflict, by default; None: there are no conflicts.
-      exchange_penalty: the penalty with which `auto` also tries the sampler `exchange`; None: it does not.
       reduction: of a problem and seconds: what exact rules leave of it, a `reductions.presolve.Presolved`.
       provers: each a `proofs.provers.Factory`, in the order of their first turns.
       greedy: of a problem: a state [1, N] to begin with, or None.
@@ -109,7 +124,6 @@ class Kind(abc.ABC):
     maximise: bool | None = None
     spins: bool = False
     penalty: float | None = None
-    exchange_penalty: float | None = None
     reduction: Rule | None = None
     provers: Sequence[Rule] = ("sl_discs.proofs.tables.enumeration",)
     greedy: Rule | None = None
@@ -150,12 +164,9 @@ class Kind(abc.ABC):
             raise InputError(f"penalty is {penalty}; expected at least 1, so that dropping a conflict never costs")
         return self.model(source, float(penalty))
 
-    def normal(self, source: Any) -> tuple[Any, float, Fraction]:
-        """Returns a source in units of a power of two, that unit, and a constant.
-
-        Values of the given source are the unit times those of the returned one, plus the constant, exactly.
-        """
-        return source, 1.0, Fraction(0)
+    def normal(self, source: Any) -> tuple[Any, Units]:
+        """Returns a source in units of a power of two, and these units, by which values are the same exactly."""
+        return source, UNCHANGED
 
     @abc.abstractmethod
     def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:

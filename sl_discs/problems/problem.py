@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from jaxtyping import Int, Int8
@@ -18,27 +17,9 @@ from sl_discs.errors import InputError, join_names, real, text, unmasked
 from sl_discs.instances.form import FORM_PROBLEMS, QuadraticForm
 from sl_discs.instances.graph import GRAPH_PROBLEMS, Graph
 from sl_discs.models.terms import Coefficients
-from sl_discs.problems.kind import KINDS, PENALTY, Evaluated, Kind, checked_states
-
-
-class AsGiven(NamedTuple):
-    """A problem as it was given, whose values are those of its normal form times a unit, plus a constant."""
-
-    problem: Problem
-    unit: float
-    constant: Fraction
-
-    def exactly(self, value: Fraction | float) -> Fraction:
-        """Returns the value of an answer, not rounded."""
-        return Fraction(self.unit) * Fraction(value) + self.constant
-
-    def value(self, value: float) -> float:
-        """Returns the value of an answer, rounded once, and an infinite one as it is."""
-        return float(self.exactly(value)) if math.isfinite(value) else value
-
+from sl_discs.problems.kind import KINDS, PENALTY, UNCHANGED, Evaluated, Kind, Units, checked_states
 
 Source = TypeVar("Source", Graph, QuadraticForm)
-_Arguments = ParamSpec("_Arguments")
 # One answer: a value for each label, or values in the order of the labels.
 Sample = Mapping[Hashable, int] | Sequence[int] | np.ndarray
 
@@ -53,7 +34,6 @@ class Problem(Generic[Source]):
       labels: N labels, a tuple or a range, in the order of the variables.
       source: the graph, or the form with its sense and offset.
       penalty: of a conflict, for problems with conflicts: at least 1.
-      construct_s: seconds that its construction took.
       left_out: what of its file could change the answer and was not read, in words: its results have no bound.
     """
 
@@ -62,10 +42,8 @@ class Problem(Generic[Source]):
     labels: Sequence[Hashable]
     source: Source
     penalty: float = PENALTY
-    construct_s: float = 0.0
     left_out: str = ""
-    # What this is the normal form of; None: it is as it was given.
-    _of: AsGiven | None = None
+    _units: Units = UNCHANGED
 
     def __post_init__(self):
         text("name", self.name)
@@ -246,19 +224,6 @@ def _distinct(states: Int8[np.ndarray, "B N"]) -> tuple[Int8[np.ndarray, "D N"],
     return states[first], place
 
 
-def timed(construct: Callable[_Arguments, Problem]) -> Callable[_Arguments, Problem]:
-    """Wraps a function that makes problems, so that they record how long it took."""
-
-    @functools.wraps(construct)
-    def timed_construct(*args: _Arguments.args, **keywords: _Arguments.kwargs) -> Problem:
-        begin = time.perf_counter()
-        problem = construct(*args, **keywords)
-        object.__setattr__(problem, "construct_s", time.perf_counter() - begin)
-        return problem
-
-    return timed_construct
-
-
 def in_order(labels: Sequence[Any]) -> Sequence[Hashable]:
     """Labels as a range if they are 0 .. n-1 in this order, otherwise as a tuple."""
     plain = range(len(labels))
@@ -348,9 +313,9 @@ def checked_problem(given: Any, others: tuple[type, ...] = ()) -> Any:
 # What provers and results ask about answers and bounds, exactly.
 
 
-def given(problem: Problem) -> AsGiven:
-    """Returns what a problem is the normal form of, or itself."""
-    return problem._of or AsGiven(problem, 1.0, Fraction(0))
+def units(problem: Problem) -> Units:
+    """Returns the units of a problem's values, of which those of the problem as it was given are made."""
+    return problem._units
 
 
 def normal_form(problem: Problem) -> Problem:
@@ -359,8 +324,8 @@ def normal_form(problem: Problem) -> Problem:
     A problem times a power of two has the same normal form, and so have a quadratic form with another constant, where
     values are whole multiples of one unit, and one whose terms are given in parts.
     """
-    source, unit, constant = KINDS[problem.kind].normal(problem.source)
-    return dataclasses.replace(problem, source=source, _of=AsGiven(problem, unit, constant))
+    source, found = KINDS[problem.kind].normal(problem.source)
+    return dataclasses.replace(problem, source=source, _units=found)
 
 
 def rounded_bound(problem: Problem, bound: Fraction | float) -> Fraction | float:
@@ -390,10 +355,10 @@ def reported_bound(problem: Problem, bound: Fraction | float, best: Int8[np.ndar
     It is the value of the best answer if and only if that reaches the bound exactly. Otherwise it is rounded away
     from the answers.
     """
-    sign, value = (1 if problem.maximise else -1), given(problem).value(problem.evaluate(best[None]).values[0])
+    sign, value = (1 if problem.maximise else -1), units(problem).value(problem.evaluate(best[None]).values[0])
     if compared(problem, best, bound) >= 0:
         return value
-    exact = given(problem).exactly(bound)
+    exact = units(problem).exactly(bound)
     reported = float(exact)
     while not sign * Fraction(reported) >= sign * exact or reported == value:
         reported = math.nextafter(reported, sign * math.inf)

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Int, Int8
 
 from sl_discs.problems import Problem
+from sl_discs.problems.kind import UNCHANGED
 from sl_discs.problems.problem import rounded_bound
 
 # What is left of a problem after reductions, and the way back.
@@ -97,7 +98,9 @@ def unreduced(problem: Problem) -> Presolved:
 
 def part_of(problem: Problem, kept: Int[np.ndarray, "n"], source: Any) -> Problem:
     """Returns the same problem of another source, on some of its variables."""
-    return dataclasses.replace(problem, labels=tuple(problem.labels[k] for k in kept), source=source, _of=None)
+    return dataclasses.replace(
+        problem, labels=tuple(problem.labels[k] for k in kept), source=source, _units=UNCHANGED
+    )
 
 
 def ends_at(seconds: float) -> float:

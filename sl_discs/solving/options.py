@@ -28,7 +28,6 @@ from sl_discs.errors import (
 from sl_discs.localization.method import IGNORED_SAMPLER_FIELDS, Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.problems import Problem
-from sl_discs.problems.kind import KINDS
 from sl_discs.problems.problem import of_series, samples_of_frame
 from sl_discs.samplers.registry import base_name, counts_sweeps, is_localized, own_name
 from sl_discs.samplers.single_site import SEQUENTIAL, Metropolis
@@ -206,22 +205,12 @@ class SolveOptions:
         return -(-least // unit) * unit, unit
 
     @property
-    def has_rivals(self) -> bool:
-        """Whether `auto` is free to try others beside its first choice, which is on the CPU engine."""
-        return self.automatic and self.steps is None and self.fields == {"scan": SEQUENTIAL}
+    def searches(self) -> bool:
+        """Whether `auto` may use more than its sampler, on the CPU engine.
 
-    def rivals(self, problem: Problem) -> list[tuple[Problem, SolveOptions]]:
-        """Returns the samplers that `auto` also tries under a time limit, beside its first choice.
-
-        That is `exchange`, where it helps on this kind of problem, with a penalty of its own, unless the problem's
-        owner has chosen one.
+        It may not where the number of steps is given, or the values asked for are those that chains visit.
         """
-        kind = KINDS[problem.kind]
-        if not (self.has_rivals and kind.exchange_penalty):
-            return []
-        penalty = kind.exchange_penalty if problem.penalty == kind.penalty else problem.penalty
-        exchange = dataclasses.replace(self, sampler="exchange", fields={})
-        return [(dataclasses.replace(problem, penalty=penalty), exchange)]
+        return self.automatic and self.steps is None and self.ends_at_proof and self.fields == {"scan": SEQUENTIAL}
 
 
 def given_annealing(annealing: Any) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from sl_discs.files import check_fields, read_document, write_document, write_te
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import LAST_STATE
 from sl_discs.problems import Evaluated
-from sl_discs.problems.problem import best_row, given, improve, label_of, plain_label, reported_bound
+from sl_discs.problems.problem import best_row, improve, label_of, plain_label, reported_bound, units
 from sl_discs.reductions.presolve import Presolved
 from sl_discs.solving.answers import Answer, Answers
 from sl_discs.solving.options import times
@@ -88,7 +88,7 @@ def _check_values(fields: Mapping[str, Any]) -> None:
         found = fields[name]
         if ((found < least) | (found > 1)).any() or (fields["spins"] and not found.all()):
             raise ValueError(f"{name} has values that no variable has")
-    if not {"construct_s", "build_s", "compile_s", "run_s", "verify_s"} <= set(timing):
+    if not {"build_s", "compile_s", "run_s", "verify_s"} <= set(timing):
         raise ValueError("timing lacks a part")
 
 
@@ -137,7 +137,7 @@ class Result:
       bound: a value that no answer is better than; None: not known.
       bound_by: what it is from, in words, such as `a semidefinite relaxation`, and what else could not be used.
       presolved: what exact reductions did before the search; empty: nothing.
-      timing: seconds: `construct_s` to construct the problem, `build_s` to build its arrays, `compile_s` to trace and
+      timing: seconds: `build_s` to build the arrays of the problem, `compile_s` to trace and
         compile, `run_s` to sample, `verify_s` to repair, improve and verify the best state of every chain.
       engine: the engine used.
       engine_note: why this engine; empty if it was requested.
@@ -515,23 +515,23 @@ class Collector:
                 found = better
         states = improve(problem, found.states)
         best = found if np.array_equal(states, found.states) else problem.evaluate(states)
-        as_given = given(problem)
-        improved = as_given.unit * self._sign * (best.values - found.values)
+        given = units(problem)
+        improved = given.unit * self._sign * (best.values - found.values)
         place = best_row(problem, best)
-        values = np.array([as_given.value(value) for value in best.values.tolist()])
+        values = np.array([given.value(value) for value in best.values.tolist()])
         # Where values are equal after rounding, the best state stands for all.
         hidden = best.feasible & (values == values[place])
         if problem.integer_values:
             hidden &= best.values != best.values[place]
         best.states[hidden] = best.states[place]
         reported = None if bound is None else reported_bound(problem, bound, best.states[place])
-        timing = {"construct_s": problem.construct_s, **timing, "verify_s": time.perf_counter() - begin}
+        timing = {**timing, "verify_s": time.perf_counter() - begin}
         trajectory = joined(self._parts)
         drawn = isinstance(problem.source, Graph) and problem.num_variables <= _DRAWN
         so_far = self._sign * np.maximum.accumulate(self._sign * trajectory.best)
-        scaled = trajectory._replace(best=so_far, temperature=trajectory.temperature * as_given.unit)
+        scaled = trajectory._replace(best=so_far, temperature=trajectory.temperature * given.unit)
         for name in "best", "mean", "low", "high":
-            of_given = getattr(scaled, name) * as_given.unit + float(as_given.constant)
+            of_given = getattr(scaled, name) * given.unit + float(given.constant)
             scaled = scaled._replace(**{name: of_given})
         final = best.states if final is None else presolved.lift(final)
         return Result(
@@ -540,6 +540,6 @@ class Collector:
             feasible_chains=best.feasible, final_states=problem.as_values(final), final_is=self._final_is,
             presolved=presolved.summary() if presolved.removed else "",
             trajectory=scaled, acceptance=self._mean("acceptance"), hops=self._mean("hops"),
-            steps=self._steps, rounds=len(self._parts), annealing=times(annealing, as_given.unit), timing=timing,
+            steps=self._steps, rounds=len(self._parts), annealing=times(annealing, given.unit), timing=timing,
             bound=reported, edges=np.asarray(problem.source.edges if drawn else np.empty((0, 2)), np.int32), **how,
         )  # fmt: skip

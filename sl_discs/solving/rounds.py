@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.memory import check_memory
 from sl_discs.models.quadratic import sparse_is_cheaper
 from sl_discs.problems import Evaluated, Problem
-from sl_discs.problems.problem import given
+from sl_discs.problems.problem import units
 from sl_discs.proofs.provers import TURN, Proofs
 from sl_discs.reductions.presolve import Presolved
 from sl_discs.samplers.registry import is_localized
@@ -274,7 +274,7 @@ class Watcher:
     def __init__(self, presolved: Presolved, options: SolveOptions, proofs: Proofs, clock: Clock):
         self.reason = ""
         self._presolved, self._options, self._clock = presolved, options, clock
-        self._given = given(presolved.original)
+        self._units = units(presolved.original)
         self._sign, self.constant = 1.0 if presolved.original.maximise else -1.0, 0.0
         self._proofs = proofs if options.ends_at_proof else None
         self._best = -self._sign * np.inf
@@ -310,7 +310,7 @@ class Watcher:
             if self._proofs.closed:
                 self.reason = "bound"
         target = self._options.target
-        if target is not None and self._sign * (self._given.value(self._best) - target) >= 0:
+        if target is not None and self._sign * (self._units.value(self._best) - target) >= 0:
             self.reason = "target"
         return bool(self.reason)
 
@@ -332,7 +332,7 @@ class Watcher:
             self._spent_s += max(lacking, self._clock() - begin)
             self.reason = "bound" if self._proofs.closed else ""
         if options.callback is not None:
-            best = self._given.value(self._best)
+            best = self._units.value(self._best)
             if options.callback(self._before + done, best) and not self.reason:
                 self.reason = "callback"
         if not self.reason and options.is_interrupted():
@@ -343,7 +343,7 @@ class Watcher:
 
     def status(self) -> str:
         """Returns the best value so far, less its penalty, the bound, and the seconds that are left."""
-        best, value = max(self._seen, self._sign * self._best), self._given.value
+        best, value = max(self._seen, self._sign * self._best), self._units.value
         parts = [f"best {value(self._sign * best):.6g}"] if math.isfinite(best) else []
         if self._proofs is not None and self._proofs.bound is not None:
             parts.append(f"bound {value(float(self._proofs.bound)):.6g}")
@@ -395,31 +395,28 @@ class Rounds:
             shape = self._options.num_chains, states.shape[1]
             self.watcher.reached(self.collector.begin(np.resize(states, shape)))
 
-    def share(self, annealers: Sequence[Annealer], searches: Sequence[LocalSearch] = ()) -> Annealer:
-        """Fills the seconds that are left; returns the sampler that found the best value, the first of equal ones.
+    def share(self, annealer: Annealer, search: LocalSearch | None = None) -> None:
+        """Fills the seconds that are left, by annealings and perhaps a local search beside them.
 
-        Of several samplers, and local searches beside them, each first has a tenth of the time. Those that found a
-        value as good as the best share the rest, one long annealing each: where short runs tell them apart, the best
-        has nearly all of the time, and where only long runs would, none is given up. A local search whose trial is
-        too short to tell what it would find has its trial alone.
+        Each of the two first has a tenth of the time. That which found the better value has the rest; where both
+        found the same, they share it, annealing first. A local search whose trial is too short to tell what it would
+        find has its trial alone.
         """
-        rivals: list[Rival] = [*annealers, *searches]
+        rivals: list[Rival] = [annealer]
+        if search is not None:
+            rivals.append(search)
         compared, left = len(rivals) > 1, self._clock.left()
-        # Alone, it has a first answer, also for provers.
+        # Alone, annealing has a first answer, also for provers.
         for one in rivals:
-            self.fill(one, (TRIAL if compared else BOUNDS) * left, compared=compared)
-            if self.watcher.reason:
-                break
-        else:
-            if compared:
-                rivals = [one for one in rivals if one.conclusive]
-                best = max(one.best for one in rivals)
-                rivals = [one for one in rivals if one.best == best]
-            for number, one in enumerate(rivals):
+            if not self.watcher.reason:
+                self.fill(one, (TRIAL if compared else BOUNDS) * left, compared=compared)
+        if compared:
+            rivals = [one for one in rivals if one.conclusive]
+            best = max(one.best for one in rivals)
+            rivals = [one for one in rivals if one.best == best]
+        for number, one in enumerate(rivals):
+            if not self.watcher.reason:
                 self.fill(one, self._clock.left() / (len(rivals) - number), compared=len(rivals) > 1)
-                if self.watcher.reason:
-                    break
-        return max(annealers, key=lambda annealer: annealer.best)
 
     def fill(self, rival: Rival, seconds: float, *, compared: bool) -> None:
         """Anneals in rounds, or searches, for `seconds`; finds the `best` value where compared."""

@@ -18,7 +18,7 @@ from sl_discs.engines.devices import check_threads, num_cores
 from sl_discs.errors import fields_are_keywords
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS, resolved
-from sl_discs.problems.problem import checked_problem, exact_values, given, normal_form
+from sl_discs.problems.problem import checked_problem, exact_values, normal_form, units
 from sl_discs.proofs import provers_of
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions import presolve
@@ -85,8 +85,8 @@ def solve(
         engine, about ten times per second on CPU cores, and may be exceeded by that much. If none is left for
         sampling, a warning says so (in advance, if the problem is much too large for the limit), and one short
         annealing is run all the same. On sets and covers without weights `auto` begins with a greedy answer; it also
-        tries a local search and, on sets, cliques and covers, `exchange`, see `sl_discs.solving.rounds.Rounds.share`.
-        Without a limit and without `steps` it begins with a short local search.
+        tries a local search, see `sl_discs.solving.rounds.Rounds.share`. Without a limit and without `steps` it
+        begins with a short one.
       target: a value: the run ends as soon as a value this good is found, which is checked between calls to the
         engine.
       chains: number of parallel chains; None: 32, but fewer on the CPU engine under a time limit in which 32 chains
@@ -132,7 +132,7 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
     """
     clock, limit = Clock(options.time_limit), math.inf if options.time_limit is None else options.time_limit
     problem = normal_form(problem)
-    options = dataclasses.replace(options, annealing=times(options.annealing, 1 / given(problem).unit))
+    options = dataclasses.replace(options, annealing=times(options.annealing, 1 / units(problem).unit))
     engine, _ = options.choose_engine(problem.num_variables)
     check_fit(problem, options, options.first_round(problem.num_variables, engine.on_host)[0], engine)
     states = as_states(problem, options.initial_states, options.num_chains)
@@ -158,10 +158,12 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
             # Without a good answer, provers cannot tell how long they will take.
             short = options.bound_seconds if limit < math.inf or not options.ends_at_proof else _BEFORE_S
             proofs.advance(short, math.inf, lambda: clock() >= _FIRST_TURNS * limit or options.is_interrupted())
+            search = None
             if limit == math.inf and not proofs.closed:
-                for search in local_searches(presolved.left, options):
-                    search.play(int(_SEARCH_S / search.step_s))
-                    proofs.compare(presolved.lift(search.state[None]))
+                search = local_search(presolved.left, options)
+            if search is not None:
+                search.play(int(_SEARCH_S / search.step_s))
+                proofs.compare(presolved.lift(search.state[None]))
             if options.ends_at_proof and proofs.closed:
                 return _without_chains(presolved, proofs.answer, proofs.by, proofs.by, options.seed, clock)
         return _searched(presolved, options, proofs, clock, states, too_large=too_large)
@@ -173,7 +175,7 @@ def begun_greedily(presolved: Presolved, options: SolveOptions) -> Presolved:
     It costs less than the shortest annealing, for which a limit may be too short.
     """
     rule = KINDS[presolved.original.kind].greedy
-    if rule is None or not (options.fills_time and _searches(options)):
+    if rule is None or not (options.fills_time and options.searches):
         return presolved
     state = resolved(rule)(presolved.left)
     if state is None:
@@ -181,20 +183,14 @@ def begun_greedily(presolved: Presolved, options: SolveOptions) -> Presolved:
     return dataclasses.replace(presolved, found=np.concatenate([presolved.found, presolved.lift(state)]))
 
 
-def _searches(options: SolveOptions) -> bool:
-    """Tells whether `auto` may use more than samplers: not where the values asked for are those that chains visit."""
-    return options.has_rivals and options.ends_at_proof
-
-
-def local_searches(problem: Problem, options: SolveOptions) -> list[LocalSearch]:
-    """Returns the local searches that `auto` uses beside the samplers."""
+def local_search(problem: Problem, options: SolveOptions) -> LocalSearch | None:
+    """Returns the local search that `auto` uses beside its sampler."""
     rule = KINDS[problem.kind].search
-    if rule is None or not _searches(options):
-        return []
+    if rule is None or not options.searches:
+        return None
     # Without a time limit, results do not depend on the number of cores.
     seconds, walks = (_SEARCH_S, 1) if options.time_limit is None else (TRIAL * options.time_limit, num_cores())
-    search = resolved(rule)(problem, options.seed, seconds, walks)
-    return [] if search is None else [search]
+    return resolved(rule)(problem, options.seed, seconds, walks)
 
 
 def _searched(
@@ -210,48 +206,49 @@ def _searched(
 
     Where the problem is too large for the time limit, which the user knows, there is one short annealing.
     """
-    limit, winner = options.time_limit, Annealer(presolved.left, options)
-    annealers, searches = [winner], list[LocalSearch]()
+    limit, annealer = options.time_limit, Annealer(presolved.left, options)
+    search = None
     if options.fills_time and not too_large:
-        annealers += [Annealer(*rival) for rival in options.rivals(presolved.left)]
-        searches = local_searches(presolved.left, options)
+        search = local_search(presolved.left, options)
     rounds = Rounds(presolved, options, proofs, clock, states)
     rounds.begin()
     # What is found beside the chains counts, unless the values asked for are those that chains visit.
     if options.ends_at_proof:
         rounds.visit(proofs.states)
-    total = None if limit is not None else winner.first * options.num_chains
+    total = None if limit is not None else annealer.first * options.num_chains
     with progress_bar(total, shown=options.progress) as rounds.bar:
-        assert winner.chains
+        assert annealer.chains
         build_s = clock()
         if limit is not None and build_s >= limit and not too_large:
             warnings.warn(
-                f"{winner.problem.name}: building the arrays of the problem took {build_s:.1f} s, more than the "
+                f"{annealer.problem.name}: building the arrays of the problem took {build_s:.1f} s, more than the "
                 f"time limit of {limit:g} s; one short annealing is played",
                 stacklevel=5,
             )
         if options.fills_time:
-            winner = rounds.share(annealers, searches)
+            rounds.share(annealer, search)
         else:
-            visited = rounds.play(winner, winner.first)
+            visited = rounds.play(annealer, annealer.first)
             while limit is not None and not rounds.watcher.reason:
-                rounds.play(winner, winner.first)
+                rounds.play(annealer, annealer.first)
     run_s = clock() - build_s
     if limit is None and options.ends_at_proof and not rounds.watcher.reason and not proofs.over:
         rounds.watcher.reached(rounds.watcher.exactly(visited))
         # Without a time limit, results do not depend on the time that provers take.
         proofs.advance(_AFTER_S, 0.0, functools.partial(is_over, options, clock))
-    found_by = [f"the best answer is by {one.name}" for one in searches if one.best > winner.best]
+    notes = [annealer.note] if annealer.note else []
+    if search is not None and search.best > annealer.best:
+        notes.append(f"the best answer is by {search.name}")
     return rounds.collector.result(
         known=proofs.answer if options.ends_at_proof else None,
         stopped=rounds.watcher.reason or ("steps" if limit is None else "time"),
         bound=proofs.bound,
         bound_by=proofs.by,
         timing={"build_s": build_s, "compile_s": clock.compiling(), "run_s": run_s},
-        engine=winner.engine.name,
-        engine_note="; ".join(words for words in (winner.note, *found_by) if words),
-        sampler=winner.options.sampler,
-        annealing=winner.reported(),
+        engine=annealer.engine.name,
+        engine_note="; ".join(notes),
+        sampler=annealer.options.sampler,
+        annealing=annealer.reported(),
         seed=options.seed,
     )
 

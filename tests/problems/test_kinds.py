@@ -277,7 +277,7 @@ def test_a_problem_shows_what_users_need():
     """What provers and results ask of it is in functions beside it."""
     shown = {name for name in dir(sl_discs.mis([(0, 1)])) if not name.startswith("_")}
     assert shown == {
-        "kind", "name", "labels", "source", "penalty", "construct_s", "num_variables", "maximise", "spins", "terms",
+        "kind", "name", "labels", "source", "penalty", "left_out", "num_variables", "maximise", "spins", "terms",
         "magnitude", "integer_values", "num_terms", "bound", "value", "fix", "evaluate", "as_state",
         "as_values",
     }  # fmt: skip

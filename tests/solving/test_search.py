@@ -35,29 +35,24 @@ class ClaimedSearch(LocalSearch):
 
 
 @pytest.mark.parametrize(
-    ("exchange", "covers", "rest"),
+    ("best", "conclusive", "rest"),
     [
-        (6.0, None, [("exchange", 10.0)]),
-        (5.0, None, [("metropolis", 5.0), ("exchange", 10.0)]),
-        (None, (6.0, True), [("covers", 10.0)]),
-        (None, (6.0, False), [("metropolis", 10.0)]),
-        (None, (4.0, True), [("metropolis", 10.0)]),
-        (None, (5.0, True), [("metropolis", 5.0), ("covers", 10.0)]),
+        (6.0, True, [("covers", 10.0)]),
+        (6.0, False, [("metropolis", 10.0)]),
+        (4.0, True, [("metropolis", 10.0)]),
+        (5.0, True, [("metropolis", 5.0), ("covers", 10.0)]),
     ],
-    ids=["better sampler", "equal sampler", "better search", "search too short to tell", "worse", "equal search"],
+    ids=["better", "too short to tell", "worse", "equal"],
 )
-def test_the_time_is_shared_by_success(monkeypatch, exchange, covers, rest):
+def test_the_time_is_shared_by_success(monkeypatch, best, conclusive, rest):
     """After a trial of each; a search has the rest where its trial tells what it would find."""
     filled = []
     monkeypatch.setattr(Rounds, "fill", lambda self, one, seconds, *, compared: filled.append((one.name, seconds)))
     monkeypatch.setattr(Clock, "left", lambda self: 10.0)
     presolved = unreduced(sl_discs.mis([(0, 1)]))
     rounds = Rounds(presolved, SolveOptions(time_limit=10.0, chains=2), Proofs(presolved, 0.0), Clock())
-    annealers = [Claimed("metropolis", 5.0)] + ([] if exchange is None else [Claimed("exchange", exchange)])
-    winner = rounds.share(annealers, [] if covers is None else [ClaimedSearch("covers", *covers)])
-    assert winner is max(annealers, key=lambda one: one.best)
-    other = "covers" if exchange is None else "exchange"
-    assert filled == [("metropolis", 1.0), (other, 1.0), *rest]
+    rounds.share(Claimed("metropolis", 5.0), ClaimedSearch("covers", best, conclusive))
+    assert filled == [("metropolis", 1.0), ("covers", 1.0), *rest]
 
 
 def test_provers_leave_three_quarters_of_the_time_to_chains_on_a_slow_machine(monkeypatch):
@@ -80,22 +75,6 @@ def test_provers_leave_three_quarters_of_the_time_to_chains_on_a_slow_machine(mo
     with pytest.raises(FirstSweep):
         sl_discs.solve(sl_discs.maxcut(nx.gnp_random_graph(60, 0.5, seed=1)), time_limit=10.0)
     assert 1.0 <= now[0] <= 0.25 * 10.0
-
-
-def test_both_samplers_run_on_sets_and_one_on_cuts(monkeypatch):
-    graph, played, real = nx.gnp_random_graph(60, 0.3, seed=1), {}, Rounds.play
-
-    def play(self, annealer, length, left=None):
-        played[annealer.options.sampler] = annealer.problem.penalty
-        return real(self, annealer, length, left)
-
-    monkeypatch.setattr(Rounds, "play", play)
-    found = sl_discs.solve(sl_discs.mis(graph), time_limit=1.5, presolve=False)
-    assert played == {"metropolis": 1.0001, "exchange": 1.3}
-    assert found.feasible and nx.is_empty(graph.subgraph(found.best_set))
-    played.clear()
-    sl_discs.solve(sl_discs.maxcut(graph), time_limit=0.2, presolve=False)
-    assert set(played) == {"metropolis"}
 
 
 def test_a_search_of_what_is_left_answers_the_whole_problem():
