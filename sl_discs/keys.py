@@ -133,7 +133,7 @@ def draw_words(key: Key, counter: UInt32[Array, "*s"]) -> tuple[UInt32[Array, "*
     return threefry(key, counter, jnp.uint32(_DRAW))
 
 
-def word_to_uniform(word: UInt32[Array, "*s"]) -> Float[Array, "*s"]:
+def word_to_uniform(word: UInt32[AnyArray, "*s"]) -> Float[AnyArray, "*s"]:
     """Returns a word as a number on [0, 1) in float32, near 0 a multiple of 2^-32: small probabilities count."""
     smaller = np.minimum if isinstance(word, np.ndarray) else jnp.minimum
     return smaller(word.astype(np.float32) * np.float32(2.0**-32), np.float32(1 - 2.0**-24))
