@@ -253,7 +253,7 @@ def _sweep(given: Given) -> int:
         for place, number in enumerate(todo):
             folder = root / sweep.folder(number)
             arguments = discs_arguments(sweep, number, own.data_root, folder)
-            command = [sys.executable, "-P", "-m", "sl_discs.discs_main", *arguments, *shared, *given.more]
+            command = [sys.executable, "-P", "-m", "sl_discs", "discs", "main", *arguments, *shared, *given.more]
             say(f"[{number}/{count}] {shlex.join(command)}")
             if not own.list and run_program(command, notice):
                 failed.append(number)

@@ -154,7 +154,7 @@ def test_the_command_of_sweeps(run, sweep_file, tmp_path):
         return run("sweep", f"--sweep={sweep_file}", "--samplers=randomwalk,sl_randomwalk", *more)
 
     listed = sweep("--list")
-    assert listed.returncode == 0 and listed.stdout.count("sl_discs.discs_main") == 4
+    assert listed.returncode == 0 and listed.stdout.count("sl_discs discs main") == 4
     assert "[4/4]" in listed.stdout and "sl_randomwalk_config.py" in listed.stdout
     assert sweep("--only=1").returncode == 0
     done = sweep("--only=2", "--", "--sampler_config.K=8")
