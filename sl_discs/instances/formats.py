@@ -10,7 +10,7 @@ import ast
 import collections
 import contextlib
 import dataclasses
-import itertools
+import functools
 import json
 import os
 import re
@@ -90,7 +90,7 @@ def _parsing(source: Source, what: str, number: int | None = None) -> Iterator[N
 _BANNER = (
     rb"%%matrixmarket matrix (coordinate|array) (?:real|double|(?:unsigned-)?integer|pattern) (general|symmetric)"
 )
-_SIZE = rb"(?P<nodes>\d{1,18}) (\d{1,18})"
+_SIZE = rb"(?P<nodes>[1-9]\d{0,17}) (\d{1,18})"
 
 
 def read_matrix_market(source: Source) -> own.Labelled:
@@ -130,7 +130,7 @@ def read_matrix_market(source: Source) -> own.Labelled:
     kept = values != 0
     if listed:
         rows.remark(~kept, "entries of value 0 are no edges")
-    return [(rows.only(kept).graph(size, (i[kept], j[kept]), model="--problem=qubo"), labels)]
+    return [(rows.only(kept).graph(size, (i[kept], j[kept])), labels)]
 
 
 # Graphs with attributes: GML, GraphML, node-link JSON, and edge lists as networkx writes them by default.
@@ -198,15 +198,15 @@ def read_node_link(source: Source) -> own.Labelled:
         if not (isinstance(data, dict) and isinstance(data.get("nodes"), list)):
             raise other_json(source)
         lists = [key for key, value in data.items() if isinstance(value, list) and key != "nodes"]
-        key = next((key for key in ("edges", "links") if key in lists), None)
-        if key is None:
+        found = [key for key in lists if key in ("edges", "links")]
+        if not found:
             raise other_json(source)
         if len(lists) > 1:
             raise ValueError(f"lists {join_names(lists, 'and')} beside the nodes; keep that of the edges")
         nodes = {label_of(one.pop("id", number)): one for number, one in enumerate(data["nodes"])}
         if len(nodes) != len(data["nodes"]):
             raise ValueError("a node is listed twice")
-        edges = [(label_of(one.pop("source")), label_of(one.pop("target")), one) for one in data[key]]
+        edges = [(label_of(one.pop("source")), label_of(one.pop("target")), one) for one in data[found[0]]]
     return _attributed(source, nodes, edges)
 
 
@@ -238,11 +238,9 @@ def read_edge_list(source: Source) -> own.Labelled:
                 known[text] = value if isinstance(value, dict) else {"weight": value}
             edges.append((u.decode(), v.decode(), known[text]))
         numbers.append(number)
-    labels = list(dict.fromkeys(itertools.chain.from_iterable(edge[:2] for edge in edges)))
-    if with_dicts and all(label.isdecimal() and len(label) < 19 for label in labels):
+    if with_dicts and all(end.isdecimal() and len(end) < 19 for edge in edges for end in edge[:2]):
         edges = [(int(u), int(v), data) for u, v, data in edges]
-        labels = sorted(map(int, labels))
-    return _attributed(source, {label: {} for label in labels}, edges, numbers)
+    return _attributed(source, {end: {} for edge in edges for end in edge[:2]}, edges, numbers)
 
 
 def _attributed(source: Source, nodes: _Nodes, edges: _Edges, numbers: Sequence[int] | None = None) -> own.Labelled:
@@ -296,12 +294,10 @@ def read_npz_archive(source: Source) -> own.Labelled:
     """
     if "names" not in (names := names_in_npz(source.path)):
         raise other_archive(source, names)
-    is_form = "couplings" in names
-    unknown = [name for name in names if name not in (FORM_ARRAYS if is_form else GRAPH_ARRAYS)]
+    table, read = (FORM_ARRAYS, read_forms) if "couplings" in names else (GRAPH_ARRAYS, read_archive)
+    unknown = [name for name in names if name not in table]
     source.remark("arrays are left out, which are none of this format", unknown, at="{}")
-    if is_form:
-        return [(form, range(form.num_variables)) for form in read_forms(source.path)]
-    return [(graph, range(graph.num_nodes)) for graph in read_archive(source.path)]
+    return [(one, range(one.num_variables)) for one in read(source.path)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -336,7 +332,7 @@ FORMATS = {
     "graphml": Format(".graphml", read_graphml, rb"\s*<(?s:.{0,2000}?)graphml"),
     "node_link": Format(".json", read_node_link, rb"\s*\{"),
     "biqmac": Format(".sparse .qs", own.read_biqmac),
-    "mqlib": Format("", own.read_mqlib),
+    "mqlib": Format("", functools.partial(own.read_biqmac, maximise=True)),
     "coo": Format(".coo", own.read_coo),
     "npz": Format(".npz", read_npz_archive),
 }
@@ -371,9 +367,6 @@ def read_instances(
     if format is not None:
         one_of("format", format, FORMATS)
     source = Source(file_path("path", path), problem, named=format is not None, weight=weight)
-    if format is not None and source.is_zip != (format == "npz"):
-        kind = "a zip archive" if source.is_zip else "not a zip archive"
-        raise InputError(f"{path}: {kind}, so its format is not {format}; leave out the format")
     if not source.is_zip:
         check_others(source)
     if format is not None and FORMATS[format].begins in (None, _WITH_DICTS):
@@ -395,17 +388,13 @@ def read_instances(
 def _check_problem(instance: Instance, problem: str | None) -> None:
     content, where = instance.content, f"{instance.path}: {instance.format}"
     if isinstance(content, QuadraticForm):
-        if problem not in (None, *FORM_PROBLEMS):
-            raise InputError(
-                f"{where} holds a quadratic model, but {problem} needs a graph; use {join_names(FORM_PROBLEMS)}"
-            )
-        if problem is not None and content.spins != FORM_PROBLEMS[problem]:
+        if problem not in (None, own_problem := form_problem(content.spins)):
             kind = "spins" if content.spins else "zeros and ones"
-            raise InputError(f"{where} holds a model of {kind}; use problem={form_problem(content.spins)}")
+            raise InputError(f"{where} holds a quadratic model of {kind}, which is no {problem}; use {own_problem}")
     elif problem in FORM_PROBLEMS:
-        listed = ", or --format=coo if its lines are couplings 'i j value'" if instance.format == "edge_list" else ""
         raise InputError(
-            f"{where} holds a graph, but {problem} needs a quadratic model; use {join_names(GRAPH_PROBLEMS)}{listed}"
+            f"{where} holds a graph, but {problem} needs a quadratic model; use {join_names(GRAPH_PROBLEMS)}, or "
+            "--format=coo if its lines are couplings 'i j value'"
         )
 
 
@@ -438,6 +427,7 @@ def recognise(source: Source) -> str:
         return "coo"
     check_separators(source)
     if source.suffix not in SUFFIXES:
+        check_others(source, source.suffix)
         raise NotSupported(
             f"{source.path}: neither its first lines nor a suffix tells the format; say --format=NAME (--from in "
             f"convert), which is one of {join_names(FORMATS)}"

@@ -279,7 +279,7 @@ def _one_of(graph_type: str, r: str, known: dict[str, tuple]) -> tuple:
 
 
 def _parse_random_cut(r: str, kind: str, example: str) -> tuple[str, int, int]:
-    match = re.fullmatch(rf"{kind}-([0-9.]+)-n-(\d+)-(\d+)", r)
+    match = re.fullmatch(rf"{kind}-([0-9.]{{1,20}})-n-(\d{{1,9}})-(\d{{1,9}})", r)
     if match is None or not 2 <= int(match[2]) <= int(match[3]):
         raise InputError(
             f"r-{r} does not name a random {kind} dataset; write it like r-{example}, with the smaller size first"

@@ -304,14 +304,13 @@ def complement(graph: Graph) -> Graph:
     if count > MOST_EDGES:
         raise InputError(f"{graph.name}: the complement has {count} edges; at most {MOST_EDGES} are supported")
     missing, near = np.ones(n, bool), graph.neighbours
-    edges = np.empty((count, 2), np.int32)
-    filled = 0
+    others = []
     for node in range(n):
         missing[:] = True
         missing[near.others[near.starts[node] : near.starts[node + 1]]] = False
-        others = np.flatnonzero(missing[node + 1 :]) + node + 1
-        edges[filled : filled + len(others)] = np.stack([np.full(len(others), node), others], axis=1)
-        filled += len(others)
+        others.append(np.flatnonzero(missing[node + 1 :]).astype(np.int32) + node + 1)
+    heads = np.repeat(np.arange(n, dtype=np.int32), [len(one) for one in others])
+    edges = np.stack([heads, np.concatenate(others)], axis=1)
     return Graph.from_arrays(graph.name, n, edges, node_weights=graph.node_weights)
 
 

@@ -26,7 +26,7 @@ Labelled = list[tuple[Graph | QuadraticForm, Sequence[Hashable]]]
 
 # A number in a header.
 _COUNT = rb"(\d{1,18})"
-_NODES = rb"(?P<nodes>\d{1,18})"
+_NODES = rb"(?P<nodes>[1-9]\d{0,17})"
 
 
 def _number_labels(rows: Rows) -> tuple[Sequence[int], np.ndarray]:
@@ -60,7 +60,7 @@ def read_rudy(source: Source) -> Labelled:
     num_nodes, num_edges = map(int, header.groups())
     rows = lines.rows(("ii", "iif"), "an edge and its weight, 'i j w'")
     lines.check_count(num_edges, len(rows.columns[0]), "edges")
-    graph = rows.graph(num_nodes, rows.indices(1, num_nodes), merge=False, model="--format=biqmac")
+    graph = rows.graph(num_nodes, rows.indices(1, num_nodes), merge=False)
     return [(graph, range(1, num_nodes + 1))]
 
 
@@ -99,26 +99,26 @@ def read_dimacs(source: Source) -> Labelled:
     if header[1] in PACE:
         rows = lines.rows(("ii",), "an edge, 'i j'")
     else:
-        letters = {b"e", b"n", b"v"}
-        of = {kept: dataclasses.replace(lines, skipped=(b"c", b"d", b"x", *letters - {kept})) for kept in letters}
+        letters = {b"c", b"d", b"e", b"n", b"v", b"x"}
+        of = {one: dataclasses.replace(lines, skipped=tuple(letters - {one})) for one in letters}
         rows = of[b"e"].rows(("eii",), "an edge, 'e i j'")
         weights = _dimacs_weights(num_nodes, of[b"n"].rows(("nif",), "the weight of a node, 'n i w'"))
-        others: dict[bytes, list[int]] = {b"d": [], b"v": [], b"x": []}
-        for number, line in lines:
-            if line[:1] in others:
-                others[line[:1]].append(number)
-        if others[b"v"] and not others[b"d"]:
+        unused = {one: [number for number, _ in of[one]] for one in (b"d", b"v", b"x")}
+        if unused[b"v"] and not unused[b"d"]:
             if weights is not None:
                 raise FormatError(f"{source.path}: weights of nodes on lines 'n' and on lines 'v'; keep one kind")
             words = "the weight of a node, 'v i w', where no line 'd' says that it is a place"
             weights = _dimacs_weights(num_nodes, of[b"v"].rows(("vif",), words))
-            others[b"v"] = []
-        unused = sorted(itertools.chain(*others.values()))
-        source.remark("lines 'd', 'v' and 'x' do not count", unused, of="nodes", lost=False)
+            unused[b"v"] = []
+        places = sorted(itertools.chain(*unused.values()))
+        source.remark("lines 'd', 'v' and 'x' do not count", places, of="nodes", lost=False)
     graph, listed = rows.graph(num_nodes, rows.indices(1, num_nodes)), len(rows.columns[0])
     if promised not in (listed, graph.num_edges, 2 * graph.num_edges):
         lines.check_count(promised, graph.num_edges, f"edges on {listed} lines")
-    return [(dataclasses.replace(graph, node_weights=weights), range(1, num_nodes + 1))]
+    labels = range(1, num_nodes + 1)
+    if weights is not None:
+        graph = dataclasses.replace(graph, node_weights=checked_node_weights(source.name, weights, labels))
+    return [(graph, labels)]
 
 
 def _dimacs_weights(num_nodes: int, rows: Rows) -> np.ndarray | None:
@@ -126,7 +126,6 @@ def _dimacs_weights(num_nodes: int, rows: Rows) -> np.ndarray | None:
     nodes, values = rows.columns
     rows.refuse((nodes < 1) | (nodes > num_nodes), f"node {{0}}, but nodes are 1 to {num_nodes}; correct the line")
     rows.refuse_repeats(nodes, "node {0} has a weight already; give each node one")
-    rows.refuse(values < 0, "the weight of node {0} is {1}; expected at least 0")
     weights = np.ones(num_nodes)
     weights[nodes - 1] = values
     return weights if len(nodes) else None
@@ -196,8 +195,7 @@ def read_numbered_edges(source: Source, lines: Lines, marked: list[int]) -> Labe
     source.remark("lines that begin with # or %, and may be edges, are left out", marked)
     rows = lines.rows(("ii", "iif"), EDGE_LINE)
     labels, ends = _number_labels(rows)
-    model = "--format=coo" if len(rows.columns) == 3 else ""
-    return [(rows.graph(len(labels), (ends[0], ends[1]), model=model), labels)]
+    return [(rows.graph(len(labels), (ends[0], ends[1])), labels)]
 
 
 # METIS and KaHIP graphs (METIS manual 5.1.0, section 4.1.1): `n m [fmt [1]]`, then one line per node with its
@@ -223,8 +221,9 @@ def read_metis(source: Source) -> Labelled:
         words = line.split()
         if node > num_nodes:
             if words:
-                after = f"after the last of {num_nodes} nodes; remove it or correct the header"
-                raise lines.error(number, f"{show(line)} {after}")
+                raise lines.error(
+                    number, f"{show(line)} after the last of {num_nodes} nodes; remove it or correct the header"
+                )
             continue
         if not all(map(is_whole, words)) or len(words) < skipped or (len(words) - skipped) % (1 + weighted):
             usage = f"whole numbers, {skipped} of the node and then {1 + weighted} for each neighbour, as FMT says"
@@ -251,7 +250,7 @@ def read_metis(source: Source) -> Labelled:
 
 
 # QUBOs of D-Wave's qbsolv, to be minimised: a header `p qubo 0 maxNodes nNodes nCouplers` is followed by nNodes lines
-# `i i a` for a x_i and nCouplers lines `i j b` with i < j for b x_i x_j, with nodes from 0 to maxNodes - 1. A node or
+# `i i a` for a x_i and nCouplers lines `i j b` for b x_i x_j, with nodes from 0 to maxNodes - 1. A node or
 # coupler must not be repeated; `c` starts a comment. Nodes without a line are variables without a linear term. A
 # comment `c offset : 2.5` or `# ObjectiveOffset 2.5`, which some programs write, is the constant.
 
@@ -287,7 +286,6 @@ def read_qbsolv(source: Source) -> Labelled:
     size, num_nodes, num_couplers = map(int, header.groups())
     rows = lines.rows(("iif",), "a node or coupler, 'i j value'")
     i, j = rows.indices(0, size - 1)
-    rows.refuse(i > j, "coupler {0} {1}; the smaller node comes first")
     own, codes = int(np.count_nonzero(i == j)), edge_codes(i, j, size)
     lines.check_count(num_nodes, own, "nodes (lines 'i i a')")
     lines.check_count(num_couplers, len(i) - own, "couplers (lines 'i j b')")
@@ -313,11 +311,6 @@ def read_biqmac(source: Source, *, maximise: bool = False) -> Labelled:
     values = np.where(i == j, 1.0, 2.0) * rows.columns[2]
     form = QuadraticForm.from_entries(source.name, size, i, j, values, offset_of(source), maximise=maximise)
     return [(form, range(1, size + 1))]
-
-
-def read_mqlib(source: Source) -> Labelled:
-    """Returns the model of a file, to be maximised, its labels 1 to n."""
-    return read_biqmac(source, maximise=True)
 
 
 # Lists of coefficients `i j v`, as dimod writes a model without offset, to be minimised; `i i v` is a linear term.

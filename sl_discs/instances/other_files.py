@@ -58,16 +58,16 @@ _JSON = {
 }
 
 
-def _refusal(source: Source, words: str) -> NotSupported:
+def _refusal(source: Source, words: str, **more: str) -> NotSupported:
     pose = f"sl_discs.{source.problem or 'maxcut'}({'None, ' * (source.problem == 'ising')}"
     path = str(source.path)
-    return NotSupported(f"{path}: {words.format(pose=pose, path=repr(path), file=shlex.quote(path))}")
+    return NotSupported(f"{path}: {words.format(pose=pose, path=repr(path), file=shlex.quote(path), **more)}")
 
 
-def check_others(source: Source) -> None:
-    """Refuses a file that begins, or whose name ends, as those of another program do."""
+def check_others(source: Source, suffix: str = "") -> None:
+    """Refuses a file that begins like those of another program, or a suffix of theirs."""
     for suffixes, begins, words in _OTHERS:
-        if re.match(begins, source.text) or (not source.named and source.suffix in suffixes.split()):
+        if re.match(begins, source.text) or suffix in suffixes.split():
             raise _refusal(source, words)
 
 
@@ -78,10 +78,11 @@ def other_json(source: Source) -> NotSupported:
 
 def other_archive(source: Source, names: Sequence[str]) -> NotSupported:
     """Returns the error for a zip archive that this package has not written, with files of these names."""
-    if {"format", "shape", "data"} <= set(names):
-        return _refusal(source, "a sparse matrix of SciPy; in Python say {pose}scipy.sparse.load_npz({path}))")
-    how = "unpack it, or take its matrix in Python: {pose}numpy.load({path})[NAME])"
-    return _refusal(source, f"an archive of another program, with {', '.join(names[:5]) or 'nothing'}; {how}")
+    words = (
+        "an archive of another program, with {names}; unpack it, or in Python say "
+        "{pose}scipy.sparse.load_npz({path})) if SciPy saved it, or else {pose}numpy.load({path})[NAME])"
+    )
+    return _refusal(source, words, names=", ".join(names[:5]))
 
 
 def check_separators(source: Source) -> None:
@@ -90,9 +91,8 @@ def check_separators(source: Source) -> None:
     words = line.split(None, 1)
     if not (words and re.search(b"[,;]$" if len(words) > 1 else b"[,;]", words[0])):
         return
-    marks = "';,' ' .'" if b";" in words[0] else "',' ' '"
-    raise _refusal(
-        source,
-        f"columns parted by commas or semicolons; part them by blanks: tr {marks} < {{file}} > NEW.edges, or see "
-        "docs/files.md",
+    advice = (
+        "columns parted by commas or semicolons; part them by blanks: tr {marks} < {file} > NEW.edges, or see "
+        "docs/files.md"
     )
+    raise _refusal(source, advice, marks="';,' ' .'" if b";" in words[0] else "',' ' '")

@@ -15,10 +15,10 @@ import gzip
 import io
 import itertools
 import lzma
+import math
 import os
 import re
 import warnings
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -93,11 +93,11 @@ class Source:
         try:
             with unpack(file) as stream:
                 text = stream.read(unpacked_limit(file, _UNPACKED_BYTES) + 1)
-                check_unpacked(self.path, file, len(text), _UNPACKED_BYTES)
-        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        except Exception as error:  # whatever the decompressors raise
             raise FormatError(
                 f"{self.path}: damaged or cut short ({' '.join(str(error).split())}); copy it again"
             ) from error
+        check_unpacked(self.path, file, len(text), _UNPACKED_BYTES)
         return text
 
     def remark(
@@ -156,14 +156,14 @@ class Lines:
     def header(self, pattern: bytes, usage: str) -> tuple[re.Match[bytes], Lines]:
         """Returns the match of the first line, its words parted by single blanks, and the lines after it.
 
-        The group `nodes` of the pattern is a number of nodes. FormatError, with the usage, for another line.
+        The group `nodes` of the pattern is a number of nodes, at least 1. FormatError, with the usage, for another
+        line.
         """
         words, lines = self.first(f"the header {usage}")
         match = re.fullmatch(pattern, line := b" ".join(words))
         if match is None:
             raise self.error(lines.after, f"{show(line)} is not a header; write {usage}")
-        if not (num_nodes := int(match["nodes"])):
-            raise self.error(lines.after, "0 nodes; a file has at least 1")
+        num_nodes = int(match["nodes"])
         where = f"{self.source.path}:{lines.after}"
         check_size(where, num_nodes)
         check_isolated(where, num_nodes, len(self.text), "correct the header, or leave nodes without a term out")
@@ -273,7 +273,7 @@ class Rows:
         if bad.any():
             row = int(np.argmax(bad))
             line = "" if self.numbers is None else f":{self.numbers[row]}"
-            words = message.format(*(column[row : row + 1].tolist()[0] for column in self.columns))
+            words = message.format(*(column[row] for column in self.columns))
             raise FormatError(f"{self.source.path}{line}: {words}")
 
     def refuse_repeats(self, codes: np.ndarray, message: str) -> None:
@@ -283,23 +283,18 @@ class Rows:
     def indices(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the first two columns as indices from 0 on; FormatError if one is outside first .. last."""
         u, v = self.columns[:2]
-        for column, index in enumerate((u, v)):
-            self.refuse(
-                (index < first) | (index > last),
-                f"node {{{column}}}, but nodes are {first} to {last}; correct the line or the header",
-            )
+        outside = (np.minimum(u, v) < first) | (np.maximum(u, v) > last)
+        self.refuse(outside, f"{{0}} and {{1}}, but nodes are {first} to {last}; correct the line or the header")
         return u - first, v - first
 
-    def graph(self, num_nodes: int, ends: Sequence[np.ndarray], *, merge: bool = True, model: str = "") -> Graph:
+    def graph(self, num_nodes: int, ends: Sequence[np.ndarray], *, merge: bool = True) -> Graph:
         """Returns the graph with an edge for each row, whose ends are two arrays of nodes from 0 on.
 
         If `merge`, an edge may be repeated, in either direction and with the same weight; it counts once, which is
-        remarked unless all edges are listed from both ends. Where the file may be a quadratic model, `model` is the
-        flag that reads it as one.
+        remarked unless all edges are listed from both ends.
         """
         (u, v), weights = ends, self.weights
-        as_model = f", or read a model with {model}" if model else ""
-        self.refuse(u == v, f"an edge from node {{0}} to itself; remove it{as_model}")
+        self.refuse(u == v, "an edge from node {0} to itself; remove it, or read a model in its own format")
         codes = edge_codes(u, v, num_nodes)
         first = first_rows(codes)
         again = first != np.arange(len(first))
@@ -322,7 +317,7 @@ def is_whole(word: bytes) -> bool:
 
 def is_real(word: bytes) -> bool:
     """Returns whether a word is a finite number; `float` alone would also take 1_000."""
-    return bool(_NUMBER.fullmatch(word)) and bool(np.isfinite(float(word)))
+    return _NUMBER.fullmatch(word) is not None and math.isfinite(float(word))
 
 
 def show(text: bytes) -> str:

@@ -63,14 +63,14 @@ GRAPHS = {
         ": files of .p sp. are not read; those of p cnf, p qubo, .* are",
     ),
     # Archives and packed files
-    "zip": (zip_of("a.txt", "1 2"), ": an archive of another program, with a.txt; unpack it"),
+    "zip": (zip_of("a{}.txt", "1 2"), r": an archive of another program, with a\{\}.txt; unpack it"),
     "dimacs in bits": (b"16\nc a\np col 4 3\n\0\x80\xc0", ": a graph in the binary form of DIMACS; .* bin2asc"),
     "cut zip": (zip_of("a.txt", "1 2")[:30], ": not an .npz archive, or cut short"),
     "cut gzip": (gzip.compress(b"3 1\n1 2 1\n" * 99)[:-9], SHORT),
     "damaged xz": (lzma.compress(b"2 1\n1 2 1\n").replace(b"YZ", b"XX"), SHORT),
     # rudy
     "rudy: too few": ("9 5\n1 2\n2 3\n", ":1: the header promises 5 edges"),
-    "rudy: node 4": ("3 2\n\n# x\n1 2 1\n2 4 1\n", ":5: node 4, but nodes are 1 to 3"),
+    "rudy: node 4": ("3 2\n\n# x\n1 2 1\n2 4 1\n", ":5: 2 and 4, but nodes are 1 to 3"),
     "rudy: nan": ("3 2\n1 2 1\n2 3 nan\n", ":3: '2 3 nan' where every line"),
     "rudy: loop": ("3 2\n1 2\n2 2\n", ":3: an edge from node 2 to itself"),
     "rudy: repeated": ("3 3\n1 2 1\n1 3 1\n2 1 1\n", ":4: edge 2 1 is listed a second time"),
@@ -82,12 +82,12 @@ GRAPHS = {
     # DIMACS
     "dimacs: too few": ("p edge 3 3\ne 1 2\ne 2 1\n", ":1: the header promises 3 edges on 2 lines, but there are 1"),
     "dimacs: unknown line": ("p edge 3 1\nq 1 2\n", ":2: 'q 1 2' where every line should be an edge, 'e i j'"),
-    "dimacs: node 4": ("p edge 3 2\ne 1 2\nc x\ne 4 1\n", ":4: node 4, but nodes are 1 to 3"),
-    "dimacs: negative weight": ("p edge 3 1\nn 2 -1\ne 1 2\n", ":2: the weight of node 2 is -1.0"),
+    "dimacs: node 4": ("p edge 3 2\ne 1 2\nc x\ne 4 1\n", ":4: 4 and 1, but nodes are 1 to 3"),
+    "dimacs: negative weight": ("p edge 3 1\nn 2 -1\ne 1 2\n", ": bad: the weight of node 2 is -1.0"),
     # METIS
     "metis: too few lines": ("4 3 1\n2 5\n1 5 3 1\n2 1\n", ":1: the header promises 4 lines", "metis"),
     "metis: one way": ("3 1\n2\n\n\n", ":2: neighbour 2 does not have this node in its own line"),
-    "metis: range": ("3 2\n2\n1 4\n2\n", ":3: node 4, but nodes are 1 to 3"),
+    "metis: range": ("3 2\n2\n1 4\n2\n", ":3: 2 and 4, but nodes are 1 to 3"),
     "metis: edges": ("3 3\n2\n1 3\n2\n", ":1: the header promises 3 edges, but there are 2"),
     "metis: weights": ("3 2 1\n2 1\n1 2 3 1\n2 1\n", ":3: edge 2 1 was given before with another weight", "metis"),
     # Edge lists
@@ -261,9 +261,9 @@ def test_what_does_not_go_together(tmp_path):
         ":1: 'alice bob' where every line should be an edge, .* or any words with --format=edge_list",
     )
     path = write(tmp_path, "p qubo 0 2 0 1\n0 1 3\n")
-    assert_refused(path, ": qbsolv holds a quadratic model, but mis needs a graph", problem="mis")
+    assert_refused(path, ": qbsolv holds a quadratic model .* is no mis; use qubo", problem="mis")
     with pytest.raises(InputError, match="format is 'gexf'"):
         read_instances(path, format="gexf")
-    assert_refused(path, ": not a zip archive, so its format is not npz", format="npz")
+    assert_refused(path, ": not an .npz archive", format="npz")
     write_archive(tmp_path / "g.npz", [Graph.from_arrays("g", 2, [(0, 1)])])
-    assert_refused(tmp_path / "g.npz", ": a zip archive, so its format is not rudy", format="rudy")
+    assert_refused(tmp_path / "g.npz", ": the file ends where the header", format="rudy")
