@@ -88,13 +88,13 @@ def problem_of(
             warnings.warn(
                 f"{instance.path}: the weights of its nodes do not count without weights=True; weights=False says so "
                 "without this warning",
-                stacklevel=4,
+                stacklevel=3,
             )
         content = known.counted(content if weights else dataclasses.replace(content, node_weights=None))
     matters = {"any": True, "edges": known.weighted, "nodes": known.weights_of_nodes}
     remarks = [one for one in instance.remarks if matters.get(one.of)]
     for one in remarks:
-        warnings.warn(f"{instance.path}: {one}", stacklevel=4)
+        warnings.warn(f"{instance.path}: {one}", stacklevel=3)
     penalty = known.penalty or PENALTY if penalty is None else penalty
     left_out = "; ".join(str(one) for one in remarks if one.lost)
     return Problem(known.name, content.name, in_order(instance.labels), content, penalty, left_out=left_out)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -67,9 +66,9 @@ class Edges:
 
     def first_missing(self, chosen: Bool[np.ndarray, "N"]) -> tuple[int, int] | None:
         """Returns the first two chosen nodes that are not joined; None where there are none."""
-        joined = set(map(tuple, self.ends[self.inside(chosen)].tolist()))
-        pairs = itertools.combinations(np.flatnonzero(chosen).tolist(), 2)
-        return next((pair for pair in pairs if pair not in joined), None)
+        nodes = np.flatnonzero(chosen)
+        apart = np.argwhere(np.triu(self._joined[nodes][:, nodes].toarray() == 0, 1))
+        return (int(nodes[apart[0, 0]]), int(nodes[apart[0, 1]])) if len(apart) else None
 
     def inside_each(self, chosen: Bool[np.ndarray, "B N"]) -> Int[np.ndarray, "B N"]:
         """Returns how many neighbours of each chosen node are chosen with it, in each of many choices at once."""

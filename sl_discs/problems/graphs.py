@@ -153,7 +153,7 @@ def _cut_of_spins(spins: SpinForm, graph: Graph) -> tuple[Graph, float]:
     return cut, spins.constant - float(weights.sum() / 2)
 
 
-def _maxcut_bound(graph: Graph, seconds: float) -> Fraction | float:
+def _maxcut_bound(graph: Graph) -> Fraction | float:
     """Returns the sum of all positive weights."""
     return float(graph.num_edges) if graph.weights is None else fraction(np.maximum(graph.weights, 0))
 

@@ -97,8 +97,8 @@ class Kind(abc.ABC):
         source that the function is of, in part, says the rest.
       improve: what makes feasible choices of a source at least as good by an exact local search; it is None, or
         returns None, where there is none.
-      bound: a value that no answer is better than, found in about `seconds`; it is None, or returns None, where none
-        is known.
+      bound: a value that no answer is better than, found in little time; it is None, or returns None, where none is
+        known.
       bounded_by: what `bound` is from, in words.
       integral: whether every value is surely a whole number, below 2^33, so that bounds can be rounded.
       maximise: whether the best value is the largest; None: the source says so.
@@ -118,7 +118,7 @@ class Kind(abc.ABC):
     to_spins: Callable[[Any], SpinForm] | None = None
     from_spins: Callable[[SpinForm, Any], tuple[Any, float]] | None = None
     improve: Callable[[Any], Callable[[Chosen], Chosen] | None] | None = None
-    bound: Callable[[Any, float], Fraction | float | None] | None = None
+    bound: Callable[[Any], Fraction | float | None] | None = None
     bounded_by: str = "a bound of its kind"
     integral: Callable[[Any], bool] | None = None
     maximise: bool | None = None

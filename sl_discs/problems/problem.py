@@ -100,9 +100,9 @@ class Problem(Generic[Source]):
         """Number of edges or quadratic terms."""
         return self.source.num_terms
 
-    def bound(self, seconds: float) -> Fraction | float | None:
-        """Returns a value, in the problem's sense, that no answer is better than; None: none found in `seconds`."""
-        found = self._kind.bound(self.source, seconds) if self._kind.bound else None
+    def bound(self) -> Fraction | float | None:
+        """Returns a value, in the problem's sense, that no answer is better than; None: none is known."""
+        found = self._kind.bound(self.source) if self._kind.bound else None
         return None if found is None else rounded_bound(self, found)
 
     def value(self, sample: Sample) -> float:
@@ -294,17 +294,10 @@ def checked_problem(given: Any, others: tuple[type, ...] = ()) -> Any:
     """
     if isinstance(given, (Problem, *others)):
         return given
-    from sl_discs.models.base import Model
-
     if getattr(given, "kind", None) == "log_density":
         raise InputError(
             "the problem is a log-density, which only sl_discs.sample takes: draw at a low temperature and take the "
             "best draw, or write it as a qubo"
-        )
-    if isinstance(given, Model):
-        raise InputError(
-            f"the problem is a Model, {type(given).__name__}, whose chains are steps of a sampler's kernel (page 'A "
-            "problem of your own', Other models); sl_discs.sample takes from_log_density(fn, params, shape)"
         )
     makers = [*GRAPH_PROBLEMS, *FORM_PROBLEMS, "from_bqm", *(["from_log_density"] if others else [])]
     raise InputError(f"the problem is a {type(given).__name__}; make one with sl_discs.{join_names(makers)}")
@@ -349,15 +342,15 @@ def best_row(problem: Problem, found: Evaluated) -> int:
     return int(equal[exact.index(max(exact))])
 
 
-def reported_bound(problem: Problem, bound: Fraction | float, best: Int8[np.ndarray, "N"]) -> float:
+def reported_bound(problem: Problem, bound: Fraction | float, best: Int8[np.ndarray, "N"], value: float) -> float:
     """Returns a bound as a double, on the problem as it was given.
 
-    It is the value of the best answer if and only if that reaches the bound exactly. Otherwise it is rounded away
-    from the answers.
+    It is the `value` of the best answer there if and only if that reaches the bound exactly. Otherwise it is rounded
+    away from the answers.
     """
-    sign, value = (1 if problem.maximise else -1), units(problem).value(problem.evaluate(best[None]).values[0])
     if compared(problem, best, bound) >= 0:
         return value
+    sign = 1 if problem.maximise else -1
     exact = units(problem).exactly(bound)
     reported = float(exact)
     while not sign * Fraction(reported) >= sign * exact or reported == value:

@@ -120,8 +120,8 @@ class Proofs:
       refused: which provers could not be used, and why, in words.
     """
 
-    def __init__(self, presolved: Presolved, seconds: float, provers: Sequence[Factory] = ()):
-        """Bounds the problem by its kind, in at most `seconds`; the provers begin with `advance`."""
+    def __init__(self, presolved: Presolved, provers: Sequence[Factory] = ()):
+        """Bounds the problem by its kind; the provers begin with `advance`."""
         problem, reduced = presolved.original, presolved.left
         self._problem, self._sign = problem, 1.0 if problem.maximise else -1.0
         self.states, self.best = presolved.found[:0], -self._sign * np.inf
@@ -135,9 +135,9 @@ class Proofs:
         self.refused = [one for one in made if isinstance(one, str)]
         self.compare(presolved.found)
         by = KINDS[problem.kind].bounded_by
-        self._take_bound(problem.bound(seconds), by)
-        of_reduced = None if reduced is problem else reduced.bound(seconds)
-        self._take_bound(None if of_reduced is None else presolved.lifted_bound(of_reduced), by)
+        self.take_bound(problem.bound(), by)
+        of_reduced = None if reduced is problem else reduced.bound()
+        self.take_bound(None if of_reduced is None else presolved.lifted_bound(of_reduced), by)
 
     @property
     def bound(self) -> Fraction | float | None:
@@ -204,7 +204,7 @@ class Proofs:
             else:
                 prover.close()
             self.compare(prover.states)
-            self._take_bound(prover.bound, prover.by)
+            self.take_bound(prover.bound, prover.by)
 
     def close(self) -> None:
         """Ends the provers."""
@@ -217,7 +217,8 @@ class Proofs:
             assert self._incumbent is not None
             self.states = self._incumbent.states
 
-    def _take_bound(self, found: Fraction | float | None, by: str) -> None:
+    def take_bound(self, found: Fraction | float | None, by: str) -> None:
+        """Takes a bound on the original problem into account, if there is one, with what it is from."""
         if found is None or by in self._wrong:
             return
         if self.bound is None or self._sign * found < self._sign * self.bound:

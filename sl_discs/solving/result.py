@@ -323,15 +323,11 @@ class Result:
         axes.ticklabel_format(axis="y", useOffset=False)
         axes.set(xlabel="step", ylabel="value", title=title)
         other = axes.twinx()
-        # The line ends with each annealing.
-        ends = np.flatnonzero(np.diff(self.trajectory.round)) + 1
-        step, temperature = (
-            np.insert(values.astype(float), ends, np.nan)
-            for values in (self.trajectory.step, self.trajectory.temperature)
+        other.plot(
+            self.trajectory.step, self.trajectory.temperature, color=COLOURS[1], linewidth=0.8, label="temperature"
         )
-        other.plot(step, temperature, color=COLOURS[1], linewidth=0.8, label="temperature")
         other.set(yscale="log", ylabel="temperature")
-        if len(ends):  # each annealing is longer than those before
+        if self.rounds > 1:  # each annealing is longer than those before
             axes.set_xscale("log")
         figure.legend(loc="outside lower center", ncols=4, frameon=False)
         other.spines["right"].set_visible(True)
@@ -524,7 +520,7 @@ class Collector:
         if problem.integer_values:
             hidden &= best.values != best.values[place]
         best.states[hidden] = best.states[place]
-        reported = None if bound is None else reported_bound(problem, bound, best.states[place])
+        reported = None if bound is None else reported_bound(problem, bound, best.states[place], float(values[place]))
         timing = {**timing, "verify_s": time.perf_counter() - begin}
         trajectory = joined(self._parts)
         drawn = isinstance(problem.source, Graph) and problem.num_variables <= _DRAWN

@@ -151,8 +151,6 @@ class LocalSearch(Rival, abc.ABC):
 
     def play(self, steps: int) -> bool:
         """Makes `steps` steps of each walk; returns whether more is to do."""
-        # Compiles here: in other threads that would not count as compilation.
-        self.walk(0, np.zeros(0))
         draws, ended = [one.random(steps) for one in self._draws], []
 
         def advance(place: int) -> None:
@@ -166,6 +164,7 @@ class LocalSearch(Rival, abc.ABC):
     def advance(self, seconds: float) -> bool:
         """Searches for about `seconds`; returns whether more is to do."""
         steps = max(min(int(seconds / self._pace), _MOST_WALK), 1) if self._pace else _FIRST_WALK
+        # Compiles here: in other threads that would not count as compilation.
         self.walk(0, np.zeros(0))
         begin = time.perf_counter()
         more = self.play(steps)

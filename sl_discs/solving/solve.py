@@ -8,7 +8,6 @@ import functools
 import math
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -18,7 +17,7 @@ from sl_discs.engines.devices import check_threads, num_cores
 from sl_discs.errors import fields_are_keywords
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS, resolved
-from sl_discs.problems.problem import checked_problem, exact_values, normal_form, units
+from sl_discs.problems.problem import checked_problem, normal_form, units
 from sl_discs.proofs import provers_of
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions import presolve
@@ -151,7 +150,7 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
         )
     presolved = begun_greedily(presolved, options)
     provers = provers_of(KINDS[problem.kind]) if options.proofs else ()
-    with contextlib.closing(Proofs(presolved, 0.0 if too_large else options.bound_seconds, provers)) as proofs:
+    with contextlib.closing(Proofs(presolved, provers)) as proofs:
         if states is not None:
             proofs.update_incumbent(problem.evaluate(states))
         if not too_large:
@@ -165,7 +164,7 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
                 search.play(int(_SEARCH_S / search.step_s))
                 proofs.compare(presolved.lift(search.state[None]))
             if options.ends_at_proof and proofs.closed:
-                return _without_chains(presolved, proofs.answer, proofs.by, proofs.by, options.seed, clock)
+                return _without_chains(presolved, proofs, proofs.by, options.seed, clock)
         return _searched(presolved, options, proofs, clock, states, too_large=too_large)
 
 
@@ -264,34 +263,21 @@ def _by_reductions(presolved: Presolved, options: SolveOptions, clock: Clock) ->
     """
     problem = presolved.original
     states = np.concatenate([presolved.lift(np.zeros((1, 0), np.int8)), presolved.found])
-    by, bound, note = "reductions", None, "reductions left nothing to search"
     provers = () if problem.integer_values else provers_of(KINDS[problem.kind], exact=True)
-    proofs = Proofs(dataclasses.replace(unreduced(problem), found=states), 0.0, provers)
+    proofs = Proofs(dataclasses.replace(unreduced(problem), found=states), provers)
+    proofs.take_bound(presolved.lifted_bound(proofs.best - presolved.constant), "reductions")
     proofs.advance(options.bound_seconds)
-    if not problem.integer_values:
-        if proofs.closed:
-            by = proofs.by
-        else:
-            bound = presolved.lifted_bound(proofs.best - presolved.constant)
-    return _without_chains(presolved, proofs.states, by, note, options.seed, clock, bound)
+    return _without_chains(presolved, proofs, "reductions left nothing to search", options.seed, clock)
 
 
-def _without_chains(
-    presolved: Presolved,
-    state: Int8[np.ndarray, "1 N"],
-    by: str,
-    note: str,
-    seed: int,
-    clock: Clock,
-    bound: Fraction | float | None = None,
-) -> Result:
-    """Returns the result of a state that is known to be the best, or otherwise to be so close to this bound."""
+def _without_chains(presolved: Presolved, proofs: Proofs, note: str, seed: int, clock: Clock) -> Result:
+    """Returns the result of the best answer known, which no chain is to improve."""
     collector = Collector(presolved)
-    begun = collector.begin(state)
+    collector.begin(proofs.answer)
     return collector.result(
-        stopped="bound" if bound is None else "steps",
-        bound=exact_values(presolved.original, begun.states)[0] if bound is None else bound,
-        bound_by=by,
+        stopped="bound" if proofs.closed else "steps",
+        bound=proofs.bound,
+        bound_by=proofs.by,
         timing={"build_s": clock(), "compile_s": clock.compiling(), "run_s": 0.0},
         engine="none",
         engine_note=note,

@@ -65,7 +65,7 @@ def test_only_enumeration_proves_something(sparse_set, part, keywords, copies):
 
 def test_a_bound_that_an_answer_passes_proves_nothing():
     """It is dropped, and said to be; whatever else is known counts."""
-    wrong = GraphKind(**vars(KIND) | {"name": "wrong", "bound": lambda graph, seconds: 1.0, "bounded_by": "a guess"})
+    wrong = GraphKind(**vars(KIND) | {"name": "wrong", "bound": lambda graph: 1.0, "bounded_by": "a guess"})
     try:
         small, large = (sl_discs.register_problem(wrong)(nx.path_graph(size)) for size in (7, 40))
         proved, open_ended = (sl_discs.solve(one, steps=4_000, chains=2) for one in (small, large))

@@ -94,7 +94,7 @@ def test_solve_proves_sets_of_a_hundred_nodes(kind):
 def test_hopeless_problems_are_given_up():
     """Of 300 nodes and few edges: the part of the tree that was searched shows that it would take days."""
     problem = sl_discs.mis(nx.gnp_random_graph(300, 0.1, seed=1))
-    proofs = Proofs(unreduced(problem), 0.0, [covers.Cover, cliques.clique_prover])
+    proofs = Proofs(unreduced(problem), [covers.Cover, cliques.clique_prover])
     proofs.best = 44.0
     proofs.advance(3.0, 10.0)
     assert proofs.over and proofs.refused == ["branch and bound was given up: it needs more time than is left"]
@@ -103,10 +103,10 @@ def test_hopeless_problems_are_given_up():
 
 def test_provers_are_hopeful_only_while_one_expects_to_end():
     """Covers only bound; branch and bound does not know at first, and then knows that this search ends."""
-    proofs = Proofs(unreduced(sl_discs.mis(nx.gnp_random_graph(3_000, 0.003, seed=1))), 0.0, provers_of(MIS))
+    proofs = Proofs(unreduced(sl_discs.mis(nx.gnp_random_graph(3_000, 0.003, seed=1))), provers_of(MIS))
     proofs.advance(0.06)
     assert not proofs.over and not proofs.hopeful
-    proofs = Proofs(unreduced(sl_discs.mis(nx.gnp_random_graph(200, 0.1, seed=1))), 0.0, provers_of(MIS))
+    proofs = Proofs(unreduced(sl_discs.mis(nx.gnp_random_graph(200, 0.1, seed=1))), provers_of(MIS))
     proofs.best = 40.0
     assert not proofs.hopeful
     proofs.advance(1.0, 30.0)
@@ -144,7 +144,7 @@ def test_integer_programming_proves_sets_covers_and_cliques(kind, whole):
 def test_a_process_stops_after_the_relaxation_and_ends_with_the_proofs():
     """It goes on where the best known answer is near, waits where it is not, and is given up where it is far off."""
     problem = sl_discs.mis(nx.gnp_random_graph(120, 0.04, seed=1), weight=range(1, 121))
-    proofs = Proofs(unreduced(problem), 0.0, [integer.integer_prover])
+    proofs = Proofs(unreduced(problem), [integer.integer_prover])
     while proofs.bound is None:
         proofs.advance(0.2)
     (prover,) = proofs._waiting

@@ -114,7 +114,7 @@ def test_known_values():
     odd = sl_discs.maxcut(nx.cycle_graph(5), name="odd")
     scaled = sl_discs.ising(None, dict.fromkeys(nx.cycle_graph(5).edges, 0.3))
     assert bound_of(scaled) == pytest.approx(-0.3 * (2 * 5 * (1 + np.cos(np.pi / 5)) / 2 - 5), rel=2e-3)
-    assert Proofs(unreduced(odd), 1.0).by == "the positive weights"
+    assert Proofs(unreduced(odd)).by == "the positive weights"
 
 
 def test_terms_without_couplings():

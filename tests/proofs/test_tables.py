@@ -93,6 +93,6 @@ def test_a_glass_on_a_torus_is_proved(gaussian):
 def test_what_is_too_large_has_no_tables():
     dense = unreduced(sl_discs.maxcut(nx.gnp_random_graph(60, 0.9, seed=1)))
     assert tables.enumeration(dense) is None and tables.elimination(dense) is None
-    proofs = Proofs(dense, 1.0, provers_of(MAXCUT))
+    proofs = Proofs(dense, provers_of(MAXCUT))
     proofs.advance(0.1)
     assert proofs.refused == []

@@ -22,7 +22,7 @@ GRAPH_KINDS = "mis", "maxclique", "vertex_cover", "maxcut"
 
 def bound_of(problem):
     """By all provers that do not need to search."""
-    proofs = Proofs(unreduced(problem), 2.0, provers_of(KINDS[problem.kind]))
+    proofs = Proofs(unreduced(problem), provers_of(KINDS[problem.kind]))
     proofs.advance(1.0)
     return proofs.bound
 
@@ -39,7 +39,7 @@ def test_no_answer_passes_its_bound(seed, size, density):
         problems.append(sl_discs.ising(rng.normal(size=size), couplings, maximise=maximise))
         problems.append(sl_discs.qubo(couplings, maximise=maximise))
     for problem in problems:
-        for bound in problem.bound(2.0), bound_of(problem):
+        for bound in problem.bound(), bound_of(problem):
             # The optimum is rounded, which keeps the order.
             assert bound is None or (float(bound) - optimum(problem)) * (1 if problem.maximise else -1) >= 0
 
@@ -63,9 +63,9 @@ def test_bounds_on_whole_numbers_are_whole():
     couplings = {(0, 1): 1.5, (1, 0): -0.5, (1, 1): 1.0}
     for more, most, least in ((0.0, 2.0, 0.0), (0.5, 3.0, -0.5)):
         problem = sl_discs.qubo(couplings | {(2, 2): more}, maximise=True)
-        assert problem.bound(2.0) == most and form_bound(problem.source) == 2.5 + more
-        assert sl_discs.qubo(couplings | {(2, 2): more}).bound(2.0) == least
-    assert sl_discs.qubo({(0, 0): 0.1, (0, 1): 0.2}, offset=2.0**40, maximise=True).bound(2.0) > 2.0**40
+        assert problem.bound() == most and form_bound(problem.source) == 2.5 + more
+        assert sl_discs.qubo(couplings | {(2, 2): more}).bound() == least
+    assert sl_discs.qubo({(0, 0): 0.1, (0, 1): 0.2}, offset=2.0**40, maximise=True).bound() > 2.0**40
 
 
 @pytest.mark.parametrize("maximise", [True, False])
@@ -78,7 +78,7 @@ def test_what_reductions_leave_has_no_fractional_bound(maximise):
     if not maximise:
         problem = sl_discs.ising(None, dict.fromkeys(graph.edges, 1))
     left = presolve(problem)
-    bound = Proofs(left, 1.0).bound
+    bound = Proofs(left).bound
     assert 0 < left.problem.num_variables < 30 and float(bound).is_integer()
     sign = 1 if maximise else -1
     assert sign * bound >= sign * sl_discs.solve(problem, steps=300, chains=2).best_value

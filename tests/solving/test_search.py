@@ -50,7 +50,7 @@ def test_the_time_is_shared_by_success(monkeypatch, best, conclusive, rest):
     monkeypatch.setattr(Rounds, "fill", lambda self, one, seconds, *, compared: filled.append((one.name, seconds)))
     monkeypatch.setattr(Clock, "left", lambda self: 10.0)
     presolved = unreduced(sl_discs.mis([(0, 1)]))
-    rounds = Rounds(presolved, SolveOptions(time_limit=10.0, chains=2), Proofs(presolved, 0.0), Clock())
+    rounds = Rounds(presolved, SolveOptions(time_limit=10.0, chains=2), Proofs(presolved), Clock())
     rounds.share(Claimed("metropolis", 5.0), ClaimedSearch("covers", best, conclusive))
     assert filled == [("metropolis", 1.0), ("covers", 1.0), *rest]
 
