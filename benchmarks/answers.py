@@ -23,10 +23,12 @@ import networkx as nx
 import numpy as np
 
 import sl_discs
-from sl_discs.command import Command, own_flags, say
+from sl_discs.commands.command import Command, own_flags
 from sl_discs.experiment.record import measured_by
-from sl_discs.files import check_file, write_json
 from sl_discs.problems import Problem
+from sl_discs.support.documents import write_json
+from sl_discs.support.files import check_file
+from sl_discs.support.terminal import say
 
 
 def _signs(seed: int, count: int) -> np.ndarray:

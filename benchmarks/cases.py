@@ -11,12 +11,12 @@ import networkx as nx
 import numpy as np
 from scipy.spatial import Delaunay
 
-from sl_discs.command import check_choice
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.instances.graph_files import conflict_graph
 from sl_discs.samplers.single_site import SEQUENTIAL
+from sl_discs.support.checks import check_choice
 
 ENGINES = ("reference", "cpu", "cuda")
 # Names for the case's own choice of a sampler: further fields, and its steps in the time of one default step.

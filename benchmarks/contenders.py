@@ -17,9 +17,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from cases import TUNED
-from sl_discs.engines.registry import choose_engine
-from sl_discs.errors import InputError
-from sl_discs.experiment.run import run_sampler
+from sl_discs.engines.choice import choose_engine
+from sl_discs.experiment.run_sampler import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.graph import Dataset, Graph, complement
 from sl_discs.localization.method import build_method, method_fields
@@ -30,7 +29,8 @@ from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers.single_site import Metropolis
 from sl_discs.solving.result import Result
-from sl_discs.solving.solve import solve
+from sl_discs.solving.solver import solve
+from sl_discs.support.errors import InputError
 
 
 class Measurement(NamedTuple):

@@ -14,14 +14,17 @@ from unittest import mock
 import numpy as np
 
 from cases import CASES, chosen_cases
-from sl_discs.command import Command, check_choice, own_flags, say
+from sl_discs.commands.command import Command, own_flags
 from sl_discs.engines.devices import describe_machine
-from sl_discs.errors import InputError, real
 from sl_discs.experiment.record import measured_by
-from sl_discs.files import check_file, write_json
 from sl_discs.problems import Problem
-from sl_discs.solving import solve as solving
-from sl_discs.solving.solve import solve
+from sl_discs.solving import solver as solving
+from sl_discs.solving.solver import solve
+from sl_discs.support.checks import check_choice, real
+from sl_discs.support.documents import write_json
+from sl_discs.support.errors import InputError
+from sl_discs.support.files import check_file
+from sl_discs.support.terminal import say
 
 _CASES = [name for name, case in CASES.items() if case.problem in ("mis", "maxclique")]
 

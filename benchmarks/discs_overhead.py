@@ -25,14 +25,16 @@ import jax.numpy as jnp
 import numpy as np
 from ml_collections import config_dict
 
-from sl_discs.command import Command, say
-from sl_discs.discs_plugin import launch
-from sl_discs.errors import InputError
+from sl_discs.commands import launch
+from sl_discs.commands.command import Command
 from sl_discs.experiment.record import measured_by
-from sl_discs.files import check_file, write_json
 from sl_discs.instances.dataset import load_dataset, write_discs
 from sl_discs.instances.graph import Dataset
 from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.support.documents import write_json
+from sl_discs.support.errors import InputError
+from sl_discs.support.files import check_file
+from sl_discs.support.terminal import say
 
 # DISCS's own model and compiled step on given graphs, called as its experiment calls them: for measurements.
 

@@ -22,15 +22,17 @@ from jaxtyping import Float64
 
 from cases import CASES, ENGINES, chosen_cases
 from contenders import NotPlayed, Own
-from sl_discs.command import Command, check_choice, own_flags, say
+from sl_discs.commands.command import Command, own_flags
 from sl_discs.engines.devices import describe_machine, num_cores, one_device_per_core
 from sl_discs.experiment.record import measured_by
 from sl_discs.experiment.settings import Settings
-from sl_discs.files import check_file, write_json
 from sl_discs.instances.graph import Dataset
-from sl_discs.own_code import import_code, imported
 from sl_discs.samplers import known_samplers
-from sl_discs.terminal import progress_bar
+from sl_discs.support.checks import check_choice
+from sl_discs.support.documents import write_json
+from sl_discs.support.files import check_file
+from sl_discs.support.own_code import import_code, imported
+from sl_discs.support.terminal import progress_bar, say
 
 _Result = TypeVar("_Result")
 

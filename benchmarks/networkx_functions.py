@@ -16,12 +16,15 @@ from typing import Any
 
 import networkx as nx
 
-from sl_discs.command import Command, check_choice, own_flags, say
+from sl_discs.commands.command import Command, own_flags
 from sl_discs.engines.compiled import compile_cpu_seconds
 from sl_discs.engines.devices import describe_machine
-from sl_discs.errors import InputError
 from sl_discs.experiment.record import measured_by
-from sl_discs.files import check_file, write_json
+from sl_discs.support.checks import check_choice
+from sl_discs.support.documents import write_json
+from sl_discs.support.errors import InputError
+from sl_discs.support.files import check_file
+from sl_discs.support.terminal import say
 
 APPROX = nx.approximation
 # The function, its graph's nodes and density, and what is counted of its answer.

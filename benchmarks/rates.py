@@ -21,14 +21,16 @@ import numpy as np
 
 from cases import CASES, ENGINES, TUNED, Case, chosen_cases
 from contenders import Contender, Default, Measurement, NotPlayed, Own, available_peers, how_to_get
-from sl_discs.command import Command, check_choice, refuse_flags, say
-from sl_discs.discs_plugin import launch
+from sl_discs.commands import launch
+from sl_discs.commands.command import Command, refuse_flags
 from sl_discs.engines.devices import describe_machine, one_device_per_core
-from sl_discs.errors import InputError
 from sl_discs.experiment.record import measured_by, paired
-from sl_discs.files import check_file, write_json
 from sl_discs.samplers import known_samplers
-from sl_discs.terminal import progress_bar
+from sl_discs.support.checks import check_choice
+from sl_discs.support.documents import write_json
+from sl_discs.support.errors import InputError
+from sl_discs.support.files import check_file
+from sl_discs.support.terminal import progress_bar, say
 
 
 class Row(NamedTuple):

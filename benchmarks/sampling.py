@@ -29,19 +29,21 @@ from scipy import sparse
 
 from cases import ENGINES, family, torus
 from contenders import NotPlayed, as_bqm, timed
-from sl_discs.command import Command, check_choice, own_flags, say
+from sl_discs.commands.command import Command, own_flags
 from sl_discs.engines.compiled import compile_cpu_seconds, compile_seconds
 from sl_discs.engines.devices import describe_machine
 from sl_discs.experiment.record import measured_by
-from sl_discs.files import check_file, write_json
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.problem import Problem
-from sl_discs.sampling.chain import RecordedChains
 from sl_discs.sampling.diagnostics import LEAST_DRAWS, MOST_R_HAT, diagnose
-from sl_discs.sampling.draws import Budget, Drawn, Request, observed, packed
-from sl_discs.sampling.sample import METHODS
-from sl_discs.terminal import progress_bar
+from sl_discs.sampling.draw_samples import METHODS
+from sl_discs.sampling.drawn import Budget, Drawn, Request, observed, packed
+from sl_discs.sampling.plain_chains import RecordedChains
+from sl_discs.support.checks import check_choice
+from sl_discs.support.documents import write_json
+from sl_discs.support.files import check_file
+from sl_discs.support.terminal import progress_bar, say
 
 sys.path.append(str(Path(__file__).parents[1] / "studies"))
 from truths import CRITICAL, ising_torus

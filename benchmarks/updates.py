@@ -25,11 +25,13 @@ import scipy.sparse
 
 import sl_discs
 from sampling import SWEEPING
-from sl_discs.command import Command, check_choice, own_flags
+from sl_discs.commands.command import Command, own_flags
 from sl_discs.experiment.record import measured_by
-from sl_discs.files import check_file, write_json
-from sl_discs.sampling.chain import RecordedChains
-from sl_discs.sampling.draws import Request
+from sl_discs.sampling.drawn import Request
+from sl_discs.sampling.plain_chains import RecordedChains
+from sl_discs.support.checks import check_choice
+from sl_discs.support.documents import write_json
+from sl_discs.support.files import check_file
 
 
 class Case(NamedTuple):

@@ -13,7 +13,7 @@ import sys
 import networkx as nx
 
 import sl_discs
-from sl_discs.figures import save_figure
+from sl_discs.support.figures import save_figure
 
 P, Q = 0.25, 0.05
 

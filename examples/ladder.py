@@ -12,8 +12,8 @@ import sys
 import networkx as nx
 
 import sl_discs
-from sl_discs.figures import save_figure
 from sl_discs.sampling.pictures import paint_marginals, paint_overlaps, paint_round_trips, paint_swaps, paint_trace
+from sl_discs.support.figures import save_figure
 
 SIDE, TEMPERATURE, FIELD = 16, 1.9, 0.002
 

@@ -12,7 +12,7 @@ import networkx as nx
 import numpy as np
 
 import sl_discs
-from sl_discs.figures import COLOURS, save_figure
+from sl_discs.support.figures import COLOURS, save_figure
 
 
 def main(path: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import gammaln, softmax
 
 import sl_discs
-from sl_discs.figures import COLOURS, save_figure
+from sl_discs.support.figures import COLOURS, save_figure
 
 N, COUPLING, FIELD = 200, 1.7, 0.003
 

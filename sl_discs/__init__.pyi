@@ -1,9 +1,5 @@
 # The public names, for editors and type checkers, and for `lazy_loader`, which imports their modules on first use.
 
-from .errors import FormatError as FormatError
-from .errors import InputError as InputError
-from .errors import MissingExtra as MissingExtra
-from .errors import NotSupported as NotSupported
 from .experiment.experiment import Experiment as Experiment
 from .experiment.experiment import run as run
 from .instances.graph import Graph as Graph
@@ -18,10 +14,14 @@ from .problems.graphs import mis as mis
 from .problems.graphs import register_problem as register_problem
 from .problems.graphs import vertex_cover as vertex_cover
 from .problems.problem import Problem as Problem
-from .sampling.sample import sample as sample
+from .sampling.draw_samples import sample as sample
 from .sampling.samples import Samples as Samples
 from .solving.answers import read_answers as read_answers
 from .solving.result import Result as Result
-from .solving.solve import solve as solve
+from .solving.solver import solve as solve
+from .support.errors import FormatError as FormatError
+from .support.errors import InputError as InputError
+from .support.errors import MissingExtra as MissingExtra
+from .support.errors import NotSupported as NotSupported
 
 __version__: str

@@ -18,7 +18,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from sl_discs.errors import InputError, MissingExtra, fields_are_keywords, integer, shown
+from sl_discs.support.checks import integer, shown
+from sl_discs.support.errors import InputError, MissingExtra, fields_are_keywords
 
 try:
     from blackjax.base import SamplingAlgorithm
@@ -27,13 +28,13 @@ except ImportError as error:
         "sl_discs.blackjax needs blackjax; install it with: pip install -e '.[blackjax]' in the clone"
     ) from error
 
-from sl_discs import keys
 from sl_discs.localization.algorithm import Localized
 from sl_discs.localization.method import build_method
-from sl_discs.models.base import Field, Model, Sites
+from sl_discs.models import keys
 from sl_discs.models.functions import DifferentiableModel, ValueAndGrad, ValueModel, check_differentiable, scalar
+from sl_discs.models.model import Field, Model, Sites
 from sl_discs.samplers import registry
-from sl_discs.samplers.base import Chain, Sampler, SamplerState, asks_for_gains
+from sl_discs.samplers.sampler import Chain, Sampler, SamplerState, asks_for_gains
 from sl_discs.sampling.localized import SCHEDULE_FIELDS
 
 # An array, or a pytree of arrays.

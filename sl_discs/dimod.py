@@ -20,7 +20,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from sl_discs.chains.annealing import checked_terms, temperature_range
-from sl_discs.errors import InputError, MissingExtra, boolean, integer, mapping, one_of, real, real_array, shown, text
+from sl_discs.support.checks import boolean, integer, mapping, one_of, real, real_array, shown, text
+from sl_discs.support.errors import InputError, MissingExtra
 
 try:
     import dimod
@@ -33,11 +34,11 @@ from sl_discs.problems import Problem
 from sl_discs.problems.forms import from_bqm
 from sl_discs.samplers import registry
 from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
-from sl_discs.sampling.sample import METHODS
-from sl_discs.sampling.sample import sample as sample_at
+from sl_discs.sampling.draw_samples import METHODS
+from sl_discs.sampling.draw_samples import sample as sample_at
 from sl_discs.solving.options import AUTO, SolveOptions
 from sl_discs.solving.result import Result
-from sl_discs.solving.solve import solve
+from sl_discs.solving.solver import solve
 
 if TYPE_CHECKING:
     from dimod.typing import SamplesLike

@@ -23,12 +23,14 @@ from scipy import special
 import small_runs
 from finished import finished
 from gaps import SpinModel
-from sl_discs.command import Command, own_flags, say
+from sl_discs.commands.command import Command, own_flags
 from sl_discs.experiment.record import measured_by
-from sl_discs.figures import COLOURS, can_draw, save_figure
-from sl_discs.files import check_writable, write_json, write_text
 from sl_discs.localization.schedule import Localization
 from sl_discs.reproduction.report import table
+from sl_discs.support.documents import write_json
+from sl_discs.support.figures import COLOURS, can_draw, save_figure
+from sl_discs.support.files import check_writable, write_text
+from sl_discs.support.terminal import say
 
 # alpha^2/(sigma^2 t) goes from 1/4,000 to 25, where sign(Y) is a draw.
 SCHEDULE = Localization(sigma=2.0, eps=1e-3, eps_end=1e-2, grid="log_snr")

@@ -25,22 +25,23 @@ from jaxtyping import Array, Float, Int8
 from scipy import special
 
 from finished import finished
-from sl_discs import keys
-from sl_discs.batching import AnyArray, over_chains
-from sl_discs.command import Command, own_flags, say
-from sl_discs.errors import InputError
+from sl_discs.commands.command import Command, own_flags
 from sl_discs.experiment.record import Spread
-from sl_discs.figures import can_draw, save_figure
-from sl_discs.files import check_writable, write_text
 from sl_discs.localization.algorithm import Localized
 from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.base import Params, apply_flips
+from sl_discs.models import keys
+from sl_discs.models.batching import AnyArray, over_chains
 from sl_discs.models.functions import DifferentiableModel
+from sl_discs.models.model import Params, apply_flips
 from sl_discs.problems.density import from_log_density
 from sl_discs.reproduction.report import table
-from sl_discs.samplers.base import Chain, Counters, Info, Sampler
-from sl_discs.sampling.sample import sample
+from sl_discs.samplers.sampler import Chain, Counters, Info, Sampler
+from sl_discs.sampling.draw_samples import sample
+from sl_discs.support.errors import InputError
+from sl_discs.support.figures import can_draw, save_figure
+from sl_discs.support.files import check_writable, write_text
+from sl_discs.support.terminal import say
 from truths import digit_images
 
 SIDE = 8

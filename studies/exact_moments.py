@@ -21,11 +21,12 @@ import numpy as np
 from jaxtyping import Float64, Int, Int8
 from scipy import stats
 
-from sl_discs.errors import InputError, real
-from sl_discs.files import check_fields, read_document, write_document
 from sl_discs.problems.problem import Problem
 from sl_discs.sampling.exact import exact
 from sl_discs.sampling.samples import Samples
+from sl_discs.support.checks import real
+from sl_discs.support.documents import check_fields, read_document, write_document
+from sl_discs.support.errors import InputError
 
 _FORMAT = "sl_discs moments 1"
 _ARRAYS = "linear", "edges", "couplings", "marginals", "pairs", "pair_marginals"

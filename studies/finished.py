@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from sl_discs import __version__
-from sl_discs.files import Damaged, digest, read_json, write_json
+from sl_discs.support.documents import Damaged, read_json, write_json
+from sl_discs.support.identity import digest
 
 
 def finished(folder: Path, identity: dict[str, Any], compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -34,12 +34,14 @@ from laws_cells import (
 )
 from laws_report import Found, as_json, border, draw_border, draw_errors, summary, target_table
 from laws_targets import PLANE, TARGETS
-from sl_discs.command import Command, check_choice, own_flags, say
-from sl_discs.errors import InputError, real
+from sl_discs.commands.command import Command, own_flags
 from sl_discs.experiment.record import measured_by
-from sl_discs.figures import can_draw, or_warn
-from sl_discs.files import check_writable, write_json, write_text
-from sl_discs.terminal import progress_bar
+from sl_discs.support.checks import check_choice, real
+from sl_discs.support.documents import write_json
+from sl_discs.support.errors import InputError
+from sl_discs.support.figures import can_draw, or_warn
+from sl_discs.support.files import check_writable, write_text
+from sl_discs.support.terminal import progress_bar, say
 
 
 class Profile(NamedTuple):

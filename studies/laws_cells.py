@@ -14,8 +14,8 @@ from finished import finished
 from laws_targets import Observed, Target, by_long_tempering, observe, standard_error_of_mode, width_of_rest
 from sl_discs.engines.compiled import compile_cpu_seconds
 from sl_discs.engines.devices import num_cores
-from sl_discs.files import digest
-from sl_discs.sampling.sample import sample
+from sl_discs.sampling.draw_samples import sample
+from sl_discs.support.identity import digest
 from truths import Truth, weight_of_mode
 
 BASELINE, LOW_RANK, SEARCHED = "tempering", "low-rank", "localization-searched"

@@ -13,10 +13,10 @@ from jaxtyping import Float64
 
 from laws_cells import BASELINE, ERRORS, METHODS, Play
 from laws_targets import PLANE
-from sl_discs.figures import COLOURS, save_figure
 from sl_discs.reproduction.report import table
 from sl_discs.sampling.diagnostics import LEAST_ESS
 from sl_discs.sampling.directions import NARROW
+from sl_discs.support.figures import COLOURS, save_figure
 
 _RESAMPLED, _INTERVAL = 2_000, (2.5, 97.5)
 _ROUNDING = 1e-9

@@ -10,15 +10,15 @@ import networkx as nx
 import numpy as np
 from jaxtyping import Float64, Int8
 
-from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
 from sl_discs.models.exact_sums import enumerate_law
 from sl_discs.models.terms import Coefficients, to_spin
 from sl_discs.problems.problem import Problem
 from sl_discs.sampling.directions import outer_eigenvalues
+from sl_discs.sampling.draw_samples import sample
 from sl_discs.sampling.exact import exact
-from sl_discs.sampling.sample import sample
 from sl_discs.sampling.samples import Samples
+from sl_discs.support.errors import InputError
 from sl_discs.testing.conformance import all_states
 from truths import (
     Truth,

@@ -41,19 +41,22 @@ from readings_plan import (
 from readings_table import REFERENCES, Cells, Values, report
 from sl_discs.chains.batches import Layout, Shape, padded_size
 from sl_discs.chains.chains import Chains
-from sl_discs.command import Command, Given, check_choice, own_flags, say
+from sl_discs.commands.command import Command, Given, own_flags
+from sl_discs.engines.choice import ENGINES, choose_engine
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import has_card
-from sl_discs.engines.registry import ENGINES, choose_engine
-from sl_discs.errors import InputError
 from sl_discs.experiment.settings import settings_from
-from sl_discs.files import check_writable, read_document, write_document
 from sl_discs.instances.dataset import find_family, load_dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import build_method
 from sl_discs.models.quadratic import sparse_is_cheaper
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import PUBLISHED, PublishedSet
+from sl_discs.support.checks import check_choice
+from sl_discs.support.documents import read_document, write_document
+from sl_discs.support.errors import InputError
+from sl_discs.support.files import check_writable
+from sl_discs.support.terminal import say
 
 # Of generated graphs: no search and no other study of this project has seen them. Given graphs are those of the study
 # of the claim that no search has seen.

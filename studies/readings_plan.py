@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from sl_discs.engines.base import Program, StepTemperatures
+from sl_discs.engines.program import Program, StepTemperatures
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.schedule import Localization
 

@@ -18,10 +18,11 @@ from claim_statistics import Interval, holm, interval
 from readings_plan import BASE, LEFT_OUT, PRIMARY, READINGS, SETS
 from sl_discs.experiment.record import Spread, measured_by
 from sl_discs.experiment.summary import published_row
-from sl_discs.files import write_json, write_text
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import PUBLISHED
 from sl_discs.reproduction.report import table, z_score
+from sl_discs.support.documents import write_json
+from sl_discs.support.files import write_text
 
 Values = Int32[np.ndarray, "G"]
 Cells = dict[tuple[str, str, str, int], Values]  # by set, sampler, reading and first graph

@@ -19,18 +19,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from finished import finished
-from sl_discs.command import Command, check_choice, own_flags, say
+from sl_discs.commands.command import Command, own_flags
 from sl_discs.engines.compiled import compile_cpu_seconds
 from sl_discs.experiment.record import Spread, measured_by
-from sl_discs.experiment.run import run_sampler
-from sl_discs.files import check_writable, write_json, write_text
+from sl_discs.experiment.run_sampler import run_sampler
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import build_method
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.report import table
 from sl_discs.samplers.registry import is_localized, known_samplers
-from sl_discs.sampling.draws import Budget, Request
-from sl_discs.sampling.sample import METHODS
+from sl_discs.sampling.draw_samples import METHODS
+from sl_discs.sampling.drawn import Budget, Request
+from sl_discs.support.checks import check_choice
+from sl_discs.support.documents import write_json
+from sl_discs.support.files import check_writable, write_text
+from sl_discs.support.terminal import say
 from truths import ising_torus
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))

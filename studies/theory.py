@@ -24,17 +24,19 @@ import small_runs
 from finished import finished
 from sl_discs.chains.batches import shape_of_one
 from sl_discs.chains.chains import Chains, program_of
-from sl_discs.command import Command, own_flags, say
-from sl_discs.engines.registry import choose_engine
+from sl_discs.commands.command import Command, own_flags
+from sl_discs.engines.choice import choose_engine
 from sl_discs.experiment.record import measured_by
 from sl_discs.experiment.settings import Settings
-from sl_discs.figures import can_draw
-from sl_discs.files import check_writable, write_json, write_text
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization, log_snr, parse_alpha, time_grid
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.support.documents import write_json
+from sl_discs.support.figures import can_draw
+from sl_discs.support.files import check_writable, write_text
+from sl_discs.support.terminal import say
 from theory_report import draw_gaps, draw_real, draw_runs, page, summary
 
 

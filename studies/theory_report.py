@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gaps import KERNELS, STEP_SIZE, bound
-from sl_discs.figures import COLOURS, save_figure
 from sl_discs.reproduction.report import table
+from sl_discs.support.figures import COLOURS, save_figure
 
 BOUNDS = {
     "glauber": "1 - h/(e^(3h/4) + e^(-3h/4))",

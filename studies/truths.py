@@ -17,10 +17,11 @@ import numpy as np
 from jaxtyping import Bool, Complex128, Float64, Int, Int8
 from scipy import linalg, optimize, special
 
-from sl_discs.errors import InputError, integer, real, real_array
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.problems.problem import Problem
+from sl_discs.support.checks import integer, real, real_array
+from sl_discs.support.errors import InputError
 
 # d/db F(b) = Im F(b + ih) / h for an analytic F, without the cancellation of a difference.
 _STEP = 1e-30

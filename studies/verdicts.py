@@ -24,14 +24,17 @@ import numpy as np
 from finished import finished
 from laws_targets import TARGETS as LAWS
 from laws_targets import by_tree
-from sl_discs.command import Command, check_choice, own_flags, say
+from sl_discs.commands.command import Command, own_flags
 from sl_discs.experiment.record import measured_by
-from sl_discs.files import check_writable, write_json, write_text
 from sl_discs.problems.density import LogDensity, from_log_density
 from sl_discs.problems.problem import Problem
 from sl_discs.reproduction.report import table
-from sl_discs.sampling.sample import sample
+from sl_discs.sampling.draw_samples import sample
 from sl_discs.sampling.samples import Samples
+from sl_discs.support.checks import check_choice
+from sl_discs.support.documents import write_json
+from sl_discs.support.files import check_writable, write_text
+from sl_discs.support.terminal import say
 from truths import (
     CRITICAL,
     boltzmann_machine,

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sl_discs.engines.base import (
+from sl_discs.engines.program import (
     Batch,
     ChainStates,
     Engine,
@@ -17,12 +17,12 @@ from sl_discs.engines.base import (
     Tree,
     init_chains,
 )
-from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization.schedule import Levels
-from sl_discs.models.base import Target
+from sl_discs.models.keys import Stream, chain_keys
+from sl_discs.models.model import Target
 from sl_discs.models.quadratic import QuadraticModel, field_dtype, quadratic_params
 from sl_discs.models.terms import Coefficients
-from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.sampler import Sampler
 from sl_discs.testing.conformance import Case
 
 # The probability with which a statistical check fails a correct engine.

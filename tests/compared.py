@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sl_discs.terminal import aligned
+from sl_discs.support.terminal import aligned
 
 # The property of a test that compares: cell, published, ours, z or None, and the bound of z in words.
 COMPARED = "compared with the published"

@@ -7,8 +7,9 @@ import types
 import numpy as np
 
 from sl_discs.engines.arrays import ChainArrays, Records
-from sl_discs.engines.cuda import chain, running_sums
-from sl_discs.engines.cuda.engine import numbers_of
+from sl_discs.engines.cuda import registers as chain
+from sl_discs.engines.cuda import running_sums
+from sl_discs.engines.cuda.cuda_engine import numbers_of
 from sl_discs.engines.cuda.play import Instances, Steps, make_kernel
 from sl_discs.engines.cuda.warp import gpu, import_cuda
 from sl_discs.samplers.path import GWG

@@ -20,7 +20,7 @@ from jaxtyping import install_import_hook
 from limits import LIMIT_S, SLOW_LIMIT_S, ended_after
 from llvmlite import binding
 
-from sl_discs.cache import cache_folder
+from sl_discs.support.cache import cache_folder
 
 # Limits in tests are in steps or CPU-seconds, so that other work on the machine fails none. What still has seconds of
 # wall time, such as the time-outs of processes, is ten minutes, and only ends what would never end.
@@ -112,7 +112,7 @@ def programs_of_one_file():
 # Modules that compute on arrays. Those that hold what Numba compiles or what users call with wrong arguments, to be
 # told so in words, are left out.
 CHECKED = [
-    *("models", "samplers", "localization", "engines.base", "engines.reference", "experiment"),
+    *("models", "samplers", "localization", "engines.program", "engines.reference", "experiment"),
     *(f"solving.{name}" for name in ("result", "rounds")),
 ]
 # Numbers are left out: the code checks settings itself, in words, and takes NumPy's numbers too.

@@ -15,14 +15,14 @@ import numpy as np
 import ptx
 from host_lanes import make_lane, make_loop, make_shared, one_lane
 
-from sl_discs.engines.cpu.engine import Cpu, LoadedTargets
+from sl_discs.engines.choice import get_engine
+from sl_discs.engines.cpu.cpu_engine import Cpu, LoadedTargets
 from sl_discs.engines.cpu.jit import called
 from sl_discs.engines.cpu.layout import as_targets
-from sl_discs.engines.cuda.engine import Cuda, _parts, _share
+from sl_discs.engines.cuda.cuda_engine import Cuda, _parts, _share
 from sl_discs.engines.cuda.play import make_play, outside
 from sl_discs.engines.cuda.warp import WIDTH, Warp
-from sl_discs.engines.registry import get_engine
-from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.sampler import Sampler
 from sl_discs.samplers.single_site import SEQUENTIAL
 
 

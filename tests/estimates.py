@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sl_discs.problems.problem import Problem
-from sl_discs.sampling.draws import Estimate
+from sl_discs.sampling.drawn import Estimate
 from sl_discs.sampling.exact import exact
 from sl_discs.sampling.samples import Samples
 from truths import Truth

@@ -21,11 +21,11 @@ from tqdm import tqdm
 import sl_discs
 from sl_discs.discs_plugin.modules import OwnSampler
 from sl_discs.discs_plugin.upstream import States
-from sl_discs.experiment.run import run_sampler
+from sl_discs.experiment.run_sampler import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import build_method
-from sl_discs.models.base import TargetModel
+from sl_discs.models.model import TargetModel
 from sl_discs.samplers.registry import is_localized, known_samplers
 from sl_discs.testing import standard_cases
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.engines.cuda.chain import PLANES, KernelKind, Lane, Shared
 from sl_discs.engines.cuda.play import make_play
+from sl_discs.engines.cuda.registers import PLANES, KernelKind, Lane, Shared
 from sl_discs.engines.cuda.warp import WIDTH, Warp
 
 

@@ -11,18 +11,18 @@ import numpy as np
 from chains import FALSE_ALARM, play_program, quadratic_case
 from jaxtyping import Int8
 
-from sl_discs import keys
 from sl_discs.chains.chains import program_of
-from sl_discs.engines.base import Engine
+from sl_discs.engines.program import Engine
 from sl_discs.experiment.settings import Settings
-from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization.algorithm import LocalizedState, observe, tilt_of
 from sl_discs.localization.method import Method
 from sl_discs.localization.schedule import Levels, Localization
-from sl_discs.models.base import Target, TargetModel
-from sl_discs.samplers.base import Sampler
+from sl_discs.models import keys
+from sl_discs.models.keys import Stream, chain_keys
+from sl_discs.models.model import Target, TargetModel
 from sl_discs.samplers.langevin import DLMC, DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.samplers.sampler import Sampler
 from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
 from sl_discs.testing.conformance import (
     Case,

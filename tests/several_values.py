@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sl_discs.models.base import Categories, Target
 from sl_discs.models.functions import GradientModel, ValueAndGrad
+from sl_discs.models.model import Categories, Target
 from sl_discs.testing.conformance import Case
 
 

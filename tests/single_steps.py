@@ -15,13 +15,13 @@ from chains import FALSE_ALARM, copied, program_at
 from jaxtyping import ArrayLike, Bool, Float, Int
 from scipy import stats
 
-from sl_discs.engines.base import Batch, Engine, init_chains
-from sl_discs.keys import StepKeys, Stream, chain_keys
+from sl_discs.engines.program import Batch, Engine, init_chains
+from sl_discs.models.keys import StepKeys, Stream, chain_keys
 from sl_discs.models.quadratic import QuadraticModel, QuadraticParams, field_dtype, quadratic_params
 from sl_discs.models.terms import Coefficients
-from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.langevin import DLMC, DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.samplers.sampler import Sampler
 from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
 from sl_discs.testing.conformance import all_states, chi_squared, state_index
 from sl_discs.testing.oracle import Kernel, LogDensity, kernel_of_steps

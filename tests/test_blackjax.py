@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from marks import slow_except
 
-from sl_discs import InputError, keys
+from sl_discs import InputError
 from sl_discs.localization.method import build_method
+from sl_discs.models import keys
 from sl_discs.models.functions import DifferentiableModel
 from sl_discs.samplers import registry
-from sl_discs.samplers.base import Chain
+from sl_discs.samplers.sampler import Chain
 from sl_discs.samplers.single_site import Metropolis
 
 pytest.importorskip("blackjax", reason="needs the extra blackjax")

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from sl_discs.cache import cache_folder
+from sl_discs.support.cache import cache_folder
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="modes say nothing here")
 

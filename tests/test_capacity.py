@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import sl_discs
-from sl_discs import InputError, memory
-from sl_discs.memory import GIB, check_memory, usable_memory
+from sl_discs import InputError
 from sl_discs.solving import rounds
+from sl_discs.support import memory
+from sl_discs.support.memory import GIB, check_memory, usable_memory
 
 
 @pytest.fixture

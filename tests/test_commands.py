@@ -13,10 +13,10 @@ import pytest
 from absl import flags
 
 import sl_discs
-from sl_discs import own_code
 from sl_discs.commands.main import COMMANDS, GROUPS, command_of, main
 from sl_discs.localization.schedule import Localization
-from sl_discs.terminal import progress_bar, tell
+from sl_discs.support import own_code
+from sl_discs.support.terminal import progress_bar, tell
 
 ROOT = Path(__file__).parents[1]
 
@@ -72,10 +72,14 @@ def test_commands_share_no_flags():
     assert not [name for name in flags.FLAGS.flags_by_module_dict() if name.startswith("sl_discs.")]
 
 
+# Files that hold no command.
+SHARED = {"__init__", "command", "launch", "main", "problem_file"}
+
+
 def test_each_file_has_commands_that_hide_no_function():
     """A module `sl_discs.solve` would take the function's place once it is imported."""
     files = {path.stem for path in (ROOT / "sl_discs" / "commands").glob("*.py")}
-    assert files - {"__init__", "main", "problem_file"} == {place.split(".")[0] for place in COMMANDS.values()}
+    assert files - SHARED == {place.split(".")[0] for place in COMMANDS.values()}
     for name in COMMANDS:
         command_of(name)
     assert callable(sl_discs.solve)

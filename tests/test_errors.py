@@ -10,10 +10,10 @@ from scipy import sparse
 
 import sl_discs
 from sl_discs import FormatError, InputError, MissingExtra, NotSupported
-from sl_discs.engines.registry import choose_engine
+from sl_discs.engines.choice import choose_engine
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.reproduction.tuned import read_tuned
-from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.sampler import Sampler
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import numpy as np
 from jax.extend.random import threefry_2x32
 from scipy import stats
 
-from sl_discs import keys
-from sl_discs.keys import Stream, chain_keys
+from sl_discs.models import keys
+from sl_discs.models.keys import Stream, chain_keys
 
 
 def test_block_function_is_threefry_2x32():

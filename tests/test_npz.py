@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sl_discs.errors import InputError
-from sl_discs.files import read_document, read_npz, write_document
+from sl_discs.support.documents import read_document, read_npz, write_document
+from sl_discs.support.errors import InputError
 
 
 # Long arrays are read piece by piece: NumPy then sees a damaged header before the checksum tells.

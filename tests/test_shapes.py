@@ -6,7 +6,7 @@ import pytest
 from jaxtyping import TypeCheckError
 
 from sl_discs.localization.schedule import Geometric
-from sl_discs.models.base import apply_flips
+from sl_discs.models.model import apply_flips
 
 
 def test_a_shape_that_would_be_broadcast_is_refused():

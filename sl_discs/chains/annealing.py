@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int, Int64
 
-from sl_discs.errors import InputError
 from sl_discs.models.terms import Coefficients, penalties_of
+from sl_discs.support.errors import InputError
 
 
 def check_field(holds: bool, field: str, value: Any, expected: str) -> None:

@@ -12,16 +12,16 @@ import jax
 import numpy as np
 
 from sl_discs.chains.annealing import ChainSettings
-from sl_discs.engines.base import Batch, Engine, StepKeys
 from sl_discs.engines.devices import local_devices
-from sl_discs.errors import InputError
-from sl_discs.keys import Stream, chain_keys
-from sl_discs.memory import GIB, USABLE, usable_memory
-from sl_discs.models.base import Model, Params
+from sl_discs.engines.program import Batch, Engine, StepKeys
 from sl_discs.models.functions import Density, density_model, density_params
+from sl_discs.models.keys import Stream, chain_keys
+from sl_discs.models.model import Model, Params
 from sl_discs.models.quadratic import quadratic_model, quadratic_params, sparse_is_cheaper
 from sl_discs.models.terms import Coefficients, Terms
-from sl_discs.samplers.base import Sampler, asks_for_gains
+from sl_discs.samplers.sampler import Sampler, asks_for_gains
+from sl_discs.support.errors import InputError
+from sl_discs.support.memory import GIB, USABLE, usable_memory
 
 # How a batch of instances x chains is divided among devices.
 #

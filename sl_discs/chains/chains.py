@@ -17,12 +17,11 @@ import jax
 import numpy as np
 from jaxtyping import Int8
 
-from sl_discs.batching import make_mesh
 from sl_discs.chains.annealing import ChainSettings, TemperatureSchedule
 from sl_discs.chains.batches import Shape, build_batch, initial_keys, step_keys
 from sl_discs.chains.checkpoint import Checkpoints, Middle
 from sl_discs.engines import compiled
-from sl_discs.engines.base import (
+from sl_discs.engines.program import (
     Best,
     ChainStates,
     ClockTemperatures,
@@ -33,8 +32,9 @@ from sl_discs.engines.base import (
     init_chains,
 )
 from sl_discs.localization.method import NOT_LOCALIZED, SIGN_OF_Y, Method
+from sl_discs.models.batching import make_mesh
 from sl_discs.models.terms import Terms
-from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.sampler import Sampler
 
 Progress = Callable[[int], None]
 Watch = Callable[[int, Best], bool]

@@ -13,78 +13,21 @@ bit the same results as an uninterrupted one.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import os
 import re
-import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 
-from sl_discs.errors import InputError, Interrupted
-from sl_discs.files import (
-    Damaged,
-    check_same,
-    digest,
-    is_temporary,
-    read_json,
-    read_npz,
-    remove_temporary,
-    write_atomically,
-    write_json,
-)
-from sl_discs.terminal import tell
-
-# Signals that announce the end of a job: a cluster's preemption notice, or a job's time limit.
-_SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name))
-
-
-@dataclasses.dataclass
-class Notice:
-    """Whether the run was told to stop, and the number of the signal that told it; 0 if there was none."""
-
-    given: bool = False
-    signal: int = 0
-
-
-@contextlib.contextmanager
-def notice_of_end(*more: int, said: str = "", raises: bool = False) -> Iterator[Notice]:
-    """During the block, a first SIGTERM or SIGUSR1 only sets the notice; a second one acts as before.
-
-    Args:
-      *more: further signals, such as SIGINT.
-      said: a message for the error stream when the first signal comes.
-      raises: whether a second signal whose action is to end the process raises SystemExit in its place, so that a
-        program that this one has started can be ended, too.
-    """
-    notice = Notice()
-    before = {number: signal.getsignal(number) for number in (*_SIGNALS, *more)}
-    # Signals that are ignored, such as SIGINT in background jobs, stay ignored.
-    before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
-
-    def leave(number, frame):
-        del frame
-        raise SystemExit(128 + number)
-
-    def receive(number, frame):
-        del frame
-        notice.given, notice.signal = True, number
-        signal.signal(number, leave if raises and before[number] is signal.SIG_DFL else before[number])
-        with contextlib.suppress(OSError):
-            os.write(2, said.encode())  # not sys.stderr, which may be in the middle of a write
-
-    for number in before:
-        signal.signal(number, receive)
-    try:
-        yield notice
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
+from sl_discs.support.documents import Damaged, read_json, read_npz, write_json
+from sl_discs.support.errors import InputError, Interrupted
+from sl_discs.support.files import is_temporary, remove_temporary, write_atomically
+from sl_discs.support.identity import check_same, digest
+from sl_discs.support.signals import Notice
+from sl_discs.support.terminal import tell
 
 _KEPT_STATES = 2
 _KIND = "kind"  # in each file: digest of the run's identity

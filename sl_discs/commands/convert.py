@@ -17,14 +17,15 @@ from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sl_discs.command import Command, Given, own_flags, say, warn
+from sl_discs.commands.command import Command, Given, own_flags, warn
 from sl_discs.commands.problem_file import define_weight
-from sl_discs.errors import InputError
-from sl_discs.files import write_text
 from sl_discs.instances.archive import write_archive, write_forms
 from sl_discs.instances.form import FORM_PROBLEMS, QuadraticForm
 from sl_discs.instances.formats import FORMATS, SUFFIXES, read_instances
 from sl_discs.instances.graph import GRAPH_PROBLEMS, complement
+from sl_discs.support.errors import InputError
+from sl_discs.support.files import write_text
+from sl_discs.support.terminal import say
 
 FLAGS, define = own_flags()
 define.string("from", None, f"Format of INPUT, by default that of its header or suffix: {', '.join(FORMATS)}.")

@@ -25,22 +25,22 @@ from absl import flags
 from jaxtyping import Float64
 from ml_collections import ConfigDict, config_flags
 
-from sl_discs.chains.checkpoint import notice_of_end
-from sl_discs.command import Command, Given, parse_flags, process_arguments, say
+from sl_discs.commands import launch
+from sl_discs.commands.command import Command, Given, parse_flags, process_arguments
 from sl_discs.commands.sweep import chosen_sweep
-from sl_discs.discs_plugin import launch
 from sl_discs.discs_plugin.compat import Overlay
 from sl_discs.discs_plugin.modules import OWN
-from sl_discs.errors import InputError, MissingExtra
 from sl_discs.experiment.record import paired
+from sl_discs.experiment.sweep_file import SAMPLER, Sweep, discs_arguments, pairs_of, parse_extra, with_overrides
+from sl_discs.experiment.sweep_runs import run_program
 from sl_discs.instances.dataset import check_data_root, find_family
 from sl_discs.instances.discs_files import load_pickle
 from sl_discs.localization.schedule import Localization
-from sl_discs.own_code import imported
 from sl_discs.samplers.registry import PREFIX, is_localized
-from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, discs_arguments, pairs_of, parse_extra, with_overrides
-from sl_discs.sweeps.sweep_runs import run_program
-from sl_discs.terminal import tell
+from sl_discs.support.errors import InputError, MissingExtra
+from sl_discs.support.own_code import imported
+from sl_discs.support.signals import notice_of_end
+from sl_discs.support.terminal import say, tell
 
 MAIN_FLAGS, _ = launch.own_flags()
 

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from absl import flags
 
-from sl_discs.command import Command, own_flags, refuse_flags, say
-from sl_discs.errors import InputError
+from sl_discs.commands.command import Command, own_flags, refuse_flags
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.dataset import load_dataset, writable_family, write_discs
 from sl_discs.instances.graph import Dataset
 from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.support.errors import InputError
+from sl_discs.support.terminal import say
 
 
 def _dataset_flags(problem: str) -> tuple[flags.FlagValues, types.SimpleNamespace]:

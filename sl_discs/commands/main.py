@@ -5,9 +5,10 @@ import sys
 from collections.abc import Sequence
 
 from sl_discs import __version__
-from sl_discs.command import Command, asks_for_help
-from sl_discs.errors import InputError, join_names
-from sl_discs.terminal import open_closed_streams, say, tell
+from sl_discs.commands.command import Command, asks_for_help
+from sl_discs.support.checks import join_names
+from sl_discs.support.errors import InputError
+from sl_discs.support.terminal import open_closed_streams, say, tell
 
 # In groups: name -> where its `Command` is in this folder, as `file.attribute`, and a description.
 GROUPS = {

@@ -8,16 +8,17 @@ from typing import Any
 import yaml
 from absl import flags
 
-from sl_discs.command import warn
-from sl_discs.errors import InputError, join_names, real
-from sl_discs.figures import check_matplotlib
-from sl_discs.files import check_file
+from sl_discs.commands.command import warn
 from sl_discs.instances.formats import FORMATS, Instance, read_instances
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
 from sl_discs.problems.from_file import problem_of
 from sl_discs.problems.kind import KINDS, PENALTY, find_kind
-from sl_discs.terminal import printable
+from sl_discs.support.checks import join_names, real
+from sl_discs.support.errors import InputError
+from sl_discs.support.figures import check_matplotlib
+from sl_discs.support.files import check_file
+from sl_discs.support.terminal import printable
 
 
 def define_flags(define: Any, engines: Collection[str]) -> None:

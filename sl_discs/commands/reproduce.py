@@ -14,20 +14,21 @@ OUTPUT/main-level.md or OUTPUT/ablation.md, with its rows in a JSON file of the 
 
 import time
 
-from sl_discs.command import Command, Given, own_flags, refuse_flags, say
+from sl_discs.commands.command import Command, Given, own_flags, refuse_flags
+from sl_discs.engines.choice import ENGINES, choose_engine, leave_cards_alone
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
-from sl_discs.engines.registry import ENGINES, choose_engine, leave_cards_alone
-from sl_discs.errors import InputError
 from sl_discs.experiment.record import describe_devices, measured_by
 from sl_discs.experiment.summary import published_tables
-from sl_discs.figures import or_warn
-from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.localization.schedule import ANNEALS
 from sl_discs.reproduction import cells
 from sl_discs.reproduction.report import draw_levels, main_table, reading_table, rows_of, summary, write_report
 from sl_discs.reproduction.runs import Runner
+from sl_discs.support.errors import InputError
+from sl_discs.support.figures import or_warn
+from sl_discs.support.files import check_writable
+from sl_discs.support.terminal import say
 
 FLAGS, define = own_flags()
 words = "smoke: two minutes on two cores; cpu: an hour, 10,000 steps on part of the graphs; full: all, for a GPU."

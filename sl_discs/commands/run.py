@@ -22,22 +22,24 @@ from typing import Any
 from absl import flags
 from ml_collections import config_dict, config_flags
 
-from sl_discs.chains.checkpoint import notice_of_end
-from sl_discs.command import Command, attributes_of, error_of_file, forget_flags, own_flags, parse_flags, say
+from sl_discs.commands.command import Command, attributes_of, forget_flags, own_flags, parse_flags
+from sl_discs.engines.choice import ENGINES
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
-from sl_discs.engines.registry import ENGINES
-from sl_discs.errors import InputError
 from sl_discs.experiment.experiment import MODEL_FIELDS, SET_FIELDS, RunRequest, perform, request_of
 from sl_discs.experiment.parts import Part
 from sl_discs.experiment.settings import Settings
-from sl_discs.figures import or_warn
-from sl_discs.files import check_writable
 from sl_discs.instances.dataset import graph_types
 from sl_discs.localization.method import Method, method_config, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers import known_samplers
 from sl_discs.samplers.registry import is_localized, localized_name, own_name, sampler_fields
+from sl_discs.support.errors import InputError
+from sl_discs.support.figures import or_warn
+from sl_discs.support.files import check_writable
+from sl_discs.support.own_code import error_of_file
+from sl_discs.support.signals import notice_of_end
+from sl_discs.support.terminal import say
 
 FLAGS, define = own_flags()
 _define_config = functools.partial(config_flags.DEFINE_config_file, default=None, flag_values=FLAGS)

@@ -26,17 +26,17 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sl_discs.chains.checkpoint import notice_of_end
-from sl_discs.command import Command, Given, own_flags, refuse_flags, say
 from sl_discs.commands import problem_file
+from sl_discs.commands.command import Command, Given, own_flags, refuse_flags
 from sl_discs.commands.problem_file import numbered, read_problems
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
-from sl_discs.errors import InputError
-from sl_discs.figures import or_warn
-from sl_discs.sampling.sample import AUTO, ENGINES, METHODS, SampleOptions, drawn_from
+from sl_discs.sampling.draw_samples import AUTO, ENGINES, METHODS, SampleOptions, drawn_from
 from sl_discs.sampling.samples import Samples, numbers, summary_lines
-from sl_discs.terminal import aligned, printable
+from sl_discs.support.errors import InputError
+from sl_discs.support.figures import or_warn
+from sl_discs.support.signals import notice_of_end
+from sl_discs.support.terminal import aligned, printable, say
 
 FLAGS, define = own_flags()
 

@@ -23,23 +23,23 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from sl_discs.chains.checkpoint import notice_of_end
-from sl_discs.command import Command, Given, own_flags, say
 from sl_discs.commands import problem_file
+from sl_discs.commands.command import Command, Given, own_flags
 from sl_discs.commands.problem_file import numbered, read_problems
+from sl_discs.engines.choice import ENGINES, leave_cards_alone
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
-from sl_discs.engines.registry import ENGINES, leave_cards_alone
-from sl_discs.errors import InputError
-from sl_discs.figures import or_warn
-from sl_discs.files import open_regular
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS
 from sl_discs.solving.answers import Answer, Answers, read_answers
 from sl_discs.solving.options import SolveOptions
 from sl_discs.solving.result import Result
-from sl_discs.solving.solve import annealed
-from sl_discs.terminal import printable
+from sl_discs.solving.solver import annealed
+from sl_discs.support.errors import InputError
+from sl_discs.support.figures import or_warn
+from sl_discs.support.files import open_regular
+from sl_discs.support.signals import notice_of_end
+from sl_discs.support.terminal import printable, say
 
 FLAGS, define = own_flags()
 

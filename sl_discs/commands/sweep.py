@@ -22,16 +22,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sl_discs.command import Command, Given, own_flags, refuse_flags, say
+from sl_discs.commands import launch
+from sl_discs.commands.command import Command, Given, own_flags, refuse_flags
 from sl_discs.commands.run import check_flags
-from sl_discs.discs_plugin import launch
-from sl_discs.errors import RESUME_ME, InputError, errors_of
-from sl_discs.files import check_writable
-from sl_discs.locks import only_run_in
-from sl_discs.sweeps import sweep_file, sweep_runs
-from sl_discs.sweeps.sweep_file import Sweep
-from sl_discs.sweeps.sweep_runs import DONE, FAILED, INTERRUPTED, MISSING, Run, state_of
-from sl_discs.terminal import tell
+from sl_discs.experiment import sweep_file, sweep_runs
+from sl_discs.experiment.sweep_file import Sweep
+from sl_discs.experiment.sweep_runs import DONE, FAILED, INTERRUPTED, MISSING, Run, state_of
+from sl_discs.support.errors import RESUME_ME, InputError, errors_of
+from sl_discs.support.files import check_writable
+from sl_discs.support.locks import only_run_in
+from sl_discs.support.terminal import say, tell
 
 _NOTHING = "all runs are done, running, waiting or failed (--retry repeats failed ones)"
 # With -P, files of the working directory do not take the place of modules.

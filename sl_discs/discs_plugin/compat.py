@@ -34,10 +34,10 @@ import jax.numpy as jnp
 from absl import logging
 from jaxtyping import Array, Float
 
-from sl_discs.errors import InputError
 from sl_discs.instances.discs_files import load_next
 from sl_discs.instances.graph import PickledGraph
 from sl_discs.instances.graph_files import read_cnf
+from sl_discs.support.errors import InputError
 
 _PACKAGE = "discs"
 

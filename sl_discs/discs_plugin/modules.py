@@ -25,19 +25,19 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Float32, Int
 from ml_collections import config_dict
 
-from sl_discs import keys
-from sl_discs.batching import AnyArray, cond_for_batch
 from sl_discs.chains.annealing import Annealing, TemperatureSchedule
 from sl_discs.discs_plugin import upstream
 from sl_discs.discs_plugin.upstream import DiscsSampler, States
-from sl_discs.errors import InputError
 from sl_discs.localization.algorithm import Localized, LocalizedState, observe, tilt_of
 from sl_discs.localization.method import build_localization, build_method, method_config
 from sl_discs.localization.schedule import Levels, Localization
-from sl_discs.models.base import MOST_VALUES, Sites
+from sl_discs.models import keys
+from sl_discs.models.batching import AnyArray, cond_for_batch
 from sl_discs.models.functions import GradientModel, ValueAndGrad
-from sl_discs.samplers.base import Sampler
+from sl_discs.models.model import MOST_VALUES, Sites
 from sl_discs.samplers.registry import PREFIX, is_localized, known_samplers
+from sl_discs.samplers.sampler import Sampler
+from sl_discs.support.errors import InputError
 
 OWN = "sldiscs_"
 _MODULE = re.compile(rf"discs\.samplers\.(configs\.)?(?P<sampler>(?:{PREFIX}|{OWN})\w+?)(?P<config>_config)?")

@@ -16,10 +16,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Num
 from ml_collections import config_dict
 
-from sl_discs.batching import AnyArray
 from sl_discs.discs_plugin.fixes import mend
-from sl_discs.errors import InputError, MissingExtra
-from sl_discs.models.base import SPIN_LENGTH, Categories, Sites
+from sl_discs.models.batching import AnyArray
+from sl_discs.models.model import SPIN_LENGTH, Categories, Sites
+from sl_discs.support.errors import InputError, MissingExtra
 
 # Modules of discs.samplers that are not samplers.
 _NOT_SAMPLERS = ("abstractsampler", "configs")

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from sl_discs.engines.base import Batch, Best, ChainStates, Program, Trace
+from sl_discs.engines.program import Batch, Best, ChainStates, Program, Trace
 from sl_discs.localization.algorithm import LocalizedState
 from sl_discs.localization.schedule import Levels
 from sl_discs.models.quadratic import QuadraticField
-from sl_discs.samplers.base import Chain, Sampler
+from sl_discs.samplers.sampler import Chain, Sampler
 
 
 class ChainArrays(NamedTuple):

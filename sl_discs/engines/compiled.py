@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 
-from sl_discs.cache import cache_folder
-from sl_discs.terminal import count_apart, tell
+from sl_discs.support.cache import cache_folder
+from sl_discs.support.terminal import count_apart, tell
 
 Value = TypeVar("Value")
 
@@ -161,7 +161,7 @@ def _compiles_with(options: dict[str, str | bool]) -> bool:
 
 
 # The files of the package from which loops are compiled, besides the one that defines the loop.
-_SOURCES = ("engines/**/*.py", "keys.py", "localization/**/*.py", "samplers/**/*.py")
+_SOURCES = ("engines/**/*.py", "models/keys.py", "localization/**/*.py", "samplers/**/*.py")
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 
-from sl_discs.errors import InputError
+from sl_discs.support.errors import InputError
 
 # JAX would take three quarters of a GPU's memory when it first looks at it, which `cuda` shares with it.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")

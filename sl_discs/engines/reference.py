@@ -15,14 +15,14 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
-from sl_discs.batching import DEVICE_CHAINS, DEVICE_INSTANCES, make_mesh, over_chains, over_instances
 from sl_discs.engines import compiled
-from sl_discs.engines.base import Batch, Best, ChainStates, Engine, Trace, accept_swaps, check_ladder, swap
-from sl_discs.keys import StepKeys, fold
+from sl_discs.engines.program import Batch, Best, ChainStates, Engine, Trace, accept_swaps, check_ladder, swap
 from sl_discs.localization.algorithm import Localized
 from sl_discs.localization.schedule import Levels
-from sl_discs.models.base import Model, Target
-from sl_discs.samplers.base import Info, Sampler
+from sl_discs.models.batching import DEVICE_CHAINS, DEVICE_INSTANCES, make_mesh, over_chains, over_instances
+from sl_discs.models.keys import StepKeys, fold
+from sl_discs.models.model import Model, Target
+from sl_discs.samplers.sampler import Info, Sampler
 
 # The number of levels is padded to a multiple of this.
 _LEVELS = 1_024

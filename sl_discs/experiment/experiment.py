@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sl_discs.chains.checkpoint import Checkpoints, Notice
-from sl_discs.engines.registry import leave_cards_alone
-from sl_discs.errors import InputError, import_extra, join_names, real, shown
+from sl_discs.chains.checkpoint import Checkpoints
+from sl_discs.engines.choice import leave_cards_alone
 from sl_discs.experiment.parts import Part, join_records
 from sl_discs.experiment.record import (
     ExperimentRecord,
@@ -23,16 +22,19 @@ from sl_discs.experiment.record import (
     versions,
 )
 from sl_discs.experiment.results import check_place, write_results
-from sl_discs.experiment.run import check_methods, engine_for, fit_to_memory, run_sampler, total_chain_steps
+from sl_discs.experiment.run_sampler import check_methods, engine_for, fit_to_memory, run_sampler, total_chain_steps
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.experiment.summary import draw_trajectories, format_summary, plot_trajectories
-from sl_discs.files import check_writable
 from sl_discs.instances.dataset import default_data_root, graph_types, load_dataset
 from sl_discs.instances.graph import GRAPH_PROBLEMS, Dataset
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers.registry import own_name
-from sl_discs.terminal import progress_bar, tell
+from sl_discs.support.checks import join_names, real, shown
+from sl_discs.support.errors import InputError, import_extra
+from sl_discs.support.files import check_writable
+from sl_discs.support.signals import Notice
+from sl_discs.support.terminal import progress_bar, tell
 
 if TYPE_CHECKING:
     import pandas as pd

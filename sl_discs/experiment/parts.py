@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 
 from sl_discs.chains.checkpoint import remove_checkpoints
-from sl_discs.errors import InputError
 from sl_discs.experiment.record import ARRAYS, BY_INSTANCE, InstanceRecord, SamplerRecord, fields_of_results
-from sl_discs.files import check_same, check_writable, read_document, write_document
-from sl_discs.locks import LOCK, holder_of, only_run_in
+from sl_discs.support.documents import read_document, write_document
+from sl_discs.support.errors import InputError
+from sl_discs.support.files import check_writable
+from sl_discs.support.identity import check_same
+from sl_discs.support.locks import LOCK, holder_of, only_run_in
 
 _RECORDS, _FORMAT = "records.npz", "sl_discs records 2"
 # Seconds for which a part waits while another one joins the results.

@@ -19,14 +19,15 @@ import numpy as np
 from jaxtyping import Float64, Int8, Int64
 
 from sl_discs import __version__
-from sl_discs.engines.base import Engine
 from sl_discs.engines.devices import describe_machine
-from sl_discs.errors import InputError
+from sl_discs.engines.program import Engine
 from sl_discs.experiment.settings import Settings
-from sl_discs.files import Damaged, check_same, read_json
 from sl_discs.instances.graph import Dataset
-from sl_discs.own_code import imported
 from sl_discs.problems.graph_kind import GraphKind, graph_kind
+from sl_discs.support.documents import Damaged, read_json
+from sl_discs.support.errors import InputError
+from sl_discs.support.identity import check_same
+from sl_discs.support.own_code import imported
 
 # Fields of `SamplerRecord` that are arrays: [L, G], and all of them.
 BY_INSTANCE = ("trajectory", "acceptance", "hops")

@@ -28,7 +28,6 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import yaml
 
-from sl_discs.errors import FormatError, InputError, real
 from sl_discs.experiment.record import (
     ARRAYS,
     BY_INSTANCE,
@@ -39,10 +38,13 @@ from sl_discs.experiment.record import (
     paired_differences,
     references,
 )
-from sl_discs.files import Damaged, read_json, remove_temporary, write_together
-from sl_discs.memory import format_bytes
 from sl_discs.problems.graph_kind import GraphKind
 from sl_discs.samplers.registry import known_samplers
+from sl_discs.support.checks import real
+from sl_discs.support.documents import Damaged, read_json
+from sl_discs.support.errors import FormatError, InputError
+from sl_discs.support.files import remove_temporary, write_together
+from sl_discs.support.memory import format_bytes
 
 _SHARED = ("trajectory.npz", "solutions.npz", "config.yaml", "results.json")
 # What a sampler's numbers take beside its arrays.

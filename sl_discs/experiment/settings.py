@@ -10,8 +10,8 @@ from typing import Any
 from ml_collections import config_dict
 
 from sl_discs.chains.annealing import ChainSettings, check_field
-from sl_discs.engines.registry import ENGINES
-from sl_discs.errors import InputError
+from sl_discs.engines.choice import ENGINES
+from sl_discs.support.errors import InputError
 
 # Fields of DISCS's experiment configs that have no meaning here, accepted so that its files can be used.
 IGNORED_SETTINGS = {

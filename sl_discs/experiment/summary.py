@@ -21,11 +21,11 @@ from sl_discs.experiment.record import (
     percent_of_reference,
     references,
 )
-from sl_discs.figures import COLOURS, new_figure, save_figure
 from sl_discs.instances.dataset import find_family
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import NOT_LOCALIZED, method_fields, not_localized_note
-from sl_discs.terminal import aligned
+from sl_discs.support.figures import COLOURS, new_figure, save_figure
+from sl_discs.support.terminal import aligned
 
 # The numbers of the ICML 2025 paper: means and standard deviations over instances, of the set size for MIS, and of
 # the percentage of the instance's reference for MaxCut and MaxClique.

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.errors import FormatError, InputError, errors_of
-from sl_discs.files import read_npz, save_npz, write_atomically
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph, check_isolated
+from sl_discs.support.documents import read_npz, save_npz
+from sl_discs.support.errors import FormatError, InputError, errors_of
+from sl_discs.support.files import write_atomically
 
 # Of each array: the attribute, kinds of NumPy types, and the shape. The second, third and fourth arrays are the
 # sizes, where rows begin, and the rows.

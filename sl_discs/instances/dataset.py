@@ -11,14 +11,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from sl_discs.cache import cache_folder, or_no_cache
-from sl_discs.errors import InputError, integer
 from sl_discs.instances import discs_files, generators
 from sl_discs.instances.archive import count_graphs, read_archive, write_archive
 from sl_discs.instances.discs_files import DiscsFiles
 from sl_discs.instances.generators import GENERATOR_VERSION, Generator
 from sl_discs.instances.graph import Dataset, Graph
-from sl_discs.memory import check_memory
+from sl_discs.support.cache import cache_folder, or_no_cache
+from sl_discs.support.checks import integer
+from sl_discs.support.errors import InputError
+from sl_discs.support.memory import check_memory
 
 # The datasets by name: `problem`, `graph_type` and `cfg_str`, spelled as in DISCS's flags.
 

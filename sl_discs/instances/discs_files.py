@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from sl_discs.errors import FormatError, InputError, errors_of
-from sl_discs.files import open_regular, write_atomically
 from sl_discs.instances.graph import Graph, PickledGraph, graph_from_networkx
 from sl_discs.instances.graph_files import conflict_graph, read_cnf
+from sl_discs.support.errors import FormatError, InputError, errors_of
+from sl_discs.support.files import open_regular, write_atomically
 
 if TYPE_CHECKING:
     import networkx as nx

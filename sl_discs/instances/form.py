@@ -12,7 +12,9 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8, Int32
 from scipy import sparse
 
-from sl_discs.errors import InputError, boolean, real, real_array, unmasked
+from sl_discs.support.checks import boolean, real, real_array
+from sl_discs.support.doubles import unmasked
+from sl_discs.support.errors import InputError
 
 # Problems on a quadratic form, and whether its variables are spins.
 FORM_PROBLEMS = {"qubo": False, "ising": True}

@@ -21,17 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.errors import (
-    FormatError,
-    InputError,
-    NotSupported,
-    errors_of,
-    file_path,
-    join_names,
-    one_of,
-    real_array,
-)
-from sl_discs.files import names_in_npz
 from sl_discs.instances import graph_files as own
 from sl_discs.instances.archive import FORM_ARRAYS, GRAPH_ARRAYS, read_archive, read_forms
 from sl_discs.instances.form import FORM_PROBLEMS, QuadraticForm, check_finite, form_problem
@@ -44,6 +33,9 @@ from sl_discs.instances.graph import (
 )
 from sl_discs.instances.other_files import check_others, check_separators, other_archive, other_json
 from sl_discs.instances.text import Remark, Rows, Source, is_real, show
+from sl_discs.support.checks import file_path, join_names, one_of, real_array
+from sl_discs.support.documents import names_in_npz
+from sl_discs.support.errors import FormatError, InputError, NotSupported, errors_of
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,8 +18,8 @@ import numpy as np
 from jaxtyping import Bool, Int32
 from scipy import sparse
 
-from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
+from sl_discs.support.errors import InputError
 
 # Barabasi-Albert graphs: each new node attaches to m earlier ones, preferring those with many neighbours.
 

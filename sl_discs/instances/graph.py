@@ -16,9 +16,10 @@ import numpy as np
 from jaxtyping import Float64, Int, Int32, Int64, Num
 from scipy import sparse
 
-from sl_discs.errors import InputError, integer, real, real_array
 from sl_discs.instances.form import check_finite, check_sum, checked_pairs, known_reference
-from sl_discs.memory import check_memory, check_number
+from sl_discs.support.checks import integer, real, real_array
+from sl_discs.support.errors import InputError
+from sl_discs.support.memory import check_memory, check_number
 
 # Problems on a graph.
 GRAPH_PROBLEMS = ("mis", "maxcut", "maxclique", "vertex_cover")

@@ -16,11 +16,11 @@ from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 
-from sl_discs.errors import FormatError, InputError
-from sl_discs.files import write_atomically
 from sl_discs.instances.form import FORM_PROBLEMS, QuadraticForm
 from sl_discs.instances.graph import Graph, checked_node_weights, edge_codes
 from sl_discs.instances.text import Lines, Rows, Source, is_real, is_whole, show
+from sl_discs.support.errors import FormatError, InputError
+from sl_discs.support.files import write_atomically
 
 Labelled = list[tuple[Graph | QuadraticForm, Sequence[Hashable]]]
 

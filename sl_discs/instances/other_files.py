@@ -6,8 +6,8 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from sl_discs.errors import NotSupported
 from sl_discs.instances.text import Source
+from sl_discs.support.errors import NotSupported
 
 # The suffixes of files, how they begin, what they are, and how they are read.
 _UTF_16 = "text in UTF-16; give text in UTF-8: iconv -f UTF-16{} -t UTF-8"

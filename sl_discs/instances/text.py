@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.errors import FormatError
-from sl_discs.files import check_unpacked, open_regular, unpacked_limit
 from sl_discs.instances.graph import Graph, check_isolated, check_size, edge_codes, first_rows, have_repeats
+from sl_discs.support.errors import FormatError
+from sl_discs.support.files import check_unpacked, open_regular, unpacked_limit
 
 _UNPACKED_BYTES = 2**22
 _UNPACKERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}

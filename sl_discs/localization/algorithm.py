@@ -20,11 +20,11 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num
 
-from sl_discs import keys
-from sl_discs.batching import AnyArray, cond_for_batch
-from sl_discs.keys import Key, StepKeys
 from sl_discs.localization.schedule import Levels
-from sl_discs.samplers.base import Sampler, SamplerState
+from sl_discs.models import keys
+from sl_discs.models.batching import AnyArray, cond_for_batch
+from sl_discs.models.keys import Key, StepKeys
+from sl_discs.samplers.sampler import Sampler, SamplerState
 
 # Counts under the key of a batch's step in `Sampler.step`, from which those of the observations are folded; far from
 # the numbers of its chains.

@@ -9,9 +9,7 @@ from typing import Any
 
 from ml_collections import config_dict
 
-from sl_discs.errors import InputError, real, shown
 from sl_discs.localization.schedule import MIN_FINAL_SNR, Localization
-from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import (
     base_name,
     build_sampler,
@@ -20,6 +18,9 @@ from sl_discs.samplers.registry import (
     own_name,
     sampler_fields,
 )
+from sl_discs.samplers.sampler import Sampler
+from sl_discs.support.checks import real, shown
+from sl_discs.support.errors import InputError
 
 # Fields of DISCS's sampler configs that have no effect here, accepted so that its files work.
 IGNORED_SAMPLER_FIELDS = {"use_fast_path", "approx_with_grad", "schedule_step", "reset_z_est"}

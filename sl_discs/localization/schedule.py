@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Float64, Int32, Int64
 
-from sl_discs.batching import AnyArray
-from sl_discs.errors import InputError, one_of
+from sl_discs.models.batching import AnyArray
+from sl_discs.support.checks import one_of
+from sl_discs.support.errors import InputError
 
 # Denoising schedules alpha(t) of the observation process Y_t = alpha(t) X + sigma B_t.
 #

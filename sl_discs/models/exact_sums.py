@@ -12,8 +12,8 @@ from jaxtyping import Float64, Int, Int8
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from sl_discs.errors import InputError
 from sl_discs.models.terms import Coefficients, Terms
+from sl_discs.support.errors import InputError
 
 # The law exp(f/temperature) of all states.
 

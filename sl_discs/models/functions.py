@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float64, Int8
 
-from sl_discs.errors import InputError
-from sl_discs.models.base import Model, Params
+from sl_discs.models.model import Model, Params
 from sl_discs.models.terms import Values
+from sl_discs.support.errors import InputError
 
 
 def scalar(name: str, value: Any) -> Float[Array, ""]:

@@ -11,8 +11,8 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Float32, Int, Int8, Num
 from scipy import sparse
 
-from sl_discs.batching import AnyArray, batch_max, turn_width
-from sl_discs.models.base import Model
+from sl_discs.models.batching import AnyArray, batch_max, turn_width
+from sl_discs.models.model import Model
 from sl_discs.models.terms import Coefficients
 
 # Symmetric couplings with zero diagonal, stored as rows (dense) or padded neighbour lists (sparse).

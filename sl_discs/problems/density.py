@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int8
 
-from sl_discs.errors import InputError, integer, real_array, text
-from sl_discs.models.base import Params
 from sl_discs.models.functions import Density, check_not_traced
+from sl_discs.models.model import Params
+from sl_discs.support.checks import integer, real_array, text
+from sl_discs.support.errors import InputError
 
 # Random states at which the function is tried, beside all zeros and all ones: up to so many variables, all states.
 _RANDOM_STATES, _ALL_STATES = 64, 10

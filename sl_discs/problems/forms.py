@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from jaxtyping import Float64, Int8, Int32, Int64
 
-from sl_discs.errors import InputError, real, real_array
 from sl_discs.instances.form import FORM_PROBLEMS, FormValues, QuadraticForm, form_problem, fraction
 from sl_discs.instances.graph import is_networkx
-from sl_discs.memory import check_number
 from sl_discs.models.terms import form_coefficients, form_of_spins, has_integer_values, normal_form, spin_form
 from sl_discs.problems.kind import Evaluated, Kind, Units
 from sl_discs.problems.problem import Problem, in_order, is_frame, matrix_of_frame, of_series
+from sl_discs.support.checks import real, real_array
+from sl_discs.support.errors import InputError
+from sl_discs.support.memory import check_number
 
 if TYPE_CHECKING:
     from dimod import BinaryQuadraticModel
@@ -78,9 +79,9 @@ def form_bound(form: QuadraticForm) -> Fraction:
 
 # Of values that are functions of spins.
 SPIN_PROVERS = (
-    "sl_discs.proofs.tables.enumeration",
-    "sl_discs.proofs.tables.elimination",
-    "sl_discs.proofs.semidefinite.semidefinite_prover",
+    "sl_discs.solving.provers.tables.enumeration",
+    "sl_discs.solving.provers.tables.elimination",
+    "sl_discs.solving.provers.semidefinite.semidefinite_prover",
 )
 
 QUBO, ISING = (
@@ -94,7 +95,7 @@ QUBO, ISING = (
         bounded_by="the signs of its terms",
         integral=has_integer_values,
         spins=spins,
-        reduction="sl_discs.reductions.quadratic.reduce_spins",
+        reduction="sl_discs.solving.spin_reductions.reduce_spins",
         provers=SPIN_PROVERS,
         search="sl_discs.solving.tabu_search.tabu_search",
     ).register()

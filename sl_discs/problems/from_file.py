@@ -6,12 +6,13 @@ import dataclasses
 import os
 import warnings
 
-from sl_discs.errors import InputError, integer, join_names
 from sl_discs.instances.form import QuadraticForm, form_problem
 from sl_discs.instances.formats import Instance, read_instances
 from sl_discs.instances.graph import Graph
 from sl_discs.problems.kind import KINDS, PENALTY, find_kind
 from sl_discs.problems.problem import Problem, in_order
+from sl_discs.support.checks import integer, join_names
+from sl_discs.support.errors import InputError
 
 
 def read(

@@ -17,11 +17,11 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8
 from scipy import sparse
 
-from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm, exact_sum, fraction
 from sl_discs.instances.graph import Graph
 from sl_discs.models.terms import are_integers, unit_of
 from sl_discs.problems.kind import KINDS, PENALTY, Chosen, Evaluated, Kind, Units, checked_states
+from sl_discs.support.errors import InputError
 
 _PERCENT = "% of reference"
 # The penalty of problems with fixed nodes is a multiple of 1 / this, about the precision of chains.

@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int
 from scipy import sparse
 
-from sl_discs.errors import InputError, join_names, real_array, text, unmasked
 from sl_discs.instances.form import fraction
 from sl_discs.instances.graph import (
     Graph,
@@ -30,6 +29,9 @@ from sl_discs.problems.forms import SPIN_PROVERS, entries, is_sparse
 from sl_discs.problems.graph_kind import Edges, GraphKind, TwoImprovement, drop_conflicts
 from sl_discs.problems.kind import PENALTY, Chosen
 from sl_discs.problems.problem import Problem, has_matrix, in_order, is_frame, matrix_of_frame, of_series
+from sl_discs.support.checks import join_names, real_array, text
+from sl_discs.support.doubles import unmasked
+from sl_discs.support.errors import InputError
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -74,10 +76,10 @@ def _most(
 
 # Weights that are not whole are known to branch and bound up to rounding, and to enumeration exactly.
 _SET_PROVERS = (
-    "sl_discs.proofs.covers.Cover",
-    "sl_discs.proofs.cliques.clique_prover",
-    "sl_discs.proofs.integer.integer_prover",
-    "sl_discs.proofs.tables.enumeration",
+    "sl_discs.solving.provers.covers.Cover",
+    "sl_discs.solving.provers.cliques.clique_prover",
+    "sl_discs.solving.provers.integer.integer_prover",
+    "sl_discs.solving.provers.tables.enumeration",
 )
 
 MIS = GraphKind(
@@ -93,7 +95,7 @@ MIS = GraphKind(
     most=lambda edges, chosen: _most(edges, chosen, edges.inside_each(chosen)),
     conflict=lambda edges, chosen, left_out: edges.first_inside(chosen),
     improve=lambda graph: TwoImprovement(graph.num_nodes, graph.edges, graph.node_weights),
-    reduction="sl_discs.reductions.sets.reduce_sets",
+    reduction="sl_discs.solving.set_reductions.reduce_sets",
     provers=_SET_PROVERS,
     greedy="sl_discs.solving.cover_search.greedy_state",
     search="sl_discs.solving.cover_search.cover_search",
@@ -174,7 +176,7 @@ MAXCUT = GraphKind(
     most=_maxcut_most,
     bound=_maxcut_bound,
     integral=lambda graph: graph.weights is None or are_integers(graph.weights),
-    reduction="sl_discs.reductions.quadratic.reduce_spins",
+    reduction="sl_discs.solving.spin_reductions.reduce_spins",
     provers=SPIN_PROVERS,
     search="sl_discs.solving.tabu_search.tabu_search",
     bounded_by="the positive weights",
@@ -266,7 +268,7 @@ MAXCLIQUE = GraphKind(
     conflict=lambda edges, chosen, left_out: edges.first_missing(chosen),
     improve=_maxclique_improve,
     joined=True,
-    reduction="sl_discs.reductions.sets.reduce_maxclique",
+    reduction="sl_discs.solving.set_reductions.reduce_maxclique",
     provers=_SET_PROVERS,
     search="sl_discs.solving.cover_search.cover_search",
     in_percent=True,
@@ -326,7 +328,7 @@ VERTEX_COVER = GraphKind(
     most=_vertex_cover_most,
     conflict=lambda edges, chosen, left_out: edges.first_inside(left_out),
     improve=_vertex_cover_improve,
-    reduction="sl_discs.reductions.sets.reduce_sets",
+    reduction="sl_discs.solving.set_reductions.reduce_sets",
     provers=_SET_PROVERS,
     greedy="sl_discs.solving.cover_search.greedy_state",
     search="sl_discs.solving.cover_search.cover_search",

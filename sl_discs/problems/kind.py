@@ -13,8 +13,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from jaxtyping import Bool, Float64, Int8
 
-from sl_discs.errors import InputError, join_names, shown, unmasked
 from sl_discs.models.terms import Coefficients, SpinForm
+from sl_discs.support.checks import join_names, shown
+from sl_discs.support.doubles import unmasked
+from sl_discs.support.errors import InputError
 
 # The paper's lambda; above 1 every maximiser is feasible, and close to 1 conflicts are easy to pass through.
 PENALTY = 1.0001
@@ -69,8 +71,8 @@ def checked_states(name: str, states: Any, size: int) -> Bool[np.ndarray, "B N"]
     return chosen
 
 
-# A function, or where it is, as `sl_discs.proofs.tables.enumeration`. What kinds name is imported when it is needed:
-# it needs kinds itself, and numba takes a while.
+# A function, or where it is, as `sl_discs.solving.provers.tables.enumeration`. What kinds name is imported when it is
+# needed: it needs kinds itself, and numba takes a while.
 Rule = Callable[..., Any] | str
 
 
@@ -125,7 +127,7 @@ class Kind(abc.ABC):
     spins: bool = False
     penalty: float | None = None
     reduction: Rule | None = None
-    provers: Sequence[Rule] = ("sl_discs.proofs.tables.enumeration",)
+    provers: Sequence[Rule] = ("sl_discs.solving.provers.tables.enumeration",)
     greedy: Rule | None = None
     search: Rule | None = None
     weighted: bool = False

@@ -13,11 +13,13 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from jaxtyping import Int, Int8
 
-from sl_discs.errors import InputError, join_names, real, text, unmasked
 from sl_discs.instances.form import FORM_PROBLEMS, QuadraticForm
 from sl_discs.instances.graph import GRAPH_PROBLEMS, Graph
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.kind import KINDS, PENALTY, UNCHANGED, Evaluated, Kind, Units, checked_states
+from sl_discs.support.checks import join_names, real, text
+from sl_discs.support.doubles import unmasked
+from sl_discs.support.errors import InputError
 
 Source = TypeVar("Source", Graph, QuadraticForm)
 # One answer: a value for each label, or values in the order of the labels.

@@ -9,20 +9,20 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sl_discs.command import check_choice
-from sl_discs.errors import InputError
-from sl_discs.experiment.run import check_methods
+from sl_discs.experiment.run_sampler import check_methods
 from sl_discs.experiment.settings import Settings, settings_from
+from sl_discs.experiment.sweep_file import sampler_config
 from sl_discs.instances.dataset import find_family, load_dataset
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
-from sl_discs.own_code import imported
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.tuned import Candidate, Names, experiment_fields, parse_dataset, part_of, read_tuned
 from sl_discs.samplers.registry import BUILT_IN, known_samplers, own_name
-from sl_discs.sweeps.sweep_file import sampler_config
+from sl_discs.support.checks import check_choice
+from sl_discs.support.errors import InputError
+from sl_discs.support.own_code import imported
 
 # The datasets of the paper's tables: their names in DISCS's flags, their annealing, and their numbers of graphs.
 

@@ -20,11 +20,12 @@ from sl_discs.experiment.summary import (
     published_row,
     published_tables,
 )
-from sl_discs.figures import save_figure
-from sl_discs.files import write_json, write_text
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import DEFAULTS, HELD_OUT, LEVEL, NO_TILT, PUBLISHED, UNCHANGED, stride_of
 from sl_discs.reproduction.runs import Done
+from sl_discs.support.documents import write_json
+from sl_discs.support.figures import save_figure
+from sl_discs.support.files import write_text
 
 # The rows of the table as plain values: a cell beside the published numbers and, in pairs, beside its base.
 

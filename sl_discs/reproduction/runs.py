@@ -15,13 +15,14 @@ import numpy as np
 
 from sl_discs import __version__
 from sl_discs.experiment.record import commit, describe_devices, fields_of_results
-from sl_discs.experiment.run import engine_for, fit_to_memory, run_sampler, total_chain_steps
-from sl_discs.files import Damaged, digest, read_json, write_json
+from sl_discs.experiment.run_sampler import engine_for, fit_to_memory, run_sampler, total_chain_steps
 from sl_discs.instances.graph import Dataset
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.cells import Cell
 from sl_discs.samplers.registry import code_of
-from sl_discs.terminal import progress_bar, tell
+from sl_discs.support.documents import Damaged, read_json, write_json
+from sl_discs.support.identity import digest
+from sl_discs.support.terminal import progress_bar, tell
 
 # Finished cells on disk, each a small JSON file named by a digest of everything that its numbers depend on.
 #

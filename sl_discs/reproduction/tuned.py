@@ -10,13 +10,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-from sl_discs.errors import FormatError, InputError, errors_of
 from sl_discs.experiment.settings import Settings, settings_from
-from sl_discs.files import open_regular, parse_json
+from sl_discs.experiment.sweep_file import read_config
 from sl_discs.instances.dataset import find_family
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import Method, build_method
-from sl_discs.sweeps.sweep_file import read_config
+from sl_discs.support.documents import parse_json
+from sl_discs.support.errors import FormatError, InputError, errors_of
+from sl_discs.support.files import open_regular
 
 Names = tuple[str, str, str]  # problem, graph_type and cfg_str, as in DISCS's flags
 

@@ -16,9 +16,9 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from sl_discs import keys
-from sl_discs.batching import batch_max, turn_width
-from sl_discs.keys import Key
+from sl_discs.models import keys
+from sl_discs.models.batching import batch_max, turn_width
+from sl_discs.models.keys import Key
 
 LOWEST_LOGIT = -80.0
 _BLOCK = 32

@@ -20,11 +20,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from sl_discs import keys
-from sl_discs.batching import chain_max, chain_mean
-from sl_discs.errors import InputError, one_of
-from sl_discs.samplers.base import BalancedSampler, Chain, Info, accept_or_keep
+from sl_discs.models import keys
+from sl_discs.models.batching import chain_max, chain_mean
 from sl_discs.samplers.draws import LOWEST_LOGIT, floored_logits
+from sl_discs.samplers.sampler import BalancedSampler, Chain, Info, accept_or_keep
+from sl_discs.support.checks import one_of
+from sl_discs.support.errors import InputError
 
 
 def log_probability(logits: Float[Array, "N"], flips: Bool[Array, "N"]) -> Float[Array, ""]:

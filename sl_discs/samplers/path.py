@@ -12,10 +12,10 @@ from typing import ClassVar, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from sl_discs import keys
-from sl_discs.errors import InputError
-from sl_discs.samplers.base import BalancedSampler, Chain, Info, accept_or_keep
+from sl_discs.models import keys
 from sl_discs.samplers.draws import draw_sites, log_probability, softmax_weights
+from sl_discs.samplers.sampler import BalancedSampler, Chain, Info, accept_or_keep
+from sl_discs.support.errors import InputError
 
 
 class PathState(NamedTuple):

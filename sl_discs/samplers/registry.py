@@ -8,12 +8,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sl_discs.errors import InputError, function, join_names, shown, text
-from sl_discs.own_code import imported
-from sl_discs.samplers.base import Sampler, StepSampler
 from sl_discs.samplers.langevin import DLMC, DMALA, INTERPOLATE
 from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.samplers.sampler import Sampler, StepSampler
 from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
+from sl_discs.support.checks import function, join_names, shown, text
+from sl_discs.support.errors import InputError
+from sl_discs.support.own_code import imported
 
 PREFIX = "sl_"
 

@@ -11,12 +11,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int8
 
-from sl_discs import keys
-from sl_discs.errors import InputError, one_of
-from sl_discs.keys import Key
-from sl_discs.models.base import Target, apply_flips
-from sl_discs.samplers.base import Chain, Counters, Info, Sampler, accept_or_keep
+from sl_discs.models import keys
+from sl_discs.models.keys import Key
+from sl_discs.models.model import Target, apply_flips
 from sl_discs.samplers.draws import draw_site
+from sl_discs.samplers.sampler import Chain, Counters, Info, Sampler, accept_or_keep
+from sl_discs.support.checks import one_of
+from sl_discs.support.errors import InputError
 
 # The order in which sites are tried.
 RANDOM, SEQUENTIAL = SCANS = ("random", "sequential")

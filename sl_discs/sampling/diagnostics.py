@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float64, Num, UInt8
 from scipy.special import chdtri, ndtri
 
-from sl_discs.sampling.draws import Drawn, column, pieces, variable_name
+from sl_discs.sampling.drawn import Drawn, column, pieces, variable_name
 
 # Limits of a reliable run (Vehtari et al. 2021). Few draws pass an R-hat of 1.01 by chance, so the limit is never
 # below what independent draws of the same effective size pass with this probability; see also `least_ess`.

@@ -14,11 +14,11 @@ import numpy as np
 from jaxtyping import Float64, Int8
 from scipy.special import expit
 
-from sl_discs.errors import InputError
-from sl_discs.memory import check_memory
 from sl_discs.models.exact_sums import Elimination, enumerate_law, narrow_elimination
 from sl_discs.models.terms import Coefficients, Terms
-from sl_discs.sampling.draws import Budget, Drawn, Estimate, Known, Request, packed
+from sl_discs.sampling.drawn import Budget, Drawn, Estimate, Known, Request, packed
+from sl_discs.support.errors import InputError
+from sl_discs.support.memory import check_memory
 
 MOST_WIDTH = 25
 # Above this number of variables they are eliminated.

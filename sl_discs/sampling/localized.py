@@ -25,13 +25,13 @@ from scipy.special import ndtri
 from sl_discs.chains.annealing import ChainSettings
 from sl_discs.chains.batches import shape_of_one
 from sl_discs.chains.chains import Chains, anneal
-from sl_discs.engines.registry import choose_engine
-from sl_discs.errors import InputError
+from sl_discs.engines.choice import choose_engine
 from sl_discs.localization.method import SIGN_OF_Y, Method, build_method
 from sl_discs.samplers.registry import counts_sweeps, localized_name
-from sl_discs.sampling.chain import ORDERED, RecordedChains
 from sl_discs.sampling.diagnostics import FALSE_ALARM, LEAST_ESS, above
-from sl_discs.sampling.draws import Budget, Drawn, Request, magnetisations, packed
+from sl_discs.sampling.drawn import Budget, Drawn, Request, magnetisations, packed
+from sl_discs.sampling.plain_chains import ORDERED, RecordedChains
+from sl_discs.support.errors import InputError
 
 # ChainSettings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
 SCHEDULE_FIELDS = {"sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "mc_ratio": 0.5}

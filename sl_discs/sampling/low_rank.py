@@ -28,9 +28,7 @@ from jaxtyping import Float32, Float64
 from scipy.spatial import cKDTree
 from scipy.special import chdtri, expit, logsumexp
 
-from sl_discs.errors import InputError
 from sl_discs.models.terms import Coefficients, SpinForm, from_spin, to_spin
-from sl_discs.sampling.chain import RecordedChains
 from sl_discs.sampling.diagnostics import FALSE_ALARM, above
 from sl_discs.sampling.directions import (
     COARSE,
@@ -43,7 +41,9 @@ from sl_discs.sampling.directions import (
     even_axes,
     find_directions,
 )
-from sl_discs.sampling.draws import LEAST_VISITS, ROUNDED, Budget, Drawn, Estimate, Request, packed, visits
+from sl_discs.sampling.drawn import LEAST_VISITS, ROUNDED, Budget, Drawn, Estimate, Request, packed, visits
+from sl_discs.sampling.plain_chains import RecordedChains
+from sl_discs.support.errors import InputError
 
 # The largest number of variables of chains: J0 is a dense matrix, whose rows would take gigabytes.
 MOST_COUPLED = 4096

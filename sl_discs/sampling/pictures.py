@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float64, Num
 
-from sl_discs.errors import InputError, shown
-from sl_discs.figures import COLOURS
-from sl_discs.sampling.draws import VALUE, Curve
-from sl_discs.terminal import printable
+from sl_discs.sampling.drawn import VALUE, Curve
+from sl_discs.support.checks import shown
+from sl_discs.support.errors import InputError
+from sl_discs.support.figures import COLOURS
+from sl_discs.support.terminal import printable
 
 if TYPE_CHECKING:
     from sl_discs.sampling.samples import Samples

@@ -16,13 +16,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int8, UInt8
 
-from sl_discs.errors import FormatError, InputError, check_label, file_path, import_extra, shown
-from sl_discs.errors import function as function_of
-from sl_discs.figures import new_figure, save_figure
-from sl_discs.files import check_fields, read_document, write_document, write_text
 from sl_discs.problems.problem import label_of, plain_label
 from sl_discs.sampling.diagnostics import Diagnostic, Verdict, above, diagnose, r_hat_limit
-from sl_discs.sampling.draws import (
+from sl_discs.sampling.drawn import (
     LEAST_VISITS,
     MAGNETISATION,
     OVERLAP,
@@ -40,7 +36,13 @@ from sl_discs.sampling.draws import (
 )
 from sl_discs.sampling.pictures import layout
 from sl_discs.sampling.thermodynamics import TITLES, curve_rows
-from sl_discs.terminal import aligned, printable
+from sl_discs.support.checks import check_label, file_path, shown
+from sl_discs.support.checks import function as function_of
+from sl_discs.support.documents import check_fields, read_document, write_document
+from sl_discs.support.errors import FormatError, InputError, import_extra
+from sl_discs.support.figures import new_figure, save_figure
+from sl_discs.support.files import write_text
+from sl_discs.support.terminal import aligned, printable
 
 # `Samples` are one .npz file: arrays, and all else as JSON text in it. Nothing is pickled.
 _FORMAT = "sl_discs samples 6"
@@ -71,7 +73,7 @@ class Samples:
       method: the method used: `chain`, `tempering`, `localization`, `low_rank` or `exact`.
       chosen: why this method; empty if it was requested.
       how: details of the run, by name.
-      bits: [C, D, W] the draws of C groups with different starts, as in `sl_discs.sampling.draws`.
+      bits: [C, D, W] the draws of C groups with different starts, as in `sl_discs.sampling.drawn`.
       group_values: [C, D] the value of each draw in the problem's sense and offset, without repair.
       group_overlaps: [C, D] overlap s.s'/N of each draw with one of another group.
       group_magnetisations: [C, D] the mean spin of each draw.

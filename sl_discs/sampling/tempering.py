@@ -25,7 +25,9 @@ from scipy import optimize
 from scipy.special import chdtri, expit
 
 from sl_discs.models.terms import Terms
-from sl_discs.sampling.chain import (
+from sl_discs.sampling.diagnostics import FALSE_ALARM
+from sl_discs.sampling.drawn import ROUNDING, Budget, Drawn, Estimate, Ladder, Request
+from sl_discs.sampling.plain_chains import (
     MOST_SWEEPS_A_DRAW,
     Recorded,
     RecordedChains,
@@ -34,8 +36,6 @@ from sl_discs.sampling.chain import (
     dispersed,
     sweeps_a_draw,
 )
-from sl_discs.sampling.diagnostics import FALSE_ALARM
-from sl_discs.sampling.draws import ROUNDING, Budget, Drawn, Estimate, Ladder, Request
 from sl_discs.sampling.thermodynamics import ladder_curve
 
 # A ladder of temperatures for tempering: the placement of its rungs, and its round trips (Syed et al. 2022).

@@ -16,7 +16,7 @@ from jaxtyping import Float, Float64
 from scipy.special import logsumexp
 
 from sl_discs.models.terms import Terms
-from sl_discs.sampling.draws import ROUNDING, Curve, Estimate
+from sl_discs.sampling.drawn import ROUNDING, Curve, Estimate
 from sl_discs.sampling.exact import exact
 
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.errors import FormatError, InputError
-from sl_discs.files import check_fields, open_regular, parse_json, write_text
 from sl_discs.problems.problem import label_of, plain_label
+from sl_discs.support.documents import check_fields, parse_json
+from sl_discs.support.errors import FormatError, InputError
+from sl_discs.support.files import open_regular, write_text
 
 _FORMAT = "sl_discs answers 2"
 

@@ -10,27 +10,18 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.chains.annealing import Annealing
-from sl_discs.engines.base import Engine
+from sl_discs.engines.choice import ENGINES, choose_engine
 from sl_discs.engines.devices import num_cores
-from sl_discs.engines.registry import ENGINES, choose_engine
-from sl_discs.errors import (
-    InputError,
-    boolean,
-    function,
-    integer,
-    keywords,
-    one_of,
-    real,
-    real_array,
-    shown,
-    unmasked,
-)
+from sl_discs.engines.program import Engine
 from sl_discs.localization.method import IGNORED_SAMPLER_FIELDS, Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.problems import Problem
 from sl_discs.problems.problem import of_series, samples_of_frame
 from sl_discs.samplers.registry import base_name, counts_sweeps, is_localized, own_name
 from sl_discs.samplers.single_site import SEQUENTIAL, Metropolis
+from sl_discs.support.checks import boolean, function, integer, keywords, one_of, real, real_array, shown
+from sl_discs.support.doubles import unmasked
+from sl_discs.support.errors import InputError
 
 AUTO = "auto"
 SWEEPS = 1_000

@@ -17,18 +17,20 @@ from jaxtyping import Bool, Float64, Int, Int8, Int32, Int64
 
 from sl_discs.chains.annealing import TemperatureSchedule
 from sl_discs.chains.chains import Outcome
-from sl_discs.engines.base import Trace
-from sl_discs.errors import FormatError, InputError, check_label, import_extra, integer
-from sl_discs.figures import COLOURS, new_figure, paint_graph, save_figure
-from sl_discs.files import check_fields, read_document, write_document, write_text
+from sl_discs.engines.program import Trace
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import LAST_STATE
 from sl_discs.problems import Evaluated
 from sl_discs.problems.problem import best_row, improve, label_of, plain_label, reported_bound, units
-from sl_discs.reductions.presolve import Presolved
 from sl_discs.solving.answers import Answer, Answers
 from sl_discs.solving.options import times
-from sl_discs.terminal import printable
+from sl_discs.solving.presolved import Presolved
+from sl_discs.support.checks import check_label, integer
+from sl_discs.support.documents import check_fields, read_document, write_document
+from sl_discs.support.errors import FormatError, InputError, import_extra
+from sl_discs.support.figures import COLOURS, new_figure, paint_graph, save_figure
+from sl_discs.support.files import write_text
+from sl_discs.support.terminal import printable
 
 
 class Trajectory(NamedTuple):

@@ -24,20 +24,20 @@ from sl_discs.chains.batches import (
     shape_of_one,
 )
 from sl_discs.chains.chains import Chains, anneal, schedule_of
-from sl_discs.engines.base import Best, ClockTemperatures, Engine
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.devices import in_threads
+from sl_discs.engines.program import Best, ClockTemperatures, Engine
 from sl_discs.localization.schedule import Localization
-from sl_discs.memory import check_memory
 from sl_discs.models.quadratic import sparse_is_cheaper
 from sl_discs.problems import Evaluated, Problem
 from sl_discs.problems.problem import units
-from sl_discs.proofs.provers import TURN, Proofs
-from sl_discs.reductions.presolve import Presolved
 from sl_discs.samplers.registry import is_localized
 from sl_discs.solving.options import MOST_STEPS, SolveOptions
+from sl_discs.solving.presolved import Presolved
+from sl_discs.solving.proofs import TURN, Proofs
 from sl_discs.solving.result import Collector
-from sl_discs.terminal import Advance
+from sl_discs.support.memory import check_memory
+from sl_discs.support.terminal import Advance
 
 # Part of the remaining time that a round of fixed length may plan with: rates vary, and an annealing that is cut off
 # ends hot. And where temperatures follow the time, so that a rate that was measured too low does not end it early.

@@ -4,7 +4,7 @@
     check_sampler(MySampler())        # raises ConformanceError with the violated property
 
 The sampler needs `make_init_state(rng)` and `step(model, rng, x, model_param, state, x_mask)`. The model has
-`forward(params, x)` and `get_value_and_grad(params, x)` (`sl_discs.models.base.TargetModel`). Chains start
+`forward(params, x)` and `get_value_and_grad(params, x)` (`sl_discs.models.model.TargetModel`). Chains start
 from exact draws of the target, so after any number of steps their states must again be independent exact draws
 (except for chains that adapt together). A chi-squared test checks this at a stated false-alarm rate, so a sampler
 that only looks plausible on a benchmark does not pass.
@@ -23,15 +23,15 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Float64, Int, Int8
 from scipy import stats
 
-from sl_discs.batching import over_chains
-from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
-from sl_discs.keys import from_rng
-from sl_discs.models.base import Model, Target, TargetModel
+from sl_discs.models.batching import over_chains
 from sl_discs.models.functions import DifferentiableModel
+from sl_discs.models.keys import from_rng
+from sl_discs.models.model import Model, Target, TargetModel
 from sl_discs.models.quadratic import QuadraticModel, field_dtype, quadratic_params
 from sl_discs.problems.graph_kind import graph_kind
-from sl_discs.samplers.base import Chain, Sampler
+from sl_discs.samplers.sampler import Chain, Sampler
+from sl_discs.support.errors import InputError
 
 # Small targets that a sampler must leave invariant: problems, temperatures, tilts and masks.
 

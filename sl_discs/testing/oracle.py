@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.langevin import DLMC, DMALA, EULER
 from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.samplers.sampler import Sampler
 from sl_discs.samplers.single_site import SEQUENTIAL, Exchange, Gibbs, Metropolis
 from sl_discs.testing.conformance import all_states
 

@@ -17,16 +17,18 @@ import time
 
 from claim_plan import ARMS, SAMPLERS, SIZES, Study, plan
 from claim_report import Found, finished, write_report, write_settings
-from sl_discs.command import Command, Given, check_choice, own_flags, say
+from sl_discs.commands.command import Command, Given, own_flags
+from sl_discs.engines.choice import ENGINES
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
-from sl_discs.engines.registry import ENGINES
-from sl_discs.errors import InputError
 from sl_discs.experiment.record import measured_by
-from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.reproduction.cells import Choice, chosen_sets
 from sl_discs.reproduction.runs import Runner
+from sl_discs.support.checks import check_choice
+from sl_discs.support.errors import InputError
+from sl_discs.support.files import check_writable
+from sl_discs.support.terminal import say
 
 FLAGS, define = own_flags()
 define.enum("profile", "smoke", list(SIZES), "Size: smoke, a few minutes; cpu, forty CPU hours; full, more of it.")

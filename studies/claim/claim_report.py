@@ -32,8 +32,6 @@ from claim_statistics import detection, expected_best, holm, interval, random_ef
 from evaluation import write_tuned
 from sl_discs.experiment.record import Spread, how_measured
 from sl_discs.experiment.summary import published_row
-from sl_discs.figures import COLOURS, can_draw, or_warn, save_figure
-from sl_discs.files import write_json, write_text
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import method_fields
 from sl_discs.problems.graph_kind import graph_kind
@@ -41,6 +39,9 @@ from sl_discs.reproduction.cells import PUBLISHED, Cell, Choice
 from sl_discs.reproduction.report import bounds, levels_table, listed, number, table, z_score
 from sl_discs.reproduction.runs import CellResult, identity, load_result
 from sl_discs.reproduction.tuned import Candidate
+from sl_discs.support.documents import write_json
+from sl_discs.support.figures import COLOURS, can_draw, or_warn, save_figure
+from sl_discs.support.files import write_text
 
 _LETTERS = {DEFAULTS: "(a)", SEARCHED: "(b)", NULL: "(c)", BOTH: "(d)", SAME_ANNEALING: "(f)"}
 _SIZES = (32, 128, 256, 512, 1_024)

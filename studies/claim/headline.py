@@ -22,10 +22,11 @@ import numpy as np
 from scipy.special import ndtr
 
 from claim_plan import ARMS, DEFAULTS, PLANTED, SAMPLERS
-from sl_discs.command import Command, own_flags, say
-from sl_discs.files import write_json
+from sl_discs.commands.command import Command, own_flags
 from sl_discs.reproduction.cells import PUBLISHED
 from sl_discs.reproduction.report import table
+from sl_discs.support.documents import write_json
+from sl_discs.support.terminal import say
 
 FOLDER = Path(__file__).parent
 ER = tuple(name for name in PUBLISHED if name.startswith("mis/er_density/"))

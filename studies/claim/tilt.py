@@ -25,13 +25,12 @@ from jaxtyping import Float64
 from claim_plan import SAMPLERS, Variant
 from claim_statistics import Interval, interval
 from sl_discs.chains.chains import Chains, anneal
-from sl_discs.command import Command, own_flags, say
-from sl_discs.engines.base import Best
-from sl_discs.engines.registry import choose_engine
+from sl_discs.commands.command import Command, own_flags
+from sl_discs.engines.choice import choose_engine
+from sl_discs.engines.program import Best
 from sl_discs.experiment.record import measured_by
-from sl_discs.experiment.run import batches_of
+from sl_discs.experiment.run_sampler import batches_of
 from sl_discs.experiment.settings import Settings, settings_from
-from sl_discs.files import check_writable, write_json, write_text
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import build_method, method_fields
@@ -39,6 +38,9 @@ from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.cells import chosen_sets
 from sl_discs.reproduction.report import table
+from sl_discs.support.documents import write_json
+from sl_discs.support.files import check_writable, write_text
+from sl_discs.support.terminal import say
 
 SIGMAS = 20.0, 8.0, 6.0, 4.0, 3.0, 2.0, 1.0
 # Graphs that neither searches nor tests of the comparison have seen.

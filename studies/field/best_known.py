@@ -25,20 +25,22 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs import __version__
-from sl_discs.command import Command, Given, check_choice, own_flags, say
-from sl_discs.engines.registry import ENGINES, choose_engine
-from sl_discs.errors import InputError
+from sl_discs.commands.command import Command, Given, own_flags
+from sl_discs.engines.choice import ENGINES, choose_engine
 from sl_discs.experiment.record import commit
-from sl_discs.experiment.run import run_sampler
+from sl_discs.experiment.run_sampler import run_sampler
 from sl_discs.experiment.settings import Settings
-from sl_discs.files import check_writable, parse_json, write_text
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.localization.method import build_method, method_fields
-from sl_discs.locks import only_run_in
 from sl_discs.problems.graphs import MAXCUT
 from sl_discs.reproduction.tuned import parse_dataset
-from sl_discs.terminal import progress_bar
+from sl_discs.support.checks import check_choice
+from sl_discs.support.documents import parse_json
+from sl_discs.support.errors import InputError
+from sl_discs.support.files import check_writable, write_text
+from sl_discs.support.locks import only_run_in
+from sl_discs.support.terminal import progress_bar, say
 
 # The file of a set's references: its content, how it is extended, and when a reference is valid.
 #

@@ -19,19 +19,21 @@ from typing import Any
 import numpy as np
 
 from sl_discs import __version__
-from sl_discs.command import Command, Given, check_choice, own_flags, say
+from sl_discs.commands.command import Command, Given, own_flags
 from sl_discs.engines.compiled import compile_seconds, keep_programs
 from sl_discs.engines.devices import num_cores, one_device_per_core
-from sl_discs.errors import InputError
 from sl_discs.experiment.record import Spread, how_measured, measured_by
-from sl_discs.files import Damaged, check_writable, read_json, write_json, write_text
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.instances.graph import Dataset
 from sl_discs.problems import Problem
 from sl_discs.reproduction.cells import PublishedSet
 from sl_discs.reproduction.report import number, table
-from sl_discs.solving.solve import solve
-from sl_discs.terminal import progress_bar
+from sl_discs.solving.solver import solve
+from sl_discs.support.checks import check_choice
+from sl_discs.support.documents import Damaged, read_json, write_json
+from sl_discs.support.errors import InputError
+from sl_discs.support.files import check_writable, write_text
+from sl_discs.support.terminal import progress_bar, say
 
 PUBLISHED = Path(__file__).with_name("field.json")
 # Of each set the number of graphs, and whether given ones are the very graphs of the published results.

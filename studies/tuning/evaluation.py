@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.errors import InputError
 from sl_discs.experiment.record import best_values, paired
-from sl_discs.experiment.run import run_sampler
+from sl_discs.experiment.run_sampler import run_sampler
 from sl_discs.experiment.settings import Settings, settings_from
-from sl_discs.files import write_json
+from sl_discs.experiment.sweep_file import find_config
 from sl_discs.instances.dataset import find_family, load_dataset
 from sl_discs.instances.graph import Dataset
 from sl_discs.reproduction.tuned import Candidate, Names, experiment_fields
-from sl_discs.sweeps.sweep_file import find_config
-from sl_discs.terminal import Advance
+from sl_discs.support.documents import write_json
+from sl_discs.support.errors import InputError
+from sl_discs.support.terminal import Advance
 from space import Dimension, Point, candidate_of
 
 # Run seed of trial 0; later trials count up from it. Test runs use smaller seeds.

@@ -23,15 +23,12 @@ import evaluation
 import space
 from evaluation import Tuning, format_difference, words_of
 from sl_discs import __version__
-from sl_discs.chains.checkpoint import Notice, notice_of_end
-from sl_discs.command import Command, Given, own_flags, say
+from sl_discs.commands.command import Command, Given, own_flags
+from sl_discs.engines.choice import ENGINES, choose_engine, leave_cards_alone
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
-from sl_discs.engines.registry import ENGINES, choose_engine, leave_cards_alone
-from sl_discs.errors import InputError, Interrupted, MissingExtra
-from sl_discs.experiment.run import fit_to_memory, total_chain_steps
+from sl_discs.experiment.run_sampler import fit_to_memory, total_chain_steps
 from sl_discs.experiment.settings import Settings
-from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root, default_data_root
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import build_method, method_fields
@@ -39,7 +36,10 @@ from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.tuned import Candidate, parse_dataset, read_tuned
 from sl_discs.samplers.registry import base_name, code_of, is_localized, own_name
-from sl_discs.terminal import Advance, progress_bar
+from sl_discs.support.errors import InputError, Interrupted, MissingExtra
+from sl_discs.support.files import check_writable
+from sl_discs.support.signals import Notice, notice_of_end
+from sl_discs.support.terminal import Advance, progress_bar, say
 from space import annealing_of, point_of
 
 FLAGS, define = own_flags()

@@ -22,9 +22,10 @@ from optuna.study import MaxTrialsCallback, StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from evaluation import FIRST_TRIAL_SEED, Tuning
-from sl_discs.errors import InputError
-from sl_discs.files import check_file, check_same
 from sl_discs.reproduction.tuned import part_of
+from sl_discs.support.errors import InputError
+from sl_discs.support.files import check_file
+from sl_discs.support.identity import check_same
 from space import Point, propose
 
 KIND = "kind"  # of a study: the user attribute that identifies it

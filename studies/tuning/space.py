@@ -11,11 +11,11 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
 from sl_discs.reproduction.tuned import ANNEALING_FIELDS, Candidate
 from sl_discs.samplers.langevin import SOLVERS
 from sl_discs.samplers.registry import base_name, is_localized
+from sl_discs.support.errors import InputError
 
 SEARCHES = ("annealing", "sl", "all")
 

@@ -17,7 +17,7 @@ from sl_discs.instances.discs_files import networkx_graph
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.problems.problem import Problem
-from sl_discs.sampling.draws import observed
+from sl_discs.sampling.drawn import observed
 
 # Optimisers.
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sl_discs.discs_plugin.compat import effective_sample_size
-from sl_discs.errors import InputError
+from sl_discs.support.errors import InputError
 
 
 @pytest.fixture

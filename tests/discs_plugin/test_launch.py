@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from sl_discs.discs_plugin.launch import add_working_directory
-from sl_discs.errors import InputError
-from sl_discs.sweeps.sweep_file import combinations, discs_arguments, read_sweep, with_overrides
+from sl_discs.commands.launch import add_working_directory
+from sl_discs.experiment.sweep_file import combinations, discs_arguments, read_sweep, with_overrides
+from sl_discs.support.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 SMALL = (

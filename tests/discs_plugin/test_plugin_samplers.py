@@ -18,12 +18,12 @@ from test_register import whole_config
 
 from sl_discs.discs_plugin.modules import BatchModel, LocalizedSampler, OwnSampler
 from sl_discs.discs_plugin.upstream import DiscsSampler, States
-from sl_discs.errors import InputError
 from sl_discs.localization.schedule import Localization, level_budgets
-from sl_discs.models.base import TargetModel
+from sl_discs.models.model import TargetModel
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis
+from sl_discs.support.errors import InputError
 from sl_discs.testing import check_case, enumerate_law, standard_cases, total_variation
 from sl_discs.testing.conformance import Law, all_states
 

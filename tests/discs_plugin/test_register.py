@@ -7,7 +7,7 @@ import pytest
 
 from sl_discs import discs_plugin
 from sl_discs.discs_plugin import modules
-from sl_discs.errors import InputError
+from sl_discs.support.errors import InputError
 
 
 def whole_config(name, **model):

@@ -18,8 +18,8 @@ from ml_collections import ConfigDict
 from test_upstream import SAMPLERS
 
 from sl_discs.discs_plugin import modules
-from sl_discs.errors import InputError
 from sl_discs.samplers.registry import is_localized, known_samplers
+from sl_discs.support.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 # All models of DISCS that need no download, on small data: combinatorial ones with a family of graphs, others with

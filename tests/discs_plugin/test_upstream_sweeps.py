@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from test_upstream_runs import command
 
+from sl_discs.experiment.sweep_file import read_sweep
 from sl_discs.instances.dataset import find_family
 from sl_discs.instances.graph import GRAPH_PROBLEMS, Graph
-from sl_discs.sweeps.sweep_file import read_sweep
 
 FILES = (
     "maxclique/rb_sampler_sweep", "maxclique/twitter_sampler_sweep", "maxcut/ba_sampler_sweep",

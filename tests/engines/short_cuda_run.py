@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sl_discs.experiment.run import run_sampler
+from sl_discs.experiment.run_sampler import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import build_method

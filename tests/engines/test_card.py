@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from chains import batch_of, quadratic_case, random_edges
 
-from sl_discs.cache import cache_folder
 from sl_discs.chains.batches import batch_bytes, shape_of_one
 from sl_discs.engines.cuda import card
 from sl_discs.engines.cuda.card import Card, KernelStore
-from sl_discs.engines.cuda.engine import Cuda, as_instances, kind_of
-from sl_discs.errors import InputError
+from sl_discs.engines.cuda.cuda_engine import Cuda, as_instances, kind_of
 from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.support.cache import cache_folder
+from sl_discs.support.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 

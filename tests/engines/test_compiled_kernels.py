@@ -14,7 +14,7 @@ from engines_at_hand import PLAIN_LANE, Interpreted
 from marks import slow_except
 from test_cuda_engine import IN_WARPS, assert_same, check_gains_beyond_single_precision
 
-from sl_discs.engines.cuda.engine import kind_of
+from sl_discs.engines.cuda.cuda_engine import kind_of
 from sl_discs.localization.schedule import Localization
 
 pytestmark = pytest.mark.skipif(

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sl_discs import keys
-from sl_discs.engines.cpu import arithmetic, chunk
-from sl_discs.engines.cpu import chain as chain_state
+from sl_discs.engines.cpu import arithmetic, chain_state, chunk
 from sl_discs.engines.cpu import tree as trees
-from sl_discs.engines.cpu.chain import LoopTarget
+from sl_discs.engines.cpu.chain_state import LoopTarget
 from sl_discs.engines.cpu.jit import from_python
+from sl_discs.models import keys
 from sl_discs.samplers.draws import softmax_weights
 
 TILT_SCALE = np.float32(0.7)

@@ -17,19 +17,19 @@ from single_steps import SAMPLERS, Disagreement, check_single_steps
 import sl_discs
 from sl_discs.chains.batches import plan
 from sl_discs.chains.chains import Chains
-from sl_discs.engines.base import init_chains
-from sl_discs.engines.cuda import engine as cuda_engine
-from sl_discs.engines.cuda import path
-from sl_discs.engines.cuda.chain import PLANES, RECOMPUTED
-from sl_discs.engines.cuda.engine import MOST, Cuda, as_instances, kind_of
+from sl_discs.engines.choice import choose_engine, get_engine
+from sl_discs.engines.cuda import cuda_engine
+from sl_discs.engines.cuda import path_step as path
+from sl_discs.engines.cuda.cuda_engine import MOST, Cuda, as_instances, kind_of
 from sl_discs.engines.cuda.play import needed_by, outside
+from sl_discs.engines.cuda.registers import PLANES, RECOMPUTED
 from sl_discs.engines.cuda.warp import WIDTH
-from sl_discs.engines.registry import choose_engine, get_engine
-from sl_discs.errors import InputError
+from sl_discs.engines.program import init_chains
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis
+from sl_discs.support.errors import InputError
 
 ADAPTIVE = {
     "gwg": GWG(adaptive=True, num_flips=3),
@@ -59,7 +59,7 @@ def test_a_wrong_step_differs_from_the_oracle(monkeypatch):
     def wrong_kind(sampler, *arguments):
         return real(sampler, *arguments)._replace(step=without_repeats)
 
-    monkeypatch.setattr("sl_discs.engines.cuda.engine.kind_of", wrong_kind)
+    monkeypatch.setattr("sl_discs.engines.cuda.cuda_engine.kind_of", wrong_kind)
     with pytest.raises(Disagreement):
         check_single_steps(OneLane(), GWG(num_flips=3), copies=1024, temperatures=(0.5,))
 
@@ -266,16 +266,16 @@ def test_ten_thousand_steps_of_a_run_are_one_call():
 
 
 def test_auto_takes_a_card_for_many_chains(monkeypatch):
-    monkeypatch.setattr("sl_discs.engines.registry.has_card", lambda: True)
+    monkeypatch.setattr("sl_discs.engines.choice.has_card", lambda: True)
     monkeypatch.setattr(Cuda, "missing", lambda self: None)
     assert choose_engine("auto", GWG())[0].name == "cuda"
     assert choose_engine("auto", GWG(), num_chains=32)[0].name == "cpu"
     for cores, name in ((16, "cuda"), (200, "cpu")):
-        monkeypatch.setattr("sl_discs.engines.registry.num_cores", lambda cores=cores: cores)
+        monkeypatch.setattr("sl_discs.engines.choice.num_cores", lambda cores=cores: cores)
         engine, note = choose_engine("auto", GWG())
         assert engine.name == name and f"{cores} cores" in note
     monkeypatch.undo()
-    monkeypatch.setattr("sl_discs.engines.registry.has_card", lambda: True)
+    monkeypatch.setattr("sl_discs.engines.choice.has_card", lambda: True)
     monkeypatch.setattr(Cuda, "missing", lambda self: None)
     assert choose_engine("auto", GWG(), num_sites=MOST + 1)[1].startswith("not cuda: a chain has at most")
     monkeypatch.setattr(Cuda, "missing", lambda self: "numba-cuda cannot be imported")

@@ -12,12 +12,11 @@ from engines_at_hand import ENGINES, known_to
 from marks import slow_except
 
 import sl_discs
-from sl_discs.engines.base import Batch, ChainTemperatures, Program
+from sl_discs.engines.choice import choose_engine, get_engine
 from sl_discs.engines.cpu.chunk import ENTRIES
 from sl_discs.engines.cpu.layout import ProgramSlices, as_targets, proposal_temperatures
-from sl_discs.engines.registry import choose_engine, get_engine
-from sl_discs.errors import InputError
-from sl_discs.experiment.run import run_sampler
+from sl_discs.engines.program import Batch, ChainTemperatures, Program
+from sl_discs.experiment.run_sampler import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import build_method
@@ -26,6 +25,7 @@ from sl_discs.models.quadratic import QuadraticModel, QuadraticParams, sparse_co
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis
+from sl_discs.support.errors import InputError
 
 CPU = ENGINES["cpu"]
 

@@ -20,10 +20,10 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 import sl_discs
-from sl_discs.cache import checked
 from sl_discs.engines import compiled
 from sl_discs.engines.cpu import jit
 from sl_discs.engines.cpu.arithmetic import product_of_odds
+from sl_discs.support.cache import checked
 
 FOLDER, LEAST = "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs"
 
@@ -67,14 +67,14 @@ def test_code_is_compiled_again_where_its_sources_changed_and_nowhere_else(folde
     """Constants are compiled in, so code with an earlier one must not be found; a new process finds the others."""
     package = tmp_path / "sl_discs"
     shutil.copytree(Path(sl_discs.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    loop, factor, other = (package / name for name in ("proofs/loop.py", "engines/factor.py", "commands/other.py"))
+    loop, factor, other = (package / name for name in ("solving/loop.py", "engines/factor.py", "commands/other.py"))
     files = {
         loop: "from sl_discs.engines.cpu.jit import entered\nfrom sl_discs.engines.factor import FACTOR\n"
         "@entered\ndef times(x):\n    return FACTOR * x\n",
         factor: "FACTOR = 3\n",
         other: '"""A command."""\n',
     }
-    program = "from sl_discs.proofs.loop import times; print(times(14), sum(times.stats.cache_hits.values()))"
+    program = "from sl_discs.solving.loop import times; print(times(14), sum(times.stats.cache_hits.values()))"
     environment = os.environ | {"NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": str(tmp_path)}
     said = []
     changes = {other: '"""Another."""\n'}, {factor: "FACTOR = 4\n"}, {loop: files[loop].replace("* x", "* x + 1")}
@@ -124,7 +124,7 @@ def test_all_that_loops_are_compiled_from_is_in_their_digest():
         files += bool(names)
         for node in ast.walk(tree):
             # Exceptions are raised before anything is compiled.
-            if not isinstance(node, ast.ImportFrom) or node.module == "sl_discs.errors":
+            if not isinstance(node, ast.ImportFrom) or node.module == "sl_discs.support.errors":
                 continue
             if not node.module.startswith("sl_discs"):
                 continue
@@ -205,7 +205,7 @@ else:
 import numpy as np
 from sl_discs.engines.cpu import jit
 from sl_discs.engines.cpu.arithmetic import product_of_odds
-from sl_discs.proofs.covers import _pass
+from sl_discs.solving.provers.covers import _pass
 assert jit.INTERNALS is None
 product = jit.from_python(product_of_odds)(np.ones(8, np.float32), 0, 8, 0.5)
 none = np.zeros(3, np.int64)

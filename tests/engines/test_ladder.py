@@ -8,11 +8,11 @@ from chains import FALSE_ALARM, batch_of, chains_at, copied, play_program, progr
 from engines_at_hand import ENGINES
 from marks import slow_except
 
-from sl_discs.engines.base import ChainTemperatures, ClockTemperatures, Program
-from sl_discs.errors import InputError
+from sl_discs.engines.program import ChainTemperatures, ClockTemperatures, Program
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers.path import PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs
+from sl_discs.support.errors import InputError
 from sl_discs.testing.conformance import all_states, chi_squared, state_index
 
 NAMES = ("reference", "cpu", "in step")

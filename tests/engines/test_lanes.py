@@ -9,14 +9,14 @@ import pytest
 from chains import FALSE_ALARM, batch_of, play_program, program_at, quadratic_case, random_edges
 from engines_at_hand import InStep
 
-from sl_discs.engines.base import Batch, ChainTemperatures, init_chains
 from sl_discs.engines.cpu import layout
-from sl_discs.engines.cpu.engine import Cpu
+from sl_discs.engines.cpu.cpu_engine import Cpu
 from sl_discs.engines.cpu.jit import from_python
 from sl_discs.engines.cpu.lanes import REFRESHED, swap_clusters
 from sl_discs.engines.cpu.layout import as_targets
-from sl_discs.errors import InputError
+from sl_discs.engines.program import Batch, ChainTemperatures, init_chains
 from sl_discs.samplers.single_site import Gibbs, Metropolis
+from sl_discs.support.errors import InputError
 from sl_discs.testing.conformance import all_states, chi_squared, state_index
 
 GIBBS, METROPOLIS, ENGINE = Gibbs(scan="sequential"), Metropolis(scan="sequential"), InStep()

@@ -21,14 +21,15 @@ import pytest
 from test_run import SETTINGS, assert_equal, method, random_dataset
 
 from sl_discs.chains import checkpoint
-from sl_discs.chains.checkpoint import Checkpoints, Notice, notice_of_end, remove_checkpoints
-from sl_discs.engines.registry import get_engine
-from sl_discs.errors import RESUME_ME, InputError, Interrupted
+from sl_discs.chains.checkpoint import Checkpoints, remove_checkpoints
+from sl_discs.engines.choice import get_engine
 from sl_discs.experiment.record import check_finished, run_identity
-from sl_discs.experiment.run import run_sampler
+from sl_discs.experiment.run_sampler import run_sampler
 from sl_discs.experiment.settings import Settings
-from sl_discs.files import digest
-from sl_discs.locks import holder_of, only_run_in
+from sl_discs.support.errors import RESUME_ME, InputError, Interrupted
+from sl_discs.support.identity import digest
+from sl_discs.support.locks import holder_of, only_run_in
+from sl_discs.support.signals import Notice, notice_of_end
 
 ROOT = Path(__file__).parents[2]
 SHORT_CALLS = dataclasses.replace(SETTINGS, engine="cpu", checkpoint_every_s=0.0, instances_per_batch=2)
@@ -220,7 +221,7 @@ def test_one_run_a_folder(tmp_path):
     """Its holder is named, although an earlier one had a longer name."""
     (tmp_path / ".run.lock").write_text(f"process 1 on {'far' * 50}\n")
     with only_run_in(tmp_path):
-        code = f"from sl_discs.locks import *\nwith only_run_in(Path({str(tmp_path)!r})): pass"
+        code = f"from sl_discs.support.locks import *\nwith only_run_in(Path({str(tmp_path)!r})): pass"
         other = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
         assert other.returncode and f"another run (process {os.getpid()} on" in other.stderr
         assert holder_of(tmp_path) == f"process {os.getpid()} on {socket.gethostname()}"

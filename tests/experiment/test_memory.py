@@ -8,16 +8,16 @@ import pytest
 from marks import slow_except
 from test_run import SETTINGS, method, random_dataset
 
-from sl_discs.batching import make_mesh
 from sl_discs.chains.batches import batch_bytes, build_batch, plan
 from sl_discs.chains.chains import program_of
-from sl_discs.engines.base import init_chains
+from sl_discs.engines.choice import get_engine
+from sl_discs.engines.program import init_chains
 from sl_discs.engines.reference import advance
-from sl_discs.engines.registry import get_engine
-from sl_discs.errors import InputError
-from sl_discs.experiment.run import engine_for, fit_to_memory, instances_at_once
-from sl_discs.memory import GIB
+from sl_discs.experiment.run_sampler import engine_for, fit_to_memory, instances_at_once
+from sl_discs.models.batching import make_mesh
 from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.support.errors import InputError
+from sl_discs.support.memory import GIB
 
 
 def terms_of(dataset):

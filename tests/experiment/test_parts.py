@@ -9,11 +9,11 @@ import pytest
 from test_checkpoint import digests
 from test_run import random_dataset
 
-from sl_discs.errors import InputError
 from sl_discs.experiment.parts import Part
 from sl_discs.experiment.record import InstanceRecord, SamplerRecord
-from sl_discs.files import write_document
 from sl_discs.instances.archive import write_archive
+from sl_discs.support.documents import write_document
+from sl_discs.support.errors import InputError
 
 
 def test_shares_are_a_fair_division():

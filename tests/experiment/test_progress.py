@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from sl_discs import terminal
+from sl_discs.support import terminal
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from enumerated import optimum
 import sl_discs
 from sl_discs.chains.batches import Layout, best_layout, padded_size, plan
 from sl_discs.chains.chains import schedule_of
-from sl_discs.experiment.run import run_sampler
+from sl_discs.experiment.run_sampler import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.graph import GRAPH_PROBLEMS, Dataset, Graph
 from sl_discs.localization.method import build_method

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from sl_discs.chains.chains import schedule_of
-from sl_discs.errors import InputError
-from sl_discs.experiment.run import check_methods
+from sl_discs.experiment.run_sampler import check_methods
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.localization.schedule import Localization, level_budgets
+from sl_discs.support.errors import InputError
 
 # Nothing to be a number, a switch or a name of anything, for fields of these types.
 NEVER = ("x", None, [1], {}, -1, -1.0, math.nan, -math.inf)

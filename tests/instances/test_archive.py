@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sl_discs.errors import InputError
 from sl_discs.instances.archive import FORM_ARRAYS, count_graphs, read_archive, read_forms, write_archive, write_forms
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats import read_instances
 from sl_discs.instances.graph import Graph
+from sl_discs.support.errors import InputError
 
 NAME = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)
 # Of which a few add up to a finite number.
@@ -114,7 +114,7 @@ MODELS = {
     ],
 )
 def test_contradictions_are_refused_by_name(tmp_path, monkeypatch, good, changes, says):
-    monkeypatch.setattr("sl_discs.memory.usable_memory", lambda: 2**32)
+    monkeypatch.setattr("sl_discs.support.memory.usable_memory", lambda: 2**32)
     read = read_archive if good is GRAPHS else read_forms
     np.savez(tmp_path / "good.npz", **good)
     assert [one.name for one in read(tmp_path / "good.npz")] == ["a", "b"]

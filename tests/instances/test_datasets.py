@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from sl_discs.commands import discs_data
-from sl_discs.errors import InputError
 from sl_discs.instances import dataset as dataset_module
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.dataset import default_data_root, load_dataset, write_discs
 from sl_discs.instances.graph import Dataset, Graph
+from sl_discs.support.errors import InputError
 
 R_BA = "r-ba-4-n-16-20"
 

@@ -20,11 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sl_discs
-from sl_discs.errors import InputError, NotSupported
 from sl_discs.instances.form import FormValues
 from sl_discs.instances.formats import FORMATS, read_instances
 from sl_discs.instances.graph import Graph
 from sl_discs.instances.graph_files import conflict_graph, read_cnf, write_dimacs, write_rudy
+from sl_discs.support.errors import InputError, NotSupported
 
 RANDOM = st.randoms(use_true_random=False)
 EXAMPLES = settings(max_examples=40, deadline=None)

@@ -7,7 +7,6 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from sl_discs.errors import InputError
 from sl_discs.instances import generators
 from sl_discs.instances.generators import (
     MAX_EDGES,
@@ -17,6 +16,7 @@ from sl_discs.instances.generators import (
     draw_maxcut_er,
     erdos_renyi_edges,
 )
+from sl_discs.support.errors import InputError
 
 FAMILIES = {
     "er_density": lambda: generators.mis_er_density("0.10"),

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sl_discs import memory
-from sl_discs.errors import InputError
 from sl_discs.instances import text
 from sl_discs.instances.archive import read_archive, write_archive
 from sl_discs.instances.discs_files import load_pickle
 from sl_discs.instances.formats import read_instances
 from sl_discs.instances.graph import Graph
+from sl_discs.support import memory
+from sl_discs.support.errors import InputError
 
 MM = "%%MatrixMarket matrix coordinate"
 REAL, PATTERN = f"{MM} real general\n", f"{MM} pattern symmetric\n"

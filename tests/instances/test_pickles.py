@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sl_discs.errors import InputError
 from sl_discs.instances.discs_files import iter_pickles, load_pickle
 from sl_discs.instances.graph import graph_from_networkx
+from sl_discs.support.errors import InputError
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 

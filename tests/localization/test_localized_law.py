@@ -24,13 +24,13 @@ from localized import (
 )  # fmt: skip
 from several_values import potts_case
 
-from sl_discs import batching
-from sl_discs.engines.base import swap
-from sl_discs.engines.cpu.engine import Cpu
-from sl_discs.keys import StepKeys
+from sl_discs.engines.cpu.cpu_engine import Cpu
+from sl_discs.engines.program import swap
 from sl_discs.localization.algorithm import Localized
 from sl_discs.localization.schedule import Localization, parse_alpha
-from sl_discs.samplers.base import Chain
+from sl_discs.models import batching
+from sl_discs.models.keys import StepKeys
+from sl_discs.samplers.sampler import Chain
 from sl_discs.samplers.single_site import Gibbs
 from sl_discs.testing import ConformanceError, enumerate_law, standard_cases, total_variation
 

@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sl_discs import keys
-from sl_discs.errors import InputError
 from sl_discs.localization.algorithm import LocalizedState, observe, tilt_of
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.localization.schedule import (
@@ -24,7 +22,9 @@ from sl_discs.localization.schedule import (
     parse_alpha,
     time_grid,
 )
+from sl_discs.models import keys
 from sl_discs.solving.options import SolveOptions
+from sl_discs.support.errors import InputError
 
 
 @given(

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sl_discs.errors import InputError
 from sl_discs.instances.form import FormValues, QuadraticForm
 from sl_discs.models.terms import form_coefficients, form_of_spins, from_spin, spin_form, to_spin
+from sl_discs.support.errors import InputError
 
 
 @st.composite

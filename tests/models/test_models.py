@@ -9,10 +9,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from sl_discs import batching
 from sl_discs.chains.annealing import temperature_range
 from sl_discs.instances.graph import Graph
-from sl_discs.models.base import Target, apply_flips
+from sl_discs.models import batching
+from sl_discs.models.model import Target, apply_flips
 from sl_discs.models.quadratic import (
     Dense,
     QuadraticModel,

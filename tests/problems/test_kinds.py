@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sl_discs
-from sl_discs.errors import InputError
 from sl_discs.instances.graph import GRAPH_PROBLEMS, Graph, complement
 from sl_discs.problems.graph_kind import Edges, graph_kind
 from sl_discs.problems.kind import KINDS, resolved
 from sl_discs.problems.problem import improve
+from sl_discs.support.errors import InputError
 from sl_discs.testing.conformance import all_states
 
 SETS = ("mis", "maxclique", "vertex_cover")

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import sl_discs
-from sl_discs import own_code
 from sl_discs.commands.main import main
-from sl_discs.errors import InputError
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.graph_kind import GraphKind
 from sl_discs.problems.kind import KINDS
+from sl_discs.support import own_code
+from sl_discs.support.errors import InputError
 
 
 def _model(graph, penalty):

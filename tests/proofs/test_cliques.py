@@ -11,10 +11,10 @@ from scipy import sparse
 
 import sl_discs
 from sl_discs.problems.graphs import MIS
-from sl_discs.proofs import cliques, covers, integer, provers_of
-from sl_discs.proofs.integer_program import edge_cliques, relaxed
-from sl_discs.proofs.provers import TURN, Proofs
-from sl_discs.reductions.presolve import unreduced
+from sl_discs.solving.presolved import unreduced
+from sl_discs.solving.proofs import TURN, Proofs
+from sl_discs.solving.provers import cliques, covers, integer, provers_of
+from sl_discs.solving.provers.integer_program import edge_cliques, relaxed
 from sl_discs.testing.conformance import all_states
 
 

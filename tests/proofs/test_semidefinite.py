@@ -11,9 +11,9 @@ from scipy import sparse
 
 import sl_discs
 from sl_discs.models.terms import spin_form
-from sl_discs.proofs import semidefinite
-from sl_discs.proofs.provers import Proofs
-from sl_discs.reductions.presolve import unreduced
+from sl_discs.solving.presolved import unreduced
+from sl_discs.solving.proofs import Proofs
+from sl_discs.solving.provers import semidefinite
 
 
 def bound_of(problem):

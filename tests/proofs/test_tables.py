@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import sl_discs
 from sl_discs.problems.graphs import MAXCUT
 from sl_discs.problems.problem import exact_values
-from sl_discs.proofs import provers_of, tables
-from sl_discs.proofs.provers import Proofs
-from sl_discs.reductions.presolve import unreduced
+from sl_discs.solving.presolved import unreduced
+from sl_discs.solving.proofs import Proofs
+from sl_discs.solving.provers import provers_of, tables
 
 
 def exact_provers_of(problem):

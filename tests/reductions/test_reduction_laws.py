@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sl_discs
-from sl_discs.reductions import presolve
-from sl_discs.reductions.quadratic import FIXED, FREE, MERGED, PENDANT, ROOF, STAR
-from sl_discs.reductions.sets import CLIQUE, FUNNEL, UNCONFINED
+from sl_discs.solving.reductions import presolve
+from sl_discs.solving.set_reductions import CLIQUE, FUNNEL, UNCONFINED
+from sl_discs.solving.spin_reductions import FIXED, FREE, MERGED, PENDANT, ROOF, STAR
 from sl_discs.testing.conformance import all_states
 
 try:

@@ -17,7 +17,6 @@ import pytest
 from compared import COMPARED, comparisons
 from scipy import stats
 
-from sl_discs.errors import InputError
 from sl_discs.experiment import summary as summary_module
 from sl_discs.experiment.record import Spread, paired
 from sl_discs.experiment.summary import PublishedRow, published_row
@@ -54,6 +53,7 @@ from sl_discs.reproduction.report import (
     z_score,
 )
 from sl_discs.reproduction.runs import CellResult, Done, Runner, identity, load_result, path_of, save_result
+from sl_discs.support.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 MIS = PUBLISHED["mis/er_density/r-0.10"]

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 import yaml
 
-from sl_discs.errors import InputError
 from sl_discs.experiment.record import (
     ExperimentRecord,
     InstanceRecord,
@@ -26,9 +25,11 @@ from sl_discs.experiment.record import (
 )
 from sl_discs.experiment.results import check_place, read_results, write_results
 from sl_discs.experiment.settings import Settings
-from sl_discs.files import Damaged, check_writable, read_json
 from sl_discs.instances.graph import Dataset
-from sl_discs.locks import only_run_in
+from sl_discs.support.documents import Damaged, read_json
+from sl_discs.support.errors import InputError
+from sl_discs.support.files import check_writable
+from sl_discs.support.locks import only_run_in
 
 
 def build_sampler(seed, num_instances=4, num_logged=5, references=None, level=60.0):

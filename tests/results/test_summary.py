@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from test_results import make_record
 
-from sl_discs.errors import InputError
 from sl_discs.experiment import summary
 from sl_discs.experiment.record import Spread, paired_differences, percent_of_reference
 from sl_discs.experiment.results import write_results
 from sl_discs.experiment.summary import draw_trajectories, format_summary, published_name, published_row
-from sl_discs.figures import new_figure
 from sl_discs.instances.graph import Graph
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers import registry
 from sl_discs.samplers.path import GWG
+from sl_discs.support.errors import InputError
+from sl_discs.support.figures import new_figure
 
 
 def test_a_spread_is_mean_population_std_and_sample_standard_error():

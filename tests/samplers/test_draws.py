@@ -9,8 +9,8 @@ import pytest
 from chains import FALSE_ALARM
 from marks import slow_except
 
-from sl_discs import batching, keys
-from sl_discs.batching import over_chains
+from sl_discs.models import batching, keys
+from sl_discs.models.batching import over_chains
 from sl_discs.samplers.draws import draw_site, draw_sites, invert_cdf, log_probability, softmax_weights
 from sl_discs.testing.conformance import chi_squared
 

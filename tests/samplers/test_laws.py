@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 from single_steps import SAMPLERS
 
-from sl_discs import keys
-from sl_discs.errors import InputError
-from sl_discs.models.base import TargetModel
+from sl_discs.models import keys
+from sl_discs.models.model import TargetModel
 from sl_discs.samplers import registry
-from sl_discs.samplers.base import Chain, Sampler
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.registry import BUILT_IN, build_sampler, is_localized, known_samplers, register_sampler
+from sl_discs.samplers.sampler import Chain, Sampler
 from sl_discs.samplers.single_site import Gibbs, Metropolis
+from sl_discs.support.errors import InputError
 from sl_discs.testing import ConformanceError, check_case, check_sampler, standard_cases
 
 CHAINS = 4

@@ -10,11 +10,11 @@ import pytest
 from marks import slow_except
 from several_values import potts_case
 
-from sl_discs.errors import InputError
-from sl_discs.models.base import Categories, Sites
+from sl_discs.models.model import Categories, Sites
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis
+from sl_discs.support.errors import InputError
 from sl_discs.testing import ConformanceError, check_case
 
 POTTS = potts_case("potts", 3, 4, (0.7, -0.4, 1.3, 0.6), temperature=0.5, tilted=True, mask=(True, True, False, True))

@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 
 import truths
-from sl_discs.errors import InputError
 from sl_discs.models.exact_sums import enumerate_law, narrow_elimination
 from sl_discs.models.terms import Coefficients
 from sl_discs.sampling.exact import eliminated, exact
+from sl_discs.support.errors import InputError
 from sl_discs.testing.conformance import all_states, chi_squared, state_index
 
 # A test that compares frequencies with their law fails by chance once in this many runs.
@@ -135,7 +135,7 @@ def test_width_of_known_graphs(size, edges, width):
 
 
 def test_memory_is_checked_before_tables_are_made(monkeypatch):
-    monkeypatch.setattr("sl_discs.memory.usable_memory", lambda: 2**20)
+    monkeypatch.setattr("sl_discs.support.memory.usable_memory", lambda: 2**20)
     edges = grid(12)
     terms = Coefficients(np.zeros(144), edges, np.ones(len(edges)), 1.0)
     with pytest.raises(InputError, match=r"width 12 would take about .* MiB.*method='tempering'"):

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import sl_discs
-from sl_discs import InputError, keys
+from sl_discs import InputError
+from sl_discs.models import keys
 from sl_discs.models.functions import DifferentiableModel
-from sl_discs.samplers.base import Chain
 from sl_discs.samplers.registry import build_sampler
+from sl_discs.samplers.sampler import Chain
 from sl_discs.testing.conformance import all_states, state_index
 
 WEIGHTS = np.random.default_rng(2).normal(size=(6, 6)).astype(np.float32)

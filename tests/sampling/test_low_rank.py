@@ -11,9 +11,9 @@ from estimates import LIMIT, check, check_calibrated, truth_of
 
 import sl_discs
 import truths
-from sl_discs.errors import InputError
 from sl_discs.models.terms import to_spin
 from sl_discs.sampling.directions import GradientFit, even_axes, find_directions
+from sl_discs.support.errors import InputError
 
 
 def planted(size, noise, strengths, *, field=0.5, seed=0):

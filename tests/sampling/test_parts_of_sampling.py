@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import sl_discs
 import truths
 from sl_discs.sampling import tempering
-from sl_discs.sampling.chain import RecordedChains
 from sl_discs.sampling.diagnostics import above, diagnose, judge, r_hat_limit, worst_variables
-from sl_discs.sampling.draws import Batches, Drawn, Request, column, overlaps, packed, pieces, unpacked
+from sl_discs.sampling.drawn import Batches, Drawn, Request, column, overlaps, packed, pieces, unpacked
+from sl_discs.sampling.plain_chains import RecordedChains
 from sl_discs.sampling.tempering import log_z_of_ladder
 
 
@@ -134,7 +134,7 @@ def test_packed_draws(size, groups, draws, piece, seed):
     first = size // 2 // 8 * 8
     np.testing.assert_array_equal(unpacked(bits, size, first, size), states[:, :, first:])
     other = np.roll(states, -1, axis=0) if groups > 1 else np.roll(states, draws // 2, axis=1)
-    with mock.patch("sl_discs.sampling.draws._PIECE", piece):
+    with mock.patch("sl_discs.sampling.drawn._PIECE", piece):
         np.testing.assert_array_equal(np.concatenate([one for _, one in pieces(bits, size)], axis=1), states)
         expected = ((2 * states - 1) * (2 * other - 1)).mean(axis=2)
         np.testing.assert_allclose(overlaps(bits, size), expected, atol=1e-12)

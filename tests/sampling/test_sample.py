@@ -20,11 +20,11 @@ from marks import slow_except
 import sl_discs
 import truths
 from sl_discs.chains import batches
-from sl_discs.errors import InputError
 from sl_discs.models.exact_sums import enumerate_law
 from sl_discs.models.terms import to_spin
 from sl_discs.sampling.directions import _influences, mixes_fast
 from sl_discs.sampling.samples import estimates
+from sl_discs.support.errors import InputError
 from verdicts import needle
 
 METHODS = ("exact", "chain", "tempering", "localization")

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import sl_discs
 from sl_discs.problems.forms import form_bound
 from sl_discs.problems.kind import KINDS
-from sl_discs.proofs import provers_of
-from sl_discs.proofs.provers import Proofs, Prover
-from sl_discs.reductions import presolve
-from sl_discs.reductions.presolve import unreduced
+from sl_discs.solving.presolved import unreduced
+from sl_discs.solving.proofs import Proofs, Prover
+from sl_discs.solving.provers import provers_of
+from sl_discs.solving.reductions import presolve
 
 GRAPH_KINDS = "mis", "maxclique", "vertex_cover", "maxcut"
 

@@ -12,8 +12,8 @@ from marks import slow_except
 
 import sl_discs.dimod
 from sl_discs.dimod import BoltzmannSampler, SLSampler
-from sl_discs.errors import InputError
-from sl_discs.proofs.provers import Prover
+from sl_discs.solving.proofs import Prover
+from sl_discs.support.errors import InputError
 from sl_discs.testing.conformance import chi_squared
 
 

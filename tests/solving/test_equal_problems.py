@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sl_discs
-from sl_discs.errors import InputError
 from sl_discs.problems.problem import normal_form
+from sl_discs.support.errors import InputError
 
 SETS = "mis", "maxclique", "vertex_cover"
 KINDS = (*SETS, "maxcut", "qubo", "ising")

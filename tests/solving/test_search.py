@@ -6,10 +6,10 @@ import pytest
 
 import sl_discs
 from sl_discs import InputError
-from sl_discs.proofs.provers import Proofs, Prover
-from sl_discs.reductions import presolve
-from sl_discs.reductions.presolve import unreduced
 from sl_discs.solving.options import SolveOptions
+from sl_discs.solving.presolved import unreduced
+from sl_discs.solving.proofs import Proofs, Prover
+from sl_discs.solving.reductions import presolve
 from sl_discs.solving.rounds import Annealer, Clock, LocalSearch, Rounds
 
 pytestmark = pytest.mark.usefixtures("limits_in_cpu_time")
@@ -94,7 +94,7 @@ def test_presolve_is_for_auto_unless_it_is_asked_for(monkeypatch):
     """Without it, values are those that chains met."""
     reduced = []
     monkeypatch.setattr(
-        "sl_discs.solving.solve.presolve",
+        "sl_discs.solving.solver.presolve",
         lambda problem, seconds: reduced.append(problem) or presolve(problem, seconds),
     )
     problem = sl_discs.maxcut(nx.cycle_graph(9))

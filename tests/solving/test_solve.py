@@ -186,7 +186,7 @@ def test_progress_and_the_end_say_value_bound_and_time(monkeypatch):
     def bar(total, shown):
         yield lambda name, steps, words: told.append(words)
 
-    monkeypatch.setattr("sl_discs.solving.solve.progress_bar", bar)
+    monkeypatch.setattr("sl_discs.solving.solver.progress_bar", bar)
     problem = sl_discs.mis(nx.gnp_random_graph(300, 0.1, seed=0))
     result = sl_discs.solve(problem, "metropolis", time_limit=1, presolve=True, progress=True)
     assert told[0].startswith("annealing 1, ")
@@ -373,8 +373,8 @@ def test_bad_arguments_are_explained(case):
 
 
 def test_a_gpu_that_is_missing_is_what_is_said(monkeypatch):
-    pytest.importorskip("sl_discs.engines.cuda.engine")
-    monkeypatch.setattr("sl_discs.engines.cuda.engine.missing_card", lambda: "there is no NVIDIA GPU")
+    pytest.importorskip("sl_discs.engines.cuda.cuda_engine")
+    monkeypatch.setattr("sl_discs.engines.cuda.cuda_engine.missing_card", lambda: "there is no NVIDIA GPU")
     for arguments in ({}, {"sampler": "gibbs", "scan": "sequential"}):
         with pytest.raises(InputError, match=r"engine is 'cuda', which .* no NVIDIA GPU"):
             sl_discs.solve(PROBLEMS["ising"], engine="cuda", **arguments)

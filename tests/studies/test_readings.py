@@ -14,7 +14,7 @@ from readings import Block, Setup
 from readings_plan import BASE, READINGS, SETS
 from sl_discs.chains.batches import Layout, Shape
 from sl_discs.chains.chains import Chains
-from sl_discs.engines.cpu.engine import Cpu
+from sl_discs.engines.cpu.cpu_engine import Cpu
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.terms import Coefficients

@@ -29,8 +29,8 @@ from laws_cells import Cell, Play, play
 from laws_report import Found
 from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.models.functions import DifferentiableModel
-from sl_discs.samplers.base import Chain
 from sl_discs.samplers.langevin import DMALA
+from sl_discs.samplers.sampler import Chain
 from sl_discs.testing import oracle
 from sl_discs.testing.conformance import all_states
 from truths import boltzmann_machine, hopfield

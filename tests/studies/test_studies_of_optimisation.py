@@ -21,14 +21,14 @@ from best_known import ReferenceSet, Search, load_references, save_references, s
 from claim_plan import BOTH, DEFAULTS, NULL, SEARCHED, SIZES, Item, Pair, Study
 from claim_report import Found
 from claim_statistics import expected_best, holm, random_effects
-from sl_discs.errors import InputError
-from sl_discs.experiment.run import run_sampler
+from sl_discs.experiment.run_sampler import run_sampler
 from sl_discs.experiment.settings import settings_from
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.instances.graph import Dataset, Graph
 from sl_discs.localization.method import method_fields
 from sl_discs.reproduction.cells import PUBLISHED, Choice
+from sl_discs.support.errors import InputError
 
 DENSITY = PUBLISHED["mis/er_density/r-0.10"]
 SATLIB = PUBLISHED["mis/satlib"]

@@ -17,11 +17,11 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from evaluation import experiment_settings, split_instances, words_of
-from sl_discs.errors import InputError
 from sl_discs.experiment.settings import settings_from
 from sl_discs.instances.archive import write_archive
 from sl_discs.localization.method import build_method
 from sl_discs.reproduction.tuned import parse_dataset, read_tuned
+from sl_discs.support.errors import InputError
 
 CONFIG_OF_BA = f"--config={Path(__file__).parents[2]}/configs/experiment/maxcut/ba.py"
 MAIN = Path(__file__).parents[2] / "studies" / "tuning" / "main.py"

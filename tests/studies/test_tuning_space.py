@@ -8,11 +8,11 @@ import pytest
 
 import space
 from sl_discs.chains.chains import program_of
-from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import method_fields
 from sl_discs.reproduction.tuned import Candidate
 from sl_discs.samplers.registry import is_localized, known_samplers
+from sl_discs.support.errors import InputError
 from space import annealing_of, candidate_of, point_of
 
 BASES = [name for name in known_samplers() if not is_localized(name) and ":" not in name]

@@ -13,11 +13,11 @@ optuna = pytest.importorskip("optuna", reason="optuna is not installed: pip inst
 import search  # noqa: E402
 import space  # noqa: E402
 from evaluation import Tuning  # noqa: E402
-from sl_discs.errors import InputError  # noqa: E402
 from sl_discs.experiment.settings import Settings  # noqa: E402
 from sl_discs.instances.graph import Dataset  # noqa: E402
 from sl_discs.localization.method import method_fields  # noqa: E402
 from sl_discs.reproduction.tuned import Candidate  # noqa: E402
+from sl_discs.support.errors import InputError  # noqa: E402
 from space import annealing_of  # noqa: E402
 
 KIND = {"dataset": "mis/small", "chains": 4, "space": [{"name": "x", "choices": list(range(50))}]}

@@ -13,12 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sl_discs import own_code
 from sl_discs.commands.run import check_flags
-from sl_discs.errors import InputError
-from sl_discs.samplers import registry
-from sl_discs.sweeps import sweep_runs
-from sl_discs.sweeps.sweep_file import (
+from sl_discs.experiment import sweep_runs
+from sl_discs.experiment.sweep_file import (
     check_runnable,
     command_line,
     left_out,
@@ -27,7 +24,10 @@ from sl_discs.sweeps.sweep_file import (
     run_arguments,
     with_overrides,
 )
-from sl_discs.sweeps.sweep_runs import Run
+from sl_discs.experiment.sweep_runs import Run
+from sl_discs.samplers import registry
+from sl_discs.support import own_code
+from sl_discs.support.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "configs" / "sweep" / "seeds_and_samplers.py"

@@ -12,12 +12,12 @@ import time
 
 import pytest
 
-from sl_discs.chains.checkpoint import Notice
-from sl_discs.errors import InputError
-from sl_discs.locks import only_run_in
-from sl_discs.sweeps import sweep_runs
-from sl_discs.sweeps.sweep_file import Sweep
-from sl_discs.sweeps.sweep_runs import Run, State, perform_here, state_of
+from sl_discs.experiment import sweep_runs
+from sl_discs.experiment.sweep_file import Sweep
+from sl_discs.experiment.sweep_runs import Run, State, perform_here, state_of
+from sl_discs.support.errors import InputError
+from sl_discs.support.locks import only_run_in
+from sl_discs.support.signals import Notice
 
 pytestmark = pytest.mark.usefixtures("in_foreground")
 

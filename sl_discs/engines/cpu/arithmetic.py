@@ -1,4 +1,4 @@
-"""Arithmetic of the native loops: elementary functions that vectorise, and the random numbers of `sl_discs.keys`."""
+"""Arithmetic of the native loops: functions that vectorise, and the random numbers of `sl_discs.models.keys`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.engines.cpu.jit import FUSED, REORDERED, called, in_long_vectors, inlined
-from sl_discs.keys import COSINE, SINE, make_words
+from sl_discs.models.keys import COSINE, SINE, make_words
 
 _F = np.float32
 LOG2E = _F(math.log2(math.e))
@@ -127,9 +127,10 @@ def fill_uniforms(key0, key1, out):
 
 @inlined(fastmath=FUSED)
 def normal_pair(first, second):
-    """Returns two standard normal numbers, as `sl_discs.keys.words_to_normals`.
+    """Returns two standard normal numbers, as `sl_discs.models.keys.words_to_normals`.
 
-    Applied to the entries i and N/2 + i of `fill_uniforms`, it gives the same entries of `sl_discs.keys.normals`. The
+    Applied to the entries i and N/2 + i of `fill_uniforms`, it gives the same entries of
+    `sl_discs.models.keys.normals`. The
     two functions are separate loops, as one loop would need more registers than there are.
     """
     radius = np.sqrt(-_TWO * log(first))

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.engines.arrays import aligned_zeros
-from sl_discs.engines.cpu import single_site, weighted
+from sl_discs.engines.cpu import site_steps, weighted
 from sl_discs.engines.cpu.arithmetic import FOLD, fill_uniforms, normal_pair, threefry
-from sl_discs.engines.cpu.chain import LoopChain, make_chain
+from sl_discs.engines.cpu.chain_state import LoopChain, make_chain
 from sl_discs.engines.cpu.jit import FUSED, called, chosen_by_type, entered, in_long_vectors, inlined
 from sl_discs.engines.cpu.step import BLOCK, StepInputs, StepKernel, Words, make_words
 from sl_discs.engines.cpu.tree import REFERENCE, WeightTree, make_tree
@@ -26,9 +26,9 @@ ENTRIES = {
     GWG: weighted.PATH,
     PathAuxiliary: weighted.PATH,
     DMALA: weighted.LANGEVIN,
-    Gibbs: single_site.ENTRY,
-    Metropolis: single_site.ENTRY,
-    Exchange: single_site.EXCHANGE,
+    Gibbs: site_steps.ENTRY,
+    Metropolis: site_steps.ENTRY,
+    Exchange: site_steps.EXCHANGE,
 }
 _KERNELS = {settings: kernel for entry in ENTRIES.values() for settings, kernel in entry.kernels.items()}
 
@@ -390,6 +390,6 @@ def play(settings, program, target, chains, ladder, ladders, workspace, first_st
                     interval + together, found,
                 )  # fmt: skip
             if ladder > 1:
-                single_site.swap_neighbours(
+                site_steps.swap_neighbours(
                     target.scale, chains, ladder, number, program.rate, first_step, interval, found
                 )

@@ -24,9 +24,9 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.serialize import dumps
 from numba.core.typed_passes import NativeLowering
 
-from sl_discs.cache import checked, or_no_cache, read_checked
 from sl_discs.engines.compiled import Announcement, Stopwatch
-from sl_discs.files import write_atomically
+from sl_discs.support.cache import checked, or_no_cache, read_checked
+from sl_discs.support.files import write_atomically
 
 # Compilation of functions that only compiled loops call: it stops at LLVM's intermediate code.
 #

@@ -16,9 +16,9 @@ from typing import Any
 import numba
 from numba.extending import intrinsic, overload
 
-from sl_discs.cache import cache_folder
 from sl_discs.engines.compiled import digest_of_sources
-from sl_discs.errors import InputError
+from sl_discs.support.cache import cache_folder
+from sl_discs.support.errors import InputError
 
 if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
     raise InputError("NUMBA_DISABLE_JIT is set, and without a compiler there are no chains on CPUs; unset it")

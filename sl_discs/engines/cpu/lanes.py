@@ -34,7 +34,7 @@ from sl_discs.engines.cpu.arithmetic import (
     uniform,
 )
 from sl_discs.engines.cpu.jit import FUSED, called, entered, in_long_vectors, inlined
-from sl_discs.engines.cpu.single_site import TIE
+from sl_discs.engines.cpu.site_steps import TIE
 
 WIDTH = 16
 _F, _U = np.float32, np.uint32

@@ -8,16 +8,16 @@ import numpy as np
 from jaxtyping import Float32
 
 from sl_discs.engines.arrays import aligned_zeros, as_arrays, as_states, as_trace, levels_of, make_records, padded
-from sl_discs.engines.base import Batch, ChainStates, ChainTemperatures, Play, Program
 from sl_discs.engines.compiled import compiled
-from sl_discs.engines.cpu.chain import LoopTarget
+from sl_discs.engines.cpu.chain_state import LoopTarget
 from sl_discs.engines.cpu.chunk import ProgramSlice
 from sl_discs.engines.cpu.lanes import WIDTH, play
 from sl_discs.engines.cpu.tree import LANES, TILE
 from sl_discs.engines.devices import in_threads
+from sl_discs.engines.program import Batch, ChainStates, ChainTemperatures, Play, Program
 from sl_discs.localization.schedule import Levels
 from sl_discs.models.quadratic import QuadraticModel
-from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.sampler import Sampler
 from sl_discs.samplers.single_site import SEQUENTIAL, Gibbs, Metropolis, SingleSiteSampler
 
 # Couplings are stored as lists rather than rows if fewer than one in this many is not 0.

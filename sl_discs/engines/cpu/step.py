@@ -9,7 +9,7 @@ import numpy as np
 
 from sl_discs.engines.arrays import aligned_zeros
 from sl_discs.engines.cpu.arithmetic import STEP, threefry, uniform, uniform64
-from sl_discs.engines.cpu.chain import Changes, set_base, weigh_all
+from sl_discs.engines.cpu.chain_state import Changes, set_base, weigh_all
 from sl_discs.engines.cpu.jit import called, in_long_vectors, inlined
 from sl_discs.engines.cpu.tree import LANES
 

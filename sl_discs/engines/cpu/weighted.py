@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.engines.cpu.arithmetic import Probability, accepted_part, product_of_odds, times
-from sl_discs.engines.cpu.chain import flip_sites, take_back, weigh_proposal
+from sl_discs.engines.cpu.chain_state import flip_sites, take_back, weigh_proposal
 from sl_discs.engines.cpu.jit import inlined
 from sl_discs.engines.cpu.step import (
     Entry,

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.cache import cache_folder, checked, or_no_cache, read_checked, warn_once
 from sl_discs.engines.arrays import ChainArrays, Records
 from sl_discs.engines.compiled import announced, compiled, digest_of_sources
-from sl_discs.engines.cuda.chain import KernelKind
 from sl_discs.engines.cuda.play import Instances, Numbers, Steps, make_kernel, outside
+from sl_discs.engines.cuda.registers import KernelKind
 from sl_discs.engines.cuda.warp import WIDTH, gpu, import_cuda
-from sl_discs.errors import InputError
-from sl_discs.files import write_atomically
-from sl_discs.memory import format_bytes
+from sl_discs.support.cache import cache_folder, checked, or_no_cache, read_checked, warn_once
+from sl_discs.support.errors import InputError
+from sl_discs.support.files import write_atomically
+from sl_discs.support.memory import format_bytes
 
 
 class KernelStore:

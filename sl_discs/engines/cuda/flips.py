@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sl_discs.engines.cuda.chain import (
+from sl_discs.engines.cuda.registers import (
     BITS,
     HALF,
     ONE,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sl_discs.engines.cuda.chain import (
+from sl_discs.engines.cuda.registers import (
     BITS,
     HALF,
     NEVER,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from types import SimpleNamespace
 
-from sl_discs.engines.cuda.chain import (
+from sl_discs.engines.cuda.registers import (
     HALF,
     TO_UNIT,
     ZERO,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sl_discs.errors import MissingExtra
+from sl_discs.support.errors import MissingExtra
 
 # The number of lanes of a warp on every card.
 WIDTH = 32

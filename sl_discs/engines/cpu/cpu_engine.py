@@ -1,0 +1,162 @@
+"""The engine for CPU cores: compiled loops for quadratic models, one chain after the other, or many in step.
+
+It runs the same program on the same chains as the reference and targets the same distribution, but its numbers
+differ: it uses the reference's keys, but numbers random words differently and sums in another order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from sl_discs.engines import program as base
+from sl_discs.engines.arrays import Records, as_arrays, as_states, as_trace, least_temperature, make_records
+from sl_discs.engines.compiled import compiled
+from sl_discs.engines.cpu import layout
+from sl_discs.engines.cpu.chain_state import LoopTarget
+from sl_discs.engines.cpu.chunk import ENTRIES, make_workspace, play
+from sl_discs.engines.cpu.layout import ProgramSlices, as_targets, sums_dtype
+from sl_discs.engines.devices import in_threads, num_cores
+from sl_discs.engines.program import Engine, check_ladder
+from sl_discs.samplers.registry import registered_name
+from sl_discs.support.errors import NotSupported
+
+# Tasks per thread, so that a slow thread does not keep the others waiting.
+_TASKS_A_THREAD = 4
+# The smallest work of a task, in steps times sites: starting one takes a tenth of a millisecond.
+_WORK_A_TASK = 1 << 18
+
+
+def _take(tree, chosen: np.ndarray):
+    """Returns some of the instances."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], tree)
+
+
+class LoadedTargets(NamedTuple):
+    """Instances whose chains are played in one way.
+
+    Attributes:
+      chosen: [M] their places in the batch.
+      in_step: whether all chains of an instance try the same site at a time, or one chain is played after the other.
+      targets: M instances in the form of the loops.
+    """
+
+    chosen: np.ndarray
+    in_step: bool
+    targets: list[LoopTarget]
+
+
+def _instance_parts(parts: list[tuple[np.ndarray, base.Play]]) -> base.Play:
+    """Plays the instances in parts, each in its own way."""
+    order = np.argsort(np.concatenate([chosen for chosen, _ in parts]))
+
+    def advance(chains, done, intervals, every):
+        found = [play(_take(chains, chosen), done, intervals, every) for chosen, play in parts]
+        chains, trace = (list(each) for each in zip(*found, strict=True))
+        return (
+            jax.tree.map(lambda *leaves: np.concatenate(leaves)[order], *chains),
+            jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1)[:, order], *trace),
+        )
+
+    return advance
+
+
+@dataclasses.dataclass(frozen=True)
+class Cpu(Engine):
+    """Runs the samplers of `chunk.ENTRIES`."""
+
+    name = "cpu"
+    on_host = True
+
+    def obstacle(self, sampler, num_sites=0):
+        """Names a sampler without an entry; a subclass of one with an entry may differ."""
+        if type(sampler) not in ENTRIES:
+            return f"it only supports {', '.join(map(registered_name, ENTRIES))}"
+        if getattr(sampler, "balancing_fn_type", "SQRT") != "SQRT":
+            return "it only supports balancing_fn_type SQRT"
+        if getattr(sampler, "scaling", "normalized") != "normalized":
+            return "it only supports the normalized step size"
+        if sampler.couples_chains:
+            return "its chains are independent: no shared_adaptation, no shared_scale"
+        return None
+
+    def steps_per_call(self, sampler):
+        return ENTRIES[type(sampler)].steps_per_call
+
+    def visible_steps(self, sampler, length):
+        return min(self.steps_per_call(sampler), max(1_000, length // 10))
+
+    def has_clusters(self, sampler, batch):
+        return bool(layout.in_step(sampler, batch).all())
+
+    def load(self, model, sampler, batch):
+        """Lays the instances out for the loops, which takes as long as thousands of steps."""
+        batch, in_step, parts = batch._replace(loaded=None), layout.in_step(sampler, batch), []
+        for chosen, together in ((np.flatnonzero(in_step), True), (np.flatnonzero(~in_step), False)):
+            if len(chosen):
+                targets = as_targets(model, _take(batch, chosen), in_step=together)
+                parts.append(LoadedTargets(chosen, together, targets))
+        return batch._replace(loaded=parts)
+
+    def prepare(self, model, sampler, batch, program):
+        """Lays out the program; the first call for new types of arrays compiles the loops."""
+        if obstacle := self.obstacle(sampler):
+            raise NotSupported(f"engine=cpu: {obstacle}", "engine")
+        check_ladder(program, batch.keys.mcmc.shape[1])
+        loaded: list[LoadedTargets] = (batch if batch.loaded else self.load(model, sampler, batch)).loaded
+        batch = batch._replace(loaded=None)
+        plays = {True: self._prepare_in_step, False: self._prepare_in_turn}
+        if len(loaded) == 1:
+            return plays[loaded[0].in_step](loaded[0].targets, sampler, batch, program)
+        parts = []
+        for chosen, together, targets in loaded:
+            some = program if program.field is None else program._replace(field=program.field[chosen])
+            parts.append((chosen, plays[together](targets, sampler, _take(batch, chosen), some)))
+        return _instance_parts(parts)
+
+    def _prepare_in_step(self, targets, sampler, batch, program):
+        """Plays all chains of an instance in step, which try the same site at a time."""
+        return layout.make_play(targets, sampler, batch, program, self.threads or num_cores())
+
+    def _prepare_in_turn(self, targets, sampler, batch, program):
+        """Plays one chain after the other."""
+        entry = ENTRIES[type(sampler)]
+        settings = entry.settings(sampler)
+        keeps, coldest = entry.keeps_weights(sampler), least_temperature(batch)
+        part = ProgramSlices(program, keeps_weights=keeps, coldest=coldest).part
+        threads, ladder = self.threads or num_cores(), program.ladder
+
+        def advance(chains, done, intervals, every):
+            *shape, size = np.shape(chains.chain.x)
+            coupled = sums_dtype(batch, chains)
+            arrays = as_arrays(sampler, batch, chains, program, size, np.float64, coupled)
+            ladders = np.arange(len(arrays.x) // ladder)
+            steps, found = part(done, intervals, every), make_records(program, intervals, len(arrays.x), size)
+
+            def play_some(ladders, steps=steps, found=found):
+                workspace = functools.cache(lambda size: make_workspace(size, arrays.coupled.dtype))
+                instances = ladders * ladder // shape[1]
+                for g in np.unique(instances):
+                    chosen, memory = ladders[instances == g], workspace(len(targets[g].linear))
+                    play(settings, steps, targets[g], arrays, ladder, chosen, memory, done + 1, found)
+
+            def compile_loops():
+                play_some(ladders[:1], part(done, 0, every), Records(*(leaf[:0] for leaf in found)))
+                return True
+
+            compiled(("cpu", type(settings), *_types(targets[0]), *_types(arrays)), compile_loops)
+            worth = arrays.x.size * intervals * every // _WORK_A_TASK
+            tasks = np.array_split(ladders, max(1, min(len(ladders), _TASKS_A_THREAD * threads, worth)))
+            in_threads(play_some, tasks, threads)
+            after = as_states(sampler, chains, arrays, program.levels, intervals * every)
+            return after, as_trace(program, found, *shape, size)
+
+        return advance
+
+
+def _types(arrays) -> tuple:
+    return tuple(leaf.dtype for leaf in jax.tree.leaves(arrays) if isinstance(leaf, np.ndarray))

@@ -1,0 +1,289 @@
+"""Sweep files of DISCS: in `sweep=[{flag: [values], ...}, ...]`, each combination of values is a run.
+
+A run becomes a command of this project (`run_arguments`) or of DISCS's main program (`discs_arguments`).
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import itertools
+import runpy
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from sl_discs.experiment import settings as experiment
+from sl_discs.instances.dataset import check_data_root, find_family
+from sl_discs.instances.graph import GRAPH_PROBLEMS
+from sl_discs.localization import method
+from sl_discs.samplers.registry import BUILT_IN, PREFIX, known_samplers, localized_name, own_name
+from sl_discs.support.errors import InputError
+from sl_discs.support.own_code import error_of_file, imported
+
+SAMPLER = "sampler_config.name"
+_FLAGS = ("config.experiment.", "model_config.", "sampler_config.")
+_LONGEST = 255  # bytes of a file's name
+
+
+@dataclasses.dataclass(frozen=True)
+class Sweep:
+    """A sweep file.
+
+    Attributes:
+      name: of the file's folder and the file; DISCS's launcher calls the experiment `discs-NAME`.
+      model: DISCS's name of the model.
+      sampler: the sampler of runs that do not name one.
+      graph_type: for combinatorial problems, otherwise None.
+      runs: flags and values of each run.
+    """
+
+    name: str
+    model: str
+    sampler: str
+    graph_type: str | None
+    runs: tuple[dict[str, Any], ...]
+
+    def folder(self, number: int) -> str:
+        """Returns the name of a run's folder, counted from 1; DISCS's plotting scripts read the settings from it.
+
+        It is cut to the length that file systems allow; its number tells it from those of the other runs.
+        """
+        name = f"{number}_{self.label(number)}".replace("/", "-")
+        return name.encode()[:_LONGEST].decode(errors="ignore")
+
+    def label(self, number: int) -> str:
+        """Returns a text with the settings of a run, counted from 1."""
+        return ",".join(f"{short(flag)}={value!r}" for flag, value in self.runs[number - 1].items())
+
+    def sampler_of(self, number: int) -> str:
+        """DISCS's name of a run's sampler, counted from 1."""
+        return self.runs[number - 1].get(SAMPLER, self.sampler)
+
+
+def pairs_of(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[tuple[int, int]]:
+    """Returns the positions of each localized sampler and of its base with the same settings, in pairs.
+
+    `rows` are the samplers' names and their settings; those that only the localized one has do not count.
+    """
+    return [
+        (place, other)
+        for (place, (name, settings)), (other, (base, own)) in itertools.permutations(enumerate(rows), 2)
+        if name == localized_name(base) and all(settings.get(field) == value for field, value in own.items())
+    ]
+
+
+def short(flag: str) -> str:
+    """Returns a flag without its config's prefix."""
+    return flag.removeprefix(next(filter(flag.startswith, _FLAGS), ""))
+
+
+def combinations(sweep: Sequence[Mapping[str, Sequence[Any]]]) -> list[dict[str, Any]]:
+    """Returns the runs of a list of dictionaries, in order."""
+    runs = []
+    for block in sweep:
+        runs += [dict(zip(block, values, strict=True)) for values in itertools.product(*block.values())]
+    return runs
+
+
+def read_config(path: Path, example: str) -> dict[str, Any]:
+    """Returns the fields of a config file, a program with `get_config()`; InputError, with an example, if it is not
+    one.
+    """
+    try:
+        get_config = runpy.run_path(str(path)).get("get_config")
+        if get_config is None:
+            raise InputError(f"{path}: no get_config(); give a file such as {example}")
+        given = get_config()
+    except InputError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise InputError(f"{path}: cannot be run ({error_of_file(error)})") from error
+    if not isinstance(given, ConfigDict):
+        raise InputError(f"{path}: get_config() returns a {type(given).__name__}; expected a ConfigDict")
+    return given.to_dict()
+
+
+def _config(path: Path) -> dict[str, Any]:
+    """Returns the fields of a sweep file."""
+    config = read_config(path, "those in discs/run_configs")
+    missing = sorted({"model", "sampler", "sweep"} - set(config))
+    if missing:
+        raise InputError(f"{path}: no field {missing[0]!r}; a sweep has model, sampler and sweep")
+    blocks = config["sweep"]
+    if not isinstance(blocks, (list, tuple)) or not all(isinstance(block, Mapping) for block in blocks):
+        raise InputError(f"{path}: its sweep is {blocks!r}; expected a list of dictionaries of flags and values")
+    for flag, values in (item for block in blocks for item in block.items()):
+        if not str(flag).startswith(_FLAGS):
+            raise InputError(f"{path}: {flag!r} is not a flag of DISCS; they start with {', '.join(_FLAGS)}")
+        if not isinstance(values, (list, tuple)):
+            raise InputError(f"{path}: {flag!r} is {values!r}; expected a list of the values to run")
+        if flag == SAMPLER and not all(isinstance(name, str) for name in values):
+            raise InputError(f"{path}: {flag!r} is {values!r}; expected names, such as 'gwg'")
+    return config
+
+
+def read_sweep(path: Path, samplers: Sequence[str] | None = None) -> Sweep:
+    """Returns the sweep of a file that has `get_config()`; InputError if it is not one.
+
+    Args:
+      path: the file, which is executed.
+      samplers: the samplers to run; an `sl_` sampler that is not in the file gets the settings of its base.
+    """
+    config = _config(path)
+    runs = combinations(config["sweep"])
+    if samplers is not None:
+        samplers = [own_name(name) for name in samplers]
+        named = [(settings, settings.get(SAMPLER, config["sampler"])) for settings in runs]
+        known = {name for _, name in named}
+        source = {name: name if name in known else name.removeprefix(PREFIX) for name in samplers}
+        unknown = [name for name in samplers if source[name] not in known]
+        if unknown:
+            raise InputError(f"{path}: no settings for {unknown[0]!r}; the sweep has {', '.join(sorted(known))}")
+        runs = [settings | {SAMPLER: name} for settings, own in named for name in source if source[name] == own]
+    if not runs:
+        raise InputError(f"{path}: the sweep has no runs")
+    name = f"{path.resolve().parent.name}-{path.stem}"
+    return Sweep(name, config["model"], config["sampler"], config.get("graph_type"), tuple(runs))
+
+
+def with_overrides(sweep: Sweep, extra: Mapping[str, str]) -> Sweep:
+    """Returns the sweep whose runs have the values of flags that are given for every run, so that names tell them.
+
+    Raises:
+      InputError: one would replace the values in which runs differ.
+    """
+    given = {}
+    for flag, text in extra.items():
+        values = [settings[flag] for settings in sweep.runs if flag in settings]
+        if any(value != values[0] for value in values) or 0 < len(values) < len(sweep.runs):
+            raise InputError(
+                f"--{flag} after -- would replace the values in which the sweep's runs differ; leave it out"
+            )
+        try:
+            given[flag] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            given[flag] = text
+    runs = ({flag: given.get(flag, value) for flag, value in settings.items()} for settings in sweep.runs)
+    return dataclasses.replace(sweep, runs=tuple(runs))
+
+
+# The flags of `sl-discs run` for a run of a sweep file.
+
+_IMPORT = "import"
+_SAVE_ROOT = "config.experiment.save_root"
+_CFG_STR = "model_config.cfg_str"
+_DATA_ROOT = "model_config.data_root"
+_CONFIGS = ("config", "model_config", "sampler_config")
+
+
+def parse_extra(arguments: Sequence[str]) -> dict[str, str]:
+    """Flags and values of `--flag=value` arguments for every run, which also imports what the sweep imported."""
+    extra = {_IMPORT: ",".join(imported())} if imported() else {}
+    for argument in arguments:
+        flag, equals, value = argument.removeprefix("--").partition("=")
+        if not (argument.startswith("--") and equals):
+            raise InputError(f"{argument!r} after -- is not valid; write --flag=value")
+        if flag in (_SAVE_ROOT, _IMPORT, "samplers"):
+            raise InputError(f"--{flag} is not for single runs; give --{flag.rpartition('.')[2]} before --")
+        if flag in ("part", "run_local"):
+            raise InputError(f"--{flag} is not for runs of a sweep, each of which is whole, in a folder of its own")
+        extra[flag] = value
+    return extra
+
+
+def run_arguments(sweep: Sweep, number: int, data_root: str | None, extra: Mapping[str, str]) -> dict[str, str]:
+    """Flags and values of a run, counted from 1, without the folder of its results.
+
+    Fields that only DISCS uses are omitted (see `left_out`).
+    """
+    settings = sweep.runs[number - 1]
+    name = own_name(sweep.sampler_of(number))
+    arguments = {
+        "config": f"configs/experiment/{sweep.model}/{sweep.graph_type}.py",
+        "model_config": f"configs/model/{sweep.model}_config.py",
+        "sampler_config": sampler_config(name),
+        "model_config.graph_type": str(sweep.graph_type),
+        _CFG_STR: "_",
+    }
+    if data_root is not None:
+        arguments[_DATA_ROOT] = data_root
+    for flag, value in settings.items():
+        if flag != SAMPLER and not _is_left_out(flag):
+            arguments[flag] = str(value)
+    return {**arguments, **extra}
+
+
+def left_out(sweep: Sweep) -> list[str]:
+    """Flags of the file that only DISCS uses, sorted."""
+    return sorted({flag for settings in sweep.runs for flag in settings if _is_left_out(flag)})
+
+
+def command_line(arguments: Mapping[str, str], folder: Path, named: Container[str] = ()) -> list[str]:
+    """Returns the arguments of the program; configs are the project's own, but for those of the flags `named`."""
+    own = [flag for flag in _CONFIGS if flag not in named]
+    found = {flag: find_config(value) if flag in own else value for flag, value in arguments.items()}
+    return [*(f"--{flag}={value}" for flag, value in found.items()), f"--{_SAVE_ROOT}={folder}"]
+
+
+def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Mapping[str, str]]) -> None:
+    """Checks what `sl-discs run` does not say of its flags alone: model, data root, dataset, and where samplers are.
+
+    `arguments` are those of the runs with these numbers, from 1.
+    """
+    if sweep.model not in GRAPH_PROBLEMS or sweep.graph_type is None:
+        raise InputError(
+            f"the sweep's model is {sweep.model!r}; this project runs {', '.join(GRAPH_PROBLEMS)}, on graphs. "
+            "sl-discs discs sweep runs DISCS's other models, with DISCS itself"
+        )
+    for number, given in zip(numbers, arguments, strict=True):
+        check_data_root(given.get(_DATA_ROOT))
+        find_family(given.get("model_config.name", sweep.model), given["model_config.graph_type"], given[_CFG_STR])
+        name = sweep.sampler_of(number)
+        if own_name(name) not in known_samplers():
+            named = {settings.get(SAMPLER, sweep.sampler) for settings in sweep.runs}
+            known = ",".join(sorted(one for one in named if own_name(one) in known_samplers()))
+            raise InputError(
+                f"run {number}: {name!r} is no sampler of this project; choose others, such as "
+                f"--samplers={known or 'gwg'}, or give --import=FILE if it is your own; sl-discs discs sweep runs "
+                "those of DISCS"
+            )
+
+
+def sampler_config(name: str) -> str:
+    """Returns the sampler config of a sampler, for --sampler_config, from the folder that holds `configs`."""
+    return f"configs/sampler/{name}_config.py" if name in BUILT_IN else f"configs/sampler/own_config.py:{name}"
+
+
+def _is_left_out(flag: str) -> bool:
+    config, _, field = flag.rpartition(".")
+    if config == "config.experiment":
+        return field in experiment.IGNORED_SETTINGS
+    return config == "sampler_config" and field in method.IGNORED_SAMPLER_FIELDS
+
+
+def find_config(config: str) -> str:
+    """Returns the path of a config of the project, perhaps with an argument.
+
+    A config is run, so files of the working directory that nobody has named do not count.
+    """
+    found = Path(__file__).parents[2] / config
+    if not found.with_name(found.name.partition(":")[0]).is_file():
+        raise InputError(f"there is no {found}; give --config=FILE, or run this in a checkout of the project")
+    return str(found)
+
+
+def discs_arguments(sweep: Sweep, number: int, data_root: str, save_root: Path) -> list[str]:
+    """Flags of DISCS's main program for a run, counted from 1."""
+    experiment = f"experiment/configs/{sweep.model}/{sweep.graph_type}" if sweep.graph_type else "common/configs"
+    arguments = [
+        f"--config=discs/{experiment}.py",
+        f"--model_config=discs/models/configs/{sweep.model}_config.py",
+        f"--sampler_config=discs/samplers/configs/{sweep.sampler_of(number)}_config.py",
+    ]
+    if sweep.graph_type:
+        arguments += [f"--model_config.graph_type={sweep.graph_type}", f"--model_config.data_root={data_root}"]
+    arguments += [f"--{flag}={value}" for flag, value in sweep.runs[number - 1].items()]
+    return [*arguments, f"--config.experiment.save_root={save_root}"]

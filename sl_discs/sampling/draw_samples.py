@@ -1,0 +1,453 @@
+"""`sl_discs.sample`: from a problem to draws at a temperature."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+
+from sl_discs.engines.choice import choose_engine
+from sl_discs.engines.compiled import compile_seconds
+from sl_discs.engines.devices import check_threads
+from sl_discs.localization.method import build_method, method_fields
+from sl_discs.models.functions import check_not_traced
+from sl_discs.models.terms import Terms
+from sl_discs.problems import Problem
+from sl_discs.problems.density import LogDensity
+from sl_discs.problems.kind import KINDS
+from sl_discs.problems.problem import checked_problem
+from sl_discs.samplers.registry import (
+    base_name,
+    is_localized,
+    localized_name,
+    own_name,
+    sampler_fields,
+)
+from sl_discs.samplers.sampler import Sampler
+from sl_discs.sampling import exact, localized, low_rank, plain_chains, tempering
+from sl_discs.sampling.diagnostics import judge
+from sl_discs.sampling.directions import mixes_fast
+from sl_discs.sampling.drawn import MAGNETISATION, OVERLAP, ROUNDED, VALUE, Budget, Drawn, Request, observed
+from sl_discs.sampling.samples import Samples
+from sl_discs.sampling.thermodynamics import exact_curve
+from sl_discs.support.checks import boolean, function, integer, join_names, keywords, one_of, real, real_array, shown
+from sl_discs.support.errors import InputError, fields_are_keywords
+from sl_discs.support.terminal import Advance, progress_bar
+
+# Each makes the draws of a request.
+METHODS: dict[str, Callable[[Request, Budget], Drawn]] = {
+    "chain": plain_chains.draw,
+    "tempering": tempering.draw,
+    "localization": localized.draw,
+    "low_rank": low_rank.draw,
+    "exact": exact.draw,
+}
+AUTO = "auto"
+# Those that give a curve over temperatures.
+_CURVES = "exact", "tempering"
+ENGINES = "auto", "cpu", "reference"
+# The most variables that `auto` enumerates, and the parts of a time limit for the search for certificates and for
+# low-rank localization.
+_ENUMERATED, _SEARCH_PART, _LOW_RANK_PART = 16, 0.2, 0.6
+# Independent groups. Where the draws of a group depend on each other, more of them are needed; and 16 chains, in step
+# on the CPU engine, give two to three times the effective draws a second of 8.
+_GROUPS = {"chain": 16, "low_rank": 16}
+_USUAL_GROUPS = 8
+# Draws where no number is given, and by how much it may grow until there are enough effective ones.
+_USUAL_DRAWS, _MOST_TIMES = 1_000, 16
+# The largest value and temperature of chains, whose numbers are in single precision.
+_LARGEST = 1e30
+# Sums over the temperature whose rounding in single precision is .01, which changes draws.
+_MOST_APART = 0.01
+_LARGEST_EXACT = _MOST_APART * 2**24
+_UNCERTIFIED = (
+    "nothing is known of how fast a local sampler mixes here: chains that agree may all have missed a mode; "
+    "method='tempering' looks for others"
+)
+
+
+@fields_are_keywords()
+def sample(
+    problem: Problem | LogDensity,
+    temperature: float | Sequence[float] = 1.0,
+    draws: int | None = None,
+    method: str = AUTO,
+    *,
+    seed: int = 0,
+    time_limit: float | None = None,
+    sampler: str = AUTO,
+    groups: int | None = None,
+    engine: str = "auto",
+    interrupt: Callable[[], object] | None = None,
+    progress: bool = False,
+    **sampler_fields: object,
+) -> Samples:
+    """Draws from p(x) ~ exp(f(x)/temperature), where f is what the problem maximises, or minus what it minimises.
+
+    The same problem, arguments and engine give the same draws, unless there is a time limit.
+
+    Example:
+        >>> samples = sl_discs.sample(sl_discs.ising(None, {("a", "b"): -1, ("b", "c"): -1}), temperature=2.0)
+        >>> print(samples.pair_marginal("a", "c"), samples.verdict)  # P(both are 1)
+        0.303388 (exact) reliable
+
+    Args:
+      problem: from `sl_discs.maxcut`, `sl_discs.ising`, `sl_discs.from_log_density` or another constructor. Sets
+        and covers may have conflicts, each of which costs the problem's `penalty`.
+      temperature: tau > 0, in units of the problem's value; or several, with `exact` or `tempering`: draws are those
+        of the lowest, and `Samples.curve` has value, heat capacity, log Z and entropy at each.
+      draws: minimum number of draws, rounded up to a multiple of the number of groups; None: 1,000 or, where these
+        are worth less than 400 independent ones, up to 16 times as many.
+      method: `chain`, `tempering`, `localization`, `low_rank` or `exact`; `auto` enumerates small problems, runs
+        chains where the couplings are so weak that a local sampler is known to mix fast, low_rank where one or two
+        directions stand out from a narrow rest, and tempering otherwise. `Samples.chosen` says why.
+      seed: at least 0, less than 2^64.
+      time_limit: seconds, including compilation, which then determine the number of draws.
+      sampler: a base sampler, used by all methods except `exact`: `gibbs`, `metropolis`, `exchange`, `gwg`,
+        `path_auxiliary`, `dmala`, or one of your own; `auto` is `gibbs`.
+      groups: number of independent chains or ladders; None: 8, or 16 for chain and low_rank.
+        Of ladders that swap clusters, see `tempering.swaps_clusters`, two are one group of the draws.
+      engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise `reference`.
+      interrupt: called repeatedly without arguments; a true result ends the run, which returns the draws so far.
+      progress: whether to show a progress bar, with tqdm.
+      **sampler_fields: of the sampler's config.
+
+    Raises:
+      InputError: an argument is wrong; the message names it.
+      KeyboardInterrupt: Ctrl-C before there are draws; later, the run returns `Samples` marked as interrupted.
+    """
+    arguments, begin = locals(), time.perf_counter()
+    check_threads()
+    check_not_traced(temperature, draws, seed, time_limit, groups, sampler_fields)
+    checked_problem(arguments.pop("problem"), (LogDensity,))
+    return drawn_from(problem, SampleOptions(fields=arguments.pop("sampler_fields"), **arguments), begin)
+
+
+def drawn_from(problem: Problem | LogDensity, options: SampleOptions, begin: float) -> Samples:
+    """Returns the draws that the options ask for; time counts from `begin`, by `time.perf_counter`."""
+    total = options.draws if options.time_limit is None else None
+    with progress_bar(total, " draws", shown=options.progress) as bar:
+        run = _Run(problem, problem.terms(), options, bar, begin)
+        if options.method == AUTO:
+            return _choose(run)
+        found = run(options.method)
+        is_timed = options.time_limit is not None
+        if options.method != "chain" or mixes_fast(run.terms, options.lowest, lambda: is_timed):
+            return found
+        return dataclasses.replace(found, notes=(*found.notes, _UNCERTIFIED))
+
+
+def _kernel(name: str, fields: Mapping[str, Any]) -> Sampler:
+    own = {field: fields.get(field, value) for field, value in sampler_fields(name).items()}
+    return build_method({"name": name, **own}).sampler
+
+
+def _temperatures(given: Any) -> float | tuple[float, ...]:
+    """Returns one temperature as a float, and several as a tuple, in their order."""
+    if isinstance(given, list | tuple) or getattr(given, "shape", None):
+        several = real_array("temperature", given)
+        if several.ndim != 1 or not several.size or not (np.isfinite(several) & (several > 0)).all():
+            raise InputError(f"temperature is {shown(given)}; expected numbers above 0, or one", "temperature")
+        return tuple(several.tolist())
+    return float(real("temperature", given, above=0))
+
+
+@dataclasses.dataclass(frozen=True)
+class SampleOptions:
+    """The arguments of `sl_discs.sample`, which documents them, checked; `fields` are those of its sampler."""
+
+    temperature: float | Sequence[float] = 1.0
+    draws: int | None = None
+    method: str = AUTO
+    seed: int = 0
+    time_limit: float | None = None
+    sampler: str = AUTO
+    groups: int | None = None
+    engine: str = AUTO
+    fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    interrupt: Callable[[], object] | None = None
+    progress: bool = False
+
+    def __post_init__(self):
+        plain: dict[str, Any] = {
+            "temperature": _temperatures(self.temperature),
+            "seed": integer("seed", self.seed, bits=64),
+        }
+        sampler = own_name(self.sampler) if isinstance(self.sampler, str) else self.sampler
+        one_of("method", self.method, (AUTO, *METHODS))
+        if isinstance(plain["temperature"], tuple) and self.method not in (AUTO, *_CURVES):
+            raise InputError(
+                f"method {self.method!r} draws at one temperature; for several give {join_names(list(_CURVES))}",
+                "method",
+            )
+        boolean("progress", self.progress)
+        if self.draws is not None:
+            plain["draws"] = integer("draws", self.draws, 1, bits=31)
+        if self.time_limit is not None:
+            real("time_limit", self.time_limit, above=0)
+        if not isinstance(sampler, str) or is_localized(sampler):
+            raise InputError(f"sampler is {shown(sampler)}; expected a base sampler, such as 'gibbs'", "sampler")
+        plain["sampler"] = sampler = "gibbs" if sampler == AUTO else sampler
+        base_name(sampler, variants=False)
+        name = localized_name(sampler) if self.method == "localization" else sampler
+        arguments = [field.name for field in dataclasses.fields(self) if field.name != "fields"]
+        known = sorted({*method_fields(name)} - {"name"})
+        keywords(sorted(self.fields), ["problem", *arguments], name, known)
+        one_of("engine", self.engine, ENGINES)
+        if self.groups is not None:
+            plain["groups"] = integer("groups", self.groups, 2, bits=20)
+        if self.interrupt is not None:
+            function("interrupt", self.interrupt)
+        for field, value in plain.items():
+            object.__setattr__(self, field, value)
+        if self.method == "localization":
+            localized.localized_method(sampler, self.fields)
+        if self.method != "exact":
+            choose_engine(self.engine, _kernel(sampler, self.fields), num_chains=0)
+
+    @property
+    def lowest(self) -> float:
+        """The temperature of the draws."""
+        return self.temperature if isinstance(self.temperature, float) else min(self.temperature)
+
+    @property
+    def temperatures(self) -> tuple[float, ...]:
+        """Those of a curve; none where a single temperature is given."""
+        return self.temperature if isinstance(self.temperature, tuple) else ()
+
+    def groups_of(self, method: str) -> int:
+        """Returns the number of groups of a method's draws."""
+        return _GROUPS.get(method, _USUAL_GROUPS) if self.groups is None else self.groups
+
+
+@dataclasses.dataclass(frozen=True)
+class _Run:
+    """Runs methods on one problem, and returns their draws as `Samples`."""
+
+    problem: Problem | LogDensity
+    terms: Terms
+    options: SampleOptions
+    bar: Advance
+    begin: float
+
+    def budget(self, method: str, part: float = 1.0) -> Budget:
+        """Returns the budget of a method that takes this part of the time limit, if there is one."""
+        limit = self.options.time_limit
+        left = None if limit is None else part * limit - (time.perf_counter() - self.begin)
+        return Budget(left, self.options.interrupt, functools.partial(self.bar, method))
+
+    def __call__(self, method: str, chosen: str = "", part: float = 1.0) -> Samples:
+        """Returns the draws of a method, which takes this part of the time limit, and why it was chosen.
+
+        Without a number of draws or a time limit, it is run anew with more of them while they are worth too few.
+        """
+        found, times = self._draw(method, chosen, part, 1), 1
+        more = self.options.draws is None and self.options.time_limit is None
+        while more and found.verdict.times > 1 and not found.interrupted:
+            times *= found.verdict.times
+            if times > _MOST_TIMES:
+                break
+            try:
+                found = self._draw(method, chosen, part, times)
+            except KeyboardInterrupt:  # the draws so far are kept
+                return dataclasses.replace(found, interrupted=True)
+        return found
+
+    def _request(self, method: str, times: int) -> Request:
+        """Returns what a method is asked for: `times` as many draws as usual; InputError for what it cannot do."""
+        options, terms, engine = self.options, self.terms, self.options.engine
+        if method != "exact":
+            _check_range(terms, options.lowest)
+        size = float(terms.reach() + abs(terms.constant))
+        if not math.isfinite(size / options.lowest):
+            raise InputError(
+                f"f of up to {size:.3g} over the temperature {options.lowest:g} is beyond the range of double "
+                "precision; raise the temperature"
+            )
+        if terms.quadratic is None:
+            needs = "needs the couplings of a quadratic problem; use another"
+            if method == "low_rank":
+                raise InputError(f"method 'low_rank' {needs} method", "method")
+            if engine == "cpu":
+                raise InputError(f"engine 'cpu' {needs} engine, such as 'reference'", "engine")
+            engine = "reference"
+        groups = options.groups_of(method)
+        each = -(-(_USUAL_DRAWS if options.draws is None else options.draws) // groups)
+        return Request(
+            terms, options.lowest, times * each if options.time_limit is None else None, groups,
+            options.sampler, options.fields, engine, options.seed, options.temperatures,
+        )  # fmt: skip
+
+    def _draw(self, method: str, chosen: str, part: float, times: int) -> Samples:
+        """Makes draws once."""
+        problem, terms, request = self.problem, self.terms, self._request(method, times)
+        begin, compiled = time.perf_counter(), compile_seconds()
+        budget = self.budget(method, part)
+        drawn = METHODS[method](request, budget)
+        drew = time.perf_counter()
+        more = [*([] if drawn.exact else _limits(request)), *(["the run was interrupted"] * budget.interrupted)]
+        observables = observed(terms, drawn.bits)
+        more += _unresolved(request, observables[VALUE])
+        drawn = drawn._replace(reasons=(*drawn.reasons, *more))
+        diagnostics, verdict = judge(drawn, observables, problem.labels)
+        drawn = _in_double_precision(drawn, observables[VALUE], request)
+        curve = exact_curve(terms, request.temperatures) if drawn.known and request.temperatures else drawn.curve
+        conflicts = _conflicts(problem, request, drawn, observables[VALUE])
+        sign, averages = 1.0 if problem.maximise else -1.0, drawn.averages
+        curve = curve and curve._replace(value=curve.value * [sign, 1.0])
+        compiled = compile_seconds() - compiled
+        timing = {
+            "compile_s": compiled,
+            "draw_s": drew - begin - compiled,
+            "evaluate_s": time.perf_counter() - drew,
+            "total_s": time.perf_counter() - self.begin,
+        }
+        found = Samples(
+            kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
+            spins=problem.spins, grid=grid_of(terms), temperature=request.temperature, method=method, chosen=chosen,
+            how=drawn.how, bits=drawn.bits, group_values=sign * observables[VALUE],
+            group_overlaps=observables[OVERLAP], group_magnetisations=observables[MAGNETISATION],
+            dependence=drawn.dependence, log_z=drawn.log_z, ladder=drawn.ladder, known=drawn.known,
+            averages=averages and averages._replace(value=sign * averages.value), curve=curve,
+            diagnostics=diagnostics, verdict=verdict, notes=(*drawn.notes, *conflicts),
+            interrupted=budget.interrupted, seconds=timing, seed=request.seed,
+        )  # fmt: skip
+        return found.judged_by_errors()
+
+
+def grid_of(terms: Terms) -> tuple[int, int] | None:
+    """Returns rows and columns if all couplings are those of a grid or torus that is numbered row by row, else None.
+
+    A log-density on matrices counts as a grid.
+    """
+    if terms.quadratic is None:
+        shape: tuple[int, ...] = getattr(terms, "shape", ())
+        return (shape[0], shape[1]) if len(shape) == 2 else None
+    size, (first, second) = terms.num_sites, terms.quadratic.edges.T
+    if terms.quadratic.background or len(first) < size:
+        return None
+    apart = second - first
+    for columns in np.unique(apart[(apart > 1) & (size % np.maximum(apart, 1) == 0)]).tolist():
+        rows, same = size // columns, first // columns == second // columns
+        across = same & np.isin(apart, (1, columns - 1))
+        down = ~same & np.isin(apart, (columns, (rows - 1) * columns))
+        if (across | down).all():
+            return rows, columns
+    return None
+
+
+def _limits(request: Request) -> list[str]:
+    """Returns what is known beforehand against the draws of chains."""
+    found, largest = [], request.terms.largest_sum()
+    kernel = _kernel(request.sampler, request.fields)
+    if not kernel.exact:
+        found.append(f"the sampler {request.sampler} is not exact with these settings, which are meant to optimise")
+    if not kernel.is_ergodic(request.terms.num_sites):
+        found.append(
+            f"the sampler {request.sampler} does not reach every state with these settings; change them, or use gibbs"
+        )
+    if largest / request.temperature > _LARGEST_EXACT:
+        found.append(
+            f"sums of coefficients of up to {largest:.3g} at temperature {request.temperature:g} leave others too "
+            "few digits in 32-bit numbers; fix the variables that they decide, or scale them down"
+        )
+    return found
+
+
+def _unresolved(request: Request, values: Float64[np.ndarray, "C D"]) -> list[str]:
+    """Returns whether the values that a function returns are too coarse for the temperature."""
+    apart = request.terms.resolution(values)
+    if apart / request.temperature <= _MOST_APART:
+        return []
+    return [
+        f"fn returns values near {np.abs(values).max():.3g}, whose neighbours are {apart:.2g} apart, at temperature "
+        f"{request.temperature:g}: subtract a constant from fn, or return float64, with JAX_ENABLE_X64"
+    ]
+
+
+# The most draws with a conflict, at a penalty that is meant to exclude them.
+_HARDLY_ANY = 1e-6
+
+
+def _conflicts(
+    problem: Problem | LogDensity, request: Request, drawn: Drawn, values: Float64[np.ndarray, "C D"]
+) -> list[str]:
+    """Returns what share of draws with these values of f has conflicts, and a penalty with which hardly any has."""
+    if not isinstance(problem, Problem) or KINDS[problem.kind].penalty is None:
+        return []
+    # A conflict costs its weight times the penalty.
+    stricter = dataclasses.replace(problem, penalty=problem.penalty + 1).terms()
+    weights = values - observed(stricter, drawn.bits)[VALUE]
+    share = (weights > 1e-9 * np.maximum(1, np.abs(values))).mean()
+    if share == 0:
+        return []
+    given = getattr(problem.source, "node_weights", None)
+    lightest = 1.0 if given is None else float(given[given > 0].min())
+    enough = math.ceil(1 + request.temperature * math.log(problem.num_variables**2 / _HARDLY_ANY) / lightest)
+    return [
+        f"{100 * share:.3g} % of the draws have conflicts, each of which costs a penalty of {problem.penalty:g}; for "
+        f"draws without them, those of the hard-core model, give the problem penalty={enough}, or the command "
+        f"--penalty={enough}"
+    ]
+
+
+def _in_double_precision(drawn: Drawn, values: Float64[np.ndarray, "C D"], request: Request) -> Drawn:
+    """Adds to log Z and to averages what the records of chains lack of f: its constant, and digits.
+
+    `values` are those of the draws. Methods without such records give the whole log Z.
+    """
+    if drawn.recorded is None or drawn.averages is None:
+        return drawn
+    log_z, since = drawn.log_z, drawn.averages.value - drawn.recorded
+    if log_z is not None:
+        lacking = float((values - drawn.recorded).mean() / request.temperature)
+        log_z = log_z._replace(mean=log_z.mean + lacking)
+    curve = drawn.curve
+    if curve is not None:
+        constant = float((values - drawn.recorded).mean())
+        moved = np.stack([constant / curve.temperature, np.zeros_like(curve.temperature)], axis=1)
+        curve = curve._replace(value=curve.value + np.array([constant, 0.0]), log_z=curve.log_z + moved)
+    if np.abs(since).max() <= ROUNDED * max(request.terms.reach(), np.abs(drawn.recorded).max()):
+        since = np.zeros_like(since)  # nothing has happened but rounding, whose spread is no error
+    return drawn._replace(log_z=log_z, curve=curve, averages=drawn.averages._replace(value=values + since))
+
+
+def _check_range(terms: Terms, temperature: float) -> None:
+    """Raises InputError for values that chains in single precision cannot divide by the temperature."""
+    if not 1 / _LARGEST <= temperature <= _LARGEST:
+        raise InputError(f"temperature is {temperature}; expected a number from {1 / _LARGEST:g} to {_LARGEST:g}")
+    reach = terms.reach()
+    if not max(reach, reach / temperature) <= _LARGEST:
+        raise InputError(
+            f"the coefficients add up to {reach:.3g}, which at temperature {temperature:g} is beyond the range of "
+            f"single precision, {_LARGEST:g}; scale them down, or raise the temperature"
+        )
+
+
+def _choose(run: _Run) -> Samples:
+    """Chooses a method, and draws by it."""
+    terms, temperature = run.terms, run.options.lowest
+    if terms.num_sites <= _ENUMERATED:
+        return run("exact", f"auto: {terms.num_sites} variables are enumerated")
+    if terms.quadratic is not None and exact.is_narrow(terms.quadratic):
+        return run("exact", "auto: the graph of couplings has a small treewidth")
+    _check_range(terms, temperature)
+    if run.options.temperatures:
+        return run("tempering", "auto: a ladder holds all temperatures")
+    is_over = run.budget("auto", _SEARCH_PART).after(1.0)
+    # Agreement of chains is no reason to trust them: all of them may have found the same mode.
+    if mixes_fast(terms, temperature, is_over):
+        return run("chain", "auto: a local sampler is known to mix fast here")
+    why = "auto: nothing is known of how fast a local sampler mixes here"
+    if terms.quadratic is not None and low_rank.applies(terms.quadratic, temperature, is_over):
+        found = run("low_rank", "auto: few directions stand out from the couplings", _LOW_RANK_PART)
+        if found.reliable or found.interrupted:
+            return found
+        why = f"auto: low_rank was not enough ({found.verdict.reasons[0]})"
+    return run("tempering", why)

@@ -1,0 +1,349 @@
+"""Heaviest cliques by branch and bound on sets of bits, and independent sets as cliques of the complement.
+
+A node of the search tree has a clique and its candidates, which are joined to all of it. The candidates are covered
+by independent sets, each with a number: the numbers of the sets that a node is in add up to its weight. A clique has
+one node of each set at most, so it weighs no more than all numbers together. Sets are made one after another of nodes
+whose weight is not used up, each with the least weight that is left to one of its nodes. Candidates that are used up
+by the first sets, as long as the clique with them would not be heavier than the best one, need not be tried. With
+weights of 1 the sets are the classes of a greedy colouring.
+
+Sources: Babel 1994, "A fast algorithm for the maximum weight clique problem"; San Segundo, Rodriguez-Losada and
+Jimenez 2011, "An exact bit-parallel algorithm for the maximum clique problem"; Tavares, Campelo Neto, Rodrigues and
+Michelon 2015, "Um algoritmo de branch and bound para o problema da clique maxima ponderada".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int, Int32, Int64, UInt64
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from sl_discs.engines.cpu.jit import called, entered, inlined
+from sl_discs.solving.presolved import Presolved
+from sl_discs.solving.proofs import TURN, Prover, SetProver
+
+_ONE = np.uint64(1)
+
+
+def _bits_of(sets: Bool[np.ndarray, "K n"]) -> UInt64[np.ndarray, "K W"]:
+    """Returns sets of n nodes in words of 64 bits."""
+    padded = np.zeros((len(sets), -(-sets.shape[1] // 64) * 64), np.bool_)
+    padded[:, : sets.shape[1]] = sets
+    return np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)
+
+
+@intrinsic
+def _lowest(typing_context, word):
+    """Returns the place of the lowest bit of a word that is not 0."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), codegen
+
+
+@inlined
+def _drop(bits, node):
+    """Takes a node out of a set."""
+    bits[node >> 6] &= ~(_ONE << np.uint64(node & 63))
+
+
+@entered
+def _sort(adjacency, degrees, order):
+    """Puts nodes in order: the last one has the least degree, the one before it in what is left, and so on."""
+    size = degrees.shape[0]
+    for place in range(size - 1, -1, -1):
+        node = 0
+        for other in range(size):
+            if degrees[other] < degrees[node]:
+                node = other
+        order[place] = node
+        for other in range(size):
+            degrees[other] -= adjacency[node, other]
+        degrees[node] = 2 * size
+
+
+# Entries of `state`: the depth in the tree (-1: the search is over), how many nodes the best clique has that was
+# found, words of bits that were looked at, and the number of candidates at depth 0.
+_DEPTH, _FOUND, _LOOKS, _LISTED = range(4)
+_NOT_COVERED = -2
+
+
+class Tree(NamedTuple):
+    """A search on n nodes with W words of bits, which can be interrupted; depth d has a clique of d nodes.
+
+    Attributes:
+      adjacent: [n, W] the neighbours of each node.
+      weights: [n] of nodes, above 0; 1 where there are none.
+      candidates: [D, W] of each depth.
+      listed: [D, n] candidates to be tried, from the last to the first.
+      bounds: [D, n] of cliques of the candidates up to this one: the numbers of their sets.
+      last: [D] the place of the next one to be tried; -1: there is none.
+      chosen: [D] the clique.
+      totals: [D] its weight up to each depth.
+      found: [n] the best clique found.
+      best: [1] the largest weight known.
+      sets: [2, W] working memory: nodes whose weight is not used up, and those that fit the present set.
+      members: [n] working memory: the nodes of that set.
+      rest: [n] working memory: the weight that is not used up.
+      state: as above.
+    """
+
+    adjacent: UInt64[np.ndarray, "n W"]
+    weights: Float64[np.ndarray, "n"]
+    candidates: UInt64[np.ndarray, "D W"]
+    listed: Int32[np.ndarray, "D n"]
+    bounds: Float64[np.ndarray, "D n"]
+    last: Int32[np.ndarray, "D"]
+    chosen: Int32[np.ndarray, "D"]
+    totals: Float64[np.ndarray, "D"]
+    found: Int32[np.ndarray, "n"]
+    best: Float64[np.ndarray, "1"]
+    sets: UInt64[np.ndarray, "2 W"]
+    members: Int64[np.ndarray, "n"]
+    rest: Float64[np.ndarray, "n"]
+    state: Int64[np.ndarray, "4"]
+
+
+@called
+def _cover(tree, depth):
+    """Lists the candidates that must be tried, with their bounds; returns how many there are."""
+    left, fitting, rest, members = tree.sets[0], tree.sets[1], tree.rest, tree.members
+    words, most = left.shape[0], tree.best[0] - tree.totals[depth]
+    for k in range(words):
+        word = left[k] = tree.candidates[depth, k]
+        while word:
+            node = (k << 6) + np.int64(_lowest(word))
+            word &= word - _ONE
+            rest[node] = tree.weights[node]
+    bound, count, begin = 0.0, 0, 0
+    while True:
+        while begin < words and not left[begin]:
+            begin += 1
+        if begin == words:
+            return count
+        for k in range(begin, words):
+            fitting[k] = left[k]
+        size, least = 0, np.inf
+        for k in range(begin, words):
+            while fitting[k]:
+                node = (k << 6) + np.int64(_lowest(fitting[k]))
+                _drop(fitting, node)
+                for j in range(k, words):
+                    fitting[j] &= ~tree.adjacent[node, j]
+                members[size] = node
+                size += 1
+                least = min(least, rest[node])
+                tree.state[_LOOKS] += words
+        bound += least
+        for place in range(size):
+            node = members[place]
+            rest[node] -= least
+            if rest[node] == 0:
+                _drop(left, node)
+                if bound > most:
+                    tree.listed[depth, count], tree.bounds[depth, count] = node, bound
+                    count += 1
+
+
+@entered
+def _search(tree, most_looks, deepest):
+    """Searches until about `most_looks` words were read, or the search is over.
+
+    True where it stops with the candidates of a clique of `deepest` nodes, which are left to the caller.
+    """
+    state, words = tree.state, tree.sets.shape[1]
+    while state[_DEPTH] >= 0 and state[_LOOKS] < most_looks:
+        depth = state[_DEPTH]
+        if tree.last[depth] == _NOT_COVERED:
+            count = _cover(tree, depth)
+            tree.last[depth] = count - 1
+            if depth == 0:
+                state[_LISTED] = count
+        place = tree.last[depth]
+        if place < 0 or tree.totals[depth] + tree.bounds[depth, place] <= tree.best[0]:
+            state[_DEPTH] -= 1
+            continue
+        node = tree.listed[depth, place]
+        tree.last[depth] -= 1
+        tree.chosen[depth] = node
+        _drop(tree.candidates[depth], node)
+        total = tree.totals[depth + 1] = tree.totals[depth] + tree.weights[node]
+        if total > tree.best[0]:
+            tree.best[0] = total
+            state[_FOUND] = depth + 1
+            for k in range(depth + 1):
+                tree.found[k] = tree.chosen[k]
+        some = False
+        for k in range(words):
+            tree.candidates[depth + 1, k] = tree.candidates[depth, k] & tree.adjacent[node, k]
+            some |= tree.candidates[depth + 1, k] != 0
+        state[_LOOKS] += words
+        if some and depth + 1 == deepest:
+            return True
+        if some:
+            tree.last[depth + 1] = _NOT_COVERED
+            state[_DEPTH] += 1
+    return False
+
+
+class _Level:
+    """A tree of the cliques of some nodes of a graph that are heavier than `best`, in the order of degeneracy.
+
+    Attributes:
+      nodes: [n] their names in the level above.
+      adjacency: [n, n] of these nodes.
+      tree: the search.
+    """
+
+    def __init__(
+        self,
+        nodes: Int[np.ndarray, "n"],
+        adjacency: Bool[np.ndarray, "N N"],
+        weights: Float64[np.ndarray, "N"],
+        best: float,
+    ):
+        inside = adjacency[nodes][:, nodes]
+        order = np.empty(len(nodes), np.int64)
+        _sort(np.ascontiguousarray(inside), inside.sum(axis=1), order)
+        self.nodes, self.adjacency = nodes[order], inside[order][:, order]
+        size, depth = len(nodes), int(inside.sum(axis=1).max(initial=0)) + 2
+        bits = _bits_of(self.adjacency)
+        words = bits.shape[1]
+        self.tree = Tree(
+            adjacent=bits,
+            weights=weights[self.nodes],
+            candidates=np.zeros((depth, words), np.uint64),
+            listed=np.zeros((depth, size), np.int32),
+            bounds=np.zeros((depth, size)),
+            last=np.zeros(depth, np.int32),
+            chosen=np.zeros(depth, np.int32),
+            totals=np.zeros(depth),
+            found=np.zeros(size, np.int32),
+            best=np.array([best], np.float64),
+            sets=np.zeros((2, words), np.uint64),
+            members=np.zeros(size, np.int64),
+            rest=np.zeros(size),
+            state=np.zeros(4, np.int64),
+        )
+        self.tree.candidates[0] = _bits_of(np.ones((1, size), np.bool_))[0]
+        self.tree.last[0] = _NOT_COVERED
+
+    def done(self) -> float:
+        """Returns about which part of the candidates was tried, without the one that is."""
+        number, left = self.tree.state[_LISTED], self.tree.last[0] + 2
+        return max(0.0, 1 - left / number) if number else 0.0
+
+
+# Levels of the search at which the candidates are ordered anew, and the least number of nodes that is worth it.
+_LEVELS, _WORTH = 2, 64
+
+
+class CliqueSearch:
+    """A largest, or heaviest, clique of a graph by branch and bound, in slices; up to rounding of weights.
+
+    Attributes:
+      best: size or weight of the best clique known, which may have been told.
+      found: [k] its nodes, if it was found here.
+      over: whether no clique is better.
+    """
+
+    def __init__(self, adjacency: Bool[np.ndarray, "n n"], weights: Float64[np.ndarray, "n"]):
+        self._adjacency, self._weights = adjacency, weights
+        self.best, self.found, self.over = 0.0, np.empty(0, np.int64), False
+        self._begin()
+
+    def _begin(self) -> None:
+        # Nodes of weight 0 are of no use.
+        self._levels = [_Level(np.flatnonzero(self._weights > 0), self._adjacency, self._weights, self.best)]
+
+    def raise_best(self, size: float) -> None:
+        """Takes into account that there is a clique of this size or weight."""
+        if size > self.best and not self.over:
+            # Fewer candidates have to be tried from the top on.
+            self.best = float(size)
+            self._begin()
+
+    def advance(self, looks: int) -> None:
+        """Searches until about `looks` more words of bits were read."""
+        while looks > 0 and self._levels:
+            depth = len(self._levels) - 1
+            adjacency, tree = self._levels[-1].adjacency, self._levels[-1].tree
+            # A clique of this level has a node of each level above as well.
+            above = sum(float(level.tree.totals[1]) for level in self._levels[:-1])
+            tree.best[0] = max(tree.best[0], self.best - above)
+            before, best = tree.state[_LOOKS], tree.best[0]
+            sorts = depth < _LEVELS and len(adjacency) > _WORTH
+            further = _search(tree, before + looks, 1 if sorts else 0)
+            looks -= int(tree.state[_LOOKS] - before)
+            if tree.best[0] > best:
+                self.best = float(tree.best[0]) + above
+                # The names of its nodes in the graph, with those that were chosen above.
+                self.found = self._levels[-1].nodes[tree.found[: tree.state[_FOUND]]]
+                for level in reversed(self._levels[:-1]):
+                    self.found = level.nodes[np.append(self.found, level.tree.chosen[0])]
+            if further:
+                looks -= len(adjacency) ** 2 // 8
+                candidates = np.unpackbits(tree.candidates[1].view(np.uint8), bitorder="little")
+                rest = max(float(tree.best[0] - tree.totals[1]), 0.0)
+                self._levels.append(_Level(np.flatnonzero(candidates), adjacency, tree.weights, rest))
+            elif tree.state[_DEPTH] < 0:
+                self._levels.pop()
+        self.over = not self._levels
+
+    def done(self) -> float:
+        """Returns about which part of the tree was searched: of the candidates at the top, of those below, etc."""
+        done, part = 0.0, 1.0
+        for level in self._levels[: _LEVELS + 1]:
+            done += part * level.done()
+            part /= max(int(level.tree.state[_LISTED]), 1)
+        return done
+
+
+# Words of bits that a core looks at in a second, and the most nodes.
+_WORDS_A_SECOND = 1e9
+# Nominal seconds with the best size known, after which the part that was searched tells how long the rest takes.
+_MEASURED = 0.3
+_MOST_NODES = 2_000
+# Nominal seconds for each pair of nodes until the search begins, and of a slice, which is all that turns may lose.
+_PAIR_S, _SLICE_S = 1e-7, 0.1 * TURN
+
+
+class Cliques(SetProver):
+    """The heaviest cliques of a graph, or of its complement, whose cliques are independent sets."""
+
+    by = "branch and bound"
+
+    def _run(self) -> Iterator[float]:
+        yield self.problem.num_variables**2 * _PAIR_S
+        graph = self.problem.source
+        adjacency = graph.neighbours.matrix(np.ones(graph.num_edges, np.bool_)).toarray() == self.cliques
+        np.fill_diagonal(adjacency, False)
+        search = CliqueSearch(adjacency, self.weights)
+        # The best weight, and the work and the part that was searched since when it is known.
+        known, worked, done = 0.0, 0.0, 0.0
+        while not search.over:
+            yield _SLICE_S
+            if np.isfinite(self.best):
+                search.raise_best(self.weight_of(self.best))
+            if search.best > known:
+                known, worked, done = search.best, 0.0, search.done()
+            search.advance(int(_SLICE_S * _WORDS_A_SECOND))
+            worked += _SLICE_S
+            if search.best > known:
+                self.take_nodes(search.found)
+            elif worked > _MEASURED:
+                self.expected = worked * (1 - search.done()) / max(search.done() - done, 1e-9)
+        self.take_bound(search.best)
+
+
+def clique_prover(presolved: Presolved) -> Prover | str:
+    """Returns a prover of heaviest sets or cliques, or why there is none."""
+    if presolved.left.num_variables > _MOST_NODES:
+        return f"{Cliques.by} is for up to {_MOST_NODES:,} nodes"
+    return Cliques(presolved)

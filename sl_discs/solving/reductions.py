@@ -1,0 +1,29 @@
+"""Exact reductions: a smaller problem whose best states give best states of the original."""
+
+from __future__ import annotations
+
+import math
+
+from sl_discs.problems import Problem
+from sl_discs.problems.kind import KINDS, resolved
+from sl_discs.solving.presolved import Presolved, unreduced
+
+__all__ = ["Presolved", "presolve"]
+
+
+def presolve(problem: Problem, seconds: float = math.inf) -> Presolved:
+    """Removes variables by the exact rules of the problem's kind, with work that is bounded to a second or two.
+
+    With fewer `seconds`, about that much work is done. It is counted, so that results only depend on the machine
+    where slow rules take twice as long, and are ended.
+
+    `mis` and `vertex_cover`: nodes whose neighbours are a clique, or all but one of them, and unconfined ones
+    (`sets`); not with weights of nodes. `maxclique`: nodes with too few neighbours for a
+    clique larger than one found at once. `qubo`, `ising` and `maxcut`: dominant couplings,
+    spins with up to three couplings (`quadratic`), and, where `dwave-preprocessing` is installed and there are linear
+    terms, roof duality. Other kinds have no rules.
+
+    A coefficient of what is left is rounded as sums in double precision are.
+    """
+    rule = KINDS[problem.kind].reduction
+    return unreduced(problem) if rule is None else resolved(rule)(problem, seconds)

@@ -1,0 +1,288 @@
+"""`sl_discs.solve`: from a problem to its answer, by reductions, provers, samplers and local searches."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import math
+import warnings
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from jaxtyping import Int8
+
+from sl_discs.engines.devices import check_threads, num_cores
+from sl_discs.problems import Problem
+from sl_discs.problems.kind import KINDS, resolved
+from sl_discs.problems.problem import checked_problem, normal_form, units
+from sl_discs.solving.options import AUTO, SolveOptions, as_states, times
+from sl_discs.solving.presolved import Presolved, unreduced
+from sl_discs.solving.proofs import Proofs
+from sl_discs.solving.provers import provers_of
+from sl_discs.solving.reductions import presolve
+from sl_discs.solving.result import Collector, Result
+from sl_discs.solving.rounds import TRIAL, Annealer, Clock, LocalSearch, Rounds, check_fit, is_over, layout_seconds
+from sl_discs.support.errors import fields_are_keywords
+from sl_discs.support.terminal import progress_bar
+
+# Part of the time limit that reductions may take, in nominal seconds, and the part that may have passed on the clock
+# when a prover begins a turn before the first sweep. That begins within a quarter of the limit on a loaded machine.
+_PRESOLVE, _FIRST_TURNS = 0.1, 0.15
+# Nominal seconds of proofs before and after a search without a time limit, and of local searches before it.
+_BEFORE_S, _AFTER_S, _SEARCH_S = 0.25, 5.0, 0.5
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    States: TypeAlias = Mapping[Hashable, int] | Sequence[Mapping[Hashable, int]] | ArrayLike
+    """Values by label, a list of such dicts, [N], or [R, N]."""
+else:  # Anything else gets an `InputError`.
+    States = object
+
+
+@fields_are_keywords()
+def solve(
+    problem: Problem,
+    sampler: str = AUTO,
+    *,
+    steps: int | None = None,
+    time_limit: float | None = None,
+    target: float | None = None,
+    chains: int | None = None,
+    annealing: tuple[float, float] | Mapping[str, object] | None = None,
+    initial_states: States | None = None,
+    presolve: bool | None = None,
+    proofs: bool = True,
+    engine: str = "auto",
+    seed: int = 0,
+    callback: Callable[[int, float], object] | None = None,
+    interrupt: Callable[[], object] | None = None,
+    progress: bool = False,
+    **sampler_fields: object,
+) -> Result:
+    """Anneals many chains of a sampler on a problem.
+
+    The same problem, arguments and engine give bit-identical results, unless there is a time limit.
+
+    Example:
+        >>> result = sl_discs.solve(sl_discs.maxcut(nx.petersen_graph()), seed=0)
+        >>> result.best_value, result.optimal
+        (12.0, True)
+
+    Args:
+      problem: from `sl_discs.maxcut`, `sl_discs.qubo` or another constructor.
+      sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`, `exchange`, any of these localized (`sl_gwg`),
+        or `auto`: `metropolis` with scan="sequential" on the CPU engine, else `path_auxiliary`.
+      steps: of each chain; None: 1,000 per variable, but at most 10 million, for `metropolis`, `gibbs` and
+        `exchange`, which try one or two variables per step; ten per variable, but 2,000 to 20,000, for the others.
+      time_limit: seconds of wall time for building the arrays and sampling; compilation, loading of compiled code,
+        and the exact verification of the answers are not included. A short annealing measures the rate, another takes
+        a twentieth of the time, and one whose temperature follows the clock fills the rest. With `steps`, annealings
+        of that length follow each other. The best state of all counts. The time is checked between calls to the
+        engine, about ten times per second on CPU cores, and may be exceeded by that much. If none is left for
+        sampling, a warning says so (in advance, if the problem is much too large for the limit), and one short
+        annealing is run all the same. On sets and covers without weights `auto` begins with a greedy answer; it also
+        tries a local search, see `sl_discs.solving.rounds.Rounds.share`. Without a limit and without `steps` it
+        begins with a short one.
+      target: a value: the run ends as soon as a value this good is found, which is checked between calls to the
+        engine.
+      chains: number of parallel chains; None: 32, but fewer on the CPU engine under a time limit in which 32 chains
+        of a sampler that tries one site a step would cool too fast.
+      annealing: None: exponential decay between temperatures chosen from the problem's gains (`temperature_range`
+        of `sl_discs.chains.annealing`); (initial, final) for other temperatures; or a dict of t_schedule,
+        init_temperature, final_temperature, decay_rate, anneal_every, where t_schedule may be a sequence of
+        temperatures, each for an equal part of the steps. Temperatures are in units of the problem's value.
+      initial_states: initial states of every round: one sample as a dict or [N] for all chains, or a list or array
+        [R, N] of up to `chains` samples, which are repeated in turn; None: random. The answer is no worse than these.
+      presolve: whether exact reductions remove variables first (`sl_discs.solving.reductions`), what provers find
+        counts, and
+        the run ends as soon as an answer is proved to be optimal; None: for the sampler `auto`, without reductions
+        where there are initial states.
+      proofs: whether provers bound the answers beside the search, and end it with a proof where they may.
+        False saves their time, and leaves the bound to what is known without any work.
+      engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise `reference`.
+      seed: at least 0, less than 2^64.
+      callback: called between calls to the engine with the steps done and the exact best value so far; a true result
+        ends the run.
+      interrupt: called without arguments between calls to the engine; a true result ends the run. It is cheaper
+        than `callback`, since nothing is evaluated for it.
+      progress: whether to show a progress bar, with tqdm.
+      **sampler_fields: of the sampler's config, such as `K=128, sigma=4.0` of localized ones. The default number of
+        levels K is the largest for which the steps suffice, but at most 256; a given K is only lowered in the short
+        rounds of a time limit.
+
+    Raises:
+      InputError: an argument is wrong (the message names it), the problem or run does not fit into memory, or the
+        process was forked from one that was using JAX, where chains would wait for threads for ever: use
+        multiprocessing's start method `spawn`.
+      KeyboardInterrupt: Ctrl-C, which discards the results. To keep them, end the run with `interrupt` or `callback`.
+    """
+    arguments = locals()
+    check_threads()
+    checked_problem(arguments.pop("problem"))
+    return annealed(problem, SolveOptions(fields=arguments.pop("sampler_fields"), **arguments))
+
+
+def annealed(problem: Problem, options: SolveOptions) -> Result:
+    """Returns the answer of chains, or one that is known without them where the options ask for that.
+
+    InputError where the problem's coefficients are out of range, or it does not fit into memory.
+    """
+    clock, limit = Clock(options.time_limit), math.inf if options.time_limit is None else options.time_limit
+    problem = normal_form(problem)
+    options = dataclasses.replace(options, annealing=times(options.annealing, 1 / units(problem).unit))
+    engine, _ = options.choose_engine(problem.num_variables)
+    check_fit(problem, options, options.first_round(problem.num_variables, engine.on_host)[0], engine)
+    states = as_states(problem, options.initial_states, options.num_chains)
+    presolved = presolve(problem, _PRESOLVE * limit) if options.presolve else unreduced(problem)
+    reduced = presolved.problem
+    if reduced is None:
+        return _by_reductions(presolved, options, clock)
+    options = options.for_size(reduced.num_variables, engine.on_host)
+    seconds = layout_seconds(reduced)
+    too_large = seconds > limit
+    if too_large:
+        warnings.warn(
+            f"{problem.name}: building the arrays of the problem will take about {seconds:.1f} s, more than the time "
+            f"limit of {limit:g} s; one short annealing will be played",
+            stacklevel=4,
+        )
+    presolved = begun_greedily(presolved, options)
+    provers = provers_of(KINDS[problem.kind]) if options.proofs else ()
+    with contextlib.closing(Proofs(presolved, provers)) as proofs:
+        if states is not None:
+            proofs.update_incumbent(problem.evaluate(states))
+        if not too_large:
+            # Without a good answer, provers cannot tell how long they will take.
+            short = options.bound_seconds if limit < math.inf or not options.ends_at_proof else _BEFORE_S
+            proofs.advance(short, math.inf, lambda: clock() >= _FIRST_TURNS * limit or options.is_interrupted())
+            search = None
+            if limit == math.inf and not proofs.closed:
+                search = local_search(presolved.left, options)
+            if search is not None:
+                search.play(int(_SEARCH_S / search.step_s))
+                proofs.compare(presolved.lift(search.state[None]))
+            if options.ends_at_proof and proofs.closed:
+                return _without_chains(presolved, proofs, proofs.by, options.seed, clock)
+        return _searched(presolved, options, proofs, clock, states, too_large=too_large)
+
+
+def begun_greedily(presolved: Presolved, options: SolveOptions) -> Presolved:
+    """Returns what reductions left, with a greedy answer as found, where `auto` fills a time limit.
+
+    It costs less than the shortest annealing, for which a limit may be too short.
+    """
+    rule = KINDS[presolved.original.kind].greedy
+    if rule is None or not (options.fills_time and options.searches):
+        return presolved
+    state = resolved(rule)(presolved.left)
+    if state is None:
+        return presolved
+    return dataclasses.replace(presolved, found=np.concatenate([presolved.found, presolved.lift(state)]))
+
+
+def local_search(problem: Problem, options: SolveOptions) -> LocalSearch | None:
+    """Returns the local search that `auto` uses beside its sampler."""
+    rule = KINDS[problem.kind].search
+    if rule is None or not options.searches:
+        return None
+    # Without a time limit, results do not depend on the number of cores.
+    seconds, walks = (_SEARCH_S, 1) if options.time_limit is None else (TRIAL * options.time_limit, num_cores())
+    return resolved(rule)(problem, options.seed, seconds, walks)
+
+
+def _searched(
+    presolved: Presolved,
+    options: SolveOptions,
+    proofs: Proofs,
+    clock: Clock,
+    states: Int8[np.ndarray, "R N"] | None,
+    *,
+    too_large: bool,
+) -> Result:
+    """Anneals from these states, and verifies the answers; InputError where the chains do not fit into memory.
+
+    Where the problem is too large for the time limit, which the user knows, there is one short annealing.
+    """
+    limit, annealer = options.time_limit, Annealer(presolved.left, options)
+    search = None
+    if options.fills_time and not too_large:
+        search = local_search(presolved.left, options)
+    rounds = Rounds(presolved, options, proofs, clock, states)
+    rounds.begin()
+    # What is found beside the chains counts, unless the values asked for are those that chains visit.
+    if options.ends_at_proof:
+        rounds.visit(proofs.states)
+    total = None if limit is not None else annealer.first * options.num_chains
+    with progress_bar(total, shown=options.progress) as rounds.bar:
+        assert annealer.chains
+        build_s = clock()
+        if limit is not None and build_s >= limit and not too_large:
+            warnings.warn(
+                f"{annealer.problem.name}: building the arrays of the problem took {build_s:.1f} s, more than the "
+                f"time limit of {limit:g} s; one short annealing is played",
+                stacklevel=5,
+            )
+        if options.fills_time:
+            rounds.share(annealer, search)
+        else:
+            visited = rounds.play(annealer, annealer.first)
+            while limit is not None and not rounds.watcher.reason:
+                rounds.play(annealer, annealer.first)
+    run_s = clock() - build_s
+    if limit is None and options.ends_at_proof and not rounds.watcher.reason and not proofs.over:
+        rounds.watcher.reached(rounds.watcher.exactly(visited))
+        # Without a time limit, results do not depend on the time that provers take.
+        proofs.advance(_AFTER_S, 0.0, functools.partial(is_over, options, clock))
+    notes = [annealer.note] if annealer.note else []
+    if search is not None and search.best > annealer.best:
+        notes.append(f"the best answer is by {search.name}")
+    return rounds.collector.result(
+        known=proofs.answer if options.ends_at_proof else None,
+        stopped=rounds.watcher.reason or ("steps" if limit is None else "time"),
+        bound=proofs.bound,
+        bound_by=proofs.by,
+        timing={"build_s": build_s, "compile_s": clock.compiling(), "run_s": run_s},
+        engine=annealer.engine.name,
+        engine_note="; ".join(notes),
+        sampler=annealer.options.sampler,
+        annealing=annealer.reported(),
+        seed=options.seed,
+    )
+
+
+# Answers that need no chains.
+
+
+def _by_reductions(presolved: Presolved, options: SolveOptions, clock: Clock) -> Result:
+    """Returns the result where reductions leave nothing to search.
+
+    Reductions round real coefficients, so that the best answer is theirs only up to a rounding error. Enumeration and
+    elimination of the whole problem compare exactly, where they can.
+    """
+    problem = presolved.original
+    states = np.concatenate([presolved.lift(np.zeros((1, 0), np.int8)), presolved.found])
+    provers = () if problem.integer_values else provers_of(KINDS[problem.kind], exact=True)
+    proofs = Proofs(dataclasses.replace(unreduced(problem), found=states), provers)
+    proofs.take_bound(presolved.lifted_bound(proofs.best - presolved.constant), "reductions")
+    proofs.advance(options.bound_seconds)
+    return _without_chains(presolved, proofs, "reductions left nothing to search", options.seed, clock)
+
+
+def _without_chains(presolved: Presolved, proofs: Proofs, note: str, seed: int, clock: Clock) -> Result:
+    """Returns the result of the best answer known, which no chain is to improve."""
+    collector = Collector(presolved)
+    collector.begin(proofs.answer)
+    return collector.result(
+        stopped="bound" if proofs.closed else "steps",
+        bound=proofs.bound,
+        bound_by=proofs.by,
+        timing={"build_s": clock(), "compile_s": clock.compiling(), "run_s": 0.0},
+        engine="none",
+        engine_note=note,
+        sampler="none",
+        annealing={},
+        seed=seed,
+    )

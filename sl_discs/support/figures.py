@@ -1,0 +1,146 @@
+"""The common part of all figures: their style, and how a figure is drawn and saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from sl_discs.support.errors import InputError, MissingExtra
+from sl_discs.support.files import write_atomically
+from sl_discs.support.terminal import tell
+
+# Okabe and Ito's palette, which can also be distinguished by colour-blind readers and in grey.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_FIGURE_STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.labelsize": 9,
+    "axes.titlesize": 9,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "lines.linewidth": 1.4,
+    "savefig.dpi": 200,
+    # Names of instances and samplers are not TeX, even if they contain dollar signs and backslashes.
+    "text.parse_math": False,
+}
+
+
+def check_matplotlib() -> None:
+    """For commands that will draw a figure: InputError without matplotlib, before a long run."""
+    try:
+        import matplotlib.figure  # noqa: F401
+    except Exception as error:  # broken installations fail in many ways
+        raise MissingExtra(
+            "matplotlib is missing, so no figure; install it with: pip install -e '.[run]' in the clone"
+            if isinstance(error, ModuleNotFoundError) and error.name == "matplotlib"
+            else f"matplotlib cannot be imported, so no figure ({error})"
+        ) from error
+
+
+def can_draw() -> bool:
+    """For studies with optional figures: whether figures can be drawn; if not, writes a line that says why."""
+    try:
+        check_matplotlib()
+    except InputError as error:
+        tell(f"warning: {error}")
+        return False
+    return True
+
+
+def new_figure(size: tuple[float, float], paint: Callable):
+    """Lets `paint` fill a matplotlib figure and returns it; names in it are never TeX. InputError as above."""
+    check_matplotlib()
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import LogFormatter
+
+    class Plain(LogFormatter):
+        """Numbers without TeX, and without an exponent where they are short."""
+
+        def __call__(self, x, pos=None):
+            return f"{x:g}" if super().__call__(x, pos) else ""
+
+    with rc_context(_FIGURE_STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        paint(figure)
+        for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+            if axis.get_scale() == "log":  # its default labels are TeX
+                axis.set_major_formatter(Plain())
+                axis.set_minor_formatter(Plain(minor_thresholds=(1, 0.4)))
+        return figure
+
+
+def save_figure(path: str | Path, size: tuple[float, float], paint: Callable) -> Path:
+    """Lets `paint` fill a matplotlib figure and writes it as a PNG file, atomically; InputError if it cannot."""
+    figure = new_figure(size, paint)
+    from matplotlib import rc_context
+
+    with rc_context(_FIGURE_STYLE):  # for what is only drawn now
+        return write_atomically(Path(path), lambda file: figure.savefig(file, format="png"))
+
+
+def or_warn(draw: Callable[[], Path]) -> Path | None:
+    """Draws an optional figure at the end of a run, and returns its path; a failure is a line that says why."""
+    try:
+        return draw()
+    except Exception as error:
+        tell(f"warning: {' '.join(str(error).split())}; results are not affected")
+        return None
+
+
+# The most nodes that are named in a drawing, and the most edges that are all shown.
+_NAMED, _MOST_EDGES = 40, 500
+
+
+def paint_graph(
+    axes: Any,
+    edges: Int[np.ndarray, "E 2"],
+    chosen: Bool[np.ndarray, "N"],
+    labels: Sequence[Hashable],
+    names: tuple[str, str],
+    *,
+    inside: bool = False,
+) -> None:
+    """Draws a graph with its nodes in two colours, and the edges that matter darker than others.
+
+    Of more than 500 edges the others are left out.
+
+    Args:
+      axes: of matplotlib.
+      edges: positions of nodes in `labels`.
+      chosen: the nodes of the first colour.
+      labels: of the nodes, shown for up to 40.
+      names: of the two colours, for the legend.
+      inside: whether edges between chosen nodes matter, as of a clique, in place of those between the colours.
+    """
+    import networkx as nx  # imported here, as runs do without it
+    from matplotlib.collections import LineCollection
+
+    graph = nx.empty_graph(len(chosen))
+    graph.add_edges_from(edges.tolist())
+    found = nx.spring_layout(graph, seed=0)
+    places = np.array([found[node] for node in graph])
+    first, second = chosen[edges].T
+    dark = first & second if inside else first != second
+    if len(edges) <= _MOST_EDGES:
+        axes.add_collection(LineCollection(list(places[edges[~dark]]), colors="0.85", linewidths=0.7, zorder=1))
+    axes.add_collection(LineCollection(list(places[edges[dark]]), colors="0.45", linewidths=0.7, zorder=1))
+    axes.autoscale_view()
+    size = 110 if len(chosen) <= _NAMED else 22
+    for part, colour, name in ((chosen, COLOURS[5], names[0]), (~chosen, "white", names[1])):
+        axes.scatter(*places[part].T, s=size, color=colour, edgecolors="0.3", linewidths=0.7, label=name, zorder=2)
+    for place, label in zip(places, labels, strict=True):
+        if len(chosen) <= _NAMED:
+            axes.annotate(str(label), place, ha="center", va="center", fontsize=6.5)
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)

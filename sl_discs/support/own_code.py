@@ -1,0 +1,99 @@
+"""The user's own Python code, such as the definition of a sampler, that a command imports before anything else."""
+
+import hashlib
+import importlib
+import importlib.util
+import re
+import sys
+import traceback
+import types
+from pathlib import Path
+
+from sl_discs.support.errors import InputError
+
+# What was imported, as it was given -> SHA-256 of its file.
+_IMPORTED: dict[str, str] = {}
+
+
+def import_code(given: str) -> None:
+    """Imports a Python file, such as `samplers/mine.py`, or module, such as `mine.samplers`, once.
+
+    What the code imports is also looked for in the file's folder, and a module in the working directory, after all
+    other places. InputError if it does not exist, or raises an error.
+    """
+    module = _file(given) if given.endswith(".py") or "/" in given else _module(given)
+    path = getattr(module, "__file__", None)
+    _IMPORTED[given] = hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""
+
+
+def imported() -> dict[str, str]:
+    """Returns what was imported, as it was given and in this order, with the SHA-256 of each file.
+
+    Results depend on these files as they depend on the version of a package.
+    """
+    return dict(_IMPORTED)
+
+
+def _file(given: str) -> types.ModuleType:
+    path = Path(given).resolve()
+    if not path.is_file():
+        raise InputError(f"--import={given}: there is no such file")
+    name = path.stem
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"--import={given}: not a Python file, whose name ends in .py")
+    found = importlib.util.find_spec(name)
+    if found is not None and (found.origin is None or Path(found.origin).resolve() != path):
+        raise InputError(f"--import={given}: there already is a module {name}; rename the file")
+    if name in sys.modules:
+        return sys.modules[name]
+    _look_in(path.parent)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where dataclasses look for it while its code runs
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise InputError(f"--import={given}: {_line_of(error, path)}{_describe_error(error)}") from error
+    return module
+
+
+def _module(given: str) -> types.ModuleType:
+    _look_in(Path.cwd())
+    try:
+        return importlib.import_module(given)
+    except (Exception, SystemExit) as error:
+        raise InputError(
+            f"--import={given}: {_describe_error(error)}; expected FILE.py or a module's name"
+        ) from error
+
+
+def _look_in(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+
+
+def _line_of(error: BaseException, path: Path) -> str:
+    """Returns the line of the file at which an error arose, if it arose there; a SyntaxError names it."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return f"line {lines[-1]}: " if lines and not isinstance(error, SyntaxError) else ""
+
+
+def _describe_error(error: BaseException) -> str:
+    if isinstance(error, InputError) and str(error):
+        return str(error)
+    return f"{type(error).__name__}: {error}".removesuffix(": ")
+
+
+def error_of_file(error: BaseException) -> str:
+    """Returns in words an error that a file of Python raised, with the line that did."""
+    missing = re.search(r"Attempted \[Relative path\]:\s+(\S+)\s+\[Errno 2\]", str(error))
+    if missing:
+        return (
+            f"there is no file {missing[1]} in {Path.cwd()}; the folder configs/ is in the clone of sl_discs, so run "
+            "the command there, or give the whole path"
+        )
+    if isinstance(error, (OSError, ImportError, SyntaxError, ValueError)):
+        return " ".join(str(error).split())
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{last.filename}:{last.lineno}: {type(error).__name__}: {' '.join(str(error).split())}"

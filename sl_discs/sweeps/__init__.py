@@ -1,1 +1,0 @@
-"""Sweep files in DISCS's format, and workers that share their runs."""
