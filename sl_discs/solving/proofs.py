@@ -123,7 +123,7 @@ class Proofs:
     def __init__(self, presolved: Presolved, provers: Sequence[Factory] = ()):
         """Bounds the problem by its kind; the provers begin with `advance`."""
         problem, reduced = presolved.original, presolved.left
-        self._problem, self._sign = problem, 1.0 if problem.maximise else -1.0
+        self._problem, self._sign = problem, 1 if problem.maximise else -1
         self.states, self.best = presolved.found[:0], -self._sign * np.inf
         self._incumbent: Evaluated | None = None
         # Bounds, each tighter than the one before, with what they are from; and what had one that an answer passes.

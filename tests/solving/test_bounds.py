@@ -100,6 +100,12 @@ def test_a_bound_on_what_reductions_leave_is_not_rounded_below_the_optimum():
     assert proved > 10
 
 
+def test_bounds_beside_a_large_constant_are_compared_exactly():
+    """The sum of the best signs is lower than the optimum by 1, which doubles of this size do not tell."""
+    result = sl_discs.solve(sl_discs.qubo({(0, 1): -1.0, (1, 1): 1.5520913312345679}, offset=2.0**70))
+    assert result.optimal and result.best_value == 2.0**70
+
+
 @pytest.mark.parametrize("kind", GRAPH_KINDS)
 def test_problems_of_twenty_nodes_are_proved(kind):
     """Also where sets with conflicts are as good, and there are many best states."""

@@ -142,7 +142,9 @@ def check_restated(case, how, constant):
     second = sl_discs.solve(moved, seed=1, **HOW[how])
     check_true(moved, second)
     assert first.optimal == second.optimal
-    if normal_form(problem).integer_values:
+    # A state stands for those whose values differ by less than doubles of that size do.
+    hides_none = len(set(first.values.tolist())) == len(set(second.values.tolist()))
+    if normal_form(problem).integer_values and hides_none:
         check_same(first, second, constant=constant)
 
 

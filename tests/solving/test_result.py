@@ -151,17 +151,6 @@ def test_edges_within_a_clique_are_dark_and_others_of_a_dense_graph_left_out():
     assert len(many.edges) > 500 and len(dark.get_segments()) == 10 and len(chosen.get_offsets()) == 5
 
 
-def test_the_temperature_of_each_annealing_is_a_line_of_its_own():
-    pytest.importorskip("matplotlib")
-    problem = sl_discs.mis(nx.gnp_random_graph(150, 0.1, seed=1))
-    result = sl_discs.solve(problem, steps=64, chains=4, engine="reference", presolve=False)
-    rounds = np.arange(len(result.trajectory.step)) // 3
-    result = dataclasses.replace(result, trajectory=result.trajectory._replace(round=rounds), rounds=rounds[-1] + 1)
-    axes, other = result.plot().axes
-    [line] = other.lines
-    assert np.isnan(line.get_ydata()).sum() == rounds[-1] > 0 and axes.get_xscale() == "log"
-
-
 def test_the_plot_of_a_run_shows_its_bound():
     pytest.importorskip("matplotlib")
     problem = sl_discs.mis(nx.gnp_random_graph(150, 0.1, seed=1))
