@@ -59,7 +59,7 @@ def test_what_this_package_cannot_do_is_not_supported(tmp_path):
     with pytest.raises(NotSupported, match="cannot run Own"):
         choose_engine("cpu", Own())
     (tmp_path / "g.gr").write_text("p sp 3 2\na 1 2 5\na 2 3 5\n")
-    with pytest.raises(NotSupported, match="are not read"):
+    with pytest.raises(NotSupported, match="tells the format"):
         sl_discs.read(tmp_path / "g.gr", "mis")
 
 

@@ -32,7 +32,7 @@ from sl_discs.instances.graph import (
     other_numbers,
 )
 from sl_discs.instances.other_files import check_others, check_separators, other_archive, other_json
-from sl_discs.instances.text import Remark, Rows, Source, is_real, show
+from sl_discs.instances.text import Remark, Rows, Source, exact_number, show
 from sl_discs.support.checks import file_path, join_names, one_of, real_array
 from sl_discs.support.documents import names_in_npz
 from sl_discs.support.errors import FormatError, InputError, NotSupported, errors_of
@@ -143,10 +143,8 @@ def read_gml(source: Source) -> own.Labelled:
     with _parsing(source, "a graph in GML"):
         graph = nx.parse_gml(source.text.decode("utf-8"), label="id")
         names = {node: data.get("label") for node, data in graph.nodes.items()}
-        if None not in names.values() and len(set(names.values())) == len(names):
+        if len({*names.values()} - {None}) == len(names):
             graph = nx.relabel_nodes(graph, names)
-    unread = [name for name, value in graph.graph.items() if isinstance(value, dict | list)]
-    source.remark("blocks beside nodes and edges are left out", unread, at="{}")
     return _attributed(source, dict(graph.nodes), list(graph.edges(data=True)))
 
 
@@ -165,11 +163,9 @@ def read_graphml(source: Source) -> own.Labelled:
         # networkx makes the nodes that edges lead to, and reads one graph without those inside of its nodes.
         nodes, edges = dict(graph.nodes), list(graph.edges(data=True))
         of_nodes, of_edges = (graph.graph.get(f"{what}_default", {}) for what in ("node", "edge"))
-        for what, count in ("node", len(nodes)), ("edge", len(edges)), ("default", len(of_nodes) + len(of_edges)):
-            if found[what] != count:
-                raise ValueError(
-                    f"a {what} is listed twice or elsewhere than in one graph, or an edge leads to what is not listed"
-                )
+        counts = len(nodes), len(edges), len(of_nodes) + len(of_edges)
+        if tuple(found[what] for what in ("node", "edge", "default")) != counts:
+            raise ValueError("something is listed twice, beside the one graph, or not listed where an edge leads")
     nodes = {node: of_nodes | data for node, data in nodes.items()}
     return _attributed(source, nodes, [(u, v, of_edges | data) for u, v, data in edges])
 
@@ -224,10 +220,7 @@ def read_edge_list(source: Source) -> own.Labelled:
         with _parsing(source, own.EDGE_LINE, number):
             u, v, text = (*line.split(None, 2), b"")[:3]
             if text not in known:
-                if not (with_dicts or is_real(text)):
-                    raise ValueError(f"{show(text)} is not a number")
-                value = ast.literal_eval(text.decode())
-                known[text] = value if isinstance(value, dict) else {"weight": value}
+                known[text] = dict(ast.literal_eval(text.decode())) if with_dicts else {"weight": exact_number(text)}
             edges.append((u.decode(), v.decode(), known[text]))
         numbers.append(number)
     if with_dicts and all(end.isdecimal() and len(end) < 19 for edge in edges for end in edge[:2]):
@@ -408,12 +401,7 @@ def recognise(source: Source) -> str:
     for name, format in FORMATS.items():
         if format.begins and re.match(format.begins, source.text):
             return name
-    if header := _HEADER.match(source.text):
-        if header[1] not in _HEADERS:
-            known = join_names([f"p {word.decode()}" for word in _HEADERS], "and")
-            raise NotSupported(
-                f"{source.path}: files of {show(b'p ' + header[1])} are not read; those of {known} are"
-            )
+    if (header := _HEADER.match(source.text)) and header[1] in _HEADERS:
         return _HEADERS[header[1]]
     if own.VARTYPE.search(source.text):
         return "coo"

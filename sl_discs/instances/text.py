@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import array
 import bz2
-import codecs
 import dataclasses
 import decimal
 import gzip
@@ -83,7 +82,7 @@ class Source:
             unpack = next((unpack for mark, unpack in _UNPACKERS.items() if start.startswith(mark)), None)
             self.is_zip = start.startswith((b"PK\x03\x04", b"PK\x05\x06"))
             self.text = b"" if self.is_zip else self._unpacked(file, unpack) if unpack else file.read()
-        self.text = self.text.removeprefix(codecs.BOM_UTF8)
+        self.text = self.text.removeprefix(b"\xef\xbb\xbf")
         plain = Path(self.path.stem) if unpack else self.path
         self.name, self.suffix = plain.stem, plain.suffix.lower()
         if not (self.is_zip or self.text.strip()):
@@ -220,11 +219,10 @@ class Lines:
         """Refuses a large number at the end of a line that was rounded, unless it has an exponent."""
         if large.any():
             for number, line in itertools.compress(self, large):
-                word = line.split()[-1]
-                if b"e" not in word.lower() and decimal.Decimal(word.decode()) != decimal.Decimal(float(word)):
-                    raise self.error(
-                        number, f"{show(word)} is beyond 2^53 and not exact in double precision; correct the line"
-                    )
+                try:
+                    exact_number(line.split()[-1])
+                except ValueError as error:
+                    raise self.error(number, f"{error}; correct the line") from None
 
     def _explained(self, layout: str, what: str) -> FormatError:
         """Returns the error for the first line that is not in the layout."""
@@ -318,6 +316,16 @@ def is_whole(word: bytes) -> bool:
 def is_real(word: bytes) -> bool:
     """Returns whether a word is a finite number; `float` alone would also take 1_000."""
     return _NUMBER.fullmatch(word) is not None and math.isfinite(float(word))
+
+
+def exact_number(word: bytes) -> float:
+    """Returns a number, which from 2^53 on must be exact in double precision or have an exponent; else ValueError."""
+    if not is_real(word):
+        raise ValueError(f"{show(word)} is not a finite number")
+    value = float(word)
+    if abs(value) >= 2**53 and b"e" not in word.lower() and decimal.Decimal(word.decode()) != decimal.Decimal(value):
+        raise ValueError(f"{show(word)} is beyond 2^53 and not exact in double precision")
+    return value
 
 
 def show(text: bytes) -> str:

@@ -58,10 +58,7 @@ GRAPHS = {
         "alice bob\nbob carol\n",
         ": neither its first lines nor a suffix tells the format; say --format",
     ),
-    "shortest paths": (
-        "c a\np sp 3 2\na 1 2 4\n",
-        ": files of .p sp. are not read; those of p cnf, p qubo, .* are",
-    ),
+    "shortest paths": ("c a\np sp 3 2\na 1 2 4\n", ": neither its first lines nor a suffix tells"),
     # Archives and packed files
     "zip": (zip_of("a{}.txt", "1 2"), r": an archive of another program, with a\{\}.txt; unpack it"),
     "dimacs in bits": (b"16\nc a\np col 4 3\n\0\x80\xc0", ": a graph in the binary form of DIMACS; .* bin2asc"),
