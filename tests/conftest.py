@@ -112,7 +112,8 @@ def programs_of_one_file():
 # Modules that compute on arrays. Those that hold what Numba compiles or what users call with wrong arguments, to be
 # told so in words, are left out.
 CHECKED = [
-    *("models", "samplers", "localization", "engines.program", "engines.reference", "experiment"),
+    *("samplers", "localization", "engines.program", "engines.reference", "experiment"),
+    *(f"models.{name}" for name in ("exact_sums", "functions", "model", "quadratic", "terms")),
     *(f"solving.{name}" for name in ("result", "rounds")),
 ]
 # Numbers are left out: the code checks settings itself, in words, and takes NumPy's numbers too.

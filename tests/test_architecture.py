@@ -23,7 +23,7 @@ PACKAGE = Path(__file__).parents[1] / "sl_discs"
 ROOMS = {
     "support": (7_000, 7_637),
     "instances": (21_500, 21_596),
-    "models": (13_300, 14_842),
+    "models": (13_300, 14_652),
     "problems": (13_900, 14_474),
     "samplers": (6_900, 7_034),
     "localization": (3_300, 3_300),
@@ -31,7 +31,7 @@ ROOMS = {
     "chains": (6_900, 6_900),
     "experiment": (15_500, 17_124),
     "solving": (30_500, 31_979),
-    "sampling": (27_000, 28_030),
+    "sampling": (27_000, 27_703),
     "testing": (5_500, 5_540),
     "discs_plugin": (8_300, 8_300),
     "reproduction": (6_500, 7_046),

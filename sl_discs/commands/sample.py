@@ -12,7 +12,7 @@ capacity, log Z and entropy in nats at each.
 
 The table shows means with their standard errors, R-hat and effective sample sizes, and log Z where the method gives
 it. The last line says whether the draws are reliable, and if not, why. --save=MARGINALS.csv writes the probability of
-each variable with its standard error, and --plot shows them as bars, or as a map where the couplings form a grid.
+each variable with its standard error, and --plot shows them as bars, or as a map where labels are rows and columns.
 
 The exit code is 0 if all draws are reliable, 1 if some are not, and 2 after a one-line message about bad input.
 Ctrl-C, SIGTERM and SIGUSR1 end the sampling: the draws so far are printed and saved, marked as interrupted, and the

@@ -167,9 +167,6 @@ class Density(NamedTuple):
         """Returns all other sites, as nothing is known of couplings."""
         return self.num_sites - 1
 
-    def largest_sum(self) -> float:
-        return 0.0
-
     def reach(self) -> float:
         return 0.0
 
@@ -212,10 +209,6 @@ class Density(NamedTuple):
     def _function(self) -> _OfVectors:
         return _OfVectors(self.function, self.shape)
 
-    def model(self, num_sites: int, *, gains: bool = True) -> Model:
-        """Returns the model on a padded number of sites; without gains it needs no gradient."""
-        return (DifferentiableModel if gains else ValueModel)(_AboveConstant(self._function), num_sites)
-
 
 def density_params(density: Density, num_sites: int, degree: int | None) -> Params:
     """Returns the function's own, on the host, and its constant."""
@@ -234,10 +227,11 @@ def density_model(density: Density, num_sites: int, params: Params, asking: Call
     Raises:
       InputError: gains are asked for, and the function cannot be differentiated.
     """
-    sampler = asking()
-    model = density.model(num_sites, gains=bool(sampler))
-    if sampler:
-        check_differentiable("fn", model, (density.params, density.constant), num_sites, sampler)
+    function = _AboveConstant(density._function)
+    if not (sampler := asking()):
+        return ValueModel(function, num_sites)
+    model = DifferentiableModel(function, num_sites)
+    check_differentiable("fn", model, (density.params, density.constant), num_sites, sampler)
     return model
 
 

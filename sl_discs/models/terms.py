@@ -51,14 +51,11 @@ class Terms(Protocol):
     def max_degree(self) -> int:
         """Returns the largest number of couplings of a site."""
 
-    def largest_sum(self) -> float:
-        """Returns the largest sum of terms that chains in single precision round; 0 if nothing is known."""
-
     def reach(self) -> float:
         """Returns an upper bound on |f| without its constant; 0 if nothing is known."""
 
     def resolution(self, values: Float64[np.ndarray, "*B"]) -> float:
-        """Returns how far apart these values of f have to be to be told apart; 0 where they are sums in doubles."""
+        """Returns how far apart values of f near these have to be for chains to tell them apart."""
 
     def supported(self, states: Int8[np.ndarray, "*B N"]) -> Int8[np.ndarray, "*B N"]:
         """Returns states from which chains can start: these, or others where f is -inf."""
@@ -108,28 +105,20 @@ class Coefficients(NamedTuple):
         coupling = float(np.abs(self.weights).max(initial=abs(self.background)))
         return max(float(np.abs(self.linear).max()), abs(self.scale) * coupling)
 
-    def largest_sum(self) -> float:
-        """Returns the largest sum of absolute terms of a site that 24 bits may round; that of one term where sums of
-        couplings are exact, as whole multiples of one number below 2^24.
-        """
-        apart, own = np.abs(self.weights) - abs(self.background), abs(self.background)
-        sums = np.full(self.num_sites, own * (self.num_sites - 1))
-        for ends in self.edges.T:
-            sums += np.bincount(ends, apart, self.num_sites)
-        if sums.max() < 2**24 * _finest(np.append(self.weights, self.background)).min():
-            return self.largest()
-        return float((np.abs(self.linear) + abs(self.scale) * sums).max())
+    def bounds(self) -> Float64[np.ndarray, "N"]:
+        """Returns bounds of the absolute field of each site: the sums of its absolute terms."""
+        above, ones = abs(self._above_background()), np.ones(self.num_sites)
+        pairs = abs(self.background) * (self.num_sites - 1)
+        with np.errstate(over="ignore"):
+            return np.abs(self.linear) + abs(self.scale) * (above @ ones + ones @ above + pairs)
 
     def reach(self) -> float:
         with np.errstate(over="ignore"):
-            pairs = np.abs(self.scale * (self.weights - self.background)).sum()
-            background = abs(self.scale * self.background) * self.num_sites * (self.num_sites - 1) / 2
-            return float(np.abs(self.linear).sum() + pairs + background)
+            return float(np.abs(self.linear).sum() + self.bounds().sum()) / 2
 
     def magnitude(self) -> float:
-        """Returns the sum of all absolute terms."""
-        couplings = abs(self.scale) * (np.abs(self.weights).sum() + abs(self.background) * self.num_sites**2 / 2)
-        return float(np.abs(self.linear).sum() + couplings + abs(self.constant))
+        """Returns a bound on the sum of all absolute terms."""
+        return self.reach() + abs(self.constant)
 
     def listed(self) -> Coefficients:
         """Returns the same terms, all of them listed, which takes O(N^2) memory with a background."""
@@ -144,7 +133,12 @@ class Coefficients(NamedTuple):
         return self._replace(edges=edges, weights=weights, background=0.0)
 
     def resolution(self, values: Float64[np.ndarray, "*B"]) -> float:
-        return 0.0
+        """Returns the rounding of the largest bound by 24 bits, or, where sums of couplings are exact, as of whole
+        multiples of one number that have so many, that of the largest term.
+        """
+        finest = abs(self.scale) * _finest(np.append(self.weights, self.background)).min()
+        largest = float(self.bounds().max())
+        return 2.0**-24 * (self.largest() if largest < 2**24 * finest else largest)
 
     def supported(self, states: Int8[np.ndarray, "*B N"]) -> Int8[np.ndarray, "*B N"]:
         return states
@@ -223,19 +217,6 @@ def penalties_of(terms: Coefficients) -> Penalties | None:
     counts = np.rint(terms.linear / unit), np.rint(couplings / unit), float(np.rint(own / unit))
     costs = terms.linear - unit * counts[0], couplings - unit * counts[1], own - unit * counts[2]
 
-    def largest_gain(linear: np.ndarray, couplings: np.ndarray, own: float) -> float:
-        of_sites = np.abs(linear) + abs(own) * terms.num_sites
-        for end in terms.edges.T:
-            of_sites += np.bincount(end, np.abs(couplings), terms.num_sites)
-        return float(of_sites.max())
-
-    gain = largest_gain(*costs)
-    # What is left may also be due to rounding.
-    if not _ROUNDED * largest_gain(terms.linear, couplings, own) < gain < unit / _FAR_ABOVE:
-        return None
-    # A power of 2, so that nothing is rounded.
-    lower = 2.0 ** np.ceil(np.log2(_ABOVE * gain))
-
     def with_unit(of: float, linear: np.ndarray, weights: np.ndarray, background: float) -> Coefficients:
         return terms._replace(
             linear=linear + of * counts[0],
@@ -243,6 +224,12 @@ def penalties_of(terms: Coefficients) -> Penalties | None:
             background=(background + of * counts[2]) / terms.scale,
         )
 
+    gain = float(with_unit(0.0, *costs).bounds().max())
+    # What is left may also be due to rounding.
+    if not _ROUNDED * terms.bounds().max() < gain < unit / _FAR_ABOVE:
+        return None
+    # A power of 2, so that nothing is rounded.
+    lower = 2.0 ** np.ceil(np.log2(_ABOVE * gain))
     alone = with_unit(1.0, 0 * costs[0], 0 * costs[1], 0.0)._replace(constant=0.0)
     lowered, rng = with_unit(lower, *costs), np.random.default_rng(0)
     states = [lowered._quenched(lowered._above_background(), rng) for _ in range(_MOST_STATES)]

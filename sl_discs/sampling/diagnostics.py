@@ -33,7 +33,7 @@ _HOPELESS = 100
 
 
 class Diagnostic(NamedTuple):
-    """Diagnostics of one observable; R-hat is nan if there is a single group, or too few draws, or they are exact.
+    """Diagnostics of one observable; R-hat is nan of too few draws, or of exact ones.
 
     `limit` is the largest R-hat that counts as agreement, see `r_hat_limit`; nan where R-hat is not judged.
     """
@@ -97,9 +97,8 @@ def diagnose(
     elif draws >= LEAST_DRAWS:
         with np.errstate(all="ignore"):
             scores = _z_scores(_halves(values))
-            if groups > 1:
-                folded = _z_scores(np.abs(_halves(values) - np.median(values)))
-                r_hat = max(_r_hat_of(scores), _r_hat_of(folded))
+            folded = _z_scores(np.abs(_halves(values) - np.median(values)))
+            r_hat = max(_r_hat_of(scores), _r_hat_of(folded))
             if effective is None:
                 bulk = _effective(scores)
                 tail = min(_effective(_halves(values <= np.quantile(values, q)).astype(float)) for q in _TAILS)
@@ -137,7 +136,7 @@ def _effective(values: Float64[np.ndarray, "M H"]) -> float:
     power = np.abs(np.fft.rfft(centred, 2 ** (2 * draws - 1).bit_length(), axis=1)) ** 2
     covariances = np.fft.irfft(power, axis=1)[:, :draws].mean(axis=0) / draws
     within = covariances[0] * draws / (draws - 1)
-    total = covariances[0] + (values.mean(axis=1).var(ddof=1) if chains > 1 else 0.0)
+    total = covariances[0] + values.mean(axis=1).var(ddof=1)
     if not total > 0:
         return float("nan")
     correlations = 1 - (within - covariances) / total
@@ -222,19 +221,17 @@ def judge(
         diagnosed(variable_name(labels[place]), column(drawn.bits, size, place), size)
         for place in worst_variables(drawn.bits, size)
     ]
-    for some in scalars, variables:
+    shares, times = [], 1
+    enough = LEAST_ESS if effective else least_ess(groups, size)
+    for some, limit in (scalars, LEAST_ESS), (variables, enough):
+        shares += [(min(one.ess_bulk, one.ess_tail) / limit, one.name, limit) for one in some]
         for one in [one for one in some if one.r_hat > one.limit][:1]:
             said = f"R-hat of {one.name} is {above(min(one.r_hat, 99), one.limit, 3)}"
             reasons.append(f"{said}: groups with different starts disagree")
-    found, times = (*scalars, *variables), 1
-    enough = dict.fromkeys(scalars, float(LEAST_ESS))
-    for one in variables:
-        enough[one] = least_ess(groups, size) if effective is None else LEAST_ESS
-    least = min(found, key=lambda one: min(one.ess_bulk, one.ess_tail) / enough[one])
-    worth, limit = min(least.ess_bulk, least.ess_tail), enough[least]
-    if worth < limit and not drawn.exact:
-        times = 1 if drawn.remedy else math.ceil(1.2 * limit / max(worth, 1))
+    share, name, limit = min(shares)
+    if share < 1 and not drawn.exact:
+        times = 1 if drawn.remedy else math.ceil(1.2 / max(share, 1 / limit))
         more = f"draw about {times} times as many" if times < _HOPELESS else "draw many more, or use another method"
-        said = f"the effective sample size of {least.name} is {worth:.0f}, below {limit:.0f}"
+        said = f"the effective sample size of {name} is {share * limit:.0f}, below {limit:.0f}"
         reasons.append(f"{said}: {drawn.remedy or more}")
-    return found, Verdict(not reasons, tuple(reasons), times)
+    return (*scalars, *variables), Verdict(not reasons, tuple(reasons), times)

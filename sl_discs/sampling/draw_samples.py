@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,9 +63,8 @@ _USUAL_GROUPS = 8
 _USUAL_DRAWS, _MOST_TIMES = 1_000, 16
 # The largest value and temperature of chains, whose numbers are in single precision.
 _LARGEST = 1e30
-# Sums over the temperature whose rounding in single precision is .01, which changes draws.
+# Values that are this part of the temperature apart, as what chains round is, change draws.
 _MOST_APART = 0.01
-_LARGEST_EXACT = _MOST_APART * 2**24
 _UNCERTIFIED = (
     "nothing is known of how fast a local sampler mixes here: chains that agree may all have missed a mode; "
     "method='tempering' looks for others"
@@ -291,9 +290,10 @@ class _Run:
         budget = self.budget(method, part)
         drawn = METHODS[method](request, budget)
         drew = time.perf_counter()
-        more = [*([] if drawn.exact else _limits(request)), *(["the run was interrupted"] * budget.interrupted)]
         observables = observed(terms, drawn.bits)
-        more += _unresolved(request, observables[VALUE])
+        more = _limits(request, drawn, observables[VALUE])
+        if budget.interrupted:
+            more.append("the run was interrupted")
         drawn = drawn._replace(reasons=(*drawn.reasons, *more))
         diagnostics, verdict = judge(drawn, observables, problem.labels)
         drawn = _in_double_precision(drawn, observables[VALUE], request)
@@ -310,10 +310,11 @@ class _Run:
         }
         found = Samples(
             kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
-            spins=problem.spins, grid=grid_of(terms), temperature=request.temperature, method=method, chosen=chosen,
-            how=drawn.how, bits=drawn.bits, group_values=sign * observables[VALUE],
-            group_overlaps=observables[OVERLAP], group_magnetisations=observables[MAGNETISATION],
-            dependence=drawn.dependence, log_z=drawn.log_z, ladder=drawn.ladder, known=drawn.known,
+            spins=problem.spins, grid=grid_of(problem.labels, getattr(terms, "shape", ())),
+            temperature=request.temperature, method=method, chosen=chosen, how=drawn.how, bits=drawn.bits,
+            group_values=sign * observables[VALUE], group_overlaps=observables[OVERLAP],
+            group_magnetisations=observables[MAGNETISATION], dependence=drawn.dependence, log_z=drawn.log_z,
+            ladder=drawn.ladder, known=drawn.known,
             averages=averages and averages._replace(value=sign * averages.value), curve=curve,
             diagnostics=diagnostics, verdict=verdict, notes=(*drawn.notes, *conflicts),
             interrupted=budget.interrupted, seconds=timing, seed=request.seed,
@@ -321,54 +322,40 @@ class _Run:
         return found.judged_by_errors()
 
 
-def grid_of(terms: Terms) -> tuple[int, int] | None:
-    """Returns rows and columns if all couplings are those of a grid or torus that is numbered row by row, else None.
-
-    A log-density on matrices counts as a grid.
+def grid_of(labels: Sequence[Hashable], shape: tuple[int, ...] = ()) -> tuple[int, ...] | None:
+    """Returns rows and columns of variables that are labelled by them, row by row, as networkx labels grids, or those
+    of the matrices of a log-density with this shape of its states.
     """
-    if terms.quadratic is None:
-        shape: tuple[int, ...] = getattr(terms, "shape", ())
-        return (shape[0], shape[1]) if len(shape) == 2 else None
-    size, (first, second) = terms.num_sites, terms.quadratic.edges.T
-    if terms.quadratic.background or len(first) < size:
-        return None
-    apart = second - first
-    for columns in np.unique(apart[(apart > 1) & (size % np.maximum(apart, 1) == 0)]).tolist():
-        rows, same = size // columns, first // columns == second // columns
-        across = same & np.isin(apart, (1, columns - 1))
-        down = ~same & np.isin(apart, (columns, (rows - 1) * columns))
-        if (across | down).all():
-            return rows, columns
-    return None
+    last = labels[-1]
+    if isinstance(last, tuple) and all(type(one) is int for one in last):
+        shape = tuple(one + 1 for one in last)
+        if math.prod(shape) != len(labels) or list(labels) != list(np.ndindex(shape)):
+            return None
+    return shape if len(shape) == 2 else None
 
 
-def _limits(request: Request) -> list[str]:
-    """Returns what is known beforehand against the draws of chains."""
-    found, largest = [], request.terms.largest_sum()
-    kernel = _kernel(request.sampler, request.fields)
-    if not kernel.exact:
-        found.append(f"the sampler {request.sampler} is not exact with these settings, which are meant to optimise")
-    if not kernel.is_ergodic(request.terms.num_sites):
+def _limits(request: Request, drawn: Drawn, values: Float64[np.ndarray, "C D"]) -> list[str]:
+    """Returns what speaks against draws with these values of f, whatever their evidence."""
+    found, terms, temperature = [], request.terms, request.temperature
+    if not drawn.exact:
+        kernel = _kernel(request.sampler, request.fields)
+        if not kernel.exact:
+            found.append(
+                f"the sampler {request.sampler} is not exact with these settings, which are meant to optimise"
+            )
+        if not kernel.is_ergodic(terms.num_sites):
+            found.append(
+                f"the sampler {request.sampler} does not reach every state with these settings; change them, or use "
+                "gibbs"
+            )
+    apart = 0.0 if drawn.exact and terms.quadratic else terms.resolution(values)
+    if apart > _MOST_APART * temperature:
         found.append(
-            f"the sampler {request.sampler} does not reach every state with these settings; change them, or use gibbs"
-        )
-    if largest / request.temperature > _LARGEST_EXACT:
-        found.append(
-            f"sums of coefficients of up to {largest:.3g} at temperature {request.temperature:g} leave others too "
-            "few digits in 32-bit numbers; fix the variables that they decide, or scale them down"
+            f"rounding changes f by up to {apart:.2g} in chains, at temperature {temperature:g}: scale large terms "
+            "down, fix the variables that they decide, or, of a log-density, subtract a constant from fn, or return "
+            "float64, with JAX_ENABLE_X64"
         )
     return found
-
-
-def _unresolved(request: Request, values: Float64[np.ndarray, "C D"]) -> list[str]:
-    """Returns whether the values that a function returns are too coarse for the temperature."""
-    apart = request.terms.resolution(values)
-    if apart / request.temperature <= _MOST_APART:
-        return []
-    return [
-        f"fn returns values near {np.abs(values).max():.3g}, whose neighbours are {apart:.2g} apart, at temperature "
-        f"{request.temperature:g}: subtract a constant from fn, or return float64, with JAX_ENABLE_X64"
-    ]
 
 
 # The most draws with a conflict, at a penalty that is meant to exclude them.
@@ -404,15 +391,14 @@ def _in_double_precision(drawn: Drawn, values: Float64[np.ndarray, "C D"], reque
     """
     if drawn.recorded is None or drawn.averages is None:
         return drawn
-    log_z, since = drawn.log_z, drawn.averages.value - drawn.recorded
+    lacking, since = float((values - drawn.recorded).mean()), drawn.averages.value - drawn.recorded
+    log_z, curve = drawn.log_z, drawn.curve
     if log_z is not None:
-        lacking = float((values - drawn.recorded).mean() / request.temperature)
-        log_z = log_z._replace(mean=log_z.mean + lacking)
-    curve = drawn.curve
+        log_z = log_z._replace(mean=log_z.mean + lacking / request.temperature)
     if curve is not None:
-        constant = float((values - drawn.recorded).mean())
-        moved = np.stack([constant / curve.temperature, np.zeros_like(curve.temperature)], axis=1)
-        curve = curve._replace(value=curve.value + np.array([constant, 0.0]), log_z=curve.log_z + moved)
+        more = np.array([lacking, 0.0])
+        log_zs = curve.log_z + more / curve.temperature[:, None]
+        curve = curve._replace(value=curve.value + more, log_z=log_zs)
     if np.abs(since).max() <= ROUNDED * max(request.terms.reach(), np.abs(drawn.recorded).max()):
         since = np.zeros_like(since)  # nothing has happened but rounding, whose spread is no error
     return drawn._replace(log_z=log_z, curve=curve, averages=drawn.averages._replace(value=values + since))

@@ -58,17 +58,14 @@ def column(bits: UInt8[np.ndarray, "C D W"], size: int, place: int) -> Int8[np.n
 
 
 def overlaps(bits: UInt8[np.ndarray, "C D W"], size: int) -> Float[np.ndarray, "C D"]:
-    """Returns the overlap s.s'/N of each draw with that of the same number in the next group; of a single group, with
-    the draw half the group away.
-    """
+    """Returns the overlap s.s'/N of each draw with that of the same number in the next group."""
     groups, draws, width = bits.shape
     step = max(1, _PIECE // max(1, groups * width))
     found = np.empty((groups, draws))
     for start in range(0, draws, step):
-        here = np.arange(start, min(start + step, draws))
-        own = bits[:, here]
-        other = np.roll(own, -1, axis=0) if groups > 1 else bits[:, (here - draws // 2) % draws]
-        found[:, here] = 1 - 2 * np.bitwise_count(own ^ other).sum(axis=-1, dtype=np.int64) / size
+        here = slice(start, start + step)
+        apart = np.bitwise_count(bits[:, here] ^ np.roll(bits[:, here], -1, axis=0))
+        found[:, here] = 1 - 2 * apart.sum(axis=-1, dtype=np.int64) / size
     return found
 
 

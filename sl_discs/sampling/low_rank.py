@@ -41,7 +41,7 @@ from sl_discs.sampling.directions import (
     even_axes,
     find_directions,
 )
-from sl_discs.sampling.drawn import LEAST_VISITS, ROUNDED, Budget, Drawn, Estimate, Request, packed, visits
+from sl_discs.sampling.drawn import LEAST_VISITS, ROUNDED, ROUNDING, Budget, Drawn, Estimate, Request, packed, visits
 from sl_discs.sampling.plain_chains import RecordedChains
 from sl_discs.support.errors import InputError
 
@@ -49,8 +49,6 @@ from sl_discs.support.errors import InputError
 MOST_COUPLED = 4096
 # Couplings whose sum over all pairs is below this change no probability measurably.
 _NOTHING = 1e-7
-# The relative error of sums in double precision.
-_ROUNDING = 1e-12
 # How far log p(z) may be below its maximum where it counts, while the grid is rough and when it is known.
 _ROUGH_DROP, _DROP = 12.0, 40.0
 # Nodes in each direction at first and at most, by the number of directions.
@@ -174,7 +172,7 @@ def _in_closed_form(spin: SpinForm, directions: Directions, request: Request, bu
     bits = packed(states.reshape(groups, each, -1))
     log_z = float(fine.log_integrals[0])
     # An integral over a grid of functions that `_is_free` takes for those of independent spins.
-    error = _NOTHING + _ROUNDING * abs(log_z)
+    error = _NOTHING + ROUNDING * abs(log_z)
     return Drawn(bits, "none", how, log_z=Estimate(log_z, error), exact=True)
 
 

@@ -70,23 +70,29 @@ def paint_values(samples: Samples, axes: Any) -> None:
 
 
 def paint_magnetisation(samples: Samples, axes: Any) -> None:
-    """Paints the distribution of the mean spin, in bins that hold equally many of its values."""
-    bins = _even_bins(2 / len(samples.labels))
-    _histogram(samples.group_magnetisations.ravel(), bins, axes, COLOURS[4])
-    axes.set(xlabel="magnetisation", ylabel="probability", xlim=(bins[0], bins[-1]))
+    """Paints the distribution of the mean spin."""
+    _paint_spins(samples.group_magnetisations, axes, COLOURS[4], 2 / len(samples.labels))
+    axes.set(xlabel="magnetisation", ylabel="probability")
 
 
 def paint_overlaps(samples: Samples, axes: Any) -> None:
     """Paints P(q): where it has several peaks, draws of one mode differ from those of another."""
-    bins = _even_bins(2 / len(samples.labels))
-    _histogram(samples.group_overlaps.ravel(), bins, axes, COLOURS[2])
-    axes.set(xlabel="overlap q", ylabel="P(q)", xlim=(bins[0], bins[-1]))
+    _paint_spins(samples.group_overlaps, axes, COLOURS[2], 2 / len(samples.labels))
+    axes.set(xlabel="overlap q", ylabel="P(q)")
+
+
+def _paint_spins(values: Float64[np.ndarray, "C D"], axes: Any, colour: str, step: float) -> None:
+    """Paints a distribution from -1 to 1 in bins of about .05, which all hold equally many multiples of a step."""
+    width = step * max(1, round(_OVERLAP_BIN / step))
+    bins = 1 + step / 2 - width * np.arange(np.ceil((2 + step) / width), -1, -1)
+    _histogram(values.ravel(), bins, axes, colour)
+    axes.set(xlim=(bins[0], bins[-1]))
 
 
 def paint_marginals(samples: Samples, axes: Any) -> None:
     """Paints P(x = 1) of each variable.
 
-    It is a map where the couplings are a grid, otherwise bars with standard errors, or, of more than 60 variables, a
+    It is a map of a grid, otherwise bars with standard errors, or, of more than 60 variables, a
     line through the sorted probabilities.
     """
     means, errors = np.array(list(samples.marginals.values())).T
@@ -165,22 +171,13 @@ def _exists(samples: Samples, name: str) -> bool:
 
 
 def _bars(heights: Num[np.ndarray, "K"], axes: Any, colour: str) -> None:
-    """Paints bars, or, of more than 60, their outline."""
-    if len(heights) <= _MOST_BARS:
-        axes.bar(np.arange(len(heights)), heights, color=colour)
-    else:
-        axes.stairs(heights, np.arange(len(heights) + 1) - 0.5, color=colour)
+    """Paints bars side by side."""
+    axes.stairs(heights, np.arange(len(heights) + 1) - 0.5, color=colour, fill=True)
     axes.locator_params(axis="x", integer=True)
 
 
 def _histogram(values: Float64[np.ndarray, "S"], bins: Any, axes: Any, colour: str) -> None:
     axes.hist(values, bins=bins, weights=np.full(len(values), 1 / len(values)), color=colour)
-
-
-def _even_bins(step: float) -> Float64[np.ndarray, "K"]:
-    """Returns bins from -1 to 1 of about .05, which all hold equally many multiples of a step."""
-    width = step * max(1, round(_OVERLAP_BIN / step))
-    return 1 + step / 2 - width * np.arange(np.ceil((2 + step) / width), -1, -1)
 
 
 def _bins(values: Float64[np.ndarray, "S"]) -> Any:

@@ -68,7 +68,7 @@ class Samples:
       labels: [N] labels of the variables.
       maximise: whether the problem's best value is the largest.
       spins: whether variables are -1 and 1 instead of 0 and 1.
-      grid: rows and columns, if the variables are those of a grid, numbered row by row; None otherwise.
+      grid: rows and columns, if these are the labels of the variables, row by row, or x is a matrix; None otherwise.
       temperature: tau, in units of the problem's value.
       method: the method used: `chain`, `tempering`, `localization`, `low_rank` or `exact`.
       chosen: why this method; empty if it was requested.
@@ -77,7 +77,7 @@ class Samples:
       group_values: [C, D] the value of each draw in the problem's sense and offset, without repair.
       group_overlaps: [C, D] overlap s.s'/N of each draw with one of another group.
       group_magnetisations: [C, D] the mean spin of each draw.
-      dependence: of the draws of a group, as in `sampling.draws.Batches`.
+      dependence: of the draws of a group, as in `sampling.drawn.Batches`.
       log_z: log sum_x exp(f(x)/temperature), the offset included; None where the method does not give it.
       ladder: the ladder of temperatures, for `tempering`.
       known: exact probabilities and means, for `exact`; their errors are 0.
@@ -360,8 +360,8 @@ class Samples:
         """Plots the draws in panels, by default all that there are.
 
         These are `trace` (the value by the number of the draw), the distributions `values`, `magnetisation` and
-        `overlaps`, P(q); `marginals`, a map where the variables form a grid; of tempering `swaps` and `round_trips`;
-        and of several temperatures `value`, `heat_capacity` and `entropy` by temperature, with standard errors.
+        `overlaps`, P(q); `marginals`, a map where labels are rows and columns; of tempering `swaps` and
+        `round_trips`; and of several temperatures `value`, `heat_capacity` and `entropy`, with standard errors.
 
         Args:
           path: of a PNG file; None to return the matplotlib figure, which a notebook shows.

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
@@ -116,18 +116,6 @@ def round_trips(swaps: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
 _BLOCKS = 20
 
 
-def _ratio(lower: Float64[np.ndarray, "D"], upper: Float64[np.ndarray, "D"]) -> float:
-    """Returns log Z(b')/Z(b) from (b' - b) f at draws at b and at b'."""
-    least, most = _range(lower, upper)
-    return float(optimize.brentq(lambda c: expit(lower - c).sum() - expit(c - upper).sum(), least, most))
-
-
-def log_z_of_rungs(inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "D R"]) -> Float64[np.ndarray, "R"]:
-    """Returns log Z at each temperature, relative to that at infinite temperature, from values of D draws."""
-    scaled = [(step * values[:, k : k + 2].astype(np.float64)).T for k, step in enumerate(np.diff(inverse))]
-    return np.cumsum([0.0, *(_ratio(*pair) for pair in scaled)])
-
-
 def blocks_of(values: Float[np.ndarray, "L D R"]) -> list[Float[np.ndarray, "_D R"]]:
     """Returns the records of L ladders in nearly independent blocks, about `_BLOCKS` of them."""
     blocks = max(1, min(_BLOCKS // values.shape[0], values.shape[1] // 2))
@@ -135,9 +123,26 @@ def blocks_of(values: Float[np.ndarray, "L D R"]) -> list[Float[np.ndarray, "_D 
     return [values[row, a:b] for row in range(len(values)) for a, b in itertools.pairwise(bounds)]
 
 
-def _range(below: Float64[np.ndarray, "*D"], above: Float64[np.ndarray, "*D"]) -> tuple[float, float]:
-    """Returns bounds of the ratio."""
-    return min(below.min(), above.min()), max(below.max(), above.max())
+def log_ratios(
+    inverse: Float64[np.ndarray, "R"], parts: Sequence[Float[np.ndarray, "_D R"]]
+) -> tuple[Float64[np.ndarray, "Q"], Float64[np.ndarray, "K Q"]]:
+    """Returns the logarithms of Z at each rung over Z at the one before it, from values of f at each rung in K nearly
+    independent blocks, and the same without each block.
+    """
+    joined = np.concatenate(parts)
+    starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
+    found, without = np.empty(len(inverse) - 1), np.empty((len(parts), len(inverse) - 1))
+    for rung, step in enumerate(np.diff(inverse)):
+        lower, upper = (step * joined[:, place].astype(np.float64) for place in (rung, rung + 1))
+        least, most = min(lower.min(), upper.min()), max(lower.max(), upper.max())
+        ratio = optimize.brentq(lambda c, a, b: expit(a - c).sum() - expit(c - b).sum(), least, most, (lower, upper))
+        # A step of Newton's method from the ratio of all draws to that without a block.
+        below, above = expit(lower - ratio), expit(ratio - upper)
+        excess = np.add.reduceat(below - above, starts)
+        slopes = np.add.reduceat(below * (1 - below) + above * (1 - above), starts)
+        moved = excess / np.maximum(slopes.sum() - slopes, 1e-300)
+        found[rung], without[:, rung] = ratio, np.clip(ratio - moved, least, most)
+    return found, without
 
 
 def log_z_of_ladder(
@@ -152,25 +157,13 @@ def log_z_of_ladder(
     if math.isnan(log_states[0]):
         return None
     parts = blocks_of(values)
-    joined = np.concatenate(parts)
-    starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
-    log_z, without = log_states[0], np.zeros(len(parts))
-    for rung, step in enumerate(np.diff(inverse)):
-        lower, upper = (step * joined[:, place].astype(np.float64) for place in (rung, rung + 1))
-        (least, most), ratio = _range(lower, upper), _ratio(lower, upper)
-        log_z += ratio
-        if len(parts) > 1:
-            # A step of Newton's method from the ratio of all draws to that without a block.
-            below, above = expit(lower - ratio), expit(ratio - upper)
-            excess = np.add.reduceat(below - above, starts)
-            slopes = np.add.reduceat(below * (1 - below) + above * (1 - above), starts)
-            moved = excess / np.maximum(slopes.sum() - slopes, 1e-300)
-            without += np.clip(ratio - moved, least, most)
-    variance = (len(parts) - 1) * without.var() if len(parts) > 1 else math.inf
+    ratios, without = log_ratios(inverse, parts)
+    log_z = log_states[0] + float(ratios.sum())
+    variance = (len(parts) - 1) * without.sum(axis=1).var() if len(parts) > 1 else math.inf
     # As of a mean: where all values agree, nothing bounds those of other states.
-    if joined.min() == joined.max():
+    if values.min() == values.max():
         variance = math.nan
-    return Estimate(float(log_z), math.hypot(math.sqrt(variance), log_states[1], ROUNDING * log_z))
+    return Estimate(log_z, math.hypot(math.sqrt(variance), log_states[1], ROUNDING * log_z))
 
 
 # Rungs at first, and rounds that adapt them: sweeps of the first one; each later one is twice as long. The last one
@@ -248,8 +241,9 @@ def draw(request: Request, budget: Budget) -> Drawn:
     log_states = request.terms.log_states(np.random.default_rng(request.seed))
     log_z, curve = log_z_of_ladder(log_states, chains.inverse, some), None
     if request.temperatures:
-        fewer = some[:, :: -(-some.size * chains.rungs // _MOST_REWEIGHTED)]
-        curve = ladder_curve(request.temperatures, chains.inverse, blocks_of(fewer), log_z_of_rungs, log_states)
+        parts = blocks_of(some[:, :: -(-some.size * chains.rungs // _MOST_REWEIGHTED)])
+        ratios = log_ratios(chains.inverse, parts)
+        curve = ladder_curve(request.temperatures, chains.inverse, parts, ratios, log_states)
     swaps, means = 1 - rejection_rates(chains.inverse, values), values.mean(axis=(0, 1), dtype=float)
     how = {
         "sampler": request.sampler, "engine": chains.engine.name, "ladders": chains.ladders, "rungs": chains.rungs,

@@ -9,7 +9,6 @@ acceptance ratio.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Float64
@@ -20,25 +19,15 @@ from sl_discs.sampling.drawn import ROUNDING, Curve, Estimate
 from sl_discs.sampling.exact import exact
 
 
-class _Point(NamedTuple):
-    """What a curve has at one temperature, without errors."""
-
-    value: float
-    heat_capacity: float
-    log_z: float
-    entropy: float
-
-
 def exact_curve(terms: Terms, temperatures: Sequence[float]) -> Curve:
     """Returns the curve by enumeration, or by elimination of more than 20 variables of a quadratic model."""
-    points = []
-    for temperature in temperatures:
-        law = exact(terms, temperature)
-        points.append(_Point(float(law.known.mean_value), law.variance, law.log_z, law.entropy))
-    return _curve(temperatures, np.array(points), np.zeros((len(points), len(_Point._fields))))
+    laws = [exact(terms, temperature) for temperature in temperatures]
+    points = np.array([(law.known.mean_value, law.variance, law.log_z, law.entropy) for law in laws])
+    return _curve(temperatures, points, np.zeros_like(points))
 
 
 def _curve(temperatures: Sequence[float], points: Float64[np.ndarray, "T 4"], errors: np.ndarray) -> Curve:
+    """Returns the curve with these columns: value, heat capacity, log Z and entropy."""
     return Curve(np.array(temperatures, np.float64), *np.stack([points, errors], axis=2).swapaxes(0, 1))
 
 
@@ -46,7 +35,7 @@ def ladder_curve(
     temperatures: Sequence[float],
     inverse: Float64[np.ndarray, "R"],
     parts: Sequence[Float[np.ndarray, "D R"]],
-    log_z: Callable[[Float64[np.ndarray, "R"], Float[np.ndarray, "D R"]], Float64[np.ndarray, "R"]],
+    log_ratios: tuple[Float64[np.ndarray, "Q"], Float64[np.ndarray, "K Q"]],
     log_states: tuple[float, float],
 ) -> Curve:
     """Returns the curve from records of f at each rung, with errors by leaving out one part of them at a time.
@@ -55,36 +44,38 @@ def ladder_curve(
       temperatures: at least the lowest of the rungs.
       inverse: 1/temperature of the rungs, the first of which is 0.
       parts: nearly independent parts of the records.
-      log_z: returns that of each rung relative to the first one, from the rungs and records.
+      log_ratios: of Z at each rung over Z at the one before it, from all records and without each part.
       log_states: the logarithm of the number of states, and its error.
     """
 
-    def points(records: Float[np.ndarray, "D R"]) -> Float64[np.ndarray, "T 4"]:
-        rungs, values = log_z(inverse, records), records.ravel().astype(np.float64)
+    def points(records: Float[np.ndarray, "D R"], ratios: Float64[np.ndarray, "Q"]) -> Float64[np.ndarray, "T 4"]:
+        rungs, values = np.cumsum([0.0, *ratios]), records.ravel().astype(np.float64)
         mixture = logsumexp(inverse * values[:, None] - rungs, axis=1) + np.log(len(records))
         return np.array([_reweighted(values, mixture, temperature) for temperature in temperatures])
 
-    without = np.array([points(np.concatenate([*parts[:k], *parts[k + 1 :]])) for k in range(len(parts))])
+    of_all, of_others = log_ratios
+    others = (np.concatenate([*parts[:k], *parts[k + 1 :]]) for k in range(len(parts)))
+    without = np.array(list(map(points, others, of_others)))
     errors, joined = np.sqrt((len(parts) - 1) * without.var(axis=0)), np.concatenate(parts)
-    found = points(joined)
-    for name in ("log_z", "entropy"):
-        column = _Point._fields.index(name)
-        found[:, column] += log_states[0]
-        errors[:, column] = np.hypot(errors[:, column], log_states[1])
+    found = points(joined, of_all)
+    found[:, 2:] += log_states[0]
+    errors[:, 2:] = np.hypot(errors[:, 2:], log_states[1])
     errors = np.hypot(errors, ROUNDING * found)
     if joined.min() == joined.max():  # nothing bounds the values of other states
         errors = np.full_like(errors, np.nan)
     return _curve(temperatures, found, errors)
 
 
-def _reweighted(values: Float64[np.ndarray, "S"], mixture: Float64[np.ndarray, "S"], temperature: float) -> _Point:
-    """Returns a point of the curve from values of f at all rungs, drawn with density exp(mixture)."""
+def _reweighted(
+    values: Float64[np.ndarray, "S"], mixture: Float64[np.ndarray, "S"], temperature: float
+) -> tuple[float, float, float, float]:
+    """Returns the columns of the curve at a temperature, from values of f at all rungs with density exp(mixture)."""
     logs = values / temperature - mixture
     log_z = float(logsumexp(logs))
     weights = np.exp(logs - log_z)
     mean = float(weights @ values)
     variance = float(weights @ (values - mean) ** 2)
-    return _Point(mean, variance / temperature**2, log_z, log_z - mean / temperature)
+    return mean, variance / temperature**2, log_z, log_z - mean / temperature
 
 
 # The curve as a table.

@@ -133,7 +133,7 @@ def test_packed_draws(size, groups, draws, piece, seed):
     np.testing.assert_array_equal(column(bits, size, size - 1), states[:, :, -1])
     first = size // 2 // 8 * 8
     np.testing.assert_array_equal(unpacked(bits, size, first, size), states[:, :, first:])
-    other = np.roll(states, -1, axis=0) if groups > 1 else np.roll(states, draws // 2, axis=1)
+    other = np.roll(states, -1, axis=0)
     with mock.patch("sl_discs.sampling.drawn._PIECE", piece):
         np.testing.assert_array_equal(np.concatenate([one for _, one in pieces(bits, size)], axis=1), states)
         expected = ((2 * states - 1) * (2 * other - 1)).mean(axis=2)

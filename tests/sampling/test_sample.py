@@ -336,7 +336,7 @@ def test_other_libraries():
 
 
 def test_marginals_as_a_csv_file_and_as_pictures(tmp_path):
-    """Bars with errors, and a map where the couplings are a grid."""
+    """Bars with errors, and a map where labels are rows and columns."""
     problem = next(problems())[1]
     samples = sl_discs.sample(problem, 1.7, 400, "tempering")
     title, *rows = csv.reader(samples.save(tmp_path / "marginals.csv").open(newline=""))
@@ -347,7 +347,7 @@ def test_marginals_as_a_csv_file_and_as_pictures(tmp_path):
     [axes] = samples.plot(panels=["marginals"]).axes
     bars = [one.get_height() for one in axes.patches]
     np.testing.assert_allclose(bars, [one.mean for one in samples.marginals.values()])
-    lattice = sl_discs.sample(truths.random_field_grid(5, 1.5).problem, 1.5, 80)
+    lattice = sl_discs.sample(sl_discs.maxcut(nx.grid_2d_graph(5, 5)), 1.5, 80)
     labelled = sl_discs.sample(sl_discs.qubo({(f"v{k}", f"v{k}"): 1.0 for k in range(60)}), draws=16)
     shown = [label.get_text() for label in labelled.plot(panels=["marginals"]).axes[0].get_xticklabels()]
     assert shown[0] == "v0" and shown[-1] == "v59" and len(shown) == 24
