@@ -165,7 +165,7 @@ _SOURCES = ("engines/**/*.py", "models/keys.py", "localization/**/*.py", "sample
 
 
 @functools.cache
-def digest_of_sources(loop: Path, package: Path = Path(__file__).parents[1]) -> str:
+def digest_of_sources(loop: Path) -> str:
     """Returns the digest of all sources that the loops of a file are compiled from.
 
     Compiled code depends on all functions and constants that it was compiled with, not on one function's source.
@@ -173,8 +173,8 @@ def digest_of_sources(loop: Path, package: Path = Path(__file__).parents[1]) -> 
 
     Args:
       loop: the file that defines the loops.
-      package: the folder of the package.
     """
+    package = Path(__file__).parents[1]
     found = hashlib.sha256(loop.read_bytes())
     for source in sorted(path for pattern in _SOURCES for path in package.glob(pattern)):
         found.update(f"\0{source.relative_to(package).as_posix()}\0".encode())

@@ -23,7 +23,7 @@ from sl_discs.support.files import check_writable
 from sl_discs.support.identity import check_same
 from sl_discs.support.locks import LOCK, holder_of, only_run_in
 
-_RECORDS, _FORMAT = "records.npz", "sl_discs records 2"
+_RECORDS, _FORMAT = "records.npz", "sl_discs records 3"
 # Seconds for which a part waits while another one joins the results.
 _JOIN_S = 600.0
 
@@ -108,8 +108,8 @@ class Part:
         values = {name: dataclasses.asdict(sampler) for name, sampler in samplers.items()}
         for number, fields in enumerate(values.values()):
             arrays |= {f"{number}/{name}": fields.pop(name) for name in ARRAYS}
-            solutions = [instance.pop("solution") for instance in fields["instances"]]
-            arrays |= {f"{number}/solutions": np.concatenate(solutions), f"{number}/sizes": list(map(len, solutions))}
+            for place, instance in enumerate(fields["instances"]):
+                arrays[f"{number}/{place}"] = instance.pop("solution")
         content = {"part": self.label, "kind": kind, "samplers": values}
         write_document(self.folder(run) / _RECORDS, _FORMAT, arrays, content)
 
@@ -155,19 +155,14 @@ class Part:
 
 
 def _restored(arrays: dict[str, Any], values: dict[str, Any]) -> dict[str, SamplerRecord]:
-    """Returns the records of all samplers of a part; ValueError or KeyError unless names and sizes are its own."""
-    experiment, samplers = values["kind"]["experiment"], {}
-    sizes = experiment["chain_length"] // experiment["log_every_steps"], len(values["kind"]["graphs"]["index"])
-    if list(values["samplers"]) != list(values["kind"]["samplers"]):
-        raise ValueError("other samplers")
+    """Returns the records of all samplers of a part."""
+    samplers = {}
     for number, (name, fields) in enumerate(values["samplers"].items()):
-        solutions = np.split(arrays[f"{number}/solutions"], np.cumsum(arrays[f"{number}/sizes"])[:-1])
-        instances = zip(fields["instances"], solutions, strict=True)
         fields |= {field: arrays[f"{number}/{field}"] for field in ARRAYS}
-        fields["instances"] = [InstanceRecord(**one, solution=solution) for one, solution in instances]
-        shapes = {np.shape(fields[field]) for field in BY_INSTANCE}
-        if shapes != {sizes} or np.shape(fields["temperature"]) != sizes[:1] or len(solutions) != sizes[1]:
-            raise ValueError(f"{name} has other sizes than {sizes}")
+        fields["instances"] = [
+            InstanceRecord(**one, solution=arrays[f"{number}/{place}"])
+            for place, one in enumerate(fields["instances"])
+        ]
         samplers[name] = SamplerRecord(**fields)
     return samplers
 

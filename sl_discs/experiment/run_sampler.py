@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -202,9 +201,6 @@ def total_chain_steps(dataset: Dataset, settings: Settings) -> int:
 
 
 def check_methods(methods: list[Method], settings: Settings) -> None:
-    """Raises InputError if a method is named twice or its schedules are invalid with these settings."""
-    for first, second in itertools.combinations(methods, 2):
-        if first.name == second.name:
-            raise InputError(f"sampler {first.name!r} is named twice; name each once")
+    """Raises InputError if the schedules of a method are invalid with these settings."""
     for method in methods:
         program_of(method, settings)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import textwrap
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -24,6 +23,7 @@ from sl_discs.experiment.record import (
 from sl_discs.instances.dataset import find_family
 from sl_discs.instances.graph import Dataset
 from sl_discs.localization.method import NOT_LOCALIZED, method_fields, not_localized_note
+from sl_discs.samplers.registry import own_name
 from sl_discs.support.figures import COLOURS, new_figure, save_figure
 from sl_discs.support.terminal import aligned
 
@@ -32,8 +32,6 @@ from sl_discs.support.terminal import aligned
 
 # Number of instances below which the standard error of a mean is itself too uncertain for a comparison.
 FEWEST = 8
-
-_NAMES = {"gwg": "GWG", "path_auxiliary": "PAS", "dmala": "DMALA"}
 
 
 class PublishedRow(NamedTuple):
@@ -45,8 +43,8 @@ class PublishedRow(NamedTuple):
 
 def published_name(sampler_name: str) -> str | None:
     """Returns the paper's name of a sampler, such as `SL-PAS` for `sl_path_auxiliary`, or None if it has none."""
-    base = _NAMES.get(sampler_name.removeprefix("sl_"))
-    return f"SL-{base}" if base and sampler_name.startswith("sl_") else base
+    names = {own_name(name): name for row in published_tables()["main"].values() for name in row}
+    return names.get(sampler_name)
 
 
 def published_row(dataset_name: str, sampler_name: str, setting: str = "") -> PublishedRow | None:
@@ -96,8 +94,8 @@ def other_than_published(dataset: Dataset, count: int, stride: int, fields: Mapp
     return found
 
 
-# Columns of the summary, except for file paths, and of the names of samplers.
-WIDTH, _NAME_WIDTH = 100, 22
+# Columns of the summary, except for file paths and tables with long names.
+WIDTH = 100
 
 
 def format_summary(record: ExperimentRecord, paths: Mapping[str, Path] | None = None, resumed: str = "") -> str:
@@ -107,9 +105,6 @@ def format_summary(record: ExperimentRecord, paths: Mapping[str, Path] | None = 
       record: the finished experiment.
       paths: saved files, name to path, as `write_results` returns them.
       resumed: what the run has taken from checkpoints, in words; empty: nothing.
-
-    Raises:
-      InputError: paired samplers have different instances.
     """
     blocks = _header(record, resumed), _quality(record), _cost(record), _pairs(record), _notes(record), _saved(paths)
     return "\n\n".join("\n".join(block) for block in blocks if block)
@@ -143,7 +138,7 @@ def _quality(record: ExperimentRecord) -> list[str]:
         published = _shown(record, name)
         rows.append(
             [
-                _short(name), _plus_minus(spread.mean, spread.std), "-" if spread.se is None else _number(spread.se),
+                name, _plus_minus(spread.mean, spread.std), "-" if spread.se is None else _number(spread.se),
                 _number(float(logged)), "" if percent is None else _plus_minus(percent.mean(), percent.std()),
                 "" if published is None else _plus_minus(*published[0]),
             ]
@@ -162,7 +157,7 @@ def _cost(record: ExperimentRecord) -> list[str]:
         feasible = sum(instance.feasible for instance in sampler.instances)
         rows.append(
             [
-                _short(name), f"{feasible}/{len(sampler.instances)}", f"{np.mean(sampler.acceptance):.3f}",
+                name, f"{feasible}/{len(sampler.instances)}", f"{np.mean(sampler.acceptance):.3f}",
                 f"{np.mean(sampler.hops):.2f}", f"{sampler.chain_steps_per_s:,.0f}", f"{sampler.compile_s:.1f}",
                 f"{sampler.run_s:.2f}",
             ]
@@ -179,7 +174,7 @@ def _pairs(record: ExperimentRecord) -> list[str]:
         published = _shown(record, *pair)
         rows.append(
             [
-                " - ".join(map(_short, pair)), _signed(spread), str(spread.n),
+                " - ".join(pair), _signed(spread), str(spread.n),
                 _signed(points[pair]) if pair in points else "",
                 "" if published is None else f"{published[0].mean - published[1].mean:+.3f}",
             ]
@@ -242,7 +237,7 @@ def _notes(record: ExperimentRecord) -> list[str]:
 def _saved(paths: Mapping[str, Path] | None) -> list[str]:
     if not paths:
         return []
-    folder = os.path.commonpath([path.parent for path in paths.values()])
+    folder = paths["results.json"].parent
     names = ", ".join(str(path.relative_to(folder)) for path in paths.values())
     return [f"saved in {folder}:", *textwrap.wrap(names, WIDTH, initial_indent="  ", subsequent_indent="  ")]
 
@@ -253,10 +248,6 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     return aligned([[cell or "-" for cell, keep in zip(row, kept, strict=True) if keep] for row in rows])
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= _NAME_WIDTH else name[: _NAME_WIDTH - 1] + "~"
-
-
 def _number(value: float) -> str:
     if abs(value) < 1e4:
         return f"{value:.3f}"
@@ -264,7 +255,7 @@ def _number(value: float) -> str:
 
 
 def _plus_minus(mean: float, deviation: float) -> str:
-    return f"{_number(mean)} +- " + (f"{deviation:.2f}" if deviation < 1e4 else _number(deviation))
+    return f"{_number(mean)} +- {_number(deviation)}"
 
 
 def _signed(spread: Spread) -> str:

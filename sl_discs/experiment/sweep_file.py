@@ -186,10 +186,11 @@ def parse_extra(arguments: Sequence[str]) -> dict[str, str]:
         flag, equals, value = argument.removeprefix("--").partition("=")
         if not (argument.startswith("--") and equals):
             raise InputError(f"{argument!r} after -- is not valid; write --flag=value")
-        if flag in (_SAVE_ROOT, _IMPORT, "samplers"):
-            raise InputError(f"--{flag} is not for single runs; give --{flag.rpartition('.')[2]} before --")
-        if flag in ("part", "run_local"):
-            raise InputError(f"--{flag} is not for runs of a sweep, each of which is whole, in a folder of its own")
+        if flag in (_SAVE_ROOT, _IMPORT, "samplers", "part", "run_local"):
+            raise InputError(
+                f"--{flag} is not for single runs, each of which is whole, in a folder of its own; the sweep has "
+                "--save_root, --import and --samplers, before --"
+            )
         extra[flag] = value
     return extra
 
@@ -243,12 +244,9 @@ def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Map
         find_family(given.get("model_config.name", sweep.model), given["model_config.graph_type"], given[_CFG_STR])
         name = sweep.sampler_of(number)
         if own_name(name) not in known_samplers():
-            named = {settings.get(SAMPLER, sweep.sampler) for settings in sweep.runs}
-            known = ",".join(sorted(one for one in named if own_name(one) in known_samplers()))
             raise InputError(
-                f"run {number}: {name!r} is no sampler of this project; choose others, such as "
-                f"--samplers={known or 'gwg'}, or give --import=FILE if it is your own; sl-discs discs sweep runs "
-                "those of DISCS"
+                f"run {number}: {name!r} is no sampler of this project; choose others with --samplers, or give "
+                "--import=FILE if it is your own; sl-discs discs sweep runs those of DISCS"
             )
 
 

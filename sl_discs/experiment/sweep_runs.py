@@ -19,7 +19,7 @@ import shlex
 import signal
 import subprocess
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -422,22 +422,13 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
     if pairs:
         table += ["", *aligned([list(pairs[0]), *(list(map(_word, pair.values())) for pair in pairs)])]
     missing = len(runs) - len(done)
-    note = [f"{missing} of {len(runs)} runs are not done and not included; `status` shows why"] if missing else []
-    return [*table, *note, *_mixed(done), f"saved {', '.join(map(str, paths))}"]
-
-
-def _mixed(done: Sequence[Run]) -> list[str]:
-    """Returns a note on each package of which runs had several versions."""
+    notes = [f"{missing} of {len(runs)} runs are not done and not included; `status` shows why"] if missing else []
     versions = {run.number: read_results(run.results).versions for run in done}
-    notes = []
-    for name in dict.fromkeys(name for one in versions.values() for name in one):
-        numbers = defaultdict(list)
-        for number, one in versions.items():
-            numbers[str(one.get(name))].append(number)
-        if len(numbers) > 1:
-            words = (f"{version} (runs {_ranges(found)})" for version, found in numbers.items())
-            notes.append(f"note: versions of {name} differ: {', '.join(words)}")
-    return notes
+    first = done[0].number
+    if others := [number for number, found in versions.items() if found != versions[first]]:
+        which = "; ".join(differences(versions[first], versions[others[0]]))
+        notes.append(f"runs {_ranges(others)} had other versions than run {first}: {which}")
+    return [*table, *notes, f"saved {', '.join(map(str, paths))}"]
 
 
 def _rows(run: Run, settings: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, float]]]:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jitted import from_python
 
 from sl_discs.engines.cpu import arithmetic, chain_state, chunk
 from sl_discs.engines.cpu import tree as trees
 from sl_discs.engines.cpu.chain_state import LoopTarget
-from sl_discs.engines.cpu.jit import from_python
 from sl_discs.models import keys
 from sl_discs.samplers.draws import softmax_weights
 

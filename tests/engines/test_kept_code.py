@@ -18,6 +18,7 @@ import numba
 import numpy as np
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
+from jitted import from_python
 
 import sl_discs
 from sl_discs.engines import compiled
@@ -203,11 +204,12 @@ if sys.argv[1] == "newer":
 else:
     del numba.core.codegen.JITCodeLibrary
 import numpy as np
+from jitted import from_python
 from sl_discs.engines.cpu import jit
 from sl_discs.engines.cpu.arithmetic import product_of_odds
 from sl_discs.solving.provers.covers import _pass
 assert jit.INTERNALS is None
-product = jit.from_python(product_of_odds)(np.ones(8, np.float32), 0, 8, 0.5)
+product = from_python(product_of_odds)(np.ones(8, np.float32), 0, 8, 0.5)
 none = np.zeros(3, np.int64)
 print(_pass(none, none, np.arange(2), False, none[:2].copy(), none.copy(), none.copy()), product)
 """
@@ -216,11 +218,12 @@ print(_pass(none, none, np.arange(2), False, none[:2].copy(), none.copy(), none.
 @pytest.mark.parametrize("numba_is", ["newer", "without private names"])
 def test_without_private_interfaces_of_numba_the_public_ones_compile(folder, numba_is):
     command = [sys.executable, "-c", PUBLIC, numba_is]
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
+    places = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": places}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert jit.INTERNALS is not None  # here it is compiled the other way
-    product = jit.from_python(product_of_odds)(np.ones(8, np.float32), 0, 8, 0.5)
+    product = from_python(product_of_odds)(np.ones(8, np.float32), 0, 8, 0.5)
     assert done.stdout == f"1 {product}\n"
     assert list(folder.rglob("*.nbc"))
 
@@ -264,7 +267,7 @@ def test_loops_over_sites_use_the_longest_vectors_that_the_processor_has():
     """Goes red where a version of llvmlite or LLVM no longer takes the attribute."""
     if not llvm.get_host_cpu_features().get("avx512vl"):
         pytest.skip("this processor has no vectors of 512 bits")
-    product = jit.from_python(product_of_odds)
+    product = from_python(product_of_odds)
     product(np.ones(64, np.float32), 0, 64, 0.5)
     for assembly in product.inspect_asm().values():
         assert "zmm" in assembly

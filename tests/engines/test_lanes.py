@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from chains import FALSE_ALARM, batch_of, play_program, program_at, quadratic_case, random_edges
 from engines_at_hand import InStep
+from jitted import from_python
 
 from sl_discs.engines.cpu import layout
 from sl_discs.engines.cpu.cpu_engine import Cpu
-from sl_discs.engines.cpu.jit import from_python
 from sl_discs.engines.cpu.lanes import REFRESHED, swap_clusters
 from sl_discs.engines.cpu.layout import as_targets
 from sl_discs.engines.program import Batch, ChainTemperatures, init_chains

@@ -145,7 +145,7 @@ def test_every_sweep_of_discs_on_our_problems():
     counts = {}
     for problem in ("mis", "maxcut", "maxclique"):
         for path in sorted((folder / problem).glob("*.py")):
-            with pytest.raises(InputError, match="--samplers=dlmc,dmala,gwg,path_auxiliary, "):
+            with pytest.raises(InputError, match="no sampler of this project"):
                 checked(read_sweep(path))
             ours = read_sweep(path, ["dlmc", "dmala", "gwg", "path_auxiliary"])
             counts[f"{problem}/{path.stem}"] = len(checked(ours))
@@ -188,7 +188,7 @@ def test_the_table_has_what_the_results_have(tmp_path):
     assert [float(row["mean"]) for row in read] == [row["mean"] for row in found["rows"]]
     assert lines[0].split() == ["run", "sampler", "seed", "K", "mean", "std", "n", "chain_steps_per_s", "engine"]
     assert "9 of 12 runs are not done" in lines[-3] and sum("6.5" in line for line in lines) == 1
-    assert lines[-2] == "note: versions of jax differ: 1 (runs 1-2), 2 (runs 7)"
+    assert lines[-2] == "runs 7 had other versions than run 1: jax 2 there, 1 here"
     [pair] = found["pairs"]
     assert [pair[name] for name in ("run", "base run", "difference", "se", "n")] == [7, 1, 6.5, 0.5, 2]
 
@@ -255,10 +255,10 @@ def test_one_run_from_the_command_line(tmp_path, command, monkeypatch):
             ["run", f"--sweep={EXAMPLE}", "--", "--engin=cpu"],
             "run 1: Unknown command line flag 'engin'. Did you mean",
         ),
-        (["run", f"--sweep={EXAMPLE}", "--", "--part=1/2"], "--part is not for runs of a sweep"),
+        (["run", f"--sweep={EXAMPLE}", "--", "--part=1/2"], "--part is not for single runs"),
         (
             ["run", f"--sweep={EXAMPLE}", "--", "--samplers=gwg"],
-            "--samplers is not for single runs; give --samplers before",
+            "--samplers is not for single runs",
         ),
         (["run", f"--sweep={EXAMPLE}", "--", "--engine=gpu"], "run 1: flag --engine=gpu: value should be one of"),
         (["run", f"--sweep={EXAMPLE}", "--", "--config.experiment.threads=two"], "invalid literal for int"),

@@ -44,7 +44,7 @@ FUSED = frozenset({"contract"})
 # For sums over sites: terms may also be reordered, which vectorises them. Elementary functions would lose accuracy.
 REORDERED = frozenset({"contract", "reassoc"})
 
-_COMMON = {"error_model": "numpy"} | (INTERNALS.OF_ALL if INTERNALS else {})
+COMMON = {"error_model": "numpy"} | (INTERNALS.OF_ALL if INTERNALS else {})
 _CALLEE: dict[str, Any] = INTERNALS.OF_CALLEES if INTERNALS else {}
 
 
@@ -52,12 +52,12 @@ def _jit(**options):
     def decorate(function=None, *, fastmath=frozenset()):
         if function is None:
             return functools.partial(decorate, fastmath=fastmath)
-        return numba.njit(fastmath=set(fastmath), **options, **_COMMON, **_CALLEE)(function)
+        return numba.njit(fastmath=set(fastmath), **options, **COMMON, **_CALLEE)(function)
 
     return decorate
 
 
-# For functions that only loops call; `from_python` makes them callable from Python.
+# For functions that only loops call.
 inlined = _jit(forceinline=True)
 called = _jit()
 
@@ -86,16 +86,6 @@ def in_long_vectors(typing_context):
     return numba.types.none(), codegen
 
 
-def from_python(function):
-    """Returns, for tests, a function with the same arguments that can be called from Python."""
-
-    def entry(*arguments):
-        in_long_vectors()
-        return function(*arguments)
-
-    return numba.njit(**_COMMON)(entry)
-
-
 @functools.cache
 def _folder(loop: Path) -> Path | None:
     """Returns the folder for machine code of the loops that a file defines; None if nothing can be kept."""
@@ -111,7 +101,7 @@ def entered(function):
     """
     folder = _folder(Path(function.__code__.co_filename))
     if INTERNALS:
-        dispatcher = numba.njit(nogil=True, **_COMMON)(function)
+        dispatcher = numba.njit(nogil=True, **COMMON)(function)
         if folder is not None:
             INTERNALS.keep(dispatcher, folder)
         return dispatcher
@@ -119,6 +109,6 @@ def entered(function):
     before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
     numba.config.CACHE_DIR = str(folder or "")  # type: ignore[attr-defined]
     try:
-        return numba.njit(nogil=True, cache=folder is not None, **_COMMON)(function)
+        return numba.njit(nogil=True, cache=folder is not None, **COMMON)(function)
     finally:
         numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
