@@ -59,17 +59,6 @@ class Edges:
         """Returns whether each edge joins two chosen nodes."""
         return chosen[self.u] & chosen[self.v]
 
-    def first_inside(self, chosen: Bool[np.ndarray, "N"]) -> tuple[int, int] | None:
-        """Returns the ends of the first edge that joins two chosen nodes; None where there is none."""
-        inside = np.flatnonzero(self.inside(chosen))
-        return (int(self.u[inside[0]]), int(self.v[inside[0]])) if len(inside) else None
-
-    def first_missing(self, chosen: Bool[np.ndarray, "N"]) -> tuple[int, int] | None:
-        """Returns the first two chosen nodes that are not joined; None where there are none."""
-        nodes = np.flatnonzero(chosen)
-        apart = np.argwhere(np.triu(self._joined[nodes][:, nodes].toarray() == 0, 1))
-        return (int(nodes[apart[0, 0]]), int(nodes[apart[0, 1]])) if len(apart) else None
-
     def inside_each(self, chosen: Bool[np.ndarray, "B N"]) -> Int[np.ndarray, "B N"]:
         """Returns how many neighbours of each chosen node are chosen with it, in each of many choices at once."""
         x = chosen.T.astype(np.float64)
@@ -109,7 +98,6 @@ class GraphKind(Kind):
       repair: makes an infeasible choice feasible.
       most: of many choices [B, N], what the objective of each after its repair, times `sign`, surely does not exceed,
         found without repairs; None: nothing is known of it.
-      conflict: two of the nodes that are surely chosen or surely left out which no feasible choice has so, or None.
       proportional: whether values are proportional to the weights that count, so that these may be scaled.
       joined: whether the nodes of a feasible choice are all joined to each other, as those of a clique; otherwise
         rules on sets take it for a choice of which, or of whose complement, no two are.
@@ -124,7 +112,6 @@ class GraphKind(Kind):
     violations: Callable[[Edges, Chosen], int] = lambda edges, chosen: 0
     repair: Callable[[Edges, Chosen], Chosen] = lambda edges, chosen: chosen
     most: Callable[[Edges, Bool[np.ndarray, "B N"]], Float64[np.ndarray, "B"]] | None = None
-    conflict: Callable[[Edges, Chosen, Chosen], tuple[int, int] | None] = lambda edges, chosen, left_out: None
     maximise: bool = True
     penalty: float | None = PENALTY
     proportional: bool = False
@@ -168,10 +155,6 @@ class GraphKind(Kind):
     def recounted_of(self, source: Graph) -> str:
         exactly = "" if source.node_weights is None else "; weights of nodes as given, summed in exact arithmetic"
         return self.recounted + exactly
-
-    def excluded(self, source, state, free):
-        chosen = state.astype(bool)
-        return self.conflict(Edges(source), chosen & ~free, ~chosen & ~free)
 
     def fixed(self, source, penalty, state, free):
         """Returns a `qubo` with penalties: what is left of a graph has numbers at its nodes, of either sign.

@@ -210,12 +210,6 @@ class Kind(abc.ABC):
     ) -> tuple[str, Any]:
         """The kind and source of the problem of the free variables where the others are as in a state."""
 
-    def excluded(
-        self, source: Any, state: Int8[np.ndarray, "N"], free: Bool[np.ndarray, "N"]
-    ) -> tuple[int, int] | None:
-        """Two variables that are not free and whose values no feasible state has both; None: none is known."""
-        return None
-
 
 # Every kind by its name.
 KINDS: dict[str, Kind] = {}

@@ -152,12 +152,14 @@ class Problem(Generic[Source]):
             raise InputError(f"{self.name}: all variables are fixed; `value` tells the value of a whole answer")
         low = -1 if self.spins else 0
         state = self.as_state([values.get(label, low) for label in self.labels])
-        excluded = self._kind.excluded(self.source, state, free)
-        if excluded is not None:
-            one, other = (self.labels[place] for place in excluded)
+        # With all others left out of a set, or in a cover, only given values can conflict.
+        state = np.where(free, np.int8(not self.maximise), state)
+        repaired = np.flatnonzero(self.evaluate(state[None]).states[0] != state)
+        if len(repaired):
+            label = self.labels[repaired[0]]
             raise InputError(
-                f"{self.name}: {one!r} and {other!r} conflict: no answer to {self.kind} has {values[one]} at one and "
-                f"{values[other]} at the other; leave one out"
+                f"{self.name}: {values[label]} at {label!r} conflicts with another of the values: no answer to "
+                f"{self.kind} has all of them; leave one out"
             )
         kind, source = self._kind.fixed(self.source, self.penalty, state, free)
         labels = [label for label, left in zip(self.labels, free, strict=True) if left]

@@ -41,8 +41,6 @@ class Trajectory(NamedTuple):
       round: of the step, from 0.
       best: the best value at a logged step so far.
       mean: mean value of the chains at this step.
-      low: the 10 % quantile of the chains' values.
-      high: their 90 % quantile.
       temperature: at this step.
       acceptance: mean acceptance probability of the steps since the previous logged step.
     """
@@ -51,8 +49,6 @@ class Trajectory(NamedTuple):
     round: Int64[np.ndarray, "L"]
     best: Float64[np.ndarray, "L"]
     mean: Float64[np.ndarray, "L"]
-    low: Float64[np.ndarray, "L"]
-    high: Float64[np.ndarray, "L"]
     temperature: Float64[np.ndarray, "L"]
     acceptance: Float64[np.ndarray, "L"]
 
@@ -65,7 +61,7 @@ def joined(parts: Sequence[Trajectory]) -> Trajectory:
 
 
 # A `Result` is stored in one .npz file: arrays, and everything else as JSON text. Nothing is pickled.
-_FORMAT = "sl_discs result 6"
+_FORMAT = "sl_discs result 7"
 
 # The most nodes of a graph that is drawn with an answer.
 _DRAWN = 200
@@ -465,14 +461,11 @@ class Collector:
         self._traces.append(trace)
         number = every * np.arange(1, len(trace.value) + 1)
         values = self._sign * (np.asarray(trace.value)[:, 0].astype(np.float64) + constant)
-        low, high = np.quantile(values, (0.1, 0.9), axis=1)
         part = Trajectory(
             step=self._steps + number,
             round=np.full(len(number), len(self._parts)),
             best=self._sign * (self._sign * values).max(axis=1),
             mean=values.mean(axis=1),
-            low=low,
-            high=high,
             temperature=temperatures[number - 1].astype(np.float64),
             acceptance=np.asarray(trace.acceptance)[:, 0].mean(axis=1, dtype=np.float64),
         )
@@ -528,7 +521,7 @@ class Collector:
         drawn = isinstance(problem.source, Graph) and problem.num_variables <= _DRAWN
         so_far = self._sign * np.maximum.accumulate(self._sign * trajectory.best)
         scaled = trajectory._replace(best=so_far, temperature=trajectory.temperature * given.unit)
-        for name in "best", "mean", "low", "high":
+        for name in "best", "mean":
             of_given = getattr(scaled, name) * given.unit + float(given.constant)
             scaled = scaled._replace(**{name: of_given})
         final = best.states if final is None else presolved.lift(final)
