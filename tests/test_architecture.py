@@ -29,7 +29,7 @@ ROOMS = {
     "localization": (3_300, 3_300),
     "engines": (42_500, 43_026),
     "chains": (6_900, 6_900),
-    "experiment": (15_500, 16_653),
+    "experiment": (15_500, 16_515),
     "solving": (30_500, 31_979),
     "sampling": (27_000, 27_703),
     "testing": (5_500, 5_540),

@@ -210,7 +210,7 @@ def test_an_experiment_config_names_its_set(tmp_path, refusal, command, monkeypa
     short = "--samplers=gwg", *SHORT, f"--config.experiment.save_root={tmp_path / 'out'}", "--overwrite"
     assert "mis/satlib is not random, so it must be given" in refusal("run", *chosen_configs("mis/satlib"), *short)
     said = refusal("run", *chosen_configs("maxcut/ba"), *short)
-    assert "--config is for maxcut/ba, but --model_config for mis;" in said
+    assert "--config is for maxcut/ba, but --model_config for mis/ba;" in said
     said = refusal("run", *chosen_configs(), "--model_config.graph_type=ertest", *short)
     assert "--config is for mis/er_density, but --model_config for mis/ertest;" in said
     file = tmp_path / "mis" / "satlib.py"  # as in a checkout of DISCS, whose configs do not name the set

@@ -135,9 +135,7 @@ def _model_of(model: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
     # Covers have the graph types of independent sets.
     same_graphs = graph_types(expected["name"]) == graph_types(model["name"])
     if expected["graph_type"] != model["graph_type"] or not same_graphs:
-        of_config, of_model = (
-            "/".join(filter(None, (one.get("name"), one.get("graph_type")))) for one in (named, given)
-        )
+        of_config, of_model = (f"{one['name']}/{one['graph_type']}" for one in (expected, model))
         raise InputError(
             f"--config is for {of_config}, but --model_config for {of_model}; correct model_config.graph_type, or "
             "give the config of the set, such as configs/experiment/mis/er_density.py"
@@ -255,7 +253,7 @@ def _samplers_of(given: Any) -> dict[str, dict[str, Any]]:
     """Returns the given fields of each sampler by its own name."""
     found: dict[str, dict[str, Any]] = {}
     given = [given] if isinstance(given, str | Mapping) else given
-    if not isinstance(given, list | tuple):
+    if not given or not isinstance(given, list | tuple):
         raise InputError(f"samplers is {shown(given)}; expected a list of names, such as ['PAS', 'SL-PAS']")
     for one in given:
         fields = dict(one) if isinstance(one, Mapping) else {"name": one}
@@ -265,8 +263,6 @@ def _samplers_of(given: Any) -> dict[str, dict[str, Any]]:
         if name in found:
             raise InputError(f"sampler {name!r} is named twice; name each once")
         found[name] = fields | {"name": name}
-    if not found:
-        raise InputError("samplers: none is named; give one or more, such as ['PAS', 'SL-PAS']")
     return found
 
 

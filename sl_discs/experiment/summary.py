@@ -314,18 +314,17 @@ def _draw_best(axes, record: ExperimentRecord, colours: Mapping[str, str], in_pe
     means, ends, top = [], [], -np.inf  # times the sign, so that the best is at the top
     for name, sampler in record.samplers.items():
         divisors = references(sampler)
-        values = 100.0 * sampler.trajectory / divisors if in_percent and divisors is not None else sampler.trajectory
+        scale = 1.0 if divisors is None or not in_percent else 100.0 / divisors
+        values = scale * sampler.trajectory
         count, mean = values.shape[1], values.mean(axis=1)
         error = values.std(axis=1, ddof=min(1, count - 1)) / np.sqrt(count)
         means.append(kind.sign * mean)
         top = max(top, np.max(kind.sign * mean + error))
         line = "-" if name.startswith("sl_") else (0, (4, 2))
         axes.plot(record.logged_steps, mean, label=name, color=colours[name], linestyle=line)
-        verified = np.array([instance.best for instance in sampler.instances], np.float64)
-        if in_percent and divisors is not None:
-            verified = 100.0 * verified / divisors
-        ends.append(kind.sign * verified.mean())
-        axes.plot(record.logged_steps[-1], verified.mean(), "o", color=colours[name], markersize=4, clip_on=False)
+        end = np.mean(scale * best_values(sampler))
+        ends.append(kind.sign * end)
+        axes.plot(record.logged_steps[-1], end, "o", color=colours[name], markersize=4, clip_on=False)
         band = mean - error, mean + error
         axes.fill_between(record.logged_steps, *band, color=colours[name], alpha=0.2, linewidth=0)
     # Of a sampler that never leaves its penalties, only the dot may be in the panel.

@@ -112,8 +112,8 @@ def _outcome_of(run: Run) -> State:
 def _describe_exit(exit_code: int, message: str) -> str:
     """Returns a failure in one line; a negative exit code is that of a signal."""
     if exit_code < 0:
-        known = -exit_code < signal.NSIG and signal.strsignal(-exit_code)
-        return f"ended by {known or f'signal {-exit_code}'}" + (f"; it last said: {message}" if message else "")
+        ended = f"ended by {signal.strsignal(-exit_code)}"
+        return f"{ended}; it last said: {message}" if message else ended
     return message or f"exit code {exit_code}, with nothing on stderr"
 
 
@@ -284,20 +284,20 @@ def _ranges(indices: Iterable[int]) -> str:
 
 
 def job_script(
-    name: str, jobs: Mapping[int, Run], command: str, folder: Path, options: Sequence[str], parallel: int | None
+    name: str, indices: Iterable[int], command: str, folder: Path, options: Sequence[str], parallel: int | None
 ) -> str:
     """Returns the script of a Slurm array with a job for each run.
 
     Args:
       name: of the jobs.
-      jobs: the runs by their indices in the array.
+      indices: of the runs in the array, in increasing order.
       command: line that performs the run of `$SLURM_ARRAY_TASK_ID`.
       folder: for the jobs' logs, seen by all machines.
       options: of sbatch, each some of `KEY=VALUE` with commas between them, perhaps after a `KEY`, such as
         `partition=gpu,cpus_per_task=8`. A value may have commas.
       parallel: how many jobs may run at a time; None: as many as Slurm allows.
     """
-    array = _ranges(jobs) + (f"%{parallel}" if parallel else "")
+    array = _ranges(indices) + (f"%{parallel}" if parallel else "")
     wanted = {"job_name": name, "array": array, "output": f"{folder.absolute()}/%A_%a.txt", "open_mode": "append"}
     wanted |= {"requeue": "", "signal": "B:USR1@120"}
     for option in (one for text in options for one in _NEXT_OPTION.split(text)):
@@ -408,7 +408,7 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
     if not found:
         raise InputError(f"{folder}: no run of the sweep is done; `run` performs them, `status` shows their state")
     rows = [row for row, _ in found]
-    titles = list(dict.fromkeys(title for row in rows for title in row))
+    titles = list(rows[0])
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, titles, lineterminator="\n")
     writer.writeheader()
@@ -418,7 +418,7 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
         write_text(folder / "collect.csv", text.getvalue()),
         write_json(folder / "collect.json", {"sweep": sweep.name, "rows": rows, "pairs": pairs}, indent=2),
     ]
-    table = aligned([titles, *([_word(row.get(title)) for title in titles] for row in rows)])
+    table = aligned([titles, *([*map(_word, row.values())] for row in rows)])
     if pairs:
         table += ["", *aligned([list(pairs[0]), *(list(map(_word, pair.values())) for pair in pairs)])]
     missing = len(runs) - len(done)
@@ -460,7 +460,4 @@ def _pairs(found: Sequence[tuple[dict[str, Any], dict[str, float]]], settings: S
 def _word(value: Any) -> str:
     if value is None:
         return "-"
-    if not isinstance(value, float) or abs(value) < 0.01:
-        return str(value)
-    decimals = min(4, max(1, 6 - len(str(int(abs(value))))))
-    return f"{value:,.{decimals}f}".rstrip("0").rstrip(".")
+    return f"{value:,.7g}" if isinstance(value, float) else str(value)

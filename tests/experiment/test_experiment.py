@@ -59,7 +59,7 @@ def test_a_folder_keeps_the_experiment_and_refuses_another_one(tmp_path):
 @pytest.mark.parametrize(
     ("samplers", "fields", "message"),
     [
-        ([], SET, "samplers: none is named"),
+        ([], SET, "samplers is []; expected a list of names"),
         (["PAS", "path_auxiliary"], SET, "'path_auxiliary' is named twice"),
         (["PAS"], {}, "neither config names a graph_type"),
         (["PAS"], SET | {"steps": 3}, "has no field 'steps'"),

@@ -302,7 +302,8 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bits(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(350020.2766, "350,020.3"), (56.5, "56.5"), (0.123456, "0.1235"), (3, "3"), (None, "-")]
+    ("value", "shown"),
+    [(350020.2766, "350,020.3"), (56.5, "56.5"), (0.123456789, "0.1234568"), (3, "3"), (None, "-")],
 )
 def test_means_are_shown_to_the_digits_that_matter(value, shown):
     assert sweep_runs._word(value) == shown

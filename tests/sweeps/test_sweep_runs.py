@@ -239,8 +239,7 @@ def test_damaged_notes_are_no_tracebacks(tmp_path, content):
 
 
 def script_of(root, *options, command="true", numbers=(1, 3), parallel=None, name="a-sweep"):
-    jobs = dict.fromkeys(numbers)
-    return sweep_runs.job_script(name, jobs, command, root / "my logs", options, parallel)
+    return sweep_runs.job_script(name, numbers, command, root / "my logs", options, parallel)
 
 
 def lines_of(script):
