@@ -321,7 +321,7 @@ FORMATS = {
     "coo": Format(".coo", own.read_coo),
     "npz": Format(".npz", read_npz_archive),
 }
-_WITH_ATTRIBUTES = ("gml", "graphml", "node_link", "edge_list")
+_WITH_ATTRIBUTES = ("gml", "graphml", "node_link")
 SUFFIXES = {suffix: name for name, format in FORMATS.items() for suffix in format.suffixes.split()}
 
 
@@ -357,7 +357,7 @@ def read_instances(
     if format is not None and FORMATS[format].begins in (None, _WITH_DICTS):
         check_separators(source)
     format = format or recognise(source)
-    if weight is not None and format not in _WITH_ATTRIBUTES:
+    if weight is not None and format not in _WITH_ATTRIBUTES and not re.match(_WITH_DICTS, source.text):
         raise InputError(
             f"{path}: {format} has no names of weights; leave weight={weight} out, which is for "
             f"{join_names(_WITH_ATTRIBUTES)}",

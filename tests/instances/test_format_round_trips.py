@@ -305,8 +305,9 @@ def test_numbers_under_another_name_are_told_and_used_when_named(folder, name):
     assert sl_discs.solve(sl_discs.read(path, "vertex_cover", weight="cost")).best_value == 5
     with pytest.raises(InputError, match=r"not all edges have a number under .cost.; .* numbers under .value."):
         sl_discs.read(path, "maxcut", weight="cost")
-    with pytest.raises(InputError, match=r"rudy has no names of weights; leave weight=value out"):
-        read(folder, "2 1\n1 2 1\n", weight="value", format="rudy")
+    for other in "rudy", "edge_list":
+        with pytest.raises(InputError, match=rf"{other} has no names of weights; leave weight=value out"):
+            read(folder, "2 1\n1 2 1\n", weight="value", format=other)
 
 
 @NETWORKX
