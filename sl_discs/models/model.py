@@ -313,8 +313,7 @@ class Target:
     def change(self, x: Int8[Array, "N"], before: Field, y: Int8[Array, "N"], after: Field) -> Float[Array, ""]:
         """Returns log q(y) - log q(x); at infinite temperature all states at which f is finite are equal."""
         change = self.model.change(self.params, x, before, y, after)
-        at_infinity = jnp.where(change == -jnp.inf, change, 0.0)
-        change = jnp.where(jnp.isinf(self.temperature), at_infinity, change / self.temperature)
+        change = jnp.where(change == -jnp.inf, change, change / self.temperature)
         return change if self.tilt is None else change + self.sites.tilt_change(x, self.tilt, y)
 
     def coupled(self, site: Int[Array, ""]) -> Bool[Array, "N"]:

@@ -254,7 +254,7 @@ class QuadraticModel(Model):
 
     def change(self, params, x, before, y, after):
         """Returns what `update` adds, which has the digits of fields and not those of the totals."""
-        linear, pairs = _changes(params, y.astype(jnp.float32) - x, before.coupled, after.coupled)
+        linear, pairs = _changes(params, (y - x).astype(jnp.float32), before.coupled, after.coupled)
         return linear + params.scale * pairs
 
     def coupled(self, params, site):
