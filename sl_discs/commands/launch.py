@@ -39,7 +39,7 @@ def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
 
 
 def add_working_directory() -> None:
-    """Makes `discs` importable if the working directory is a checkout of it, after all other places."""
+    """Makes `discs` importable, after all other places, if the working directory is a checkout."""
     if Path("discs", "samplers", "abstractsampler.py").is_file() and "" not in sys.path:
         sys.path.append("")
 

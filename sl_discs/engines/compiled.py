@@ -169,7 +169,8 @@ def digest_of_sources(loop: Path) -> str:
     """Returns the digest of all sources that the loops of a file are compiled from.
 
     Compiled code depends on all functions and constants that it was compiled with, not on one function's source.
-    Sources of which no loop uses anything are left out, so that a change of a command compiles nothing again.
+    Sources of which no loop uses anything are left out, so that a change of a command compiles
+    nothing again.
 
     Args:
       loop: the file that defines the loops.

@@ -178,7 +178,7 @@ class SamplerResults(NamedTuple):
 
 
 class Results(NamedTuple):
-    """What `results.json` says of a run: the engine in words, each sampler by name, and versions of packages."""
+    """What `results.json` says of a run: the engine in words, each sampler, and versions."""
 
     engine: str
     samplers: dict[str, SamplerResults]

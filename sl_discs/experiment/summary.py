@@ -30,7 +30,7 @@ from sl_discs.support.terminal import aligned
 # The numbers of the ICML 2025 paper: means and standard deviations over instances, of the set size for MIS, and of
 # the percentage of the instance's reference for MaxCut and MaxClique.
 
-# Number of instances below which the standard error of a mean is itself too uncertain for a comparison.
+# Number of instances below which the standard error of a mean is itself too uncertain.
 FEWEST = 8
 
 
@@ -64,16 +64,16 @@ def published_cells() -> int:
 
 @functools.cache
 def published_tables() -> dict[str, Any]:
-    """Returns the tables `main`, `ablation` and `runtime_seconds` (of a whole dataset), each by the dataset's name.
+    """Returns the tables by name: `main`, `ablation` and `runtime_seconds`, each by dataset.
 
-    `settings` has, by problem and graph type, the fields of the experiment and model configs of these experiments.
+    `settings` has, by problem and graph type, the fields of the configs of these experiments.
     """
     text = resources.files("sl_discs.experiment").joinpath("published_icml2025.json").read_text(encoding="utf-8")
     return json.loads(text)
 
 
 def other_than_published(dataset: Dataset, count: int, stride: int, fields: Mapping[str, Any]) -> list[str]:
-    """Returns in words what makes a run another experiment than the paper's, or one on too few instances.
+    """Returns in words what makes a run another experiment than the paper's.
 
     Args:
       dataset: the instances of a set.

@@ -223,7 +223,10 @@ def left_out(sweep: Sweep) -> list[str]:
 
 
 def command_line(arguments: Mapping[str, str], folder: Path, named: Container[str] = ()) -> list[str]:
-    """Returns the arguments of the program; configs are the project's own, but for those of the flags `named`."""
+    """Returns the arguments of the program.
+
+    Configs are the project's own, but for those of the flags `named`.
+    """
     own = [flag for flag in _CONFIGS if flag not in named]
     found = {flag: find_config(value) if flag in own else value for flag, value in arguments.items()}
     return [*(f"--{flag}={value}" for flag, value in found.items()), f"--{_SAVE_ROOT}={folder}"]

@@ -249,16 +249,17 @@ exit "$code"
 """
 
 
-# Where Slurm does not say how large an array's indices may be: one more than those of its default MaxArraySize.
+# The default MaxArraySize of Slurm, where it does not answer. Indices are below it.
 _ARRAY_SIZE = 1001
 # A value may be a list: a comma ends it only before the next KEY=.
 _NEXT_OPTION = re.compile(r",(?=[a-z][a-z_-]*=)")
 
 
 def arrays_of(runs: Sequence[Run]) -> dict[int, dict[int, Run]]:
-    """Returns the runs by their indices in as many arrays as Slurm needs, each with what its indices lack to numbers.
+    """Returns the runs by their indices in as many arrays as Slurm needs.
 
-    An array's indices are below the cluster's MaxArraySize.
+    The indices of an array are the numbers of its runs less an offset, by which arrays are named,
+    and below the cluster's MaxArraySize.
     """
     try:
         said = re.search(r"MaxArraySize *= *([0-9]+)", _ask_slurm(["scontrol", "show", "config"]))
@@ -293,8 +294,8 @@ def job_script(
       indices: of the runs in the array, in increasing order.
       command: line that performs the run of `$SLURM_ARRAY_TASK_ID`.
       folder: for the jobs' logs, seen by all machines.
-      options: of sbatch, each some of `KEY=VALUE` with commas between them, perhaps after a `KEY`, such as
-        `partition=gpu,cpus_per_task=8`. A value may have commas.
+      options: of sbatch, each some of `KEY=VALUE` with commas between them, perhaps after a `KEY`,
+        such as `partition=gpu,cpus_per_task=8`. A value may have commas.
       parallel: how many jobs may run at a time; None: as many as Slurm allows.
     """
     array = _ranges(indices) + (f"%{parallel}" if parallel else "")
@@ -305,11 +306,13 @@ def job_script(
         wanted[key.replace("-", "_")] = value
     lines = []
     for key, value in wanted.items():
+        # A line break would begin another line of the script.
         if not re.fullmatch(r"[a-z][a-z_]*", key) or not value.isprintable():
             raise InputError(
                 f"--slurm: {key}={value!r} is no option of sbatch, such as partition=gpu or time=4:00:00"
             )
-        lines.append(f"#SBATCH --{key.replace('_', '-')}{f'={shlex.quote(value)}' if value else ''}")
+        assigned = f"={shlex.quote(value)}" if value else ""
+        lines.append(f"#SBATCH --{key.replace('_', '-')}{assigned}")
     return _JOB.format(options="\n".join(lines), command=command, resume=RESUME_ME, patience=_GRACE_S)
 
 

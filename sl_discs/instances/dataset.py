@@ -246,9 +246,10 @@ def _check_range(where: str, first: int, stop: int | None, total: int) -> None:
 
 
 def _draw_cached(generator: Generator, indices: range, data_seed: int, folder: Path | None) -> list[Graph]:
-    """Draws graphs, or reads those that an earlier call drew; InputError if they would not fit into memory.
+    """Draws graphs, or reads those that an earlier call drew.
 
     A file whose first graph is not the one that is drawn is replaced, as a damaged one is.
+    InputError if the graphs would not fit into memory.
     """
     span = f"{indices.start}-{indices.stop}" + (f"-{indices.step}" if indices.step > 1 else "")
     name = f"{generator.stream.replace('/', '_')}_seed{data_seed}_{span}_v{GENERATOR_VERSION}.npz"

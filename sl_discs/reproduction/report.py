@@ -122,7 +122,10 @@ def _row(done: Done, data_root: str | None) -> dict[str, Any]:
 
 
 def _differences(done: Done) -> list[str]:
-    """Returns in words what makes a cell another experiment than the paper's; its annealing may be a search's."""
+    """Returns in words what makes a cell another experiment than the paper's.
+
+    Its annealing may be that of a search.
+    """
     dataset = done.dataset
     fields = {name: getattr(done.cell.settings, name) for name in ("chain_length", "batch_size")}
     return other_than_published(dataset, len(dataset.graphs), stride_of(dataset), fields)

@@ -16,8 +16,9 @@ from sl_discs.support.terminal import tell
 def cache_folder(folder: str | os.PathLike | None = None, part: str = "") -> Path | None:
     """Returns a folder for kept files, made where it is missing.
 
-    Compiled code is run as it is read, so the folder counts only if nobody but the user can write there, and neither
-    can anybody in the folder that holds the part. Otherwise, or where it cannot be made, a warning says so once.
+    Compiled code is run as it is read, so the folder counts only if nobody but the user can write
+    there or into the cache that holds it. Otherwise, or where it cannot be made, a warning says so
+    once.
 
     Args:
       folder: the cache; None: $SL_DISCS_CACHE, else ~/.cache/sl_discs.
@@ -43,8 +44,9 @@ def cache_folder(folder: str | os.PathLike | None = None, part: str = "") -> Pat
 
 
 def _is_private(folder: Path) -> bool:
-    """Returns whether only this user can write into a folder; a group may have members of any kind."""
-    if not hasattr(os, "geteuid"):  # on Windows modes say nothing; folders of a profile are private there
+    """Returns whether only this user can write into a folder."""
+    # On Windows modes say nothing; folders of a profile are private there.
+    if not hasattr(os, "geteuid"):
         return True
     info = folder.stat()
     return info.st_uid == os.geteuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
