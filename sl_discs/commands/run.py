@@ -26,7 +26,7 @@ from sl_discs.commands.command import Command, attributes_of, forget_flags, own_
 from sl_discs.engines.choice import ENGINES
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
-from sl_discs.experiment.experiment import MODEL_FIELDS, SET_FIELDS, RunRequest, perform, request_of
+from sl_discs.experiment.experiment import MODEL_FIELDS, SET_FIELDS, RunRequest, perform, request_of, samplers_of
 from sl_discs.experiment.parts import Part
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import graph_types
@@ -105,14 +105,12 @@ def _samplers() -> dict[str, dict[str, Any]]:
             "there, or give the config of one of these"
         )
     overridden = config_flags.get_override_values(FLAGS["sampler_config"]) if given else {}
-    found: dict[str, dict[str, Any]] = {}
+    found = []
     for name in names:
-        if name in found:
-            raise InputError(f"sampler {name!r} is named twice; name each once")
         known = method_fields(name)
-        shared = {field: value for field, value in overridden.items() if field in known and field != "name"}
-        found[name] = given if name == given.get("name") else shared | {"name": name}
-    return found
+        shared = {field: value for field, value in overridden.items() if field in known}
+        found.append(given if name == given.get("name") else shared | {"name": name})
+    return samplers_of(found)
 
 
 def _set_of(experiment: dict[str, Any]) -> dict[str, Any]:

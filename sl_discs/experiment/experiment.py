@@ -245,12 +245,12 @@ def run(
         name: value for name, value in fields.items() if name not in MODEL_FIELDS
     }
     named = {name: value for name, value in dict(config.get("model", {})).items() if name in SET_FIELDS and value}
-    request = request_of(experiment, model, _samplers_of(samplers), named=named)
+    request = request_of(experiment, model, samplers_of(samplers), named=named)
     return perform(request, request.load(), None if folder is None else Path(folder), overwrite, shown=progress)
 
 
-def _samplers_of(given: Any) -> dict[str, dict[str, Any]]:
-    """Returns the given fields of each sampler by its own name."""
+def samplers_of(given: Any) -> dict[str, dict[str, Any]]:
+    """Returns the fields of each sampler by its own name, of names or mappings with a `name`."""
     found: dict[str, dict[str, Any]] = {}
     given = [given] if isinstance(given, str | Mapping) else given
     if not given or not isinstance(given, list | tuple):

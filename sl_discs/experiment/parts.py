@@ -133,14 +133,9 @@ class Part:
         )
         return samplers
 
-    @contextlib.contextmanager
-    def joining(self, run: Path) -> Iterator[None]:
-        """Locks the results of a run in several parts; another part that is joining them is waited for."""
-        if self.count > 1:
-            with only_run_in(run / "parts", patience_s=_JOIN_S):
-                yield
-        else:
-            yield
+    def joining(self, run: Path) -> contextlib.AbstractContextManager[None]:
+        """Locks the results of a run in several parts, after another part that is joining them."""
+        return only_run_in(run / "parts", patience_s=_JOIN_S)
 
     def remove_unfinished(self, run: Path) -> None:
         """Removes the checkpoints of a finished run and of its parts; a folder that holds other files stays."""

@@ -9,7 +9,7 @@ import pytest
 
 import sl_discs
 from sl_discs import InputError
-from sl_discs.experiment.experiment import _samplers_of
+from sl_discs.experiment.experiment import samplers_of
 
 ROOT = Path(__file__).parents[2]
 SET = {"name": "mis", "graph_type": "er_density", "cfg_str": "r-0.05"}
@@ -75,7 +75,7 @@ def test_a_wrong_argument_is_named_before_anything_is_loaded(samplers, fields, m
 @pytest.mark.parametrize("given", [3, [3], [{"K": 4}], None])
 def test_samplers_without_names_are_refused(given):
     with pytest.raises(InputError, match=r"^samplers"):
-        _samplers_of(given)
+        samplers_of(given)
 
 
 def test_an_experiment_without_a_record_says_what_it_lacks():
