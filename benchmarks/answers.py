@@ -124,7 +124,7 @@ def run(_) -> int:
         say(f"{kind:<40} gap {min(gaps):.1f} to {max(gaps):.1f} %")
     found["first"] = {}
     with tempfile.TemporaryDirectory() as folder:
-        graph = Path(folder) / "graph.txt"
+        graph = Path(folder) / "graph.edges"
         nx.write_edgelist(nx.gnm_random_graph(100, 500, seed=0), graph, data=False)
         for engine, sampler in FIRST:
             times = found["first"][f"{engine}, `{sampler}`"] = first_answers(engine, sampler, graph)

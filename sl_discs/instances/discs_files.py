@@ -349,10 +349,8 @@ def iter_pickles(path: str | os.PathLike) -> Iterator[Any]:
       InputError: the file is missing, empty, cut short or damaged, or names something that is not allowed.
     """
     with open_regular(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if not size:
-            raise FormatError(f"{path}: an empty file, not a pickle; copy it again")
-        while file.tell() < size:
+        yield load_next(path, file)
+        while file.peek(1):
             yield load_next(path, file)
 
 

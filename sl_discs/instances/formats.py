@@ -186,15 +186,14 @@ def read_node_link(source: Source) -> own.Labelled:
         if not (isinstance(data, dict) and isinstance(data.get("nodes"), list)):
             raise other_json(source)
         lists = [key for key, value in data.items() if isinstance(value, list) and key != "nodes"]
-        found = [key for key in lists if key in ("edges", "links")]
-        if not found:
+        if not {"edges", "links"} & {*lists}:
             raise other_json(source)
         if len(lists) > 1:
             raise ValueError(f"lists {join_names(lists, 'and')} beside the nodes; keep that of the edges")
         nodes = {label_of(one.pop("id", number)): one for number, one in enumerate(data["nodes"])}
         if len(nodes) != len(data["nodes"]):
             raise ValueError("a node is listed twice")
-        edges = [(label_of(one.pop("source")), label_of(one.pop("target")), one) for one in data[found[0]]]
+        edges = [(label_of(one.pop("source")), label_of(one.pop("target")), one) for one in data[lists[0]]]
     return _attributed(source, nodes, edges)
 
 
@@ -212,7 +211,6 @@ def read_edge_list(source: Source) -> own.Labelled:
     source.remark("lines that begin with # or % are read as edges, not as comments", marked, lost=False)
     read = set(marked)
     edges: list[tuple[Any, Any, _Attributes]] = []
-    numbers = []
     known: dict[bytes, _Attributes] = {b"": {}}
     for number, line in dataclasses.replace(lines, skipped=()):
         if line.startswith(lines.skipped) and number not in read:
@@ -222,20 +220,19 @@ def read_edge_list(source: Source) -> own.Labelled:
             if text not in known:
                 known[text] = dict(ast.literal_eval(text.decode())) if with_dicts else {"weight": exact_number(text)}
             edges.append((u.decode(), v.decode(), known[text]))
-        numbers.append(number)
     if with_dicts and all(end.isdecimal() and len(end) < 19 for edge in edges for end in edge[:2]):
         edges = [(int(u), int(v), data) for u, v, data in edges]
-    return _attributed(source, {end: {} for edge in edges for end in edge[:2]}, edges, numbers)
+    return _attributed(source, {end: {} for edge in edges for end in edge[:2]}, edges)
 
 
-def _attributed(source: Source, nodes: _Nodes, edges: _Edges, numbers: Sequence[int] | None = None) -> own.Labelled:
-    """Returns the graph of nodes and edges with attributes, which stand in lines of these numbers if they do."""
+def _attributed(source: Source, nodes: _Nodes, edges: _Edges) -> own.Labelled:
+    """Returns the graph of nodes and edges with attributes."""
     name = source.weight or "weight"
     labels = list(nodes)
     place = {label: k for k, label in enumerate(labels)}
     with _parsing(source, "a graph whose nodes are all listed"):
         ends = np.array([(place[u], place[v]) for u, v, _ in edges], np.int64).reshape(-1, 2)
-    rows = Rows(source, [_objects(u for u, _, _ in edges), _objects(v for _, v, _ in edges)], numbers)
+    rows = Rows(source, [np.fromiter((edge[side] for edge in edges), object) for side in (0, 1)])
     given = [data[name] for *_, data in edges if name in data]
     if len(given) == len(edges) > 0:
         weights = real_array(f"{source.name}: {name} of edges", given)
@@ -250,7 +247,7 @@ def _attributed(source: Source, nodes: _Nodes, edges: _Edges, numbers: Sequence[
         except InputError as error:
             words = f"nodes have weights, which do not count ({error})"
             source.remark(words, labels, at="node {!r}", of="nodes", lost=False)
-    of_edges = [((u, v), data) for u, v, data in edges]
+    of_edges = (((u, v), data) for u, v, data in edges)
     _remark_on_numbers(source, "edges", of_edges, used=found.weights is not None)
     _remark_on_numbers(source, "nodes", nodes.items(), used=found.node_weights is not None)
     return [(found, range(len(labels)) if labels == list(range(len(labels))) else tuple(labels))]
@@ -262,11 +259,6 @@ def _remark_on_numbers(source: Source, what: str, given: Iterable[tuple[Any, _At
     for name, places in other_numbers(given, source.weight).items():
         words = f"{what} have numbers under {name!r} that do not count; weight={name} uses them"
         source.remark(words, places, at=what[:-1] + " {!r}", of=of, lost=what == "edges")
-
-
-def _objects(labels: Iterable[Hashable]) -> np.ndarray:
-    """Returns labels as they are in an array [M]."""
-    return np.fromiter(labels, object)
 
 
 # All formats.

@@ -60,8 +60,10 @@ def read_rudy(source: Source) -> Labelled:
     num_nodes, num_edges = map(int, header.groups())
     rows = lines.rows(("ii", "iif"), "an edge and its weight, 'i j w'")
     lines.check_count(num_edges, len(rows.columns[0]), "edges")
-    graph = rows.graph(num_nodes, rows.indices(1, num_nodes), merge=False)
-    return [(graph, range(1, num_nodes + 1))]
+    u, v = rows.indices(1, num_nodes)
+    words = "edge {0} {1} is listed a second time; give each edge once, in one direction"
+    rows.refuse_repeats(edge_codes(u, v, num_nodes), words)
+    return [(rows.graph(num_nodes, (u, v)), range(1, num_nodes + 1))]
 
 
 def write_rudy(path: str | os.PathLike, graph: Graph) -> None:
@@ -388,8 +390,6 @@ def read_formula(source: Source) -> Labelled:
     occurrences = collections.Counter(literal for clause in clauses for literal in clause)
     edges = sum(len(clause) * (len(clause) - 1) // 2 for clause in clauses)
     edges += sum(count * occurrences[-literal] for literal, count in occurrences.items() if literal > 0)
-    if not occurrences:
-        raise FormatError(f"{source.path}: no clause has a literal; give a formula that says something")
     if edges > _MOST_CONFLICTS:
         raise FormatError(
             f"{source.path}: {edges} conflicts between literals; graphs have at most {_MOST_CONFLICTS} edges"

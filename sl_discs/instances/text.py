@@ -285,20 +285,17 @@ class Rows:
         self.refuse(outside, f"{{0}} and {{1}}, but nodes are {first} to {last}; correct the line or the header")
         return u - first, v - first
 
-    def graph(self, num_nodes: int, ends: Sequence[np.ndarray], *, merge: bool = True) -> Graph:
+    def graph(self, num_nodes: int, ends: Sequence[np.ndarray]) -> Graph:
         """Returns the graph with an edge for each row, whose ends are two arrays of nodes from 0 on.
 
-        If `merge`, an edge may be repeated, in either direction and with the same weight; it counts once, which is
-        remarked unless all edges are listed from both ends.
+        An edge may be repeated, in either direction and with the same weight; it counts once, which is remarked
+        unless all edges are listed from both ends.
         """
         (u, v), weights = ends, self.weights
         self.refuse(u == v, "an edge from node {0} to itself; remove it, or read a model in its own format")
-        codes = edge_codes(u, v, num_nodes)
-        first = first_rows(codes)
+        first = first_rows(edge_codes(u, v, num_nodes))
         again = first != np.arange(len(first))
-        if not merge:
-            self.refuse_repeats(codes, "edge {0} {1} is listed a second time; give each edge once, in one direction")
-        elif weights is not None:
+        if weights is not None:
             differs = weights != weights[first]
             self.refuse(differs, "edge {0} {1} was given before with another weight than {2}; keep one of them")
         if again.any():

@@ -224,7 +224,7 @@ COMMANDS = {
         "main", "--datasets=maxcut/optsicom/r-b", "--methods=gwg", "--noheld_out", "--instances=1", "--steps=100",
         "--chains=2", "--output=out",
     ],
-    "solve": ["small.txt", "--problem=maxcut", "--sampler=gibbs", "--steps=40"],
+    "solve": ["small.edges", "--problem=maxcut", "--sampler=gibbs", "--steps=40"],
 }  # fmt: skip
 
 
@@ -234,7 +234,7 @@ def test_commands_keep_jax_off_the_card(tmp_path, name):
     if name == "tune":
         pytest.importorskip("optuna")
     (tmp_path / "small.py").write_text(CONFIG)
-    (tmp_path / "small.txt").write_text("0 1\n1 2\n")
+    (tmp_path / "small.edges").write_text("0 1\n1 2\n")
     environment = {key: value for key, value in os.environ.items() if key != "JAX_PLATFORMS"}
     command = [sys.executable, "-c", COMMAND, name, *COMMANDS[name], "--engine=cpu"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)

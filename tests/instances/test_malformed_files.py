@@ -109,7 +109,7 @@ GRAPHS = {
         "p cnf 5000 1\n" + " ".join(map(str, range(1, 5001))) + " 0\n",
         ": 12497500 conflicts between literals",
     ),
-    "cnf: nothing": ("p cnf 1 1\n0\n", ": no clause has a literal"),
+    "cnf: nothing": ("p cnf 1 1\n0\n", ": bad: the graph is empty"),
     # By networkx
     "gml: cut short": ("graph [\n node [ id 1 ]\n", r": not a graph in GML \(expected ']', found EOF"),
     "graphml: cut short": ("<graphml><graph>\n", r": not a graph in GraphML \(no element found: line 2"),
