@@ -63,10 +63,9 @@ class PathSampler(BalancedSampler):
         """Distinct sites, if their number is fixed and even, keep the parity of the number of ones; all sites keep
         a state up to its complement.
         """
-        if self.adaptive or self.replacement:
-            return True
         length = min(self.num_flips, num_sites)
-        return length == 1 or (length % 2 == 1 and length < num_sites)
+        is_odd = length == 1 or (length % 2 == 1 and length < num_sites)
+        return self.adaptive or self.replacement or is_odd
 
     def init_state(self, key, shape):
         return PathState(jnp.int32(0), jnp.int32(0), jnp.float32(self.num_flips))

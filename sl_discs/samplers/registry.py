@@ -47,12 +47,10 @@ def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: obj
     """
     if is_localized(text("name", name)):
         raise InputError(f"sampler name {name!r} is that of a localized variant; register only the base sampler")
-    if name in _NOT_FREE or not _NAME.fullmatch(name):
+    if name in _NOT_FREE or name in _FACTORIES or not _NAME.fullmatch(name):
         raise InputError(
             f"sampler name {name!r} is taken, or is not one; expected letters, digits and _, as in own_gwg"
         )
-    if name in _FACTORIES:
-        raise InputError(f"sampler {name!r} is already registered; choose another name")
     _check_factory(name, factory, defaults)
     _FACTORIES[name] = factory
     _DEFAULTS[name] = defaults
