@@ -107,11 +107,9 @@ def make_words(jit: Callable[[Callable], Callable]) -> tuple[Callable, Callable]
     return threefry, uniform
 
 
-def from_seed(seed: int | Int[Array, ""]) -> Key:
+def from_seed(seed: int) -> Key:
     """Returns the key of a seed of up to 64 bits."""
-    if isinstance(seed, int):
-        return jnp.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], jnp.uint32)
-    return jnp.stack([jnp.uint32(0), seed.astype(jnp.uint32)])
+    return jnp.array([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], jnp.uint32)
 
 
 def from_rng(rng: Array) -> Key:

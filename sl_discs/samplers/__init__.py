@@ -2,10 +2,11 @@
 
 import lazy_loader
 
-from sl_discs.samplers.registry import known_samplers, register_sampler
-
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
-    submod_attrs={"sampler": ["Chain", "Counters", "Info", "Sampler", "accept_or_keep"], "draws": ["draw_site"]},
+    submod_attrs={
+        "draws": ["draw_site"],
+        "registry": ["known_samplers", "register_sampler"],
+        "sampler": ["Chain", "Info", "Sampler", "accept_or_keep"],
+    },
 )
-__all__ += ["known_samplers", "register_sampler"]

@@ -105,8 +105,8 @@ def base_name(name: str, *, variants: bool = True) -> str:
     Raises:
       InputError: an unknown name; it lists those of variants where they are accepted.
     """
-    base = name[len(PREFIX) :] if is_localized(name) else name
-    if base not in _FACTORIES or name not in (base, localized_name(base)):
+    base = name.removeprefix(PREFIX)
+    if base not in _FACTORIES:
         code = f"; not registered by --import={','.join(imported())}" if imported() else ""
         known = ", ".join(known_samplers() if variants else _FACTORIES)
         papers = ", ".join([*_PAPER_NAMES, *(f"SL-{paper}" for paper in _PAPER_NAMES if variants)])
@@ -124,9 +124,9 @@ def registered_name(kind: type[Sampler]) -> str:
 
 def sampler_fields(name: str) -> dict[str, Any]:
     """Returns config fields of a base sampler with their defaults."""
-    parameters = inspect.signature(_FACTORIES[base_name(name)]).parameters.values()
-    fields = {p.name: p.default for p in parameters if p.default is not p.empty}
-    return fields | _DEFAULTS[base_name(name)]
+    base = base_name(name)
+    parameters = inspect.signature(_FACTORIES[base]).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not p.empty} | _DEFAULTS[base]
 
 
 def counts_sweeps(name: str) -> bool:
