@@ -1,9 +1,10 @@
 """Files that are wrong: one line that names the file, the line and the remedy, before any harm."""
 
+import contextlib
 import gzip
 import io
+import itertools
 import lzma
-import os
 import re
 import tracemalloc
 import zipfile
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from sl_discs.instances import text
 from sl_discs.instances.archive import read_archive, write_archive
 from sl_discs.instances.discs_files import load_pickle
-from sl_discs.instances.formats import read_instances
+from sl_discs.instances.formats import FORMATS, read_instances
 from sl_discs.instances.graph import Graph
 from sl_discs.support import memory
 from sl_discs.support.errors import InputError
@@ -229,19 +230,44 @@ def test_damage_gives_another_file_or_one_line(tmp_path_factory, content, cut, p
         assert all(len(instance.labels) > 0 for instance in found)
 
 
+PIECES = (
+    "\n",
+    " ",
+    "#\n",
+    "c\n",
+    "%\n",
+    "1",
+    "1 ",
+    "1 1\n",
+    "a",
+    ",",
+    "<a>",
+    "<node id='a'/>",
+    "[",
+    "{}",
+    "c offset : 1\n",
+)
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "npz"])
+def test_a_piece_that_is_repeated_takes_little_in_any_format(tmp_path, name):
+    """Of 32 KiB, each byte takes at most 512 of memory, whether it is read or refused."""
+    for piece, begin in itertools.product(PIECES, {"", HUGE.get(name, "").format(2)}):
+        path = write(tmp_path, begin + piece * (2**15 // len(piece)) + "x")
+        tracemalloc.start()
+        with contextlib.suppress(InputError):
+            read_instances(path, format=name)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 2**24, piece
+
+
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
 def test_bombs_unpack_to_the_limit_and_no_further(tmp_path, monkeypatch, pack):
     monkeypatch.setattr(text, "_UNPACKED_BYTES", 2**20)
     path = write(tmp_path, pack(b"0 1\n" * 2**16) * 100)
     assert path.stat().st_size < 2**18 < 100 * 2**18
     assert_refused(path, r": unpacks to more than \d MiB, far beyond its own size; .*yourself")
-
-
-def test_what_is_no_file(tmp_path, monkeypatch):
-    assert_refused(tmp_path, ": a folder")
-    assert_refused(tmp_path / "absent", ": no such file")
-    os.mkfifo(tmp_path / "pipe")
-    assert_refused(tmp_path / "pipe", ": not a regular file")
 
 
 def test_a_pointer_of_git_lfs_is_no_file_of_any_kind(tmp_path):
