@@ -440,57 +440,29 @@ def unit_of(numbers: Float64[np.ndarray, "K"], offset: float = 0.0) -> float:
 
 
 def normal_form(form: QuadraticForm) -> tuple[QuadraticForm, float, Fraction]:
-    """Returns a form with each pair once, in units of a power of two; that unit; and a constant.
+    """Returns a form in units of a power of two, that unit, and a constant.
 
-    The given form is the unit times the returned one plus the constant, exactly. Where all differences of values are
-    multiples of a unit, values of the returned form are whole numbers, and that of all zeros, or all spins down, is
-    0. Otherwise the constant is 0.
+    The given form is the unit times the returned one plus the constant, exactly. Where all coefficients are multiples
+    of a unit, each pair is there once, and values of the returned form are whole numbers, 0 for all zeros or all
+    spins down. Otherwise terms stay as they are given, and the constant is 0.
     """
-    own = (form.pairs[:, 0] == form.pairs[:, 1]) & form.spins
-    constants = [form.offset, *form.couplings[own].tolist()]
-    linear, pairs, couplings = _merged_exactly(form.linear, form.pairs[~own], form.couplings[~own])
-    numbers, offset = np.concatenate([linear, couplings]), math.fsum(constants)
-    if _whole_unit(numbers) is None:
-        if fraction(constants) != offset:
-            linear, pairs, couplings, offset = form.linear, form.pairs, form.couplings, form.offset
-            constants, numbers = [offset], form.numbers
-        unit = unit_of(numbers, offset)
+    linear, pairs, couplings, offset = form.linear, form.pairs, form.couplings, form.offset
+    if _whole_unit(form.numbers) is None:
+        constant, unit = Fraction(0), unit_of(form.numbers, offset)
     else:
-        offset = 0.0
+        constants = np.array([offset])
         if form.spins:
-            fields = linear.copy()
-            for ends in pairs.T:
-                np.subtract.at(fields, ends, couplings)
-            offset = float(linear.sum() - couplings.sum())
-            numbers = np.concatenate([2 * fields, 4 * couplings])
-        unit = unit_of(numbers)
+            constants = np.append(constants, couplings[pairs[:, 0] == pairs[:, 1]])
+        sign = 1.0 if form.maximise else -1.0
+        linear, pairs, couplings, _ = _distinct_ends(form)
+        pairs, couplings = merged_pairs(form.num_variables, pairs, couplings)
+        terms = Coefficients(linear, pairs, couplings, 1.0)
+        if form.spins:
+            terms = from_spin(SpinForm(linear, pairs, couplings, 0.0))
+        unit = unit_of(np.concatenate([terms.linear, terms.weights]))
+        linear, couplings, offset = sign * linear, sign * couplings, -sign * terms.constant
+        constant = fraction(constants) - Fraction(offset)
     scaled = dataclasses.replace(
         form, linear=linear / unit, pairs=pairs, couplings=couplings / unit, offset=offset / unit
     )
-    return scaled, unit, fraction(constants) - Fraction(offset)
-
-
-def _merged_exactly(
-    linear: Float64[np.ndarray, "N"], pairs: Int[np.ndarray, "M 2"], couplings: Float64[np.ndarray, "M"]
-) -> tuple[Float64[np.ndarray, "N"], Int32[np.ndarray, "E 2"], Float64[np.ndarray, "E"]]:
-    """Returns terms with each pair once, in order, and that of a variable with itself as a linear term.
-
-    They are returned as they are if a sum would be rounded.
-    """
-    size = len(linear)
-    first, second = np.sort(pairs, axis=1).T.astype(np.int64)
-    # A last variable is always 1: with it linear terms are pairs.
-    second = np.where(first == second, size, second)
-    places = np.concatenate([first * (size + 1) + second, np.arange(size) * (size + 1) + size])
-    values = np.concatenate([couplings, linear])
-    order = np.argsort(places, kind="stable")
-    places, values = places[order], values[order]
-    starts = np.flatnonzero(np.diff(places, prepend=-1))
-    finest = np.minimum.reduceat(_finest(values), starts)
-    if not (np.add.reduceat(np.abs(values), starts) < 2.0**53 * finest).all():
-        return linear, pairs, couplings
-    sums = np.add.reduceat(values, starts)
-    first, second = np.divmod(places[starts], size + 1)
-    kept = (second < size) & (sums != 0)
-    merged = np.stack([first[kept], second[kept]], axis=1).astype(np.int32)
-    return sums[second == size], merged, sums[kept]
+    return scaled, unit, constant

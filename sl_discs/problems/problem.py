@@ -318,8 +318,8 @@ def units(problem: Problem) -> Units:
 def normal_form(problem: Problem) -> Problem:
     """Returns the same problem in units of a power of two, in which its coefficients are in a fixed range.
 
-    A problem times a power of two has the same normal form, and so have a quadratic form with another constant, where
-    values are whole multiples of one unit, and one whose terms are given in parts.
+    A problem times a power of two has the same normal form. So has a quadratic form with another constant, or with
+    its terms in parts, where coefficients are whole multiples of one unit.
     """
     source, found = KINDS[problem.kind].normal(problem.source)
     return dataclasses.replace(problem, source=source, _units=found)
