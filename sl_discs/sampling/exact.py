@@ -31,26 +31,26 @@ class ExactLaw(NamedTuple):
     """The law exp(f/temperature)."""
 
     log_z: float  # log sum_x exp(f(x)/temperature), the constant of f included
-    variance: float  # of f/temperature
-    entropy: float  # in nats
+    variance: float  # of f/temperature; NaN after elimination without moments
+    entropy: float  # in nats, likewise
     known: Known
     width: int | None  # of the elimination; None after enumeration
     # Independent states, from a NumPy generator and their number.
     sample: Callable[[np.random.Generator, int], Int8[np.ndarray, "draws N"]]
 
 
-def exact(terms: Terms, temperature: float) -> ExactLaw:
+def exact(terms: Terms, temperature: float, moments: bool = False) -> ExactLaw:
     """Returns the law by enumeration of up to 2^20 states, or by elimination of more than 20 variables of a quadratic
-    model.
+    model; with moments, which take twice the time and memory, also variance and entropy.
 
     InputError for a large treewidth, or too many states.
     """
     if terms.quadratic is not None and terms.num_sites > ENUMERATED:
-        return eliminated(terms.quadratic, temperature)
+        return eliminated(terms.quadratic, temperature, moments)
     law = enumerate_law(terms, temperature)
-    moments, (first, second) = law.moments(), np.triu_indices(terms.num_sites, 1)
-    marginals, pairs = np.einsum("ikik->ik", moments).copy(), np.stack([first, second], axis=1)
-    known = Known(marginals, pairs, moments[first, :, second], np.array(law.mean_value))
+    joint, (first, second) = law.moments(), np.triu_indices(terms.num_sites, 1)
+    marginals, pairs = np.einsum("ikik->ik", joint).copy(), np.stack([first, second], axis=1)
+    known = Known(marginals, pairs, joint[first, :, second], np.array(law.mean_value))
     return ExactLaw(law.log_z, law.variance, law.entropy, known, None, law.sample)
 
 
@@ -70,8 +70,8 @@ def _elimination(terms: Coefficients, most_width: int) -> Elimination | None:
     return narrow_elimination(size, terms.listed().edges, most_width)
 
 
-def eliminated(terms: Coefficients, temperature: float) -> ExactLaw:
-    """Eliminates the variables, in time and memory of about N 2^width."""
+def eliminated(terms: Coefficients, temperature: float, moments: bool = False) -> ExactLaw:
+    """Eliminates the variables, in time and memory of about N 2^width; `moments` as in `exact`."""
     elimination = _elimination(terms, MOST_WIDTH)
     if elimination is None:
         raise InputError(
@@ -80,15 +80,15 @@ def eliminated(terms: Coefficients, temperature: float) -> ExactLaw:
         )
     listed = terms.listed()
     # Of each table half is kept; the widest ones are also summed, and their marginals passed on.
-    need = 8 * (elimination.table_entries() // 2 + 16 * 2**elimination.width)
+    need = 8 * (elimination.table_entries() // 2 + (18 if moments else 8) * 2**elimination.width)
     check_memory(f"tree decomposition of width {elimination.width}", need, "use method='tempering'")
     couplings = listed.scale * listed.weights
-    tables = _Tables(elimination, listed.linear / temperature, listed.edges, couplings / temperature)
+    tables = _Tables(elimination, listed.linear / temperature, listed.edges, couplings / temperature, moments)
     marginals, joint = tables.marginals()
     mean = listed.constant + listed.linear @ marginals[:, 1] + couplings @ joint[:, 1, 1]
     known = Known(marginals, listed.edges.astype(np.int64), joint, np.array(mean))
-    log_z = listed.constant / temperature + tables.log_z
-    _, variance, entropy = tables.moments
+    log_z = listed.constant / temperature + float(tables.sums[0])
+    variance, entropy = tables.sums[2:] if moments else (np.nan, np.nan)
     return ExactLaw(log_z, variance, entropy, known, elimination.width, tables.sample)
 
 
@@ -96,12 +96,15 @@ class _Tables:
     """The log-odds of each variable given the later ones that it is joined to, by forward elimination.
 
     The scope of a table is the variable and these neighbours in the order of elimination, an axis of length 2 each.
-    `moments` are the mean and the variance of f/temperature, and the entropy: of what was eliminated, each is a table
-    of the states of the neighbours that remain, and nothing cancels, as variances add up from positive parts.
+    `sums` are log Z and, if asked for, the mean and the variance of f/temperature, and the entropy: of what was
+    eliminated, each is a table of the states of the neighbours that remain, and nothing cancels, as variances add up
+    from positive parts.
     """
 
-    def __init__(self, elimination: Elimination, linear: np.ndarray, edges: np.ndarray, couplings: np.ndarray):
-        self._order, self.log_z, self._edges = elimination.order, 0.0, edges
+    def __init__(
+        self, elimination: Elimination, linear: np.ndarray, edges: np.ndarray, couplings: np.ndarray, moments: bool
+    ):
+        self._order, self._edges, self.sums = elimination.order, edges, np.zeros(4 if moments else 1)
         place = {v: k for k, v in enumerate(self._order)}
         nears = zip(self._order, elimination.neighbours, strict=True)
         self._scope = {v: [v, *sorted(near, key=place.__getitem__)] for v, near in nears}
@@ -112,27 +115,27 @@ class _Tables:
             self._pairs[first].append((later, number))
         self._from: dict[int, list[int]] = {v: [] for v in self._order}
         self._odds: dict[int, np.ndarray] = {}
-        self.moments = np.zeros(3)
         sums: dict[int, np.ndarray] = {}
         for v in self._order:
             scope = self._scope[v]
             # Of log-weights, and of the moments.
-            tables = np.zeros((4, *(2,) * len(scope)))
+            tables = np.zeros((len(self.sums), *(2,) * len(scope)))
             tables[:2, 1] += linear[v]
             for later, number in self._pairs[v]:
                 place = tuple(1 if u in (v, later) else slice(None) for u in scope)
                 tables[(slice(2), *place)] += couplings[number]
             for earlier in self._from[v]:
-                tables += sums.pop(earlier).reshape([4, *(2 if u in self._scope[earlier] else 1 for u in scope)])
+                tables += sums.pop(earlier).reshape([-1, *(2 if u in self._scope[earlier] else 1 for u in scope)])
             table = tables[0]
             self._odds[v] = odds = table[1] - table[0]
-            found = np.stack([np.logaddexp(table[0], table[1]), *_mixed(odds, tables[1:, 0], tables[1:, 1])])
+            found = np.logaddexp(table[0], table[1])[None]
+            if moments:
+                found = np.concatenate([found, _mixed(odds, tables[1:, 0], tables[1:, 1])])
             if len(scope) > 1:
                 self._from[scope[1]].append(v)
                 sums[v] = found
             else:
-                self.log_z += float(found[0])
-                self.moments += found[1:]
+                self.sums += found
 
     def sample(self, rng: np.random.Generator, draws: int) -> Int8[np.ndarray, "draws N"]:
         """Returns independent draws, the last variable first."""

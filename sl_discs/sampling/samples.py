@@ -142,11 +142,7 @@ class Samples:
         """Returns the values of all draws, in the order of `states`."""
         return self.group_values.ravel()
 
-    @property
-    def _batches(self) -> Batches:
-        return self._batches_worth(math.inf)
-
-    def _batches_worth(self, effective: float) -> Batches:
+    def _batches(self, effective: float = math.inf) -> Batches:
         """Returns batches of draws that are worth at most so many independent ones."""
         least = min(one.ess_bulk for one in self.diagnostics if one.name in (VALUE, MAGNETISATION, OVERLAP))
         groups, draws = self.group_values.shape
@@ -157,10 +153,10 @@ class Samples:
         limit, the error is infinite, and a warning says why.
         """
         if self.dependence == "none":
-            batches = self._batches
+            batches = self._batches()
         else:
             own = diagnose(name, values)
-            batches, limit = self._batches_worth(own.ess_bulk), r_hat_limit(len(values), own.ess_bulk)
+            batches, limit = self._batches(own.ess_bulk), r_hat_limit(len(values), own.ess_bulk)
             if own.r_hat > limit:
                 said = f"R-hat of {name} is {above(min(own.r_hat, 99), limit, 3)}"
                 warnings.warn(f"{said}: groups with different starts disagree; its error is unknown", stacklevel=3)
@@ -170,7 +166,7 @@ class Samples:
     @functools.cached_property
     def marginals(self) -> dict[Hashable, Estimate]:
         """Returns the probability that each variable is 1, with its standard error."""
-        size, batches = len(self.labels), self._batches
+        size, batches = len(self.labels), self._batches()
         means, errors = np.empty(size), np.zeros(size)
         if self.known is not None:
             means = self.known.marginals[:, 1]
@@ -188,7 +184,7 @@ class Samples:
         if self.known is not None:
             return Estimate(float(self.known.marginals[place, number]), 0.0)
         events = column(self.bits, len(self.labels), place) == number
-        return Estimate(*map(float, self._batches.shares(events.astype(float))))
+        return Estimate(*map(float, self._batches().shares(events.astype(float))))
 
     def pair_marginal(self, first: Hashable, second: Hashable, values: tuple[int, int] = (1, 1)) -> Estimate:
         """Returns the probability that two variables have these values; InputError for an unknown label or value.
@@ -229,9 +225,9 @@ class Samples:
         if self.known is not None:
             sign = -1.0 if observable == VALUE and not self.maximise else 1.0
             return Estimate(sign * self.known.mean(observable), 0.0)
-        found = self._batches.estimate(values)
+        found = self._batches().estimate(values)
         if observable != VALUE and math.isnan(found.error):
-            found = found._replace(error=2 / self._batches.effective)
+            found = found._replace(error=2 / self._batches().effective)
         if observable != OVERLAP:
             return found
         alone = self.dependence == "group" and len(self.bits) == 2  # groups have all overlaps in common
@@ -251,25 +247,22 @@ class Samples:
         return getattr(self.averages, observable) if over_time else values
 
     def judged_by_errors(self) -> Samples:
-        """Returns the same draws, not reliable without an error of the value or of log Z; notes say which errors rest
-        on few of them.
-        """
+        """Returns the same draws, not reliable without an error of the value; notes say which errors rest on few."""
         if self.known is not None:
             return self
-        reasons, notes = [], []
+        reasons, notes = list(self.verdict.reasons), []
         if not math.isfinite(self.mean().error):
-            agree = "all draws agree, and nothing bounds the values of other states"
-            reasons.append(f"the error of value is unknown, as {agree}: only method='exact', where it can run, tells")
-        if self.log_z is not None and math.isinf(self.log_z.error):
-            reasons.append("the error of log Z is unknown: use method='exact' or 'tempering'")
+            reasons.append(
+                "the error of value is unknown, as all draws agree, and nothing bounds the values of other states: "
+                "only method='exact', where it can run, tells"
+            )
         for name in (VALUE, MAGNETISATION):
-            visits = self._batches.visits(self._averaged(name))
+            visits = self._batches().visits(self._averaged(name))
             if 0 < visits < LEAST_VISITS:
                 notes.append(
                     f"the error of {name} rests on about {max(1, visits):.0f} draws that differ from the others, "
                     f"below {LEAST_VISITS}, and is itself uncertain: draw more"
                 )
-        reasons = [*self.verdict.reasons, *reasons]
         verdict = self.verdict._replace(reliable=not reasons, reasons=tuple(reasons))
         return dataclasses.replace(self, verdict=verdict, notes=(*self.notes, *notes))
 

@@ -159,7 +159,7 @@ def log_z_of_ladder(
     parts = blocks_of(values)
     ratios, without = log_ratios(inverse, parts)
     log_z = log_states[0] + float(ratios.sum())
-    variance = (len(parts) - 1) * without.sum(axis=1).var() if len(parts) > 1 else math.inf
+    variance = (len(parts) - 1) * without.sum(axis=1).var()
     # As of a mean: where all values agree, nothing bounds those of other states.
     if values.min() == values.max():
         variance = math.nan

@@ -21,7 +21,7 @@ from sl_discs.sampling.exact import exact
 
 def exact_curve(terms: Terms, temperatures: Sequence[float]) -> Curve:
     """Returns the curve by enumeration, or by elimination of more than 20 variables of a quadratic model."""
-    laws = [exact(terms, temperature) for temperature in temperatures]
+    laws = [exact(terms, temperature, moments=True) for temperature in temperatures]
     points = np.array([(law.known.mean_value, law.variance, law.log_z, law.entropy) for law in laws])
     return _curve(temperatures, points, np.zeros_like(points))
 
