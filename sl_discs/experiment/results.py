@@ -121,8 +121,8 @@ def _pickles_there(folder: Path) -> set[str]:
     anywhere.
     """
     try:
-        there = _pickles(read_results(folder / "results.json").samplers)
-    except InputError:  # there are none
+        there = _pickles((read_json(folder / "results.json") or {})["samplers"])
+    except (Damaged, KeyError, TypeError):  # there are none
         return set()
     return {"results.pkl", *(f"{name}/results.pkl" for name in known_samplers())}.intersection(there)
 
