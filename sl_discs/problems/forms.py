@@ -77,13 +77,6 @@ def form_bound(form: QuadraticForm) -> Fraction:
     return fraction([form.offset, *best.tolist()])
 
 
-# Of values that are functions of spins.
-SPIN_PROVERS = (
-    "sl_discs.solving.provers.tables.enumeration",
-    "sl_discs.solving.provers.tables.elimination",
-    "sl_discs.solving.provers.semidefinite.semidefinite_prover",
-)
-
 QUBO, ISING = (
     FormKind(
         name=name,
@@ -95,9 +88,6 @@ QUBO, ISING = (
         bounded_by="the signs of its terms",
         integral=has_integer_values,
         spins=spins,
-        reduction="sl_discs.solving.spin_reductions.reduce_spins",
-        provers=SPIN_PROVERS,
-        search="sl_discs.solving.tabu_search.tabu_search",
     ).register()
     for name, spins in FORM_PROBLEMS.items()
 )

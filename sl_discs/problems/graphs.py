@@ -25,7 +25,7 @@ from sl_discs.instances.graph import (
     other_numbers,
 )
 from sl_discs.models.terms import Coefficients, SpinForm, are_integers, merged_pairs
-from sl_discs.problems.forms import SPIN_PROVERS, entries, is_sparse
+from sl_discs.problems.forms import entries, is_sparse
 from sl_discs.problems.graph_kind import Edges, GraphKind, TwoImprovement, drop_conflicts
 from sl_discs.problems.kind import PENALTY, Chosen
 from sl_discs.problems.problem import Problem, has_matrix, in_order, is_frame, matrix_of_frame, of_series
@@ -74,14 +74,6 @@ def _most(
     return chosen.sum(axis=1) - np.maximum(np.count_nonzero(conflicts, axis=1) - pairs, np.minimum(pairs, 1.0))
 
 
-# Weights that are not whole are known to branch and bound up to rounding, and to enumeration exactly.
-_SET_PROVERS = (
-    "sl_discs.solving.provers.covers.Cover",
-    "sl_discs.solving.provers.cliques.clique_prover",
-    "sl_discs.solving.provers.integer.integer_prover",
-    "sl_discs.solving.provers.tables.enumeration",
-)
-
 MIS = GraphKind(
     name="mis",
     problem="maximum independent set",
@@ -94,10 +86,6 @@ MIS = GraphKind(
     repair=lambda edges, chosen: drop_conflicts(chosen, edges.ends[edges.inside(chosen)], edges.node_weights),
     most=lambda edges, chosen: _most(edges, chosen, edges.inside_each(chosen)),
     improve=lambda graph: TwoImprovement(graph.num_nodes, graph.edges, graph.node_weights),
-    reduction="sl_discs.solving.set_reductions.reduce_sets",
-    provers=_SET_PROVERS,
-    greedy="sl_discs.solving.cover_search.greedy_state",
-    search="sl_discs.solving.cover_search.cover_search",
     discs_family=("er_density", "r-0.10"),
 ).register()
 
@@ -175,9 +163,6 @@ MAXCUT = GraphKind(
     most=_maxcut_most,
     bound=_maxcut_bound,
     integral=lambda graph: graph.weights is None or are_integers(graph.weights),
-    reduction="sl_discs.solving.spin_reductions.reduce_spins",
-    provers=SPIN_PROVERS,
-    search="sl_discs.solving.tabu_search.tabu_search",
     bounded_by="the positive weights",
     penalty=None,
     weighted=True,
@@ -266,9 +251,6 @@ MAXCLIQUE = GraphKind(
     most=_maxclique_most,
     improve=_maxclique_improve,
     joined=True,
-    reduction="sl_discs.solving.set_reductions.reduce_maxclique",
-    provers=_SET_PROVERS,
-    search="sl_discs.solving.cover_search.cover_search",
     in_percent=True,
     discs_family=("rb", "_"),
 ).register()
@@ -325,10 +307,6 @@ VERTEX_COVER = GraphKind(
     repair=lambda edges, chosen: ~drop_conflicts(~chosen, edges.ends[edges.inside(~chosen)], edges.node_weights),
     most=_vertex_cover_most,
     improve=_vertex_cover_improve,
-    reduction="sl_discs.solving.set_reductions.reduce_sets",
-    provers=_SET_PROVERS,
-    greedy="sl_discs.solving.cover_search.greedy_state",
-    search="sl_discs.solving.cover_search.cover_search",
     maximise=False,
 ).register()
 

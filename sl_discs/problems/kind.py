@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import importlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple, Self
 
@@ -71,19 +70,6 @@ def checked_states(name: str, states: Any, size: int) -> Bool[np.ndarray, "B N"]
     return chosen
 
 
-# A function, or where it is, as `sl_discs.solving.provers.tables.enumeration`. What kinds name is imported when it is
-# needed: it needs kinds itself, and numba takes a while.
-Rule = Callable[..., Any] | str
-
-
-def resolved(rule: Rule) -> Callable[..., Any]:
-    """Returns the function of a rule."""
-    if not isinstance(rule, str):
-        return rule
-    module, _, name = rule.rpartition(".")
-    return getattr(importlib.import_module(module), name)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Kind(abc.ABC):
     """One kind of problem; its source is a graph or a quadratic form.
@@ -106,10 +92,6 @@ class Kind(abc.ABC):
       maximise: whether the best value is the largest; None: the source says so.
       spins: whether variables are -1 and 1 instead of 0 and 1.
       penalty: of a conflict, by default; None: there are no conflicts.
-      reduction: of a problem and seconds: what exact rules leave of it, a `reductions.presolve.Presolved`.
-      provers: each a `proofs.provers.Factory`, in the order of their first turns.
-      greedy: of a problem: a state [1, N] to begin with, or None.
-      search: of a problem, a seed, seconds of a trial and a number of walks: a `solving.rounds.LocalSearch`, or None.
       weighted: whether weights of edges count.
       weights_of_nodes: whether weights of nodes count.
     """
@@ -126,10 +108,6 @@ class Kind(abc.ABC):
     maximise: bool | None = None
     spins: bool = False
     penalty: float | None = None
-    reduction: Rule | None = None
-    provers: Sequence[Rule] = ("sl_discs.solving.provers.tables.enumeration",)
-    greedy: Rule | None = None
-    search: Rule | None = None
     weighted: bool = False
     weights_of_nodes: bool = False
 

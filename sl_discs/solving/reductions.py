@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 
 from sl_discs.problems import Problem
-from sl_discs.problems.kind import KINDS, resolved
 from sl_discs.solving.presolved import Presolved, unreduced
-
-__all__ = ["Presolved", "presolve"]
+from sl_discs.solving.workers import workers_of
 
 
 def presolve(problem: Problem, seconds: float = math.inf) -> Presolved:
@@ -25,5 +23,5 @@ def presolve(problem: Problem, seconds: float = math.inf) -> Presolved:
 
     A coefficient of what is left is rounded as sums in double precision are.
     """
-    rule = KINDS[problem.kind].reduction
-    return unreduced(problem) if rule is None else resolved(rule)(problem, seconds)
+    reduce = workers_of(problem).reduction
+    return unreduced(problem) if reduce is None else reduce(problem, seconds)

@@ -15,15 +15,15 @@ from jaxtyping import Int8
 
 from sl_discs.engines.devices import check_threads, num_cores
 from sl_discs.problems import Problem
-from sl_discs.problems.kind import KINDS, resolved
 from sl_discs.problems.problem import checked_problem, normal_form, units
 from sl_discs.solving.options import AUTO, SolveOptions, as_states, times
 from sl_discs.solving.presolved import Presolved, unreduced
 from sl_discs.solving.proofs import Proofs
-from sl_discs.solving.provers import provers_of
+from sl_discs.solving.provers.tables import EXACT
 from sl_discs.solving.reductions import presolve
 from sl_discs.solving.result import Collector, Result
 from sl_discs.solving.rounds import TRIAL, Annealer, Clock, LocalSearch, Rounds, check_fit, is_over, layout_seconds
+from sl_discs.solving.workers import workers_of
 from sl_discs.support.errors import fields_are_keywords
 from sl_discs.support.terminal import progress_bar
 
@@ -150,7 +150,7 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
             stacklevel=4,
         )
     presolved = begun_greedily(presolved, options)
-    provers = provers_of(KINDS[problem.kind]) if options.proofs else ()
+    provers = workers_of(problem).provers if options.proofs else ()
     with contextlib.closing(Proofs(presolved, provers)) as proofs:
         if states is not None:
             proofs.update_incumbent(problem.evaluate(states))
@@ -174,10 +174,10 @@ def begun_greedily(presolved: Presolved, options: SolveOptions) -> Presolved:
 
     It costs less than the shortest annealing, for which a limit may be too short.
     """
-    rule = KINDS[presolved.original.kind].greedy
-    if rule is None or not (options.fills_time and options.searches):
+    greedy = workers_of(presolved.original).greedy
+    if greedy is None or not (options.fills_time and options.searches):
         return presolved
-    state = resolved(rule)(presolved.left)
+    state = greedy(presolved.left)
     if state is None:
         return presolved
     return dataclasses.replace(presolved, found=np.concatenate([presolved.found, presolved.lift(state)]))
@@ -185,12 +185,12 @@ def begun_greedily(presolved: Presolved, options: SolveOptions) -> Presolved:
 
 def local_search(problem: Problem, options: SolveOptions) -> LocalSearch | None:
     """Returns the local search that `auto` uses beside its sampler."""
-    rule = KINDS[problem.kind].search
-    if rule is None or not options.searches:
+    search = workers_of(problem).search
+    if search is None or not options.searches:
         return None
     # Without a time limit, results do not depend on the number of cores.
     seconds, walks = (_SEARCH_S, 1) if options.time_limit is None else (TRIAL * options.time_limit, num_cores())
-    return resolved(rule)(problem, options.seed, seconds, walks)
+    return search(problem, options.seed, seconds, walks)
 
 
 def _searched(
@@ -264,7 +264,7 @@ def _by_reductions(presolved: Presolved, options: SolveOptions, clock: Clock) ->
     """
     problem = presolved.original
     states = np.concatenate([presolved.lift(np.zeros((1, 0), np.int8)), presolved.found])
-    provers = () if problem.integer_values else provers_of(KINDS[problem.kind], exact=True)
+    provers = () if problem.integer_values else [one for one in workers_of(problem).provers if one in EXACT]
     proofs = Proofs(dataclasses.replace(unreduced(problem), found=states), provers)
     proofs.take_bound(presolved.lifted_bound(proofs.best - presolved.constant), "reductions")
     proofs.advance(options.bound_seconds)

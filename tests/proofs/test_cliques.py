@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import sl_discs
-from sl_discs.problems.graphs import MIS
 from sl_discs.solving.presolved import unreduced
 from sl_discs.solving.proofs import TURN, Proofs
-from sl_discs.solving.provers import cliques, covers, integer, provers_of
+from sl_discs.solving.provers import cliques, covers, integer
 from sl_discs.solving.provers.integer_program import edge_cliques, relaxed
+from sl_discs.solving.workers import WORKERS
 from sl_discs.testing.conformance import all_states
 
 
@@ -103,10 +103,10 @@ def test_hopeless_problems_are_given_up():
 
 def test_provers_are_hopeful_only_while_one_expects_to_end():
     """Covers only bound; branch and bound does not know at first, and then knows that this search ends."""
-    proofs = Proofs(unreduced(sl_discs.mis(nx.gnp_random_graph(3_000, 0.003, seed=1))), provers_of(MIS))
+    proofs = Proofs(unreduced(sl_discs.mis(nx.gnp_random_graph(3_000, 0.003, seed=1))), WORKERS["mis"].provers)
     proofs.advance(0.06)
     assert not proofs.over and not proofs.hopeful
-    proofs = Proofs(unreduced(sl_discs.mis(nx.gnp_random_graph(200, 0.1, seed=1))), provers_of(MIS))
+    proofs = Proofs(unreduced(sl_discs.mis(nx.gnp_random_graph(200, 0.1, seed=1))), WORKERS["mis"].provers)
     proofs.best = 40.0
     assert not proofs.hopeful
     proofs.advance(1.0, 30.0)

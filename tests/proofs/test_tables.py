@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sl_discs
-from sl_discs.problems.graphs import MAXCUT
 from sl_discs.problems.problem import exact_values
 from sl_discs.solving.presolved import unreduced
 from sl_discs.solving.proofs import Proofs
-from sl_discs.solving.provers import provers_of, tables
+from sl_discs.solving.provers import tables
+from sl_discs.solving.workers import WORKERS
 
 
 def exact_provers_of(problem):
@@ -93,6 +93,6 @@ def test_a_glass_on_a_torus_is_proved(gaussian):
 def test_what_is_too_large_has_no_tables():
     dense = unreduced(sl_discs.maxcut(nx.gnp_random_graph(60, 0.9, seed=1)))
     assert tables.enumeration(dense) is None and tables.elimination(dense) is None
-    proofs = Proofs(dense, provers_of(MAXCUT))
+    proofs = Proofs(dense, WORKERS["maxcut"].provers)
     proofs.advance(0.1)
     assert proofs.refused == []

@@ -11,18 +11,17 @@ from hypothesis import strategies as st
 
 import sl_discs
 from sl_discs.problems.forms import form_bound
-from sl_discs.problems.kind import KINDS
 from sl_discs.solving.presolved import unreduced
 from sl_discs.solving.proofs import Proofs, Prover
-from sl_discs.solving.provers import provers_of
 from sl_discs.solving.reductions import presolve
+from sl_discs.solving.workers import workers_of
 
 GRAPH_KINDS = "mis", "maxclique", "vertex_cover", "maxcut"
 
 
 def bound_of(problem):
     """By all provers that do not need to search."""
-    proofs = Proofs(unreduced(problem), provers_of(KINDS[problem.kind]))
+    proofs = Proofs(unreduced(problem), workers_of(problem).provers)
     proofs.advance(1.0)
     return proofs.bound
 
