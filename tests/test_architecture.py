@@ -21,7 +21,7 @@ PACKAGE = Path(__file__).parents[1] / "sl_discs"
 # Their budgets are in tokens of Python's `tokenize`, without comments and docstrings, and are never raised. Where a
 # room is larger, the second number is its size, which may only fall.
 ROOMS = {
-    "support": (7_000, 7_637),
+    "support": (7_000, 7_377),
     "instances": (21_500, 21_500),
     "models": (13_300, 14_276),
     "problems": (13_900, 13_972),

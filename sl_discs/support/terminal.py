@@ -5,13 +5,14 @@ and what its encoding lacks is written as Python's `repr` writes it.
 """
 
 import contextlib
-import importlib.util
+import io
 import math
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, TextIO
+from typing import Any, Protocol, TextIO
+
+from tqdm import tqdm
 
 
 def printable(text: str) -> str:
@@ -78,11 +79,10 @@ def _write(stream: TextIO, lines: str) -> None:
 
 # Progress of a run: a bar on a terminal, or one line per minute in a log, for instance in chain-steps.
 #
-# The first line of a long run comes early, and every line estimates the remaining time, from the time without
-# compilation.
+# Every line estimates the remaining time, from the time without compilation.
 
-# Seconds between two lines of a log, and until the first line of a run that will take longer than that.
-_EVERY_S, _EARLY_S = 60.0, 5.0
+# Seconds between two lines of a log.
+_EVERY_S = 60.0
 
 
 class Advance(Protocol):
@@ -105,60 +105,31 @@ def _compiled() -> float:
 
 
 class _Bar:
-    """A bar of tqdm, which says that code is compiled until the first units are done."""
+    """A bar of tqdm, or its lines in a log; it says that code is compiled until the first units are done."""
 
     def __init__(self, title: str, total: int | None, unit: str, done: int):
-        from tqdm import tqdm
-
-        self._bar = tqdm(total=total, desc=title, unit=unit, unit_scale=True, file=sys.stderr, initial=done)
-        self.close = self._bar.close
+        self._in_log = not on_terminal()
+        style: dict[str, Any] = {"file": sys.stderr}
+        if self._in_log:
+            line = "{desc}: {n_fmt} of {total_fmt}{unit}, {remaining} left{postfix}"
+            style = {"bar_format": line, "mininterval": _EVERY_S, "maxinterval": math.inf, "file": io.StringIO()}
+            style["delay"] = _EVERY_S
+        self._bar = tqdm(total=total, desc=title, unit=unit, unit_scale=True, initial=done, miniters=1, **style)
+        if self._in_log:
+            self._bar.sp = tell  # what tqdm prints its lines with
         self._compiled = _compiled()
 
     def update(self, done: int, words: str) -> None:
-        before, self._compiled = self._compiled, _compiled()
+        before = self._compiled
+        self._compiled = _compiled()
         self._bar.start_t += self._compiled - before
         self._bar.last_print_t += self._compiled - before
-        shown = "compiling" if done == self._bar.n == 0 else words
-        if shown != (self._bar.postfix or ""):
-            self._bar.set_postfix_str(shown)
+        self._bar.set_postfix_str("compiling" if done == self._bar.n == 0 else words, refresh=not self._in_log)
         self._bar.update(done)
 
-
-class _Log:
-    """Lines for a log file; short runs write none."""
-
-    def __init__(self, title: str, total: int | None, unit: str, done: int):
-        self._title, self._total, self._unit = title, total, unit
-        self._done, self._last = done, time.monotonic()
-        self._compiled = _compiled()
-        self._shown, self._wait = done, _EARLY_S
-
-    def update(self, done: int, words: str) -> None:
-        self._done += done
-        now = time.monotonic()
-        if self._done == 0 or now - self._last < self._wait:
-            return
-        left = math.inf
-        if self._total and self._done > self._shown:
-            working = now - self._last - (_compiled() - self._compiled)
-            left = (self._total - self._done) * max(working, 0.0) / (self._done - self._shown)
-        if self._wait == _EARLY_S and not _EVERY_S <= left < math.inf:
-            self._wait = _EVERY_S
-            return
-        self._last, self._shown, self._wait, self._compiled = now, self._done, _EVERY_S, _compiled()
-        part = f" of {self._total:,} ({self._done / self._total:.0%})" if self._total else ""
-        rest = f", about {_format_seconds(left)} left" if 0 < left < math.inf else ""
-        tell(f"{self._title}: {self._done:,}{part}{self._unit}{rest}{words and f', {words}'}")
-
     def close(self) -> None:
-        pass  # the summary follows
-
-
-def _format_seconds(seconds: float) -> str:
-    for size, unit in (86_400, "days"), (3_600, "hours"), (60, "minutes"):
-        if seconds >= 2 * size:
-            return f"{seconds / size:,.0f} {unit}"
-    return f"{seconds:.0f} seconds"
+        self._bar.disable = self._in_log  # the summary follows
+        self._bar.close()
 
 
 @contextlib.contextmanager
@@ -176,13 +147,13 @@ def progress_bar(
     if not shown:
         yield lambda name, done, words="": None
         return
-    kind = _Bar if on_terminal() and importlib.util.find_spec("tqdm") else _Log
-    bars: dict[str, _Bar | _Log] = {}
+    bars: dict[str, _Bar] = {}
 
     def advance(name: str, done: int, words: str = "") -> None:
         if name not in bars:  # what is done by then, as before a resume, tells nothing of the rate
             title = printable(f"{name}, {label}" if label else name)
-            bars[name], done = kind(title, total, unit, done), 0
+            bars[name] = _Bar(title, total, unit, done)
+            done = 0
         bars[name].update(done, words)
 
     try:
