@@ -198,8 +198,13 @@ def parse_extra(arguments: Sequence[str]) -> dict[str, str]:
 def run_arguments(sweep: Sweep, number: int, data_root: str | None, extra: Mapping[str, str]) -> dict[str, str]:
     """Flags and values of a run, counted from 1, without the folder of its results.
 
-    Fields that only DISCS uses are omitted (see `left_out`).
+    Fields that only DISCS uses are omitted (see `left_out`). InputError for a model that this project lacks.
     """
+    if sweep.model not in GRAPH_PROBLEMS or sweep.graph_type is None:
+        raise InputError(
+            f"the sweep's model is {sweep.model!r}; this project runs {', '.join(GRAPH_PROBLEMS)}, on graphs. "
+            "sl-discs discs sweep runs DISCS's other models, with DISCS itself"
+        )
     settings = sweep.runs[number - 1]
     name = own_name(sweep.sampler_of(number))
     arguments = {
@@ -233,15 +238,10 @@ def command_line(arguments: Mapping[str, str], folder: Path, named: Container[st
 
 
 def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Mapping[str, str]]) -> None:
-    """Checks what `sl-discs run` does not say of its flags alone: model, data root, dataset, and where samplers are.
+    """Checks what `sl-discs run` does not say of its flags alone: data root, dataset, and where samplers are.
 
     `arguments` are those of the runs with these numbers, from 1.
     """
-    if sweep.model not in GRAPH_PROBLEMS or sweep.graph_type is None:
-        raise InputError(
-            f"the sweep's model is {sweep.model!r}; this project runs {', '.join(GRAPH_PROBLEMS)}, on graphs. "
-            "sl-discs discs sweep runs DISCS's other models, with DISCS itself"
-        )
     for number, given in zip(numbers, arguments, strict=True):
         check_data_root(given.get(_DATA_ROOT))
         find_family(given.get("model_config.name", sweep.model), given["model_config.graph_type"], given[_CFG_STR])

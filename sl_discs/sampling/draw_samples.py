@@ -130,14 +130,14 @@ def sample(
 
 def drawn_from(problem: Problem | LogDensity, options: SampleOptions, begin: float) -> Samples:
     """Returns the draws that the options ask for; time counts from `begin`, by `time.perf_counter`."""
+    check_threads()
     total = options.draws if options.time_limit is None else None
     with progress_bar(total, " draws", shown=options.progress) as bar:
         run = _Run(problem, problem.terms(), options, bar, begin)
         if options.method == AUTO:
             return _choose(run)
         found = run(options.method)
-        is_timed = options.time_limit is not None
-        if options.method != "chain" or mixes_fast(run.terms, options.lowest, lambda: is_timed):
+        if options.method != "chain" or mixes_fast(run.terms, options.lowest, lambda: total is None):
             return found
         return dataclasses.replace(found, notes=(*found.notes, _UNCERTIFIED))
 

@@ -120,7 +120,6 @@ def solve(
       KeyboardInterrupt: Ctrl-C, which discards the results. To keep them, end the run with `interrupt` or `callback`.
     """
     arguments = locals()
-    check_threads()
     checked_problem(arguments.pop("problem"))
     return annealed(problem, SolveOptions(fields=arguments.pop("sampler_fields"), **arguments))
 
@@ -130,6 +129,7 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
 
     InputError where the problem's coefficients are out of range, or it does not fit into memory.
     """
+    check_threads()
     clock, limit = Clock(options.time_limit), math.inf if options.time_limit is None else options.time_limit
     problem = normal_form(problem)
     options = dataclasses.replace(options, annealing=times(options.annealing, 1 / units(problem).unit))

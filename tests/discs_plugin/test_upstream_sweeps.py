@@ -11,6 +11,7 @@ from test_upstream_runs import command
 from sl_discs.experiment.sweep_file import read_sweep
 from sl_discs.instances.dataset import find_family
 from sl_discs.instances.graph import GRAPH_PROBLEMS, Graph
+from sl_discs.samplers.registry import known_samplers
 
 FILES = (
     "maxclique/rb_sampler_sweep", "maxclique/twitter_sampler_sweep", "maxcut/ba_sampler_sweep",
@@ -67,6 +68,10 @@ def test_a_run_of_each_sweep_file_in_discs_and_here(discs, tmp_path, file):
     if file == "maxcut/optsicom_sampler_sweep":
         assert "num_models=10" in folder.name
     assert results["best_ratio"].shape == (count,) and np.isfinite(results["best_ratio"]).all()
+    # Of the file's samplers, those that this project has, too.
+    names = {sweep.sampler_of(number) for number in range(1, len(sweep.runs) + 1)}
+    ours = sorted(names.intersection(known_samplers()))
+    shared += (f"--samplers={','.join(ours)}",) if ours else ()
     done = command(
         discs, tmp_path, "sweep", "run", *shared, "--sweep_index=1", "--save_root=here", "--", *given, own=True
     )

@@ -194,13 +194,13 @@ COMMAND = """
 import sys
 import jax
 from sl_discs.commands.main import main
-from sl_discs.engines import devices, registry
+from sl_discs.engines import choice, devices
 
 def has_card():
     print("in use:", devices._in_use())
     return True
 
-registry.has_card = has_card
+choice.has_card = has_card
 code = main(sys.argv)
 print("platforms:", jax.config.jax_platforms, "code:", code)
 """
@@ -216,10 +216,6 @@ COMMANDS = {
         f"--model_config={ROOT}/configs/model/maxcut_config.py", "--model_config.graph_type=ba",
         "--model_config.cfg_str=r-ba-4-n-16-20",
     ],
-    "tune": [
-        "--config=small.py", "--dataset=maxcut/ba/r-ba-4-n-16-20", "--sampler=gibbs", "--trials=1",
-        "--train_instances=1", "--search=annealing", "--output=out",
-    ],
     "reproduce": [
         "main", "--datasets=maxcut/optsicom/r-b", "--methods=gwg", "--noheld_out", "--instances=1", "--steps=100",
         "--chains=2", "--output=out",
@@ -231,8 +227,6 @@ COMMANDS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_commands_keep_jax_off_the_card(tmp_path, name):
-    if name == "tune":
-        pytest.importorskip("optuna")
     (tmp_path / "small.py").write_text(CONFIG)
     (tmp_path / "small.edges").write_text("0 1\n1 2\n")
     environment = {key: value for key, value in os.environ.items() if key != "JAX_PLATFORMS"}
