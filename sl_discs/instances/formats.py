@@ -165,7 +165,10 @@ def read_graphml(source: Source) -> own.Labelled:
         of_nodes, of_edges = (graph.graph.get(f"{what}_default", {}) for what in ("node", "edge"))
         counts = len(nodes), len(edges), len(of_nodes) + len(of_edges)
         if tuple(found[what] for what in ("node", "edge", "default")) != counts:
-            raise ValueError("something is listed twice, beside the one graph, or not listed where an edge leads")
+            raise ValueError(
+                "something is listed twice or beside the one graph, an edge leads to what is not listed, or a key "
+                "with a default is neither for nodes nor for edges"
+            )
     nodes = {node: of_nodes | data for node, data in nodes.items()}
     return _attributed(source, nodes, [(u, v, of_edges | data) for u, v, data in edges])
 

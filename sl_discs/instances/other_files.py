@@ -14,19 +14,31 @@ _UTF_16 = "text in UTF-16; give text in UTF-8: iconv -f UTF-16{} -t UTF-8"
 _PROLOG = rb"\s*+(?:<[?!][^>]*+>\s*+)*+"
 _OTHERS = (
     ("", rb"\x93NUMPY", "an array of NumPy; in Python say {pose}numpy.load({path}))"),
-    (".gexf", _PROLOG + b"<gexf", "a graph in GEXF; in Python say {pose}networkx.Graph(networkx.read_gexf({path})))"),
+    (
+        ".gexf",
+        _PROLOG + b"<gexf",
+        "a graph in GEXF; in Python say {pose}networkx.Graph(networkx.read_gexf({path}))),"
+        " which keeps one of parallel edges",
+    ),
     (
         ".net .paj",
         rb"(?i)\s*+\*(?:vertices|network)\b",
-        "a graph of Pajek; in Python say {pose}networkx.Graph(networkx.read_pajek({path})))",
+        "a graph of Pajek; in Python say {pose}networkx.Graph(networkx.read_pajek({path}))),"
+        " which keeps one of parallel edges",
     ),
     (
         ".dot .gv",
         rb"(?i)\s*+(?:strict\s++)?+(?:di)?+graph\b[^\[{]*+\{",
-        "a graph in DOT; in Python say {pose}networkx.Graph(networkx.nx_pydot.read_dot({path})))",
+        "a graph in DOT; in Python say {pose}networkx.Graph(networkx.nx_pydot.read_dot({path}))),"
+        " which keeps one of parallel edges",
     ),
     (".g6", b">>graph6<<", "a graph in graph6; in Python say {pose}networkx.read_graph6({path}))"),
-    (".s6", b">>sparse6<<", "a graph in sparse6; in Python say {pose}networkx.Graph(networkx.read_sparse6({path})))"),
+    (
+        ".s6",
+        b">>sparse6<<",
+        "a graph in sparse6; in Python say {pose}networkx.Graph(networkx.read_sparse6({path}))),"
+        " which keeps one of parallel edges",
+    ),
     (".tar .tgz", rb"(?s).{257}ustar", "a tar archive; unpack it, and give a file that is in it: tar -xf {file}"),
     (".zst", rb"\x28\xb5\x2f\xfd", "compressed by Zstandard; unpack it, and give what is in it: zstd -d {file}"),
     (
