@@ -157,14 +157,14 @@ def read_graphml(source: Source) -> own.Labelled:
         if "<!ENTITY" in text:
             raise ValueError("entities are not read")
         graph = nx.parse_graphml(text)
-        found = collections.Counter(
-            one.tag.rpartition("}")[2] for one in xml.etree.ElementTree.fromstring(text).iter()
-        )
+        elements = [*xml.etree.ElementTree.fromstring(text).iter()]
+        found = collections.Counter(one.tag.rpartition("}")[2] for one in elements)
+        values = {(one, data.get("key")) for one in elements for data in one.findall("{*}data")}
         # networkx makes the nodes that edges lead to, and reads one graph without those inside of its nodes.
         nodes, edges = dict(graph.nodes), list(graph.edges(data=True))
         of_nodes, of_edges = (graph.graph.get(f"{what}_default", {}) for what in ("node", "edge"))
-        counts = len(nodes), len(edges), len(of_nodes) + len(of_edges)
-        if tuple(found[what] for what in ("node", "edge", "default")) != counts:
+        counts = len(nodes), len(edges), len(of_nodes) + len(of_edges), len(values)
+        if tuple(found[what] for what in ("node", "edge", "default", "data")) != counts:
             raise ValueError(
                 "something is listed twice or beside the one graph, an edge leads to what is not listed, or a key "
                 "with a default is neither for nodes nor for edges"
@@ -253,7 +253,7 @@ def _attributed(source: Source, nodes: _Nodes, edges: _Edges) -> own.Labelled:
     of_edges = (((u, v), data) for u, v, data in edges)
     _remark_on_numbers(source, "edges", of_edges, used=found.weights is not None)
     _remark_on_numbers(source, "nodes", nodes.items(), used=found.node_weights is not None)
-    return [(found, range(len(labels)) if labels == list(range(len(labels))) else tuple(labels))]
+    return [(found, labels)]
 
 
 def _remark_on_numbers(source: Source, what: str, given: Iterable[tuple[Any, _Attributes]], *, used: bool) -> None:
@@ -369,8 +369,7 @@ def _check_problem(instance: Instance, problem: str | None) -> None:
     content, where = instance.content, f"{instance.path}: {instance.format}"
     if isinstance(content, QuadraticForm):
         if problem not in (None, own_problem := form_problem(content.spins)):
-            kind = "spins" if content.spins else "zeros and ones"
-            raise InputError(f"{where} holds a quadratic model of {kind}, which is no {problem}; use {own_problem}")
+            raise InputError(f"{where} holds a quadratic model, which is no {problem}; use {own_problem}")
     elif problem in FORM_PROBLEMS:
         raise InputError(
             f"{where} holds a graph, but {problem} needs a quadratic model; use {join_names(GRAPH_PROBLEMS)}, or "

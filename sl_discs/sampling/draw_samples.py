@@ -122,15 +122,12 @@ def sample(
       KeyboardInterrupt: Ctrl-C before there are draws; later, the run returns `Samples` marked as interrupted.
     """
     arguments, begin = locals(), time.perf_counter()
-    check_threads()
-    check_not_traced(temperature, draws, seed, time_limit, groups, sampler_fields)
     checked_problem(arguments.pop("problem"), (LogDensity,))
     return drawn_from(problem, SampleOptions(fields=arguments.pop("sampler_fields"), **arguments), begin)
 
 
 def drawn_from(problem: Problem | LogDensity, options: SampleOptions, begin: float) -> Samples:
     """Returns the draws that the options ask for; time counts from `begin`, by `time.perf_counter`."""
-    check_threads()
     total = options.draws if options.time_limit is None else None
     with progress_bar(total, " draws", shown=options.progress) as bar:
         run = _Run(problem, problem.terms(), options, bar, begin)
@@ -174,6 +171,8 @@ class SampleOptions:
     progress: bool = False
 
     def __post_init__(self):
+        check_threads()
+        check_not_traced(vars(self))
         plain: dict[str, Any] = {
             "temperature": _temperatures(self.temperature),
             "seed": integer("seed", self.seed, bits=64),

@@ -146,8 +146,7 @@ class LocalSearch(Rival, abc.ABC):
 
     @abc.abstractmethod
     def walk(self, place: int, draws: Float64[np.ndarray, "S"]) -> int:
-        """Makes a step of a walk for each of the numbers from [0, 1); returns how many it made, or fewer at its end.
-        """  # fmt: skip
+        """Makes a step of a walk for each number from [0, 1); returns how many it made, fewer at its end."""
 
     def play(self, steps: int) -> bool:
         """Makes `steps` steps of each walk; returns whether more is to do."""

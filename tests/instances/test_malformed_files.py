@@ -114,6 +114,11 @@ GRAPHS = {
     # By networkx
     "gml: cut short": ("graph [\n node [ id 1 ]\n", r": not a graph in GML \(expected ']', found EOF"),
     "graphml: cut short": ("<graphml><graph>\n", r": not a graph in GraphML \(no element found: line 2"),
+    "graphml: a value twice": (
+        "<graphml><key id='k' for='edge' attr.name='weight' attr.type='double'/><graph><node id='a'/><node id='b'/>"
+        "<edge source='a' target='b'><data key='k'>2</data><data key='k'>3</data></edge></graph></graphml>",
+        ": .*something is listed twice",
+    ),
     "gml: entities": ("<!DOCTYPE g [<!ENTITY a 'b'>]><graphml/>", ": .*entities are not read"),
     "json: both": ('{"nodes": [{}], "edges": [], "links": []}', ": .*lists edges and links beside the nodes"),
     "json: a name twice": ('{"nodes": [], "nodes": [], "edges": []}', ": .* twice"),
@@ -284,7 +289,7 @@ def test_what_does_not_go_together(tmp_path):
         ":1: 'alice bob' where every line should be an edge, .* or any words with --format=edge_list",
     )
     path = write(tmp_path, "p qubo 0 2 0 1\n0 1 3\n")
-    assert_refused(path, ": qbsolv holds a quadratic model .* is no mis; use qubo", problem="mis")
+    assert_refused(path, ": qbsolv holds a quadratic model, which is no mis; use qubo", problem="mis")
     with pytest.raises(InputError, match="format is 'gexf'"):
         read_instances(path, format="gexf")
     assert_refused(path, ": not an .npz archive", format="npz")
