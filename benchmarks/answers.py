@@ -1,10 +1,11 @@
-"""Measures what `sl_discs.solve` proves by default, how wide its gaps are elsewhere, and when a first answer comes.
+"""Measures what `sl_discs.solve` proves by default, how wide its gaps are elsewhere, and when a
+first answer comes.
 
     python benchmarks/answers.py --instances=6 --seconds=5
 
-Proofs: default calls, without a time limit, on small problems of five kinds. Gaps: calls with a time limit on
-problems that are not proved. First answers: whole commands, the first with an empty cache of compiled code. All
-seconds are CPU seconds; those of calls do not include compilation.
+Proofs: default calls, without a time limit, on small problems of five kinds. Gaps: calls with a
+time limit on problems that are not proved. First answers: whole commands, the first with an empty
+cache of compiled code. All seconds are CPU seconds; those of calls do not include compilation.
 """
 
 from __future__ import annotations
@@ -55,23 +56,40 @@ def _glass(seed: int) -> Problem:
 
 
 PROVED: dict[str, Callable[[int], Problem]] = {
-    "largest clique, G(200, 0.5)": lambda seed: sl_discs.maxclique(nx.gnp_random_graph(200, 0.5, seed=seed)),
-    "largest independent set, G(200, 0.1)": lambda seed: sl_discs.mis(nx.gnp_random_graph(200, 0.1, seed=seed)),
+    "largest clique, G(200, 0.5)": lambda seed: sl_discs.maxclique(
+        nx.gnp_random_graph(200, 0.5, seed=seed)
+    ),
+    "largest independent set, G(200, 0.1)": lambda seed: sl_discs.mis(
+        nx.gnp_random_graph(200, 0.1, seed=seed)
+    ),
     "QUBO, 30 variables, dense": _qubo,
     "+-1 spin glass, 10 x 10 torus": _glass,
-    "cut, 3-regular graph of 100 nodes": lambda seed: sl_discs.maxcut(nx.random_regular_graph(3, 100, seed=seed)),
+    "cut, 3-regular graph of 100 nodes": lambda seed: sl_discs.maxcut(
+        nx.random_regular_graph(3, 100, seed=seed)
+    ),
 }
 OPEN: dict[str, Callable[[int], Problem]] = {
     "cut, G(800, 0.06)": lambda seed: sl_discs.maxcut(nx.gnp_random_graph(800, 0.06, seed=seed)),
-    "cut, BA graph of 1,024 nodes": lambda seed: sl_discs.maxcut(nx.barabasi_albert_graph(1024, 4, seed=seed)),
-    "+-1 couplings of 100 spins, all pairs": lambda seed: _dense(seed, 100, lambda rng, n: rng.choice([-1, 1], n)),
-    "Sherrington-Kirkpatrick, 200 spins": lambda seed: _dense(seed, 200, lambda rng, n: rng.normal(size=n)),
+    "cut, BA graph of 1,024 nodes": lambda seed: sl_discs.maxcut(
+        nx.barabasi_albert_graph(1024, 4, seed=seed)
+    ),
+    "+-1 couplings of 100 spins, all pairs": lambda seed: _dense(
+        seed, 100, lambda rng, n: rng.choice([-1, 1], n)
+    ),
+    "Sherrington-Kirkpatrick, 200 spins": lambda seed: _dense(
+        seed, 200, lambda rng, n: rng.normal(size=n)
+    ),
 }
 # Engine and sampler of a command.
 FIRST = (("cpu", "metropolis"), ("cpu", "path_auxiliary"), ("reference", "path_auxiliary"))
 
 FLAGS, define = own_flags()
-define.integer("instances", 6, "Instances of each kind that is proved; half as many of the others.", lower_bound=2)
+define.integer(
+    "instances",
+    6,
+    "Instances of each kind that is proved; half as many of the others.",
+    lower_bound=2,
+)
 define.float("seconds", 5.0, "Time limit where nothing is proved.", lower_bound=0.1)
 define.integer("repeats", 2, "First runs of each command, and of later ones.", lower_bound=1)
 define.string("output", "bench_answers.json", "File for the results.")
@@ -81,7 +99,11 @@ def proof(problem: Problem) -> dict[str, Any]:
     """Solves a problem with the defaults."""
     begin = time.process_time()
     result = sl_discs.solve(problem, seed=0)
-    return {"optimal": result.optimal, "by": result.bound_by, "cpu_seconds": time.process_time() - begin}
+    return {
+        "optimal": result.optimal,
+        "by": result.bound_by,
+        "cpu_seconds": time.process_time() - begin,
+    }
 
 
 def gap(problem: Problem) -> float:
@@ -117,10 +139,15 @@ def run(_) -> int:
         proof(make(FLAGS.instances))  # loads compiled code
         rows = found["proofs"][kind] = [proof(make(seed)) for seed in range(FLAGS.instances)]
         used = [row["cpu_seconds"] for row in rows]
-        say(f"{kind:<40} {sum(row['optimal'] for row in rows)} proved, {min(used):.2f} to {max(used):.2f} CPU s")
+        say(
+            f"{kind:<40} {sum(row['optimal'] for row in rows)} proved, {min(used):.2f} to "
+            f"{max(used):.2f} CPU s"
+        )
     found["gaps"] = {}
     for kind, make in OPEN.items():
-        gaps = found["gaps"][kind] = [gap(make(seed)) for seed in range(max(2, FLAGS.instances // 2))]
+        gaps = found["gaps"][kind] = [
+            gap(make(seed)) for seed in range(max(2, FLAGS.instances // 2))
+        ]
         say(f"{kind:<40} gap {min(gaps):.1f} to {max(gaps):.1f} %")
     found["first"] = {}
     with tempfile.TemporaryDirectory() as folder:

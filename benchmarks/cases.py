@@ -1,4 +1,6 @@
-"""The cases of the benchmarks: small sets of drawn graphs, with DISCS's annealing of their family."""
+"""The cases of the benchmarks: small sets of drawn graphs, with DISCS's annealing of their
+family.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from sl_discs.samplers.single_site import SEQUENTIAL
 from sl_discs.support.checks import check_choice
 
 ENGINES = ("reference", "cpu", "cuda")
-# Names for the case's own choice of a sampler: further fields, and its steps in the time of one default step.
+# Names for the case's own choice of a sampler: further fields, and its steps in the time of one
+# default step.
 TUNED = {"tuned": ({}, 1), "tuned-sequential": ({"scan": SEQUENTIAL}, 2)}
 
 
@@ -34,11 +37,15 @@ def each(draw: Callable[..., Graph], *given: Any) -> Family:
 
 def family(problem: str, graph_type: str, cfg_str: str) -> Family:
     """Draws the first graphs of a random family of DISCS."""
-    return lambda count: load_dataset(problem, graph_type, cfg_str, None, num_instances=count).graphs
+    return lambda count: (
+        load_dataset(problem, graph_type, cfg_str, None, num_instances=count).graphs
+    )
 
 
 def satlib_like(number: int) -> Graph:
-    """Conflict graph of a random 3-SAT formula of SATLIB's size: 100 variables, 403 to 449 clauses."""
+    """Conflict graph of a random 3-SAT formula of SATLIB's size: 100 variables, 403 to 449
+    clauses.
+    """
     rng = np.random.default_rng([403, number])
     clauses = []
     for _ in range((403, 418, 423, 449)[number % 4]):
@@ -52,7 +59,10 @@ def torus(side: int, dimensions: int, real: bool, number: int) -> Graph:
     """Toroidal lattice with weights -1 or 1 of equal probability, or with Gaussian weights."""
     sites = np.arange(side**dimensions).reshape((side,) * dimensions)
     edges = np.concatenate(
-        [np.stack([sites, np.roll(sites, -1, axis)], axis=-1).reshape(-1, 2) for axis in range(dimensions)]
+        [
+            np.stack([sites, np.roll(sites, -1, axis)], axis=-1).reshape(-1, 2)
+            for axis in range(dimensions)
+        ]
     )
     rng = np.random.default_rng([side, number])
     weights = rng.normal(size=len(edges)) if real else rng.choice((-1.0, 1.0), len(edges))
@@ -76,14 +86,20 @@ def planar_union(size: int, number: int) -> Graph:
     """Union of two planar graphs on the same nodes, as in some graphs of the Gset."""
     rng = np.random.default_rng([size, number])
     triangles = np.concatenate([Delaunay(rng.random((size, 2))).simplices for _ in range(2)])
-    edges = np.sort(np.concatenate([triangles[:, pair] for pair in ((0, 1), (1, 2), (0, 2))]), axis=1)
+    edges = np.sort(
+        np.concatenate([triangles[:, pair] for pair in ((0, 1), (1, 2), (0, 2))]), axis=1
+    )
     return Graph.from_arrays(f"planar-{number}", size, np.unique(edges, axis=0))
 
 
 def triangles(count: int, number: int) -> Graph:
-    """Triangles whose nodes are also joined by a random path, with plateaus that exchanges of nodes cross."""
+    """Triangles whose nodes are also joined by a random path, with plateaus that exchanges of nodes
+    cross.
+    """
     rng = np.random.default_rng([3, number])
-    inside = [pair for k in range(count) for pair in itertools.combinations(range(3 * k, 3 * k + 3), 2)]
+    inside = [
+        pair for k in range(count) for pair in itertools.combinations(range(3 * k, 3 * k + 3), 2)
+    ]
     # A random path through all nodes, without its edges inside triangles.
     order = rng.permutation(3 * count)
     across = [pair for pair in itertools.pairwise(order.tolist()) if pair[0] // 3 != pair[1] // 3]
@@ -105,18 +121,27 @@ def hidden_clique(size: int, density: float, clique: int, number: int) -> Graph:
 
 
 def steiner(dimensions: int, number: int) -> Graph:
-    """A set covering problem on the lines of an affine space of order 3 as an independent set, its nodes permuted.
+    """A set covering problem on the lines of an affine space of order 3 as an independent set, its
+    nodes permuted.
 
-    A point is a node, and so is each of the three points on a line, joined to the other two and to the point. The
-    largest sets have a node of each line, and the points outside a smallest set that meets all lines. These are the
-    complements of the graphs MANN_a9 (2 dimensions), MANN_a27 and MANN_a81 of DIMACS, by C. Mannino, with
-    largest sets of 16, 126 and 1,100 nodes.
+    A point is a node, and so is each of the three points on a line, joined to the other two and to
+    the point. The largest sets have a node of each line, and the points outside a smallest set that
+    meets all lines. These are the complements of the graphs MANN_a9 (2 dimensions), MANN_a27 and
+    MANN_a81 of DIMACS, by C. Mannino, with largest sets of 16, 126 and 1,100 nodes.
     """
     points = list(itertools.product(range(3), repeat=dimensions))
     place = {point: k for k, point in enumerate(points)}
     # Of two points, the third on their line makes each coordinate's sum a multiple of 3.
     lines = {
-        tuple(sorted((place[one], place[other], place[tuple(-(a + b) % 3 for a, b in zip(one, other, strict=True))])))
+        tuple(
+            sorted(
+                (
+                    place[one],
+                    place[other],
+                    place[tuple(-(a + b) % 3 for a, b in zip(one, other, strict=True))],
+                )
+            )
+        )
         for one, other in itertools.combinations(points, 2)
     }
     edges: list[tuple[int, int]] = []
@@ -128,17 +153,21 @@ def steiner(dimensions: int, number: int) -> Graph:
 
 
 def planted_assignment(groups: int, size: int, number: int) -> Graph:
-    """An independent set of model RB at its threshold, with one node in each group planted, as the frb graphs.
+    """An independent set of model RB at its threshold, with one node in each group planted, as the
+    frb graphs.
 
-    Source: Xu, Boussemart, Hemery and Lecoutre 2007, "Random constraint satisfaction: easy generation of hard
-    (satisfiable) instances". Each constraint excludes a quarter of the pairs of nodes of two groups.
+    Source: Xu, Boussemart, Hemery and Lecoutre 2007, "Random constraint satisfaction: easy
+    generation of hard (satisfiable) instances". Each constraint excludes a quarter of the pairs of
+    nodes of two groups.
     """
     rng = np.random.default_rng([groups, size, number])
     chosen = rng.integers(size, size=groups)
     joined = np.kron(np.eye(groups), np.ones((size, size))).astype(bool)
     for _ in range(round(np.log(size) / np.log(4 / 3) * groups)):
         one, other = rng.choice(groups, 2, replace=False) * size
-        pairs = np.delete(np.arange(size * size), chosen[one // size] * size + chosen[other // size])
+        pairs = np.delete(
+            np.arange(size * size), chosen[one // size] * size + chosen[other // size]
+        )
         u, v = np.divmod(rng.permutation(pairs)[: round(size * size / 4)], size)
         joined[one + u, other + v] = joined[other + v, one + u] = True
     return Graph.from_arrays(f"planted-{number}", groups * size, np.argwhere(np.triu(joined, 1)))
@@ -146,11 +175,12 @@ def planted_assignment(groups: int, size: int, number: int) -> Graph:
 
 @dataclasses.dataclass(frozen=True)
 class Tuned:
-    """A sampler with its annealing, chosen on other graphs of the family for the best objective in a fixed time.
+    """A sampler with its annealing, chosen on other graphs of the family for the best objective in
+    a fixed time.
 
-    The search covered metropolis, gwg and path_auxiliary with six pairs of temperatures each, on four graphs of
-    another seed, with up to a second of one core per graph. `steps` is the number of its steps per step of `--steps`,
-    so that run times are similar.
+    The search covered metropolis, gwg and path_auxiliary with six pairs of temperatures each, on
+    four graphs of another seed, with up to a second of one core per graph. `steps` is the number of
+    its steps per step of `--steps`, so that run times are similar.
     """
 
     sampler: str
@@ -159,10 +189,14 @@ class Tuned:
     final: float
 
     def settings(self, settings: Settings, pace: float = 1) -> Settings:
-        """The settings of a run with this annealing, and with `steps` times `pace` as many steps."""
+        """The settings of a run with this annealing, and with `steps` times `pace` as many
+        steps.
+        """
         return dataclasses.replace(
             settings,
-            chain_length=max(settings.log_every_steps, round(pace * self.steps * settings.chain_length)),
+            chain_length=max(
+                settings.log_every_steps, round(pace * self.steps * settings.chain_length)
+            ),
             t_schedule="exp_decay",
             init_temperature=self.initial,
             final_temperature=self.final,
@@ -171,10 +205,19 @@ class Tuned:
 
 
 def _exp_decay(rate: float, floor: float) -> dict[str, Any]:
-    return {"t_schedule": "exp_decay", "init_temperature": 1.0, "decay_rate": rate, "final_temperature": floor}
+    return {
+        "t_schedule": "exp_decay",
+        "init_temperature": 1.0,
+        "decay_rate": rate,
+        "final_temperature": floor,
+    }
 
 
-_ANNEALING = {"mis": _exp_decay(0.05, 1e-4), "maxcut": _exp_decay(0.1, 1e-6), "maxclique": _exp_decay(0.1, 1e-3)}
+_ANNEALING = {
+    "mis": _exp_decay(0.05, 1e-4),
+    "maxcut": _exp_decay(0.1, 1e-6),
+    "maxclique": _exp_decay(0.1, 1e-3),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,7 +235,15 @@ class Case:
         """The first graphs of the case, the same on every machine."""
         graphs = self.graphs(num_graphs)
         index = list(range(num_graphs))
-        return Dataset(f"{self.problem}/{self.name}", self.problem, "generated", self.name, graphs, index, num_graphs)
+        return Dataset(
+            f"{self.problem}/{self.name}",
+            self.problem,
+            "generated",
+            self.name,
+            graphs,
+            index,
+            num_graphs,
+        )
 
     def settings(self, num_graphs: int, num_chains: int, num_steps: int) -> Settings:
         """The settings of a run on all graphs at once with the case's annealing."""
@@ -209,19 +260,40 @@ _LINEAR = {"t_schedule": "linear", "init_temperature": 1.0, "final_temperature":
 CASES = {
     case.name: case
     for case in (
-        Case("mis-er-0.05", family("mis", "er_density", "r-0.05"), Tuned("metropolis", 100, 0.4, 0.15)),
+        Case(
+            "mis-er-0.05",
+            family("mis", "er_density", "r-0.05"),
+            Tuned("metropolis", 100, 0.4, 0.15),
+        ),
         Case("mis-er-0.10", family("mis", "er_density", "r-0.10")),
         Case("mis-er-0.20", family("mis", "er_density", "r-0.20")),
-        Case("mis-er-0.25", family("mis", "er_density", "r-0.25"), Tuned("path_auxiliary", 2, 0.4, 0.15)),
-        Case("mis-satlib-like", each(satlib_like), Tuned("metropolis", 120, 0.2, 0.1), _exp_decay(0.005, 1e-5)),
-        Case("maxcut-ba-512", family("maxcut", "ba", "r-ba-4-n-512-600"), Tuned("metropolis", 100, 1.0, 0.3)),
+        Case(
+            "mis-er-0.25",
+            family("mis", "er_density", "r-0.25"),
+            Tuned("path_auxiliary", 2, 0.4, 0.15),
+        ),
+        Case(
+            "mis-satlib-like",
+            each(satlib_like),
+            Tuned("metropolis", 120, 0.2, 0.1),
+            _exp_decay(0.005, 1e-5),
+        ),
+        Case(
+            "maxcut-ba-512",
+            family("maxcut", "ba", "r-ba-4-n-512-600"),
+            Tuned("metropolis", 100, 1.0, 0.3),
+        ),
         Case(
             "maxcut-er-256",
             family("maxcut", "er", "r-er-0.15-n-256-300"),
             Tuned("path_auxiliary", 1, 2.0, 0.3),
             _LINEAR,
         ),
-        Case("maxcut-ba-1024", family("maxcut", "ba", "r-ba-4-n-1024-1100"), Tuned("metropolis", 120, 1.5, 0.25)),
+        Case(
+            "maxcut-ba-1024",
+            family("maxcut", "ba", "r-ba-4-n-1024-1100"),
+            Tuned("metropolis", 120, 1.5, 0.25),
+        ),
         Case("maxcut-torus-64", each(torus, 64, 2, False), Tuned("metropolis", 100, 1.0, 0.3)),
         Case("maxcut-torus-15-3d", each(torus, 15, 3, False)),
         Case("maxcut-torus-15-3d-gaussian", each(torus, 15, 3, True)),

@@ -1,4 +1,5 @@
-"""Contenders of the benchmarks: this package's engines, its `solve`, and other packages where they are installed.
+"""Contenders of the benchmarks: this package's engines, its `solve`, and other packages where they
+are installed.
 
 Each runs a case with a seed and reports its work, its time and its results.
 """
@@ -58,7 +59,9 @@ class Contender(Protocol):
     unit: str  # the unit of its `chain_steps`
 
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
-        """One repetition; if `seconds` is given and quality depends on it, of about that many CPU-seconds."""
+        """One repetition; if `seconds` is given and quality depends on it, of about that many
+        CPU-seconds.
+        """
 
 
 class NotPlayed(Exception):
@@ -66,19 +69,27 @@ class NotPlayed(Exception):
 
 
 class Own:
-    """A sampler of this project on one of its engines, with `more` fields; NotPlayed if it is unsupported."""
+    """A sampler of this project on one of its engines, with `more` fields; NotPlayed if it is
+    unsupported.
+    """
 
     unit = "chain-steps"
 
     def __init__(
-        self, engine: str, sampler: str, dataset: Dataset, settings: Settings, more: Mapping[str, Any] | None = None
+        self,
+        engine: str,
+        sampler: str,
+        dataset: Dataset,
+        settings: Settings,
+        more: Mapping[str, Any] | None = None,
     ):
         fields: dict[str, Any] = {"name": sampler, **(more or {})}
         unknown = [name for name in fields if name not in {"name", *method_fields(sampler)}]
         if unknown:
             raise NotPlayed(f"{sampler} has no {unknown[0]}")
         if "K" in method_fields(sampler):
-            # As many levels as fit: short runs measure speed, which does not depend on their number.
+            # As many levels as fit: short runs measure speed, which does not depend on their
+            # number.
             fields["K"] = max(1, min(Localization.K, settings.chain_length // Localization.n_min))
         self.name = engine
         self._method = build_method(fields)
@@ -97,11 +108,15 @@ class Own:
         )  # fmt: skip
         chain_steps = round(record.chain_steps_per_s * record.run_s)
         best = np.array([instance.best for instance in record.instances])
-        return Measurement(chain_steps, float(record.hops.mean()) * chain_steps, record.run_s, cpu_seconds, best)
+        return Measurement(
+            chain_steps, float(record.hops.mean()) * chain_steps, record.run_s, cpu_seconds, best
+        )
 
 
 class Default:
-    """`sl_discs.solve` with its defaults and a time limit; NotPlayed where it chooses another engine."""
+    """`sl_discs.solve` with its defaults and a time limit; NotPlayed where it chooses another
+    engine.
+    """
 
     unit = "chain-steps"
 
@@ -110,7 +125,8 @@ class Default:
         if choose_engine("auto", Metropolis())[0].name != engine:
             raise NotPlayed("sl_discs.solve chooses another engine here")
         self._problems = [
-            Problem(dataset.problem, graph.name, range(graph.num_nodes), graph) for graph in dataset.graphs
+            Problem(dataset.problem, graph.name, range(graph.num_nodes), graph)
+            for graph in dataset.graphs
         ]
 
     def _solve(self, seed: int) -> list[Result]:
@@ -122,7 +138,11 @@ class Default:
         steps = [result.steps * len(result.values) for result in results]
         flips = float(sum(result.hops * one for result, one in zip(results, steps, strict=True)))
         return Measurement(
-            sum(steps), flips, elapsed, cpu_seconds, np.array([result.best_value for result in results])
+            sum(steps),
+            flips,
+            elapsed,
+            cpu_seconds,
+            np.array([result.best_value for result in results]),
         )
 
 
@@ -152,7 +172,9 @@ class Discs:
         if sampler in (*TUNED, "default"):
             raise NotPlayed("its steps are those of our samplers by their names")
         loops = importlib.import_module("discs_overhead")
-        experiment = loops.upstream_experiment(dataset, settings.batch_size, max(settings.chain_length, 1_100))
+        experiment = loops.upstream_experiment(
+            dataset, settings.batch_size, max(settings.chain_length, 1_100)
+        )
         self._loop = loops.StepLoop(sampler, experiment)
         self._per_step = len(dataset.graphs) * settings.batch_size
         self._loop.play(2)  # compiles
@@ -217,18 +239,24 @@ class KaMIS(_Heuristic):
         ends = np.concatenate([graph.edges, graph.edges[:, ::-1]])
         ends = ends[np.lexsort(ends.T[::-1])]
         starts = np.searchsorted(ends[:, 0], np.arange(graph.num_nodes + 1))
-        return graph.num_nodes, self._package.Graph.from_csr(starts.astype(np.int64), ends[:, 1].astype(np.int32))
+        return graph.num_nodes, self._package.Graph.from_csr(
+            starts.astype(np.int64), ends[:, 1].astype(np.int32)
+        )
 
     def _search(self, problem, seconds, seed):
         size, graph = problem
-        found = self._package.IndependenceProblems.redumis(graph, time_limit=seconds or _DEFAULT_S, seed=seed)
+        found = self._package.IndependenceProblems.redumis(
+            graph, time_limit=seconds or _DEFAULT_S, seed=seed
+        )
         state = np.zeros((1, size), np.int8)
         state[0, found.vertices] = 1
         return state
 
 
 class Bifurcation(_Heuristic):
-    """Discrete simulated bifurcation (Goto et al. 2021) of the package `simulated-bifurcation`, on one core."""
+    """Discrete simulated bifurcation (Goto et al. 2021) of the package `simulated-bifurcation`, on
+    one core.
+    """
 
     name = "bifurcation"
     unit = "runs"
@@ -236,7 +264,9 @@ class Bifurcation(_Heuristic):
 
     def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
         if max(graph.num_nodes for graph in dataset.graphs) > self._MOST_NODES:
-            raise NotPlayed(f"it keeps dense matrices; more than {self._MOST_NODES:,} nodes take too long")
+            raise NotPlayed(
+                f"it keeps dense matrices; more than {self._MOST_NODES:,} nodes take too long"
+            )
         self._package = importlib.import_module("simulated_bifurcation")
         self._torch = importlib.import_module("torch")
         self._torch.set_num_threads(1)
@@ -268,7 +298,9 @@ def as_bqm(terms: Coefficients) -> Any:
     dimod = importlib.import_module("dimod")
     u, v = terms.edges.T
     weights = -terms.scale * terms.weights
-    return dimod.BinaryQuadraticModel.from_numpy_vectors(-terms.linear, (u, v, weights), 0.0, dimod.BINARY)
+    return dimod.BinaryQuadraticModel.from_numpy_vectors(
+        -terms.linear, (u, v, weights), 0.0, dimod.BINARY
+    )
 
 
 def _in_order(found) -> np.ndarray:
@@ -287,13 +319,16 @@ class Tabu(_Heuristic):
     def _search(self, problem, seconds, seed):
         sampler = importlib.import_module("dwave.samplers").TabuSampler()
         limit_ms = 20.0 if seconds is None else max(1.0, 1e3 * seconds / self._reads)
-        return _in_order(sampler.sample(problem, num_reads=self._reads, timeout=limit_ms, seed=seed + 1))
+        return _in_order(
+            sampler.sample(problem, num_reads=self._reads, timeout=limit_ms, seed=seed + 1)
+        )
 
 
 class _Annealer(_Heuristic):
     """Simulated annealing.
 
-    Given CPU-seconds, the number of sweeps is chosen to use them; otherwise it runs its default schedule.
+    Given CPU-seconds, the number of sweeps is chosen to use them; otherwise it runs its default
+    schedule.
     """
 
     unit = "updates of a site"
@@ -314,7 +349,9 @@ class _Annealer(_Heuristic):
         sweeps = self._chosen or self._SWEEPS
         for _ in range(self._TRIES):
             cpu_seconds, elapsed, reads = timed(self._anneal, sweeps, seed)
-            self._chosen = sweeps if seconds is None else max(1, round(sweeps * seconds / cpu_seconds))
+            self._chosen = (
+                sweeps if seconds is None else max(1, round(sweeps * seconds / cpu_seconds))
+            )
             if seconds is None or self._chosen == sweeps or abs(cpu_seconds / seconds - 1) < 0.1:
                 break
             sweeps = self._chosen
@@ -332,7 +369,9 @@ class DWave(_Annealer):
 
     def _states(self, problem, sweeps, seed):
         sampler = importlib.import_module("dwave.samplers").SimulatedAnnealingSampler()
-        return _in_order(sampler.sample(problem, num_reads=self._reads, num_sweeps=sweeps, seed=seed))
+        return _in_order(
+            sampler.sample(problem, num_reads=self._reads, num_sweeps=sweeps, seed=seed)
+        )
 
 
 class OpenJij(_Annealer):
@@ -348,7 +387,9 @@ class OpenJij(_Annealer):
 
     def _states(self, problem, sweeps, seed):
         sampler = importlib.import_module("openjij").SASampler()
-        return _in_order(sampler.sample_qubo(problem, num_reads=self._reads, num_sweeps=sweeps, seed=seed))
+        return _in_order(
+            sampler.sample_qubo(problem, num_reads=self._reads, num_sweeps=sweeps, seed=seed)
+        )
 
 
 def _has(*modules: str) -> bool:
@@ -371,7 +412,8 @@ _PEERS = {
     Discs.name: Peer(
         Discs,
         ("discs.samplers", "flax", "optax"),
-        "a checkout of google-research/discs on PYTHONPATH, and pip install -e '.[discs]' in the clone",
+        "a checkout of google-research/discs on PYTHONPATH, and pip install -e '.[discs]' in the "
+        "clone",
     ),
     DWave.name: Peer(DWave, ("dwave.samplers", "dimod"), _EXTRA),
     Tabu.name: Peer(Tabu, ("dwave.samplers", "dimod"), _EXTRA),

@@ -2,8 +2,9 @@
 
     python benchmarks/covers.py --cases=mis-frb-50-23,mis-steiner-81 --seconds=1,5 --graphs=4
 
-Each graph is solved with the local search and without it, in turns and with the same seed. The table has mean values;
-`wins` and `losses` count the graphs on which the local search made the answer better or worse.
+Each graph is solved with the local search and without it, in turns and with the same seed. The
+table has mean values; `wins` and `losses` count the graphs on which the local search made the
+answer better or worse.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ define.string("output", "bench_covers.json", "File for the results.")
 
 
 def best_value(problem: Problem, limit: float, *, local: bool) -> float:
-    """Returns the best value of `solve`, with local searches or without, positive where more is better."""
+    """Returns the best value of `solve`, with local searches or without, positive where more is
+    better.
+    """
     search = solving.local_search if local else lambda *_: None
     with mock.patch.object(solving, "local_search", search):
         value = solve(problem, time_limit=limit, seed=1).best_value
@@ -44,7 +47,9 @@ def best_value(problem: Problem, limit: float, *, local: bool) -> float:
 
 
 def compare(problem: Problem, limit: float, *, first: bool) -> tuple[float, float]:
-    """Returns the values without and with local searches, of which those with them come first or second."""
+    """Returns the values without and with local searches, of which those with them come first or
+    second.
+    """
     values = {local: best_value(problem, limit, local=local) for local in (first, not first)}
     return values[False], values[True]
 
@@ -59,15 +64,22 @@ def run(_) -> int:
     for limit in limits:
         real("--seconds", limit, above=0)
     machine = describe_machine()
-    say(f"{machine}; {FLAGS.graphs} graphs\n  {'case':<20} {'seconds':>7} {'without':>9} {'with':>9} wins losses")
+    say(
+        f"{machine}; {FLAGS.graphs} graphs\n  {'case':<20} {'seconds':>7} {'without':>9} "
+        f"{'with':>9} wins losses"
+    )
     found: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for case in cases:
         graphs = case.dataset(FLAGS.graphs).graphs
-        problems = [Problem(case.problem, graph.name, range(graph.num_nodes), graph) for graph in graphs]
+        problems = [
+            Problem(case.problem, graph.name, range(graph.num_nodes), graph) for graph in graphs
+        ]
         for local in True, False:
             best_value(problems[0], 0.5, local=local)  # loads compiled code
         for limit in limits:
-            pairs = [compare(problem, limit, first=bool(k % 2)) for k, problem in enumerate(problems)]
+            pairs = [
+                compare(problem, limit, first=bool(k % 2)) for k, problem in enumerate(problems)
+            ]
             found.setdefault(case.name, {})[f"{limit:g}"] = pairs
             without, given = np.array(pairs).T
             say(

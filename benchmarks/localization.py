@@ -1,11 +1,14 @@
-"""Measures what localization costs on our engines, as the run time of sl_NAME divided by that of NAME.
+"""Measures what localization costs on our engines, as the run time of sl_NAME divided by that of
+NAME.
 
-    python benchmarks/localization.py --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,dmala --processes=6
+    python benchmarks/localization.py --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,dmala
+    --processes=6
 
-On shared machines run times vary by much more than the few per cent of interest. Therefore short runs of the two
-alternate for --seconds, and the result is the median ratio of the pairs. These medians differ by one or two per cent
-between processes; the command prints their mean over --processes with its standard error (for one process, that of
-the median). Compilation does not count. `discs_overhead.py` measures the same in DISCS's loop.
+On shared machines run times vary by much more than the few per cent of interest. Therefore short
+runs of the two alternate for --seconds, and the result is the median ratio of the pairs. These
+medians differ by one or two per cent between processes; the command prints their mean over
+--processes with its standard error (for one process, that of the median). Compilation does not
+count. `discs_overhead.py` measures the same in DISCS's loop.
 """
 
 from __future__ import annotations
@@ -43,7 +46,8 @@ _FEWEST = 3
 class Cost(NamedTuple):
     """The cost that localization adds to a sampler.
 
-    For several processes these are means of their medians, the standard error of the mean of `added`, and all pairs.
+    For several processes these are means of their medians, the standard error of the mean of
+    `added`, and all pairs.
     """
 
     base_us: float  # median microseconds of one core per chain-step of the base sampler
@@ -53,7 +57,9 @@ class Cost(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What to measure: graphs of a case, chains a graph, steps a chain, and seconds of runs in a process."""
+    """What to measure: graphs of a case, chains a graph, steps a chain, and seconds of runs in a
+    process.
+    """
 
     case: str
     engine: str
@@ -73,8 +79,12 @@ def cost_of(base: Float64[np.ndarray, "P"], localized: Float64[np.ndarray, "P"])
     return Cost(float(np.median(base)), float(middle - 1), float(error), len(ratios))
 
 
-def measure(engine: str, sampler: str, dataset: Dataset, settings: Settings, seconds: float) -> Cost:
-    """The cost of sl_SAMPLER over SAMPLER by runs of about `seconds` together; NotPlayed if the engine has none."""
+def measure(
+    engine: str, sampler: str, dataset: Dataset, settings: Settings, seconds: float
+) -> Cost:
+    """The cost of sl_SAMPLER over SAMPLER by runs of about `seconds` together; NotPlayed if the
+    engine has none.
+    """
     pair = [Own(engine, name, dataset, settings) for name in (sampler, f"sl_{sampler}")]
     for one in pair:
         one.play(0)  # compiles
@@ -115,7 +125,9 @@ def _import_all(codes: tuple[str, ...]) -> None:
 def in_new_processes(times: int, function: Callable[..., _Result], *arguments) -> list[_Result]:
     """function(*arguments) so many times, each in a process of its own, one after the other."""
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, spawn, _import_all, (tuple(imported()),), max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(
+        1, spawn, _import_all, (tuple(imported()),), max_tasks_per_child=1
+    ) as pool:
         return [pool.submit(function, *arguments).result() for _ in range(times)]
 
 
@@ -130,10 +142,14 @@ FLAGS, define = own_flags()
 define.list("cases", list(CASES), "Cases.")
 define.list("samplers", ["gwg", "path_auxiliary", "dmala"], "Samplers, without sl_.")
 define.list("engines", list(ENGINES), "Engines.")
-define.integer("steps", 10_000, "Steps per chain, divided into as many levels as fit.", lower_bound=10)
+define.integer(
+    "steps", 10_000, "Steps per chain, divided into as many levels as fit.", lower_bound=10
+)
 define.integer("graphs", 1, "Graphs per case.", lower_bound=1)
 define.integer("chains", 32, "Chains per graph.", lower_bound=1)
-define.float("seconds", 5.0, "Seconds of runs in each process, for each pair of samplers.", lower_bound=0.1)
+define.float(
+    "seconds", 5.0, "Seconds of runs in each process, for each pair of samplers.", lower_bound=0.1
+)
 define.integer("processes", 4, "Processes for each pair of samplers on each engine.", lower_bound=1)
 define.string("output", "bench_localization.json", "File for the results.")
 
@@ -149,28 +165,45 @@ def run(_) -> int:
     check_choice("samplers", FLAGS.samplers, _BASES)
     check_choice("engines", FLAGS.engines, ENGINES)
     cases, output = chosen_cases(FLAGS.cases), check_file(FLAGS.output)
-    # In a process of its own, which would otherwise hold most of a GPU's memory while others measure.
+    # In a process of its own, which would otherwise hold most of a GPU's memory while others
+    # measure.
     machine = in_new_processes(1, describe_machine)[0]
     say(
         f"{machine}; {FLAGS.graphs} graphs x {FLAGS.chains} chains x {FLAGS.steps:,} steps, "
         f"{FLAGS.processes} processes\n"
-        f"  {'case':<16} {'engine':<6} {'sampler':<20} {'us a step':>8} {'sl_ adds':>9}  {'error':>8} {'pairs':>6}"
+        f"  {'case':<16} {'engine':<6} {'sampler':<20} {'us a step':>8} {'sl_ adds':>9}  "
+        f"{'error':>8} {'pairs':>6}"
     )
     found: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     with progress_bar(len(cases) * len(FLAGS.engines) * len(FLAGS.samplers), " pairs") as progress:
         for case in cases:
             for engine in FLAGS.engines:
                 for sampler in FLAGS.samplers:
-                    task = Task(case.name, engine, sampler, FLAGS.graphs, FLAGS.chains, FLAGS.steps, FLAGS.seconds)
+                    task = Task(
+                        case.name,
+                        engine,
+                        sampler,
+                        FLAGS.graphs,
+                        FLAGS.chains,
+                        FLAGS.steps,
+                        FLAGS.seconds,
+                    )
                     try:
                         cost = measure_in_processes(task, FLAGS.processes)
                     except NotPlayed as reason:
                         say(f"  {case.name}, {sampler}: skipped on {engine}: {reason}")
                     else:
-                        found.setdefault(case.name, {}).setdefault(sampler, {})[engine] = cost._asdict()
+                        found.setdefault(case.name, {}).setdefault(sampler, {})[engine] = (
+                            cost._asdict()
+                        )
                         say(_line(case.name, engine, sampler, cost))
                     progress("localization", 1)
-    shape = {"graphs": FLAGS.graphs, "chains": FLAGS.chains, "steps": FLAGS.steps, "processes": FLAGS.processes}
+    shape = {
+        "graphs": FLAGS.graphs,
+        "chains": FLAGS.chains,
+        "steps": FLAGS.steps,
+        "processes": FLAGS.processes,
+    }
     write_json(output, {"measured": measured_by()} | shape | {"cases": found})
     say(f"saved {output}")
     return 0

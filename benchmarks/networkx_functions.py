@@ -2,9 +2,10 @@
 
     python benchmarks/networkx_functions.py --cases=max_clique,one_exchange --graphs=3
 
-Each case is a function on random graphs. The table has the mean size of the answers and the CPU-seconds of a call, of
-networkx, of the backend with a time limit of one second, and of the backend without one. Compilation is not counted.
-The package must be installed, so that networkx finds its backend.
+Each case is a function on random graphs. The table has the mean size of the answers and the
+CPU-seconds of a call, of networkx, of the backend with a time limit of one second, and of the
+backend without one. Compilation is not counted. The package must be installed, so that networkx
+finds its backend.
 """
 
 from __future__ import annotations
@@ -55,22 +56,32 @@ def run(_) -> int:
     check_choice("cases", FLAGS.cases, list(CASES))
     output = check_file(FLAGS.output)
     if "sl_discs" not in nx.config.backends:
-        raise InputError("networkx does not know the backend sl_discs; install this package: pip install -e .")
+        raise InputError(
+            "networkx does not know the backend sl_discs; install this package: pip install -e ."
+        )
     machine = describe_machine()
-    say(f"{machine}; {FLAGS.graphs} graphs\n  {'case':<26} " + " ".join(f"{way:>16}" for way in WAYS))
+    say(
+        f"{machine}; {FLAGS.graphs} graphs\n  {'case':<26} "
+        + " ".join(f"{way:>16}" for way in WAYS)
+    )
     found: dict[str, dict[str, tuple[float, float]]] = {}
     for case in FLAGS.cases:
         function, size, density, counted = CASES[case]
         for way, options in WAYS.items():
             if way != "networkx":
-                function(nx.gnp_random_graph(size, density, seed=FLAGS.graphs), **options)  # compiles
+                function(
+                    nx.gnp_random_graph(size, density, seed=FLAGS.graphs), **options
+                )  # compiles
             graphs = [nx.gnp_random_graph(size, density, seed=seed) for seed in range(FLAGS.graphs)]
             begin, compiling = time.process_time(), compile_cpu_seconds()
             total = sum(counted(function(graph, **options)) for graph in graphs)
             used = time.process_time() - begin - (compile_cpu_seconds() - compiling)
             mean = total / FLAGS.graphs, used / FLAGS.graphs
             found.setdefault(case, {})[way] = mean
-        say(f"  {case:<26} " + " ".join(f"{value:>8,.1f} {used:>5.2f} s" for value, used in found[case].values()))
+        say(
+            f"  {case:<26} "
+            + " ".join(f"{value:>8,.1f} {used:>5.2f} s" for value, used in found[case].values())
+        )
     write_json(output, {"measured": measured_by(), "graphs": FLAGS.graphs, "means": found})
     say(f"saved {output}")
     return 0

@@ -1,13 +1,15 @@
 """Measures speed and quality on fixed cases, in one run with the other packages that are installed.
 
-    python benchmarks/rates.py --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,sl_gwg --steps=10000 --repeats=5
+    python benchmarks/rates.py --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,sl_gwg --steps=10000
+    --repeats=5
 
-Repetitions of all contenders alternate. A rate is the number of Markov steps of all chains per second of wall time,
-without compilation; for simulated annealing, the number of site updates. Peers such as simulated annealing use one
-core and get the CPU-seconds that our first engine took, so qualities compare at equal CPU time. The sampler `tuned`
-is the best of ours for the case, with annealing tuned on other graphs (`cases.py`); `tuned-sequential` is
-the same with a sequential scan and twice the steps, which take about as long; `default` is `sl_discs.solve` with its
-defaults. `discs` needs a checkout of DISCS on PYTHONPATH, and only its speed is measured.
+Repetitions of all contenders alternate. A rate is the number of Markov steps of all chains per
+second of wall time, without compilation; for simulated annealing, the number of site updates. Peers
+such as simulated annealing use one core and get the CPU-seconds that our first engine took, so
+qualities compare at equal CPU time. The sampler `tuned` is the best of ours for the case, with
+annealing tuned on other graphs (`cases.py`); `tuned-sequential` is the same with a sequential scan
+and twice the steps, which take about as long; `default` is `sl_discs.solve` with its defaults.
+`discs` needs a checkout of DISCS on PYTHONPATH, and only its speed is measured.
 """
 
 from __future__ import annotations
@@ -66,7 +68,9 @@ class Row(NamedTuple):
         return None if bests is None else float(bests.mean())
 
     def error_of_mean(self) -> float | None:
-        """Standard error of that mean over repetitions with fixed graphs; None for a single repetition."""
+        """Standard error of that mean over repetitions with fixed graphs; None for a single
+        repetition.
+        """
         bests = self.bests()
         if bests is None or len(bests) < 2:
             return None
@@ -74,7 +78,9 @@ class Row(NamedTuple):
 
 
 class Lead(NamedTuple):
-    """How much better the first contender is than another on the same graphs, with a 95 % interval over graphs."""
+    """How much better the first contender is than another on the same graphs, with a 95 % interval
+    over graphs.
+    """
 
     mean: float
     low: float
@@ -82,12 +88,16 @@ class Lead(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Of the first contender: `ahead` or `behind` where the interval says so, otherwise `level`."""
+        """Of the first contender: `ahead` or `behind` where the interval says so, otherwise
+        `level`.
+        """
         return "ahead" if self.low > 0 else "behind" if self.high < 0 else "level"
 
 
 def lead(first: Row, other: Row) -> Lead | None:
-    """By Student's t on the differences of each graph; None without objectives or with a single graph."""
+    """By Student's t on the differences of each graph; None without objectives or with a single
+    graph.
+    """
     ours, theirs = first.bests(), other.bests()
     if ours is None or theirs is None or ours.shape[1] < 2:
         return None
@@ -118,22 +128,33 @@ def as_json(rows: list[Row], settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ratio(row: Row, first: Row) -> str:
-    """The ratio of the first contender's rate to this one's in each repetition, if their units are the same."""
+    """The ratio of the first contender's rate to this one's in each repetition, if their units are
+    the same.
+    """
     if row is first or row.unit != first.unit:
         return ""
     ratios = first.rates() / row.rates()
-    return f"{first.contender} is {np.median(ratios):,.2f}x ({ratios.min():,.2f} - {ratios.max():,.2f})"
+    return (
+        f"{first.contender} is {np.median(ratios):,.2f}x ({ratios.min():,.2f} - "
+        f"{ratios.max():,.2f})"
+    )
 
 
 def format_case(rows: list[Row], num_graphs: int) -> str:
     """The table of one case: rates with their spread, quality, seconds a graph, and ratios."""
     lines = [
         f"{rows[0].case}",
-        f"  {'sampler':<20} {'on':<15} {'per second':>14} {'(lowest - highest)':>25} {'per CPU-s':>12} "
+        f"  {'sampler':<20} {'on':<15} {'per second':>14} {'(lowest - highest)':>25} "
+        f"{'per CPU-s':>12} "
         f"{'flips/s':>11} {'s a graph':>9} {'mean best':>10} {'(+-)':>6}",
     ]
     for row in rows:
-        rates, flips, best, error = row.rates(), row.flip_rate(), row.mean_best(), row.error_of_mean()
+        rates, flips, best, error = (
+            row.rates(),
+            row.flip_rate(),
+            row.mean_best(),
+            row.error_of_mean(),
+        )
         seconds = statistics.median(one.seconds for one in row.measurements) / num_graphs
         first = next(other for other in rows if other.sampler == row.sampler)
         spread = f"({rates.min():,.0f} - {rates.max():,.0f})"
@@ -141,12 +162,14 @@ def format_case(rows: list[Row], num_graphs: int) -> str:
             f"  {row.sampler:<20} {row.contender:<15} {np.median(rates):>14,.0f} {spread:>25} "
             f"{row.rate_of_core():>12,.0f} "
             f"{f'{flips:,.0f}' if flips is not None else '-':>11} {seconds:>9.2f} "
-            f"{f'{best:.2f}' if best is not None else '-':>10} {f'({error:.2f})' if error is not None else '':>6}  "
+            f"{f'{best:.2f}' if best is not None else '-':>10} "
+            f"{f'({error:.2f})' if error is not None else '':>6}  "
             f"{_ratio(row, first)}".rstrip()
         )
         if row is not first and (ahead := lead(first, row)):
             lines.append(
-                f"  {'':<20} {first.contender} is {ahead.verdict}: mean best larger by {ahead.mean:.2f} "
+                f"  {'':<20} {first.contender} is {ahead.verdict}: mean best larger by "
+                f"{ahead.mean:.2f} "
                 f"({ahead.low:.2f} to {ahead.high:.2f} over graphs)"
             )
     return "\n".join(lines)
@@ -157,8 +180,10 @@ define.list("cases", list(CASES), "Cases.")
 define.list(
     "samplers",
     ["gwg", "path_auxiliary", "dmala", "sl_path_auxiliary", "tuned", "default"],
-    "Samplers of this package. `tuned` is the best of them for the case, with annealing tuned on other graphs; "
-    "`tuned-sequential` is the same with scan=sequential and twice the steps, for about the same time; "
+    "Samplers of this package. `tuned` is the best of them for the case, with annealing tuned on "
+    "other graphs; "
+    "`tuned-sequential` is the same with scan=sequential and twice the steps, for about the same "
+    "time; "
     "`default` is sl_discs.solve with its defaults, for --seconds.",
 )
 define.list("engines", None, "Engines and other packages; default: all that are available.")
@@ -171,13 +196,17 @@ define.string("output", "bench.json", "File for the results.")
 
 
 def _contenders() -> list[str]:
-    """Names of the chosen engines and peers; our own engines come first, since they set the time of the peers."""
+    """Names of the chosen engines and peers; our own engines come first, since they set the time of
+    the peers.
+    """
     peers = available_peers()
     available = [*ENGINES, *peers]
     chosen = FLAGS.engines or available
     check_choice("engines", chosen, available, how_to_get())
     if not set(chosen) & set(ENGINES):
-        raise InputError(f"--engines: add one of {', '.join(ENGINES)}; peers get the time that the engine takes")
+        raise InputError(
+            f"--engines: add one of {', '.join(ENGINES)}; peers get the time that the engine takes"
+        )
     return [name for name in available if name in chosen]
 
 
@@ -195,10 +224,14 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
                     contenders[sampler, name] = Default(name, dataset, FLAGS.seconds)
                 elif own and sampler in TUNED and case.tuned is not None:
                     if name != "cpu":
-                        raise NotPlayed("it is given the time of other samplers only on the CPU engine")
+                        raise NotPlayed(
+                            "it is given the time of other samplers only on the CPU engine"
+                        )
                     fields, pace = TUNED[sampler]
                     annealing = case.tuned.settings(settings, pace)
-                    contenders[sampler, name] = build(case.tuned.sampler, dataset, annealing, fields)
+                    contenders[sampler, name] = build(
+                        case.tuned.sampler, dataset, annealing, fields
+                    )
                 else:
                     contenders[sampler, name] = build(sampler, dataset, settings)
             except NotPlayed as reason:
@@ -236,7 +269,9 @@ def run(_) -> int:
         f"{FLAGS.repeats} repetitions of {', '.join(names)}"
     )
     rows = []
-    with progress_bar(len(cases) * len(FLAGS.samplers) * len(names) * FLAGS.repeats, " repetitions") as progress:
+    with progress_bar(
+        len(cases) * len(FLAGS.samplers) * len(names) * FLAGS.repeats, " repetitions"
+    ) as progress:
         for case in cases:
             found = _run_case(case, names, progress)
             say("\n" + format_case(found, FLAGS.graphs))

@@ -2,10 +2,11 @@
 
     python benchmarks/sampling.py --targets=ising-critical,ising-3 --repeats=5
 
-Repetitions of all contenders alternate. A rate is the number of site updates per CPU-second of all threads, with
-warm-up and without compilation. The number of effective draws is the bulk effective sample size. `sweeps` is a plain
-chain with the schedule of the other packages; the other methods choose their own. Calls of dwave-samplers at one
-temperature do not form a chain, so only its rate is given. Where R-hat has a star, effective draws mean little.
+Repetitions of all contenders alternate. A rate is the number of site updates per CPU-second of all
+threads, with warm-up and without compilation. The number of effective draws is the bulk effective
+sample size. `sweeps` is a plain chain with the schedule of the other packages; the other methods
+choose their own. Calls of dwave-samplers at one temperature do not form a chain, so only its rate
+is given. Where R-hat has a star, effective draws mean little.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ class Target(NamedTuple):
 
 
 class Spins(NamedTuple):
-    """A target in the form for peers: exp(sum_i field_i s_i + sum_edges coupling s_u s_v), temperature included."""
+    """A target in the form for peers: exp(sum_i field_i s_i + sum_edges coupling s_u s_v),
+    temperature included.
+    """
 
     fields: Float64[np.ndarray, "N"]  # [N]
     edges: Int[np.ndarray, "M 2"]  # [M, 2]
@@ -75,14 +78,18 @@ def _spin_glass() -> Problem:
     """Sherrington and Kirkpatrick's model, couplings with variance 1/N."""
     pairs = np.argwhere(np.triu(np.ones((_SPINS, _SPINS), bool), 1))
     couplings = np.random.default_rng(_SPINS).normal(size=len(pairs)) / np.sqrt(_SPINS)
-    form = QuadraticForm.from_arrays("sk", np.zeros(_SPINS), pairs, couplings, spins=True, maximise=True)
+    form = QuadraticForm.from_arrays(
+        "sk", np.zeros(_SPINS), pairs, couplings, spins=True, maximise=True
+    )
     return Problem("ising", "sk", range(_SPINS), form)
 
 
 def _lattice_glass() -> Problem:
     """Couplings -1 or 1 on a square torus; its maximum cuts are its ground states."""
     graph = torus(32, 2, False, 0)
-    form = QuadraticForm.from_arrays("glass", np.zeros(graph.num_nodes), graph.edges, graph.weights, spins=True)
+    form = QuadraticForm.from_arrays(
+        "glass", np.zeros(graph.num_nodes), graph.edges, graph.weights, spins=True
+    )
     return Problem("ising", "glass", range(graph.num_nodes), form)
 
 
@@ -117,7 +124,8 @@ def as_spins(terms: Coefficients, temperature: float) -> Spins:
     return Spins(fields, terms.edges, weights / 4, blocks)
 
 
-# Peers that update one block of independent sites after the other compile, or loop over, each block.
+# Peers that update one block of independent sites after the other compile, or loop over, each
+# block.
 _MOST_BLOCKS = 32
 # For peers whose states do not form a chain, such as those after a call of annealing.
 RATE_ONLY = "rate only"
@@ -138,13 +146,18 @@ def _imported(*names: str) -> list:
 
 
 def numpy_gibbs(terms: Coefficients, target: Target, chains: int, draws: int) -> Draw:
-    """Gibbs sampling of one block of independent sites after the other, all chains at once: NumPy and SciPy."""
+    """Gibbs sampling of one block of independent sites after the other, all chains at once: NumPy
+    and SciPy.
+    """
     spins = as_spins(terms, target.temperature)
     _blocks_of(spins)
     size, (u, v) = len(terms.linear), spins.edges.T
     upper = sparse.csr_matrix((spins.couplings, (u, v)), (size, size))
     coupling = (upper + upper.T).tocsr().astype(np.float32)
-    parts = [(block, coupling[block], spins.fields[block, None].astype(np.float32)) for block in spins.blocks]
+    parts = [
+        (block, coupling[block], spins.fields[block, None].astype(np.float32))
+        for block in spins.blocks
+    ]
 
     def draw(seed: int) -> Drawn:
         rng = np.random.default_rng(seed)
@@ -174,7 +187,10 @@ def thrml(terms: Coefficients, target: Target, chains: int, draws: int) -> Draw:
     size = len(terms.linear)
     nodes = [library.SpinNode() for _ in range(size)]
     edges = [(nodes[u], nodes[v]) for u, v in spins.edges.tolist()]
-    fields, couplings = jnp.asarray(spins.fields, jnp.float32), jnp.asarray(spins.couplings, jnp.float32)
+    fields, couplings = (
+        jnp.asarray(spins.fields, jnp.float32),
+        jnp.asarray(spins.couplings, jnp.float32),
+    )
     model = models.IsingEBM(nodes, edges, fields, couplings, jnp.float32(1))
     blocks = [library.Block([nodes[site] for site in block]) for block in spins.blocks]
     program = models.IsingSamplingProgram(model, blocks, [])
@@ -183,7 +199,9 @@ def thrml(terms: Coefficients, target: Target, chains: int, draws: int) -> Draw:
     @equinox.filter_jit
     def sample(keys, states, program):
         def one(key, state):
-            [found] = library.sample_states(key, program, schedule, state, [], [library.Block(nodes)])
+            [found] = library.sample_states(
+                key, program, schedule, state, [], [library.Block(nodes)]
+            )
             return found
 
         return jax.vmap(one)(keys, states)
@@ -192,7 +210,9 @@ def thrml(terms: Coefficients, target: Target, chains: int, draws: int) -> Draw:
         first, second = jax.random.split(jax.random.key(seed))
         # With fields of zero these are uniformly random states, the start of all contenders.
         states = models.hinton_init(first, model, blocks, (chains,))
-        found = np.asarray(jax.block_until_ready(sample(jax.random.split(second, chains), states, program)))
+        found = np.asarray(
+            jax.block_until_ready(sample(jax.random.split(second, chains), states, program))
+        )
         # The first draw is the state after the warm-up.
         steps = (target.warm_up + (draws - 1) * target.sweeps) * size * chains
         return Drawn(packed(found), "serial", {"steps": steps})
@@ -227,7 +247,8 @@ SWEEPS = "sweeps"
 SWEEPING = {"scan": "sequential"}
 OWN = (SWEEPS, "chain", "tempering", "localization")
 OBSERVABLES = ("value", "magnetisation", "overlap")
-# The reference engine runs methods on targets up to this size; on larger ones it runs this many steps for its rate.
+# The reference engine runs methods on targets up to this size; on larger ones it runs this many
+# steps for its rate.
 _REFERENCE_SIZE, _REFERENCE_STEPS = 300, 20_000
 # A localized draw costs thousands of sweeps, so there is one for this many draws of a chain.
 _LOCALIZED = 8
@@ -280,7 +301,9 @@ def _judged(drawn: Drawn, terms: Coefficients) -> tuple[tuple[float, ...] | None
 
 
 def contender(name: str, terms: Coefficients, target: Target, chains: int, draws: int) -> Draw:
-    """The function that draws for a contender, `METHOD/ENGINE` or a peer; NotPlayed if it cannot."""
+    """The function that draws for a contender, `METHOD/ENGINE` or a peer; NotPlayed if it
+    cannot.
+    """
     if name in PEERS:
         return PEERS[name](terms, target, chains, draws)
     method, _, engine = name.partition("/")
@@ -288,7 +311,9 @@ def contender(name: str, terms: Coefficients, target: Target, chains: int, draws
     if method == SWEEPS:
         return _sweeps(terms, target, chains, draws, engine, rate_only=slow)
     if slow:
-        raise NotPlayed(f"more than {_REFERENCE_SIZE} variables would take hours; sweeps/{engine} has its rate")
+        raise NotPlayed(
+            f"more than {_REFERENCE_SIZE} variables would take hours; sweeps/{engine} has its rate"
+        )
     each = max(1, draws // _LOCALIZED) if method == "localization" else draws
 
     def draw(seed: int) -> Drawn:
@@ -298,7 +323,9 @@ def contender(name: str, terms: Coefficients, target: Target, chains: int, draws
     return draw
 
 
-def _sweeps(terms, target: Target, chains: int, draws: int, engine: str, *, rate_only: bool) -> Draw:
+def _sweeps(
+    terms, target: Target, chains: int, draws: int, engine: str, *, rate_only: bool
+) -> Draw:
     warm_up, sweeps = target.warm_up, target.sweeps
     if rate_only:
         draws, warm_up, sweeps = 1, 1, -(-_REFERENCE_STEPS // len(terms.linear))
@@ -314,8 +341,12 @@ def _sweeps(terms, target: Target, chains: int, draws: int, engine: str, *, rate
     return draw
 
 
-def compare(target: str, names: list[str], chains: int, draws: int, repeats: int, progress) -> list[Row]:
-    """Alternating repetitions of all contenders on a target, after a first one of each for compilation."""
+def compare(
+    target: str, names: list[str], chains: int, draws: int, repeats: int, progress
+) -> list[Row]:
+    """Alternating repetitions of all contenders on a target, after a first one of each for
+    compilation.
+    """
     chosen = TARGETS[target]
     terms = chosen.problem().terms()
     rows, drawers = [], []
@@ -343,19 +374,27 @@ def mean_and_error(values) -> tuple[float, float]:
 
 def effective_rates(row: Row) -> list[tuple[float, float]] | None:
     """Effective draws of each observable per CPU-second, with errors."""
-    rates = [[one / p.cpu_seconds for one in p.effective] for p in row.played if p.effective is not None]
+    rates = [
+        [one / p.cpu_seconds for one in p.effective] for p in row.played if p.effective is not None
+    ]
     return [mean_and_error(column) for column in zip(*rates, strict=True)] or None
 
 
 def as_json(rows: list[Row]) -> list[dict[str, Any]]:
     return [
-        {"target": row.target, "contender": row.contender, "repetitions": [one._asdict() for one in row.played]}
+        {
+            "target": row.target,
+            "contender": row.contender,
+            "repetitions": [one._asdict() for one in row.played],
+        }
         for row in rows
     ]
 
 
 def format_rows(rows: list[Row]) -> str:
-    """A table of millions of site updates and effective draws per CPU-second, with errors over repetitions."""
+    """A table of millions of site updates and effective draws per CPU-second, with errors over
+    repetitions.
+    """
     first = rows[0]
     lines = [
         f"{first.target}",
@@ -365,9 +404,13 @@ def format_rows(rows: list[Row]) -> str:
     for row in rows:
         rate, error = mean_and_error(one.rate / 1e6 for one in row.played)
         wall, _ = mean_and_error(one.steps / one.seconds / 1e6 for one in row.played)
-        ratio, spread = mean_and_error(a.rate / b.rate for a, b in zip(first.played, row.played, strict=True))
+        ratio, spread = mean_and_error(
+            a.rate / b.rate for a, b in zip(first.played, row.played, strict=True)
+        )
         found = effective_rates(row)
-        cells = [f"{one:.3g} ({bar:.2g})" for one, bar in found] if found else ["-"] * len(OBSERVABLES)
+        cells = (
+            [f"{one:.3g} ({bar:.2g})" for one, bar in found] if found else ["-"] * len(OBSERVABLES)
+        )
         worst = max((one.r_hat for one in row.played if one.r_hat is not None), default=None)
         mark = "-" if worst is None else f"{worst:.2f}" + "*" * (worst > MOST_R_HAT)
         lines.append(
@@ -386,7 +429,9 @@ define.list("peers", list(PEERS), "Peers.")
 define.integer("chains", 8, "Chains or ladders per contender.", lower_bound=2)
 define.integer("draws", 64, "Draws per chain.", lower_bound=4)
 define.integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1)
-define.integer("cores", 1, "Cores for every contender, on systems that can restrict them.", lower_bound=1)
+define.integer(
+    "cores", 1, "Cores for every contender, on systems that can restrict them.", lower_bound=1
+)
 define.string("output", "bench_sampling.json", "File for the results.")
 
 
@@ -403,10 +448,13 @@ def run(_) -> int:
     check_choice("peers", FLAGS.peers, PEERS)
     output = check_file(FLAGS.output)
     _stay_on(FLAGS.cores)
-    names = [f"{method}/{engine}" for engine in FLAGS.engines for method in FLAGS.methods] + FLAGS.peers
+    names = [
+        f"{method}/{engine}" for engine in FLAGS.engines for method in FLAGS.methods
+    ] + FLAGS.peers
     machine = describe_machine()
     say(
-        f"{machine}; {FLAGS.chains} chains x {FLAGS.draws} draws, {FLAGS.repeats} repetitions, alternating; "
+        f"{machine}; {FLAGS.chains} chains x {FLAGS.draws} draws, {FLAGS.repeats} repetitions, "
+        "alternating; "
         "standard errors in brackets"
     )
     record: dict = {"measured": measured_by(), "chains": FLAGS.chains, "draws_each": FLAGS.draws}

@@ -1,14 +1,16 @@
-"""Measures how many sites Gibbs sampling tries in a second of one core, here and with what else there is.
+"""Measures how many sites Gibbs sampling tries in a second of one core, here and with what else
+there is.
 
     python benchmarks/updates.py --cases=torus,ba --chains=64 --repeats=5
 
-A row is a target exp(1/2 s'Js / T) on spins s; a number is millions of site updates in a second of CPU time of all
-threads (`taskset -c 0` keeps them on one core), the best of several repeats, which alternate between contenders. The
-last column is ours over the best peer.
+A row is a target exp(1/2 s'Js / T) on spins s; a number is millions of site updates in a second of
+CPU time of all threads (`taskset -c 0` keeps them on one core), the best of several repeats, which
+alternate between contenders. The last column is ours over the best peer.
 
-Contenders: `ours`, `gibbs` with a sequential scan on the CPU engine; `numba`, the loop over sites that one would
-write; `numpy`, block Gibbs on the two colours of a bipartite graph for all chains at once; `dwave`, simulated
-annealing of `dwave-samplers` (Metropolis) at a constant temperature, if that is installed.
+Contenders: `ours`, `gibbs` with a sequential scan on the CPU engine; `numba`, the loop over sites
+that one would write; `numpy`, block Gibbs on the two colours of a bipartite graph for all chains at
+once; `dwave`, simulated annealing of `dwave-samplers` (Metropolis) at a constant temperature, if
+that is installed.
 """
 
 from __future__ import annotations
@@ -79,7 +81,9 @@ Run = Callable[[int], object]
 def ours(matrix: scipy.sparse.csr_array, temperature: float, chains: int) -> Run:
     """The CPU engine, whose records are the values at the end of each run alone."""
     terms = sl_discs.ising(None, scipy.sparse.triu(matrix), maximise=True).terms()
-    played = RecordedChains(Request(terms, temperature, None, chains, "gibbs", SWEEPING, "cpu", 0), chains)
+    played = RecordedChains(
+        Request(terms, temperature, None, chains, "gibbs", SWEEPING, "cpu", 0), chains
+    )
     return lambda sweeps: played.record(temperature, 1, sweeps)
 
 
@@ -106,7 +110,9 @@ def plain_numba(matrix: scipy.sparse.csr_array, temperature: float, chains: int)
 
 
 def numpy_blocks(matrix: scipy.sparse.csr_array, temperature: float, chains: int) -> Run | None:
-    """The sites of one colour given the others, in all chains; None if the graph is not bipartite."""
+    """The sites of one colour given the others, in all chains; None if the graph is not
+    bipartite.
+    """
     graph = nx.from_scipy_sparse_array(matrix)
     if not nx.is_bipartite(graph):
         return None
@@ -120,7 +126,9 @@ def numpy_blocks(matrix: scipy.sparse.csr_array, temperature: float, chains: int
         for _ in range(sweeps):
             for k, block in enumerate(blocks):
                 up = 1 / (1 + np.exp(np.float32(-2 / temperature) * (block @ spins[1 - k])))
-                spins[k] = np.where(rng.random(up.shape, np.float32) < up, np.float32(1), np.float32(-1))
+                spins[k] = np.where(
+                    rng.random(up.shape, np.float32) < up, np.float32(1), np.float32(-1)
+                )
 
     return run
 
@@ -177,7 +185,11 @@ def run(_) -> int:
     """Prints the table."""
     check_choice("cases", FLAGS.cases, list(CASES))
     output, found = check_file(FLAGS.output), {}
-    print("case            N degree     T " + " ".join(f"{name:>6}" for name in CONTENDERS) + "  ratio")
+    print(
+        "case            N degree     T "
+        + " ".join(f"{name:>6}" for name in CONTENDERS)
+        + "  ratio"
+    )
     for name in FLAGS.cases:
         case = CASES[name]
         rates, matrix = measure(case, FLAGS.chains, FLAGS.repeats, FLAGS.seconds), case.matrix()
@@ -186,7 +198,15 @@ def run(_) -> int:
         ratio = rates["ours"] / max(rate for one, rate in rates.items() if one != "ours")
         size = f"{matrix.shape[0]:6} {matrix.nnz / matrix.shape[0]:6.1f} {case.temperature:5.3f}"
         print(f"{name:>10} {size} {columns} {ratio:6.1f}", flush=True)
-    write_json(output, {"measured": measured_by(), "chains": FLAGS.chains, "repeats": FLAGS.repeats, "rates": found})
+    write_json(
+        output,
+        {
+            "measured": measured_by(),
+            "chains": FLAGS.chains,
+            "repeats": FLAGS.repeats,
+            "rates": found,
+        },
+    )
     print(f"saved {output}")
     return 0
 

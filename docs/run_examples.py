@@ -1,8 +1,10 @@
-"""A hook of MkDocs: each examples/NAME.py becomes the page examples/NAME.md with its code, output and picture.
+"""A hook of MkDocs: each examples/NAME.py becomes the page examples/NAME.md with its code, output
+and picture.
 
-An example is run as `python examples/NAME.py picture.png`, so that a page can only show what the code does. One that
-fails ends the build. The pictures of the gallery are drawn anew, by the code on its page. SL_DISCS_RUN_EXAMPLES=false
-builds the pages without running anything, and with the gallery's pictures as they are.
+An example is run as `python examples/NAME.py picture.png`, so that a page can only show what the
+code does. One that fails ends the build. The pictures of the gallery are drawn anew, by the code on
+its page. SL_DISCS_RUN_EXAMPLES=false builds the pages without running anything, and with the
+gallery's pictures as they are.
 """
 
 import ast
@@ -28,10 +30,15 @@ def on_files(files, config):
         if config.extra["run_examples"]:
             printed, picture = _run(script)
             files.append(File.generated(config, f"examples/{script.stem}.png", content=picture))
-            parts += [f"![{title}]({script.stem}.png)", f"It prints:\n\n```text\n{printed.strip()}\n```"]
+            parts += [
+                f"![{title}]({script.stem}.png)",
+                f"It prints:\n\n```text\n{printed.strip()}\n```",
+            ]
         body = code.split('"""', 2)[2].strip()
         parts.append(f"The code is in `examples/{script.name}`:\n\n```python\n{body}\n```")
-        files.append(File.generated(config, f"examples/{script.stem}.md", content="\n\n".join(parts)))
+        files.append(
+            File.generated(config, f"examples/{script.stem}.md", content="\n\n".join(parts))
+        )
     if config.extra["run_examples"]:
         for name, picture in _gallery().items():
             files.remove(files.src_uris[f"gallery/{name}"])
@@ -45,7 +52,11 @@ def _gallery() -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as folder:
         for code in codes:
             done = subprocess.run(
-                [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
+                [sys.executable, "-c", code],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                check=False,
             )
             if done.returncode:
                 raise PluginError(f"gallery.md failed:\n{code}\n{done.stderr}")

@@ -1,13 +1,16 @@
-"""Writes the tables of the pages from the numbers that benchmarks and studies saved in docs/measured.
+"""Writes the tables of the pages from the numbers that benchmarks and studies saved in
+docs/measured.
 
     python docs/tables.py
     python docs/tables.py --check[=NAME]
 
-A page marks the place of a table by `<!-- table: NAME -->`, and the numbers are in docs/measured/NAME.json, the
-`--output` of the command that the page names. `benchmarks/measure.sh` measures them anew.
+A page marks the place of a table by `<!-- table: NAME -->`, and the numbers are in
+docs/measured/NAME.json, the `--output` of the command that the page names. `benchmarks/measure.sh`
+measures them anew.
 
-With `--check`, it writes nothing, and lists when the numbers of each table were measured and how many commits have
-since changed the code that they measure; the exit code is 1 if there are some, or the commit is not recorded.
+With `--check`, it writes nothing, and lists when the numbers of each table were measured and how
+many commits have since changed the code that they measure; the exit code is 1 if there are some, or
+the commit is not recorded.
 """
 
 import json
@@ -57,11 +60,19 @@ def rates(found: Mapping[str, Any]) -> str:
             row = [case, name]
             for one in (one for sampler, one in samplers.items() if not sampler.startswith("sl_")):
                 rate = one[engine]["chain_steps_per_s"]
-                ratio = "" if engine == "discs" else f" ({rate / one['discs']['chain_steps_per_s']:,.0f})"
-                row.append((f"{rate / 1e3:,.1f}" if engine == "discs" else f"{rate / 1e3:,.0f}") + ratio)
+                ratio = (
+                    ""
+                    if engine == "discs"
+                    else f" ({rate / one['discs']['chain_steps_per_s']:,.0f})"
+                )
+                row.append(
+                    (f"{rate / 1e3:,.1f}" if engine == "discs" else f"{rate / 1e3:,.0f}") + ratio
+                )
             rows.append(row)
     samplers = next(iter(found["cases"].values()))
-    return table(["case", "engine", *(f"`{one}`" for one in samplers if not one.startswith("sl_"))], rows)
+    return table(
+        ["case", "engine", *(f"`{one}`" for one in samplers if not one.startswith("sl_"))], rows
+    )
 
 
 def gpu(found: Mapping[str, Any]) -> str:
@@ -69,8 +80,14 @@ def gpu(found: Mapping[str, Any]) -> str:
     engines, rows = {"cuda": "`cuda`", "reference": "`reference`", "discs": "DISCS"}, []
     for case, samplers in found["cases"].items():
         for sampler, one in samplers.items():
-            rate = {engine: one[engine]["chain_steps_per_s"] / 1e6 for engine in engines if engine in one}
-            ratio = f"{rate['cuda'] / rate['discs']:,.0f}" if {"cuda", "discs"} <= set(rate) else "-"
+            rate = {
+                engine: one[engine]["chain_steps_per_s"] / 1e6
+                for engine in engines
+                if engine in one
+            }
+            ratio = (
+                f"{rate['cuda'] / rate['discs']:,.0f}" if {"cuda", "discs"} <= set(rate) else "-"
+            )
             cells = (digits(rate[engine], 3) if engine in rate else "-" for engine in engines)
             rows.append([case, f"`{sampler}`", *cells, ratio])
     return table(["case", "sampler", *engines.values(), "`cuda` over DISCS"], rows)
@@ -83,7 +100,8 @@ def localization(found: Mapping[str, Any]) -> str:
         [
             case,
             *(
-                f"{one['cpu']['base_us']:.2f} + {100 * one['cpu']['added']:.1f} ({100 * one['cpu']['error']:.1f})"
+                f"{one['cpu']['base_us']:.2f} + {100 * one['cpu']['added']:.1f} "
+                f"({100 * one['cpu']['error']:.1f})"
                 for one in by_sampler.values()
             ),
         ]
@@ -109,7 +127,9 @@ def solve(found: Mapping[str, Any]) -> str:
         for peer in peers:
             lead = one.get(peer, {}).get("lead_of_first")
             words = "-" if lead is None else _lead(lead)
-            cells.append(f"**{words}**" if lead is not None and (lead[1] > 0 or lead[2] < 0) else words)
+            cells.append(
+                f"**{words}**" if lead is not None and (lead[1] > 0 or lead[2] < 0) else words
+            )
         rows.append([case, f"{one['cpu']['mean_best']:,.2f}", *cells])
     return table(["case", "`solve`", *(f"over {name}" for name in peers.values())], rows)
 
@@ -122,7 +142,12 @@ def updates(found: Mapping[str, Any]) -> str:
         "er": "ER-0.05 of 800 nodes, T = 1", "er-hot": "ER-0.05 of 800 nodes, T = 4",
         "sk": "Sherrington-Kirkpatrick, 200 spins, T = 0.7",
     }  # fmt: skip
-    columns = {"ours": "this package", "numba": "numba", "numpy": "NumPy", "dwave": "dwave-samplers"}
+    columns = {
+        "ours": "this package",
+        "numba": "numba",
+        "numpy": "NumPy",
+        "dwave": "dwave-samplers",
+    }
     rows = [
         [
             names[case],
@@ -135,12 +160,19 @@ def updates(found: Mapping[str, Any]) -> str:
 
 
 def sampling(found: Mapping[str, Any]) -> str:
-    """Millions of site updates a CPU second, and effective draws of value, magnetisation and overlap."""
+    """Millions of site updates a CPU second, and effective draws of value, magnetisation and
+    overlap.
+    """
     by_name: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for row in found["draws"]:
         by_name.setdefault(row["contender"], {})[row["target"]] = row["repetitions"]
     targets = list(dict.fromkeys(row["target"] for row in found["draws"]))
-    words = {"sweeps/cpu": "sweeps, cpu", "chain/cpu": "chain, cpu", "numpy": "NumPy", "dwave": "dwave-samplers"}
+    words = {
+        "sweeps/cpu": "sweeps, cpu",
+        "chain/cpu": "chain, cpu",
+        "numpy": "NumPy",
+        "dwave": "dwave-samplers",
+    }
 
     def cell(runs: list[dict[str, Any]] | None) -> str:
         if not runs:
@@ -149,14 +181,21 @@ def sampling(found: Mapping[str, Any]) -> str:
         draws = ""
         if all(effective):
             each = np.mean(
-                [np.divide(one, run["cpu_seconds"]) for one, run in zip(effective, runs, strict=True)], axis=0
+                [
+                    np.divide(one, run["cpu_seconds"])
+                    for one, run in zip(effective, runs, strict=True)
+                ],
+                axis=0,
             )
             draws = ": " + ", ".join(digits(one, 3) for one in each)
         return f"{np.mean([run['steps'] / run['cpu_seconds'] for run in runs]) / 1e6:,.0f}" + draws
 
     return table(
         ["", *targets],
-        [[words.get(name, name), *(cell(one.get(target)) for target in targets)] for name, one in by_name.items()],
+        [
+            [words.get(name, name), *(cell(one.get(target)) for target in targets)]
+            for name, one in by_name.items()
+        ],
     )
 
 
@@ -177,18 +216,33 @@ def networkx(found: Mapping[str, Any]) -> str:
 
 
 def proofs(found: Mapping[str, Any]) -> str:
-    """Of each kind of problem, how many default calls prove their answer, in how much time, and by what."""
+    """Of each kind of problem, how many default calls prove their answer, in how much time, and by
+    what.
+    """
     rows = []
     for kind, calls in found["proofs"].items():
-        proved, used = [one for one in calls if one["optimal"]], [one["cpu_seconds"] for one in calls]
+        proved, used = (
+            [one for one in calls if one["optimal"]],
+            [one["cpu_seconds"] for one in calls],
+        )
         by = ", or ".join(dict.fromkeys(one["by"] for one in proved))
-        rows.append([kind, f"{len(proved)} of {len(calls)}", f"{digits(min(used))} to {digits(max(used))}", by])
+        rows.append(
+            [
+                kind,
+                f"{len(proved)} of {len(calls)}",
+                f"{digits(min(used))} to {digits(max(used))}",
+                by,
+            ]
+        )
     return table(["problem", "proved", "CPU-seconds", "by"], rows)
 
 
 def gaps(found: Mapping[str, Any]) -> str:
     """Of each kind of problem, the gap between answer and bound within the time limit."""
-    rows = [[kind, str(len(gaps)), f"{min(gaps):.1f} to {max(gaps):.1f} %"] for kind, gaps in found["gaps"].items()]
+    rows = [
+        [kind, str(len(gaps)), f"{min(gaps):.1f} to {max(gaps):.1f} %"]
+        for kind, gaps in found["gaps"].items()
+    ]
     return table(["problem", "instances", "gap"], rows)
 
 
@@ -206,12 +260,16 @@ def covers(found: Mapping[str, Any]) -> str:
     rows = []
     for case, limits in found["values"].items():
         for seconds, pairs in limits.items():
-            rows.append([case, seconds, *(f"{value:,.2f}" for value in np.abs(np.mean(pairs, axis=0)))])
+            rows.append(
+                [case, seconds, *(f"{value:,.2f}" for value in np.abs(np.mean(pairs, axis=0)))]
+            )
     return table(["case", "seconds", "without", "with the local search"], rows)
 
 
 def overhead(found: Mapping[str, Any]) -> str:
-    """Milliseconds of a step in DISCS's loop, and the ratio with localization: median, and range of repetitions."""
+    """Milliseconds of a step in DISCS's loop, and the ratio with localization: median, and range of
+    repetitions.
+    """
     rows = []
     for name, one in found["milliseconds"].items():
         ratio = np.divide(one["localized"], one["base"])
@@ -221,15 +279,25 @@ def overhead(found: Mapping[str, Any]) -> str:
 
 
 def sets(found: Mapping[str, Any]) -> str:
-    """The paper's sets: how to name them, and seconds of PAS on two cores for all graphs, where its rate is known."""
+    """The paper's sets: how to name them, and seconds of PAS on two cores for all graphs, where its
+    rate is known.
+    """
     rows = []
     for words, flags, graphs, chains, cases in _PAPER_SETS:
         seconds = [
-            digits(graphs * chains * 10_000 / found["cases"][case]["path_auxiliary"]["cpu"]["chain_steps_per_s"])
+            digits(
+                graphs
+                * chains
+                * 10_000
+                / found["cases"][case]["path_auxiliary"]["cpu"]["chain_steps_per_s"]
+            )
             for case in cases
         ]
         rows.append([words, flags, f"{graphs:,} x {chains}", ", ".join(seconds)])
-    return table(["set", "problem, `graph_type`, `cfg_str`", "graphs x chains", "seconds, two CPU cores"], rows)
+    return table(
+        ["set", "problem, `graph_type`, `cfg_str`", "graphs x chains", "seconds, two CPU cores"],
+        rows,
+    )
 
 
 _PAPER_SETS: list[tuple[str, str, int, int, list[str]]] = [
@@ -239,7 +307,8 @@ _PAPER_SETS: list[tuple[str, str, int, int, list[str]]] = [
     ("RB", "`maxclique`, `rb`, `_`", 500, 16, ["maxclique-rb"]),
     ("Twitter", "`maxclique`, `twitter`, `_`", 196, 16, []),
     ("ER cuts, 256 nodes", "`maxcut`, `er`, `r-er-0.15-n-256-300`", 1_000, 16, ["maxcut-er-256"]),
-    ("ER cuts, 512 and 1,024", "`maxcut`, `er`, `r-er-0.15-n-512-600`, `-1024-1100`", 1_000, 16, []),
+    ("ER cuts, 512 and 1,024", "`maxcut`, `er`, `r-er-0.15-n-512-600`, "
+        "`-1024-1100`", 1_000, 16, []),
     ("BA cuts, 256 nodes", "`maxcut`, `ba`, `r-ba-4-n-256-300`", 1_000, 32, []),
     ("BA cuts, 512 and 1,024", "`maxcut`, `ba`, `r-ba-4-n-512-600`, `-1024-1100`", 1_000, 32,
      ["maxcut-ba-512", "maxcut-ba-1024"]),
@@ -248,14 +317,19 @@ _PAPER_SETS: list[tuple[str, str, int, int, list[str]]] = [
 
 
 def _best(found: Mapping[str, Any], budget: str) -> str:
-    """The mean best value of each sampler, and its distance from the largest one, bold where that may be 0."""
+    """The mean best value of each sampler, and its distance from the largest one, bold where that
+    may be 0.
+    """
     columns = found["best"][budget]
 
     def cell(mean: float, behind: float, half_width: float) -> str:
         words = f"**{mean:,.1f}**" if behind + half_width >= 0 else f"{mean:,.1f}"
         return words if behind == half_width == 0 else f"{words} ({behind:.1f} ± {half_width:.1f})"
 
-    rows = [[f"`{name}`", *(cell(*column[name]) for column in columns.values())] for name in found["drawn"]]
+    rows = [
+        [f"`{name}`", *(cell(*column[name]) for column in columns.values())]
+        for name in found["drawn"]
+    ]
     return table(["sampler", *columns], rows)
 
 
@@ -276,7 +350,12 @@ def samplers_draws(found: Mapping[str, Any]) -> str:
         return f"{digits(mean, 3)} ± {digits(half_width)}"
 
     rows = [
-        [f"`{name}`", cell(*np.multiply(1e6, one["per_steps"])), cell(*one["per_cpu_s"]), f"{one['r_hat']:.2f}"]
+        [
+            f"`{name}`",
+            cell(*np.multiply(1e6, one["per_steps"])),
+            cell(*one["per_cpu_s"]),
+            f"{one['r_hat']:.2f}",
+        ]
         for name, one in found["drawn"].items()
     ]
     return table(["sampler", "effective draws per million steps", "per CPU-second", "R-hat"], rows)
@@ -285,7 +364,13 @@ def samplers_draws(found: Mapping[str, Any]) -> str:
 def bounds(found: Mapping[str, Any]) -> str:
     """How many models disprove each bound, and for how many it says nothing."""
     rows = [
-        [f"`{one['kernel']}`", one["reading"], str(one["models"]), f"**{one['failed']}**", str(one["vacuous"])]
+        [
+            f"`{one['kernel']}`",
+            one["reading"],
+            str(one["models"]),
+            f"**{one['failed']}**",
+            str(one["vacuous"]),
+        ]
         for one in found["verdicts"]
         if "absolute" not in one["reading"]
     ]
@@ -322,7 +407,18 @@ _FIELD_SETS = {
 }  # fmt: skip
 # Sets whose graphs are the published ones, and methods that are trained.
 _GIVEN = ("mis/ertest/r-800", "mis/satlib")
-_LEARNED = ("FLD-EG", "RLNN", "PACE", "COExpander", "DIMES", "Fast T2T", "DIFUSCO", "GFlowNets", "SDDS", "DiffUCO")
+_LEARNED = (
+    "FLD-EG",
+    "RLNN",
+    "PACE",
+    "COExpander",
+    "DIMES",
+    "Fast T2T",
+    "DIFUSCO",
+    "GFlowNets",
+    "SDDS",
+    "DiffUCO",
+)
 
 
 def field(found: Mapping[str, Any]) -> str:
@@ -338,12 +434,21 @@ def field(found: Mapping[str, Any]) -> str:
             proved = f", {one['optimal']} proved" if one["optimal"] else ""
             cells.append(f"{mean}{proved} ({one['cpu_s']:.2f} s used)")
         best = []
-        for methods in (published[name], [one for one in published[name] if one["method"].startswith(_LEARNED)]):
+        for methods in (
+            published[name],
+            [one for one in published[name] if one["method"].startswith(_LEARNED)],
+        ):
             first = max(methods, key=lambda one: one["mean"])
             seconds = f" ({digits(first['seconds'])} s)" if first.get("seconds") else ""
             best.append(f"{first['method'].partition(',')[0]} {first['mean']:,.2f}{seconds}")
-        rows.append([words, f"{ours[0]['n']} {'published' if is_given else 'drawn anew'}", *cells, *best])
-    titles = ["set", "graphs", *(f"`solve`, {one['seconds']:g} CPU s" for one in found["field"][:2])]
+        rows.append(
+            [words, f"{ours[0]['n']} {'published' if is_given else 'drawn anew'}", *cells, *best]
+        )
+    titles = [
+        "set",
+        "graphs",
+        *(f"`solve`, {one['seconds']:g} CPU s" for one in found["field"][:2]),
+    ]
     return table([*titles, "best published that was found", "best learned"], rows)
 
 
@@ -359,17 +464,21 @@ def laws(found: Mapping[str, Any]) -> str:
             )
             null = "-" if target["null"] is None else digits(target["null"])
             rows.append([target["target"], f"{target['width']:.2f}", null, *cells])
-    return table(["target", "width", "equal weights", "error of tempering", "gain of `low_rank`"], rows)
+    return table(
+        ["target", "width", "equal weights", "error of tempering", "gain of `low_rank`"], rows
+    )
 
 
 def verdicts(found: Mapping[str, Any]) -> str:
     """Runs that are called reliable, and the wrong ones among them, of all runs."""
     titles = {
         "easy": "easy: two tori, random fields, weak fields, two modes of weight 0.9 and 0.1",
-        "many modes": "many modes: ordered torus, spin glass, Hopfield, independent sets of complete bipartite "
+        "many modes": "many modes: ordered torus, spin glass, Hopfield, independent sets of "
+        "complete bipartite "
         "graphs, disconnected pieces, a machine with dead units",
         "first order, crossed by ladders": "transitions of first order that ladders cross",
-        "first order, hardly crossed by ladders": "transitions of first order with a barrier that they hardly cross",
+        "first order, hardly crossed by ladders": "transitions of first order with a barrier that "
+        "they hardly cross",
         "golf hole": "golf hole: 20 variables against 200",
         "needle": "needle: one of 2^24 states has probability 1/2",
     }
@@ -381,10 +490,15 @@ def verdicts(found: Mapping[str, Any]) -> str:
             chosen = [
                 one
                 for one in found["cells"]
-                if one["method"] == method and kind == (one["target"] if one["kind"] == "hidden" else one["kind"])
+                if one["method"] == method
+                and kind == (one["target"] if one["kind"] == "hidden" else one["kind"])
             ]
-            runs, reliable, wrong = (sum(one[what] for one in chosen) for what in ("runs", "reliable", "wrong"))
-            row.append(f"{reliable:,} ({f'**{wrong:,}**' if wrong else 0}) of {runs:,}" if chosen else "")
+            runs, reliable, wrong = (
+                sum(one[what] for one in chosen) for what in ("runs", "reliable", "wrong")
+            )
+            row.append(
+                f"{reliable:,} ({f'**{wrong:,}**' if wrong else 0}) of {runs:,}" if chosen else ""
+            )
         rows.append(row)
     return table(["targets", *(f"`{one}`" for one in methods)], rows)
 
@@ -427,7 +541,9 @@ def headline(found: Mapping[str, Any]) -> str:
     rows = [
         [
             _NAMES[row["sampler"]],
-            f"{min(row['graphs'])} to {max(row['graphs'])}" if len({*row["graphs"]}) > 1 else str(row["graphs"][0]),
+            f"{min(row['graphs'])} to {max(row['graphs'])}"
+            if len({*row["graphs"]}) > 1
+            else str(row["graphs"][0]),
             *(
                 f"{row[one]:+.3f} ({row[error]:.3f})"
                 for one, error in (("mean", "se"), ("published", "published_se"))
@@ -437,25 +553,40 @@ def headline(found: Mapping[str, Any]) -> str:
         for row in found["rows"]
         if row["arm"] == "defaults"
     ]
-    return table(["sampler", "graphs of a set", "gain", "published", "p, no gain", "p, gain as published"], rows)
+    return table(
+        ["sampler", "graphs of a set", "gain", "published", "p, no gain", "p, gain as published"],
+        rows,
+    )
 
 
 def pooled(found: Mapping[str, Any]) -> str:
     """Gains over sets: in nodes, and as a share of the published ones."""
-    arms = {"defaults": "(a)", "searched": "(b)", "null": "(c)", "both": "(d)", "annealing of the base": "(f)"}
+    arms = {
+        "defaults": "(a)",
+        "searched": "(b)",
+        "null": "(c)",
+        "both": "(d)",
+        "annealing of the base": "(f)",
+    }
     rows, nodes = [], {(row["arm"], row["sampler"]): row for row in found["rows"]}
     for share in found["shares"]:
         row = nodes[share["arm"], share["sampler"]]
         rows.append([
             arms[share["arm"]], _NAMES[share["sampler"]], f"{row['mean']:+.3f} ({row['se']:.3f})",
-            f"{row['published']:+.3f}", f"{share['mean']:+.2f} [{share['low']:+.2f}, {share['high']:+.2f}]",
+            f"{row['published']:+.3f}", f"{share['mean']:+.2f} [{share['low']:+.2f}, "
+                f"{share['high']:+.2f}]",
             str(share["k"]),
         ])  # fmt: skip
-    return table(["arm", "sampler", "nodes, ER sets", "published", "share of the published gain", "sets"], rows)
+    return table(
+        ["arm", "sampler", "nodes, ER sets", "published", "share of the published gain", "sets"],
+        rows,
+    )
 
 
 def choice(found: Mapping[str, Any]) -> str:
-    """The best of n trials that are chosen on test graphs, over the mean of those with the tilt off."""
+    """The best of n trials that are chosen on test graphs, over the mean of those with the tilt
+    off.
+    """
     rows, counts = [], ("2", "5", "10", "100")
     for row in found["claim"]["chosen"]:
         base = np.mean(row["gains"]["null"])
@@ -474,25 +605,37 @@ def levels(found: Mapping[str, Any]) -> str:
         far = ", ".join(f"{name} ({z:+.1f})" for name, z in row["far"].items())
         far = far.replace("mis/er_density/r-", "ER-").replace("mis/satlib", "SATLIB")
         name = ("" if base == row["method"] else "SL-") + _NAMES[base]
-        rows.append([name, f"{row['within']} of {row['sets']}", f"{row['pooled_z']:+.1f}", far or "-"])
+        rows.append(
+            [name, f"{row['within']} of {row['sets']}", f"{row['pooled_z']:+.1f}", far or "-"]
+        )
     return table(["method", f"sets within {FAR} standard errors", "pooled z", "not within"], rows)
 
 
 def table1(found: Mapping[str, Any]) -> str:
     """Of each set and method: the published mean, and ours with its standard error."""
-    methods = {prefix + base: name + _NAMES[base] for base in _PAPER for prefix, name in (("", ""), ("sl_", "SL-"))}
+    methods = {
+        prefix + base: name + _NAMES[base]
+        for base in _PAPER
+        for prefix, name in (("", ""), ("sl_", "SL-"))
+    }
     by_set: dict[str, dict[str, str]] = {}
     for row in found["claim"]["levels"]:
         if row["method"] in methods and row["z"] is not None:
             cell = f"{row['published']:.2f}: {row['mean']:.2f} ({row['se']:.2f})"
             by_set.setdefault(row["dataset"], {})[row["method"]] = cell
-    return table(["set", *methods.values()], [[f"`{name}`", *map(row.get, methods)] for name, row in by_set.items()])
+    return table(
+        ["set", *methods.values()],
+        [[f"`{name}`", *map(row.get, methods)] for name, row in by_set.items()],
+    )
 
 
 def ablation(found: Mapping[str, Any]) -> str:
-    """Of each setting, its mean over methods and sets minus that of the defaults in per cent: published, and ours."""
+    """Of each setting, its mean over methods and sets minus that of the defaults in per cent:
+    published, and ours.
+    """
     groups = {
-        "ER, MIS": "mis/er_density", "SATLIB": "mis/satlib", "RB": "maxclique/rb", "cuts, ER": "maxcut/er",
+        "ER, MIS": "mis/er_density", "SATLIB": "mis/satlib", "RB": "maxclique/rb", "cuts, "
+            "ER": "maxcut/er",
         "cuts, BA": "maxcut/ba",
     }  # fmt: skip
     by_setting: dict[str, list[dict[str, Any]]] = {}
@@ -500,7 +643,9 @@ def ablation(found: Mapping[str, Any]) -> str:
         by_setting.setdefault(row["setting"], []).append(row)
 
     def cell(changes: list[dict[str, Any]]) -> str:
-        published, ours, errors = ([one[key] for one in changes] for key in ("published", "mean", "se"))
+        published, ours, errors = (
+            [one[key] for one in changes] for key in ("published", "mean", "se")
+        )
         known = "-" if None in published else number(np.mean(published))
         error = np.sqrt(np.sum(np.square(errors))) / len(changes)
         return f"{known}: {number(np.mean(ours))}" + f" ({error:.2f})" * bool(error)
@@ -509,14 +654,22 @@ def ablation(found: Mapping[str, Any]) -> str:
         return f"{change:+.2f}" if round(change, 2) else "0"
 
     rows = [
-        [setting, *(cell([row["change"] for row in rows if row["dataset"].startswith(of)]) for of in groups.values())]
+        [
+            setting,
+            *(
+                cell([row["change"] for row in rows if row["dataset"].startswith(of)])
+                for of in groups.values()
+            ),
+        ]
         for setting, rows in by_setting.items()
     ]
     return table(["setting", *groups], rows)
 
 
 def readings(found: Mapping[str, Any]) -> str:
-    """Of each set, means over samplers: gains without localization, by other temperatures, and the tilt's part."""
+    """Of each set, means over samplers: gains without localization, by other temperatures, and the
+    tilt's part.
+    """
     columns = {
         "localized, over the run": ("annealing over the run", "gain"),
         "512 annealings": ("annealing inside each level, K 512, no tilt", "gain"),
@@ -532,8 +685,12 @@ def readings(found: Mapping[str, Any]) -> str:
     for name, of in sorted(sets.items()):
         places = 2 if name.startswith("mis") else 3
         pairs = [of[reading][part] if reading in of else None for reading, part in columns.values()]
-        cells = ["-" if one is None else f"{one[0]:+.{places}f} ({one[1]:.{places}f})" for one in pairs]
-        rows.append([f"`{name}`", str(of[None]["graphs"]), f"{of[None]['published']:+.{places}f}", *cells])
+        cells = [
+            "-" if one is None else f"{one[0]:+.{places}f} ({one[1]:.{places}f})" for one in pairs
+        ]
+        rows.append(
+            [f"`{name}`", str(of[None]["graphs"]), f"{of[None]['published']:+.{places}f}", *cells]
+        )
     return table(["set", "graphs", "published", *columns], rows)
 
 
@@ -581,9 +738,15 @@ def filled(text: str) -> str:
     return _MARK.sub(made, text)
 
 
-# The code that the numbers of a table measure, in folders of the repository. Tables of one file have one entry, and
-# `headline` is computed from other numbers.
-_ENGINES = ("sl_discs/engines", "sl_discs/chains", "sl_discs/localization", "sl_discs/models", "sl_discs/samplers")
+# The code that the numbers of a table measure, in folders of the repository. Tables of one file
+# have one entry, and `headline` is computed from other numbers.
+_ENGINES = (
+    "sl_discs/engines",
+    "sl_discs/chains",
+    "sl_discs/localization",
+    "sl_discs/models",
+    "sl_discs/samplers",
+)
 _SOLVE = (*_ENGINES, "sl_discs/problems", "sl_discs/solving")
 _SAMPLE = (*_ENGINES, "sl_discs/problems", "sl_discs/solving", "sl_discs/sampling")
 _RUN = (*_ENGINES, "sl_discs/experiment")
@@ -619,7 +782,10 @@ def age(path: Path, code: Sequence[str]) -> tuple[str, bool]:
     if made is None:
         last = git(root, "log", "-1", "--format=%h of %as", "--", str(path))
         return f"no commit recorded; the file is from {last or 'no commit'}", False
-    start, words = made["commit"].removesuffix("+"), f"{made['commit']} of {made['date']}, {made['machine']}"
+    start, words = (
+        made["commit"].removesuffix("+"),
+        f"{made['commit']} of {made['date']}, {made['machine']}",
+    )
     try:
         count = int(git(root, "rev-list", "--count", f"{start}..HEAD", "--", *code))
     except subprocess.CalledProcessError:
@@ -630,7 +796,9 @@ def age(path: Path, code: Sequence[str]) -> tuple[str, bool]:
 
 
 def check(names: Iterable[str]) -> int:
-    """Prints the age of each file of numbers; returns 1 if one is older than its code, and else 0."""
+    """Prints the age of each file of numbers; returns 1 if one is older than its code, and
+    else 0.
+    """
     found = {name: age(path_of(name), CODE[name]) for name in names}
     for name, (words, _) in found.items():
         print(f"{name:<12} {words}")

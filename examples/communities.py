@@ -1,10 +1,11 @@
 """Communities of a network.
 
-In a stochastic block model two members of the same community know each other with probability p, and members of
-different communities with probability q. Given who knows whom, the posterior of the communities is an Ising model at
-temperature 1. It is symmetric under exchange of the communities, so the example asks which members belong together.
-Zachary's karate club split in two after the data were collected. Colours show the probability of being in the
-community of Mr. Hi (node 0); squares are those who left with the other side.
+In a stochastic block model two members of the same community know each other with probability p,
+and members of different communities with probability q. Given who knows whom, the posterior of the
+communities is an Ising model at temperature 1. It is symmetric under exchange of the communities,
+so the example asks which members belong together. Zachary's karate club split in two after the data
+were collected. Colours show the probability of being in the community of Mr. Hi (node 0); squares
+are those who left with the other side.
 """
 
 import math
@@ -29,7 +30,9 @@ def main(path: str) -> None:
     print(samples)
     print(f"chosen: {samples.chosen}")
 
-    together = [samples.expectation(lambda states, v=v: states[:, 0] == states[:, v]).mean for v in club]
+    together = [
+        samples.expectation(lambda states, v=v: states[:, 0] == states[:, v]).mean for v in club
+    ]
     left = [v for v in club if club.nodes[v]["club"] != club.nodes[0]["club"]]
     wrong = [v for v in club if (together[v] < 0.5) != (v in left)]
     print(f"{len(wrong)} of {len(club)} members are on the less probable side: {wrong}")
@@ -43,7 +46,15 @@ def main(path: str) -> None:
         for nodes, shape in ((left, "s"), ([v for v in club if v not in left], "o")):
             colours = [together[v] for v in nodes]
             drawn = nx.draw_networkx_nodes(
-                club, place, nodes, node_color=colours, node_shape=shape, vmin=0, vmax=1, cmap="RdYlBu", ax=axes
+                club,
+                place,
+                nodes,
+                node_color=colours,
+                node_shape=shape,
+                vmin=0,
+                vmax=1,
+                cmap="RdYlBu",
+                ax=axes,
             )
         figure.colorbar(drawn, ax=axes, shrink=0.6, label="P(same community as node 0)")
 

@@ -1,9 +1,9 @@
 """Two modes, drawn by low-rank localization.
 
-200 spins are all coupled equally, in a weak field: most of them are up, or most of them are down. A chain stays where
-it begins, so the share of its draws with most spins up is that of the starts. `low_rank` observes the mean of all
-spins through noise, which separates the two modes, and draws both with their weights. The exact law is a sum over the
-number of spins that are up.
+200 spins are all coupled equally, in a weak field: most of them are up, or most of them are down. A
+chain stays where it begins, so the share of its draws with most spins up is that of the starts.
+`low_rank` observes the mean of all spins through noise, which separates the two modes, and draws
+both with their weights. The exact law is a sum over the number of spins that are up.
 """
 
 import sys
@@ -18,11 +18,17 @@ N, COUPLING, FIELD = 200, 1.7, 0.003
 
 
 def main(path: str) -> None:
-    """Left: the mean spin of four chains, draw by draw. Right: how often each mean is drawn, and its exact law."""
-    problem = sl_discs.ising(np.full(N, FIELD), np.triu(np.full((N, N), COUPLING / N), 1), maximise=True)
+    """Left: the mean spin of four chains, draw by draw. Right: how often each mean is drawn, and
+    its exact law.
+    """
+    problem = sl_discs.ising(
+        np.full(N, FIELD), np.triu(np.full((N, N), COUPLING / N), 1), maximise=True
+    )
     up = np.arange(N + 1)
     mean = 2 * up / N - 1
-    law = softmax(-gammaln(up + 1) - gammaln(N - up + 1) + N * (COUPLING * mean**2 / 2 + FIELD * mean))
+    law = softmax(
+        -gammaln(up + 1) - gammaln(N - up + 1) + N * (COUPLING * mean**2 / 2 + FIELD * mean)
+    )
     print(f"exact: most spins are up with probability {law[mean > 0].sum():.3f}")
 
     means = {}
@@ -37,7 +43,9 @@ def main(path: str) -> None:
         traces.plot(means["chain"][:4].T, linewidth=0.7)
         traces.set_title("chain: each stays in its mode")
         traces.set(xlabel="draw", ylabel="mean spin", ylim=(-1, 1))
-        drawn.hist(means["low_rank"].ravel(), np.linspace(-1, 1, 51), density=True, color=COLOURS[0])
+        drawn.hist(
+            means["low_rank"].ravel(), np.linspace(-1, 1, 51), density=True, color=COLOURS[0]
+        )
         drawn.plot(mean, law * N / 2, color="black", linewidth=1, label="exact")
         drawn.set_title("low_rank: both modes")
         drawn.set(xlabel="mean spin", ylabel="density")

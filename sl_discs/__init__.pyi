@@ -1,4 +1,5 @@
-# The public names, for editors and type checkers, and for `lazy_loader`, which imports their modules on first use.
+# The public names, for editors and type checkers, and for `lazy_loader`, which imports their
+# modules on first use.
 
 from .experiment.experiment import Experiment as Experiment
 from .experiment.experiment import run as run

@@ -1,11 +1,12 @@
-"""The samplers as algorithms of blackjax, for any log-density on an array, or a pytree of arrays, of 0 and 1.
+"""The samplers as algorithms of blackjax, for any log-density on an array, or a pytree of arrays,
+of 0 and 1.
 
     algorithm = sl_discs.blackjax.gwg(logdensity_fn)
     state = algorithm.init(position)
     state, info = algorithm.step(rng_key, state)
 
-There is a function for each registered base sampler; `algorithm(name, ...)` also takes names that are not Python's.
-`localized` wraps a base sampler in Algorithm 1.
+There is a function for each registered base sampler; `algorithm(name, ...)` also takes names that
+are not Python's. `localized` wraps a base sampler in Algorithm 1.
 """
 
 import functools
@@ -25,13 +26,20 @@ try:
     from blackjax.base import SamplingAlgorithm
 except ImportError as error:
     raise MissingExtra(
-        "sl_discs.blackjax needs blackjax; install it with: pip install -e '.[blackjax]' in the clone"
+        "sl_discs.blackjax needs blackjax; install it with: pip install -e '.[blackjax]' in the "
+        "clone"
     ) from error
 
 from sl_discs.localization.algorithm import Localized
 from sl_discs.localization.method import build_method
 from sl_discs.models import keys
-from sl_discs.models.functions import DifferentiableModel, ValueAndGrad, ValueModel, check_differentiable, scalar
+from sl_discs.models.functions import (
+    DifferentiableModel,
+    ValueAndGrad,
+    ValueModel,
+    check_differentiable,
+    scalar,
+)
 from sl_discs.models.model import Field, Model, Sites
 from sl_discs.samplers import registry
 from sl_discs.samplers.sampler import Chain, Sampler, SamplerState, asks_for_gains
@@ -41,7 +49,8 @@ from sl_discs.sampling.localized import SCHEDULE_FIELDS
 Position = Any
 LogDensity = Callable[[Position], Float[Array, ""]]
 
-# Steps in which a sampler adapts, unless the user says otherwise; afterwards it leaves the target invariant.
+# Steps in which a sampler adapts, unless the user says otherwise; afterwards it leaves the target
+# invariant.
 ADAPT_UNTIL = 1_000
 # Levels of localization, and steps of each, unless the user says otherwise.
 _MOST_LEVELS, _STEPS_A_LEVEL = 256, 8
@@ -52,7 +61,8 @@ class DiscreteState(NamedTuple):
 
     Attributes:
       position: zeros and ones, in the structure, shapes and dtypes that the chain was started with.
-      logdensity: at the position, in the type that the function returns, in which values are subtracted.
+      logdensity: at the position, in the type that the function returns, in which values are
+        subtracted.
       logdensity_grad: at the position, float32; None for samplers that do not need it.
       sampler: counters and what adapts, such as `radius`.
     """
@@ -83,7 +93,9 @@ class LocalizedDiscreteState(DiscreteState):
 
     @property
     def draw(self) -> Position:
-        """The sign of Y as zeros and ones: a draw from the log-density once the last step is done."""
+        """The sign of Y as zeros and ones: a draw from the log-density once the last step
+        is done.
+        """
         x, unravel = ravel_pytree(self.position)
         return unravel(jnp.asarray(Sites().decode(self.sampler.y), x.dtype))
 
@@ -95,35 +107,40 @@ def algorithm(name: str, logdensity_fn: LogDensity, **fields: object) -> Samplin
 
     Args:
       name: of a registered base sampler.
-      logdensity_fn: takes zeros and ones in the structure of the position and returns a scalar. Samplers that propose
-        by the gradient call it with float32; the others, with the dtypes of the position, and it need not be
-        differentiable.
-      **fields: of the sampler's config. Adaptation ends at step `adapt_until`, 1000 by default, and the steps before
-        should be discarded.
+      logdensity_fn: takes zeros and ones in the structure of the position and returns a scalar.
+        Samplers that propose by the gradient call it with float32; the others, with the dtypes of
+        the position, and it need not be differentiable.
+      **fields: of the sampler's config. Adaptation ends at step `adapt_until`, 1000 by default, and
+        the steps before should be discarded.
 
     Raises:
-      InputError: an argument is wrong; from `init`, also if the position holds other values than 0 and 1, or
-        `logdensity_fn` is not finite there, does not return a scalar, or cannot be differentiated. Values that are
-        not known, as under `jit` and `vmap`, are not checked.
+      InputError: an argument is wrong; from `init`, also if the position holds other values than 0
+        and 1, or `logdensity_fn` is not finite there, does not return a scalar, or cannot be
+        differentiated. Values that are not known, as under `jit` and `vmap`, are not checked.
     """
     with fields_are_keywords():
         name = _base_checked("name", name)
-        kernel = _Kernel(build_method({"name": name, **_adapting(name), **fields}).sampler, logdensity_fn)
+        kernel = _Kernel(
+            build_method({"name": name, **_adapting(name), **fields}).sampler, logdensity_fn
+        )
     return SamplingAlgorithm(kernel.init, kernel.step)
 
 
-def localized(base: str, logdensity_fn: LogDensity, num_steps: int, **fields: object) -> SamplingAlgorithm:
-    """Returns Algorithm 1 around a base sampler: each chain gives one draw, `state.draw`, after `num_steps` steps.
+def localized(
+    base: str, logdensity_fn: LogDensity, num_steps: int, **fields: object
+) -> SamplingAlgorithm:
+    """Returns Algorithm 1 around a base sampler: each chain gives one draw, `state.draw`, after
+    `num_steps` steps.
 
-    Draws are as accurate as the posterior means that the base sampler estimates at each level. Later steps leave the
-    draw as it is. `init` needs a key.
+    Draws are as accurate as the posterior means that the base sampler estimates at each level.
+    Later steps leave the draw as it is. `init` needs a key.
 
     Args:
       base: name of the base sampler.
       logdensity_fn: as for `algorithm`.
       num_steps: steps of a chain, of all levels together.
-      **fields: of the base sampler's config and of `Localization`; by default at most 256 levels of 8 steps on
-        average, with sigma = 2 and eps_end = 0.01.
+      **fields: of the base sampler's config and of `Localization`; by default at most 256 levels of
+        8 steps on average, with sigma = 2 and eps_end = 0.01.
 
     Raises:
       InputError: as `algorithm`; or sign(Y) would be mostly noise with these fields.
@@ -131,14 +148,19 @@ def localized(base: str, logdensity_fn: LogDensity, num_steps: int, **fields: ob
     with fields_are_keywords():
         base = _base_checked("base", base)
         num_steps = integer("num_steps", num_steps, _STEPS_A_LEVEL, bits=31)
-        defaults = _adapting(base) | SCHEDULE_FIELDS | {"K": min(_MOST_LEVELS, num_steps // _STEPS_A_LEVEL)}
+        defaults = (
+            _adapting(base)
+            | SCHEDULE_FIELDS
+            | {"K": min(_MOST_LEVELS, num_steps // _STEPS_A_LEVEL)}
+        )
         method = build_method({"name": registry.localized_name(base), **defaults, **fields})
         localization = method.localization
         assert localization is not None
         kernel = _Kernel(Localized(method.sampler, localization.levels(num_steps)), logdensity_fn)
     if not localization.localizes:
         raise InputError(
-            f"sigma is {localization.sigma} and eps_end {localization.eps_end}, with which sign(Y) is mostly noise; "
+            f"sigma is {localization.sigma} and eps_end {localization.eps_end}, with which sign(Y) "
+            "is mostly noise; "
             "lower one of them"
         )
     return SamplingAlgorithm(kernel.init, kernel.step)
@@ -147,7 +169,9 @@ def localized(base: str, logdensity_fn: LogDensity, num_steps: int, **fields: ob
 def _base_checked(argument: str, given: Any) -> str:
     """Returns the name of a registered base sampler."""
     if not isinstance(given, str) or registry.is_localized(registry.own_name(given)):
-        raise InputError(f"{argument} is {shown(given)}; expected a base sampler, such as 'gwg'", argument)
+        raise InputError(
+            f"{argument} is {shown(given)}; expected a base sampler, such as 'gwg'", argument
+        )
     name = registry.own_name(given)
     registry.base_name(name, variants=False)
     return name
@@ -162,7 +186,9 @@ class _Kernel:
 
     def __init__(self, sampler: Sampler, logdensity_fn: LogDensity):
         if not callable(logdensity_fn):
-            raise InputError(f"logdensity_fn is a {type(logdensity_fn).__name__}; expected a function")
+            raise InputError(
+                f"logdensity_fn is a {type(logdensity_fn).__name__}; expected a function"
+            )
         self._sampler, self._logdensity_fn = sampler, logdensity_fn
         self._base = sampler.base if isinstance(sampler, Localized) else sampler
         self._differentiates = asks_for_gains(self._base)
@@ -180,10 +206,14 @@ class _Kernel:
         key = keys.from_rng(jax.random.key(0) if rng_key is None else rng_key)
         state = self._state(position, model.init((), x), self._sampler.init_state(key, x.shape))
         if not isinstance(state.logdensity, jax.core.Tracer) and not np.isfinite(state.logdensity):
-            raise InputError("logdensity_fn is not finite at the position; start where it is", "logdensity_fn")
+            raise InputError(
+                "logdensity_fn is not finite at the position; start where it is", "logdensity_fn"
+            )
         return state
 
-    def step(self, rng_key: PRNGKeyArray, state: DiscreteState) -> tuple[DiscreteState, DiscreteInfo]:
+    def step(
+        self, rng_key: PRNGKeyArray, state: DiscreteState
+    ) -> tuple[DiscreteState, DiscreteInfo]:
         key: Any = keys.from_rng(rng_key)
         if self._sampler is not self._base:
             key = keys.StepKeys(keys.fold(key, 0), keys.fold(key, 1))
@@ -194,10 +224,16 @@ class _Kernel:
         target = self._model(state.position).target((), jnp.ones(x.shape, bool))
         chain, info = self._sampler.kernel(key, target, Chain(x, field, state.sampler))
         position = unravel(chain.x.astype(flat.dtype))
-        return self._state(position, chain.field, chain.state), DiscreteInfo(info.acceptance, info.hops)
+        return self._state(position, chain.field, chain.state), DiscreteInfo(
+            info.acceptance, info.hops
+        )
 
     def _state(self, position: Position, field: Field, sampler: SamplerState) -> DiscreteState:
-        value, grad = (field.value, _as_float32(position)(field.grad)) if self._differentiates else (field, None)
+        value, grad = (
+            (field.value, _as_float32(position)(field.grad))
+            if self._differentiates
+            else (field, None)
+        )
         kind = DiscreteState if self._sampler is self._base else LocalizedDiscreteState
         return kind(position, value, grad, sampler)
 
@@ -214,13 +250,16 @@ class _Kernel:
 
 def _as_arrays(position: Any) -> Position:
     """Returns a position as a pytree of arrays; a list of numbers is one of them."""
-    if isinstance(position, list) and all(isinstance(leaf, bool | int | float) for leaf in jax.tree.leaves(position)):
+    if isinstance(position, list) and all(
+        isinstance(leaf, bool | int | float) for leaf in jax.tree.leaves(position)
+    ):
         position = np.array(position)
     try:
         return jax.tree.map(jnp.asarray, position)
     except (TypeError, ValueError):
         raise InputError(
-            "position holds what is no array of numbers; give zeros and ones, as an array or a pytree of arrays",
+            "position holds what is no array of numbers; give zeros and ones, as an array or a "
+            "pytree of arrays",
             "position",
         ) from None
 

@@ -1,12 +1,15 @@
-"""dimod samplers; `SLSampler` replaces `dwave.samplers.SimulatedAnnealingSampler` with any sampler of this package.
+"""dimod samplers; `SLSampler` replaces `dwave.samplers.SimulatedAnnealingSampler` with any sampler
+of this package.
 
     sampleset = SLSampler().sample(bqm, num_reads=32, seed=0)
 
-`BoltzmannSampler` draws at a fixed temperature, with evidence on the quality of the draws in `info`:
+`BoltzmannSampler` draws at a fixed temperature, with evidence on the quality of the draws in
+`info`:
 
     sampleset = BoltzmannSampler().sample(bqm, beta=2.0, num_reads=1000, seed=0)
 
-Energies are dimod's: at inverse temperature beta, the probability of a state is proportional to exp(-beta energy).
+Energies are dimod's: at inverse temperature beta, the probability of a state is proportional to
+exp(-beta energy).
 """
 
 import inspect
@@ -48,9 +51,15 @@ else:  # Anything else gets an `InputError`.
 SCHEDULES = ("linear", "geometric", "custom")
 CRITERIA = {"Metropolis": "metropolis", "Gibbs": "gibbs"}
 NUM_SWEEPS = 1_000
-# The temperature that represents beta = 0, in units of the largest bias: every flip is accepted there.
+# The temperature that represents beta = 0, in units of the largest bias: every flip is accepted
+# there.
 _HOT = 1e9
-_TIMES = "preprocessing_ns", "compilation_ns", "sampling_ns", "postprocessing_ns"  # of info["timing"]
+_TIMES = (
+    "preprocessing_ns",
+    "compilation_ns",
+    "sampling_ns",
+    "postprocessing_ns",
+)  # of info["timing"]
 
 
 class _Sampler(dimod.Sampler):
@@ -60,7 +69,11 @@ class _Sampler(dimod.Sampler):
     @property
     def parameters(self) -> dict[str, list[str]]:
         """The arguments of `sample`, and the properties that describe them."""
-        names = [name for name in inspect.signature(self.sample).parameters if name not in ("bqm", "kwargs")]
+        names = [
+            name
+            for name in inspect.signature(self.sample).parameters
+            if name not in ("bqm", "kwargs")
+        ]
         return {name: [self._OPTIONS[name][0]] if name in self._OPTIONS else [] for name in names}
 
     @property
@@ -69,10 +82,14 @@ class _Sampler(dimod.Sampler):
         return dict(self._OPTIONS.values())
 
     def _checked(self, bqm: Any, seed: int | None, unknown: Mapping[str, object]) -> int:
-        """Checks the model, warns of unknown arguments, and returns the seed, a new one for None."""
+        """Checks the model, warns of unknown arguments, and returns the seed, a new one for
+        None.
+        """
         self.remove_unknown_kwargs(**unknown)
         if not isinstance(bqm, dimod.BinaryQuadraticModel):
-            raise InputError(f"a {type(bqm).__name__} where a dimod BinaryQuadraticModel is expected")
+            raise InputError(
+                f"a {type(bqm).__name__} where a dimod BinaryQuadraticModel is expected"
+            )
         return random.getrandbits(32) if seed is None else integer("seed", seed, bits=32)
 
 
@@ -104,16 +121,17 @@ class BoltzmannSampler(_Sampler):
         Args:
           bqm: BINARY or SPIN, any labels, possibly empty.
           beta: above 0.
-          num_reads: exact number of reads; if a time limit or an interruption leaves fewer draws, some are repeated.
+          num_reads: exact number of reads; if a time limit or an interruption leaves fewer draws,
+            some are repeated.
           seed: from 0 to 2^32 - 1; None: a new one, which `info` names.
           interrupt_function: called repeatedly without arguments; True ends the run.
           sampler_fields: of the sampler's config.
           **kwargs: ignored, with a warning.
 
         Returns:
-          reads with their exact energies. `info` holds beta and `sl_discs.Samples.summary` of all draws, from which
-          the reads are chosen evenly: `reliable`, the `reasons` against it, `log_z`, which is
-          log sum exp(-beta energy) with its standard error or None, and more.
+          reads with their exact energies. `info` holds beta and `sl_discs.Samples.summary` of all
+          draws, from which the reads are chosen evenly: `reliable`, the `reasons` against it,
+          `log_z`, which is log sum exp(-beta energy) with its standard error or None, and more.
 
         Raises:
           InputError: an argument is wrong.
@@ -122,14 +140,31 @@ class BoltzmannSampler(_Sampler):
         beta, num_reads = real("beta", beta, above=0), integer("num_reads", num_reads, 1, bits=31)
         temperature = real("1/beta", 1 / beta)
         if not bqm.num_variables:
-            info = {"beta": beta, "seed": seed, "reliable": True, "reasons": [], "log_z": [-beta * bqm.offset, 0.0]}
+            info = {
+                "beta": beta,
+                "seed": seed,
+                "reliable": True,
+                "reasons": [],
+                "log_z": [-beta * bqm.offset, 0.0],
+            }
             return _reads(bqm, np.empty((num_reads, 0), np.int8), info)
         fields = mapping("sampler_fields", sampler_fields)
         drawn = sample_at(
-            from_bqm(bqm), temperature, num_reads, method, seed=seed, time_limit=time_limit, sampler=sampler,
-            interrupt=interrupt_function, groups=groups, engine=engine, **fields,
-        )  # fmt: skip
-        points = (np.arange(num_reads) + np.random.default_rng(seed).random()) * len(drawn) / num_reads
+            from_bqm(bqm),
+            temperature,
+            num_reads,
+            method,
+            seed=seed,
+            time_limit=time_limit,
+            sampler=sampler,
+            interrupt=interrupt_function,
+            groups=groups,
+            engine=engine,
+            **fields,
+        )
+        points = (
+            (np.arange(num_reads) + np.random.default_rng(seed).random()) * len(drawn) / num_reads
+        )
         chosen = np.minimum(points.astype(int), len(drawn) - 1)
         return _reads(bqm, drawn.states[chosen], {"beta": beta} | drawn.summary())
 
@@ -161,34 +196,39 @@ class SLSampler(_Sampler, dimod.Initialized):
         sampler_fields: Mapping[str, object] | None = None,
         **kwargs: object,
     ) -> dimod.SampleSet:
-        """Anneals; a read is the lowest state that a chain visited, so no draw at the last inverse temperature.
+        """Anneals; a read is the lowest state that a chain visited, so no draw at the last inverse
+        temperature.
 
-        The arguments up to `proposal_acceptance_criteria` are those of `dwave.samplers.SimulatedAnnealingSampler`,
-        `sampler`, `time_limit` and `engine` those of `sl_discs.solve`.
+        The arguments up to `proposal_acceptance_criteria` are those of
+        `dwave.samplers.SimulatedAnnealingSampler`, `sampler`, `time_limit` and `engine` those of
+        `sl_discs.solve`.
 
         Args:
           bqm: to be minimised; BINARY or SPIN, any labels, possibly empty.
           beta_range: first and last inverse temperature; None: from the model's gains.
           num_reads: number of chains; None: the number of initial states, otherwise 1.
-          num_sweeps: of each chain; a sweep is one step per variable for `metropolis`, `gibbs` and `exchange`, and a
-            step for the others, which consider all variables. None: 1,000, or the default of the other samplers.
+          num_sweeps: of each chain; a sweep is one step per variable for `metropolis`, `gibbs` and
+            `exchange`, and a step for the others, which consider all variables. None: 1,000, or the
+            default of the other samplers.
           num_sweeps_per_beta: sweeps at each inverse temperature.
-          beta_schedule_type: `linear` or `geometric` between the ends of beta_range; or `custom`, with
-            beta_schedule.
+          beta_schedule_type: `linear` or `geometric` between the ends of beta_range; or `custom`,
+            with beta_schedule.
           seed: from 0 to 2^32 - 1; None: a new one, which `info` names.
-          interrupt_function: called without arguments between calls to the engine; True ends the run.
+          interrupt_function: called without arguments between calls to the engine; True ends the
+            run.
           beta_schedule: only with `custom`: a sequence of inverse temperatures of at least 0.
           initial_states: samples-like, one per read.
           initial_states_generator: `none`, `tile` or `random`, as in dimod's `Initialized`.
-          randomize_order: whether `metropolis` and `gibbs` try a random variable at each step; otherwise they repeat
-            the variables in order.
+          randomize_order: whether `metropolis` and `gibbs` try a random variable at each step;
+            otherwise they repeat the variables in order.
           proposal_acceptance_criteria: `Metropolis` or `Gibbs`, an alternative to `sampler`.
-          sampler_fields: of the sampler's config, such as {"K": 128, "sigma": 4.0} for localized ones.
+          sampler_fields: of the sampler's config, such as {"K": 128, "sigma": 4.0} for localized
+            ones.
           **kwargs: ignored, with a warning.
 
         Returns:
-          reads with their exact energies; `info` holds beta_range, beta_schedule_type, sampler, engine, seed, steps
-          and timing in nanoseconds.
+          reads with their exact energies; `info` holds beta_range, beta_schedule_type, sampler,
+          engine, seed, steps and timing in nanoseconds.
 
         Raises:
           InputError: an argument is wrong.
@@ -202,22 +242,34 @@ class SLSampler(_Sampler, dimod.Initialized):
         fields = _ordered(name, randomize_order) | mapping("sampler_fields", sampler_fields)
         count = None if num_sweeps is None else integer("num_sweeps", num_sweeps, 1)
         problem = from_bqm(bqm) if bqm.num_variables else None
-        betas = _betas(problem, beta_range, num_sweeps, num_sweeps_per_beta, beta_schedule_type, beta_schedule)
+        betas = _betas(
+            problem, beta_range, num_sweeps, num_sweeps_per_beta, beta_schedule_type, beta_schedule
+        )
         if num_reads is not None:
             integer("num_reads", num_reads, 1, bits=31)
         try:
-            parsed = self.parse_initial_states(bqm, initial_states, initial_states_generator, num_reads, seed)
+            parsed = self.parse_initial_states(
+                bqm, initial_states, initial_states_generator, num_reads, seed
+            )
         except (TypeError, ValueError) as error:
-            raise InputError(f"initial_states, initial_states_generator or num_reads: {error}") from None
+            raise InputError(
+                f"initial_states, initial_states_generator or num_reads: {error}"
+            ) from None
         ends = [float(betas[0]), float(betas[-1])]
         given = beta_schedule if beta_range is None else beta_range
         if given is not None and np.ptp(_given("beta", given)) == 0:
             warnings.warn(
-                f"all sweeps are at beta = {ends[0]:g}, and reads are the lowest states visited, not draws; use "
+                f"all sweeps are at beta = {ends[0]:g}, and reads are the lowest states visited, "
+                "not draws; use "
                 "BoltzmannSampler for draws",
                 stacklevel=2,
             )
-        info = {"beta_range": ends, "beta_schedule_type": beta_schedule_type, "sampler": name, "seed": seed}
+        info = {
+            "beta_range": ends,
+            "beta_schedule_type": beta_schedule_type,
+            "sampler": name,
+            "seed": seed,
+        }
         if problem is None:
             info |= {"engine": "none", "steps": 0, "timing": dict.fromkeys(_TIMES, 0)}
             return _reads(bqm, np.empty((parsed.num_reads, 0), np.int8), info)
@@ -233,11 +285,19 @@ class SLSampler(_Sampler, dimod.Initialized):
             betas, 1 / (_HOT * max(1.0, checked_terms(problem.name, problem.terms()).largest()))
         )
         result = solve(
-            problem, name, steps=count, time_limit=time_limit, chains=parsed.num_reads, initial_states=begun,
-            annealing={"t_schedule": temperatures}, engine=engine, seed=seed, interrupt=interrupt_function,
+            problem,
+            name,
+            steps=count,
+            time_limit=time_limit,
+            chains=parsed.num_reads,
+            initial_states=begun,
+            annealing={"t_schedule": temperatures},
+            engine=engine,
+            seed=seed,
+            interrupt=interrupt_function,
             proofs=False,  # a SampleSet has no bound
             **fields,
-        )  # fmt: skip
+        )
         sampled = time.perf_counter_ns()
         found = _reads(bqm, result.states, info)
         timing = _timing(begin, sampled, result)
@@ -251,16 +311,22 @@ def _reads(bqm: dimod.BinaryQuadraticModel, states: Any, info: dict[str, Any]) -
 
 
 def _ordered(name: str, randomize: bool) -> dict[str, Any]:
-    """Returns the field that says whether the sampler `name` tries variables at random; none if it has no order."""
+    """Returns the field that says whether the sampler `name` tries variables at random; none if it
+    has no order.
+    """
     if "scan" in registry.sampler_fields(name):
         return {"scan": RANDOM if boolean("randomize_order", randomize) else SEQUENTIAL}
     if boolean("randomize_order", randomize):
-        raise InputError(f"randomize_order is True; {name} has no order of variables, so leave it out")
+        raise InputError(
+            f"randomize_order is True; {name} has no order of variables, so leave it out"
+        )
     return {}
 
 
 def _timing(begin: int, sampled: int, result: Result) -> dict[str, int]:
-    """Returns the nanoseconds of each stage, of a call that began and had the result at these times."""
+    """Returns the nanoseconds of each stage, of a call that began and had the result at these
+    times.
+    """
     sampling, compiling = (int(1e9 * result.timing[key]) for key in ("run_s", "compile_s"))
     preparing, polishing = sampled - begin - sampling - compiling, time.perf_counter_ns() - sampled
     return dict(zip(_TIMES, (preparing, compiling, sampling, polishing), strict=True))
@@ -271,7 +337,10 @@ def _sampler(sampler: str, criterion: str | None, engine: str) -> str:
     if criterion is not None:
         one_of("proposal_acceptance_criteria", criterion, CRITERIA)
         if text("sampler", sampler) not in (AUTO, CRITERIA[criterion]):
-            raise InputError(f"proposal_acceptance_criteria and sampler={sampler!r} are both given; give one of them")
+            raise InputError(
+                f"proposal_acceptance_criteria and sampler={sampler!r} are both given; give one of "
+                "them"
+            )
         sampler = CRITERIA[criterion]
     return SolveOptions(sampler, engine=engine).sampler
 
@@ -283,17 +352,26 @@ def _betas(
     each = integer("num_sweeps_per_beta", each, 1)
     one_of("beta_schedule_type", kind, SCHEDULES)
     if (kind == "custom") != (schedule is not None):
-        raise InputError("beta_schedule and beta_schedule_type='custom' go together; give both or none of them")
+        raise InputError(
+            "beta_schedule and beta_schedule_type='custom' go together; give both or none of them"
+        )
     if kind == "custom":
         betas = _given("beta_schedule", schedule)
         if num_sweeps not in (None, len(betas) * each):
-            raise InputError(f"num_sweeps is {num_sweeps}, but beta_schedule has {len(betas)} x {each} sweeps")
-        if beta_range is not None and tuple(_given("beta_range", beta_range)) != (betas[0], betas[-1]):
+            raise InputError(
+                f"num_sweeps is {num_sweeps}, but beta_schedule has {len(betas)} x {each} sweeps"
+            )
+        if beta_range is not None and tuple(_given("beta_range", beta_range)) != (
+            betas[0],
+            betas[-1],
+        ):
             raise InputError("beta_range is not that of beta_schedule; leave it out")
         return betas
     count, left = divmod(NUM_SWEEPS if num_sweeps is None else num_sweeps, each)
     if left and num_sweeps is not None:
-        raise InputError(f"num_sweeps is {num_sweeps}; expected a multiple of num_sweeps_per_beta = {each}")
+        raise InputError(
+            f"num_sweeps is {num_sweeps}; expected a multiple of num_sweeps_per_beta = {each}"
+        )
     if beta_range is not None:
         ends = _given("beta_range", beta_range)
     elif problem is None:
@@ -301,7 +379,10 @@ def _betas(
     else:
         ends = 1 / np.array(temperature_range(checked_terms(problem.name, problem.terms())))
     if len(ends) != 2 or (kind == "geometric" and not ends.all()):
-        raise InputError(f"beta_range is {shown(beta_range)}; expected two numbers, above 0 in a geometric schedule")
+        raise InputError(
+            f"beta_range is {shown(beta_range)}; expected two numbers, above 0 in a geometric "
+            "schedule"
+        )
     if count <= 1:
         return ends[1:]
     first, last = ends
@@ -311,5 +392,7 @@ def _betas(
 def _given(name: str, betas: object) -> Float64[np.ndarray, "B"]:
     found = real_array(name, betas)
     if found.ndim != 1 or not len(found) or not (np.isfinite(found) & (found >= 0)).all():
-        raise InputError(f"{name} is {shown(betas)}; expected finite inverse temperatures, at least 0")
+        raise InputError(
+            f"{name} is {shown(betas)}; expected finite inverse temperatures, at least 0"
+        )
     return found

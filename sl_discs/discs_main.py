@@ -1,4 +1,6 @@
-"""`python -m sl_discs.discs_main ...` is `sl-discs discs main ...`: DISCS's program with this project's samplers."""
+"""`python -m sl_discs.discs_main ...` is `sl-discs discs main ...`: DISCS's program with this
+project's samplers.
+"""
 
 import sys
 

@@ -1,4 +1,6 @@
-"""`python -m sl_discs.main_sampling ...` is `sl-discs run ...`, under the name of DISCS's program."""
+"""`python -m sl_discs.main_sampling ...` is `sl-discs run ...`, under the name of DISCS's
+program.
+"""
 
 import sys
 

@@ -1,18 +1,20 @@
 """A backend of networkx, by its entry points: `nx.approximation.max_clique(G, backend="sl_discs")`.
 
-networkx finds the functions by their names, so that this module has no other names of networkx's functions. It is
-imported whenever networkx is, and therefore imports nothing else itself.
+networkx finds the functions by their names, so that this module has no other names of networkx's
+functions. It is imported whenever networkx is, and therefore imports nothing else itself.
 
 Each function takes a networkx graph, with the arguments of networkx's own function and these:
 
-- time_limit: seconds; None: `networkx.config.backends.sl_discs.time_limit`, and if that is None, a number of steps
-  that does not depend on the clock.
-- seed: from 0 to 2^64 - 1, where networkx's function has none; equal seeds give equal answers without a time limit.
+- time_limit: seconds; None: `networkx.config.backends.sl_discs.time_limit`, and if that is None, a
+  number of steps that does not depend on the clock.
+- seed: from 0 to 2^64 - 1, where networkx's function has none; equal seeds give equal answers
+  without a time limit.
 
-Bad values of these, and weights that are no numbers, raise InputError; weights beyond double precision are left to
-networkx. A proof, of which only `max_weight_clique` tells, may end a call before its time limit; other calls without
-a limit do not work on one. Self-loops and parallel edges are treated as in networkx: the first count only in a vertex
-cover, where they force their node, the second count once.
+Bad values of these, and weights that are no numbers, raise InputError; weights beyond double
+precision are left to networkx. A proof, of which only `max_weight_clique` tells, may end a call
+before its time limit; other calls without a limit do not work on one. Self-loops and parallel edges
+are treated as in networkx: the first count only in a vertex cover, where they force their node, the
+second count once.
 """
 
 from __future__ import annotations  # networkx has no Graph yet when it imports this
@@ -31,7 +33,9 @@ _NAME = "sl_discs"
 
 
 def _uncached(function: Callable) -> Callable:
-    """Forgets the graph that networkx keeps as the converted one; it would warn that it may be out of date."""
+    """Forgets the graph that networkx keeps as the converted one; it would warn that it may be out
+    of date.
+    """
 
     @functools.wraps(function)
     def call(G: nx.Graph, *args: Any, **kwargs: Any) -> Any:
@@ -42,7 +46,9 @@ def _uncached(function: Callable) -> Callable:
 
 
 @_uncached
-def maximum_independent_set(G: nx.Graph, *, time_limit: float | None = None, seed: int = 0) -> set[Hashable]:
+def maximum_independent_set(
+    G: nx.Graph, *, time_limit: float | None = None, seed: int = 0
+) -> set[Hashable]:
     """Returns the largest independent set that was found."""
     return _solved("mis", G, time_limit, seed)[0]
 
@@ -57,7 +63,8 @@ def max_clique(G: nx.Graph, *, time_limit: float | None = None, seed: int = 0) -
 def max_weight_clique(
     G: nx.Graph, weight: str | None = "weight", *, time_limit: float | None = None, seed: int = 0
 ) -> tuple[list[Hashable], int]:
-    """Returns the heaviest clique, and its weight; a warning says so if it is not proved to be the heaviest.
+    """Returns the heaviest clique, and its weight; a warning says so if it is not proved to be the
+    heaviest.
 
     Raises:
       KeyError: a node has no attribute `weight`.
@@ -68,12 +75,20 @@ def max_weight_clique(
         if weight is not None and weight not in G.nodes[node]:
             raise KeyError(f"node {node!r} has no attribute {weight!r}; give every node an integer")
         if not isinstance(value, int):
-            raise ValueError(f"the attribute {weight!r} of node {node!r} is {value!r}; expected an integer")
+            raise ValueError(
+                f"the attribute {weight!r} of node {node!r} is {value!r}; expected an integer"
+            )
     # Others never help, and networkx leaves them out, too.
     helpful = [node for node, value in weights.items() if value > 0]
-    clique, proved = _solved("maxclique", G.subgraph(helpful), time_limit, seed, weights, proofs=True)
+    clique, proved = _solved(
+        "maxclique", G.subgraph(helpful), time_limit, seed, weights, proofs=True
+    )
     if not proved:
-        warnings.warn("the clique is not proved to be the heaviest; a longer time_limit may", RuntimeWarning, 3)
+        warnings.warn(
+            "the clique is not proved to be the heaviest; a longer time_limit may",
+            RuntimeWarning,
+            3,
+        )
     return list(clique), sum(weights[node] for node in clique)
 
 
@@ -81,12 +96,15 @@ def max_weight_clique(
 def min_weighted_vertex_cover(
     G: nx.Graph, weight: str | None = None, *, time_limit: float | None = None, seed: int = 0
 ) -> set[Hashable]:
-    """Returns the lightest vertex cover that was found; a node without the attribute `weight` weighs 1.
+    """Returns the lightest vertex cover that was found; a node without the attribute `weight`
+    weighs 1.
 
     The directions of edges do not count, and nodes of negative weight are always in it.
     """
     weights = dict(G.nodes(data=weight, default=1))
-    negative = {node for node, value in weights.items() if isinstance(value, numbers.Real) and value < 0}
+    negative = {
+        node for node, value in weights.items() if isinstance(value, numbers.Real) and value < 0
+    }
     # They leave the graph, and so do the edges that they cover.
     cover = negative | {u for u, v in G.edges() if u == v}
     rest = G.subgraph([node for node in G if node not in cover])
@@ -102,7 +120,9 @@ def one_exchange(
     *,
     time_limit: float | None = None,
 ) -> tuple[float, tuple[set[Hashable], set[Hashable]]]:
-    """Returns the weight of the heaviest cut that was found, at least that of `initial_cut`, and its two sides."""
+    """Returns the weight of the heaviest cut that was found, at least that of `initial_cut`, and
+    its two sides.
+    """
     if not len(G):
         return 0, (set(), set())
     # networkx makes it one of the classes that have the methods of `random.Random`.
@@ -124,9 +144,11 @@ def _solved(
     weight: Hashable | None = None,
     proofs: bool = False,
 ) -> tuple[set[Hashable], bool]:
-    """Returns the nodes of the best answer to a problem on a graph, and whether it is proved to be optimal.
+    """Returns the nodes of the best answer to a problem on a graph, and whether it is proved to be
+    optimal.
 
-    `weight` is the attribute of edges that counts. Without a time limit, only `proofs` asks for a proof.
+    `weight` is the attribute of edges that counts. Without a time limit, only `proofs` asks for a
+    proof.
     """
     if not len(G):
         return set(), True
@@ -135,9 +157,15 @@ def _solved(
     configured = getattr(nx.config.backends, _NAME, None)
     if time_limit is None and configured is not None:
         time_limit = configured.time_limit
-    given = {} if node_weights is None else {"weight": {node: _number(node_weights[node]) for node in G}}
+    given = (
+        {}
+        if node_weights is None
+        else {"weight": {node: _number(node_weights[node]) for node in G}}
+    )
     problem = getattr(sl_discs, kind)(_simple(G, weight), **given)
-    found = sl_discs.solve(problem, time_limit=time_limit, seed=seed, proofs=proofs or time_limit is not None)
+    found = sl_discs.solve(
+        problem, time_limit=time_limit, seed=seed, proofs=proofs or time_limit is not None
+    )
     return found.best_set, found.optimal
 
 
@@ -197,9 +225,16 @@ convert_to_nx = convert_from_nx
 
 
 def get_info() -> dict[str, Any]:
-    """Returns what networkx shows in its documentation, and the defaults of `networkx.config.backends.sl_discs`."""
-    limit = {"time_limit : float or None, optional (default: None)": "Seconds; None: a fixed number of steps."}
-    seed = {"seed : int, optional (default: 0)": "Equal seeds give equal answers without a time limit."}
+    """Returns what networkx shows in its documentation, and the defaults of
+    `networkx.config.backends.sl_discs`.
+    """
+    limit = {
+        "time_limit : float or None, optional (default: "
+        "None)": "Seconds; None: a fixed number of steps."
+    }
+    seed = {
+        "seed : int, optional (default: 0)": "Equal seeds give equal answers without a time limit."
+    }
     sets = "Reductions, annealing and, with a time limit, local search."
     functions: dict[Callable, tuple[str, dict[str, str]]] = {
         maximum_independent_set: (sets, limit | seed),

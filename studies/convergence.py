@@ -2,9 +2,10 @@
 
     python studies/convergence.py [--output=results/convergence]
 
-It plots the error of the distribution that Algorithm 1 draws from against the number of levels, of sweeps per level
-and of sites, with exact posterior means and with those of chains; fits rates; and compares variants of the algorithm.
-Finished cells are kept in OUTPUT/cells, so that a stopped command continues where it left off.
+It plots the error of the distribution that Algorithm 1 draws from against the number of levels, of
+sweeps per level and of sites, with exact posterior means and with those of chains; fits rates; and
+compares variants of the algorithm. Finished cells are kept in OUTPUT/cells, so that a stopped
+command continues where it left off.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ FULL = Size()
 
 
 def enumerated(name: str, form: SpinModel) -> Target:
-    return Target(name, form, small_runs.law_of(form), small_runs.counts_of, small_runs.exact_mean(form))
+    return Target(
+        name, form, small_runs.law_of(form), small_runs.counts_of, small_runs.exact_mean(form)
+    )
 
 
 def magnetised(num_sites: int) -> Target:
@@ -98,16 +101,19 @@ def total_variation(counts: Float64[np.ndarray, "S"], law: Float64[np.ndarray, "
 
 
 def noise_floor(law: Float64[np.ndarray, "S"], draws: int) -> float:
-    """The null control: the mean total variation of the same number of exact draws, over 50 repetitions."""
+    """The null control: the mean total variation of the same number of exact draws, over 50
+    repetitions.
+    """
     rng = np.random.default_rng(0)
     return float(np.mean([total_variation(rng.multinomial(draws, law), law) for _ in range(50)]))
 
 
 def mean_of(way: str, target: Target, sweeps: int) -> tuple[small_runs.Mean, int]:
-    """An estimator of U that costs about `sweeps` per level, and the number of chains that share one Y.
+    """An estimator of U that costs about `sweeps` per level, and the number of chains that share
+    one Y.
 
-    `way` is `exact`; `mean`, over the second half of the sweeps as in the paper; `last state`; `rao-blackwell`, over
-    all sweeps; `four chains`, which share one Y and the sweeps; or `tap`.
+    `way` is `exact`; `mean`, over the second half of the sweeps as in the paper; `last state`;
+    `rao-blackwell`, over all sweeps; `four chains`, which share one Y and the sweeps; or `tap`.
     """
     half = -(-sweeps // 2)
     if way == "exact":
@@ -118,11 +124,16 @@ def mean_of(way: str, target: Target, sweeps: int) -> tuple[small_runs.Mean, int
         each = max(1, sweeps // 4)
         return small_runs.gibbs_mean(target.form, each, -(-each // 2), sharing=4), 4
     collected = {"mean": half, "last state": 1, "rao-blackwell": half}[way]
-    return small_runs.gibbs_mean(target.form, sweeps, collected, rao_blackwell=way == "rao-blackwell"), 1
+    return small_runs.gibbs_mean(
+        target.form, sweeps, collected, rao_blackwell=way == "rao-blackwell"
+    ), 1
 
 
-def cell(folder: Path, target: Target, way: str, levels: int, sweeps: int, chains: int, grid: str) -> dict[str, Any]:
-    """The error of one estimator (see `mean_of`; `chain` is a chain without localization, of levels * sweeps sweeps).
+def cell(
+    folder: Path, target: Target, way: str, levels: int, sweeps: int, chains: int, grid: str
+) -> dict[str, Any]:
+    """The error of one estimator (see `mean_of`; `chain` is a chain without localization, of levels
+    * sweeps sweeps).
 
     Its total variation, the noise floor, the excess over it, and seconds.
     """
@@ -138,11 +149,18 @@ def cell(folder: Path, target: Target, way: str, levels: int, sweeps: int, chain
             states = small_runs.gibbs_chain(target.form, levels * sweeps, chains)
         else:
             plan = dataclasses.replace(SCHEDULE, K=levels, grid=grid)
-            states, _ = small_runs.localize(target.form, plan, mean_of(way, target, sweeps)[0], chains)
+            states, _ = small_runs.localize(
+                target.form, plan, mean_of(way, target, sweeps)[0], chains
+            )
         error = total_variation(target.observe(states), target.law)
         floor = noise_floor(target.law, chains)
         above = max(error**2 - floor**2, 0.0) ** 0.5
-        return {"error": error, "floor": floor, "above": above, "seconds": time.perf_counter() - begin}
+        return {
+            "error": error,
+            "floor": floor,
+            "above": above,
+            "seconds": time.perf_counter() - begin,
+        }
 
     return identity | finished(folder, identity, compute)
 
@@ -155,7 +173,9 @@ def fitted_rate(rows: Sequence[dict[str, Any]], name: str) -> tuple[float, int] 
     used = [row for row in rows if row["error"] > 2 * row["floor"]]
     if len(used) < 3:
         return None
-    slope = np.polyfit(np.log([row[name] for row in used]), np.log([row["above"] for row in used]), 1)[0]
+    slope = np.polyfit(
+        np.log([row[name] for row in used]), np.log([row["above"] for row in used]), 1
+    )[0]
     return float(-slope), len(used)
 
 
@@ -169,18 +189,40 @@ def run(folder: Path, size: Size = FULL) -> dict[str, list[dict[str, Any]]]:
         found[part] = [cell(cells, *one) for one in arguments]
         say(f"{part}: {len(found[part])} cells, {sum(row['seconds'] for row in found[part]):.0f} s")
 
-    rows("levels", [(t, "exact", K, 1, draws, g) for t in small for g in ("log_snr", "uniform") for K in size.levels])
+    rows(
+        "levels",
+        [
+            (t, "exact", K, 1, draws, g)
+            for t in small
+            for g in ("log_snr", "uniform")
+            for K in size.levels
+        ],
+    )
     kinds = ("mean", "last state", "chain")
-    rows("sweeps", [(t, w, 16, n, draws, "log_snr") for t in small for w in kinds for n in size.sweeps])
+    rows(
+        "sweeps",
+        [(t, w, 16, n, draws, "log_snr") for t in small for w in kinds for n in size.sweeps],
+    )
     splits = [2**k for k in range(size.work.bit_length()) if 2 <= 2**k <= size.levels[-1]]
     kinds = ("mean", "last state")
-    rows("split", [(t, w, K, size.work // K, draws, "log_snr") for t in small for w in kinds for K in splits])
+    rows(
+        "split",
+        [(t, w, K, size.work // K, draws, "log_snr") for t in small for w in kinds for K in splits],
+    )
     kinds = ("exact", "mean", "last state", "chain")
     large = [magnetised(n) for n in size.sites]
-    rows("sites", [(t, w, levels, size.work // levels, draws // 4, "log_snr") for t in large for w in kinds])
+    rows(
+        "sites",
+        [(t, w, levels, size.work // levels, draws // 4, "log_snr") for t in large for w in kinds],
+    )
     kinds = ("exact", "mean", "rao-blackwell", "four chains", "tap", "last state", "chain")
-    rows("ways", [(t, w, levels, size.work // levels, draws, "log_snr") for t in small for w in kinds])
-    write_json(folder / "convergence.json", {"measured": measured_by(), **errors(found)}, allow_nan=False)
+    rows(
+        "ways",
+        [(t, w, levels, size.work // levels, draws, "log_snr") for t in small for w in kinds],
+    )
+    write_json(
+        folder / "convergence.json", {"measured": measured_by(), **errors(found)}, allow_nan=False
+    )
     write_text(folder / "convergence.md", page(found))
     if can_draw():
         draw(found, folder / "convergence.png")
@@ -190,7 +232,9 @@ def run(folder: Path, size: Size = FULL) -> dict[str, list[dict[str, Any]]]:
 def errors(found: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
     """What identifies each cell of each part, with its error and that of as many exact draws."""
     names = ("target", "way", "grid", "levels", "sweeps", "error", "floor")
-    return {part: [{name: row[name] for name in names} for row in rows] for part, rows in found.items()}
+    return {
+        part: [{name: row[name] for name in names} for row in rows] for part, rows in found.items()
+    }
 
 
 def page(found: dict[str, list[dict[str, Any]]]) -> str:
@@ -199,20 +243,32 @@ def page(found: dict[str, list[dict[str, Any]]]) -> str:
     parts = []
     for part, rows in found.items():
         numbers = ([f"{row['error']:.4f}", f"{row['floor']:.4f}"] for row in rows)
-        cells = [[*(str(row[name]) for name in names), *two] for row, two in zip(rows, numbers, strict=True)]
+        cells = [
+            [*(str(row[name]) for name in names), *two]
+            for row, two in zip(rows, numbers, strict=True)
+        ]
         parts.append(f"## {part}\n\n" + table([*names.values(), "error", "exact draws"], cells))
     rates = []
     for part, name in (("levels", "levels"), ("sweeps", "sweeps"), ("split", "levels")):
         for key in dict.fromkeys((row["target"], row["way"], row["grid"]) for row in found[part]):
-            rate = fitted_rate([row for row in found[part] if (row["target"], row["way"], row["grid"]) == key], name)
-            said = "within noise" if rate is None else f"{'K' if name == 'levels' else 'n'}^{-rate[0]:.2f}"
+            rate = fitted_rate(
+                [row for row in found[part] if (row["target"], row["way"], row["grid"]) == key],
+                name,
+            )
+            said = (
+                "within noise"
+                if rate is None
+                else f"{'K' if name == 'levels' else 'n'}^{-rate[0]:.2f}"
+            )
             rates.append([part, *key, said, str(rate[1]) if rate else "-"])
     titles = ["part", "target", "way", "grid", "error falls as", "points"]
     return "\n\n".join([*parts, "## rates\n\n" + table(titles, rates)]) + "\n"
 
 
 def draw(found: dict[str, list[dict[str, Any]]], path: Path) -> Path:
-    """Error against levels with the exact mean, against sweeps, against the split of equal work, and against N."""
+    """Error against levels with the exact mean, against sweeps, against the split of equal work,
+    and against N.
+    """
     panels = (
         ("levels", "levels", "levels K, exact mean", "grid"),
         ("sweeps", "sweeps", "sweeps a level, K = 16", "way"),
@@ -221,16 +277,29 @@ def draw(found: dict[str, list[dict[str, Any]]], path: Path) -> Path:
     )
 
     def paint(figure):
-        for axes, (part, across, words, what) in zip(figure.subplots(1, 4).flat, panels, strict=True):
+        for axes, (part, across, words, what) in zip(
+            figure.subplots(1, 4).flat, panels, strict=True
+        ):
             several = part != "sites"
-            for key in dict.fromkeys((row["target"] if several else "", row[what]) for row in found[part]):
-                rows = [row for row in found[part] if key[0] in ("", row["target"]) and row[what] == key[1]]
-                x = [row[across] if several else int(row["target"].rpartition(" ")[2]) for row in rows]
+            for key in dict.fromkeys(
+                (row["target"] if several else "", row[what]) for row in found[part]
+            ):
+                rows = [
+                    row
+                    for row in found[part]
+                    if key[0] in ("", row["target"]) and row[what] == key[1]
+                ]
+                x = [
+                    row[across] if several else int(row["target"].rpartition(" ")[2])
+                    for row in rows
+                ]
                 kinds = list(dict.fromkeys(row[what] for row in found[part]))
                 style = "--" if key[0] == "Curie-Weiss" else "-"
                 colour = COLOURS[kinds.index(key[1])]
                 label = key[1] if key[0] != "Curie-Weiss" else None
-                axes.plot(x, [row["error"] for row in rows], style, marker=".", color=colour, label=label)
+                axes.plot(
+                    x, [row["error"] for row in rows], style, marker=".", color=colour, label=label
+                )
             if several:
                 axes.plot([], [], "--", color="0.5", label="Curie-Weiss")
             axes.plot(x, [row["floor"] for row in rows], ":", color="0.5", label="exact draws")
@@ -242,7 +311,9 @@ def draw(found: dict[str, list[dict[str, Any]]], path: Path) -> Path:
 
 
 FLAGS, define = own_flags()
-define.string("output", "results/convergence", "Folder of the page, its numbers, the figure and the cells.")
+define.string(
+    "output", "results/convergence", "Folder of the page, its numbers, the figure and the cells."
+)
 
 
 def _main(_) -> int:

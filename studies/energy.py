@@ -2,10 +2,10 @@
 
     python studies/energy.py [--output=results/energy] [--seeds=3]
 
-A restricted Boltzmann machine and a small convolutional energy are trained on scikit-learn's digits by persistent
-contrastive divergence, with a base sampler and with its localized variant at equal steps. The page reports the
-log-likelihood of held-out digits. Finished cells are kept in OUTPUT/cells, so that a stopped command continues where
-it left off. It needs the extra study.
+A restricted Boltzmann machine and a small convolutional energy are trained on scikit-learn's digits
+by persistent contrastive divergence, with a base sampler and with its localized variant at equal
+steps. The page reports the log-likelihood of held-out digits. Finished cells are kept in
+OUTPUT/cells, so that a stopped command continues where it left off. It needs the extra study.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ _TEST = 297
 _BATCH = 64
 
 
-# Restricted Boltzmann machines (Smolensky 1986): p(v, h) ~ exp(v'Wh + a.v + b.h) on {0,1}^V and {0,1}^H.
+# Restricted Boltzmann machines (Smolensky 1986): p(v, h) ~ exp(v'Wh + a.v + b.h) on {0,1}^V and
+# {0,1}^H.
 
 
 class RBMParams(NamedTuple):
@@ -64,8 +65,12 @@ class RBMParams(NamedTuple):
 
 
 def log_density(params: RBMParams, v: Float[AnyArray, "V"]) -> Float[Array, ""]:
-    """log p(v) up to a constant, the hidden units summed out; multilinear only in the joint density, not here."""
-    return jnp.asarray(params.visible) @ v + jnp.sum(jax.nn.softplus(params.hidden + v @ params.weights))
+    """log p(v) up to a constant, the hidden units summed out; multilinear only in the joint
+    density, not here.
+    """
+    return jnp.asarray(params.visible) @ v + jnp.sum(
+        jax.nn.softplus(params.hidden + v @ params.weights)
+    )
 
 
 def joint_log_density(params: RBMParams, x: Float[AnyArray, "N"]) -> Float[Array, ""]:
@@ -75,7 +80,9 @@ def joint_log_density(params: RBMParams, x: Float[AnyArray, "N"]) -> Float[Array
 
 
 def log_z(params: RBMParams) -> float:
-    """log of the sum over all states, by enumerating the hidden units, of which there are at most 20 or so."""
+    """log of the sum over all states, by enumerating the hidden units, of which there are at most
+    20 or so.
+    """
     weights, visible, hidden = (np.asarray(leaf, np.float64) for leaf in params)
     total = -np.inf
     for start in range(0, 2 ** len(hidden), 2**12):
@@ -104,7 +111,9 @@ class LayerGibbs(Sampler):
             flips = layer & target.mask & (keys.uniforms(keys.fold(key, number), x.shape) < chances)
             y = apply_flips(x, flips)
             x, field = y, target.update(x, field, y)
-        return Chain(x, field, state.next(4)), Info(jnp.float32(1), jnp.sum(x != chain.x, dtype=jnp.float32))
+        return Chain(x, field, state.next(4)), Info(
+            jnp.float32(1), jnp.sum(x != chain.x, dtype=jnp.float32)
+        )
 
 
 class Energy(NamedTuple):
@@ -112,7 +121,9 @@ class Energy(NamedTuple):
 
     name: str  # for tables
     log_density: Callable[..., Any]  # of (params, v [64]), up to a constant
-    chain_density: Callable[..., Any]  # of (params, x [num_sites]), whose first 64 sites are v: what chains draw from
+    chain_density: Callable[
+        ..., Any
+    ]  # of (params, x [num_sites]), whose first 64 sites are v: what chains draw from
     num_sites: int  # of a chain
     init: Callable[[Any, Any], Params]  # parameters from a key and the mean of the data
     base: Method  # the base sampler
@@ -134,14 +145,18 @@ def boltzmann_machine(hidden: int) -> Energy:
 
 
 def convolutional(channels: int) -> Energy:
-    """Chains of pixels, by path_auxiliary with an adaptive number of flips; InputError without flax.
+    """Chains of pixels, by path_auxiliary with an adaptive number of flips; InputError without
+    flax.
 
-    Log p is a bias of each pixel, and a sum over pixels of features of a residual block of two 3 x 3 convolutions.
+    Log p is a bias of each pixel, and a sum over pixels of features of a residual block of two 3 x
+    3 convolutions.
     """
     try:
         from flax import linen
     except ImportError:
-        raise InputError("this energy needs flax; install it with: pip install -e '.[study]' in the clone") from None
+        raise InputError(
+            "this energy needs flax; install it with: pip install -e '.[study]' in the clone"
+        ) from None
 
     class ResidualEnergy(linen.Module):
         @linen.compact
@@ -164,7 +179,17 @@ def convolutional(channels: int) -> Energy:
         return params
 
     sampler = build_method({"name": "path_auxiliary"})
-    return Energy("convolutional", log_density, log_density, PIXELS, init, sampler, steps=20, levels=5, rate=2e-3)
+    return Energy(
+        "convolutional",
+        log_density,
+        log_density,
+        PIXELS,
+        init,
+        sampler,
+        steps=20,
+        levels=5,
+        rate=2e-3,
+    )
 
 
 def digits() -> tuple[Int8[np.ndarray, "S 64"], Int8[np.ndarray, "T 64"]]:
@@ -189,12 +214,16 @@ class Trained(NamedTuple):
     chains: Int8[np.ndarray, "B N"]
 
 
-def train(energy: Energy, data: Int8[np.ndarray, "S 64"], *, localized: bool, updates: int, seed: int) -> Trained:
-    """Trains by persistent contrastive divergence (Tieleman 2008); the same arguments give the same parameters.
+def train(
+    energy: Energy, data: Int8[np.ndarray, "S 64"], *, localized: bool, updates: int, seed: int
+) -> Trained:
+    """Trains by persistent contrastive divergence (Tieleman 2008); the same arguments give the same
+    parameters.
 
-    Each update takes the gradient of mean log p over a batch of digits minus that over persistent chains, which a
-    sampler has moved by a few steps. The localized variant spends the same number of steps on Algorithm 1: each
-    update starts from a new Y_0, the chain goes on from where it was, and its state after the last level counts.
+    Each update takes the gradient of mean log p over a batch of digits minus that over persistent
+    chains, which a sampler has moved by a few steps. The localized variant spends the same number
+    of steps on Algorithm 1: each update starts from a new Y_0, the chain goes on from where it was,
+    and its state after the last level counts.
     """
     import optax
 
@@ -286,7 +315,9 @@ class Arm:
 
 def run(folder: Path, size: Size = FULL) -> list[Arm]:
     """Trains, estimates, and writes energy.md and energy.png into the folder."""
-    energies = zip((boltzmann_machine(size.hidden), convolutional(size.channels)), size.updates, strict=True)
+    energies = zip(
+        (boltzmann_machine(size.hidden), convolutional(size.channels)), size.updates, strict=True
+    )
     arms = []
     for energy, updates in energies:
         for seed in range(size.seeds):
@@ -306,21 +337,29 @@ def _arm(folder: Path, energy: Energy, updates: int, localized: bool, seed: int,
         "hidden": size.hidden, "channels": size.channels, "ladders": size.ladders,
         "steps": energy.steps, "levels": energy.levels, "rate": energy.rate,
     }  # fmt: skip
-    found = finished(folder, identity, lambda: _measured(energy, updates, localized, seed, size.ladders))
+    found = finished(
+        folder, identity, lambda: _measured(energy, updates, localized, seed, size.ladders)
+    )
     return Arm(energy.name, method, localized, seed, found)
 
 
-def _measured(energy: Energy, updates: int, localized: bool, seed: int, ladders: int) -> dict[str, Any]:
+def _measured(
+    energy: Energy, updates: int, localized: bool, seed: int, ladders: int
+) -> dict[str, Any]:
     data, test = digits()
     begin = time.process_time()
     trained = train(energy, data, localized=localized, updates=updates, seed=seed)
     seconds = time.process_time() - begin
     problem = from_log_density(energy.log_density, trained.params, PIXELS, name=energy.name)
     # On pixels, whatever the chains of training were.
-    drawn = sample(problem, 1.0, _DRAWS, "tempering", sampler="path_auxiliary", groups=ladders, seed=seed)
+    drawn = sample(
+        problem, 1.0, _DRAWS, "tempering", sampler="path_auxiliary", groups=ladders, seed=seed
+    )
     assert drawn.log_z is not None
     log_density = jax.jit(jax.vmap(energy.log_density, (None, 0)))
-    values = [float(log_density(trained.params, rows.astype(np.float32)).mean()) for rows in (data, test)]
+    values = [
+        float(log_density(trained.params, rows.astype(np.float32)).mean()) for rows in (data, test)
+    ]
     chosen = np.random.default_rng(seed).choice(len(drawn), _SHOWN)
     exact = log_z(trained.params) if isinstance(trained.params, RBMParams) else None
     return {
@@ -337,8 +376,13 @@ def page(arms: list[Arm]) -> str:
     for arm in arms:
         found, exact = arm.found, arm.found["exact_log_z"]
         numbers = f"{arm.likelihood:.2f}", f"{found['train'] - arm.log_z:.2f}"
-        log_z = f"{found['log_z']:.2f} ± {found['error']:.2f}", "" if exact is None else f"{exact:.2f}"
-        rows.append([arm.energy, arm.method, str(arm.seed), *numbers, *log_z, f"{found['cpu_s']:.0f}"])
+        log_z = (
+            f"{found['log_z']:.2f} ± {found['error']:.2f}",
+            "" if exact is None else f"{exact:.2f}",
+        )
+        rows.append(
+            [arm.energy, arm.method, str(arm.seed), *numbers, *log_z, f"{found['cpu_s']:.0f}"]
+        )
     names = dict.fromkeys(arm.energy for arm in arms)
     said = [_difference([arm for arm in arms if arm.energy == name]) for name in names]
     return "\n".join([table(titles, rows), "", *said]) + "\n"
@@ -346,13 +390,21 @@ def page(arms: list[Arm]) -> str:
 
 def _difference(arms: list[Arm]) -> str:
     """Localized minus base, paired by seed, with a 95 per cent interval by Student's t."""
-    base, localized = ([arm.likelihood for arm in arms if arm.localized == which] for which in (False, True))
+    base, localized = (
+        [arm.likelihood for arm in arms if arm.localized == which] for which in (False, True)
+    )
     gains = np.subtract(localized, base)
     mean = gains.mean()
     if len(gains) < 2:
         return f"- {arms[0].energy}: localized minus base {mean:+.2f} nats a test image (one seed)."
     half = Spread.of(gains).half_width
-    verdict = "no clear difference" if abs(mean) < half else "localized is better" if mean > 0 else "base is better"
+    verdict = (
+        "no clear difference"
+        if abs(mean) < half
+        else "localized is better"
+        if mean > 0
+        else "base is better"
+    )
     return (
         f"- {arms[0].energy}: localized minus base {mean:+.2f} nats a test image, 95 % interval "
         f"[{mean - half:+.2f}, {mean + half:+.2f}] over {len(gains)} seeds: {verdict}."
@@ -370,7 +422,9 @@ def draw(path: Path, arms: list[Arm]) -> Path:
         axes = figure.subplots(len(rows), 1)
         for axis, (name, images) in zip(axes, rows, strict=True):
             padded = np.pad(np.reshape(images, (_SHOWN, SIDE, SIDE)), ((0, 0), (1, 1), (1, 1)))
-            axis.imshow(np.concatenate(list(padded), axis=1), cmap="gray_r", interpolation="nearest")
+            axis.imshow(
+                np.concatenate(list(padded), axis=1), cmap="gray_r", interpolation="nearest"
+            )
             axis.set_ylabel(name, rotation=0, ha="right", va="center")
             axis.set(xticks=[], yticks=[])
 

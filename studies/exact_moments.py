@@ -5,9 +5,9 @@
     exact.save("target.npz")
     print(check_draws("target.npz", states))  # [S, N], of any sampler
 
-A file holds the model, so that other programs can draw from it, and what they should find: P(x_i = 1),
-P(x_i = x_j = 1), the mean value and log Z. It is an .npz archive of plain arrays under the names of `ExactMoments`,
-with the numbers as JSON text in its array `json`.
+A file holds the model, so that other programs can draw from it, and what they should find: P(x_i =
+1), P(x_i = x_j = 1), the mean value and log Z. It is an .npz archive of plain arrays under the
+names of `ExactMoments`, with the numbers as JSON text in its array `json`.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ FALSE_ALARM = 1e-4
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ExactMoments:
-    """p(x) ~ exp(f(x)/temperature) for f(x) = constant + linear . x + sum couplings_k x_a x_b with x in {0, 1}^N,
-    and exact moments of it.
+    """p(x) ~ exp(f(x)/temperature) for f(x) = constant + linear . x + sum couplings_k x_a x_b with
+    x in {0, 1}^N, and exact moments of it.
 
     Attributes:
       name: of the problem.
@@ -77,7 +77,9 @@ class ExactMoments:
         return found
 
     def save(self, path: str | os.PathLike) -> Path:
-        """Writes an .npz file; InputError if its name has another ending, or it cannot be written."""
+        """Writes an .npz file; InputError if its name has another ending, or it cannot be
+        written.
+        """
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         arrays = {name: fields.pop(name) for name in _ARRAYS}
         return write_document(Path(path), _FORMAT, arrays, fields)
@@ -87,7 +89,8 @@ class ExactMoments:
         """Reads a file of `save`, without unpickling.
 
         Raises:
-          InputError: there is no such file, it is another kind of file, or its fields contradict each other.
+          InputError: there is no such file, it is another kind of file, or its fields contradict
+            each other.
         """
         try:
             arrays, values = read_document(Path(path), _FORMAT)
@@ -97,12 +100,15 @@ class ExactMoments:
         except InputError:
             raise
         except (TypeError, ValueError) as error:
-            raise InputError(f"{path}: not a file that ExactMoments.save wrote ({error})") from error
+            raise InputError(
+                f"{path}: not a file that ExactMoments.save wrote ({error})"
+            ) from error
         return cls(**fields)
 
     def __repr__(self) -> str:
         return (
-            f"ExactMoments({self.name!r} at temperature {self.temperature:g}: {len(self.linear):,} variables, "
+            f"ExactMoments({self.name!r} at temperature {self.temperature:g}: {len(self.linear):,} "
+            "variables, "
             f"{len(self.pairs):,} pairs, value {self.mean_value:.6g}, log Z {self.log_z:.6g})"
         )
 
@@ -116,13 +122,15 @@ def _check_ranges(fields: dict[str, Any]) -> None:
     for name in ("marginals", "pair_marginals"):
         if not np.all((fields[name] >= -_ROUNDING) & (fields[name] <= 1 + _ROUNDING)):
             raise ValueError(f"{name} has what is no probability")
-    if not (fields["temperature"] > 0 and np.isfinite([fields["log_z"], fields["mean_value"]]).all()):
+    if not (
+        fields["temperature"] > 0 and np.isfinite([fields["log_z"], fields["mean_value"]]).all()
+    ):
         raise ValueError("temperature, log_z or mean_value is out of range")
 
 
 def exact_moments(problem: Problem, temperature: float) -> ExactMoments:
-    """Moments of up to 20 variables by enumeration, of all pairs; of more variables by elimination, of coupled
-    pairs. Variables are in the order of the problem's labels.
+    """Moments of up to 20 variables by enumeration, of all pairs; of more variables by elimination,
+    of coupled pairs. Variables are in the order of the problem's labels.
 
     Raises:
       InputError: no quadratic problem, or one of too large a treewidth; or a bad temperature.
@@ -153,8 +161,9 @@ class DrawsCheck:
       marginals: [N] deviations of P(x_i = 1).
       pair_marginals: [P] deviations of P(x_i = x_j = 1).
       mean_value: deviation of the mean of f, whose standard error is estimated from the draws.
-      p_value: the probability that one or more of these means deviates that far by chance, by Bonferroni's bound
-        over exact binomial tests of the probabilities and a t-test of the mean value.
+      p_value: the probability that one or more of these means deviates that far by chance, by
+        Bonferroni's bound over exact binomial tests of the probabilities and a t-test of the mean
+        value.
     """
 
     name: str
@@ -172,34 +181,48 @@ class DrawsCheck:
 
     @property
     def agree(self) -> bool:
-        """Whether the p-value is at least 1e-4; of so many correct sets of draws one does not pass."""
+        """Whether the p-value is at least 1e-4; of so many correct sets of draws one does
+        not pass.
+        """
         return self.p_value >= FALSE_ALARM
 
     def __repr__(self) -> str:
         def most(found: np.ndarray) -> str:
-            return f"{np.abs(found).max():.1f} (rms {np.sqrt(np.mean(found**2)):.2f})" if len(found) else "none"
+            return (
+                f"{np.abs(found).max():.1f} (rms {np.sqrt(np.mean(found**2)):.2f})"
+                if len(found)
+                else "none"
+            )
 
         words = "agree" if self.agree else "do NOT agree"
         return (
-            f"DrawsCheck({self.draws:,} draws, worth {self.ess:,.0f}, {words} with {self.name!r}: largest deviations "
-            f"in standard errors: marginals {most(self.marginals)}, pairs {most(self.pair_marginals)}, value "
+            f"DrawsCheck({self.draws:,} draws, worth {self.ess:,.0f}, {words} with {self.name!r}: "
+            "largest deviations "
+            f"in standard errors: marginals {most(self.marginals)}, pairs "
+            f"{most(self.pair_marginals)}, value "
             f"{abs(self.mean_value):.1f}; p = {self.p_value:.2g})"
         )
 
 
 def check_draws(
-    target: ExactMoments | str | os.PathLike, draws: Samples | np.ndarray, *, ess: float | None = None
+    target: ExactMoments | str | os.PathLike,
+    draws: Samples | np.ndarray,
+    *,
+    ess: float | None = None,
 ) -> DrawsCheck:
     """Compares draws, of any sampler, with exact moments.
 
     Args:
       target: of `exact_moments`, or a file of its `save`.
-      draws: [S, N] states of 0 and 1 or of -1 and 1, with variables in the target's order; or `Samples`.
-      ess: the number of independent draws that these are worth, 2 to S; None: S, or what `Samples` say. A chain's
-        draws are worth fewer than their number, and all errors are too small without it.
+      draws: [S, N] states of 0 and 1 or of -1 and 1, with variables in the target's order; or
+        `Samples`.
+      ess: the number of independent draws that these are worth, 2 to S; None: S, or what `Samples`
+        say. A chain's draws are worth fewer than their number, and all errors are too small without
+        it.
 
     Raises:
-      InputError: states of another shape or with other values, an impossible `ess`, or a file that is none.
+      InputError: states of another shape or with other values, an impossible `ess`, or a file that
+        is none.
     """
     exact = target if isinstance(target, ExactMoments) else ExactMoments.load(target)
     if isinstance(draws, Samples):
@@ -215,7 +238,10 @@ def check_draws(
     for part in _parts(count, exact.pairs):
         first, second = exact.pairs[part].T
         found.append((states[:, first] & states[:, second]).mean(axis=0))
-    shares, truths = np.concatenate(found), np.concatenate([exact.marginals, exact.pair_marginals]).clip(0, 1)
+    shares, truths = (
+        np.concatenate(found),
+        np.concatenate([exact.marginals, exact.pair_marginals]).clip(0, 1),
+    )
     deviations = _ratio(shares - truths, np.sqrt(truths * (1 - truths) / ess))
 
     values = exact.values(states)
@@ -238,7 +264,9 @@ def check_draws(
 def _zeros_and_ones(draws: Any, size: int) -> Int8[np.ndarray, "S N"]:
     states = np.asarray(draws)
     if states.ndim != 2 or states.shape[1] != size or len(states) < 2:
-        raise InputError(f"draws have shape {list(states.shape)}; expected [S, {size}] with S at least 2")
+        raise InputError(
+            f"draws have shape {list(states.shape)}; expected [S, {size}] with S at least 2"
+        )
     if np.isin(states, (0, 1)).all():
         return states.astype(np.int8)
     if np.isin(states, (-1, 1)).all():
@@ -253,14 +281,18 @@ def _parts(count: int, pairs: np.ndarray):
 
 
 def _ratio(differences: np.ndarray, errors: np.ndarray, scale: float = 1.0) -> np.ndarray:
-    """Differences in standard errors; 0 of what agrees up to rounding, also where the error is 0."""
+    """Differences in standard errors; 0 of what agrees up to rounding, also where the error
+    is 0.
+    """
     same = np.abs(differences) <= _ROUNDING * max(1.0, scale)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(same, 0.0, differences / errors)
 
 
 def _binomial(shares: np.ndarray, truths: np.ndarray, count: int) -> np.ndarray:
-    """Two-sided p-values of shares of so many independent draws, which are not normal where events are rare."""
+    """Two-sided p-values of shares of so many independent draws, which are not normal where events
+    are rare.
+    """
     ones = shares * count
     above = stats.binom.sf(np.floor(ones + 1e-6) - 1, count, truths)
     below = stats.binom.cdf(np.ceil(ones - 1e-6), count, truths)

@@ -11,10 +11,13 @@ from sl_discs.support.documents import Damaged, read_json, write_json
 from sl_discs.support.identity import digest
 
 
-def finished(folder: Path, identity: dict[str, Any], compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def finished(
+    folder: Path, identity: dict[str, Any], compute: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
     """Returns the result of `compute` in plain values, read from the folder if it is there.
 
-    `identity` is everything that the result depends on, in plain values; the file's name begins with its `kind`.
+    `identity` is everything that the result depends on, in plain values; the file's name begins
+    with its `kind`.
     """
     identity = identity | {"version": __version__}
     path = folder / f"{identity['kind']}-{digest(identity)[:16]}.json"

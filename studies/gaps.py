@@ -1,25 +1,26 @@
-"""Exact spectral gaps of Markov kernels under a tilted posterior, and the paper's lower bounds for them.
+"""Exact spectral gaps of Markov kernels under a tilted posterior, and the paper's lower bounds for
+them.
 
-The posterior is q(s) ~ exp(-beta/2 <s, Ws> + <s, h>) on spins, where h includes the target's own field. The paper
-(Wang et al., ICML 2025) bounds the gap from below if its Condition 4.1 holds,
+The posterior is q(s) ~ exp(-beta/2 <s, Ws> + <s, h>) on spins, where h includes the target's own
+field. The paper (Wang et al., ICML 2025) bounds the gap from below if its Condition 4.1 holds,
 
     |h| >= 2 beta max_i sum_k |W_ik|,
 
-where |h| is interpreted as min_i |h_i|. Then, if all |h_i| are equal, the absolute value of each local field
-h_i - beta (Ws)_i is between |h|/2 and 3|h|/2, whatever the other spins are. The exponents of the bounds come from
-this range.
+where |h| is interpreted as min_i |h_i|. Then, if all |h_i| are equal, the absolute value of each
+local field h_i - beta (Ws)_i is between |h|/2 and 3|h|/2, whatever the other spins are. The
+exponents of the bounds come from this range.
 
-A reversible kernel P with stationary distribution pi is similar to the symmetric matrix sqrt(P(x, y) P(y, x)), which
-can be computed without pi. On a quadratic model, DULA with a fixed step size is also reversible, not with respect to
-q but to
+A reversible kernel P with stationary distribution pi is similar to the symmetric matrix sqrt(P(x,
+y) P(y, x)), which can be computed without pi. On a quadratic model, DULA with a fixed step size is
+also reversible, not with respect to q but to
 
     pi(x) ~ q(x) prod_i (1 + w_i(x)),  w_i(x) = exp(d_i(x)/2 - 1/(2 step_size)),
 
 so its eigenvalues are real, and its gap determines how fast it converges to pi.
 
-The error of a posterior mean that n steps of a stationary reversible chain estimate is bounded through the gap as
-well: for a function with values in [-1, 1], Leon and Perron (Ann. Appl. Probab. 14, 2004) have P(U_n - m >= e) <=
-exp(-(1 - l)/(1 + l) n e^2/2), where l = max(lambda_2, 0).
+The error of a posterior mean that n steps of a stationary reversible chain estimate is bounded
+through the gap as well: for a function with values in [-1, 1], Leon and Perron (Ann. Appl. Probab.
+14, 2004) have P(U_n - m >= e) <= exp(-(1 - l)/(1 + l) n e^2/2), where l = max(lambda_2, 0).
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from scipy import linalg, special
 from sl_discs.testing import oracle
 from sl_discs.testing.conformance import all_states
 
-# `gwg` and `langevin` are two readings of the paper's single-site gradient-informed Metropolis-Hastings.
+# `gwg` and `langevin` are two readings of the paper's single-site gradient-informed
+# Metropolis-Hastings.
 KERNELS = ("glauber", "metropolis", "gwg", "langevin", "dula")
 # The package's default step size of DMALA: a flip that changes nothing has odds exp(-2.5).
 STEP_SIZE = 0.2
@@ -48,7 +50,9 @@ class Gap(NamedTuple):
 
 
 class SpinModel(NamedTuple):
-    """log nu(s) = -beta/2 s'Ws + b.s, as the paper writes it; W is symmetric and zero on the diagonal."""
+    """log nu(s) = -beta/2 s'Ws + b.s, as the paper writes it; W is symmetric and zero on the
+    diagonal.
+    """
 
     W: Float64[np.ndarray, "N N"]
     b: Float64[np.ndarray, "N"]
@@ -60,10 +64,14 @@ def spins(num_sites: int) -> Float64[np.ndarray, "S N"]:
     return 2.0 * all_states(num_sites) - 1
 
 
-def log_density(form: SpinModel, tilt: Float64[np.ndarray, "N"] | float = 0.0) -> Float64[np.ndarray, "S"]:
+def log_density(
+    form: SpinModel, tilt: Float64[np.ndarray, "N"] | float = 0.0
+) -> Float64[np.ndarray, "S"]:
     """-beta/2 <s, Ws> + <s, b + tilt> at every state."""
     states = spins(len(form.b))
-    return -form.beta / 2 * np.einsum("si,ij,sj->s", states, form.W, states) + states @ (form.b + tilt)
+    return -form.beta / 2 * np.einsum("si,ij,sj->s", states, form.W, states) + states @ (
+        form.b + tilt
+    )
 
 
 def flip_gains(density: Float64[np.ndarray, "S"]) -> Float64[np.ndarray, "S N"]:
@@ -76,9 +84,10 @@ def transitions(
 ) -> Float64[np.ndarray, "S S"]:
     """The matrix of one step.
 
-    `glauber` and `metropolis` draw a site uniformly; `gwg` draws one from the balanced softmax of the flip gains,
-    followed by a Metropolis-Hastings test; `langevin` draws one uniformly and proposes to flip it with probability
-    sigmoid(d/2), followed by such a test; `dula` flips all sites independently without a test.
+    `glauber` and `metropolis` draw a site uniformly; `gwg` draws one from the balanced softmax of
+    the flip gains, followed by a Metropolis-Hastings test; `langevin` draws one uniformly and
+    proposes to flip it with probability sigmoid(d/2), followed by such a test; `dula` flips all
+    sites independently without a test.
     """
     sites = range(len(density).bit_length() - 1)
     if name == "glauber":
@@ -88,13 +97,18 @@ def transitions(
     if name == "gwg":
         return oracle.gwg(density, np.ones(len(sites), bool), 1).transitions
     if name == "langevin":
-        # sigmoid(d/2) min(1, exp(d) sigmoid(-d/2)/sigmoid(d/2)), where the ratio in the test is exp(d/2).
-        return oracle.single_site(density, sites, lambda ratio: min(1.0, ratio**0.5) / (1 + ratio**-0.5)).transitions
+        # sigmoid(d/2) min(1, exp(d) sigmoid(-d/2)/sigmoid(d/2)), where the ratio in the test is
+        # exp(d/2).
+        return oracle.single_site(
+            density, sites, lambda ratio: min(1.0, ratio**0.5) / (1 + ratio**-0.5)
+        ).transitions
     return dula(density, step_size)
 
 
 def dula(density: Float64[np.ndarray, "S"], step_size: float) -> Float64[np.ndarray, "S S"]:
-    """The oracle's matrix of DMALA with a fixed step and without a test, as sums over sites of all pairs at once."""
+    """The oracle's matrix of DMALA with a fixed step and without a test, as sums over sites of all
+    pairs at once.
+    """
     logits = flip_gains(density) / 2 - 1 / (2 * step_size)
     flips, stays = -np.logaddexp(0, -logits), -np.logaddexp(0, logits)
     states = np.arange(len(density))
@@ -139,7 +153,9 @@ _ROUNDING = 1e-9
 
 
 def families(num_sites: int, field: float) -> Iterator[tuple[str, SpinModel]]:
-    """Models in the field |h| with the largest couplings that Condition 4.1 allows, and one without couplings."""
+    """Models in the field |h| with the largest couplings that Condition 4.1 allows, and one without
+    couplings.
+    """
     site = np.arange(num_sites)
     apart = (site[:, None] - site) % num_sites
     patterns: dict[str, np.ndarray] = {"free": np.zeros((num_sites, num_sites))}
@@ -151,14 +167,21 @@ def families(num_sites: int, field: float) -> Iterator[tuple[str, SpinModel]]:
         yield name, SpinModel(pattern * field / (2 * rows), np.full(num_sites, field))
 
 
-def random_models(count: int, most_sites: int = 4, seed: int = 0) -> Iterator[tuple[str, SpinModel]]:
-    """Sparse Gaussian couplings, scaled to meet Condition 4.1 with equality, in fields of random signs and sizes."""
+def random_models(
+    count: int, most_sites: int = 4, seed: int = 0
+) -> Iterator[tuple[str, SpinModel]]:
+    """Sparse Gaussian couplings, scaled to meet Condition 4.1 with equality, in fields of random
+    signs and sizes.
+    """
     for number in range(count):
         rng = np.random.default_rng((seed, number))
         size = int(rng.integers(2, most_sites + 1))
         upper = np.triu(rng.normal(size=(size, size)) * (rng.random((size, size)) < 0.7), 1)
         W = upper + upper.T
-        fields = np.exp(rng.uniform(np.log(0.05), np.log(20)) + rng.exponential(0.3, size) * (rng.random(size) < 0.5))
+        fields = np.exp(
+            rng.uniform(np.log(0.05), np.log(20))
+            + rng.exponential(0.3, size) * (rng.random(size) < 0.5)
+        )
         fields *= rng.choice([-1.0, 1.0], size)
         rows = np.abs(W).sum(axis=1).max()
         yield "random", SpinModel(W * (np.abs(fields).min() / (2 * rows) if rows else 0.0), fields)
@@ -169,15 +192,21 @@ def readings(kernel: str, form: SpinModel) -> dict[str, float]:
     density, size = log_density(form), len(form.b)
     if kernel == "dula":
         steps = {f"step size {STEP_SIZE}": STEP_SIZE, "no step size": LONG_STEP}
-        return {name: gap_of(transitions(kernel, density, step)).one_sided for name, step in steps.items()}
+        return {
+            name: gap_of(transitions(kernel, density, step)).one_sided
+            for name, step in steps.items()
+        }
     gap = gap_of(transitions(kernel, density))
     return {
-        "one step": gap.one_sided, "N steps": size * gap.one_sided, "N steps, absolute gap": size * gap.absolute
+        "one step": gap.one_sided, "N steps": size * gap.one_sided, "N steps, absolute "
+            "gap": size * gap.absolute
     }  # fmt: skip
 
 
 def scan(sites: tuple[int, ...], fields: tuple[float, ...], random: int) -> list[dict[str, Any]]:
-    """The gap and the bound for each kernel, reading and model: `families` of each N and |h|, and random models."""
+    """The gap and the bound for each kernel, reading and model: `families` of each N and |h|, and
+    random models.
+    """
     models = [(name, form) for n in sites for field in fields for name, form in families(n, field)]
     rows = []
     for name, form in [*models, *random_models(random)]:
@@ -187,22 +216,32 @@ def scan(sites: tuple[int, ...], fields: tuple[float, ...], random: int) -> list
             promised = bound(kernel, field, size)
             for reading, gap in readings(kernel, form).items():
                 rows.append(
-                    {"kernel": kernel, "reading": reading, "model": name, "sites": size, "field": field}
+                    {
+                        "kernel": kernel,
+                        "reading": reading,
+                        "model": name,
+                        "sites": size,
+                        "field": field,
+                    }
                     | {"gap": gap, "bound": promised}
                 )
     return rows
 
 
 def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each kernel and reading, the number of models whose gap is below its bound, and the smallest such model.
+    """For each kernel and reading, the number of models whose gap is below its bound, and the
+    smallest such model.
 
-    The smallest is the one with the fewest sites and, among those, the one farthest below its bound.
+    The smallest is the one with the fewest sites and, among those, the one farthest below its
+    bound.
     """
     found = []
     for key in dict.fromkeys((row["kernel"], row["reading"]) for row in rows):
         own = [row for row in rows if (row["kernel"], row["reading"]) == key]
         failed = [row for row in own if row["gap"] < row["bound"] - _ROUNDING]
-        smallest = min(failed, key=lambda row: (row["sites"], row["gap"] - row["bound"]), default=None)
+        smallest = min(
+            failed, key=lambda row: (row["sites"], row["gap"] - row["bound"]), default=None
+        )
         vacuous = sum(row["bound"] <= 0 for row in own)
         found.append(
             {"kernel": key[0], "reading": key[1], "models": len(own), "failed": len(failed)}
@@ -214,7 +253,9 @@ def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def glauber_errors(
     density: Float64[np.ndarray, "S"], steps: Sequence[int], chains: int
 ) -> Float64[np.ndarray, "n C N"]:
-    """U_n - E[s], for increasing n, of C chains that start in the law, each step at a uniformly drawn site."""
+    """U_n - E[s], for increasing n, of C chains that start in the law, each step at a uniformly
+    drawn site.
+    """
     law, table = np.exp(special.log_softmax(density)), spins(len(density).bit_length() - 1)
     chances, size = special.expit(flip_gains(density)), table.shape[1]
     rng = np.random.default_rng((0, 0))
@@ -223,26 +264,40 @@ def glauber_errors(
     for step in range(1, steps[-1] + 1):
         rng = np.random.default_rng((0, step))
         sites = rng.integers(size, size=chains)
-        states = np.where(rng.random(chains) < chances[states, sites], states ^ (1 << sites), states)
+        states = np.where(
+            rng.random(chains) < chances[states, sites], states ^ (1 << sites), states
+        )
         total += table[states]
         if step in steps:
             found.append(total / step - law @ table)
     return np.array(found)
 
 
-def exact_rms(density: Float64[np.ndarray, "S"], steps: Int[np.ndarray, "n"]) -> Float64[np.ndarray, "n"]:
-    """The root mean square of U_n - E[s] over sites for a stationary Glauber chain, from its spectrum."""
+def exact_rms(
+    density: Float64[np.ndarray, "S"], steps: Int[np.ndarray, "n"]
+) -> Float64[np.ndarray, "n"]:
+    """The root mean square of U_n - E[s] over sites for a stationary Glauber chain, from its
+    spectrum.
+    """
     matrix, law = transitions("glauber", density), np.exp(special.log_softmax(density))
     values, vectors = linalg.eigh(np.sqrt(matrix * matrix.T))
     values, vectors = values[:-1], vectors[:, :-1]  # without the eigenvalue 1
-    weights = ((vectors.T @ (law[:, None] ** 0.5 * spins(len(law).bit_length() - 1))) ** 2).mean(axis=1)
+    weights = ((vectors.T @ (law[:, None] ** 0.5 * spins(len(law).bit_length() - 1))) ** 2).mean(
+        axis=1
+    )
     n = np.asarray(steps, np.float64)[:, None]
-    variance = (1 + values) / (1 - values) / n - 2 * values * (1 - values**n) / (n * (1 - values)) ** 2
+    variance = (1 + values) / (1 - values) / n - 2 * values * (1 - values**n) / (
+        n * (1 - values)
+    ) ** 2
     return np.sqrt(variance @ weights)
 
 
-def chernoff(gap: float, steps: Int[np.ndarray, "n"], error: float, sites: int) -> Float64[np.ndarray, "n"]:
-    """The bound of the probability that any of the sites' means is off by `error` or more; at most 1."""
+def chernoff(
+    gap: float, steps: Int[np.ndarray, "n"], error: float, sites: int
+) -> Float64[np.ndarray, "n"]:
+    """The bound of the probability that any of the sites' means is off by `error` or more; at most
+    1.
+    """
     rate = gap / (2 - gap) if gap < 1 else 1.0
     return np.minimum(1.0, 2 * sites * np.exp(-rate * np.asarray(steps) * error**2 / 2))
 

@@ -2,10 +2,11 @@
 
     python studies/laws.py --profile=cpu --output=results/laws
 
-It reports the errors of all methods at equal CPU time, and the CPU time that tempering needs for the same error,
-divided by the method's own. Finished cells are kept in OUTPUT/cells, so that a stopped command continues where it
-left off; tables and figures in OUTPUT use all cells that the command names. Times are CPU times of the whole process
-without compilation; on a shared machine, `taskset -c 0` keeps it on one core.
+It reports the errors of all methods at equal CPU time, and the CPU time that tempering needs for
+the same error, divided by the method's own. Finished cells are kept in OUTPUT/cells, so that a
+stopped command continues where it left off; tables and figures in OUTPUT use all cells that the
+command names. Times are CPU times of the whole process without compilation; on a shared machine,
+`taskset -c 0` keeps it on one core.
 """
 
 from __future__ import annotations
@@ -57,7 +58,14 @@ class Profile(NamedTuple):
 _ALL = [name for name in TARGETS if name not in PLANE and name != "strip-smoke"]
 # Among similar targets, only one or two get all methods.
 _FEW = ["hopfield-2", "digits", "random-field-10", "independent-sets"]
-_MORE = ["curie-weiss-500", "hopfield-4", "communities-2", "planted-sk-100-0.2", "planted-sk-100-0.5", "sk-100-1.5"]
+_MORE = [
+    "curie-weiss-500",
+    "hopfield-4",
+    "communities-2",
+    "planted-sk-100-0.2",
+    "planted-sk-100-0.5",
+    "sk-100-1.5",
+]
 _TIMES = [0.25, 1.0, 4.0, 16.0]
 _MOST_METHODS = [name for name in METHODS if name != "path-auxiliary"]
 PROFILES = {
@@ -76,9 +84,15 @@ PROFILES = {
 
 
 def measure_target(
-    name: str, limits: Mapping[str, list[float]], seeds: int, folder: Path, advance=lambda words: None
+    name: str,
+    limits: Mapping[str, list[float]],
+    seeds: int,
+    folder: Path,
+    advance=lambda words: None,
 ) -> Found:
-    """Measures the cells of a target that are not finished yet; InputError if it needs what is not installed."""
+    """Measures the cells of a target that are not finished yet; InputError if it needs what is not
+    installed.
+    """
     known = know(name, TARGETS[name], MEASURED, folder)
     plays: dict[str, dict[float, list[Play]]] = {}
     refused: dict[str, str] = {}
@@ -88,10 +102,14 @@ def measure_target(
         except InputError as error:
             refused[method] = str(error)
     null = coin(known.truth)
-    return Found(name, len(known.truth.marginals), known.width, known.evidence, null, plays, refused)
+    return Found(
+        name, len(known.truth.marginals), known.width, known.evidence, null, plays, refused
+    )
 
 
-def _measure_method(known: Known, method: str, seconds, seeds, folder, advance) -> dict[float, list[Play]]:
+def _measure_method(
+    known: Known, method: str, seconds, seeds, folder, advance
+) -> dict[float, list[Play]]:
     """Runs by time limit; InputError if the method refuses the target."""
     arguments = METHODS[method]
     if method == SEARCHED:
@@ -109,7 +127,9 @@ def _measure_method(known: Known, method: str, seconds, seeds, folder, advance) 
     for limit in seconds:
         for seed in range(seeds):
             cell = Cell(method, arguments, limit, seed)
-            kept = finished(folder / "cells" / known.name, identity_of(known, cell), partial(measured, cell))
+            kept = finished(
+                folder / "cells" / known.name, identity_of(known, cell), partial(measured, cell)
+            )
             found.setdefault(limit, []).append(Play(**kept))
             advance(f"{known.name}, {method}")
     return found
@@ -118,7 +138,10 @@ def _measure_method(known: Known, method: str, seconds, seeds, folder, advance) 
 def _tasks(profile: Profile) -> Iterator[tuple[str, dict[str, list[float]]]]:
     two = [name for name in (BASELINE, LOW_RANK) if name in profile.methods]
     for name in profile.targets:
-        yield name, {one: profile.seconds if one in two else profile.others for one in profile.methods}
+        yield (
+            name,
+            {one: profile.seconds if one in two else profile.others for one in profile.methods},
+        )
     for names, seconds in ((profile.duels, profile.seconds), (profile.plane, profile.seconds[-1:])):
         for name in names:
             yield name, dict.fromkeys(two, seconds)
@@ -133,7 +156,11 @@ def run(profile: Profile, folder: Path) -> None:
         for name, limits in tasks:
             try:
                 found = measure_target(
-                    name, limits, profile.seeds, folder, lambda words: progress("study of laws", 1, words)
+                    name,
+                    limits,
+                    profile.seeds,
+                    folder,
+                    lambda words: progress("study of laws", 1, words),
                 )
             except InputError as error:
                 say(f"{name} is left out: {error}\n")
@@ -149,7 +176,9 @@ def run(profile: Profile, folder: Path) -> None:
     words = "\n\n".join([tables, *map(target_table, all_found)]) + "\n"
     say(tables + "\n")
     saved: list[Path | None] = [
-        write_json(folder / "laws.json", {"measured": measured_by(), "targets": [*map(as_json, all_found)]}),
+        write_json(
+            folder / "laws.json", {"measured": measured_by(), "targets": [*map(as_json, all_found)]}
+        ),
         write_text(folder / "laws.md", words),
     ]
     if draws:
@@ -161,11 +190,18 @@ def run(profile: Profile, folder: Path) -> None:
 
 FLAGS, define = own_flags()
 define.string("output", "results/laws", "Folder of cells, tables and figures.")
-define.enum("profile", "smoke", list(PROFILES), "Size: smoke, a minute; cpu, half an hour on one core; long, a day.")
+define.enum(
+    "profile",
+    "smoke",
+    list(PROFILES),
+    "Size: smoke, a minute; cpu, half an hour on one core; long, a day.",
+)
 define.list("targets", None, "Targets; default: those of the profile.")
 define.list("methods", None, "Methods; default: those of the profile.")
 define.list("seconds", None, "Time limits; default: those of the profile.")
-define.integer("seeds", None, "Number of seeds per cell; default: that of the profile.", lower_bound=1)
+define.integer(
+    "seeds", None, "Number of seeds per cell; default: that of the profile.", lower_bound=1
+)
 
 
 def _chosen() -> Profile:
@@ -180,7 +216,9 @@ def _chosen() -> Profile:
         try:
             seconds = [float(one) for one in FLAGS.seconds]
         except ValueError:
-            raise InputError(f"seconds are {','.join(FLAGS.seconds)}; expected numbers", "seconds") from None
+            raise InputError(
+                f"seconds are {','.join(FLAGS.seconds)}; expected numbers", "seconds"
+            ) from None
         seconds = [real("seconds", one, above=0) for one in seconds]
         profile = profile._replace(seconds=seconds, others=seconds)
     return profile if FLAGS.seeds is None else profile._replace(seeds=FLAGS.seeds)

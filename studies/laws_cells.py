@@ -1,4 +1,6 @@
-"""Cells of the study of laws: one method on one target with one time limit and seed, measured once and kept."""
+"""Cells of the study of laws: one method on one target with one time limit and seed, measured once
+and kept.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ import numpy as np
 from jaxtyping import Float64
 
 from finished import finished
-from laws_targets import Observed, Target, by_long_tempering, observe, standard_error_of_mode, width_of_rest
+from laws_targets import (
+    Observed,
+    Target,
+    by_long_tempering,
+    observe,
+    standard_error_of_mode,
+    width_of_rest,
+)
 from sl_discs.engines.compiled import compile_cpu_seconds
 from sl_discs.engines.devices import num_cores
 from sl_discs.sampling.draw_samples import sample
@@ -20,7 +29,8 @@ from truths import Truth, weight_of_mode
 
 BASELINE, LOW_RANK, SEARCHED = "tempering", "low-rank", "localization-searched"
 
-# Few groups, so that warm-ups take little of a short time; `SEARCHED` starts from the settings of `localization`.
+# Few groups, so that warm-ups take little of a short time; `SEARCHED` starts from the settings of
+# `localization`.
 METHODS: Mapping[str, Mapping[str, Any]] = {
     "gibbs": {"method": "chain"},
     "path-auxiliary": {"method": "chain", "sampler": "path_auxiliary"},
@@ -49,7 +59,9 @@ ERRORS = "mode", "energy", "marginals", "log_z", "tv"
 
 
 class Known(NamedTuple):
-    """A target with its truth; `evidence` are round trips and standard errors of a truth from long tempering."""
+    """A target with its truth; `evidence` are round trips and standard errors of a truth from long
+    tempering.
+    """
 
     name: str
     truth: Truth
@@ -58,7 +70,9 @@ class Known(NamedTuple):
 
 
 def know(name: str, target: Target, seed: int, folder: Path) -> Known:
-    """An instance of the family with its truth; a truth from long tempering is cached in the folder."""
+    """An instance of the family with its truth; a truth from long tempering is cached in the
+    folder.
+    """
     made = target.make(seed)
     terms = made.problem.terms()
     width = width_of_rest(terms, made.temperature, target.rank)
@@ -97,11 +111,13 @@ class Play(NamedTuple):
     Attributes:
       cpu_s: CPU-seconds of the whole call, including its diagnostics but not compilation.
       draws: number of draws.
-      errors: by name, None if the method or the truth does not give the quantity: `mode` of the mode weight, `energy`
-        of the mean of f/temperature per variable, `marginals` root mean square over variables, `log_z`, and `tv`, the
-        total variation between binned distributions of the number of spins along the direction.
+      errors: by name, None if the method or the truth does not give the quantity: `mode` of the
+        mode weight, `energy` of the mean of f/temperature per variable, `marginals` root mean
+        square over variables, `log_z`, and `tv`, the total variation between binned distributions
+        of the number of spins along the direction.
       reliable: the verdict on the draws.
-      mode_se: the standard error of the mode weight estimated from the draws; None if there is no mode.
+      mode_se: the standard error of the mode weight estimated from the draws; None if there is no
+        mode.
     """
 
     cpu_s: float
@@ -117,11 +133,15 @@ def play(truth: Truth, cell: Cell) -> Play:
     After Ctrl-C, `sample` returns the draws that it has; they do not make a cell.
     """
     begin, compiling = time.process_time(), compile_cpu_seconds()
-    samples = sample(truth.problem, truth.temperature, seed=cell.seed, time_limit=cell.seconds, **cell.arguments)
+    samples = sample(
+        truth.problem, truth.temperature, seed=cell.seed, time_limit=cell.seconds, **cell.arguments
+    )
     if samples.interrupted:
         raise KeyboardInterrupt
     cpu = time.process_time() - begin - (compile_cpu_seconds() - compiling)
-    mode_se = None if truth.mode_weight is None else standard_error_of_mode(samples, truth.direction)
+    mode_se = (
+        None if truth.mode_weight is None else standard_error_of_mode(samples, truth.direction)
+    )
     errors = errors_of(truth, observe(samples, truth.direction))
     return Play(cpu, len(samples), errors, samples.reliable, mode_se)
 
@@ -144,9 +164,11 @@ def errors_of(truth: Truth, found: Observed) -> dict[str, float | None]:
 
 
 def coin(truth: Truth) -> dict[str, float | None]:
-    """The null control: the errors of the exact distribution with the sign of the mode drawn by a fair coin.
+    """The null control: the errors of the exact distribution with the sign of the mode drawn by a
+    fair coin.
 
-    A method that ignores the direction can do no better. The marginals are those of a symmetric distribution, 1/2.
+    A method that ignores the direction can do no better. The marginals are those of a symmetric
+    distribution, 1/2.
     """
     if truth.counts is None:
         return dict.fromkeys(ERRORS)
@@ -173,8 +195,12 @@ def identity_of(known: Known, cell: Cell) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def searched(name: str, target: Target, arguments: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Arguments with the settings of Algorithm 1 that have the least error on another instance of the family."""
+def searched(
+    name: str, target: Target, arguments: Mapping[str, Any], folder: Path
+) -> dict[str, Any]:
+    """Arguments with the settings of Algorithm 1 that have the least error on another instance of
+    the family.
+    """
 
     def compute() -> dict[str, Any]:
         truth = know(f"{name}-searched", target, SEARCHED_ON, folder).truth
@@ -193,6 +219,8 @@ def _score(truth: Truth, arguments: Mapping[str, Any]) -> float:
     total = 0.0
     for seed in range(_SEARCH_SEEDS):
         found = play(truth, Cell("", arguments, _SEARCH_SECONDS, seed))
-        squares = [one**2 for one in (found.errors["mode"], found.errors["marginals"]) if one is not None]
+        squares = [
+            one**2 for one in (found.errors["mode"], found.errors["marginals"]) if one is not None
+        ]
         total += found.cpu_s * float(np.mean(squares))
     return total / _SEARCH_SEEDS

@@ -20,7 +20,8 @@ from sl_discs.support.figures import COLOURS, save_figure
 
 _RESAMPLED, _INTERVAL = 2_000, (2.5, 97.5)
 _ROUNDING = 1e-9
-# An estimate is wrong if it is off by more than this many standard errors, and by more than this probability.
+# An estimate is wrong if it is off by more than this many standard errors, and by more than this
+# probability.
 _MOST_ERRORS, _LEAST_WRONG = 4, 0.02
 # A verdict allows no larger standard error of a probability.
 _LARGEST_ERROR = 0.5 / np.sqrt(LEAST_ESS)
@@ -41,7 +42,11 @@ def plain(number: float) -> str:
     """Two significant digits, without an exponent; rounding errors are shown as 0."""
     if abs(number) < _ROUNDING:
         return "0"
-    return np.format_float_positional(number, 2, fractional=False, trim="-") if np.isfinite(number) else str(number)
+    return (
+        np.format_float_positional(number, 2, fractional=False, trim="-")
+        if np.isfinite(number)
+        else str(number)
+    )
 
 
 class Found(NamedTuple):
@@ -55,12 +60,18 @@ class Found(NamedTuple):
 
     @property
     def main_error(self) -> str:
-        """The main error of the study: that of the mode weight, or of the marginals if there is no mode."""
+        """The main error of the study: that of the mode weight, or of the marginals if there is no
+        mode.
+        """
         return "marginals" if self.null["mode"] is None else "mode"
 
 
-def points(found: Found, method: str, error: str) -> list[tuple[Float64[np.ndarray, "S"], Float64[np.ndarray, "S"]]]:
-    """CPU times and errors of all seeds for each time limit, the shortest first; empty where there are none."""
+def points(
+    found: Found, method: str, error: str
+) -> list[tuple[Float64[np.ndarray, "S"], Float64[np.ndarray, "S"]]]:
+    """CPU times and errors of all seeds for each time limit, the shortest first; empty where there
+    are none.
+    """
     chosen = []
     for _, plays in sorted(found.plays.get(method, {}).items()):
         kept = [(one.cpu_s, value) for one in plays if (value := one.errors[error]) is not None]
@@ -75,9 +86,11 @@ def root_mean_square(errors: Float64[np.ndarray, "S"]) -> Interval:
 
 
 def speed_up(found: Found, method: str, error: str) -> Interval | None:
-    """CPU time of tempering over that of a method for the same error; None if one of them has no such error.
+    """CPU time of tempering over that of a method for the same error; None if one of them has no
+    such error.
 
-    Squared errors fall as 1/time, so squared error times time is compared, at the longest time of each.
+    Squared errors fall as 1/time, so squared error times time is compared, at the longest time of
+    each.
     """
     both = [points(found, name, error) for name in (BASELINE, method)]
     if not all(both):
@@ -98,8 +111,9 @@ class Verdicts(NamedTuple):
     Attributes:
       runs: how many.
       reliable: those that call themselves reliable.
-      wrong: those of them whose mode weight is off by more than 4 of its own standard errors and more than 0.02, or,
-        without a mode, whose marginals are off by more than 0.1 in the root mean square.
+      wrong: those of them whose mode weight is off by more than 4 of its own standard errors and
+        more than 0.02, or, without a mode, whose marginals are off by more than 0.1 in the root
+        mean square.
     """
 
     runs: int
@@ -108,7 +122,9 @@ class Verdicts(NamedTuple):
 
 
 def verdicts(all_found: list[Found], method: str) -> Verdicts:
-    """Verdicts of a method on all targets at all times, allowing for the standard error of a truth by tempering."""
+    """Verdicts of a method on all targets at all times, allowing for the standard error of a truth
+    by tempering.
+    """
     runs = reliable = wrong = 0
     for found in all_found:
         for play in itertools.chain(*found.plays.get(method, {}).values()):
@@ -117,12 +133,18 @@ def verdicts(all_found: list[Found], method: str) -> Verdicts:
             expected = np.hypot(own, found.evidence.get("mode_error", 0.0))
             runs += 1
             reliable += play.reliable
-            wrong += play.reliable and error is not None and bool(error > max(_MOST_ERRORS * expected, _LEAST_WRONG))
+            wrong += (
+                play.reliable
+                and error is not None
+                and bool(error > max(_MOST_ERRORS * expected, _LEAST_WRONG))
+            )
     return Verdicts(runs, reliable, wrong)
 
 
 def slope(found: Found, method: str, error: str) -> float | None:
-    """The slope of log error in log CPU time: -1/2 for independent draws, 0 for a bias; None for a single time."""
+    """The slope of log error in log CPU time: -1/2 for independent draws, 0 for a bias; None for a
+    single time.
+    """
     chosen = points(found, method, error)
     if len(chosen) < 2:
         return None
@@ -140,14 +162,19 @@ def _bootstrap(statistic, *samples: Float64[np.ndarray, "S"]) -> Interval:
 
 
 _HEADER = (
-    "method", "CPU s", "draws", "reliable", *ERRORS, "slope", "tempering's CPU time over its own, main error",
+    "method", "CPU s", "draws", "reliable", *ERRORS, "slope", "tempering's CPU time over its own, "
+        "main error",
     "and energy",
 )  # fmt: skip
 
 
 def target_table(found: Found) -> str:
-    """A Markdown table of a target: root mean square errors at the longest time, a row for each method."""
-    rule = f"rest {found.width:.2f} wide" + "".join(f", {name} {value:.3g}" for name, value in found.evidence.items())
+    """A Markdown table of a target: root mean square errors at the longest time, a row for each
+    method.
+    """
+    rule = f"rest {found.width:.2f} wide" + "".join(
+        f", {name} {value:.3g}" for name, value in found.evidence.items()
+    )
     rows, main = [], found.main_error
     for method, plays in found.plays.items():
         if not plays:
@@ -164,7 +191,9 @@ def target_table(found: Found) -> str:
     null = ["-" if (one := found.null[error]) is None else plain(one) for error in ERRORS]
     rows.append(["null: a fair coin", "-", "-", "-", *null, "-", "-", "-"])
     lines = [f"### {found.target}: N = {found.size}, {rule}", "", table(_HEADER, rows), ""]
-    return "\n".join(lines + [f"{method} is left out: {why}" for method, why in found.refused.items()])
+    return "\n".join(
+        lines + [f"{method} is left out: {why}" for method, why in found.refused.items()]
+    )
 
 
 def _error(found: Found, method: str, error: str) -> str:
@@ -180,10 +209,13 @@ def _speed_up(found: Found, method: str, error: str) -> str:
 def summary(all_found: list[Found]) -> str:
     """One row a target, one column a method, and a table of the verdicts.
 
-    A method's column has the CPU time of tempering over its own for the same main error, above 1 where it wins and
-    below 1 where it loses, with the 95 % interval, and the share of its runs that call themselves reliable.
+    A method's column has the CPU time of tempering over its own for the same main error, above 1
+    where it wins and below 1 where it loses, with the 95 % interval, and the share of its runs that
+    call themselves reliable.
     """
-    methods = list(dict.fromkeys(name for found in all_found for name in (*found.plays, *found.refused)))
+    methods = list(
+        dict.fromkeys(name for found in all_found for name in (*found.plays, *found.refused))
+    )
     others = [name for name in methods if name != BASELINE]
     by_target = table(
         ["target", "N", "rest", "error", "null", f"{BASELINE}: rms error, reliable", *others],
@@ -211,7 +243,9 @@ def _with_share(found: Found, method: str, words: str) -> str:
 
 
 def as_json(found: Found) -> dict[str, Any]:
-    """A target's errors and gains with their intervals, and what the verdicts were; the runs are in the cells."""
+    """A target's errors and gains with their intervals, and what the verdicts were; the runs are in
+    the cells.
+    """
     methods = {}
     for method, plays in found.plays.items():
         chosen = points(found, method, found.main_error)
@@ -237,7 +271,9 @@ _LEAST_SHOWN = 3e-4
 
 
 def draw_errors(all_found: list[Found], path: Path) -> Path:
-    """A panel for each target: the main error of each method against its CPU time, with intervals, and the null."""
+    """A panel for each target: the main error of each method against its CPU time, with intervals,
+    and the null.
+    """
     rows = math.ceil(len(all_found) / _COLUMNS)
     # All panels have the same axes, for easy comparison.
 
@@ -251,8 +287,12 @@ def draw_errors(all_found: list[Found], path: Path) -> Path:
         figure.supylabel("rms error", fontsize=9)
         labelled = (axes.get_legend_handles_labels() for axes in figure.axes)
         handles = {label: one for both in labelled for one, label in zip(*both, strict=True)}
-        figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4, frameon=False)
-        figure.axes[0].set(xlim=(min(0.1, figure.axes[0].get_xlim()[0]), None), ylim=(_LEAST_SHOWN, None))
+        figure.legend(
+            handles.values(), handles.keys(), loc="outside upper center", ncols=4, frameon=False
+        )
+        figure.axes[0].set(
+            xlim=(min(0.1, figure.axes[0].get_xlim()[0]), None), ylim=(_LEAST_SHOWN, None)
+        )
 
     width, height = _PANEL
     return save_figure(path, (width * _COLUMNS, height * rows + 0.6), paint)
@@ -267,7 +307,15 @@ def _draw_target(axes, found: Found) -> None:
         bars = np.array([root_mean_square(errors) for _, errors in chosen]).T
         times = [times.mean() for times, _ in chosen]
         colour = COLOURS[list(METHODS).index(method) % len(COLOURS)]
-        axes.errorbar(times, bars[0], yerr=np.abs(bars[1:] - bars[0]), color=colour, label=method, marker=".", lw=1)
+        axes.errorbar(
+            times,
+            bars[0],
+            yerr=np.abs(bars[1:] - bars[0]),
+            color=colour,
+            label=method,
+            marker=".",
+            lw=1,
+        )
     null = found.null[error]
     if null:
         axes.axhline(null, color="0.5", linestyle=":", linewidth=1, label="null: a fair coin")
@@ -296,11 +344,14 @@ def border(all_found: list[Found], method: str) -> dict[str, Place]:
 
 
 def draw_border(places: dict[str, Place], method: str, path: Path) -> Path:
-    """A map of the plane: how much less CPU time than tempering a method needs for the same error of the mode weight.
+    """A map of the plane: how much less CPU time than tempering a method needs for the same error
+    of the mode weight.
 
     Left of the dashed line the rest is narrow enough for the method's proof.
     """
-    strengths, glasses = (sorted(values) for values in map(set, zip(*(PLANE[name] for name in places), strict=True)))
+    strengths, glasses = (
+        sorted(values) for values in map(set, zip(*(PLANE[name] for name in places), strict=True))
+    )
 
     def paint(figure):
         axes = figure.add_subplot()
@@ -311,14 +362,22 @@ def draw_border(places: dict[str, Place], method: str, path: Path) -> Path:
             row, column = strengths.index(strength), glasses.index(glass)
             table[row, column] = np.log10(np.clip(ratio.value, 1e-3, 1e4))
             widths[glass].append(width)
-            text = f"{plain(ratio.value)}\n({plain(ratio.low)}-{plain(ratio.high)})\n{share:.0%} reliable"
+            text = (
+                f"{plain(ratio.value)}\n({plain(ratio.low)}-{plain(ratio.high)})\n{share:.0%} "
+                "reliable"
+            )
             axes.text(column, row, text, ha="center", va="center", fontsize=6)
-        shown = axes.imshow(table, origin="lower", aspect="auto", cmap="RdBu", vmin=-2.5, vmax=2.5, alpha=0.7)
+        shown = axes.imshow(
+            table, origin="lower", aspect="auto", cmap="RdBu", vmin=-2.5, vmax=2.5, alpha=0.7
+        )
         axes.set_xticks(range(len(glasses)), [f"{np.mean(widths[glass]):.2g}" for glass in glasses])
         axes.set_yticks(range(len(strengths)), [f"{strength:g}" for strength in strengths])
         axes.set_xlabel("width of the rest's spectrum")
         axes.set_ylabel("strength of the direction")
-        axes.set_title(f"CPU time of tempering over that of {method}, same error of the mode weight", fontsize=7)
+        axes.set_title(
+            f"CPU time of tempering over that of {method}, same error of the mode weight",
+            fontsize=7,
+        )
         narrow = sum(np.mean(widths[glass]) < NARROW for glass in glasses)
         axes.axvline(narrow - 0.5, color="0", linestyle="--", linewidth=1)
         bar = figure.colorbar(shown, ax=axes)

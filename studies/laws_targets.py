@@ -36,16 +36,21 @@ from truths import (
 def spin_glass(
     size: int, glass: float, strength: float, field: float, seed: int
 ) -> tuple[Problem, Int8[np.ndarray, "N"]]:
-    """Sherrington and Kirkpatrick's spin glass with a planted direction u, and a direction to look along.
+    """Sherrington and Kirkpatrick's spin glass with a planted direction u, and a direction to look
+    along.
 
-    f(s) = 1/2 s'(glass G + strength u u'/N)s + field u . s, where G is a symmetric matrix of Gaussian numbers of
-    variance 1/N, whose spectrum is [-2, 2] for large N. Without strength, the direction has the signs of G's first
-    eigenvector.
+    f(s) = 1/2 s'(glass G + strength u u'/N)s + field u . s, where G is a symmetric matrix of
+    Gaussian numbers of variance 1/N, whose spectrum is [-2, 2] for large N. Without strength, the
+    direction has the signs of G's first eigenvector.
     """
     rng = np.random.default_rng(seed)
     upper = np.triu(rng.normal(size=(size, size)) / np.sqrt(size), 1)
     couplings = glass * (upper + upper.T)
-    direction = rng.choice((-1, 1), size) if strength else np.where(np.linalg.eigh(couplings)[1][:, -1] > 0, 1, -1)
+    direction = (
+        rng.choice((-1, 1), size)
+        if strength
+        else np.where(np.linalg.eigh(couplings)[1][:, -1] > 0, 1, -1)
+    )
     planted = couplings + strength / size * np.outer(direction, direction)
     return dense_spin_problem("spin-glass", field * direction, planted), direction.astype(np.int8)
 
@@ -56,14 +61,27 @@ def enumerated(problem: Problem, temperature: float, direction: Int8[np.ndarray,
     counts = np.bincount(agreeing(states, direction), law.probabilities)
     marginals = law.probabilities @ states
     return Truth(
-        problem, temperature, law.log_z, law.mean_value, marginals, weight_of_mode(counts), counts, direction
+        problem,
+        temperature,
+        law.log_z,
+        law.mean_value,
+        marginals,
+        weight_of_mode(counts),
+        counts,
+        direction,
     )
 
 
 def by_tree(problem: Problem, temperature: float) -> Truth:
     """The truth, without a mode, of a problem of small treewidth; InputError otherwise."""
     found = exact(problem.terms(), temperature)
-    return Truth(problem, temperature, found.log_z, float(found.known.mean_value), found.known.marginals[:, 1])
+    return Truth(
+        problem,
+        temperature,
+        found.log_z,
+        float(found.known.mean_value),
+        found.known.marginals[:, 1],
+    )
 
 
 class Observed(NamedTuple):
@@ -75,7 +93,9 @@ class Observed(NamedTuple):
     log_z: float | None  # None where the method does not give it
 
 
-def agreeing(states: Int8[np.ndarray, "S N"], direction: Int8[np.ndarray, "N"] | None) -> np.ndarray:
+def agreeing(
+    states: Int8[np.ndarray, "S N"], direction: Int8[np.ndarray, "N"] | None
+) -> np.ndarray:
     """How many spins of each state agree with the direction; a value above 0 is spin 1."""
     up = states > 0
     if direction is None:
@@ -108,7 +128,9 @@ class Sampled(NamedTuple):
 
 
 def by_long_tempering(made: Sampled) -> tuple[Truth, dict[str, float]]:
-    """A truth estimated from many draws of tempering, with round trips of all ladders and standard errors."""
+    """A truth estimated from many draws of tempering, with round trips of all ladders and standard
+    errors.
+    """
     samples = sample(made.problem, made.temperature, made.draws, "tempering", seed=2**31)
     found = observe(samples, made.direction)
     log_z, ladder = samples.log_z, samples.ladder
@@ -177,7 +199,11 @@ def _independent_sets(seed: int) -> Truth:
 
 # The plane of the border: strengths of the direction, and of the rest's couplings.
 STRENGTHS, GLASSES = (1.2, 1.6, 2.4, 3.6), (0.05, 0.14, 0.4, 1.0)
-PLANE = {f"strip-{strength:g}-{glass:g}": (strength, glass) for strength in STRENGTHS for glass in GLASSES}
+PLANE = {
+    f"strip-{strength:g}-{glass:g}": (strength, glass)
+    for strength in STRENGTHS
+    for glass in GLASSES
+}
 
 TARGETS: dict[str, Target] = {
     "curie-weiss-200": _curie_weiss(200, 0.7, 1e-3),
@@ -210,7 +236,9 @@ TARGETS: dict[str, Target] = {
 
 
 def width_of_rest(terms: Coefficients, temperature: float, rank: int) -> float:
-    """Length of the spectrum of the spins' coupling over the temperature, without its `rank` largest eigenvalues."""
+    """Length of the spectrum of the spins' coupling over the temperature, without its `rank`
+    largest eigenvalues.
+    """
     outer = outer_eigenvalues(to_spin(terms, temperature), rank + 1)
     if outer is None:
         raise InputError("the largest eigenvalues of the couplings lie too close to be found")

@@ -2,10 +2,10 @@
 
     python studies/readings.py --profile=cpu --output=results/readings [--data_root=FOLDER]
 
-The paper leaves open how its annealing goes with the levels of localization. Each reading is played beside its
-control without tilt, which is otherwise the same run, and beside the base sampler, on the same new graphs. Finished
-cells are kept in OUTPUT/readings.npz: a stopped command continues where it left off. The answer is in
-docs/does_localization_help.md.
+The paper leaves open how its annealing goes with the levels of localization. Each reading is played
+beside its control without tilt, which is otherwise the same run, and beside the base sampler, on
+the same new graphs. Finished cells are kept in OUTPUT/readings.npz: a stopped command continues
+where it left off. The answer is in docs/does_localization_help.md.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ from sl_discs.support.errors import InputError
 from sl_discs.support.files import check_writable
 from sl_discs.support.terminal import say
 
-# Of generated graphs: no search and no other study of this project has seen them. Given graphs are those of the study
-# of the claim that no search has seen.
+# Of generated graphs: no search and no other study of this project has seen them. Given graphs are
+# those of the study of the claim that no search has seen.
 _DATA_SEED = 3
 
 
@@ -86,29 +86,51 @@ class Size(NamedTuple):
 
 
 SIZES = {
-    "smoke": Size((ER[0], SETS[7]), (2, 3), 2, ("path_auxiliary", "gwg_one_flip"), steps=400, chains=2),
+    "smoke": Size(
+        (ER[0], SETS[7]), (2, 3), 2, ("path_auxiliary", "gwg_one_flip"), steps=400, chains=2
+    ),
     "cpu": Size(ER[:2], (8, 16), 8, ("gwg", "path_auxiliary"), PRIMARY[:4] + PRIMARY[8:], ()),
     "full": Size(SETS, (32, 64, 128, 256, 1024), 32),
 }
 
 FLAGS, define = own_flags()
-define.enum("profile", "smoke", list(SIZES), "Size: smoke, seconds; cpu, minutes on two cores; full, for a GPU.")
-define.list("datasets", None, "Sets, such as mis/er_density/r-0.10, in this order; default: the profile's.")
-define.list("samplers", None, "Base samplers, of path_auxiliary, gwg, dmala, gwg_one_flip; default: the profile's.")
+define.enum(
+    "profile",
+    "smoke",
+    list(SIZES),
+    "Size: smoke, seconds; cpu, minutes on two cores; full, for a GPU.",
+)
+define.list(
+    "datasets", None, "Sets, such as mis/er_density/r-0.10, in this order; default: the profile's."
+)
+define.list(
+    "samplers",
+    None,
+    "Base samplers, of path_auxiliary, gwg, dmala, gwg_one_flip; default: the profile's.",
+)
 define.multi_string("readings", None, "A reading by name; may be repeated; default: the profile's.")
 define.integer("graphs", None, "Graphs of each set instead of the profile's.", 1)
 define.string("data_root", None, "Folder of given instances. Without it mis/satlib is left out.")
 define.string("output", "results/readings", "Folder of the cells and of the table.")
 define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
-define.integer("seconds", None, "Ends by itself after so many seconds, with a table of what is finished.", 1)
-define.integer("workers", None, "Processes that share the work; default: 8 on a machine with a GPU, otherwise 1.", 1)
+define.integer(
+    "seconds", None, "Ends by itself after so many seconds, with a table of what is finished.", 1
+)
+define.integer(
+    "workers",
+    None,
+    "Processes that share the work; default: 8 on a machine with a GPU, otherwise 1.",
+    1,
+)
 
 
 # Plays blocks of graphs.
 
 
 class Block(NamedTuple):
-    """Graphs of a set that are played together: their first position, their number, and what is played on them."""
+    """Graphs of a set that are played together: their first position, their number, and what is
+    played on them.
+    """
 
     dataset: str
     first: int
@@ -127,7 +149,9 @@ class Setup(NamedTuple):
 
 
 def draw(dataset: PublishedSet, first: int, count: int, data_root: str | None) -> list[Graph]:
-    """Returns graphs of a set; of a random family, without the cache, whose writing takes longer than drawing."""
+    """Returns graphs of a set; of a random family, without the cache, whose writing takes longer
+    than drawing.
+    """
     generator = find_family(*dataset.flags).generator
     if generator is not None:
         return [generator.draw(_DATA_SEED, number) for number in range(first, first + count)]
@@ -137,16 +161,30 @@ def draw(dataset: PublishedSet, first: int, count: int, data_root: str | None) -
 
 
 def play(block: Block, setup: Setup) -> Iterator[tuple[tuple[str, str], Values]]:
-    """Yields sampler and reading with the verified best objective of each graph, until time is up."""
+    """Yields sampler and reading with the verified best objective of each graph, until time
+    is up.
+    """
     dataset = PUBLISHED[block.dataset]
-    kind, graphs = graph_kind(dataset.problem), draw(dataset, block.first, block.count, setup.data_root)
-    terms, verify = [kind.terms(graph) for graph in graphs], [kind.evaluators(graph)[1] for graph in graphs]
+    kind, graphs = (
+        graph_kind(dataset.problem),
+        draw(dataset, block.first, block.count, setup.data_root),
+    )
+    terms, verify = (
+        [kind.terms(graph) for graph in graphs],
+        [kind.evaluators(graph)[1] for graph in graphs],
+    )
     given = {"chain_length": setup.steps, "batch_size": setup.chains}
-    settings = settings_from(dataset.experiment() | {name: one for name, one in given.items() if one})
+    settings = settings_from(
+        dataset.experiment() | {name: one for name, one in given.items() if one}
+    )
     size = padded_size(max(one.num_sites for one in terms))
     degree = max(one.max_degree() for one in terms)
     shape = Shape(
-        size, len(graphs), settings.batch_size, degree if sparse_is_cheaper(degree, size) else None, Layout(1, 1)
+        size,
+        len(graphs),
+        settings.batch_size,
+        degree if sparse_is_cheaper(degree, size) else None,
+        Layout(1, 1),
     )
     names = list(range(block.first, block.first + block.count))
     every = math.gcd(settings.chain_length, settings.log_every_steps)
@@ -186,13 +224,17 @@ def play(block: Block, setup: Setup) -> Iterator[tuple[tuple[str, str], Values]]
 
 
 def play_shared(chains: Chains) -> None:
-    """Plays the program level by level, each with the mean of the observations of a graph's chains."""
+    """Plays the program level by level, each with the mean of the observations of a graph's
+    chains.
+    """
     levels = chains.program.levels
     assert levels is not None
     for steps in np.diff(levels.last, prepend=-1).tolist():
         chain = chains.states.chain
         y = np.broadcast_to(np.mean(chain.state.y, axis=1, keepdims=True), chain.x.shape)
-        chains.states = chains.states._replace(chain=chain._replace(state=chain.state._replace(y=y)))
+        chains.states = chains.states._replace(
+            chain=chain._replace(state=chain.state._replace(y=y))
+        )
         chains.advance(1, steps)
 
 
@@ -201,8 +243,14 @@ def play_all(block: Block, setup: Setup) -> list[tuple[tuple[str, str], Values]]
 
 
 def blocks(size: Size, graphs: int | None, data_root: str | None, cells: Cells) -> list[Block]:
-    """Returns what is left, the most important first: every set in turn, and more graphs of all of them later."""
-    done = {(*name, graph) for (*name, first), values in cells.items() for graph in range(first, first + len(values))}
+    """Returns what is left, the most important first: every set in turn, and more graphs of all of
+    them later.
+    """
+    done = {
+        (*name, graph)
+        for (*name, first), values in cells.items()
+        for graph in range(first, first + len(values))
+    }
     found: list[Block] = []
     before = 0
     for stop in [graphs] if graphs else size.rounds:
@@ -210,17 +258,31 @@ def blocks(size: Size, graphs: int | None, data_root: str | None, cells: Cells) 
             dataset = PUBLISHED[name]
             if dataset.absent(data_root):
                 continue
-            here = stop if dataset.is_random() else min(stop, len(test_positions(dataset, dataset.published_n)))
+            here = (
+                stop
+                if dataset.is_random()
+                else min(stop, len(test_positions(dataset, dataset.published_n)))
+            )
             for first in range(before, here, size.block):
-                primary = [one for one in size.primary if READINGS[one].annealing != SEARCHED or searched(name)]
+                primary = [
+                    one
+                    for one in size.primary
+                    if READINGS[one].annealing != SEARCHED or searched(name)
+                ]
                 arms = [(sampler, reading) for sampler in size.samplers for reading in primary]
                 if name in WITH_SECONDARY and SECONDARY_SAMPLER in size.samplers:
                     arms += [(SECONDARY_SAMPLER, reading) for reading in size.secondary]
-                # Blocks that are played together begin with different samplers, whose kernels compile in parallel.
+                # Blocks that are played together begin with different samplers, whose kernels
+                # compile in parallel.
                 turn = len(found) % len(size.samplers)
-                order = {sampler: (k - turn) % len(size.samplers) for k, sampler in enumerate(size.samplers)}
+                order = {
+                    sampler: (k - turn) % len(size.samplers)
+                    for k, sampler in enumerate(size.samplers)
+                }
                 played = range(first, min(first + size.block, here))
-                arms = [arm for arm in arms if any((name, *arm, graph) not in done for graph in played)]
+                arms = [
+                    arm for arm in arms if any((name, *arm, graph) not in done for graph in played)
+                ]
                 if arms:
                     arms.sort(key=lambda arm: order[arm[0]])
                     found.append(Block(name, first, len(played), tuple(arms)))
@@ -235,17 +297,23 @@ _FORM = "sl_discs readings 1"
 
 def save(path: Path, cells: Cells, made: dict[str, Any]) -> None:
     names = [[*name, len(values)] for name, values in cells.items()]
-    write_document(path, _FORM, {"best": np.concatenate(list(cells.values()))}, made | {"cells": names})
+    write_document(
+        path, _FORM, {"best": np.concatenate(list(cells.values()))}, made | {"cells": names}
+    )
 
 
 def load(path: Path, made: dict[str, Any]) -> Cells:
-    """Returns the cells of a file, none if there is no file; InputError if they have other steps or chains."""
+    """Returns the cells of a file, none if there is no file; InputError if they have other steps or
+    chains.
+    """
     if not path.exists():
         return {}
     arrays, values = read_document(path, _FORM)
     for name in ("steps", "chains"):
         if values[name] != made[name]:
-            raise InputError(f"{path} has cells with {name} {values[name]}, not {made[name]}; change --output")
+            raise InputError(
+                f"{path} has cells with {name} {values[name]}, not {made[name]}; change --output"
+            )
     ends = np.cumsum([count for *_, count in values["cells"]])
     parts = np.split(arrays["best"], ends[:-1])
     return {tuple(name): part for (*name, _), part in zip(values["cells"], parts, strict=True)}
@@ -259,22 +327,29 @@ def _main(given: Given) -> int:
     made |= {"steps": size.steps, "chains": size.chains}
     cells = load(path, made)
     say(f"{len(cells)} cells are finished already")
-    setup = Setup(size.steps, size.chains, FLAGS.engine, FLAGS.data_root, begin + (FLAGS.seconds or math.inf))
+    setup = Setup(
+        size.steps, size.chains, FLAGS.engine, FLAGS.data_root, begin + (FLAGS.seconds or math.inf)
+    )
     left = blocks(size, FLAGS.graphs, FLAGS.data_root, cells)
     workers = FLAGS.workers or (8 if has_card() and FLAGS.engine in ("auto", "cuda") else 1)
     saved = 0.0
     try:
         for number, (block, found) in enumerate(_played(left, setup, workers), 1):
             cells |= {(block.dataset, *arm, block.first): values for arm, values in found}
-            say(f"[{number}/{len(left)}] {time.time() - begin:.0f} s: {block.dataset} from graph {block.first}: "
-                f"{sum(arm in block.arms for arm, _ in found)} of {len(block.arms)} cells")  # fmt: skip
+            say(f"[{number}/{len(left)}] {time.time() - begin:.0f} s: {block.dataset} from graph "
+                f"{block.first}: "
+                f"{sum(arm in block.arms for arm, _ in found)} of {len(block.arms)} "
+                "cells")  # fmt: skip
             if time.time() - saved > 5:
                 save(path, cells, made)
                 saved = time.time()
     finally:
         if cells:
             save(path, cells, made)
-    say(f"{report(cells, folder, made)}\n\n{len(cells)} cells, {time.time() - begin:.0f} s; saved: {path}")
+    say(
+        f"{report(cells, folder, made)}\n\n{len(cells)} cells, {time.time() - begin:.0f} s; saved: "
+        f"{path}"
+    )
     return 0
 
 
@@ -289,7 +364,9 @@ def _wanted() -> Size:
         size = size._replace(samplers=tuple(FLAGS.samplers))
     if FLAGS.readings:
         check_choice("readings", FLAGS.readings, READINGS)
-        primary, secondary = (tuple(one for one in part if one in FLAGS.readings) for part in (PRIMARY, SECONDARY))
+        primary, secondary = (
+            tuple(one for one in part if one in FLAGS.readings) for part in (PRIMARY, SECONDARY)
+        )
         size = size._replace(primary=primary, secondary=secondary)
     return size
 
@@ -303,15 +380,23 @@ def _played(left: list[Block], setup: Setup, workers: int) -> Iterator[tuple[Blo
                 return
         return
     context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(workers, context, initializer=keep_programs) as pool:
+    with concurrent.futures.ProcessPoolExecutor(
+        workers, context, initializer=keep_programs
+    ) as pool:
         # Few at a time, so that none is begun when time is up.
         futures, waiting = dict[Any, Block](), iter(left)
         while True:
-            while len(futures) < workers + 1 and time.time() < setup.until and (block := next(waiting, None)):
+            while (
+                len(futures) < workers + 1
+                and time.time() < setup.until
+                and (block := next(waiting, None))
+            ):
                 futures[pool.submit(play_all, block, setup)] = block
             if not futures:
                 return
-            for future in concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_COMPLETED).done:
+            for future in concurrent.futures.wait(
+                futures, return_when=concurrent.futures.FIRST_COMPLETED
+            ).done:
                 if error := future.exception():
                     say(f"failed: {futures[future]}: {error!r}")
                 yield futures.pop(future), [] if error else future.result()

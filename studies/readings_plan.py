@@ -40,7 +40,8 @@ class Reading(NamedTuple):
       localization: fields that differ from the package's defaults.
       tilt: where it stands; None: there is none.
       control: the reading that is the same run without tilt.
-      shared: whether the chains of a graph have one observation, which moves by the mean of their spins.
+      shared: whether the chains of a graph have one observation, which moves by the mean of their
+        spins.
     """
 
     annealing: str
@@ -54,7 +55,10 @@ BASE = "base"
 
 
 def _readings() -> dict[str, Reading]:
-    found = {BASE: Reading(RUN, {}, None, BASE), "annealing over the run": Reading(RUN, {}, OUTSIDE, BASE)}
+    found = {
+        BASE: Reading(RUN, {}, None, BASE),
+        "annealing over the run": Reading(RUN, {}, OUTSIDE, BASE),
+    }
 
     def add(name: str, annealing: str, localization: dict[str, Any], tilt: str) -> None:
         without = f"{name}, no tilt"
@@ -62,16 +66,23 @@ def _readings() -> dict[str, Reading]:
         found[without] = Reading(annealing, localization, None, without)
 
     for levels in (512, 256, 1024):
-        add(f"annealing inside each level, K {levels}", LEVEL, {"K": levels, "sigma": 15.0}, OUTSIDE)
+        add(
+            f"annealing inside each level, K {levels}", LEVEL, {"K": levels, "sigma": 15.0}, OUTSIDE
+        )
     add("constant temperature", CONSTANT, {"sigma": 15.0}, OUTSIDE)
-    found["searched annealing, no localization"] = Reading(SEARCHED, {}, None, "searched annealing, no localization")
+    found["searched annealing, no localization"] = Reading(
+        SEARCHED, {}, None, "searched annealing, no localization"
+    )
     add("temperature by level", BY_LEVEL, {}, OUTSIDE)
     inside = "tilt inside the temperature"
     add(inside, HELD, {}, INSIDE)
     found["one observation a graph"] = Reading(RUN, {}, OUTSIDE, BASE, shared=True)
-    found[f"one observation a graph, {inside}"] = Reading(HELD, {}, INSIDE, f"{inside}, no tilt", shared=True)
+    found[f"one observation a graph, {inside}"] = Reading(
+        HELD, {}, INSIDE, f"{inside}, no tilt", shared=True
+    )
     found |= {f"tilt in the {half}": Reading(RUN, {}, half, BASE) for half in (FIRST, LAST)}
-    # y of the coding {0, 1} is alpha (1 + s)/2 + sigma B: but for what is known, half of alpha s + 2 sigma B.
+    # y of the coding {0, 1} is alpha (1 + s)/2 + sigma B: but for what is known, half of alpha s +
+    # 2 sigma B.
     found["0/1 coding"] = Reading(RUN, {"sigma": 20.0}, OUTSIDE, BASE)
     # The paper's GEOM(3, 1), see `localization.schedule`.
     found["SLIPS's Geom(2,1)"] = Reading(RUN, {"alpha": "geom(3,1)"}, OUTSIDE, BASE)
@@ -83,11 +94,12 @@ PRIMARY = tuple(READINGS)[:11]
 SECONDARY = tuple(READINGS)[11:]
 # What stays out, and why.
 LEFT_OUT = {
-    "tilt inside a temperature that changes at every step": "a level has one tilt; the temperature is held over it",
+    "tilt inside a temperature that changes at every step": "a level has one tilt; the temperature "
+    "is held over it",
 }
 
-# The constant temperature of sets whose names begin so. Of cuts the best of 0.3, 0.4, 0.7, 1, 1.5, 2 and 3 without
-# localization, for PAS and GWG with one flip on 16 other graphs of each set.
+# The constant temperature of sets whose names begin so. Of cuts the best of 0.3, 0.4, 0.7, 1, 1.5,
+# 2 and 3 without localization, for PAS and GWG with one flip on 16 other graphs of each set.
 CONSTANTS = {
     "mis": 0.2, "maxclique": 0.2, "maxcut/ba": 0.4, "maxcut/er/r-er-0.15-n-256": 1.0,
     "maxcut/er/r-er-0.15-n-512": 1.0, "maxcut/er/r-er-0.15-n-1024": 1.5,
@@ -105,7 +117,9 @@ SECONDARY_SAMPLER = "gwg_one_flip"
 
 
 def searched(dataset: str) -> dict[str, Any] | None:
-    """Returns the searched annealing of a set, as fields of settings; None if there was no search."""
+    """Returns the searched annealing of a set, as fields of settings; None if there was no
+    search.
+    """
     path = Path(__file__).parents[1] / "configs" / "sampler" / "tuned" / dataset / "gwg.json"
     return json.loads(path.read_text())["experiment"] if path.exists() else None
 
@@ -118,8 +132,9 @@ def constant_of(dataset: str) -> float:
 def program_of(reading: Reading, settings: Settings, constant: float) -> Program:
     """Returns the program of all steps.
 
-    The observations of chains that share theirs are replaced by their mean after each level (`readings.play_shared`),
-    so that the noise of each has the standard deviation of the mean's, times the root of the number of chains.
+    The observations of chains that share theirs are replaced by their mean after each level
+    (`readings.play_shared`), so that the noise of each has the standard deviation of the mean's,
+    times the root of the number of chains.
     """
     length = settings.chain_length
     fields = {"K": 256} | reading.localization
@@ -142,10 +157,14 @@ def program_of(reading: Reading, settings: Settings, constant: float) -> Program
 def temperatures(
     annealing: str, settings: Settings, last: Int32[np.ndarray, "K"], constant: float
 ) -> Float32[np.ndarray, "T"]:
-    """Returns the temperature of each step, where each level ends with the step `last`, counted from 0."""
+    """Returns the temperature of each step, where each level ends with the step `last`, counted
+    from 0.
+    """
 
     def of_length(length) -> Float32[np.ndarray, "T"]:
-        return dataclasses.replace(settings, chain_length=int(length), log_every_steps=1).temperatures()[:]
+        return dataclasses.replace(
+            settings, chain_length=int(length), log_every_steps=1
+        ).temperatures()[:]
 
     steps, run = np.diff(last, prepend=-1), of_length(settings.chain_length)
     if annealing in (RUN, SEARCHED):

@@ -1,10 +1,12 @@
-"""Compares all base samplers on graphs, at equal steps and at equal CPU time, and on an Ising lattice.
+"""Compares all base samplers on graphs, at equal steps and at equal CPU time, and on an Ising
+lattice.
 
-    python studies/samplers.py [--output=results/samplers] [--samplers=metropolis,gwg] [--cases=mis-er-0.05]
+    python studies/samplers.py [--output=results/samplers] [--samplers=metropolis,gwg]
+    [--cases=mis-er-0.05]
 
-The temperatures of each sampler are chosen on other graphs of the same family; its other settings are the defaults.
-Finished cells are kept in OUTPUT/cells, so that a stopped command continues where it left off. Times are CPU times of
-the whole process without compilation.
+The temperatures of each sampler are chosen on other graphs of the same family; its other settings
+are the defaults. Finished cells are kept in OUTPUT/cells, so that a stopped command continues where
+it left off. Times are CPU times of the whole process without compilation.
 """
 
 from __future__ import annotations
@@ -69,7 +71,9 @@ FULL = Size()
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A sampler on a family of graphs, in plain values, each keyed by the budget `steps` or `seconds`."""
+    """A sampler on a family of graphs, in plain values, each keyed by the budget `steps` or
+    `seconds`.
+    """
 
     temperatures: dict[str, Sequence[float]]  # the chosen initial and final one
     steps: dict[str, int]  # of a chain
@@ -84,7 +88,9 @@ def run(folder: Path, samplers: Sequence[str], size: Size = FULL) -> str:
         cells[name] = {}
         for sampler in samplers:
             cells[name][sampler] = cell = _cell(folder / "cells", CASES[name], sampler, size)
-            means = ", ".join(f"{np.mean(cell.best[budget]):.2f} at equal {budget}" for budget in _BUDGETS)
+            means = ", ".join(
+                f"{np.mean(cell.best[budget]):.2f} at equal {budget}" for budget in _BUDGETS
+            )
             say(f"{name}, {sampler}: {means}")
     drawn = {}
     for sampler in samplers:
@@ -92,7 +98,11 @@ def run(folder: Path, samplers: Sequence[str], size: Size = FULL) -> str:
         rate = np.mean([min(one["effective"]) / one["cpu_s"] for one in drawn[sampler]])
         say(f"{LATTICE}, {sampler}: {rate:.3g} effective draws per CPU-second")
     found = summary(cells, drawn)
-    write_json(folder / "samplers.json", {"measured": measured_by(), **size._asdict(), **found}, allow_nan=False)
+    write_json(
+        folder / "samplers.json",
+        {"measured": measured_by(), **size._asdict(), **found},
+        allow_nan=False,
+    )
     text = page(found, size)
     write_text(folder / "samplers.md", text)
     return text
@@ -103,21 +113,32 @@ def _cell(folder: Path, case: Case, sampler: str, size: Size) -> Cell:
         "kind": "samplers", "case": case.name, "sampler": sampler, "steps": size.steps, "seconds": size.seconds,
         "chains": size.chains, "tuning": size.tuning, "graphs": size.graphs, "grid": list(map(list, _GRID)),
     }  # fmt: skip
-    return Cell(**finished(folder, identity, lambda: dataclasses.asdict(_measured(case, sampler, size))))
+    return Cell(
+        **finished(folder, identity, lambda: dataclasses.asdict(_measured(case, sampler, size)))
+    )
 
 
 def _measured(case: Case, sampler: str, size: Size) -> Cell:
     every = case.dataset(size.graphs + size.tuning)
-    measured, tuning = _part(every, range(size.graphs)), _part(every, range(size.graphs, len(every.graphs)))
+    measured, tuning = (
+        _part(every, range(size.graphs)),
+        _part(every, range(size.graphs, len(every.graphs))),
+    )
     cell = Cell({}, {}, {}, {})
     steps = size.steps
     for budget in _BUDGETS:
         if budget == "seconds":  # the run at equal steps has shown the rate
             steps = max(_LEAST, round(size.steps * size.seconds / cell.cpu_s["steps"]))
-        tried = {pair: _played(case, tuning, sampler, steps, pair, size.chains, 0)[0].mean() for pair in _GRID}
+        tried = {
+            pair: _played(case, tuning, sampler, steps, pair, size.chains, 0)[0].mean()
+            for pair in _GRID
+        }
         chosen = max(tried, key=lambda pair: tried[pair])
         best, seconds = _played(case, measured, sampler, steps, chosen, size.chains, 1)
-        cell.temperatures[budget], cell.steps[budget] = [one * UNITS[case.problem] for one in chosen], steps
+        cell.temperatures[budget], cell.steps[budget] = (
+            [one * UNITS[case.problem] for one in chosen],
+            steps,
+        )
         cell.cpu_s[budget], cell.best[budget] = seconds, best.tolist()
     return cell
 
@@ -128,7 +149,13 @@ def _part(dataset: Dataset, which: range) -> Dataset:
 
 
 def _played(
-    case: Case, dataset: Dataset, sampler: str, steps: int, pair: tuple[float, float], chains: int, seed: int
+    case: Case,
+    dataset: Dataset,
+    sampler: str,
+    steps: int,
+    pair: tuple[float, float],
+    chains: int,
+    seed: int,
 ) -> tuple[np.ndarray, float]:
     """Best verified objective of each graph, and CPU-seconds per graph."""
     initial, final = (one * UNITS[case.problem] for one in pair)
@@ -144,7 +171,9 @@ def _played(
 
 
 def _drawn(folder: Path, sampler: str, size: Size) -> list[dict[str, Any]]:
-    """Steps, CPU-seconds, effective draws of each observable and the largest R-hat, for each seed."""
+    """Steps, CPU-seconds, effective draws of each observable and the largest R-hat, for
+    each seed.
+    """
     terms = ising_torus(_SIDE, _TEMPERATURE).problem.terms()
 
     def draw(seed: int):
@@ -161,27 +190,33 @@ def _drawn(folder: Path, sampler: str, size: Size) -> list[dict[str, Any]]:
     identity = {"kind": "lattice", "sampler": sampler, "side": _SIDE, "temperature": _TEMPERATURE}
     identity |= {"chains": size.chains, "draws": size.draws}
     return [
-        finished(folder, identity | {"seed": seed}, functools.partial(compute, seed)) for seed in range(size.seeds)
+        finished(folder, identity | {"seed": seed}, functools.partial(compute, seed))
+        for seed in range(size.seeds)
     ]
 
 
-def summary(cells: dict[str, dict[str, Cell]], drawn: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+def summary(
+    cells: dict[str, dict[str, Cell]], drawn: dict[str, list[dict[str, Any]]]
+) -> dict[str, Any]:
     """The numbers of the page, which have no unit other than those of the objective and of draws.
 
-    `best` has by budget, family and sampler the mean, and the difference from the largest mean with the half width of
-    its 95 % interval; `drawn` has by sampler effective draws per million steps and per CPU-second, each with its half
-    width, and the largest R-hat.
+    `best` has by budget, family and sampler the mean, and the difference from the largest mean with
+    the half width of its 95 % interval; `drawn` has by sampler effective draws per million steps
+    and per CPU-second, each with its half width, and the largest R-hat.
     """
     best = {
         budget: {
-            name: _behind({s: cell.best[budget] for s, cell in column.items()}) for name, column in cells.items()
+            name: _behind({s: cell.best[budget] for s, cell in column.items()})
+            for name, column in cells.items()
         }
         for budget in _BUDGETS
     }
     effective = {}
     for name, runs in drawn.items():
         least = np.array([min(one["effective"]) for one in runs])
-        rates = {f"per_{of}": _estimate(least / [one[of] for one in runs]) for of in ("steps", "cpu_s")}
+        rates = {
+            f"per_{of}": _estimate(least / [one[of] for one in runs]) for of in ("steps", "cpu_s")
+        }
         effective[name] = rates | {"r_hat": max(one["r_hat"] for one in runs)}
     return {"best": best, "drawn": effective}
 
@@ -189,7 +224,10 @@ def summary(cells: dict[str, dict[str, Cell]], drawn: dict[str, list[dict[str, A
 def _behind(best: dict[str, list[float]]) -> dict[str, list[float]]:
     means = {name: float(np.mean(values)) for name, values in best.items()}
     first = max(means, key=lambda name: means[name])
-    return {name: [means[name], *_estimate(np.subtract(values, best[first]))] for name, values in best.items()}
+    return {
+        name: [means[name], *_estimate(np.subtract(values, best[first]))]
+        for name, values in best.items()
+    }
 
 
 def _estimate(values: np.ndarray) -> list[float]:
@@ -197,14 +235,20 @@ def _estimate(values: np.ndarray) -> list[float]:
 
 
 def page(found: dict[str, Any], size: Size) -> str:
-    amounts = dict(zip(_BUDGETS, (f"{size.steps:,} steps", f"{size.seconds:g} CPU-seconds"), strict=True))
+    amounts = dict(
+        zip(_BUDGETS, (f"{size.steps:,} steps", f"{size.seconds:g} CPU-seconds"), strict=True)
+    )
     parts = []
     for budget, columns in found["best"].items():
         samplers = dict.fromkeys(name for column in columns.values() for name in column)
         rows = [
-            [name, *("{:,.1f} ({:.1f} ± {:.1f})".format(*one[name]) for one in columns.values())] for name in samplers
+            [name, *("{:,.1f} ({:.1f} ± {:.1f})".format(*one[name]) for one in columns.values())]
+            for name in samplers
         ]
-        parts += [f"Best objective after {amounts[budget]} per graph:", table(["sampler", *columns], rows)]
+        parts += [
+            f"Best objective after {amounts[budget]} per graph:",
+            table(["sampler", *columns], rows),
+        ]
     units = (("per_steps", 1e6), ("per_cpu_s", 1))
     rows = [
         [
@@ -215,7 +259,10 @@ def page(found: dict[str, Any], size: Size) -> str:
         for name, one in found["drawn"].items()
     ]
     titles = ["sampler", "effective draws per million steps", "per CPU-second", "R-hat"]
-    return "\n\n".join([*parts, f"{LATTICE}, temperature {_TEMPERATURE:g}:", table(titles, rows)]) + "\n"
+    return (
+        "\n\n".join([*parts, f"{LATTICE}, temperature {_TEMPERATURE:g}:", table(titles, rows)])
+        + "\n"
+    )
 
 
 FLAGS, define = own_flags()

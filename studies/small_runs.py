@@ -1,4 +1,5 @@
-"""Algorithm 1 for many chains of a small target at once, in NumPy, with several estimators of the posterior mean.
+"""Algorithm 1 for many chains of a small target at once, in NumPy, with several estimators of the
+posterior mean.
 
 Random numbers are determined by the level.
 """
@@ -31,7 +32,9 @@ def curie_weiss(num_sites: int, coupling: float, field: float) -> SpinModel:
 
 
 def glass(num_sites: int, strength: float, field: float, seed: int = 0) -> SpinModel:
-    """Sherrington-Kirkpatrick couplings of variance strength^2/N in Gaussian fields of this standard deviation."""
+    """Sherrington-Kirkpatrick couplings of variance strength^2/N in Gaussian fields of this
+    standard deviation.
+    """
     rng = np.random.default_rng(seed)
     upper = np.triu(rng.normal(size=(num_sites, num_sites)), 1) * strength / num_sites**0.5
     return SpinModel(upper + upper.T, field * rng.normal(size=num_sites))
@@ -39,7 +42,9 @@ def glass(num_sites: int, strength: float, field: float, seed: int = 0) -> SpinM
 
 def name_of(form: SpinModel) -> str:
     """A digest of a target's couplings and fields, used in identities of cells."""
-    return hashlib.sha256(form.beta.hex().encode() + form.W.tobytes() + form.b.tobytes()).hexdigest()[:16]
+    return hashlib.sha256(
+        form.beta.hex().encode() + form.W.tobytes() + form.b.tobytes()
+    ).hexdigest()[:16]
 
 
 def law_of(form: SpinModel) -> Float64[np.ndarray, "S"]:
@@ -60,8 +65,8 @@ def localize(
 ) -> tuple[Chains, Chains]:
     """sign(Y_K) and the last states, as spins.
 
-    The budget of the schedule is ignored, since `mean`, which estimates U, determines the cost of a level. `watch` is
-    called with each level's number and tilts.
+    The budget of the schedule is ignored, since `mean`, which estimates U, determines the cost of a
+    level. `watch` is called with each level's number and tilts.
     """
     levels = Localization(**{**vars(localization), "budget": "identical"}).levels(localization.K)
     rng = random_numbers(-1)
@@ -73,7 +78,11 @@ def localize(
         if watch is not None:
             watch(level, tilt)
         u, states = mean(rng, tilt, states)
-        y = y + np.asarray(levels.drift)[level] * u + np.asarray(levels.noise)[level] * rng.normal(size=y.shape)
+        y = (
+            y
+            + np.asarray(levels.drift)[level] * u
+            + np.asarray(levels.noise)[level] * rng.normal(size=y.shape)
+        )
     return np.where(y > 0, 1.0, -1.0), states
 
 
@@ -82,16 +91,19 @@ def exact_mean(form: SpinModel) -> Mean:
 
     def mean(rng, tilt, states):
         parts = np.array_split(tilt, -(-tilt.shape[0] * len(table) // _AT_ONCE))
-        return np.concatenate([special.softmax(density + part @ table.T, axis=1) @ table for part in parts]), states
+        return np.concatenate(
+            [special.softmax(density + part @ table.T, axis=1) @ table for part in parts]
+        ), states
 
     return mean
 
 
 def curie_weiss_mean(coupling: float, field: float, num_sites: int) -> Mean:
-    """The posterior mean of `curie_weiss`, by quadrature over the Gaussian field that decouples its spins.
+    """The posterior mean of `curie_weiss`, by quadrature over the Gaussian field that decouples its
+    spins.
 
-    exp(c/(2N) M^2) is the mean of exp(sqrt(c/N) z M) over standard normal z. For such smooth integrands the
-    trapezoidal rule is exact up to rounding.
+    exp(c/(2N) M^2) is the mean of exp(sqrt(c/N) z M) over standard normal z. For such smooth
+    integrands the trapezoidal rule is exact up to rounding.
     """
     root = (coupling / num_sites) ** 0.5
     reach = coupling**0.5 * num_sites**0.5 + 6
@@ -103,7 +115,10 @@ def curie_weiss_mean(coupling: float, field: float, num_sites: int) -> Mean:
             one = np.abs(root * z + field + tilt[:, site, None])
             weights += one + np.log1p(np.exp(-2 * one))
         weights = special.softmax(weights - z**2 / 2, axis=1)
-        u = [(weights * np.tanh(root * z + field + tilt[:, site, None])).sum(axis=1) for site in range(num_sites)]
+        u = [
+            (weights * np.tanh(root * z + field + tilt[:, site, None])).sum(axis=1)
+            for site in range(num_sites)
+        ]
         return np.stack(u, axis=1), states
 
     return mean
@@ -114,10 +129,10 @@ def gibbs_mean(
 ) -> Mean:
     """U from sequential Gibbs sweeps, whose states continue from level to level.
 
-    The last `collected` sweeps of a level count for U. If it is 1, U is the last state; then (states, Y) is a Markov
-    chain that keeps the joint distribution of X and Y_t once its states have that of X. With `rao_blackwell` a site
-    counts with its conditional mean instead of the spin drawn from it. `sharing` neighbouring chains share one U,
-    their mean, and one Y.
+    The last `collected` sweeps of a level count for U. If it is 1, U is the last state; then
+    (states, Y) is a Markov chain that keeps the joint distribution of X and Y_t once its states
+    have that of X. With `rao_blackwell` a site counts with its conditional mean instead of the spin
+    drawn from it. `sharing` neighbouring chains share one U, their mean, and one Y.
     """
 
     def mean(rng, tilt, states):
@@ -126,7 +141,9 @@ def gibbs_mean(
             counts = sweep >= sweeps - collected
             for site in range(states.shape[1]):
                 local = form.b[site] + tilt[:, site] - form.beta * (states @ form.W[site])
-                states[:, site] = np.where(rng.random(len(states)) < special.expit(2 * local), 1.0, -1.0)
+                states[:, site] = np.where(
+                    rng.random(len(states)) < special.expit(2 * local), 1.0, -1.0
+                )
                 if counts and rao_blackwell:
                     total[:, site] += np.tanh(local)
             if counts and not rao_blackwell:

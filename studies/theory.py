@@ -1,11 +1,13 @@
-"""Compares the paper's theory with actual runs: gaps and bounds, the mean's error, Condition 4.1 on real instances.
+"""Compares the paper's theory with actual runs: gaps and bounds, the mean's error, Condition 4.1 on
+real instances.
 
     python studies/theory.py [--output=results/theory]
 
-The paper (Wang et al., ICML 2025) shows that once the external field of a localized run is large, |h| >= 2 beta
-max_i sum_k |W_ik|, its base samplers mix fast, with a bound for each. See `gaps.py` for how these are interpreted.
-The tables go to OUTPUT/theory.md, the numbers to theory.json, with three figures. Finished cells are kept in
-OUTPUT/cells, so that a stopped command continues where it left off.
+The paper (Wang et al., ICML 2025) shows that once the external field of a localized run is large,
+|h| >= 2 beta max_i sum_k |W_ik|, its base samplers mix fast, with a bound for each. See `gaps.py`
+for how these are interpreted. The tables go to OUTPUT/theory.md, the numbers to theory.json, with
+three figures. Finished cells are kept in OUTPUT/cells, so that a stopped command continues where it
+left off.
 """
 
 from __future__ import annotations
@@ -43,9 +45,9 @@ from theory_report import draw_gaps, draw_real, draw_runs, page, summary
 class Fields(NamedTuple):
     """The quantities that are constant along a localized run on a real instance, at temperature 1.
 
-    At temperature tau the posterior is that of `gaps` with beta W = -J/(4 tau) and h = (c/2 + J1/4)/tau + tilt, so
-    site i meets the condition of its own row where |h_i| >= sum_k |J_ik|/(2 tau). Condition 4.1 as printed asks for
-    the largest of the rows' right-hand sides at every site.
+    At temperature tau the posterior is that of `gaps` with beta W = -J/(4 tau) and h = (c/2 +
+    J1/4)/tau + tilt, so site i meets the condition of its own row where |h_i| >= sum_k |J_ik|/(2
+    tau). Condition 4.1 as printed asks for the largest of the rows' right-hand sides at every site.
     """
 
     own: Float64[np.ndarray, "N"]  # [N] c/2 + J1/4, the target's own field
@@ -57,21 +59,30 @@ class Fields(NamedTuple):
         couplings = listed.scale * listed.weights
         ends, size = listed.edges.ravel(), len(listed.linear)
         sums, sizes = (
-            np.bincount(ends, np.repeat(values, 2), minlength=size) for values in (couplings, np.abs(couplings))
+            np.bincount(ends, np.repeat(values, 2), minlength=size)
+            for values in (couplings, np.abs(couplings))
         )
         return cls(listed.linear / 2 + sums / 4, sizes / 2)
 
     def met(self, tilt: Float64[np.ndarray, "B N"], temperature: float) -> tuple[float, float]:
-        """The share of sites that meet the condition of their own row, and of those that meet that of all rows."""
+        """The share of sites that meet the condition of their own row, and of those that meet that
+        of all rows.
+        """
         h = np.abs(self.own / temperature + tilt)
-        return float((h >= self.needed / temperature).mean()), float((h >= self.needed.max() / temperature).mean())
+        return float((h >= self.needed / temperature).mean()), float(
+            (h >= self.needed.max() / temperature).mean()
+        )
 
 
-def watch(terms: Coefficients, method: Method, settings: Settings, looks: int) -> list[dict[str, Any]]:
-    """Observations at `looks` approximately evenly spaced levels, just before each level's first step.
+def watch(
+    terms: Coefficients, method: Method, settings: Settings, looks: int
+) -> list[dict[str, Any]]:
+    """Observations at `looks` approximately evenly spaced levels, just before each level's first
+    step.
 
-    The level's number, the step, alpha^2/(sigma^2 t), the temperature, the root mean square of the tilt, `own_row`
-    and `all_rows` of `Fields.met`, and mean acceptance and hops of the steps since the look before.
+    The level's number, the step, alpha^2/(sigma^2 t), the temperature, the root mean square of the
+    tilt, `own_row` and `all_rows` of `Fields.met`, and mean acceptance and hops of the steps since
+    the look before.
     """
     localization, program = method.localization, program_of(method, settings)
     levels = program.levels
@@ -81,7 +92,10 @@ def watch(terms: Coefficients, method: Method, settings: Settings, looks: int) -
     chains = Chains.of_one(terms, 0, shape, method.sampler, engine, settings.seed)
     chains.start(program)
     fields, rows = Fields.of(terms), []
-    times, alpha = localization.times(settings.chain_length), parse_alpha(localization.alpha, localization.horizon)
+    times, alpha = (
+        localization.times(settings.chain_length),
+        parse_alpha(localization.alpha, localization.horizon),
+    )
     count = min(looks, localization.K - 1)
     for level in np.unique(np.linspace(1, localization.K - 1, count).round().astype(int)):
         first = int(levels.last[level - 1]) + 1
@@ -90,10 +104,17 @@ def watch(terms: Coefficients, method: Method, settings: Settings, looks: int) -
             np.asarray(levels.tilt_scale)[level]
             * np.asarray(chains.states.chain.state.y, np.float64)[0, :, : len(fields.own)]
         )
-        temperature, t = float(program.temperature.rows(first, first + 1)[0, 0]), np.asarray(times[first])
+        temperature, t = (
+            float(program.temperature.rows(first, first + 1)[0, 0]),
+            np.asarray(times[first]),
+        )
         own_row, all_rows = fields.met(tilt, temperature)
         rows.append(
-            {"level": int(level), "step": first, "snr": float(alpha.value(t) ** 2 / (localization.sigma**2 * t))}
+            {
+                "level": int(level),
+                "step": first,
+                "snr": float(alpha.value(t) ** 2 / (localization.sigma**2 * t)),
+            }
             | {"temperature": temperature, "tilt": float(np.sqrt((tilt**2).mean()))}
             | {"own_row": own_row, "all_rows": all_rows}
             | {"acceptance": float(np.mean(trace.acceptance)), "hops": float(np.mean(trace.hops))}
@@ -106,12 +127,24 @@ SCHEDULE = Localization(sigma=2.0, eps=1e-3, eps_end=1e-2, grid="log_snr")
 # A site's mean counts as missed if it is off by this much.
 MISSED = 0.25
 
-# DISCS's annealing of both families; fields of the `sl_` methods at their defaults are the published settings.
+# DISCS's annealing of both families; fields of the `sl_` methods at their defaults are the
+# published settings.
 _INSTANCES = {
-    "MIS, ER-0.05": ("mis", "er_density", "r-0.05", {"decay_rate": 0.05, "final_temperature": 1e-4}),
-    "MaxCut, BA-512": ("maxcut", "ba", "r-ba-4-n-512-600", {"decay_rate": 0.1, "final_temperature": 1e-6}),
+    "MIS, ER-0.05": (
+        "mis",
+        "er_density",
+        "r-0.05",
+        {"decay_rate": 0.05, "final_temperature": 1e-4},
+    ),
+    "MaxCut, BA-512": (
+        "maxcut",
+        "ba",
+        "r-ba-4-n-512-600",
+        {"decay_rate": 0.1, "final_temperature": 1e-6},
+    ),
 }
-# Sampler fields and annealing of each: what was published; its null control; a run that localizes, at temperature 1.
+# Sampler fields and annealing of each: what was published; its null control; a run that localizes,
+# at temperature 1.
 _RUNS: dict[str, list[dict[str, Any]]] = {
     "as published": [{}, {}],
     "tilt off": [{"tilt": False}, {}],
@@ -125,7 +158,11 @@ class Size:
     sites: tuple[int, ...] = (1, 2, 3, 4, 6)  # values of N in the scan of bounds
     fields: int = 25  # values of |h| in the scan, from 0.05 to 30
     random: int = 300  # random models in the scan
-    targets: tuple[int, int, int] = (8, 8, 10)  # N of the glass, the ferromagnet and the larger glass of small runs
+    targets: tuple[int, int, int] = (
+        8,
+        8,
+        10,
+    )  # N of the glass, the ferromagnet and the larger glass of small runs
     levels: int = 16  # levels of the small runs
     replicas: int = 4  # runs of each target
     chains: int = 2_000  # chains that estimate a mean
@@ -173,7 +210,9 @@ def look(form: gaps.SpinModel, tilt: np.ndarray) -> dict[str, Any]:
         "needed": needed,
         "met": bool(field >= needed),
         "own_row": float((np.abs(form.b + tilt) >= rows).mean()),
-        "gaps": {name: gaps.gap_of(gaps.transitions(name, density)).one_sided for name in gaps.KERNELS},
+        "gaps": {
+            name: gaps.gap_of(gaps.transitions(name, density)).one_sided for name in gaps.KERNELS
+        },
         "bounds": {name: gaps.bound(name, field, size) for name in gaps.KERNELS},
     }
 
@@ -192,14 +231,18 @@ def real_run(name: str, run: str, method: str, size: Size) -> dict[str, Any]:
 
 
 def run(folder: Path, size: Size = FULL) -> dict[str, Any]:
-    """Runs everything that is not finished, and writes `theory.md`, `theory.json` and three figures.
+    """Runs everything that is not finished, and writes `theory.md`, `theory.json` and three
+    figures.
 
-    Random numbers depend only on the replica and on the level or step. Returns the numbers of the page.
+    Random numbers depend only on the replica and on the level or step. Returns the numbers of the
+    page.
     """
     cells = folder / "cells"
     fields = np.geomspace(0.05, 30, size.fields).tolist()
     given = {"kind": "scan", "sites": list(size.sites), "fields": fields, "random": size.random}
-    scan = finished(cells, given, lambda: {"rows": gaps.scan(size.sites, tuple(fields), size.random)})["rows"]
+    scan = finished(
+        cells, given, lambda: {"rows": gaps.scan(size.sites, tuple(fields), size.random)}
+    )["rows"]
     say(f"bounds: {len(scan)} gaps")
     runs, means = [], []
     for name, form in small_targets(size).items():
@@ -220,9 +263,16 @@ def run(folder: Path, size: Size = FULL) -> dict[str, Any]:
         for setting in _RUNS:
             for method in size.methods:
                 place = {"instance": name, "setting": setting, "method": method}
-                given = place | {"kind": "real", "looks": size.looks, "steps": size.steps, "seed": 0}
+                given = place | {
+                    "kind": "real",
+                    "looks": size.looks,
+                    "steps": size.steps,
+                    "seed": 0,
+                }
                 given |= {"fields": _RUNS[setting], "annealing": _INSTANCES[name][-1]}
-                seen = finished(cells, given, functools.partial(real_run, name, setting, method, size))
+                seen = finished(
+                    cells, given, functools.partial(real_run, name, setting, method, size)
+                )
                 real += [place | row for row in seen["looks"]]
         say(f"real runs: {name}")
     found = summary({"verdicts": gaps.verdicts(scan), "runs": runs, "means": means, "real": real})
@@ -242,20 +292,35 @@ def _inputs(form: gaps.SpinModel) -> dict[str, Any]:
     return {"form": small_runs.name_of(form), "schedule": vars(SCHEDULE)}
 
 
-def _mean_of(cells: Path, name: str, form: gaps.SpinModel, tilt, level: int, size: Size) -> dict[str, Any]:
-    """The error of the mean under one tilt, and Chernoff's rate with the paper's bound where the condition is met."""
+def _mean_of(
+    cells: Path, name: str, form: gaps.SpinModel, tilt, level: int, size: Size
+) -> dict[str, Any]:
+    """The error of the mean under one tilt, and Chernoff's rate with the paper's bound where the
+    condition is met.
+    """
     steps = [2**k for k in range(4, size.most_steps + 1)]
     place = {"target": name, "level": level}
-    given = place | {"kind": "mean", "levels": size.levels, "chains": size.chains, "steps": steps, "seed": 0}
+    given = place | {
+        "kind": "mean",
+        "levels": size.levels,
+        "chains": size.chains,
+        "steps": steps,
+        "seed": 0,
+    }
     given |= _inputs(form) | {"missed": MISSED}
 
     def compute():
         density, sites = gaps.log_density(form, tilt), len(form.b)
         gap = gaps.gap_of(gaps.transitions("glauber", density)).one_sided
-        field, met = gaps.smallest_field(form, tilt), gaps.smallest_field(form, tilt) >= gaps.needed_field(form)
+        field, met = (
+            gaps.smallest_field(form, tilt),
+            gaps.smallest_field(form, tilt) >= gaps.needed_field(form),
+        )
         promised = gaps.bound("glauber", field, sites) / sites
         papers = gaps.chernoff(promised, np.array(steps), MISSED, sites).tolist() if met else None
-        return {"gap": gap, "papers": papers} | gaps.mean_errors(density, gap, steps, size.chains, MISSED)
+        return {"gap": gap, "papers": papers} | gaps.mean_errors(
+            density, gap, steps, size.chains, MISSED
+        )
 
     return place | {"snr": snr_of(size.levels)[level]} | finished(cells, given, compute)
 

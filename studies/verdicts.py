@@ -1,12 +1,14 @@
 """How often is the verdict of `sample` wrong, on targets that are built to mislead it?
 
-    python studies/verdicts.py [--output=results/verdicts] [--seeds=25] [--targets=needle,pieces] [--methods=auto]
+    python studies/verdicts.py [--output=results/verdicts] [--seeds=25] [--targets=needle,pieces]
+    [--methods=auto]
 
-Each target's distribution is known. A run is *wrong* if some mean is too far from the truth: a marginal, the weight
-of a mode, the mean value or log Z deviates by more than `LIMIT` times both its stated error and the error of as many
-independent draws as the run claims to be worth. What counts is how many wrong runs are called reliable; on easy
-targets also how many right ones are not. Finished runs are kept in OUTPUT/cells, so that a stopped command continues
-where it left off; 25 seeds of all targets take four minutes of one core.
+Each target's distribution is known. A run is *wrong* if some mean is too far from the truth: a
+marginal, the weight of a mode, the mean value or log Z deviates by more than `LIMIT` times both its
+stated error and the error of as many independent draws as the run claims to be worth. What counts
+is how many wrong runs are called reliable; on easy targets also how many right ones are not.
+Finished runs are kept in OUTPUT/cells, so that a stopped command continues where it left off; 25
+seeds of all targets take four minutes of one core.
 """
 
 from __future__ import annotations
@@ -50,8 +52,8 @@ from truths import (
 LIMIT = 5.0
 DRAWS = 2_000
 METHODS = "tempering", "chain", "auto"
-# Kinds of targets: a verdict must be right on all but the last, of which nothing can be known, and content with the
-# first.
+# Kinds of targets: a verdict must be right on all but the last, of which nothing can be known, and
+# content with the first.
 EASY, MODES = "easy", "many modes"
 CROSSED, BARRIER = "first order, crossed by ladders", "first order, hardly crossed by ladders"
 HIDDEN = "hidden"
@@ -59,7 +61,9 @@ KINDS = EASY, MODES, CROSSED, BARRIER, HIDDEN
 
 
 class Known(NamedTuple):
-    """A target with known quantities; its marginals [K, N] are of the values `of`, and its mode is an event."""
+    """A target with known quantities; its marginals [K, N] are of the values `of`, and its mode is
+    an event.
+    """
 
     problem: Problem | LogDensity
     temperature: float
@@ -74,11 +78,16 @@ class Known(NamedTuple):
 class Target(NamedTuple):
     make: Callable[[], Known]
     kind: str
-    methods: tuple[str, ...] = ("tempering", "chain")  # and `auto` where it is another one, but not exact
+    methods: tuple[str, ...] = (
+        "tempering",
+        "chain",
+    )  # and `auto` where it is another one, but not exact
 
 
 def _of(truth, mode: Callable[[np.ndarray], np.ndarray] | None = None) -> Known:
-    """Of a problem with a `Truth`; by default its mode is that of the magnetisation, in the problem's own values."""
+    """Of a problem with a `Truth`; by default its mode is that of the magnetisation, in the
+    problem's own values.
+    """
     if mode is None and truth.mode_weight is not None:
         direction = np.ones(len(truth.marginals)) if truth.direction is None else truth.direction
         mode = lambda states: np.where(states > 0, 1, -1) @ direction > 0  # noqa: E731
@@ -93,7 +102,9 @@ def bipartite(left: int, right: int, temperature: float, penalty: float) -> Know
 
 
 def machine() -> Known:
-    """A restricted Boltzmann machine of 16 visible and 10 hidden units, of which 4 have no weights and no bias."""
+    """A restricted Boltzmann machine of 16 visible and 10 hidden units, of which 4 have no weights
+    and no bias.
+    """
     rng = np.random.default_rng(0)
     weights, hidden = rng.normal(size=(16, 10)), rng.normal(size=10)
     weights[:, :4], hidden[:4] = 0.0, 0.0
@@ -110,14 +121,21 @@ def glass(side: int, temperature: float) -> Known:
     ])  # fmt: skip
     return _of(
         by_tree(
-            spin_problem("glass", np.full(side**2, 0.05), pairs, rng.choice((-1.0, 1.0), len(pairs))), temperature
+            spin_problem(
+                "glass", np.full(side**2, 0.05), pairs, rng.choice((-1.0, 1.0), len(pairs))
+            ),
+            temperature,
         )
     )
 
 
 def pieces() -> Known:
-    """Four rings of ten strong couplings, of which one is frustrated, a free spin and a pair, without fields."""
-    pairs = np.concatenate([10 * k + np.stack([np.arange(10), (np.arange(10) + 1) % 10], axis=1) for k in range(4)])
+    """Four rings of ten strong couplings, of which one is frustrated, a free spin and a pair,
+    without fields.
+    """
+    pairs = np.concatenate(
+        [10 * k + np.stack([np.arange(10), (np.arange(10) + 1) % 10], axis=1) for k in range(4)]
+    )
     couplings = np.ones(40)
     couplings[0] = -1.0
     pairs, couplings = np.vstack([pairs, [[41, 42]]]), np.append(couplings, 2.0)
@@ -134,18 +152,27 @@ def needle(size: int, weight: float) -> Known:
     def f(params, x):
         return params[1] * jnp.all(x == params[0])
 
-    problem = from_log_density(f, (state.astype(np.float32), np.float32(height)), size, name="needle")
+    problem = from_log_density(
+        f, (state.astype(np.float32), np.float32(height)), size, name="needle"
+    )
     log_z, marginals = size * math.log(2) - math.log1p(-weight), weight * state + (1 - weight) / 2
     mode = lambda states: (states == state).all(axis=1)  # noqa: E731
-    return Known(problem, 1.0, log_z, weight * height, marginals[None], mode=mode, mode_weight=weight)
+    return Known(
+        problem, 1.0, log_z, weight * height, marginals[None], mode=mode, mode_weight=weight
+    )
 
 
-def _sides(kind: str, left: int, right: int, temperature: float, gain: float, penalty: float) -> dict[str, Target]:
+def _sides(
+    kind: str, left: int, right: int, temperature: float, gain: float, penalty: float
+) -> dict[str, Target]:
     """Two sides, of which the left one, which fewer states lead to, has weight .1 or .9."""
 
     def target(weight: float) -> Target:
         return Target(
-            lambda: _of(two_sides(left, right, temperature, gain=gain, penalty=penalty, weight=weight)), kind
+            lambda: _of(
+                two_sides(left, right, temperature, gain=gain, penalty=penalty, weight=weight)
+            ),
+            kind,
         )
 
     name = f"{'plateau' if gain == 0 else 'sides'} {left}/{right} penalty {penalty:g}"
@@ -157,7 +184,9 @@ TARGETS: dict[str, Target] = {
     "hot torus": Target(lambda: _of(ising_torus(8, 4.0)), EASY),
     "critical torus": Target(lambda: _of(ising_torus(10, CRITICAL)), EASY, ("tempering",)),
     "random field": Target(lambda: _of(random_field_grid(8, 1.5)), EASY, ("tempering",)),
-    "two modes .9/.1": Target(lambda: _of(curie_weiss(60, 0.7, field=0.015)), EASY, ("tempering", "auto")),
+    "two modes .9/.1": Target(
+        lambda: _of(curie_weiss(60, 0.7, field=0.015)), EASY, ("tempering", "auto")
+    ),
     "two modes .97/.03": Target(lambda: _of(curie_weiss(60, 0.5, field=0.015)), MODES, METHODS),
     "ordered torus": Target(lambda: _of(ising_torus(8, 1.6)), MODES),
     "spin glass": Target(lambda: glass(8, 0.5), MODES),
@@ -173,7 +202,9 @@ TARGETS: dict[str, Target] = {
     **_sides(CROSSED, 10, 40, 1.0, 0.0, 0.3),
     **_sides(BARRIER, 10, 40, 1.0, 0.0, 0.6),
     **_sides(BARRIER, 10, 40, 1.0, 0.0, 2.0),
-    "golf hole": Target(lambda: _of(two_sides(20, 200, 1.0, gain=0.0, penalty=0.5, weight=0.9)), HIDDEN),
+    "golf hole": Target(
+        lambda: _of(two_sides(20, 200, 1.0, gain=0.0, penalty=0.5, weight=0.9)), HIDDEN
+    ),
     "needle": Target(lambda: needle(24, 0.5), HIDDEN, ("tempering",)),
 }
 
@@ -224,17 +255,27 @@ def _known(name: str) -> Known:
 
 
 def run(folder: Path, seeds: int, targets: list[str], methods: list[str]) -> str:
-    """Plays what is not finished, and writes verdicts.md and verdicts.json into the folder; returns the page."""
+    """Plays what is not finished, and writes verdicts.md and verdicts.json into the folder; returns
+    the page.
+    """
     cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for name in targets:
         for method in (one for one in TARGETS[name].methods if one in methods):
-            cells[name, method] = runs = [_cell(folder / "cells", name, method, seed) for seed in range(seeds)]
-            say(f"{name}, {method}: {_words(runs)}, {sum(one['cpu_s'] for one in runs):.0f} CPU-seconds")
+            cells[name, method] = runs = [
+                _cell(folder / "cells", name, method, seed) for seed in range(seeds)
+            ]
+            say(
+                f"{name}, {method}: {_words(runs)}, {sum(one['cpu_s'] for one in runs):.0f} "
+                "CPU-seconds"
+            )
     rows = [
         {"target": name, "kind": TARGETS[name].kind, "method": method} | count(runs)._asdict()
         for (name, method), runs in cells.items()
     ]
-    write_json(folder / "verdicts.json", {"measured": measured_by(), "draws": DRAWS, "limit": LIMIT, "cells": rows})
+    write_json(
+        folder / "verdicts.json",
+        {"measured": measured_by(), "draws": DRAWS, "limit": LIMIT, "cells": rows},
+    )
     text = page(cells)
     write_text(folder / "verdicts.md", text)
     return text
@@ -244,7 +285,11 @@ def page(cells: dict[tuple[str, str], list[dict[str, Any]]]) -> str:
     """A table for each kind of target: a row for each target, a column for each method."""
     parts = []
     for kind in KINDS:
-        names = [name for name in TARGETS if TARGETS[name].kind == kind and any(name == one for one, _ in cells)]
+        names = [
+            name
+            for name in TARGETS
+            if TARGETS[name].kind == kind and any(name == one for one, _ in cells)
+        ]
         if not names:
             continue
         methods = [one for one in METHODS if any(cells.get((name, one)) for name in names)]
@@ -255,7 +300,9 @@ def page(cells: dict[tuple[str, str], list[dict[str, Any]]]) -> str:
 
 
 class Count(NamedTuple):
-    """How many runs, how many called reliable, how many of these wrong, and how many right ones not called so."""
+    """How many runs, how many called reliable, how many of these wrong, and how many right ones not
+    called so.
+    """
 
     runs: int
     reliable: int
@@ -275,7 +322,11 @@ def _words(runs: list[dict[str, Any]]) -> str:
     all_runs, reliable, wrong, alarms = count(runs)
     if not all_runs:
         return ""
-    return f"{reliable} of {all_runs}, " + (f"**{wrong} wrong**" if wrong else "0 wrong") + f", {alarms} alarms"
+    return (
+        f"{reliable} of {all_runs}, "
+        + (f"**{wrong} wrong**" if wrong else "0 wrong")
+        + f", {alarms} alarms"
+    )
 
 
 FLAGS, define = own_flags()

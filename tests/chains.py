@@ -30,9 +30,13 @@ FALSE_ALARM = 1e-6
 
 
 def quadratic_case(linear, edges, weights, scale=1.0, mask=None, temperature=1.0) -> Case:
-    """f(x) = c.x + scale times the sum of the weights of the edges whose ends are both 1; it starts at 0."""
+    """f(x) = c.x + scale times the sum of the weights of the edges whose ends are both 1; it starts
+    at 0.
+    """
     edges = np.array(edges, np.int32).reshape(-1, 2)
-    params = quadratic_params(Coefficients(np.float64(linear), edges, np.float64(weights), scale), len(linear), None)
+    params = quadratic_params(
+        Coefficients(np.float64(linear), edges, np.float64(weights), scale), len(linear), None
+    )
     model = QuadraticModel(len(linear), field_dtype(params.coupling))
     mask = np.ones(len(linear), bool) if mask is None else np.array(mask)
     target = Target(model, jax.tree.map(jnp.asarray, params), jnp.float32(temperature), mask)
@@ -46,17 +50,24 @@ def random_edges(rng, num_sites, degree):
 
 def batch_of(case: Case, num_chains: int, seed: int = 0) -> Batch:
     """One instance, the case's, with keys for its chains."""
-    keys = (chain_keys(seed, stream, np.arange(1), num_chains) for stream in (Stream.MCMC, Stream.OBSERVATION))
+    keys = (
+        chain_keys(seed, stream, np.arange(1), num_chains)
+        for stream in (Stream.MCMC, Stream.OBSERVATION)
+    )
     params = jax.tree.map(lambda leaf: np.asarray(leaf)[None], case.target.params)
     return Batch(params, np.asarray(case.mask)[None], StepKeys(*keys))
 
 
 def copied(tree: Tree) -> Tree:
-    """Arrays in buffers of their own, which engines may reuse; JAX alone would compile a program for each shape."""
+    """Arrays in buffers of their own, which engines may reuse; JAX alone would compile a program
+    for each shape.
+    """
     return jax.tree.map(lambda leaf: jnp.array(np.asarray(leaf)), tree)
 
 
-def chains_at(case: Case, sampler: Sampler, batch: Batch, x, levels: Levels | None = None) -> ChainStates:
+def chains_at(
+    case: Case, sampler: Sampler, batch: Batch, x, levels: Levels | None = None
+) -> ChainStates:
     """Chains before their first step at states [B, N]; `levels` as in `init_chains`."""
     return init_chains(case.model, sampler, batch, np.asarray(x, np.int8)[None], levels)
 
@@ -70,7 +81,8 @@ def play_program(
     engine: Engine, case: Case, sampler: Sampler, x, program: Program, intervals: int = 1, *,
     calls: int = 1, batch: Batch | None = None, steps: int | None = None,
 ) -> tuple[ChainStates, Trace]:  # fmt: skip
-    """Plays `steps` of a program, or the whole of one with temperatures by step, from states [B, N] of one instance.
+    """Plays `steps` of a program, or the whole of one with temperatures by step, from states [B, N]
+    of one instance.
 
     Each of equal calls has `intervals` intervals.
     """
@@ -81,13 +93,16 @@ def play_program(
     for call in range(calls):
         chains, trace = play(copied(chains), call * intervals * every, intervals, every)
         traces.append(jax.tree.map(np.asarray, trace))
-    return jax.tree.map(np.asarray, chains), jax.tree.map(lambda *leaves: np.concatenate(leaves), *traces)
+    return jax.tree.map(np.asarray, chains), jax.tree.map(
+        lambda *leaves: np.concatenate(leaves), *traces
+    )
 
 
 def check_independence(
     engine: Engine, case: Case, sampler: Sampler, x, program: Program, calls: int = 4
 ) -> ChainStates:
-    """Checks that chains depend neither on how a run is cut into calls nor on the other chains; returns them.
+    """Checks that chains depend neither on how a run is cut into calls nor on the other chains;
+    returns them.
 
     Every fifth chain is played once more, without the others and in several calls.
     """
@@ -99,5 +114,9 @@ def check_independence(
     np.testing.assert_array_equal(all_of_them.chain.x, some.chain.x)
     np.testing.assert_array_equal(all_of_them.best.x, some.best.x)
     # Sums of real numbers, such as the posterior mean, are made in parts.
-    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5), all_of_them, some)
+    jax.tree.map(
+        lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5),
+        all_of_them,
+        some,
+    )
     return once

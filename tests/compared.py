@@ -1,11 +1,14 @@
-"""Comparisons with the published numbers, as tests leave them to the table at the end of the output."""
+"""Comparisons with the published numbers, as tests leave them to the table at the end of the
+output.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sl_discs.support.terminal import aligned
 
-# The property of a test that compares: cell, published, ours, z or None, and the bound of z in words.
+# The property of a test that compares: cell, published, ours, z or None, and the bound of z in
+# words.
 COMPARED = "compared with the published"
 _TITLES = ["cell", "published", "ours", "z", "bound", "test"]
 

@@ -1,4 +1,6 @@
-"""Kernels of the engine `cuda`, compiled for cards that are not there; needs numba-cuda's compiler."""
+"""Kernels of the engine `cuda`, compiled for cards that are not there; needs numba-cuda's
+compiler.
+"""
 
 import functools
 import re
@@ -16,7 +18,9 @@ from sl_discs.samplers.path import GWG
 
 
 def stand_in(monkeypatch, capability):
-    """Lets numba-cuda believe in a card: device functions ask for its capability when they are compiled."""
+    """Lets numba-cuda believe in a card: device functions ask for its capability when they are
+    compiled.
+    """
     from numba.cuda import dispatcher
     from numba.cuda.codegen import JITCUDACodegen
     from numba.cuda.cudadrv import devices
@@ -25,7 +29,13 @@ def stand_in(monkeypatch, capability):
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: device)
     monkeypatch.setattr(devices, "get_context", lambda *_: types.SimpleNamespace(device=device))
     monkeypatch.setattr(JITCUDACodegen, "magic_tuple", lambda self: ((13, 0), capability))
-    for cached in (gpu, chain.make_chain, chain.make_random, chain.adapted, running_sums.make_running_sums):
+    for cached in (
+        gpu,
+        chain.make_chain,
+        chain.make_random,
+        chain.adapted,
+        running_sums.make_running_sums,
+    ):
         cached.cache_clear()
 
 
@@ -34,8 +44,12 @@ def argument_types(whole):
     from numba.cuda.typing.typeof import typeof
 
     numbers = numbers_of(GWG())
-    f4, i4, i1, u4 = (lambda n, dtype=dtype: np.zeros((1,) * n, dtype) for dtype in ("f4", "i4", "i1", "u4"))
-    instances = Instances((u4 if whole else f4)(2), f4(2), f4(1), i1(2), i4(2), i4(1), np.int32(1), np.int32(1))
+    f4, i4, i1, u4 = (
+        lambda n, dtype=dtype: np.zeros((1,) * n, dtype) for dtype in ("f4", "i4", "i1", "u4")
+    )
+    instances = Instances(
+        (u4 if whole else f4)(2), f4(2), f4(1), i1(2), i4(2), i4(1), np.int32(1), np.int32(1)
+    )
     chains = ChainArrays(
         u4(2), u4(2), i1(2), f4(2), f4(1), f4(1), f4(1), i4(1), f4(2), f4(2), f4(1), i1(2), f4(1), i1(2)
     )  # fmt: skip
@@ -46,7 +60,9 @@ def argument_types(whole):
 
 
 def compiled_for(monkeypatch, kind, warps, capability):
-    """A kernel as numba-cuda makes it, the types of its arguments, and the context that it was compiled in."""
+    """A kernel as numba-cuda makes it, the types of its arguments, and the context that it was
+    compiled in.
+    """
     from numba.cuda.dispatcher import _Kernel
 
     stand_in(monkeypatch, capability)

@@ -1,4 +1,6 @@
-"""What all tests share: compiled native loops, and array arguments that are checked against their annotations."""
+"""What all tests share: compiled native loops, and array arguments that are checked against their
+annotations.
+"""
 
 import hashlib
 import json
@@ -22,8 +24,9 @@ from llvmlite import binding
 
 from sl_discs.support.cache import cache_folder
 
-# Limits in tests are in steps or CPU-seconds, so that other work on the machine fails none. What still has seconds of
-# wall time, such as the time-outs of processes, is ten minutes, and only ends what would never end.
+# Limits in tests are in steps or CPU-seconds, so that other work on the machine fails none. What
+# still has seconds of wall time, such as the time-outs of processes, is ten minutes, and only ends
+# what would never end.
 hypothesis.settings.register_profile("sl_discs", deadline=None)
 hypothesis.settings.load_profile("sl_discs")
 
@@ -38,8 +41,8 @@ def pytest_runtest_protocol(item):
 
 @pytest.fixture
 def in_foreground():
-    """Gives signals the actions of the foreground, also to processes that a test starts: scripts start what runs in
-    the background with SIGINT ignored.
+    """Gives signals the actions of the foreground, also to processes that a test starts: scripts
+    start what runs in the background with SIGINT ignored.
     """
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     before = {number: signal.signal(number, action) for number, action in usual.items()}
@@ -55,15 +58,17 @@ def limits_in_cpu_time(monkeypatch):
 
 
 LEAST = "jax_persistent_cache_min_compile_time_secs"
-# A folder with more files of compiled code is begun anew; all tests need a tenth of them, in some 50 MB.
+# A folder with more files of compiled code is begun anew; all tests need a tenth of them, in some
+# 50 MB.
 _MOST_KEPT = 50_000
 
 
 def pytest_configure(config):
-    """Has the native loops and XLA's programs compiled once, for all workers, commands and later runs of the tests.
+    """Has the native loops and XLA's programs compiled once, for all workers, commands and later
+    runs of the tests.
 
-    Nothing stale is found: loops are named by a digest of their sources, programs by all that they are compiled from,
-    and the folder by the processor. `pytest --cache-clear` removes it.
+    Nothing stale is found: loops are named by a digest of their sources, programs by all that they
+    are compiled from, and the folder by the processor. `pytest --cache-clear` removes it.
     """
     if "NUMBA_CACHE_DIR" in os.environ:
         return
@@ -84,8 +89,13 @@ def pytest_configure(config):
 
 
 def pytest_report_header(config):
-    """Says how long the comparison with the published numbers takes, where it is what was asked for."""
-    words = "published numbers: 33 CPU minutes, and a table at the end; SL_DISCS_CELLS=FOLDER keeps cells"
+    """Says how long the comparison with the published numbers takes, where it is what was asked
+    for.
+    """
+    words = (
+        "published numbers: 33 CPU minutes, and a table at the end; SL_DISCS_CELLS=FOLDER "
+        "keeps cells"
+    )
     return words if config.getoption("markexpr") == "published" else None
 
 
@@ -98,19 +108,23 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def pytest_sessionstart():
-    """Opens JAX's devices, whose number commands choose in a process where they are not open yet."""
+    """Opens JAX's devices, whose number commands choose in a process where they are not
+    open yet.
+    """
     jax.local_devices()
 
 
 @pytest.fixture(scope="module", autouse=True)
 def programs_of_one_file():
-    """Has JAX forget the programs of a file of tests after it: those of all files would take gigabytes."""
+    """Has JAX forget the programs of a file of tests after it: those of all files would take
+    gigabytes.
+    """
     yield
     jax.clear_caches()
 
 
-# Modules that compute on arrays. Those that hold what Numba compiles or what users call with wrong arguments, to be
-# told so in words, are left out.
+# Modules that compute on arrays. Those that hold what Numba compiles or what users call with wrong
+# arguments, to be told so in words, are left out.
 CHECKED = [
     *("samplers", "localization", "engines.program", "engines.reference", "experiment"),
     *(f"models.{name}" for name in ("exact_sums", "functions", "model", "quadratic", "terms")),
@@ -124,7 +138,9 @@ install_import_hook([f"sl_discs.{name}" for name in CHECKED], BEARTYPE)
 
 @pytest.fixture
 def command(capsys, monkeypatch):
-    """Runs `sl-discs` without a new process, which would import JAX again; its exit code, output and errors."""
+    """Runs `sl-discs` without a new process, which would import JAX again; its exit code, output
+    and errors.
+    """
     import jax
 
     from sl_discs.commands.main import main
@@ -146,7 +162,11 @@ def refusal(command):
 
     def refusal(*arguments):
         code, out, err = command(*arguments)
-        assert code == 2 and out == "" and err.startswith("error: ") and err.count("\n") == 1, (code, out, err)
+        assert code == 2 and out == "" and err.startswith("error: ") and err.count("\n") == 1, (
+            code,
+            out,
+            err,
+        )
         return err
 
     return refusal
@@ -154,12 +174,16 @@ def refusal(command):
 
 @pytest.fixture
 def script(tmp_path):
-    """Runs a script such as `studies/laws.py` in a process and a folder of its own; returns what it prints."""
+    """Runs a script such as `studies/laws.py` in a process and a folder of its own; returns what it
+    prints.
+    """
 
     def run(path, *arguments):
         command = [sys.executable, Path(__file__).parents[1] / path, *arguments]
         environment = os.environ | {"JAX_PLATFORMS": "cpu"}
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 

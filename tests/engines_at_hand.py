@@ -31,7 +31,9 @@ class InStep(Cpu):
     """The loop of chains in step, for any number of chains and neighbours."""
 
     def obstacle(self, sampler, num_sites=0):
-        return None if getattr(sampler, "scan", "") == SEQUENTIAL else "it only plays sequential scans"
+        return (
+            None if getattr(sampler, "scan", "") == SEQUENTIAL else "it only plays sequential scans"
+        )
 
     def load(self, model, sampler, batch):
         targets = as_targets(model, batch, in_step=True)
@@ -40,7 +42,8 @@ class InStep(Cpu):
 
 @functools.cache
 def compiled_loop(kind):
-    # The functions of the lane are compiled once, as parts of the loop, in half the time that numba takes by default.
+    # The functions of the lane are compiled once, as parts of the loop, in half the time that numba
+    # takes by default.
     return make_loop(one_lane(called), kind, numba.njit)
 
 
@@ -72,13 +75,18 @@ class OneLane(Cuda):
         return compiled_loop(kind)
 
     def cards(self, threads, instances):
-        parts, loop = _parts(len(instances.scale), self.devices or 1), functools.partial(self.loop, threads=threads)
+        parts, loop = (
+            _parts(len(instances.scale), self.devices or 1),
+            functools.partial(self.loop, threads=threads),
+        )
         return [(part, Core(loop, _share(instances, part))) for part in parts]
 
 
 @dataclasses.dataclass(frozen=True)
 class Threads(OneLane):
-    """`warps` warps of `width` lanes, each a thread that runs the same functions as Python; one lane needs none."""
+    """`warps` warps of `width` lanes, each a thread that runs the same functions as Python; one
+    lane needs none.
+    """
 
     width: int = WIDTH
     warps: int = 1
@@ -116,7 +124,11 @@ class _Group:
 
 def threads_of(warps):
     """Warps whose collectives are meetings of threads, in the order of the lanes' numbers."""
-    here, block, groups = threading.local(), _Group(WIDTH * warps), [_Group(WIDTH) for _ in range(warps)]
+    here, block, groups = (
+        threading.local(),
+        _Group(WIDTH * warps),
+        [_Group(WIDTH) for _ in range(warps)],
+    )
 
     def all_lanes(value):
         return block.meet(here.thread, value)
@@ -164,7 +176,18 @@ def _play_in_threads(simulated, kind, numbers, instances, chains, steps, found, 
         here.thread = thread
         try:
             with np.errstate(over="ignore"):
-                play(numbers, instances, chains, steps, found, c, per_instance, thread, make_lane(kind), shared)
+                play(
+                    numbers,
+                    instances,
+                    chains,
+                    steps,
+                    found,
+                    c,
+                    per_instance,
+                    thread,
+                    make_lane(kind),
+                    shared,
+                )
         except threading.BrokenBarrierError:
             pass
         except Exception as error:
@@ -174,7 +197,10 @@ def _play_in_threads(simulated, kind, numbers, instances, chains, steps, found, 
 
     for c in range(len(chains.x)):
         shared = make_shared(warp, kind)
-        lanes = [threading.Thread(target=run, args=(c, k, shared)) for k in range(warp.lanes * warp.warps)]
+        lanes = [
+            threading.Thread(target=run, args=(c, k, shared))
+            for k in range(warp.lanes * warp.warps)
+        ]
         for lane in lanes:
             lane.start()
         for lane in lanes:
@@ -190,7 +216,9 @@ class PtxCard:
         self._engine, self._threads, self._instances = engine, threads, instances
 
     def begin(self, kind, numbers, chains, steps, found, per_instance):
-        memory = np.zeros((len(chains.x), len(outside(kind, self._threads)), chains.x.shape[1]), np.float32)
+        memory = np.zeros(
+            (len(chains.x), len(outside(kind, self._threads)), chains.x.shape[1]), np.float32
+        )
         arguments = numbers, self._instances, chains, steps, found, memory, np.int32(per_instance)
         kernel = self._engine.kernel(kind, self._threads // WIDTH)
         self._engine.blocks.extend(ptx.play(kernel, arguments, len(chains.x), self._threads))

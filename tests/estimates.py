@@ -1,4 +1,6 @@
-"""Estimates of draws beside what is known of their distribution, in units of their standard errors."""
+"""Estimates of draws beside what is known of their distribution, in units of their standard
+errors.
+"""
 
 import dataclasses
 from collections.abc import Callable
@@ -11,7 +13,8 @@ from sl_discs.sampling.exact import exact
 from sl_discs.sampling.samples import Samples
 from truths import Truth
 
-# With seeds fixed, a right method fails a comparison with probability below 1e-5, batch means of 16 groups included.
+# With seeds fixed, a right method fails a comparison with probability below 1e-5, batch means of 16
+# groups included.
 LIMIT = 5.0
 
 
@@ -45,7 +48,9 @@ def check(samples: Samples, truth: Truth) -> None:
 
 
 def check_calibrated(draw: Callable[[int], Samples], truth: Truth) -> None:
-    """Over 200 seeds the truth lies within two errors in 90 to 99 % of cases, and of all marginals together."""
+    """Over 200 seeds the truth lies within two errors in 90 to 99 % of cases, and of all marginals
+    together.
+    """
     size = len(truth.marginals)
     shares = np.mean([np.abs(deviations(draw(seed), truth)) <= 2 for seed in range(200)], axis=0)
     # A share of 200 has a standard deviation of 1.5 %.

@@ -1,9 +1,11 @@
-"""Compares states, values and draws of each sampler, engine and driver with an earlier record, bit by bit.
+"""Compares states, values and draws of each sampler, engine and driver with an earlier record, bit
+by bit.
 
     python tests/golden.py FILE
 
-writes digests to FILE where there is none, before a change that is meant to change no bit, and afterwards prints the
-entries that differ. Floating point depends on processor and JAX, so a record counts only where it was made.
+writes digests to FILE where there is none, before a change that is meant to change no bit, and
+afterwards prints the entries that differ. Floating point depends on processor and JAX, so a record
+counts only where it was made.
 """
 
 import hashlib
@@ -43,13 +45,17 @@ def problem():
 
 def solved(sampler, engine):
     fields = LEVELS if sampler.startswith("sl_") else {}
-    found = sl_discs.solve(problem(), sampler, steps=64, chains=4, engine=engine, seed=3, presolve=False, **fields)
+    found = sl_discs.solve(
+        problem(), sampler, steps=64, chains=4, engine=engine, seed=3, presolve=False, **fields
+    )
     return found.values, found.states, found.final_states, found.trajectory.best
 
 
 def sampled(method, sampler, engine):
     fields = LEVELS if method == "localization" else {}
-    found = sl_discs.sample(problem(), 0.7, 64, method, seed=3, sampler=sampler, engine=engine, groups=4, **fields)
+    found = sl_discs.sample(
+        problem(), 0.7, 64, method, seed=3, sampler=sampler, engine=engine, groups=4, **fields
+    )
     return found.states, found.values
 
 
@@ -79,7 +85,10 @@ def cases():
     for engine in ENGINES:
         for base in BASES:
             for name in (base, f"sl_{base}"):
-                yield f"solve {name} {engine}", lambda name=name, engine=engine: solved(name, engine)
+                yield (
+                    f"solve {name} {engine}",
+                    lambda name=name, engine=engine: solved(name, engine),
+                )
                 yield f"run {name} {engine}", lambda name=name, engine=engine: run(name, engine)
             for method in ("chain", "tempering", "localization", "low_rank"):
                 few = (
@@ -103,16 +112,22 @@ def digest(call):
     hasher = hashlib.sha256()
     for leaf in jax.tree.leaves(values):
         array = np.asarray(leaf)
-        hasher.update(f"{array.dtype.kind}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        hasher.update(
+            f"{array.dtype.kind}{array.shape}".encode() + np.ascontiguousarray(array).tobytes()
+        )
     return hasher.hexdigest()[:16]
 
 
 def machine():
     """What the bits depend on."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    flags = sorted(next((line for line in lines if line.startswith("flags")), "").split(":")[-1].split())
+    flags = sorted(
+        next((line for line in lines if line.startswith("flags")), "").split(":")[-1].split()
+    )
     return {
-        "processor": platform.machine() + " " + hashlib.sha256(" ".join(flags).encode()).hexdigest()[:8],
+        "processor": platform.machine()
+        + " "
+        + hashlib.sha256(" ".join(flags).encode()).hexdigest()[:8],
         "jax": jax.__version__,
     }
 
@@ -126,7 +141,10 @@ def main(path: Path) -> int:
         return 0
     record = json.loads(path.read_text())
     if record["machine"] != machine():
-        print(f"{path} was recorded on {record['machine']}, and this is {machine()}; record it anew here")
+        print(
+            f"{path} was recorded on {record['machine']}, and this is {machine()}; record it anew "
+            "here"
+        )
         return 2
     expected = record["digests"]
     changed = [name for name in found | expected if found.get(name) != expected.get(name)]

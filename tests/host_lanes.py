@@ -1,4 +1,6 @@
-"""The lanes of the engine `cuda` on the host: a warp of one lane, the memory of lanes, the loop over chains."""
+"""The lanes of the engine `cuda` on the host: a warp of one lane, the memory of lanes, the loop
+over chains.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,8 @@ def make_loop(warp: Warp, kind: KernelKind, entry: Callable | None = None) -> Ca
     Args:
       warp: the warp of one lane.
       kind: what the kernel plays.
-      entry: compiles the loop itself, where the warp's functions can be called by compiled code alone.
+      entry: compiles the loop itself, where the warp's functions can be called by compiled code
+        alone.
     """
     play = make_play(warp, kind)
     lane, shared = make_lane(kind), make_shared(warp, kind)

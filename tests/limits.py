@@ -12,8 +12,12 @@ LIMIT_S, SLOW_LIMIT_S = 600, 4 * 3600
 
 @contextlib.contextmanager
 def ended_after(seconds):
-    """Fails the test in the block once it has taken that many seconds, whatever it waits for in Python."""
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+    """Fails the test in the block once it has taken that many seconds, whatever it waits for in
+    Python.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(
+        signal, "setitimer"
+    ):
         yield
         return
 

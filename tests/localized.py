@@ -45,22 +45,30 @@ BASES = {
     "dmala": DMALA(expected_flips=1.5),
     "dlmc": DLMC(expected_flips=1.5),
 }
-FINE = Localization(K=128, sigma=1.0, grid="log_snr", eps=1e-2, eps_end=1e-2, budget="identical", mc_ratio=0.75)
+FINE = Localization(
+    K=128, sigma=1.0, grid="log_snr", eps=1e-2, eps_end=1e-2, budget="identical", mc_ratio=0.75
+)
 SHORT = dataclasses.replace(FINE, K=32, sigma=2.0)
 
 
 def exact_localization(
     case: Case, localization: Localization, count: int, seed: int = 0
 ) -> Int8[np.ndarray, "count N"]:
-    """Final samples of localization with the exact posterior mean in place of MCMC, one step per level."""
-    levels = jax.tree.map(jnp.asarray, dataclasses.replace(localization, budget="identical").levels(localization.K))
+    """Final samples of localization with the exact posterior mean in place of MCMC, one step per
+    level.
+    """
+    levels = jax.tree.map(
+        jnp.asarray, dataclasses.replace(localization, budget="identical").levels(localization.K)
+    )
     chains = chain_keys(seed, Stream.OBSERVATION, np.arange(count), 1)[:, 0]
     return np.asarray(_play_exactly(case.target, levels, chains))
 
 
 @jax.jit
 def _play_exactly(target: Target, levels: Levels, chains):
-    """Returns the final samples of chains with these keys; all schedules of one K share a program."""
+    """Returns the final samples of chains with these keys; all schedules of one K share a
+    program.
+    """
     sites, num_sites = target.model.sites, target.model.num_sites
     states = jnp.asarray(states_of((sites.num_values,) * num_sites))
     spins = jax.vmap(sites.spins)(states).astype(jnp.float32)
@@ -88,7 +96,8 @@ def check_localized(
     engine: Engine, sampler: Sampler, case: Case, localization: Localization, *, chain_length: int, count: int,
     bound: float, annealing: Mapping[str, float] | None = None,
 ) -> None:  # fmt: skip
-    """Checks that localization with a base sampler and engine is within `bound` of the target in total variation.
+    """Checks that localization with a base sampler and engine is within `bound` of the target in
+    total variation.
 
     The distance has sampling noise of about 0.4 sqrt(states/count); the rest is discretisation.
 
@@ -100,7 +109,8 @@ def check_localized(
       chain_length: steps of each chain.
       count: chains.
       bound: on the distance.
-      annealing: fields of `Settings` whose temperatures end at the case's; by default it is constant.
+      annealing: fields of `Settings` whose temperatures end at the case's; by default it is
+        constant.
     """
     constant = {"t_schedule": "constant", "init_temperature": float(case.target.temperature)}
     settings = Settings(chain_length=chain_length, log_every_steps=1, **(annealing or constant))
@@ -111,7 +121,9 @@ def check_localized(
     samples = np.asarray(case.model.sites.decode(chains.chain.state.y))[0]
     distance = total_variation(samples, enumerate_law(case.target, case.start))
     if distance > bound:
-        raise ConformanceError(f"{case.name}: localized samples are {distance:.3f} from the target, bound {bound}")
+        raise ConformanceError(
+            f"{case.name}: localized samples are {distance:.3f} from the target, bound {bound}"
+        )
 
 
 THREE_SITES = quadratic_case([0.5, 1.0, -0.3], [(0, 1), (1, 2)], [-2.0, 1.0], temperature=0.8)
@@ -125,25 +137,35 @@ def check_localized_law(engine: Engine, base: Sampler) -> None:
     check_localized(engine, base, THREE_SITES, SHORT, chain_length=32 * 16, count=2_000, bound=0.05)
 
 
-# From ten times the temperature of `THREE_SITES`, which is reached after half of the steps of each annealing.
+# From ten times the temperature of `THREE_SITES`, which is reached after half of the steps of each
+# annealing.
 COOLS_HALFWAY = {"init_temperature": 8.0, "decay_rate": 1e-2, "final_temperature": 0.8}
 COOLED = dataclasses.replace(SHORT, anneal="level", mc_ratio=0.4)
 
 
-def check_law_of_annealed_levels(engine: Engine, base: Sampler, localization: Localization = COOLED) -> None:
-    """Checks a run in which U is of the second halves of levels: it has the law of the last temperature only if the
-    annealing is over by then in every level.
+def check_law_of_annealed_levels(
+    engine: Engine, base: Sampler, localization: Localization = COOLED
+) -> None:
+    """Checks a run in which U is of the second halves of levels: it has the law of the last
+    temperature only if the annealing is over by then in every level.
     """
     steps = 32 * 32
     check_localized(
-        engine, base, THREE_SITES, localization, chain_length=steps, count=2_000, bound=0.05, annealing=COOLS_HALFWAY
+        engine,
+        base,
+        THREE_SITES,
+        localization,
+        chain_length=steps,
+        count=2_000,
+        bound=0.05,
+        annealing=COOLS_HALFWAY,
     )
 
 
 def check_law_of_steps(engine: Engine, sampler: Sampler, anneal: str) -> None:
-    """Checks the states after 14 steps of three levels without tilt: their law is the product of the oracle's
-    matrices at the temperatures of Algorithm 1's two loops, with the annealing begun in each level. A correct engine
-    fails with probability 1e-6.
+    """Checks the states after 14 steps of three levels without tilt: their law is the product of
+    the oracle's matrices at the temperatures of Algorithm 1's two loops, with the annealing begun
+    in each level. A correct engine fails with probability 1e-6.
     """
     budgets, count = (7, 4, 3), 20_000
     localization = Localization(K=3, budget="exp_decay", n_min=2, r=0.1, tilt=False, anneal=anneal)
@@ -160,7 +182,12 @@ def check_law_of_steps(engine: Engine, sampler: Sampler, anneal: str) -> None:
         for step in range(1, steps + 1):
             log_density = f / (3 * 0.1 ** (step / steps))
             number = done + step - 1
-            law = law @ kernel_of(sampler, log_density, np.ones(3, bool), coupled=coupled, done=number).transitions
+            law = (
+                law
+                @ kernel_of(
+                    sampler, log_density, np.ones(3, bool), coupled=coupled, done=number
+                ).transitions
+            )
     counts = np.bincount(state_index(np.asarray(chains.chain.x)[0]), minlength=8)
     _, p_value = chi_squared(counts[None], count * law[None])
     if p_value < FALSE_ALARM:

@@ -1,13 +1,15 @@
-"""An interpreter of PTX, the assembly of NVIDIA GPUs: plays one block of a compiled kernel on a CPU, and watches it.
+"""An interpreter of PTX, the assembly of NVIDIA GPUs: plays one block of a compiled kernel on a
+CPU, and watches it.
 
-A register is an array with a value for each lane, and an instruction an operation of NumPy on those of the active
-lanes. Of the lanes that can go on, those at the earliest instruction do, so that lanes that took different branches
-come together again where the code does. This is one of the orders in which a GPU may run them. What others might
-change is found as a *hazard*: two lanes use a word of memory, one of them writing, without a barrier between.
+A register is an array with a value for each lane, and an instruction an operation of NumPy on those
+of the active lanes. Of the lanes that can go on, those at the earliest instruction do, so that
+lanes that took different branches come together again where the code does. This is one of the
+orders in which a GPU may run them. What others might change is found as a *hazard*: two lanes use a
+word of memory, one of them writing, without a barrier between.
 
-Reads and writes out of bounds, barriers and exchanges that some lane of the warp (or block) never comes to, and
-instructions that are not known raise `PtxError`. Rounding is that of float32 with exact elementary functions, from
-which a GPU's approximate ones differ in the last bits.
+Reads and writes out of bounds, barriers and exchanges that some lane of the warp (or block) never
+comes to, and instructions that are not known raise `PtxError`. Rounding is that of float32 with
+exact elementary functions, from which a GPU's approximate ones differ in the last bits.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ import numpy as np
 
 WIDTH = 32
 _TYPES = {
-    f"{kind}{8 * size}": np.dtype(f"{'i' if kind == 's' else 'u'}{size}") for kind in "bus" for size in (1, 2, 4, 8)
+    f"{kind}{8 * size}": np.dtype(f"{'i' if kind == 's' else 'u'}{size}")
+    for kind in "bus"
+    for size in (1, 2, 4, 8)
 } | {"f32": np.dtype("f4"), "pred": np.dtype("?")}
 # Registers by the beginning of their names, the longest first.
 _REGISTERS = {"%rd": "u64", "%SP": "u64", "%rs": "u16", "%r": "u32", "%f": "f32", "%p": "pred"}
@@ -98,7 +102,9 @@ def _instruction(line: str) -> Instruction:
     operation, *rest = line.split(None, 1)
     operands = re.split(r",\s*(?![^\[{]*[\]}])", rest[0]) if rest else []
     name, *modifiers = operation.split(".")
-    return Instruction(guard, wanted, name, tuple(modifiers), tuple(one.strip() for one in operands), line)
+    return Instruction(
+        guard, wanted, name, tuple(modifiers), tuple(one.strip() for one in operands), line
+    )
 
 
 class Memory:
@@ -137,8 +143,8 @@ class Watched(Memory):
     """Memory that lanes share, of which each pair of bytes knows who read and wrote it since when.
 
     Attributes:
-      hazards: pairs of instructions, the earlier one and the later one, that different lanes ran without a barrier
-        in between on the same bytes.
+      hazards: pairs of instructions, the earlier one and the later one, that different lanes ran
+        without a barrier in between on the same bytes.
     """
 
     _NOBODY, _SEVERAL = -1, -2
@@ -147,14 +153,19 @@ class Watched(Memory):
         super().__init__(arrays)
         self.hazards: set[tuple[int, int]] = set()
         self._epoch = 0
-        # Of the last write, and of the reads since a barrier: when, by which lane, by which instruction.
-        self._written, self._read = (np.full((3, len(self.bytes) // 2), self._NOBODY) for _ in range(2))
+        # Of the last write, and of the reads since a barrier: when, by which lane, by which
+        # instruction.
+        self._written, self._read = (
+            np.full((3, len(self.bytes) // 2), self._NOBODY) for _ in range(2)
+        )
 
     def barrier(self) -> None:
         """All that was done before is ordered before what follows."""
         self._epoch += 1
 
-    def watch(self, places: np.ndarray, size: int, lanes: np.ndarray, number: int, writes: bool) -> None:
+    def watch(
+        self, places: np.ndarray, size: int, lanes: np.ndarray, number: int, writes: bool
+    ) -> None:
         """Takes note of lanes that use bytes at an instruction of this number."""
         self._check(places, size)
         for at in (places // 2 + k for k in range(max(size // 2, 1))):
@@ -191,7 +202,9 @@ class Block:
       issues: how often a warp issued each instruction.
     """
 
-    def __init__(self, kernel: Kernel, parameters: list[Any], memory: Watched, number: int, lanes: int):
+    def __init__(
+        self, kernel: Kernel, parameters: list[Any], memory: Watched, number: int, lanes: int
+    ):
         self._kernel, self._parameters, self._memory = (
             kernel,
             dict(zip(kernel.parameters, parameters, strict=True)),
@@ -226,7 +239,8 @@ class Block:
         can = ~self._ended & ~waiting
         if not can.any():
             raise PtxError(
-                f"lanes wait for others at {sorted({self._kernel.code[k].text for k in self._at[waiting]})}"
+                "lanes wait for others at "
+                f"{sorted({self._kernel.code[k].text for k in self._at[waiting]})}"
             )
         number = int(self._at[can].min())
         here, one = can & (self._at == number), self._kernel.code[number]
@@ -244,7 +258,9 @@ class Block:
             _EXECUTE.get(one.name, _unknown)(self, one)
 
     def _waiting(self) -> np.ndarray:
-        """Which lanes are at an exchange or barrier that others of their warp, or block, are still to come to."""
+        """Which lanes are at an exchange or barrier that others of their warp, or block, are still
+        to come to.
+        """
         waits = np.zeros(len(self._at), bool)
         for number in np.unique(self._at[self._meets[self._at] & ~self._ended]):
             here = self._at == number
@@ -283,10 +299,16 @@ class Block:
         if dtype.kind == "f":
             raise PtxError(f"a number in another form: {operand}")
         number = int(operand, 0) % (1 << 8 * dtype.itemsize)
-        return bool(number) if dtype.kind == "b" else np.array(number, f"u{dtype.itemsize}").view(dtype)
+        return (
+            bool(number)
+            if dtype.kind == "b"
+            else np.array(number, f"u{dtype.itemsize}").view(dtype)
+        )
 
     def _put(self, operand: str, value: np.ndarray) -> None:
-        """Writes a register of the active lanes; a narrower value is extended by its sign, if it has one."""
+        """Writes a register of the active lanes; a narrower value is extended by its sign, if it
+        has one.
+        """
         storage = _storage(operand)
         if value.dtype != storage:
             wide = (
@@ -304,11 +326,15 @@ class Block:
         base, offset = _address(operand)
         return self._value(base, _TYPES["s64"])[self._active] + offset
 
-    def _memory_at(self, space: str, places: np.ndarray, size: int, writes: bool) -> tuple[Memory, np.ndarray]:
+    def _memory_at(
+        self, space: str, places: np.ndarray, size: int, writes: bool
+    ) -> tuple[Memory, np.ndarray]:
         lanes = self._lanes[self._active]
         if space == "local":
             return self._local, places + lanes * self._kernel.num_local
-        memory, places = (self._shared, places) if space == "shared" else (self._memory, places - _BASE)
+        memory, places = (
+            (self._shared, places) if space == "shared" else (self._memory, places - _BASE)
+        )
         memory.watch(places, size, lanes, self._number, writes)
         return memory, places
 
@@ -343,7 +369,10 @@ def _load(block, one):
     space, dtype = one.modifiers[0], _TYPES[one.modifiers[-1]]
     if space == "param":
         block._put(
-            one.operands[0], np.full(len(block._lanes), block._parameters[one.operands[1].strip("[]")]).astype(dtype)
+            one.operands[0],
+            np.full(len(block._lanes), block._parameters[one.operands[1].strip("[]")]).astype(
+                dtype
+            ),
         )
         return
     registers, places = one.operands[0].strip("{}").split(","), block._places(one.operands[1])
@@ -355,7 +384,11 @@ def _load(block, one):
 
 
 def _store(block, one):
-    space, dtype, places = one.modifiers[0], _TYPES[one.modifiers[-1]], block._places(one.operands[0])
+    space, dtype, places = (
+        one.modifiers[0],
+        _TYPES[one.modifiers[-1]],
+        block._places(one.operands[0]),
+    )
     for k, operand in enumerate(one.operands[1].strip("{}").split(",")):
         memory, at = block._memory_at(space, places + k * dtype.itemsize, dtype.itemsize, True)
         memory.store(at, block._value(operand.strip(), dtype)[block._active], dtype)
@@ -373,26 +406,37 @@ def _of_type(function):
 
 
 def _multiply(block, one):
-    """`mul` and `mad`: the low half of the product, the high half, or a product of twice the width."""
+    """`mul` and `mad`: the low half of the product, the high half, or a product of twice
+    the width.
+    """
     form, dtype = one.modifiers[0], _TYPES[one.modifiers[-1]]
     wide = dtype if dtype.kind == "f" else np.dtype(f"{dtype.kind}{min(2 * dtype.itemsize, 8)}")
     x, y = (block._value(operand, dtype) for operand in one.operands[1:3])
     if form == "hi" and dtype.itemsize == 8:
-        value = np.array([int(a) * int(b) >> 64 for a, b in zip(x, y, strict=True)], object) % (1 << 64)
+        value = np.array([int(a) * int(b) >> 64 for a, b in zip(x, y, strict=True)], object) % (
+            1 << 64
+        )
         value = value.astype(np.uint64).view(dtype)
     elif form in ("wide", "hi"):
         value = x.astype(wide) * y.astype(wide)
         value = value if form == "wide" else (value >> 8 * dtype.itemsize).astype(dtype)
     else:
         value = x * y
-    block._put(one.operands[0], value + block._value(one.operands[3], value.dtype) if one.name == "mad" else value)
+    block._put(
+        one.operands[0],
+        value + block._value(one.operands[3], value.dtype) if one.name == "mad" else value,
+    )
 
 
 def _divide(x, y):
     if x.dtype.kind == "f":
         return x / y
     y = np.where(y == 0, 1, y)
-    return np.where((x < 0) != (y < 0), -(abs(x) // abs(y)), abs(x) // abs(y)) if x.dtype.kind == "i" else x // y
+    return (
+        np.where((x < 0) != (y < 0), -(abs(x) // abs(y)), abs(x) // abs(y))
+        if x.dtype.kind == "i"
+        else x // y
+    )
 
 
 def _shift(left):
@@ -413,7 +457,9 @@ def _shift(left):
 
 
 def _funnel_shift(block, one):
-    low, high, by = (block._value(operand, _TYPES["u32"]).astype(np.uint64) for operand in one.operands[1:])
+    low, high, by = (
+        block._value(operand, _TYPES["u32"]).astype(np.uint64) for operand in one.operands[1:]
+    )
     word, by = high << np.uint64(32) | low, by & np.uint64(31)
     value = word << by >> np.uint64(32) if one.modifiers[0] == "l" else word >> by
     block._put(one.operands[0], value.astype(np.uint32))
@@ -424,7 +470,10 @@ def _bits(block, one):
     dtype = _TYPES[one.modifiers[-1].replace("s", "u")]
     inserts = one.name == "bfi"
     x = block._value(one.operands[1], dtype)
-    begin, length = (block._value(operand, _TYPES["u32"]).astype(dtype) for operand in one.operands[2 + inserts :])
+    begin, length = (
+        block._value(operand, _TYPES["u32"]).astype(dtype)
+        for operand in one.operands[2 + inserts :]
+    )
     mask = (dtype.type(1) << length) - dtype.type(1)
     if inserts:
         into = block._value(one.operands[2], dtype)
@@ -475,10 +524,17 @@ def _convert(block, one):
 
 def _shuffle(block, one):
     form, target = one.modifiers[1], one.operands[0].split("|")
-    value, by, limits = (block._value(operand, _TYPES["u32"]).astype(np.int64) for operand in one.operands[1:4])
+    value, by, limits = (
+        block._value(operand, _TYPES["u32"]).astype(np.int64) for operand in one.operands[1:4]
+    )
     lane, segment, clamp = block._lanes % WIDTH, limits >> 8 & 31, limits & 31
     most, least = lane & segment | clamp & ~segment, lane & segment
-    other = {"up": lane - by, "down": lane + by, "bfly": lane ^ by, "idx": least | by & 31 & ~segment}[form]
+    other = {
+        "up": lane - by,
+        "down": lane + by,
+        "bfly": lane ^ by,
+        "idx": least | by & 31 & ~segment,
+    }[form]
     inside = other >= most if form == "up" else other <= most
     other = np.where(inside, other, lane)
     block._put(target[0], value[block._lanes // WIDTH * WIDTH + other].astype(np.uint32))
@@ -488,7 +544,11 @@ def _shuffle(block, one):
 
 def _votes(holds):
     """Words whose bits say for which lanes of a warp something holds; [..., 32] to [...]."""
-    return (holds.astype(np.uint64) << np.arange(WIDTH, dtype=np.uint64)).sum(axis=-1).astype(np.uint32)
+    return (
+        (holds.astype(np.uint64) << np.arange(WIDTH, dtype=np.uint64))
+        .sum(axis=-1)
+        .astype(np.uint32)
+    )
 
 
 def _vote(block, one):
@@ -546,9 +606,11 @@ _EXECUTE = {
 
 
 def play(kernel: Kernel, arguments: tuple, blocks: int, lanes: int) -> list[Block]:
-    """Plays all blocks of a kernel on arguments of numba's: numbers, arrays, which are modified, and tuples of them.
+    """Plays all blocks of a kernel on arguments of numba's: numbers, arrays, which are modified,
+    and tuples of them.
 
-    An array is passed as numba-cuda does: two empty fields, its size, its item's, a pointer, shape and strides.
+    An array is passed as numba-cuda does: two empty fields, its size, its item's, a pointer, shape
+    and strides.
     """
     parameters: list[Any] = []
     arrays: list[tuple[int, np.ndarray]] = []
@@ -561,7 +623,9 @@ def play(kernel: Kernel, arguments: tuple, blocks: int, lanes: int) -> list[Bloc
                 add(one)
         elif isinstance(value, np.ndarray):
             arrays.append((end, value))
-            parameters.extend((0, 0, value.size, value.itemsize, _BASE + end, *value.shape, *value.strides))
+            parameters.extend(
+                (0, 0, value.size, value.itemsize, _BASE + end, *value.shape, *value.strides)
+            )
             end = -(-(end + value.nbytes + 256) // 256) * 256
         else:
             parameters.append(value)
@@ -575,5 +639,7 @@ def play(kernel: Kernel, arguments: tuple, blocks: int, lanes: int) -> list[Bloc
         block.run()
     for begin, array in arrays:
         if array.size:
-            array[...] = memory.bytes[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+            array[...] = (
+                memory.bytes[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+            )
     return played

@@ -23,7 +23,9 @@ class PottsParams(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PottsModel(GradientModel):
-    """f(x) = sum_{i<j} K_ij [x_i = x_j] + sum_i h_i(x_i), whose gradient by one-hot vectors gives exact gains."""
+    """f(x) = sum_{i<j} K_ij [x_i = x_j] + sum_i h_i(x_i), whose gradient by one-hot vectors gives
+    exact gains.
+    """
 
     num_sites: int
     sites: Categories
@@ -48,7 +50,8 @@ def potts_case(
     tilted: bool = False,
     mask: tuple[bool, ...] | None = None,
 ) -> Case:
-    """Returns a Potts model on some of the edges of a triangle with a tail, with a field of fixed numbers.
+    """Returns a Potts model on some of the edges of a triangle with a tail, with a field of fixed
+    numbers.
 
     Args:
       name: of the case.
@@ -62,9 +65,13 @@ def potts_case(
     couplings = np.zeros((num_sites, num_sites), np.float32)
     for (i, j), weight in zip(_EDGES, weights, strict=False):
         couplings[i, j] = couplings[j, i] = weight
-    field = np.random.default_rng(0).normal(size=(2, num_sites, num_values)).astype(np.float32) * 0.7
+    field = (
+        np.random.default_rng(0).normal(size=(2, num_sites, num_values)).astype(np.float32) * 0.7
+    )
     params = PottsParams(*map(jnp.asarray, (field[0], couplings)))
     where = np.ones(num_sites, bool) if mask is None else np.array(mask)
     tilt = jnp.asarray(field[1]) if tilted else None
-    target = Target(PottsModel(num_sites, Categories(num_values)), params, jnp.float32(temperature), where, tilt)
+    target = Target(
+        PottsModel(num_sites, Categories(num_values)), params, jnp.float32(temperature), where, tilt
+    )
     return Case(name, target, np.where(where, 0, num_values - 1).astype(np.int8))

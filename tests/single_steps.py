@@ -1,7 +1,9 @@
-"""An engine's single steps from every state of small targets, compared with the oracle of `sl_discs.testing`.
+"""An engine's single steps from every state of small targets, compared with the oracle of
+`sl_discs.testing`.
 
-All targets are instances of one batch; masks, tilts, temperatures and an adaptive radius or number of flips are data.
-So a sampler is compiled once. Seeds are fixed; a correct engine fails the check of a sampler with probability 1e-6.
+All targets are instances of one batch; masks, tilts, temperatures and an adaptive radius or number
+of flips are data. So a sampler is compiled once. Seeds are fixed; a correct engine fails the check
+of a sampler with probability 1e-6.
 """
 
 from __future__ import annotations
@@ -52,16 +54,20 @@ class Target(NamedTuple):
 
 
 def small_targets(num_sites: int, *, tilted: bool = True, whole: bool = True) -> list[Target]:
-    """Four targets: coupled densely; with a masked site; with two open sites and no couplings; coupled sparsely.
+    """Four targets: coupled densely; with a masked site; with two open sites and no couplings;
+    coupled sparsely.
 
     Args:
       num_sites: 3 or 4.
       tilted: whether they have tilts.
       whole: whether K has whole numbers, which are stored in another way than real ones.
     """
-    couplings = np.array([[0, 1, 2, -1], [1, 0, 1, 3], [2, 1, 0, 1], [-1, 3, 1, 0]]) * (1.0 if whole else 0.7)
+    couplings = np.array([[0, 1, 2, -1], [1, 0, 1, 3], [2, 1, 0, 1], [-1, 3, 1, 0]]) * (
+        1.0 if whole else 0.7
+    )
     path = np.diag([1.0, 1.0, 1.0], 1) + np.diag([1.0, 1.0, 1.0], -1)
-    # Of these numbers no sum is 0, which would be a tie for some engines, but not for those that round it otherwise.
+    # Of these numbers no sum is 0, which would be a tie for some engines, but not for those that
+    # round it otherwise.
     linear, tilt = np.array([0.5, -0.3, 1.0, 0.2]), np.array([0.43, -0.31, 0.17, 0.0])
     everywhere, some, two = np.array([[1, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 0]], bool)
     targets = [
@@ -72,7 +78,9 @@ def small_targets(num_sites: int, *, tilted: bool = True, whole: bool = True) ->
     ]
     kept = slice(num_sites)
     return [
-        Target(c[kept], K[kept, kept], scale, h[kept] if tilted and h is not None else None, mask[kept])
+        Target(
+            c[kept], K[kept, kept], scale, h[kept] if tilted and h is not None else None, mask[kept]
+        )
         for c, K, scale, h, mask in targets
     ]
 
@@ -98,13 +106,17 @@ class Steps(NamedTuple):
 
 
 def _model(targets: list[Target], sparse: bool) -> tuple[QuadraticModel, QuadraticParams]:
-    """The targets as instances of one model; sparse couplings have lists of the longest length, N - 1."""
+    """The targets as instances of one model; sparse couplings have lists of the longest length, N -
+    1.
+    """
     num_sites = len(targets[0].mask)
     pairs = np.argwhere(np.triu(np.ones((num_sites, num_sites)), 1))
     each = []
     for target in targets:
         weights = target.couplings[tuple(pairs.T)]
-        listed = Coefficients(target.linear, pairs[weights != 0], weights[weights != 0], target.scale)
+        listed = Coefficients(
+            target.linear, pairs[weights != 0], weights[weights != 0], target.scale
+        )
         each.append(quadratic_params(listed, num_sites, num_sites - 1 if sparse else None))
     params = jax.tree.map(lambda *leaves: np.stack(leaves), *each)
     return QuadraticModel(num_sites, field_dtype(params.coupling)), params
@@ -114,7 +126,8 @@ def play_steps(
     engine: Engine, sampler: Sampler, targets: list[Target], temperature: float, *, copies: int, sparse: bool = False,
     steps: int = 1, calls: int = 1, state: dict[str, ArrayLike] | None = None,
 ) -> list[Steps]:  # fmt: skip
-    """Plays steps of an engine from every state of quadratic targets; the only function here that calls an engine.
+    """Plays steps of an engine from every state of quadratic targets; the only function here that
+    calls an engine.
 
     Args:
       engine: the engine used.
@@ -132,7 +145,9 @@ def play_steps(
     """
     model, params = _model(targets, sparse)
     states = all_states(model.num_sites)
-    x = np.broadcast_to(np.repeat(states, copies, axis=0), (len(targets), len(states) * copies, model.num_sites))
+    x = np.broadcast_to(
+        np.repeat(states, copies, axis=0), (len(targets), len(states) * copies, model.num_sites)
+    )
     shape = x.shape[:2]
     streams = Stream.MCMC, Stream.OBSERVATION
     keys = StepKeys(*(chain_keys(0, stream, np.arange(shape[0]), shape[1]) for stream in streams))
@@ -141,7 +156,9 @@ def play_steps(
     initial: Any = chains.chain.state
     for name, value in (state or {}).items():
         leaf = getattr(initial, name)
-        initial = initial._replace(**{name: np.broadcast_to(np.asarray(value, leaf.dtype), leaf.shape)})
+        initial = initial._replace(
+            **{name: np.broadcast_to(np.asarray(value, leaf.dtype), leaf.shape)}
+        )
     if targets[0].tilt is not None:
         field = np.broadcast_to(np.float32([target.tilt for target in targets])[:, None], x.shape)
     chains = chains._replace(chain=chains.chain._replace(state=initial))
@@ -154,7 +171,11 @@ def play_steps(
         after = chains.chain.x
         acceptance, hops = (np.asarray(one)[0] for one in (trace.acceptance, trace.hops))
         moved = np.sum(before != after, axis=-1)
-        found.append(Steps(state_index(before), state_index(after), moved, acceptance, hops, chains.chain.state))
+        found.append(
+            Steps(
+                state_index(before), state_index(after), moved, acceptance, hops, chains.chain.state
+            )
+        )
         before = after
     return found
 
@@ -164,7 +185,8 @@ class Disagreement(AssertionError):
 
 
 def check_steps(steps: Steps, kernels: list[Kernel], false_alarm: float, number: int = 1) -> None:
-    """Compares steps with the oracle: the states that follow, and what the engine reports of the proposals.
+    """Compares steps with the oracle: the states that follow, and what the engine reports of the
+    proposals.
 
     Args:
       steps: of G targets.
@@ -190,7 +212,9 @@ def check_steps(steps: Steps, kernels: list[Kernel], false_alarm: float, number:
     statistic, p_value = chi_squared(counts[visited], (laws * rows)[visited])
     if p_value < false_alarm / 2:
         each = [chi_squared(counts[g][v], (laws * rows)[g][v])[1] for g, v in enumerate(visited)]
-        raise Disagreement(f"next states: chi-squared {statistic:.0f}, p = {p_value:.1e}; of each target {each}")
+        raise Disagreement(
+            f"next states: chi-squared {statistic:.0f}, p = {p_value:.1e}; of each target {each}"
+        )
     if number == 1 and not np.array_equal(steps.hops, steps.moved):
         raise Disagreement("hops are not the numbers of sites that changed")
     expected = np.stack([kernel.acceptance for kernel in kernels])[instance, steps.before]
@@ -198,7 +222,9 @@ def check_steps(steps: Steps, kernels: list[Kernel], false_alarm: float, number:
     # If no proposal is ever rejected, there are only rounding errors.
     deviation = errors.sum() / np.sqrt((errors**2).sum() + 1e-9 * errors.size)
     if 2 * stats.norm.sf(abs(deviation)) < false_alarm / 2:
-        raise Disagreement(f"mean acceptance is {errors.mean():+.4f} off, {deviation:.1f} standard errors")
+        raise Disagreement(
+            f"mean acceptance is {errors.mean():+.4f} off, {deviation:.1f} standard errors"
+        )
 
 
 _ADAPTING: dict[str, Any] = {"adaptive": True, "adapt_until": 50}
@@ -224,30 +250,42 @@ SAMPLERS = {
 
 
 def _moments(sampler: Sampler) -> list[tuple[float, bool]]:
-    """Scales at which an adaptive sampler takes its step, integer and fractional; and whether they are frozen."""
+    """Scales at which an adaptive sampler takes its step, integer and fractional; and whether they
+    are frozen.
+    """
     if isinstance(sampler, DMALA):
         return [(1.3, False), (3.0, True)]
     return [(1.2, False), (2.0, False), (3.3, False), (2.0, True), (2.6, True)]
 
 
 def _check_moment(engine, sampler, targets, temperature, scale, frozen, steps, **options):
-    """Checks that the scale follows the reported acceptance, with the gain of step 10, or stays once it is frozen."""
+    """Checks that the scale follows the reported acceptance, with the gain of step 10, or stays
+    once it is frozen.
+    """
     name, factor = ("expected_flips", 3) if isinstance(sampler, DMALA) else ("radius", 1)
     sites = np.array([[target.mask.sum()] for target in targets])
     scales = np.minimum(scale, sites)
     kernels = [
-        kernel_of_steps(sampler, one.log_density(temperature), one.mask, steps, scale=scale, frozen=frozen)
+        kernel_of_steps(
+            sampler, one.log_density(temperature), one.mask, steps, scale=scale, frozen=frozen
+        )
         for one, [scale] in zip(targets, scales, strict=True)
     ]
     number, gain = (sampler.adapt_until, 0) if frozen else (10, 1 - 10 / sampler.adapt_until)
     # A scale that adapts differs from chain to chain in the next call.
-    options |= {"steps": steps, "state": {name: scales, "steps": number}, "calls": 2 if frozen else 1}
+    options |= {
+        "steps": steps,
+        "state": {name: scales, "steps": number},
+        "calls": 2 if frozen else 1,
+    }
     played = play_steps(engine, sampler, targets, temperature, **options)
     for one in played:
         check_steps(one, kernels, FALSE_ALARM / 20, number=steps)
     if steps == 1:
         moved = scales + factor * gain * (played[0].acceptance - sampler.target_acceptance_rate)
-        np.testing.assert_allclose(getattr(played[0].sampler, name), np.clip(moved, 1, sites), rtol=1e-5)
+        np.testing.assert_allclose(
+            getattr(played[0].sampler, name), np.clip(moved, 1, sites), rtol=1e-5
+        )
 
 
 def _check_calls(engine, sampler, targets, temperature, steps, **options):
@@ -256,7 +294,12 @@ def _check_calls(engine, sampler, targets, temperature, steps, **options):
     for call, found in enumerate(played):
         kernels = [
             kernel_of_steps(
-                sampler, one.log_density(temperature), one.mask, steps, coupled=one.couplings != 0, done=call * steps
+                sampler,
+                one.log_density(temperature),
+                one.mask,
+                steps,
+                coupled=one.couplings != 0,
+                done=call * steps,
             )
             for one in targets
         ]
@@ -286,4 +329,6 @@ def check_single_steps(
             continue
         for scale, frozen in _moments(sampler):
             if steps == 1 or frozen:
-                _check_moment(engine, sampler, targets, temperature, scale, frozen, steps, **options)
+                _check_moment(
+                    engine, sampler, targets, temperature, scale, frozen, steps, **options
+                )

@@ -1,4 +1,6 @@
-"""The scripts of benchmarks/ and studies/: their help, and that a wrong flag is one line and exit code 2."""
+"""The scripts of benchmarks/ and studies/: their help, and that a wrong flag is one line and exit
+code 2.
+"""
 
 import importlib
 import re
@@ -21,7 +23,9 @@ SCRIPTS = {
 def test_help_names_every_flag_and_a_wrong_one_is_one_line(name, capsys, monkeypatch):
     jax.devices()  # so that no script changes how many there are
     monkeypatch.setattr(sys, "path", [*sys.path])
-    assert f"python {SCRIPTS[name]}" in (ROOT / Path(SCRIPTS[name]).parts[0] / "README.md").read_text()
+    assert (
+        f"python {SCRIPTS[name]}" in (ROOT / Path(SCRIPTS[name]).parts[0] / "README.md").read_text()
+    )
     module = importlib.import_module(name)
 
     def run(*arguments):
@@ -36,4 +40,9 @@ def test_help_names_every_flag_and_a_wrong_one_is_one_line(name, capsys, monkeyp
     assert err.startswith("error: ") and f"'no_such_flag'; see python {SCRIPTS[name]} --help" in err
     if name in ("rates", "networkx_functions", "updates", "samplers"):
         code, out, err = run("--cases=x")
-        assert code == 2 and out == "" and "--cases: 'x' is not available" in err and err.count("\n") == 1
+        assert (
+            code == 2
+            and out == ""
+            and "--cases: 'x' is not available" in err
+            and err.count("\n") == 1
+        )

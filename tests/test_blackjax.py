@@ -1,4 +1,6 @@
-"""The samplers as algorithms of blackjax: each step is that of our own kernel, whose law other tests check."""
+"""The samplers as algorithms of blackjax: each step is that of our own kernel, whose law other
+tests check.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +25,9 @@ import sl_discs.blackjax as sl_blackjax
 
 NAMES = ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis", "exchange"]
 # Not multilinear, so that flip gains are only estimates.
-WEIGHTS = np.array([[0.4, 1.1, -0.7, 0.2], [0, -0.3, 0.9, 1.2], [0, 0, 0.5, -1.4], [0, 0, 0, 0.1]], np.float32)
+WEIGHTS = np.array(
+    [[0.4, 1.1, -0.7, 0.2], [0, -0.3, 0.9, 1.2], [0, 0, 0.5, -1.4], [0, 0, 0, 0.1]], np.float32
+)
 SHAPE = (2, 2)
 
 
@@ -53,12 +57,18 @@ def test_steps_are_those_of_our_kernel(name):
         chain, known = kernel(keys.from_rng(rng_key), target, chain)
         np.testing.assert_array_equal(state.position, chain.x.reshape(SHAPE))
         np.testing.assert_allclose(
-            (state.logdensity, info.acceptance_rate, info.num_flips), (chain.field.value, *known), rtol=1e-5
+            (state.logdensity, info.acceptance_rate, info.num_flips),
+            (chain.field.value, *known),
+            rtol=1e-5,
         )
         if state.logdensity_grad is not None:
-            np.testing.assert_allclose(state.logdensity_grad.reshape(-1), chain.field.grad, rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(
+                state.logdensity_grad.reshape(-1), chain.field.grad, rtol=1e-4, atol=1e-6
+            )
         jax.tree.map(
-            lambda ours, theirs: np.testing.assert_allclose(theirs, ours, rtol=1e-5), chain.state, state.sampler
+            lambda ours, theirs: np.testing.assert_allclose(theirs, ours, rtol=1e-5),
+            chain.state,
+            state.sampler,
         )
         moved += int(info.num_flips)
     assert moved > 5
@@ -69,7 +79,10 @@ def test_the_localized_chain_is_algorithm_1():
     algorithm = sl_blackjax.localized("gwg", logdensity_fn, 12, K=3, n_min=2)
     fields = {"K": 3, "n_min": 2, "sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "adapt_until": 1000}
     method = build_method({"name": "sl_gwg", **fields})
-    levels, model = method.localization.levels(12), DifferentiableModel(lambda params, x: logdensity_fn(x), 4)
+    levels, model = (
+        method.localization.levels(12),
+        DifferentiableModel(lambda params, x: logdensity_fn(x), 4),
+    )
     rng_keys = jax.random.split(jax.random.key(3), 13)
     state, step = algorithm.init(jnp.zeros(SHAPE, bool), rng_keys[0]), jax.jit(algorithm.step)
     x, target = jnp.zeros(4, jnp.int8), model.target((), jnp.ones(4, bool))
@@ -100,7 +113,9 @@ def test_the_localized_chain_is_algorithm_1():
 
 def test_gradients_are_computed_only_where_they_are_used():
     lookup = jnp.log(jnp.arange(1.0, 17.0))
-    state = sl_blackjax.gibbs(lambda x: lookup[x @ (1 << jnp.arange(4))]).init(jnp.array([0, 1, 0, 0]))
+    state = sl_blackjax.gibbs(lambda x: lookup[x @ (1 << jnp.arange(4))]).init(
+        jnp.array([0, 1, 0, 0])
+    )
     assert state.logdensity_grad is None and np.isclose(state.logdensity, np.log(3))
 
 
@@ -108,7 +123,11 @@ def test_states_without_probability_are_never_entered():
     """Also where the gradient is not a number there, and while the radius adapts."""
     algorithm = sl_blackjax.path_auxiliary(lambda x: jnp.log(2.5 - x.sum()) * 3, adapt_until=100)
     state, states = run_inference_algorithm(
-        jax.random.key(0), algorithm, 500, initial_position=np.zeros(6), transform=lambda state, info: state.position
+        jax.random.key(0),
+        algorithm,
+        500,
+        initial_position=np.zeros(6),
+        transform=lambda state, info: state.position,
     )
     assert np.isfinite(state.sampler.radius)
     assert {0, 1} <= set(np.asarray(states).sum(axis=1)) <= {0, 1, 2}
@@ -130,16 +149,24 @@ def test_what_is_registered_is_there(monkeypatch):
 
 @pytest.mark.parametrize("name", ["gwg", "gibbs"])
 def test_a_position_may_be_a_pytree(name):
-    """With the steps of the flat one, in the structure and dtypes given; -log-densities see them too."""
+    """With the steps of the flat one, in the structure and dtypes given; -log-densities see them
+    too.
+    """
 
     def of_tree(position):
         return logdensity_fn(jnp.concatenate([position["a"].reshape(-1), position["b"][0]]))
 
     tree, flat = sl_blackjax.algorithm(name, of_tree), sl_blackjax.algorithm(name, logdensity_fn)
-    state, known = tree.init({"a": np.zeros((3, 1), bool), "b": (np.ones(1),)}), flat.init(np.array([0, 0, 0, 1.0]))
+    state, known = (
+        tree.init({"a": np.zeros((3, 1), bool), "b": (np.ones(1),)}),
+        flat.init(np.array([0, 0, 0, 1.0])),
+    )
     step, step_flat = jax.jit(tree.step), jax.jit(flat.step)
     for number in range(20):
-        state, known = step(jax.random.key(number), state)[0], step_flat(jax.random.key(number), known)[0]
+        state, known = (
+            step(jax.random.key(number), state)[0],
+            step_flat(jax.random.key(number), known)[0],
+        )
     assert jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype.kind), state.position) == {
         "a": ((3, 1), "b"),
         "b": (((1,), "f"),),
@@ -173,9 +200,12 @@ def test_values_are_subtracted_in_the_type_that_the_function_returns(name):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: sl_blackjax.gwg(logdensity_fn).init({"spins": "up"}), "position holds what is no array"),
-        (lambda: sl_blackjax.gwg(logdensity_fn).init(np.array([0, np.nan, 1, 0])), "position holds values other"),
-        (lambda: sl_blackjax.gwg(lambda x: WEIGHTS[x]).init(np.zeros(4)), "logdensity_fn cannot be differentiated"),
+        (lambda: sl_blackjax.gwg(logdensity_fn).init({"spins": "up"}), "position holds what is no "
+            "array"),
+        (lambda: sl_blackjax.gwg(logdensity_fn).init(np.array([0, np.nan, 1, 0])), "position holds "
+            "values other"),
+        (lambda: sl_blackjax.gwg(lambda x: WEIGHTS[x]).init(np.zeros(4)), "logdensity_fn cannot be "
+            "differentiated"),
         (lambda: sl_blackjax.localized("gwg", logdensity_fn, 100, sigma=10.0), "sigma is 10"),
         (lambda: sl_blackjax.localized("gwg", logdensity_fn, 100).init(np.zeros(4)), "rng_key"),
     ],

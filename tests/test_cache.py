@@ -24,7 +24,9 @@ def test_a_new_folder_is_private(tmp_path, capfd):
 
 
 @pytest.mark.parametrize("part", ["", "part"])
-@pytest.mark.parametrize("wrong", ["others can write", "a group can write", "belongs to another", "is a file"])
+@pytest.mark.parametrize(
+    "wrong", ["others can write", "a group can write", "belongs to another", "is a file"]
+)
 def test_a_folder_that_does_not_count_is_said_once(tmp_path, capfd, monkeypatch, wrong, part):
     """Neither the cache nor a folder in it, whose other parts may be private."""
     cache = tmp_path / "cache"

@@ -1,4 +1,6 @@
-"""`sl-discs`: its commands, their help, what they say to wrong input, and where output cannot be written."""
+"""`sl-discs`: its commands, their help, what they say to wrong input, and where output cannot be
+written.
+"""
 
 import inspect
 import json
@@ -39,7 +41,11 @@ def test_help_lists_the_commands(capsys):
         assert f"  {name} " in out and words in out
     assert main(["sl-discs", "discs", "-h"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("usage: sl-discs discs COMMAND") and "  archive " in out and "solve" not in out
+    assert (
+        out.startswith("usage: sl-discs discs COMMAND")
+        and "  archive " in out
+        and "solve" not in out
+    )
     assert main(["sl-discs", "--version"]) == 0
     assert capsys.readouterr().out == f"sl-discs {sl_discs.__version__}\n"
 
@@ -62,11 +68,15 @@ def test_help_is_complete(name, capsys):
     assert out == "" and err.startswith("error: ") and err.count("\n") == 1
     # Programs of DISCS are asked for their flags, if there is one and its script is named.
     others = ("discs of google-research is not importable", "the first argument names the script")
-    assert f"'no_such_flag'; see sl-discs {name} --help" in err or any(words in err for words in others)
+    assert f"'no_such_flag'; see sl-discs {name} --help" in err or any(
+        words in err for words in others
+    )
 
 
 def test_commands_share_no_flags():
-    """Importing a command adds nothing to the flags of the process, nor to those of another command."""
+    """Importing a command adds nothing to the flags of the process, nor to those of another
+    command.
+    """
     sets = [command_of(name).flags for name in COMMANDS]
     assert len({id(one) for one in sets}) == len(COMMANDS)
     assert not [name for name in flags.FLAGS.flags_by_module_dict() if name.startswith("sl_discs.")]
@@ -83,7 +93,11 @@ def test_each_file_has_commands_that_hide_no_function():
     for name in COMMANDS:
         command_of(name)
     assert callable(sl_discs.solve)
-    root = {path.stem for path in Path(sl_discs.__file__).parent.glob("*") if path.suffix == ".py" or path.is_dir()}
+    root = {
+        path.stem
+        for path in Path(sl_discs.__file__).parent.glob("*")
+        if path.suffix == ".py" or path.is_dir()
+    }
     assert not root & set(sl_discs.__all__)
 
 
@@ -110,7 +124,9 @@ def test_what_is_unknown_or_would_be_ignored_is_refused(arguments, said, capsys)
 
 def test_an_unknown_home_folder_is_said(monkeypatch, capsys):
     monkeypatch.setattr(os.path, "expanduser", str)
-    assert refused(capsys, "--save=~/a.json: the home folder is not known", "solve", "g", "--save=~/a.json")
+    assert refused(
+        capsys, "--save=~/a.json: the home folder is not known", "solve", "g", "--save=~/a.json"
+    )
 
 
 def test_the_script_and_the_package_are_one_program():
@@ -120,7 +136,12 @@ def test_the_script_and_the_package_are_one_program():
     done = subprocess.run(module, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0 and done.stdout.startswith("usage: sl-discs COMMAND")
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "sl_discs.commands.main" in imported and not imported & {"jax", "numba", "scipy", "networkx"}
+    assert "sl_discs.commands.main" in imported and not imported & {
+        "jax",
+        "numba",
+        "scipy",
+        "networkx",
+    }
 
 
 # Streams that cannot be written to.
@@ -151,9 +172,13 @@ def test_an_output_that_nobody_reads_costs_no_answers(triangle, monkeypatch, cap
     stream = os.fdopen(writing, "w") if reader == "left" else Path("/dev/full").open("w")  # noqa: SIM115
     with stream, monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", stream)
-        assert main(["sl-discs", "solve", str(triangle), "--problem=maxcut", f"--save={saved}"]) == 0
+        assert (
+            main(["sl-discs", "solve", str(triangle), "--problem=maxcut", f"--save={saved}"]) == 0
+        )
     assert main(["sl-discs", "check", str(triangle), str(saved)]) == 0
-    said = "warning: the output cannot be written (No space left on device); the command continues\n"
+    said = (
+        "warning: the output cannot be written (No space left on device); the command continues\n"
+    )
     assert capfd.readouterr().err == ("" if reader == "left" else said)
 
 
@@ -199,11 +224,18 @@ def test_what_a_terminal_would_obey_is_escaped(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("command", "variable", "value", "said"),
     [
-        ("solve", "JAX_PLATFORMS", "cuda", "JAX_PLATFORMS is 'cuda', and JAX finds no such device here"),
+        (
+            "solve",
+            "JAX_PLATFORMS",
+            "cuda",
+            "JAX_PLATFORMS is 'cuda', and JAX finds no such device here",
+        ),
         ("solve", "NUMBA_DISABLE_JIT", "1", "NUMBA_DISABLE_JIT is set"),
     ],
 )
-def test_a_machine_that_lacks_what_the_environment_asks_for(triangle, variable, value, said, command):
+def test_a_machine_that_lacks_what_the_environment_asks_for(
+    triangle, variable, value, said, command
+):
     done = run(triangle.parent, f"{command} g.edges --problem=maxcut", **{variable: value})
     if variable == "JAX_PLATFORMS" and done.returncode in (0, 1):
         pytest.skip("this machine has such a device")
@@ -212,19 +244,33 @@ def test_a_machine_that_lacks_what_the_environment_asks_for(triangle, variable, 
 
 def test_a_config_that_is_not_there_is_one_plain_line(refusal):
     """As outside of the clone, where there is no folder configs/."""
-    said = refusal("run", "--config=elsewhere/a.py", "--model_config=configs/model/mis_config.py", "--samplers=gwg")
-    assert f"--config: there is no file elsewhere/a.py in {ROOT}; the folder configs/ is in the clone" in said
+    said = refusal(
+        "run",
+        "--config=elsewhere/a.py",
+        "--model_config=configs/model/mis_config.py",
+        "--samplers=gwg",
+    )
+    assert (
+        f"--config: there is no file elsewhere/a.py in {ROOT}; the folder configs/ is in the clone"
+        in said
+    )
 
 
 def test_every_command_imports_code_of_the_user(capsys):
     for name in ("run", "sweep", "reproduce", "solve", "sample"):
-        assert refused(capsys, "--import=none.py: there is no such file\n", name, "--import=none.py")
+        assert refused(
+            capsys, "--import=none.py: there is no such file\n", name, "--import=none.py"
+        )
 
 
 @pytest.mark.parametrize(
     ("name", "code", "said"),
     [
-        ("broken_code.py", "x = 1\ny = unknown", "line 2: NameError: name 'unknown' is not defined"),
+        (
+            "broken_code.py",
+            "x = 1\ny = unknown",
+            "line 2: NameError: name 'unknown' is not defined",
+        ),
         ("broken_code.py", "def f(:", "SyntaxError: invalid syntax (broken_code.py, line 1)"),
         ("broken_code.py", "raise SystemExit(3)", "line 1: SystemExit: 3"),
         ("numpy.py", "", "there already is a module numpy; rename the file"),
@@ -243,6 +289,9 @@ def test_code_that_does_not_register_the_sampler_is_named(tmp_path, capsys, monk
     monkeypatch.chdir(ROOT)
     file = tmp_path / "registers_nothing.py"
     file.write_text("")
-    arguments = ["--config=configs/experiment/mis/er_density.py", "--model_config=configs/model/mis_config.py"]
+    arguments = [
+        "--config=configs/experiment/mis/er_density.py",
+        "--model_config=configs/model/mis_config.py",
+    ]
     said = f"unknown sampler 'mine'; not registered by --import={file}; known: gwg, "
     assert refused(capsys, said, "run", f"--import={file}", "--samplers=mine", *arguments)

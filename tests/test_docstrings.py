@@ -15,13 +15,26 @@ from sl_discs.samplers.single_site import Gibbs
 from sl_discs.testing.conformance import standard_cases
 
 SHOWN = [
-    *(f"sl_discs:{name}" for name in ("qubo", "ising", "maxcut", "mis", "maxclique", "vertex_cover", "read")),
-    *(f"sl_discs:{name}" for name in ("from_log_density", "Problem.fix", "solve", "Result", "sample", "Samples")),
+    *(
+        f"sl_discs:{name}"
+        for name in ("qubo", "ising", "maxcut", "mis", "maxclique", "vertex_cover", "read")
+    ),
+    *(
+        f"sl_discs:{name}"
+        for name in ("from_log_density", "Problem.fix", "solve", "Result", "sample", "Samples")
+    ),
     "sl_discs.localization.schedule:Localization",
     "sl_discs.samplers.registry:register_sampler",
     pytest.param("sl_discs.testing.conformance:check_sampler", marks=pytest.mark.slow),
 ]
-GIVEN = {"sl_discs": sl_discs, "nx": nx, "jnp": jnp, "Path": Path, "Gibbs": Gibbs, "standard_cases": standard_cases}
+GIVEN = {
+    "sl_discs": sl_discs,
+    "nx": nx,
+    "jnp": jnp,
+    "Path": Path,
+    "Gibbs": Gibbs,
+    "standard_cases": standard_cases,
+}
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -38,5 +51,9 @@ def test_the_example_prints_what_is_shown(name, tmp_path, monkeypatch):
     printed = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        failed = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example, out=printed.append).failed
+        failed = (
+            doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+            .run(example, out=printed.append)
+            .failed
+        )
     assert not failed, "".join(printed)

@@ -42,7 +42,10 @@ def test_content_of_a_file_is_a_format_error(tmp_path, read, name, content):
 
 def test_what_is_not_in_a_file_is_no_format_error(tmp_path):
     (tmp_path / "g.edges").write_text("0 1\n")
-    for path, arguments in ((tmp_path / "missing.edges", {}), (tmp_path / "g.edges", {"problem": "qubo"})):
+    for path, arguments in (
+        (tmp_path / "missing.edges", {}),
+        (tmp_path / "g.edges", {"problem": "qubo"}),
+    ):
         with pytest.raises(InputError) as error:
             sl_discs.read(path, **arguments)
         assert type(error.value) is InputError
@@ -85,7 +88,8 @@ NOT_PLAIN = {
 }  # fmt: skip
 PROBLEM = sl_discs.qubo({("a", "b"): 1.0})
 TAKE_PLAIN = {
-    "solve": (functools.partial(sl_discs.solve, PROBLEM), "sampler engine steps chains seed progress callback"),
+    "solve": (functools.partial(sl_discs.solve, PROBLEM), "sampler engine steps chains seed "
+        "progress callback"),
     "sample": (
         functools.partial(sl_discs.sample, PROBLEM),
         "temperature draws method seed time_limit sampler groups engine interrupt progress scan",

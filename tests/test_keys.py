@@ -23,16 +23,23 @@ def test_numbers_have_their_laws():
     uniforms = np.asarray(keys.uniforms(keys.fold(key, 0), (100_001,)))
     assert uniforms.min() >= 0 and uniforms.max() < 1
     assert stats.kstest(uniforms, "uniform").pvalue > 1e-6
-    assert stats.kstest(np.asarray(keys.normals(keys.fold(key, 1), (100_000,))), "norm").pvalue > 1e-6
+    assert (
+        stats.kstest(np.asarray(keys.normals(keys.fold(key, 1), (100_000,))), "norm").pvalue > 1e-6
+    )
     exponentials = np.asarray(keys.exponentials(keys.fold(key, 2), (100_000,)))
     assert exponentials.min() > 0
     assert stats.kstest(exponentials, "expon").pvalue > 1e-6
 
 
 def test_every_chain_step_and_purpose_has_a_key_of_its_own():
-    all_keys = [np.asarray(chain_keys(0, stream, jnp.arange(5), 4)).reshape(-1, 2) for stream in Stream]
+    all_keys = [
+        np.asarray(chain_keys(0, stream, jnp.arange(5), 4)).reshape(-1, 2) for stream in Stream
+    ]
     all_keys = np.concatenate(all_keys)
-    stepped = [np.asarray(jax.vmap(keys.fold, (0, None))(jnp.asarray(all_keys), step)) for step in range(20)]
+    stepped = [
+        np.asarray(jax.vmap(keys.fold, (0, None))(jnp.asarray(all_keys), step))
+        for step in range(20)
+    ]
     words = np.concatenate([all_keys, *stepped])
     assert len(np.unique(words, axis=0)) == len(words)
 

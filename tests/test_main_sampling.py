@@ -26,16 +26,34 @@ SHORT = [
 
 
 def chosen_configs(experiment="mis/er_density", model="mis"):
-    return f"--config=configs/experiment/{experiment}.py", f"--model_config=configs/model/{model}_config.py"
+    return (
+        f"--config=configs/experiment/{experiment}.py",
+        f"--model_config=configs/model/{model}_config.py",
+    )
 
 
 def run(*arguments, folder, configs=("mis/er_density", "mis"), cache=None, path=None):
     """Runs the command in a process of its own, which must succeed."""
-    command = [sys.executable, "-m", "sl_discs.main_sampling", *chosen_configs(*configs), *arguments]
-    more = {"SL_DISCS_CACHE": cache, "PYTHONPATH": path and f"{path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-    environment = os.environ | {"JAX_PLATFORMS": "cpu"} | {name: str(value) for name, value in more.items() if value}
+    command = [
+        sys.executable,
+        "-m",
+        "sl_discs.main_sampling",
+        *chosen_configs(*configs),
+        *arguments,
+    ]
+    more = {
+        "SL_DISCS_CACHE": cache,
+        "PYTHONPATH": path and f"{path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+    }
+    environment = (
+        os.environ
+        | {"JAX_PLATFORMS": "cpu"}
+        | {name: str(value) for name, value in more.items() if value}
+    )
     command.append(f"--config.experiment.save_root={folder}")
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1800)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1800
+    )
     assert done.returncode == 0, done.stderr
     return done
 
@@ -61,15 +79,30 @@ def test_a_comparison_prints_and_saves_everything(tmp_path, command, monkeypatch
     for sampler in saved["samplers"].values():
         assert len(sampler["instances"]) == 2
         assert all(instance["feasible"] for instance in sampler["instances"])
-        assert sampler["mean"] == pytest.approx(np.mean([instance["best"] for instance in sampler["instances"]]))
+        assert sampler["mean"] == pytest.approx(
+            np.mean([instance["best"] for instance in sampler["instances"]])
+        )
     assert saved["paired"]["sl_gwg - gwg"]["n"] == 2
-    for name in ("gwg/results.pkl", "sl_gwg/results.pkl", "trajectory.npz", "config.yaml", "trajectory.png"):
+    for name in (
+        "gwg/results.pkl",
+        "sl_gwg/results.pkl",
+        "trajectory.npz",
+        "config.yaml",
+        "trajectory.png",
+    ):
         assert (folder / name).stat().st_size > 0
     with (folder / "gwg" / "results.pkl").open("rb") as file:
-        assert set(pickle.load(file)) >= {"trajectory", "best_ratio", "running_time", "best_ratio_mean"}
+        assert set(pickle.load(file)) >= {
+            "trajectory",
+            "best_ratio",
+            "running_time",
+            "best_ratio_mean",
+        }
 
 
-def test_fields_without_a_file_are_of_every_sampler_named_that_has_them(tmp_path, command, monkeypatch):
+def test_fields_without_a_file_are_of_every_sampler_named_that_has_them(
+    tmp_path, command, monkeypatch
+):
     monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path))
     folder = tmp_path / "out"
     code, out, err = command(
@@ -89,14 +122,28 @@ def test_one_sampler_by_its_config_as_discs_does_without_matplotlib(tmp_path, re
     broken.mkdir(parents=True)
     (broken / "__init__.py").write_text("raise ImportError('no such library')")
     config, folder = "--sampler_config=configs/sampler/path_auxiliary_config.py", tmp_path / "out"
-    done = run(config, "--sampler_config.adaptive=False", *SHORT, folder=folder, cache=tmp_path, path=broken.parent)
-    assert "mean +- std" in done.stdout and done.stderr.count("warning: matplotlib cannot be imported") == 1
+    done = run(
+        config,
+        "--sampler_config.adaptive=False",
+        *SHORT,
+        folder=folder,
+        cache=tmp_path,
+        path=broken.parent,
+    )
+    assert (
+        "mean +- std" in done.stdout
+        and done.stderr.count("warning: matplotlib cannot be imported") == 1
+    )
     assert (folder / "results.pkl").exists() and not (folder / "trajectory.png").exists()
     assert results_in(folder)["config"]["samplers"]["path_auxiliary"]["adaptive"] is False
     kept = (folder / "results.json").read_bytes()
     monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path))
-    said = refusal("run", *chosen_configs(), config, *SHORT, f"--config.experiment.save_root={folder}")
-    assert "samplers.path_auxiliary.adaptive False there, True here" in said and "--overwrite" in said
+    said = refusal(
+        "run", *chosen_configs(), config, *SHORT, f"--config.experiment.save_root={folder}"
+    )
+    assert (
+        "samplers.path_auxiliary.adaptive False there, True here" in said and "--overwrite" in said
+    )
     assert (folder / "results.json").read_bytes() == kept
 
 
@@ -130,7 +177,9 @@ def test_a_config_copied_from_discs_and_names_of_the_paper(tmp_path, name, comma
     assert code == 0, err
     fields = results_in(tmp_path / "out")["config"]["samplers"]
     changes = {"sigma": 4.0, "K": 20, "alpha": "geom(1,1)", "adaptive": False}
-    assert fields["sl_path_auxiliary"] == method_fields("sl_path_auxiliary") | changes | {"use_fast_path": True}
+    assert fields["sl_path_auxiliary"] == method_fields("sl_path_auxiliary") | changes | {
+        "use_fast_path": True
+    }
     assert fields["path_auxiliary"] == method_fields("path_auxiliary") | {"adaptive": False}
 
 
@@ -163,9 +212,11 @@ SL_GWG = "--sampler_config=configs/sampler/sl_gwg_config.py"
         (["--samplers=pas"], "and the paper's GWG, PAS, DMALA, SL-GWG, SL-PAS, SL-DMALA"),
         (
             ["--samplers=gwg", "--config.experiment.chain_lenght=5"],
-            "--config.experiment.chain_lenght: there is no field 'chain_lenght', and 'chain_length' is the nearest",
+            "--config.experiment.chain_lenght: there is no field 'chain_lenght', and "
+            "'chain_length' is the nearest",
         ),
-        (["--samplers=gwg", "--config.experiment.x.y=5"], "--config.experiment.x.y: there is no field 'x'; see"),
+        (["--samplers=gwg", "--config.experiment.x.y=5"], "--config.experiment.x.y: there is no "
+            "field 'x'; see"),
         (
             ["--samplers=gwg", "--config=er_densty.py", "--config.experiment.seed=5"],
             "there is no file er_densty.py in ",
@@ -179,12 +230,16 @@ SL_GWG = "--sampler_config=configs/sampler/sl_gwg_config.py"
             "sampler 'sl_gwg' has no field 'sigm', and 'sigma' is the nearest; known",
         ),
         (["--samplers=gwg", "--model_config.data_root=nowhere"], "nowhere is not a folder"),
-        (["--samplers=sl_gwg", "--config.experiment.chain_length=500"], "exceed chain_length = 500"),
+        (["--samplers=sl_gwg", "--config.experiment.chain_length=500"], "exceed chain_length = "
+            "500"),
         ([SL_GWG, "--samplers=gwg,dmala"], "is of 'sl_gwg', which --samplers=gwg,dmala lacks"),
-        (["--samplers=gwg,dmala", "--sampler_config.sigma=2.0"], "in --samplers, and 'sl_dmala' has it"),
+        (["--samplers=gwg,dmala", "--sampler_config.sigma=2.0"], "in --samplers, and 'sl_dmala' "
+            "has it"),
         (["--sampler_config.sigma=2.0"], "sigma is of no sampler in --samplers"),
-        (["--samplers=SL-PAS", "--sampler_config.sigm=2.0"], "in --samplers, and 'sigma' is the nearest"),
-        (["--samplers=SL-PAS", "--sampler_config.anneal=levels"], "anneal is 'levels'; known: run, level"),
+        (["--samplers=SL-PAS", "--sampler_config.sigm=2.0"], "in --samplers, and 'sigma' is the "
+            "nearest"),
+        (["--samplers=SL-PAS", "--sampler_config.anneal=levels"], "anneal is 'levels'; known: run, "
+            "level"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, message, refusal, monkeypatch):
@@ -205,23 +260,38 @@ RB = "graph_type=rb", "cfg_str=r-200"
 
 
 def test_an_experiment_config_names_its_set(tmp_path, refusal, command, monkeypatch):
-    """What the model config leaves out is that of the set; what contradicts it is refused; another is for any set."""
+    """What the model config leaves out is that of the set; what contradicts it is refused; another
+    is for any set.
+    """
     monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path))
-    short = "--samplers=gwg", *SHORT, f"--config.experiment.save_root={tmp_path / 'out'}", "--overwrite"
-    assert "mis/satlib is not random, so it must be given" in refusal("run", *chosen_configs("mis/satlib"), *short)
+    short = (
+        "--samplers=gwg",
+        *SHORT,
+        f"--config.experiment.save_root={tmp_path / 'out'}",
+        "--overwrite",
+    )
+    assert "mis/satlib is not random, so it must be given" in refusal(
+        "run", *chosen_configs("mis/satlib"), *short
+    )
     said = refusal("run", *chosen_configs("maxcut/ba"), *short)
     assert "--config is for maxcut/ba, but --model_config for mis/ba;" in said
     said = refusal("run", *chosen_configs(), "--model_config.graph_type=ertest", *short)
     assert "--config is for mis/er_density, but --model_config for mis/ertest;" in said
-    file = tmp_path / "mis" / "satlib.py"  # as in a checkout of DISCS, whose configs do not name the set
+    file = (
+        tmp_path / "mis" / "satlib.py"
+    )  # as in a checkout of DISCS, whose configs do not name the set
     file.parent.mkdir()
     text = "from sl_discs.experiment.settings import experiment_config as get_config"
     file.write_text(text)
-    said = refusal("run", f"--config={file}", chosen_configs()[1], "--model_config.graph_type=ertest", *short)
+    said = refusal(
+        "run", f"--config={file}", chosen_configs()[1], "--model_config.graph_type=ertest", *short
+    )
     assert "--config is for mis/satlib, but" in said
     (tmp_path / "any.py").write_text(text)
     anywhere = f"--config={tmp_path / 'any.py'}"
-    assert "neither config names a graph_type" in refusal("run", anywhere, chosen_configs()[1], *short)
+    assert "neither config names a graph_type" in refusal(
+        "run", anywhere, chosen_configs()[1], *short
+    )
     for configs, name in (
         (chosen_configs("maxcut/er", "maxcut"), "maxcut/er/r-er-0.15-n-256-300"),
         (chosen_configs("mis/er_density", "vertex_cover"), "vertex_cover/er_density/r-0.10"),
@@ -231,7 +301,9 @@ def test_an_experiment_config_names_its_set(tmp_path, refusal, command, monkeypa
         assert code == 0 and out.startswith(f"{name}: "), err
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "configs" / "experiment").glob("*/*.py")), ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "configs" / "experiment").glob("*/*.py")), ids=lambda file: file.stem
+)
 def test_every_experiment_config_is_for_the_set_of_its_folder_and_name(file):
     named = runpy.run_path(str(file))["get_config"]().model.to_dict()
     assert (named["name"], named["graph_type"]) == (file.parent.name, file.stem)
@@ -241,12 +313,17 @@ def test_every_experiment_config_is_for_the_set_of_its_folder_and_name(file):
 def test_config_files_are_programs(tmp_path, refusal):
     for text, message in (
         ("def get_config():\n    return 3", "get_config() returns a int"),
-        ("def get_config():\n    raise RuntimeError('of\\ntwo lines')", "bad.py:2: RuntimeError: of two lines"),
+        (
+            "def get_config():\n    raise RuntimeError('of\\ntwo lines')",
+            "bad.py:2: RuntimeError: of two lines",
+        ),
         ("import sys\nsys.exit(3)", "bad.py:2: SystemExit: 3"),
         ("def get_config():\n    raise SystemExit", "bad.py:2: SystemExit"),
     ):
         (tmp_path / "bad.py").write_text(text)
-        assert message in refusal("run", f"--config={tmp_path / 'bad.py'}", chosen_configs()[1], "--samplers=gwg")
+        assert message in refusal(
+            "run", f"--config={tmp_path / 'bad.py'}", chosen_configs()[1], "--samplers=gwg"
+        )
 
 
 SIX = "--samplers=gwg,path_auxiliary,dmala,sl_gwg,sl_path_auxiliary,sl_dmala"
@@ -262,8 +339,13 @@ SIX = "--samplers=gwg,path_auxiliary,dmala,sl_gwg,sl_path_auxiliary,sl_dmala"
     ],
 )
 def test_known_optima(tmp_path, problem, graph_type, more, least):
-    """GWG, PAS, DMALA and their variants cut all Optsicom grids, and 99 of 100 ego networks, optimally."""
+    """GWG, PAS, DMALA and their variants cut all Optsicom grids, and 99 of 100 ego networks,
+    optimally.
+    """
     where = f"--model_config.graph_type={graph_type}", f"--model_config.data_root={DATA}"
     run(SIX, *where, more, folder=tmp_path, configs=(f"{problem}/{graph_type}", problem))
     for sampler in results_in(tmp_path)["samplers"].values():
-        assert sum(instance["best"] == instance["reference"] for instance in sampler["instances"]) >= least
+        assert (
+            sum(instance["best"] == instance["reference"] for instance in sampler["instances"])
+            >= least
+        )

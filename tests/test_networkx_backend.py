@@ -1,4 +1,6 @@
-"""The backend of networkx: its answers obey the laws of networkx's functions, and are best on small graphs."""
+"""The backend of networkx: its answers obey the laws of networkx's functions, and are best on small
+graphs.
+"""
 
 import fractions
 import importlib.metadata
@@ -39,9 +41,13 @@ def registered():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nx.config, "fallback_to_nx", False)
         if NAME not in nx.utils.backends.backends:
-            entry = importlib.metadata.EntryPoint(NAME, "sl_discs.networkx_backend", "networkx.backends")
+            entry = importlib.metadata.EntryPoint(
+                NAME, "sl_discs.networkx_backend", "networkx.backends"
+            )
             info = networkx_backend.get_info()
-            config = nx.utils.Config(**{**nx.config.backends, NAME: nx.utils.Config(**info["default_config"])})
+            config = nx.utils.Config(
+                **{**nx.config.backends, NAME: nx.utils.Config(**info["default_config"])}
+            )
             patch.setitem(nx.utils.backends.backends, NAME, entry)
             patch.setitem(nx.utils.backends.backend_info, NAME, info)
             patch.setattr(nx.config, "backends", config)
@@ -52,22 +58,36 @@ def registered():
 
 @st.composite
 def graphs(draw, kind=nx.Graph, loops=True):
-    """Up to seven nodes with labels of any type, in any order, whole weights of nodes and real ones of edges."""
+    """Up to seven nodes with labels of any type, in any order, whole weights of nodes and real ones
+    of edges.
+    """
     n = draw(st.integers(0, 7))
-    label = st.one_of(st.integers(-3, 9), st.text("ab", max_size=2), st.tuples(st.integers(0, 1), st.integers(0, 1)))
+    label = st.one_of(
+        st.integers(-3, 9),
+        st.text("ab", max_size=2),
+        st.tuples(st.integers(0, 1), st.integers(0, 1)),
+    )
     labels = draw(st.lists(label, min_size=n, max_size=n, unique=True))
     pairs = [(u, v) for u in labels for v in labels if loops or u != v]
     graph = kind()
     graph.add_nodes_from((node, {"weight": draw(st.integers(-2, 9))}) for node in labels)
     for u, v in draw(st.lists(st.sampled_from(pairs), max_size=16)) if pairs else []:
         graph.add_edge(
-            u, v, **draw(st.fixed_dictionaries({}, optional={"w": st.integers(-8, 8).map(lambda k: k / 4)}))
+            u,
+            v,
+            **draw(
+                st.fixed_dictionaries({}, optional={"w": st.integers(-8, 8).map(lambda k: k / 4)})
+            ),
         )
     return graph
 
 
 def subsets(graph):
-    return (set(chosen) for size in range(len(graph) + 1) for chosen in itertools.combinations(graph, size))
+    return (
+        set(chosen)
+        for size in range(len(graph) + 1)
+        for chosen in itertools.combinations(graph, size)
+    )
 
 
 def independent(graph, chosen):
@@ -95,16 +115,23 @@ def test_cliques_are_the_heaviest(graph, counted):
     found, total = nx.max_weight_clique(graph, backend=NAME, **arguments)
     assert type(found) is list and len(set(found)) == len(found) and is_clique(graph, found)
     assert type(total) is int and total == sum(weight[node] for node in found)
-    assert total == max(sum(weight[v] for v in chosen) for chosen in subsets(graph) if is_clique(graph, chosen))
+    assert total == max(
+        sum(weight[v] for v in chosen) for chosen in subsets(graph) if is_clique(graph, chosen)
+    )
     assert total == nx.max_weight_clique(graph, backend="networkx", **arguments)[1]
 
 
 @EXAMPLES
-@given(st.one_of(graphs(), graphs(nx.MultiGraph), graphs(nx.DiGraph)), st.sampled_from([None, "weight", "w"]))
+@given(
+    st.one_of(graphs(), graphs(nx.MultiGraph), graphs(nx.DiGraph)),
+    st.sampled_from([None, "weight", "w"]),
+)
 def test_covers_are_the_lightest(graph, attribute):
     found = APPROX.min_weighted_vertex_cover(graph, attribute, backend=NAME)
     weight = dict(graph.nodes(data=attribute, default=1))
-    covers = [one for one in subsets(graph) if all(u in one or v in one for u, v, *_ in graph.edges)]
+    covers = [
+        one for one in subsets(graph) if all(u in one or v in one for u, v, *_ in graph.edges)
+    ]
     assert type(found) is set and found in covers
     assert sum(weight[v] for v in found) == min(sum(weight[v] for v in one) for one in covers)
 
@@ -135,7 +162,9 @@ def test_what_networkx_refuses_is_refused():
         APPROX.one_exchange(nx.Graph([(0, 1, {"weight": np.nan})]), weight="weight", backend=NAME)
 
 
-@pytest.mark.parametrize("weight", [2**53 + 1, -(10**400), float("inf")], ids=["inexact", "large", "infinite"])
+@pytest.mark.parametrize(
+    "weight", [2**53 + 1, -(10**400), float("inf")], ids=["inexact", "large", "infinite"]
+)
 def test_weights_beyond_double_precision_are_left_to_networkx(weight):
     graph = nx.path_graph(4)
     nx.set_node_attributes(graph, weight, "weight")
@@ -149,7 +178,9 @@ def test_weights_beyond_double_precision_are_left_to_networkx(weight):
         with nx.config(backend_priority=[NAME]):
             found = SERVED[name](graph, weight="weight", **arguments)
         assert found == SERVED[name](graph, weight="weight", backend="networkx", **arguments)
-    assert len(APPROX.min_weighted_vertex_cover(graph, backend=NAME)) == 2  # which does not look at them
+    assert (
+        len(APPROX.min_weighted_vertex_cover(graph, backend=NAME)) == 2
+    )  # which does not look at them
 
 
 @pytest.mark.parametrize("one", [True, 2**53, np.float32(0.5), fractions.Fraction(1, 4)], ids=repr)
@@ -157,7 +188,9 @@ def test_weights_are_numbers_of_any_type(one):
     graph = nx.cycle_graph(5)
     nx.set_node_attributes(graph, one, "weight")
     nx.set_edge_attributes(graph, one, "weight")
-    assert APPROX.one_exchange(graph, weight="weight", backend=NAME)[0] == 4 * (1 if one == 1 else one)
+    assert APPROX.one_exchange(graph, weight="weight", backend=NAME)[0] == 4 * (
+        1 if one == 1 else one
+    )
     assert len(APPROX.min_weighted_vertex_cover(graph, "weight", backend=NAME)) == 3
     if isinstance(one, int):
         assert nx.max_weight_clique(graph, backend=NAME)[1] == 2 * one
@@ -171,7 +204,10 @@ def test_a_cut_is_never_below_the_one_it_starts_from(monkeypatch):
     # As it would be if the search found nothing as good.
     monkeypatch.setattr(networkx_backend, "_solved", lambda *arguments, **more: (set(), False))
     value, (one, other) = APPROX.one_exchange(graph, planted, backend=NAME)
-    assert value == nx.cut_size(graph, planted) and (one, other) == (set(range(12)), set(range(12, 24)))
+    assert value == nx.cut_size(graph, planted) and (one, other) == (
+        set(range(12)),
+        set(range(12, 24)),
+    )
 
 
 def test_equal_seeds_give_equal_answers():
@@ -188,14 +224,21 @@ def test_time_limits_are_checked_and_may_be_configured():
         arguments = {"weight": None} if function is nx.max_weight_clique else {}
         with pytest.raises(InputError, match="time_limit is"):
             function(graph, backend=NAME, time_limit=0, **arguments)
-        with nx.config.backends[NAME](time_limit=-1), pytest.raises(InputError, match="time_limit is -1"):
+        with (
+            nx.config.backends[NAME](time_limit=-1),
+            pytest.raises(InputError, match="time_limit is -1"),
+        ):
             function(graph, backend=NAME, **arguments)
-    assert len(APPROX.max_clique(graph, backend=NAME, time_limit=5)) == len(APPROX.max_clique(graph, backend=NAME))
+    assert len(APPROX.max_clique(graph, backend=NAME, time_limit=5)) == len(
+        APPROX.max_clique(graph, backend=NAME)
+    )
 
 
 def test_a_clique_without_a_proof_is_told(monkeypatch):
     solved = networkx_backend._solved
-    monkeypatch.setattr(networkx_backend, "_solved", lambda *arguments, **more: (solved(*arguments)[0], False))
+    monkeypatch.setattr(
+        networkx_backend, "_solved", lambda *arguments, **more: (solved(*arguments)[0], False)
+    )
     with pytest.warns(RuntimeWarning, match="not proved to be the heaviest"):
         assert nx.max_weight_clique(nx.complete_graph(3), None, backend=NAME)[1] == 3
 
@@ -211,14 +254,20 @@ def test_nothing_is_cached_of_a_graph_that_may_change():
 
 
 def test_arguments_are_those_of_networkx_and_more():
-    names = {name for name in dir(networkx_backend) if name in nx.utils.backends._registered_algorithms}
+    names = {
+        name for name in dir(networkx_backend) if name in nx.utils.backends._registered_algorithms
+    }
     assert names == set(SERVED) == set(networkx_backend.get_info()["functions"])
     for name, function in SERVED.items():
         ours = list(inspect.signature(getattr(networkx_backend, name)).parameters.values())
         theirs = list(inspect.signature(function.orig_func).parameters.values())
-        assert [(one.name, one.default) for one in ours[: len(theirs)]] == [(one.name, one.default) for one in theirs]
+        assert [(one.name, one.default) for one in ours[: len(theirs)]] == [
+            (one.name, one.default) for one in theirs
+        ]
         extra = networkx_backend.get_info()["functions"][name]["additional_parameters"]
-        assert {one.name for one in ours[len(theirs) :]} == {text.partition(" ")[0] for text in extra}
+        assert {one.name for one in ours[len(theirs) :]} == {
+            text.partition(" ")[0] for text in extra
+        }
 
 
 def in_networkx(tmp_path, *arguments, **environment):
@@ -227,7 +276,10 @@ def in_networkx(tmp_path, *arguments, **environment):
     folder = tmp_path / "sl_discs-0.1.0.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: sl_discs\nVersion: 0.1.0\n")
-    lines = (f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in found.items()) for group, found in points.items())
+    lines = (
+        f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in found.items())
+        for group, found in points.items()
+    )
     (folder / "entry_points.txt").write_text("\n".join(lines))
     path = os.pathsep.join([str(tmp_path), str(ROOT), *sys.path])
     return subprocess.run(
@@ -258,6 +310,15 @@ def test_the_tests_of_networkx_itself(tmp_path):
     modules = [f"networkx.algorithms.{name}" for name in files]
     options = {"NETWORKX_TEST_BACKEND": NAME, "NETWORKX_FALLBACK_TO_NX": "True"}
     done = in_networkx(
-        tmp_path, "-m", "pytest", "-q", "-rx", "-p", "no:cacheprovider", "--pyargs", *modules, **options
+        tmp_path,
+        "-m",
+        "pytest",
+        "-q",
+        "-rx",
+        "-p",
+        "no:cacheprovider",
+        "--pyargs",
+        *modules,
+        **options,
     )
     assert done.returncode == 0, done.stdout

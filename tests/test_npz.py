@@ -1,4 +1,6 @@
-"""Whatever byte of an `.npz` file is wrong, readers say so or find nothing amiss; no other error comes through."""
+"""Whatever byte of an `.npz` file is wrong, readers say so or find nothing amiss; no other error
+comes through.
+"""
 
 import io
 import os
@@ -22,7 +24,9 @@ def test_damage_is_refused_or_without_effect(save, length, tmp_path):
     save(file, counts=np.arange(length), text=np.array("some text"))
     whole = file.getvalue()
     refused = set()
-    for place in {*range(0, 300, 2), *range(len(whole) - 600, len(whole), 2)} & set(range(len(whole))):
+    for place in {*range(0, 300, 2), *range(len(whole) - 600, len(whole), 2)} & set(
+        range(len(whole))
+    ):
         for flipped in (1, 0xFF):
             damaged = bytearray(whole)
             damaged[place] ^= flipped
@@ -42,7 +46,9 @@ def with_a_text(path):
 
 def with_a_shape(path):
     header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": (10**30,)})
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "|u1", "fortran_order": False, "shape": (10**30,)}
+    )
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.npy", header.getvalue())
 
@@ -55,9 +61,15 @@ STRANGE = {
     "an array": (lambda path: np.save(path.open("wb"), np.arange(3)), "not an .npz archive"),
     "text": (lambda path: path.write_text("variable,probability"), r"damaged \(no zip file\)"),
     "a pickle": (lambda path: path.write_bytes(pickle.dumps([1])), "not an .npz archive"),
-    "an array of objects": (lambda path: np.savez(path, a=np.array([{}])), "Object arrays cannot be loaded"),
+    "an array of objects": (
+        lambda path: np.savez(path, a=np.array([{}])),
+        "Object arrays cannot be loaded",
+    ),
     "another file inside": (with_a_text, "it holds other files"),
-    "a bomb": (lambda path: np.savez_compressed(path, a=np.zeros(2**27, np.int8)), "unpacks to more than 128 MiB"),
+    "a bomb": (
+        lambda path: np.savez_compressed(path, a=np.zeros(2**27, np.int8)),
+        "unpacks to more than 128 MiB",
+    ),
     "a shape of 10^30": (with_a_shape, "not an .npz archive"),
 }
 

@@ -1,4 +1,5 @@
-"""The config of any registered sampler by name, such as one of your own: configs/sampler/own_config.py:mine.
+"""The config of any registered sampler by name, such as one of your own:
+configs/sampler/own_config.py:mine.
 
 It needs --import=FILE.py, which registers the sampler.
 """

@@ -1,4 +1,6 @@
-"""All fields of `sl_dmala` with their defaults: discrete Langevin proposals, with stochastic localization."""
+"""All fields of `sl_dmala` with their defaults: discrete Langevin proposals, with stochastic
+localization.
+"""
 
 from ml_collections import config_dict
 

@@ -1,4 +1,6 @@
-"""All fields of `sl_exchange` with their defaults: exchanges of two sites, with stochastic localization."""
+"""All fields of `sl_exchange` with their defaults: exchanges of two sites, with stochastic
+localization.
+"""
 
 from ml_collections import config_dict
 

@@ -1,4 +1,6 @@
-"""All fields of `sl_gwg` with their defaults: Gibbs with gradients, with stochastic localization."""
+"""All fields of `sl_gwg` with their defaults: Gibbs with gradients, with stochastic
+localization.
+"""
 
 from ml_collections import config_dict
 

@@ -1,4 +1,6 @@
-"""All fields of `sl_metropolis` with their defaults: single-site Metropolis, with stochastic localization."""
+"""All fields of `sl_metropolis` with their defaults: single-site Metropolis, with stochastic
+localization.
+"""
 
 from ml_collections import config_dict
 

@@ -1,4 +1,6 @@
-"""All fields of `sl_path_auxiliary` with their defaults: the path auxiliary sampler, with stochastic localization."""
+"""All fields of `sl_path_auxiliary` with their defaults: the path auxiliary sampler, with
+stochastic localization.
+"""
 
 from ml_collections import config_dict
 

@@ -1,4 +1,6 @@
-"""Annealing: the temperature of each step of a run, from a schedule, a model's default temperatures, or the clock."""
+"""Annealing: the temperature of each step of a run, from a schedule, a model's default
+temperatures, or the clock.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,11 @@ class Annealing:
     """How the temperature falls along a chain, whatever its length; field names are those of DISCS.
 
     Attributes:
-      t_schedule: `constant`, `linear` or `exp_decay`; or, in a config file, a tuple of temperatures, each for an
-        equal part of the chain.
+      t_schedule: `constant`, `linear` or `exp_decay`; or, in a config file, a tuple of
+        temperatures, each for an equal part of the chain.
       init_temperature: temperature at step 0.
-      final_temperature: last temperature, or floor of `exp_decay`; with `constant` it is set to init_temperature,
-        so that records are correct.
+      final_temperature: last temperature, or floor of `exp_decay`; with `constant` it is set to
+        init_temperature, so that records are correct.
       decay_rate: of `exp_decay`, over the whole chain.
       anneal_every: number of consecutive steps with the same temperature; 1 is DISCS's schedule.
     """
@@ -55,7 +57,10 @@ class Annealing:
             holds = bool(table) and all(table)
             check_field(holds, "t_schedule", self.t_schedule, "temperatures above 0, one or more")
         elif self.t_schedule not in SCHEDULES:
-            raise InputError(f"config.experiment.t_schedule is {self.t_schedule!r}; known: {', '.join(SCHEDULES)}")
+            raise InputError(
+                f"config.experiment.t_schedule is {self.t_schedule!r}; known: "
+                f"{', '.join(SCHEDULES)}"
+            )
         for name in ("init_temperature", "final_temperature"):
             # Energies are divided by it, in single precision.
             value = getattr(self, name)
@@ -69,14 +74,15 @@ class Annealing:
 class TemperatureSchedule:
     """Temperature of each step of a run, a sequence of float32 [T] that is indexed like an array.
 
-    Temperatures are computed on request, so chains of any length take no memory for them. Those of `exp_decay` are
-    init_temperature decay_rate^(step/T), but never below final_temperature, which is thus only a floor.
+    Temperatures are computed on request, so chains of any length take no memory for them. Those of
+    `exp_decay` are init_temperature decay_rate^(step/T), but never below final_temperature, which
+    is thus only a floor.
 
     Attributes:
       annealing: how the temperature falls.
       steps: T.
-      last: number of the last step, counted from 0, of each of A annealings, which all go from the first temperature
-        to the last one; None: there is one, over the run.
+      last: number of the last step, counted from 0, of each of A annealings, which all go from the
+        first temperature to the last one; None: there is one, over the run.
     """
 
     annealing: Annealing
@@ -89,32 +95,40 @@ class TemperatureSchedule:
     def __getitem__(self, places) -> Float32[np.ndarray, "*S"]:
         """Temperatures at positions from 0 on: a number, an array of them, or a slice."""
         if not isinstance(places, slice):
-            return self._at(np.asarray(range(len(self))[places] if np.ndim(places) == 0 else places))
+            return self._at(
+                np.asarray(range(len(self))[places] if np.ndim(places) == 0 else places)
+            )
         steps = range(len(self))[places]
         every = self.annealing.anneal_every
         if every > 1 and steps.step == 1 and self.last is None:
             # Each temperature is computed once.
             first = steps.start // every * every
-            return np.repeat(self._at(np.arange(first, steps.stop, every)), every)[steps.start - first :][
-                : len(steps)
-            ]
+            return np.repeat(self._at(np.arange(first, steps.stop, every)), every)[
+                steps.start - first :
+            ][: len(steps)]
         found = np.empty(len(steps), np.float32)
         for begin in range(0, len(steps), _BLOCK):
             block = steps[begin : begin + _BLOCK]
-            found[begin : begin + len(block)] = self._at(np.arange(block.start, block.stop, block.step))
+            found[begin : begin + len(block)] = self._at(
+                np.arange(block.start, block.stop, block.step)
+            )
         return found
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         return self[:].astype(dtype or np.float32, copy=False)
 
     def position(self, part: np.ndarray | np.floating) -> np.ndarray | np.floating:
-        """Returns the position in the schedule after this part of an annealing, both from 0 to 1."""
+        """Returns the position in the schedule after this part of an annealing, both from 0
+        to 1.
+        """
         return part
 
     def _at(self, places: np.ndarray) -> Float32[np.ndarray, "*S"]:
         given, (begin, length) = self.annealing, self._annealing_at(places)
         schedule, initial, final = given.t_schedule, given.init_temperature, given.final_temperature
-        part = self.position(((places - begin) // given.anneal_every * given.anneal_every + 1) / length)
+        part = self.position(
+            ((places - begin) // given.anneal_every * given.anneal_every + 1) / length
+        )
         if isinstance(schedule, tuple):
             steps = np.rint(part * length).astype(np.int64) - 1
             values = np.asarray(schedule)[np.maximum(steps, 0) * len(schedule) // length]
@@ -127,7 +141,9 @@ class TemperatureSchedule:
         return np.asarray(values, np.float32)
 
     def _annealing_at(self, places: np.ndarray) -> tuple[int, int] | tuple[np.ndarray, np.ndarray]:
-        """Returns the first position of the annealing that each position belongs to, and its number of steps."""
+        """Returns the first position of the annealing that each position belongs to, and its number
+        of steps.
+        """
         if self.last is None:
             return 0, len(self)
         number = np.searchsorted(self.last, places)
@@ -143,7 +159,8 @@ class ChainSettings(Annealing):
       batch_size: chains per instance.
       chain_length: MCMC steps of each chain.
       log_every_steps: steps between logged ones.
-      use_devices: number of devices for instances and chains, divided as evenly as each batch allows; 0: all.
+      use_devices: number of devices for instances and chains, divided as evenly as each batch
+        allows; 0: all.
     """
 
     batch_size: int = 32
@@ -155,7 +172,8 @@ class ChainSettings(Annealing):
         if self.log_every_steps > self.chain_length:
             raise InputError(
                 f"config.experiment.log_every_steps is {self.log_every_steps}, more than "
-                f"config.experiment.chain_length = {self.chain_length}; log more often or run longer"
+                f"config.experiment.chain_length = {self.chain_length}; log more often or run "
+                "longer"
             )
         super().__post_init__()
 
@@ -175,7 +193,9 @@ _RECENT = 3
 
 
 class Plan(NamedTuple):
-    """A plan after `done` steps: the seconds left, the part of the schedule behind, and that of a step."""
+    """A plan after `done` steps: the seconds left, the part of the schedule behind, and that of a
+    step.
+    """
 
     done: int
     left: float
@@ -185,10 +205,11 @@ class Plan(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TimedSchedule(TemperatureSchedule):
-    """Temperatures that follow the time: what is left of the schedule is spread over the steps that still fit in.
+    """Temperatures that follow the time: what is left of the schedule is spread over the steps that
+    still fit in.
 
-    This is planned anew before each call to the engine, so that the chains are cold when the time is over, even if
-    the rate has changed.
+    This is planned anew before each call to the engine, so that the chains are cold when the time
+    is over, even if the rate has changed.
 
     Attributes:
       seconds_per_step: as far as they are known before the first step.
@@ -199,13 +220,20 @@ class TimedSchedule(TemperatureSchedule):
     plans: tuple[Plan, ...] = ()
 
     def planned(self, done: int, left: float) -> TimedSchedule:
-        """Returns these temperatures with another plan, for the steps after the first `done` and `left` seconds."""
+        """Returns these temperatures with another plan, for the steps after the first `done` and
+        `left` seconds.
+        """
         behind, seconds = 0.0, self.seconds_per_step
         if self.plans:
             earlier = self.plans[-_RECENT:][0]
-            behind, seconds = float(self._behind(done)), max(earlier.left - left, 1e-9) / (done - earlier.done)
+            behind, seconds = (
+                float(self._behind(done)),
+                max(earlier.left - left, 1e-9) / (done - earlier.done),
+            )
         fitting = min(max(left / seconds, 1.0), max(len(self) - done, 1))
-        return dataclasses.replace(self, plans=(*self.plans, Plan(done, left, behind, (1 - behind) / fitting)))
+        return dataclasses.replace(
+            self, plans=(*self.plans, Plan(done, left, behind, (1 - behind) / fitting))
+        )
 
     def _behind(self, steps: np.ndarray | np.floating | int) -> np.ndarray | np.floating:
         """Returns the part of the schedule that is behind after `steps` steps."""
@@ -221,17 +249,19 @@ class TimedSchedule(TemperatureSchedule):
 
 # Default temperatures for annealing a model, from the gains of its flips.
 #
-# A few random states are quenched: half of the sites whose flips gain are flipped at a time, until hardly any are
-# left. All flips then lose, by amounts that are typical of good states. Losses below a thousandth of the mean are
-# ignored, because they are accepted at any temperature. Annealing starts at half the lower quartile of the other
-# losses, where small losses are still often accepted, and ends where the smallest relevant ones, their 1 % quantile,
-# are nearly frozen: at temperature loss / log N about one of them is accepted in a sweep over all N sites.
+# A few random states are quenched: half of the sites whose flips gain are flipped at a time, until
+# hardly any are left. All flips then lose, by amounts that are typical of good states. Losses below
+# a thousandth of the mean are ignored, because they are accepted at any temperature. Annealing
+# starts at half the lower quartile of the other losses, where small losses are still often
+# accepted, and ends where the smallest relevant ones, their 1 % quantile, are nearly frozen: at
+# temperature loss / log N about one of them is accepted in a sweep over all N sites.
 #
-# To begin where losses are accepted and to end where small ones are frozen is White's rule ("Concepts of scale in
-# simulated annealing", 1984); D-Wave's `SimulatedAnnealingSampler` derives both temperatures from the coefficients.
-# Losses at quenched states are used instead so that a penalty, a hub, or the smallest of many coefficients does not
-# decide. White begins at the spread of the values, which wastes most of a short run: with half a second for each of
-# eight graphs, half the lower quartile gave independent sets larger by 3.75 (ER-0.05) and 1.1 (SATLIB-like) than the
+# To begin where losses are accepted and to end where small ones are frozen is White's rule
+# ("Concepts of scale in simulated annealing", 1984); D-Wave's `SimulatedAnnealingSampler` derives
+# both temperatures from the coefficients. Losses at quenched states are used instead so that a
+# penalty, a hub, or the smallest of many coefficients does not decide. White begins at the spread
+# of the values, which wastes most of a short run: with half a second for each of eight graphs, half
+# the lower quartile gave independent sets larger by 3.75 (ER-0.05) and 1.1 (SATLIB-like) than the
 # mean loss did, and cuts smaller by 1.75 of 3,159 (BA-1024).
 
 _NEGLIGIBLE = 1e-3
@@ -239,7 +269,9 @@ _QUANTILE = 0.01
 
 
 def temperature_range(terms: Coefficients) -> tuple[float, float]:
-    """Returns the temperatures at which annealing begins and ends, in the units of the terms; 1 where all are 0."""
+    """Returns the temperatures at which annealing begins and ends, in the units of the terms; 1
+    where all are 0.
+    """
     losses, num_sites = terms.losses(np.random.default_rng(0)), terms.num_sites
     mean = float(losses.mean())
     if mean == 0:
@@ -257,13 +289,19 @@ def _sweep(num_sites: int) -> float:
 
 
 def complete_annealing(given: Mapping[str, Any], terms: Coefficients) -> Annealing:
-    """Returns the annealing with these fields: by default, exponential decay in the terms' `temperature_range`."""
+    """Returns the annealing with these fields: by default, exponential decay in the terms'
+    `temperature_range`.
+    """
     if {"init_temperature", "final_temperature"} <= set(given):
         initial, final = given["init_temperature"], given["final_temperature"]
     else:
         hot, cold = temperature_range(terms)
         initial, final = given.get("init_temperature", hot), given.get("final_temperature", cold)
-    default = {"init_temperature": initial, "final_temperature": final, "decay_rate": min(1.0, final / initial)}
+    default = {
+        "init_temperature": initial,
+        "final_temperature": final,
+        "decay_rate": min(1.0, final / initial),
+    }
     return Annealing(**{**default, **given})
 
 
@@ -274,25 +312,30 @@ _LARGEST, _SMALLEST = 1e30, 1e-30
 
 
 def checked_terms(name: str, terms: Coefficients) -> Coefficients:
-    """Returns the terms of the problem `name`; InputError if they are beyond the range of 32-bit numbers."""
+    """Returns the terms of the problem `name`; InputError if they are beyond the range of 32-bit
+    numbers.
+    """
     largest = terms.largest()
     if not (largest == 0 or _SMALLEST < largest < _LARGEST):
         raise InputError(
-            f"{name}: the largest coefficient is {largest:g}; multiply all of them by one number so that it "
+            f"{name}: the largest coefficient is {largest:g}; multiply all of them by one number "
+            "so that it "
             f"lies between {_SMALLEST:g} and {_LARGEST:g}"
         )
     return terms
 
 
-# Part of what a flip changes costs by that chains should tell apart, and the precision of their values.
+# Part of what a flip changes costs by that chains should tell apart, and the precision of their
+# values.
 _TOLD_APART, _PRECISION = 1e-2, 2.0**-24
 
 
 def annealed_terms(name: str, terms: Coefficients, annealing: Mapping[str, Any]) -> Coefficients:
-    """Returns the terms that chains maximise, with penalties far above the costs lowered to their scale.
+    """Returns the terms that chains maximise, with penalties far above the costs lowered to their
+    scale.
 
-    Where temperatures are given, penalties stay as they are, and a warning says so if they hide the costs.
-    InputError as `checked_terms`.
+    Where temperatures are given, penalties stay as they are, and a warning says so if they hide the
+    costs. InputError as `checked_terms`.
     """
     checked_terms(name, terms)
     penalties = penalties_of(terms)
@@ -302,8 +345,10 @@ def annealed_terms(name: str, terms: Coefficients, annealing: Mapping[str, Any])
         return penalties.lowered
     if abs(penalties.largest) * _PRECISION > _TOLD_APART * penalties.gain:
         warnings.warn(
-            f"{name}: chains have values of 32 bits, which cannot tell costs of up to {penalties.gain:.3g} "
-            f"apart beside penalties of {abs(penalties.largest):.3g}; lower the penalties, or leave annealing out",
+            f"{name}: chains have values of 32 bits, which cannot tell costs of up to "
+            f"{penalties.gain:.3g} "
+            f"apart beside penalties of {abs(penalties.largest):.3g}; lower the penalties, or "
+            "leave annealing out",
             stacklevel=6,
         )
     return terms

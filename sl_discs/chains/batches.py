@@ -1,4 +1,6 @@
-"""Batches of instances of one padded size, so that compiled programs are shared: shapes, bytes, arrays and keys."""
+"""Batches of instances of one padded size, so that compiled programs are shared: shapes, bytes,
+arrays and keys.
+"""
 
 from __future__ import annotations
 
@@ -25,21 +27,23 @@ from sl_discs.support.memory import GIB, USABLE, usable_memory
 
 # How a batch of instances x chains is divided among devices.
 #
-# Chains are independent and keys are functions of (seed, instance, chain, step), so results do not depend on the
-# division. Devices only communicate if the chains of an instance share their adaptation: one number per chain and
-# step.
+# Chains are independent and keys are functions of (seed, instance, chain, step), so results do not
+# depend on the division. Devices only communicate if the chains of an instance share their
+# adaptation: one number per chain and step.
 
 
 class Layout(NamedTuple):
-    """The numbers of parts into which the instances of a batch, and the chains of each instance, are divided."""
+    """The numbers of parts into which the instances of a batch, and the chains of each instance,
+    are divided.
+    """
 
     instances: int
     chains: int
 
 
 def best_layout(num_devices: int, num_instances: int, num_chains: int) -> Layout:
-    """Returns the layout with the fewest chains on the busiest device and, among equal ones, the most instance
-    parts.
+    """Returns the layout with the fewest chains on the busiest device and, among equal ones, the
+    most instance parts.
     """
 
     def chains_a_device(layout: Layout) -> int:
@@ -49,8 +53,11 @@ def best_layout(num_devices: int, num_instances: int, num_chains: int) -> Layout
     return min((Layout(k, num_devices // k) for k in parts), key=chains_a_device)
 
 
-def devices_for(engine: Engine, sampler: Sampler, settings: ChainSettings) -> tuple[int, Layout | None]:
-    """Returns the number of devices that share a batch, and its division among them; None if that depends on it.
+def devices_for(
+    engine: Engine, sampler: Sampler, settings: ChainSettings
+) -> tuple[int, Layout | None]:
+    """Returns the number of devices that share a batch, and its division among them; None if that
+    depends on it.
 
     An engine on the host divides work itself.
 
@@ -59,7 +66,10 @@ def devices_for(engine: Engine, sampler: Sampler, settings: ChainSettings) -> tu
     """
     there = engine.num_devices()
     if settings.use_devices > there:
-        raise InputError(f"config.experiment.use_devices is {settings.use_devices}, but there are {there} devices")
+        raise InputError(
+            f"config.experiment.use_devices is {settings.use_devices}, but there are {there} "
+            "devices"
+        )
     if engine.on_host:
         return 1, None
     count = settings.use_devices or there
@@ -67,14 +77,16 @@ def devices_for(engine: Engine, sampler: Sampler, settings: ChainSettings) -> tu
     return count, Layout(count, 1) if sampler.couples_chains else None
 
 
-# The benchmark's families are padded by at most 20 %; after 64, ..., 512 these sizes fit 600, 800, 1100 and 1347
-# nodes.
+# The benchmark's families are padded by at most 20 %; after 64, ..., 512 these sizes fit 600, 800,
+# 1100 and 1347 nodes.
 _SIZES = (*range(64, 513, 64), 640, 832, 1152, 1408)
 _QUANTUM, _GROWTH = 64, 1.25
 
 
 def padded_size(num_nodes: int) -> int:
-    """Returns the padded number of sites, which takes few values, so that few programs are compiled."""
+    """Returns the padded number of sites, which takes few values, so that few programs are
+    compiled.
+    """
     for size in _SIZES:
         if num_nodes <= size:
             return size
@@ -90,7 +102,8 @@ class Shape:
     Attributes:
       num_sites: sites of each instance, including padding.
       num_instances: a multiple of the layout's instance parts.
-      num_chains: chains of each instance, a multiple of the layout's chain parts; surplus chains are run and dropped.
+      num_chains: chains of each instance, a multiple of the layout's chain parts; surplus chains
+        are run and dropped.
       degree: length of neighbour lists; None: dense rows.
       layout: division of the batch among devices.
     """
@@ -104,7 +117,9 @@ class Shape:
 
 @dataclasses.dataclass(frozen=True)
 class Pack:
-    """A planned batch: positions in the list of instances, and these with the last repeated to fill the shape."""
+    """A planned batch: positions in the list of instances, and these with the last repeated to fill
+    the shape.
+    """
 
     shape: Shape
     positions: list[int]
@@ -137,11 +152,14 @@ def plan(
         degree = max(degrees[k] for k in positions)
         lists = degree if sparse_is_cheaper(degree, num_sites) else None
         count = math.ceil(len(positions) / max(per_batch, num_devices))
-        chosen_layout = layout or best_layout(num_devices, math.ceil(len(positions) / count), num_chains)
+        chosen_layout = layout or best_layout(
+            num_devices, math.ceil(len(positions) / count), num_chains
+        )
         size = chosen_layout.instances * math.ceil(len(positions) / count / chosen_layout.instances)
         chains = chosen_layout.chains * math.ceil(num_chains / chosen_layout.chains)
         if (size, chains) == chosen_layout:
-            # XLA compiles a single chain to scalar code, whose exponentials differ in the last bits.
+            # XLA compiles a single chain to scalar code, whose exponentials differ in the last
+            # bits.
             size *= 2
         shape = Shape(num_sites, size, chains, lists, chosen_layout)
         for start in range(0, len(positions), size):
@@ -151,19 +169,25 @@ def plan(
     return packs
 
 
-def shape_of_one(terms: Terms, num_chains: int, num_devices: int = 1, layout: Layout | None = None) -> Shape:
-    """Returns the shape of a batch of one instance, which fills all its places; arguments as in `plan`."""
+def shape_of_one(
+    terms: Terms, num_chains: int, num_devices: int = 1, layout: Layout | None = None
+) -> Shape:
+    """Returns the shape of a batch of one instance, which fills all its places; arguments as in
+    `plan`.
+    """
     [pack] = plan([terms], 1, num_chains, num_devices, layout)
     return pack.shape
 
 
-# Bytes of batches: couplings, states, temporaries of a step and traces, which grow with the batch. The estimate is
-# meant to be an upper bound, too large by a factor of at most three for large batches.
+# Bytes of batches: couplings, states, temporaries of a step and traces, which grow with the batch.
+# The estimate is meant to be an upper bound, too large by a factor of at most three for large
+# batches.
 
-# Bytes per matrix entry (the entry, and its float32 copy in products) and per list entry (index and weight).
+# Bytes per matrix entry (the entry, and its float32 copy in products) and per list entry (index and
+# weight).
 _DENSE, _LISTED = 5, 8
-# Bytes per site and chain: state, field, two best states and observation before and after a call (30), and about a
-# dozen float32 vectors in a step.
+# Bytes per site and chain: state, field, two best states and observation before and after a call
+# (30), and about a dozen float32 vectors in a step.
 _CHAIN_SITE = 80
 # Bytes for value, acceptance and hops of a chain at a logged step.
 LOGGED_BYTES = 12
@@ -172,8 +196,13 @@ _WEIGHTED_STEP = 80
 
 
 def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
-    """Bytes of a batch on a device of its layout; other engines than the reference copy the couplings."""
-    instances, chains = shape.num_instances // shape.layout.instances, shape.num_chains // shape.layout.chains
+    """Bytes of a batch on a device of its layout; other engines than the reference copy the
+    couplings.
+    """
+    instances, chains = (
+        shape.num_instances // shape.layout.instances,
+        shape.num_chains // shape.layout.chains,
+    )
     size = shape.num_sites
     couplings = size**2 * _DENSE if shape.degree is None else size * max(shape.degree, 1) * _LISTED
     if engine == "cuda":
@@ -184,14 +213,17 @@ def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
 
 
 def program_bytes(num_steps: int, weighted: bool) -> int:
-    """Bytes of a run's program on the host; `weighted`: on `cpu`, the sampler's proposals have own temperatures."""
+    """Bytes of a run's program on the host; `weighted`: on `cpu`, the sampler's proposals have own
+    temperatures.
+    """
     return num_steps * weighted * _WEIGHTED_STEP
 
 
 def memory_of_a_device(memory_gib: float) -> int | None:
     """Bytes that batches may take on each device of this process; None if unknown.
 
-    CPU devices share the machine's memory. `memory_gib` overrides what the system reports, except 0.
+    CPU devices share the machine's memory. `memory_gib` overrides what the system reports, except
+    0.
     """
     if memory_gib:
         return int(min(memory_gib * GIB, sys.maxsize))  # which may be infinite
@@ -211,12 +243,17 @@ _MODELS: dict[type, tuple[Callable[..., Params], Callable[..., Model]]] = {
 
 
 def build_batch(
-    terms: Sequence[Terms], instance_ids: Sequence[int], shape: Shape, seed: int, sampler: Sampler | None = None
+    terms: Sequence[Terms],
+    instance_ids: Sequence[int],
+    shape: Shape,
+    seed: int,
+    sampler: Sampler | None = None,
 ) -> tuple[Model, Batch]:
     """Returns the arrays of a batch, on the host.
 
     Args:
-      terms: terms of the instance in each place of the shape, of one class; log-densities of one function.
+      terms: terms of the instance in each place of the shape, of one class; log-densities of one
+        function.
       instance_ids: each instance's position in the whole dataset, from which its keys are folded.
       shape: shape of the batch.
       seed: seed of the chains.
@@ -228,7 +265,9 @@ def build_batch(
     params_of, model_of = _MODELS[type(terms[0])]
     params = [params_of(term, shape.num_sites, shape.degree) for term in terms]
     dtypes = jax.tree.map(lambda *leaves: np.result_type(*leaves), *params)
-    stacked = jax.tree.map(lambda dtype, *leaves: np.stack(leaves).astype(dtype, copy=False), dtypes, *params)
+    stacked = jax.tree.map(
+        lambda dtype, *leaves: np.stack(leaves).astype(dtype, copy=False), dtypes, *params
+    )
     mask = np.stack([np.arange(shape.num_sites) < term.num_sites for term in terms])
     keys = step_keys(instance_ids, shape, seed)
 
@@ -242,7 +281,9 @@ def build_batch(
 def step_keys(instance_ids: Sequence[int], shape: Shape, seed: int) -> StepKeys:
     """Keys [G, B, 2] of the chains' steps."""
     streams = (Stream.MCMC, Stream.OBSERVATION)
-    return StepKeys(*(chain_keys(seed, stream, np.array(instance_ids), shape.num_chains) for stream in streams))
+    return StepKeys(
+        *(chain_keys(seed, stream, np.array(instance_ids), shape.num_chains) for stream in streams)
+    )
 
 
 def initial_keys(instance_ids: Sequence[int], shape: Shape, seed: int):

@@ -1,7 +1,7 @@
 """Chains on an engine: the driver under `run`, `solve` and `sample`.
 
-`Chains` binds the arrays of a batch, a sampler and an engine, and advances the chains by parts of a program. `anneal`
-runs the whole program of a method on them, with records, checkpoints and a watch.
+`Chains` binds the arrays of a batch, a sampler and an engine, and advances the chains by parts of a
+program. `anneal` runs the whole program of a method on them, with records, checkpoints and a watch.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Outcome:
       best: best state over every step and its value.
       best_logged: best state over the logged steps.
       final: the chains' final samples.
-      final_is: the kind of final samples: `Method.final_is`, or last states if a watch ended the run.
+      final_is: the kind of final samples: `Method.final_is`, or last states if a watch ended the
+        run.
       trace: records of the logged steps.
       run_s: seconds of running.
     """
@@ -62,28 +63,49 @@ class Outcome:
 
     def as_arrays(self) -> dict[str, Any]:
         """Returns the fields by name, for a file."""
-        arrays: dict[str, Any] = {"final": self.final, "final_is": self.final_is, "run_s": self.run_s}
+        arrays: dict[str, Any] = {
+            "final": self.final,
+            "final_is": self.final_is,
+            "run_s": self.run_s,
+        }
         for name in ("best", "best_logged"):
             arrays[f"{name}_value"], arrays[f"{name}_state"] = getattr(self, name)
-        return arrays | {f"trace_{name}": leaf for name, leaf in self.trace._asdict().items() if leaf is not None}
+        return arrays | {
+            f"trace_{name}": leaf for name, leaf in self.trace._asdict().items() if leaf is not None
+        }
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], num_logged: int, sizes: tuple[int, int, int]) -> Outcome:
-        """Returns the inverse of `as_arrays`; ValueError or KeyError unless there are L logged steps of G, B, N."""
-        best, logged = ((arrays[f"{name}_value"], arrays[f"{name}_state"]) for name in ("best", "best_logged"))
-        trace = Trace(**{name: arrays[f"trace_{name}"] for name in Trace._fields if f"trace_{name}" in arrays})
-        found = cls(best, logged, arrays["final"], str(arrays["final_is"]), trace, float(arrays["run_s"]))
+    def from_arrays(
+        cls, arrays: dict[str, np.ndarray], num_logged: int, sizes: tuple[int, int, int]
+    ) -> Outcome:
+        """Returns the inverse of `as_arrays`; ValueError or KeyError unless there are L logged
+        steps of G, B, N.
+        """
+        best, logged = (
+            (arrays[f"{name}_value"], arrays[f"{name}_state"]) for name in ("best", "best_logged")
+        )
+        trace = Trace(
+            **{name: arrays[f"trace_{name}"] for name in Trace._fields if f"trace_{name}" in arrays}
+        )
+        found = cls(
+            best, logged, arrays["final"], str(arrays["final_is"]), trace, float(arrays["run_s"])
+        )
         if any(leaf.shape != sizes for leaf in (found.final, best[1], logged[1])):
             raise ValueError(f"states of other sizes than {sizes}")
         if any(leaf.shape != sizes[:2] for leaf in (best[0], logged[0])):
             raise ValueError(f"values of other sizes than {sizes[:2]}")
-        if any(np.shape(leaf) != (num_logged, *sizes[:2]) for leaf in (trace.value, trace.acceptance, trace.hops)):
+        if any(
+            np.shape(leaf) != (num_logged, *sizes[:2])
+            for leaf in (trace.value, trace.acceptance, trace.hops)
+        ):
             raise ValueError(f"records of other sizes than {(num_logged, *sizes[:2])}")
         return found
 
 
 def _calls(settings: ChainSettings, steps_per_call: int) -> Iterator[tuple[int, int]]:
-    """Yields intervals, and steps per interval, of each call to the engine: whole intervals, then the rest."""
+    """Yields intervals, and steps per interval, of each call to the engine: whole intervals, then
+    the rest.
+    """
     every = settings.log_every_steps
     intervals = settings.chain_length // every
     wanted = max(1, steps_per_call // every)
@@ -124,15 +146,27 @@ class Chains:
     ):
         """Lays out the arrays; the arguments are those of `build_batch`."""
         self.shape, self.sampler, self._terms, self._seed = shape, sampler, terms, seed
-        self.engine = engine if engine.on_host else dataclasses.replace(engine, mesh=make_mesh(*shape.layout))
+        self.engine = (
+            engine if engine.on_host else dataclasses.replace(engine, mesh=make_mesh(*shape.layout))
+        )
         self.model, batch = build_batch(terms, instance_ids, shape, seed, sampler)
-        self.batch = self.engine.load(self.model, sampler, batch) if engine.on_host else jax.device_put(batch)
+        self.batch = (
+            self.engine.load(self.model, sampler, batch)
+            if engine.on_host
+            else jax.device_put(batch)
+        )
         self.initial_keys = initial_keys(instance_ids, shape, seed)
         self.done, self.compile_s, self.run_s = 0, 0.0, 0.0
 
     @classmethod
     def of_one(
-        cls, terms: Terms, instance_id: int, shape: Shape, sampler: Sampler, engine: Engine, seed: int
+        cls,
+        terms: Terms,
+        instance_id: int,
+        shape: Shape,
+        sampler: Sampler,
+        engine: Engine,
+        seed: int,
     ) -> Chains:
         """Chains of one instance in a shape of `batches.shape_of_one`."""
         count = shape.num_instances
@@ -152,8 +186,8 @@ class Chains:
 
         Args:
           program: to run.
-          states: initial states of each instance's chains, in turn; None: random ones. `Terms.supported` replaces
-            those from which chains cannot start.
+          states: initial states of each instance's chains, in turn; None: random ones.
+            `Terms.supported` replaces those from which chains cannot start.
         """
         if states is not None:
             places, num_chains = self.shape.num_instances, self.shape.num_chains
@@ -164,8 +198,12 @@ class Chains:
             self.prepare(program, 0)
             if states is None:
                 of_instances = zip(self.initial_keys, np.asarray(self.batch.mask), strict=True)
-                states = np.stack([np.asarray(self.model.sites.random(*one)) for one in of_instances])
-            states = np.stack([terms.supported(one) for terms, one in zip(self._terms, states, strict=True)])
+                states = np.stack(
+                    [np.asarray(self.model.sites.random(*one)) for one in of_instances]
+                )
+            states = np.stack(
+                [terms.supported(one) for terms, one in zip(self._terms, states, strict=True)]
+            )
             self.states = init_chains(self.model, self.sampler, self.batch, states, program.levels)
 
     def resume(self, program: Program, leaves: Sequence[np.ndarray], done: int) -> None:
@@ -181,22 +219,30 @@ class Chains:
         self.states, self.done = jax.tree.unflatten(structure, leaves), done
 
     def prepare(self, program: Program, done: int) -> None:
-        """Goes on with another program, of which `done` steps count as run; random numbers are numbered by steps."""
+        """Goes on with another program, of which `done` steps count as run; random numbers are
+        numbered by steps.
+        """
         self.program, self.done = program, done
         self._play = self.engine.prepare(self.model, self.sampler, self.batch, program)
 
     def advance(self, intervals: int, every: int) -> Trace:
-        """Runs `intervals` times `every` more steps of the program; returns the records of the intervals' ends."""
+        """Runs `intervals` times `every` more steps of the program; returns the records of the
+        intervals' ends.
+        """
         begin, compiled_before = time.perf_counter(), self.compile_s
         with self._counting():
-            self.states, trace = jax.block_until_ready(self._play(self.states, self.done, intervals, every))
+            self.states, trace = jax.block_until_ready(
+                self._play(self.states, self.done, intervals, every)
+            )
         self.run_s += time.perf_counter() - begin - (self.compile_s - compiled_before)
         self.done += intervals * every
         return trace
 
     @contextmanager
     def _counting(self):
-        """Counts the seconds of compilation in the block, in which an engine on the host has JAX's arrays there."""
+        """Counts the seconds of compilation in the block, in which an engine on the host has JAX's
+        arrays there.
+        """
         on_host = self.engine.on_host
         before = compiled.compile_seconds()
         with jax.default_device(jax.local_devices(backend="cpu")[0]) if on_host else nullcontext():
@@ -212,7 +258,9 @@ def program_of(method: Method, settings: ChainSettings) -> Program:
 
 
 def schedule_of(method: Method, settings: ChainSettings) -> TemperatureSchedule:
-    """Returns the temperature of each step of a method: over the run, or anew in each level of localization."""
+    """Returns the temperature of each step of a method: over the run, or anew in each level of
+    localization.
+    """
     localization = method.localization
     if localization is None or localization.anneal != "level":
         return settings.temperatures()
@@ -242,16 +290,19 @@ def anneal(
       states: initial states, as in `Chains.start`.
       checkpoints: checkpoints to resume from and to save to.
       part: the batch's name in the checkpoints.
-      watch: called after each call, before `progress`, with the number of steps done and the chains' best states so
-        far; True ends the run.
-      steps_per_call: about how many steps to run between calls of the watch; None: the engine's number.
-      temperatures: instead of those of the settings; called with the number of steps done before each call to the
-        engine.
+      watch: called after each call, before `progress`, with the number of steps done and the
+        chains' best states so far; True ends the run.
+      steps_per_call: about how many steps to run between calls of the watch; None: the engine's
+        number.
+      temperatures: instead of those of the settings; called with the number of steps done before
+        each call to the engine.
     """
     logged, wanted = settings.chain_length // settings.log_every_steps, settings.batch_size
     if checkpoints is not None:
         sizes = chains.shape.num_instances, wanted, chains.shape.num_sites
-        outcome = checkpoints.finished(part, lambda arrays: Outcome.from_arrays(arrays, logged, sizes))
+        outcome = checkpoints.finished(
+            part, lambda arrays: Outcome.from_arrays(arrays, logged, sizes)
+        )
         if outcome is not None:
             chains.run_s += outcome.run_s
             progress(settings.chain_length)
@@ -286,9 +337,15 @@ def anneal(
     final_is = method.final_is
     if final_is == SIGN_OF_Y and chains.done < settings.chain_length:
         final_is = NOT_LOCALIZED
-    final = chains.model.sites.decode(chains.states.chain.state.y) if final_is == SIGN_OF_Y else chains.states.chain.x
+    final = (
+        chains.model.sites.decode(chains.states.chain.state.y)
+        if final_is == SIGN_OF_Y
+        else chains.states.chain.x
+    )
     # Without the steps after the last logged one, which are an interval of their own.
-    trace = jax.tree.map(lambda *leaves: np.concatenate([*map(np.asarray, leaves)])[:logged, :, :wanted], *traces)
+    trace = jax.tree.map(
+        lambda *leaves: np.concatenate([*map(np.asarray, leaves)])[:logged, :, :wanted], *traces
+    )
     found = tuple(chains.states.best), tuple(chains.states.best_logged), final
     best, best_logged, final = jax.tree.map(lambda leaf: np.asarray(leaf)[:, :wanted], found)
     outcome = Outcome(best, best_logged, final, final_is, trace, chains.run_s - run_before)

@@ -1,13 +1,15 @@
-"""Checkpoints of a run, so that an interrupted command continues where it left off and gives the same results.
+"""Checkpoints of a run, so that an interrupted command continues where it left off and gives the
+same results.
 
-A run is a list of parts, each a method on a batch of instances. The folder holds `kind.json`, everything that the
-results depend on; `part-<name>.npz`, the outcome of a finished part; and the last two `state-<n>.npz`, chains in the
-middle of a part. Each file is written atomically, and holds the digest of `kind.json`. If a file is damaged or of
-another run, the run falls back to the previous state, or to the beginning of the part, and repeats the steps since
-then. A folder with files but no `kind.json` is not ours and is refused; files of other names are never removed.
+A run is a list of parts, each a method on a batch of instances. The folder holds `kind.json`,
+everything that the results depend on; `part-<name>.npz`, the outcome of a finished part; and the
+last two `state-<n>.npz`, chains in the middle of a part. Each file is written atomically, and holds
+the digest of `kind.json`. If a file is damaged or of another run, the run falls back to the
+previous state, or to the beginning of the part, and repeats the steps since then. A folder with
+files but no `kind.json` is not ours and is refused; files of other names are never removed.
 
-Keys are functions of (seed, instance, chain, step) and calls end at the same steps, so a resumed run gives bit for
-bit the same results as an uninterrupted one.
+Keys are functions of (seed, instance, chain, step) and calls end at the same steps, so a resumed
+run gives bit for bit the same results as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ Restored = TypeVar("Restored")
 
 
 class Middle(NamedTuple):
-    """A part that was interrupted: steps done, leaves of the chains and of each call's record, and seconds."""
+    """A part that was interrupted: steps done, leaves of the chains and of each call's record, and
+    seconds.
+    """
 
     step: int
     chains: list[np.ndarray]
@@ -56,7 +60,8 @@ class Checkpoints:
       notice: notice of an interruption.
 
     Raises:
-      InputError: the checkpoints there belong to another run, or the files there are no checkpoints.
+      InputError: the checkpoints there belong to another run, or the files there are no
+        checkpoints.
     """
 
     def __init__(self, folder: Path, kind: dict[str, Any], every_s: float, notice: Notice):
@@ -75,32 +80,47 @@ class Checkpoints:
         foreign = [path.name for path in _entries(self.folder) if not is_temporary(path)]
         if found is None and foreign:
             raise InputError(
-                f"{self.folder}: holds {foreign[0]!r} and no kind.json, so it is not the checkpoints of a run; "
+                f"{self.folder}: holds {foreign[0]!r} and no kind.json, so it is not the "
+                "checkpoints of a run; "
                 "give another save_root, or move the folder"
             )
         if found is not None:
-            advice = "run that one again to resume it, give another save_root, or remove the folder to begin anew"
-            check_same(f"{self.folder}: an interrupted run with other settings", kind, found, advice)
+            advice = (
+                "run that one again to resume it, give another save_root, or remove the "
+                "folder to begin anew"
+            )
+            check_same(
+                f"{self.folder}: an interrupted run with other settings", kind, found, advice
+            )
 
     def _states(self) -> list[Path]:
-        return sorted((path for path in _entries(self.folder) if _STATE.fullmatch(path.name)), key=_number_of)
+        return sorted(
+            (path for path in _entries(self.folder) if _STATE.fullmatch(path.name)), key=_number_of
+        )
 
-    def finished(self, part: str, restore: Callable[[dict[str, np.ndarray]], Restored]) -> Restored | None:
-        """Returns what `restore` makes of the arrays of a finished part; None if the part has to be run."""
+    def finished(
+        self, part: str, restore: Callable[[dict[str, np.ndarray]], Restored]
+    ) -> Restored | None:
+        """Returns what `restore` makes of the arrays of a finished part; None if the part has to be
+        run.
+        """
         found = self._restored(self.folder / _file_of(part), part, restore)
         if found is not None:
             self._resumed.append(f"{part} was finished")
         return found
 
     def middle(self, part: str, restore: Callable[[Middle], object]) -> Middle | None:
-        """Returns the state at which a part was interrupted, which `restore` accepts; None if there is none.
+        """Returns the state at which a part was interrupted, which `restore` accepts; None if there
+        is none.
 
         Both functions raise a ValueError or KeyError where the arrays do not fit.
         """
 
         def restored(arrays):
             traces = [_leaves(arrays, f"trace-{call}") for call in range(int(arrays["calls"]))]
-            found = Middle(int(arrays["step"]), _leaves(arrays, "chain"), traces, float(arrays["run_s"]))
+            found = Middle(
+                int(arrays["step"]), _leaves(arrays, "chain"), traces, float(arrays["run_s"])
+            )
             restore(found)
             return found
 
@@ -108,7 +128,8 @@ class Checkpoints:
             found = self._restored(path, part, restored)
             if found is not None:
                 self._resumed.append(
-                    f"{part} from step {found.step:,} of {self._kind['experiment']['chain_length']:,}"
+                    f"{part} from step {found.step:,} of "
+                    f"{self._kind['experiment']['chain_length']:,}"
                 )
                 tell(f"continued: {self._resumed[-1]}")
                 return found
@@ -132,8 +153,13 @@ class Checkpoints:
         if not stop and time.monotonic() - self._last < self.every_s:
             return
         arrays = {"part": part, "step": step, "run_s": run_s, "calls": len(traces)}
-        for prefix, tree in ("chain", chains), *((f"trace-{call}", trace) for call, trace in enumerate(traces)):
-            arrays |= {f"{prefix}-{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(tree))}
+        for prefix, tree in (
+            ("chain", chains),
+            *((f"trace-{call}", trace) for call, trace in enumerate(traces)),
+        ):
+            arrays |= {
+                f"{prefix}-{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(tree))
+            }
         self._save(f"state-{max(map(_number_of, self._states()), default=0) + 1}.npz", arrays)
         with contextlib.suppress(OSError):  # something else has the name of a state
             for path in self._states()[:-_KEPT_STATES]:
@@ -147,7 +173,9 @@ class Checkpoints:
         try:
             if not (self.folder / "kind.json").exists():
                 write_json(self.folder / "kind.json", self._kind)
-            write_atomically(self.folder / name, lambda file: np.savez(file, **(arrays | {_KIND: self._digest})))
+            write_atomically(
+                self.folder / name, lambda file: np.savez(file, **(arrays | {_KIND: self._digest}))
+            )
         except InputError as error:
             if self.notice.given:
                 raise
@@ -160,8 +188,8 @@ class Checkpoints:
     ) -> Restored | None:
         """Returns what a function makes of the arrays of a file.
 
-        None if it is missing, of another part, or, with a warning, corrupt (each array has a checksum), of another
-        run or of other sizes.
+        None if it is missing, of another part, or, with a warning, corrupt (each array has a
+        checksum), of another run or of other sizes.
         """
         if not path.exists():
             return None
@@ -184,7 +212,9 @@ class Checkpoints:
 
 
 def remove_checkpoints(folder: Path) -> None:
-    """Removes the checkpoints in `folder`, `kind.json` last, and the folder unless it holds other files."""
+    """Removes the checkpoints in `folder`, `kind.json` last, and the folder unless it holds other
+    files.
+    """
     kind = folder / "kind.json"
     if not kind.exists():
         return

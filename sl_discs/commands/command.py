@@ -1,7 +1,7 @@
 """How every command starts: help, flags, and errors in flags and input.
 
-The exit code is 0 after the help, 2 after a one-line message (without a traceback) about an error, and otherwise that
-of the command.
+The exit code is 0 after the help, 2 after a one-line message (without a traceback) about an error,
+and otherwise that of the command.
 """
 
 import contextlib
@@ -39,15 +39,19 @@ class _OwnFlags(flags.FlagValues):
 
 
 def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
-    """Returns a command's own flags with --import, and absl's functions that define more: `integer` and so on.
+    """Returns a command's own flags with --import, and absl's functions that define more: `integer`
+    and so on.
 
     Importing a command thus adds nothing to the flags of another one, or of the process.
     """
     own = _OwnFlags()
     kinds = "boolean", "enum", "float", "integer", "list", "multi_string", "string"
-    define = {kind: functools.partial(getattr(flags, f"DEFINE_{kind}"), flag_values=own) for kind in kinds}
+    define = {
+        kind: functools.partial(getattr(flags, f"DEFINE_{kind}"), flag_values=own) for kind in kinds
+    }
     words = (
-        "Python files or modules with samplers or problems of your own (register_sampler, register_problem), "
+        "Python files or modules with samplers or problems of your own (register_sampler, "
+        "register_problem), "
         "separated by commas, imported first"
     )
     define["multi_string"](_IMPORT, [], words)
@@ -55,7 +59,9 @@ def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
 
 
 def asks_for_help(argv: Sequence[str]) -> bool:
-    """Returns whether the arguments include a help flag; arguments after `--` belong to other programs."""
+    """Returns whether the arguments include a help flag; arguments after `--` belong to other
+    programs.
+    """
     return not set(_HELP).isdisjoint(_split(argv)[0])
 
 
@@ -77,18 +83,20 @@ class Given(NamedTuple):
 class Command:
     """A command of `sl-discs`, or a script, which has flags of its own and --import.
 
-    Called with its name, such as `discs data`, and its arguments, it returns the body's exit code; 0 after the help,
-    2 after a one-line message about bad input, 75 if it continues when run again, 130 after Ctrl-C.
+    Called with its name, such as `discs data`, and its arguments, it returns the body's exit code;
+    0 after the help, 2 after a one-line message about bad input, 75 if it continues when run again,
+    130 after Ctrl-C.
     """
 
     takes: str  # the arguments before the flags, as FILE ANSWERS or the words of a choice, list|run
     words: str | None  # what it does, for --help
-    # They are parsed after what --import names was imported: config files, choices and defaults may need it.
+    # They are parsed after what --import names was imported: config files, choices and defaults may
+    # need it.
     flags: flags.FlagValues
     body: Callable[[Given], int]  # does it, and returns the exit code
     _: dataclasses.KW_ONLY
-    # Of a command that starts another program: takes the arguments that are not its own flags and returns the list of
-    # that program's flags. The body gets the same arguments.
+    # Of a command that starts another program: takes the arguments that are not its own flags and
+    # returns the list of that program's flags. The body gets the same arguments.
     foreign_help: Callable[[list[str]], str] | None = None
     passes_on: bool = False  # whether the arguments after `--` are for runs that it starts
     prepare: Callable[[], object] | None = None  # called before anything else
@@ -103,7 +111,8 @@ class Command:
             self.prepare()
         program, own = f"{self.program} {argv[0]}", self.flags
         typed = shlex.join([self.program, *argv[0].split(), *argv[1:]])
-        # JAX reports every accelerator that the machine lacks, and matplotlib every font list that it builds.
+        # JAX reports every accelerator that the machine lacks, and matplotlib every font list that
+        # it builds.
         for library in ("jax._src.xla_bridge", "jax._src.distributed", "matplotlib"):
             logging.getLogger(library).setLevel(logging.WARNING)
         try:
@@ -130,7 +139,8 @@ class Command:
         except OSError as error:
             if error.filename is None:
                 raise
-            # What is not asked for by name somewhere else: a name that is too long, a folder that cannot be searched.
+            # What is not asked for by name somewhere else: a name that is too long, a folder that
+            # cannot be searched.
             tell(f"error: {error.filename}: {error.strerror}; give another path")
             return 2
         except Interrupted as interruption:
@@ -143,25 +153,34 @@ class Command:
             forget_flags(own)
 
     def _check(self, given: list[str]) -> None:
-        """Raises an InputError unless the arguments that are not flags are those that the command takes."""
+        """Raises an InputError unless the arguments that are not flags are those that the command
+        takes.
+        """
         if given and not self.takes:
-            raise InputError(f"unexpected argument {given[0]!r}; options are written as --name=value")
+            raise InputError(
+                f"unexpected argument {given[0]!r}; options are written as --name=value"
+            )
         choices = self.takes.split("|")
         if len(given) != len(self.takes.split()) or (len(choices) > 1 and given[0] not in choices):
             expected = join_names(choices) if len(choices) > 1 else self.takes
             if len(given) > len(self.takes.split()):
                 expected = f"only {expected}"
-            raise InputError(f"give {expected} before the options{', not ' if given else ''}{' '.join(given)}")
+            raise InputError(
+                f"give {expected} before the options{', not ' if given else ''}{' '.join(given)}"
+            )
 
     def _help_page(self, argv: Sequence[str]) -> str:
         listed, note = self.flags.get_help(), ""
         if self.foreign_help is not None:
             try:
                 asked = [argument for argument in argv if argument not in _HELP]
-                listed = f"{self.foreign_help(parse_flags(self.flags, asked, known_only=True))}\n{listed}"
+                foreign = self.foreign_help(parse_flags(self.flags, asked, known_only=True))
+                listed = f"{foreign}\n{listed}"
             except (InputError, flags.Error) as error:  # the other program is not available
                 note = f"\n\nnote: {error}"
-        usage = " ".join(filter(None, ("usage:", self.program, argv[0], self.takes, "[--flag=value ...]")))
+        usage = " ".join(
+            filter(None, ("usage:", self.program, argv[0], self.takes, "[--flag=value ...]"))
+        )
         # Without the names of the modules that define the flags, and without absl's own.
         own = listed.partition("\nabsl.flags:\n")[0].splitlines()
         shown = "\n".join(line for line in own if line.startswith(" "))
@@ -169,7 +188,9 @@ class Command:
 
 
 def attributes_of(documented: type) -> str:
-    """Returns the section `Attributes` of a class's docstring: a field and its meaning in each paragraph."""
+    """Returns the section `Attributes` of a class's docstring: a field and its meaning in each
+    paragraph.
+    """
     section = (inspect.getdoc(documented) or "").partition("Attributes:\n")[2].partition("\n\n")[0]
     return section.replace("\n    ", " ")
 
@@ -186,26 +207,39 @@ def _import_code(argv: Sequence[str], own_flags: flags.FlagValues) -> None:
 
 
 def _in_flags(error: InputError, own_flags: flags.FlagValues) -> str:
-    """Returns the message with arguments of functions and fields of samplers named as the command's flags."""
-    words = f"--{error}" if error.argument is not None and error.argument in own_flags else str(error)
+    """Returns the message with arguments of functions and fields of samplers named as the command's
+    flags.
+    """
+    words = (
+        f"--{error}" if error.argument is not None and error.argument in own_flags else str(error)
+    )
     return words.replace("sampler_config.", "--field=") if "field" in own_flags else words
 
 
-def parse_flags(values: flags.FlagValues, argv: Sequence[str], known_only: bool = False) -> list[str]:
-    """Parses flags; returns the other arguments, without the program's name. flags.Error if one is wrong."""
+def parse_flags(
+    values: flags.FlagValues, argv: Sequence[str], known_only: bool = False
+) -> list[str]:
+    """Parses flags; returns the other arguments, without the program's name. flags.Error if one is
+    wrong.
+    """
     try:
         with process_arguments(argv):
             return values(list(argv), known_only=known_only)[1:]
     except flags.Error:
         raise
     except (Exception, SystemExit) as error:  # of a config file, which is a program
-        # An override of an unknown config field raises an error that holds nothing but the name, and what is near.
+        # An override of an unknown config field raises an error that holds nothing but the name,
+        # and what is near.
         held = error.args[0] if error.args and isinstance(error.args[0], KeyError) else error
-        found = re.match(r"['\"]*(\w+)'(?:\s+Did you mean \"(\w+)\")?", str(held.args[0]) if held.args else "")
+        found = re.match(
+            r"['\"]*(\w+)'(?:\s+Did you mean \"(\w+)\")?", str(held.args[0]) if held.args else ""
+        )
         if not isinstance(held, KeyError) or found is None:
             raise flags.Error(error_of_file(error)) from error
         field, near = found.groups()
-        given = (argument.partition("=")[0] for argument in argv if "." in argument.partition("=")[0])
+        given = (
+            argument.partition("=")[0] for argument in argv if "." in argument.partition("=")[0]
+        )
         place = next((name for name in given if field in name.split(".")), "a config")
         hint = f", and {near!r} is the nearest" if near else ""
         raise flags.Error(f"{place}: there is no field {field!r}{hint}") from error
@@ -213,7 +247,9 @@ def parse_flags(values: flags.FlagValues, argv: Sequence[str], known_only: bool 
 
 @contextlib.contextmanager
 def process_arguments(argv: Sequence[str]) -> Iterator[None]:
-    """Replaces the arguments of the process, among which config flags look for overrides of their fields."""
+    """Replaces the arguments of the process, among which config flags look for overrides of their
+    fields.
+    """
     before = sys.argv
     sys.argv = list(argv)
     try:
@@ -223,14 +259,18 @@ def process_arguments(argv: Sequence[str]) -> Iterator[None]:
 
 
 def forget_flags(values: flags.FlagValues) -> None:
-    """Resets flags to their defaults, and deletes those that parsing defined for overrides of config fields."""
+    """Resets flags to their defaults, and deletes those that parsing defined for overrides of
+    config fields.
+    """
     values.unparse_flags()
     for name in [name for name in values if "." in name]:
         delattr(values, name)
 
 
 def _with_home(argument: str) -> str:
-    """Returns an argument `--name=~/path` with the home folder in it, for which shells do not put it there."""
+    """Returns an argument `--name=~/path` with the home folder in it, for which shells do not put
+    it there.
+    """
     name, equals, value = argument.partition("=")
     if not (equals and value.startswith("~/")):
         return argument
@@ -249,12 +289,16 @@ def _of_absl(error: flags.Error) -> str:
 
 
 def refuse_flags(values: flags.FlagValues, names: Iterable[str], where: str) -> None:
-    """Raises an InputError if a flag was given that would be ignored `where`, such as `with --method=exact`."""
+    """Raises an InputError if a flag was given that would be ignored `where`, such as `with
+    --method=exact`.
+    """
     for name in names:
         if values[name].present:
             raise InputError(f"--{name} has no effect {where}; leave it out")
 
 
 def warn(message: Any, *_: Any, **__: Any) -> None:
-    """Prints a warning as one line, without its place in the code; a replacement of `warnings.showwarning`."""
+    """Prints a warning as one line, without its place in the code; a replacement of
+    `warnings.showwarning`.
+    """
     tell(f"warning: {' '.join(str(message).split())}")

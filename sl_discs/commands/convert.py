@@ -1,15 +1,17 @@
 """Converts a file of a graph or quadratic model to another format.
 
-sl-discs convert INPUT OUTPUT [--from=FORMAT] [--to=rudy|dimacs|npz] [--problem=PROBLEM] [--complement]
+sl-discs convert INPUT OUTPUT [--from=FORMAT] [--to=rudy|dimacs|npz] [--problem=PROBLEM]
+[--complement]
 
-INPUT may be a graph (rudy as Gset has it, DIMACS .clq or .col, METIS, an edge list, MatrixMarket, GML, GraphML,
-networkx's node-link JSON, a SAT formula for its conflict graph), a quadratic model (qbsolv .qubo, dimod's list of
-coefficients, and MatrixMarket with --problem=qubo or ising) or an .npz archive of either, plain or compressed with
-gzip, bzip2 or xz.
-Its format is recognised by a header, or else by the suffix of its name. Models can only be written to archives.
+INPUT may be a graph (rudy as Gset has it, DIMACS .clq or .col, METIS, an edge list, MatrixMarket,
+GML, GraphML, networkx's node-link JSON, a SAT formula for its conflict graph), a quadratic model
+(qbsolv .qubo, dimod's list of coefficients, and MatrixMarket with --problem=qubo or ising) or an
+.npz archive of either, plain or compressed with gzip, bzip2 or xz. Its format is recognised by a
+header, or else by the suffix of its name. Models can only be written to archives.
 
-Output files number nodes from 1 (archives from 0) in the order of the input. Where the labels of INPUT are not these
-numbers, the summary says which became which, or OUTPUT.labels lists them. Weights are preserved exactly.
+Output files number nodes from 1 (archives from 0) in the order of the input. Where the labels of
+INPUT are not these numbers, the summary says which became which, or OUTPUT.labels lists them.
+Weights are preserved exactly.
 """
 
 import json
@@ -28,14 +30,19 @@ from sl_discs.support.files import write_text
 from sl_discs.support.terminal import say
 
 FLAGS, define = own_flags()
-define.string("from", None, f"Format of INPUT, by default that of its header or suffix: {', '.join(FORMATS)}.")
+define.string(
+    "from", None, f"Format of INPUT, by default that of its header or suffix: {', '.join(FORMATS)}."
+)
 define.boolean("complement", False, "Write the complement graph.")
 
 _WRITERS = {name: format.write for name, format in FORMATS.items() if format.write}
 _WRITTEN = ["npz", *_WRITERS]
-_SUFFIXES = {suffix: name for suffix, name in SUFFIXES.items() if name in _WRITTEN} | {".txt": "rudy"}
+_SUFFIXES = {suffix: name for suffix, name in SUFFIXES.items() if name in _WRITTEN} | {
+    ".txt": "rudy"
+}
 words = (
-    "Format of OUTPUT, by default that of its suffix, which is .npz, .clq, .col, .dimacs, .rudy, .mc or .txt (rudy)."
+    "Format of OUTPUT, by default that of its suffix, which is .npz, .clq, .col, .dimacs, "
+    ".rudy, .mc or .txt (rudy)."
 )
 define.enum("to", None, _WRITTEN, words)
 words = "The problem of INPUT, where its content is ambiguous."
@@ -47,12 +54,21 @@ def _convert(given: Given) -> int:
     source, target = given.arguments
     suffix = Path(target).suffix.lower()
     if (to := FLAGS.to or _SUFFIXES.get(suffix)) is None:
-        raise InputError(f"{target}: no format is known for {suffix or 'a name without suffix'!r}; give --to=FORMAT")
-    instances = read_instances(source, problem=FLAGS.problem, format=FLAGS["from"].value, weight=FLAGS.weight)
+        raise InputError(
+            f"{target}: no format is known for {suffix or 'a name without suffix'!r}; give "
+            "--to=FORMAT"
+        )
+    instances = read_instances(
+        source, problem=FLAGS.problem, format=FLAGS["from"].value, weight=FLAGS.weight
+    )
     contents: list[Any] = [instance.content for instance in instances]
     models = any(isinstance(content, QuadraticForm) for content in contents)
     if models and (to != "npz" or FLAGS.complement):
-        what = "has no complement" if FLAGS.complement else f"cannot be written as {to}; write an .npz archive"
+        what = (
+            "has no complement"
+            if FLAGS.complement
+            else f"cannot be written as {to}; write an .npz archive"
+        )
         raise InputError(f"{source}: {instances[0].format} holds a quadratic model, which {what}")
     for remark in instances[0].remarks if instances else ():
         warn(f"{source}: {remark}")
@@ -63,10 +79,16 @@ def _convert(given: Given) -> int:
     elif len(contents) == 1:
         _WRITERS[to](target, contents[0])
     else:
-        raise InputError(f"{source}: {len(contents)} graphs, but a {to} file holds one; write an .npz archive")
+        raise InputError(
+            f"{source}: {len(contents)} graphs, but a {to} file holds one; write an .npz archive"
+        )
     turned = ", complemented" if FLAGS.complement else ""
     found = instances[0].format if instances else "npz"
-    labels = _tell_labels(target, 0 if to == "npz" else 1, instances[0].labels) if len(instances) == 1 else ""
+    labels = (
+        _tell_labels(target, 0 if to == "npz" else 1, instances[0].labels)
+        if len(instances) == 1
+        else ""
+    )
     say(f"{source} ({found}{turned}): {_tell(contents, models)}; saved in {target} ({to}){labels}")
     return 0
 
@@ -79,24 +101,39 @@ def _tell_labels(target: str, first: int, labels: Sequence[Hashable]) -> str:
     if isinstance(labels, range):
         return f"; labels {labels[0]} to {labels[-1]} became {first} to {last}"
     path = Path(f"{target}.labels")
-    words = (label if isinstance(label, int) else json.dumps(label, ensure_ascii=False) for label in labels)
+    words = (
+        label if isinstance(label, int) else json.dumps(label, ensure_ascii=False)
+        for label in labels
+    )
     write_text(path, "".join(f"{number} {word}\n" for number, word in enumerate(words, first)))
     return f"; {path} has the label of each number"
 
 
 def _tell(contents: list[Any], models: bool) -> str:
-    """Says how many graphs or models there are, of which sizes, and between which numbers their own lie."""
-    what, sites, terms = ("models", "variables", "pairs") if models else ("graphs", "nodes", "edges")
-    numbers = {"couplings": "couplings"} if models else {"weights": "weights", "node_weights": "weights of nodes"}
+    """Says how many graphs or models there are, of which sizes, and between which numbers their own
+    lie.
+    """
+    what, sites, terms = (
+        ("models", "variables", "pairs") if models else ("graphs", "nodes", "edges")
+    )
+    numbers = (
+        {"couplings": "couplings"}
+        if models
+        else {"weights": "weights", "node_weights": "weights of nodes"}
+    )
     told = [
         *([f"{len(contents)} {what}"] if len(contents) != 1 else []),
         f"{_span([one.num_variables for one in contents])} {sites}",
         f"{_span([one.num_terms for one in contents])} {terms}",
     ]
     for field, words in numbers.items():
-        arrays = [array for one in contents if (array := getattr(one, field)) is not None and len(array)]
+        arrays = [
+            array for one in contents if (array := getattr(one, field)) is not None and len(array)
+        ]
         if arrays:
-            told.append(f"{words} {_span([end for array in arrays for end in (array.min(), array.max())])}")
+            told.append(
+                f"{words} {_span([end for array in arrays for end in (array.min(), array.max())])}"
+            )
     if models:
         told += sorted({"spins" if form.spins else "zeros and ones" for form in contents})
         told += sorted({"maximise" if form.maximise else "minimise" for form in contents})

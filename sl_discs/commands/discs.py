@@ -1,4 +1,5 @@
-"""The commands that run programs of DISCS with this package's samplers: its main program, a sweep, and its plots.
+"""The commands that run programs of DISCS with this package's samplers: its main program, a sweep,
+and its plots.
 
 They need a checkout of DISCS, which is not changed, on PYTHONPATH or as the working directory.
 """
@@ -31,7 +32,14 @@ from sl_discs.commands.sweep import chosen_sweep
 from sl_discs.discs_plugin.compat import Overlay
 from sl_discs.discs_plugin.modules import OWN
 from sl_discs.experiment.record import paired
-from sl_discs.experiment.sweep_file import SAMPLER, Sweep, discs_arguments, pairs_of, parse_extra, with_overrides
+from sl_discs.experiment.sweep_file import (
+    SAMPLER,
+    Sweep,
+    discs_arguments,
+    pairs_of,
+    parse_extra,
+    with_overrides,
+)
 from sl_discs.experiment.sweep_runs import run_program
 from sl_discs.instances.dataset import check_data_root, find_family
 from sl_discs.instances.discs_files import load_pickle
@@ -46,17 +54,22 @@ MAIN_FLAGS, _ = launch.own_flags()
 
 
 def _import_main(arguments: list[str]) -> tuple[Any, list[str]]:
-    """Imports the main module of DISCS, which adds flags to those of the process; returns it and its arguments."""
+    """Imports the main module of DISCS, which adds flags to those of the process; returns it and
+    its arguments.
+    """
     launch.register_from_flags(MAIN_FLAGS)
     argv = launch.resolve_configs(["discs main", *arguments])
     try:
-        with process_arguments(argv):  # the flags of configs load their defaults when they are defined
+        with process_arguments(
+            argv
+        ):  # the flags of configs load their defaults when they are defined
             return importlib.import_module("discs.experiment.main_sampling"), argv
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "discs":
             raise
         raise MissingExtra(
-            f"DISCS needs {error.name}, which is not installed; install it with: pip install -e 'FOLDER[discs]', "
+            f"DISCS needs {error.name}, which is not installed; install it with: pip install -e "
+            "'FOLDER[discs]', "
             "where FOLDER is the clone of sl_discs"
         ) from error
 
@@ -69,8 +82,8 @@ def _main(given: Given) -> int:
         --sampler_config=discs/samplers/configs/sl_path_auxiliary_config.py \
         --config.experiment.chain_length=2000 --run_local
 
-    Needs a checkout of DISCS, which is not changed, on PYTHONPATH or as the working directory. The flags are those of
-    DISCS, and --compat and --fixes.
+    Needs a checkout of DISCS, which is not changed, on PYTHONPATH or as the working directory. The
+    flags are those of DISCS, and --compat and --fixes.
     """
     start = time.time()
     module, argv = _import_main(given.arguments)
@@ -82,7 +95,8 @@ def _main(given: Given) -> int:
         module.main(["discs main", *rest])
     except FileNotFoundError as error:  # what DISCS raises for a missing dataset
         raise InputError(
-            f"there is no {error.filename}; give the data as --model_config.data_root=FOLDER, or generate a random "
+            f"there is no {error.filename}; give the data as --model_config.data_root=FOLDER, or "
+            "generate a random "
             "family with sl-discs discs data"
         ) from None
     config = module.get_main_config()
@@ -104,39 +118,45 @@ def _check_config(module: Any) -> None:
         importlib.import_module(f"discs.models.{model.get('name')}")
     except (ImportError, AttributeError) as error:
         raise InputError(
-            f"DISCS's model {model.get('name')} cannot be imported with the installed packages ({error}); choose "
+            f"DISCS's model {model.get('name')} cannot be imported with the installed packages "
+            f"({error}); choose "
             "another one"
         ) from error
     try:
         config = module.get_main_config()
     except ModuleNotFoundError as error:
         raise InputError(
-            f"DISCS has no graph_type {model.get('graph_type')!r} of {model.get('name')} ({error}); "
+            f"DISCS has no graph_type {model.get('graph_type')!r} of {model.get('name')} "
+            f"({error}); "
             f"those that it has are files in {configs}/{model.get('name')}"
         ) from None
     except KeyError:
         raise InputError(
-            f"DISCS does not understand model_config.cfg_str={model.get('cfg_str')}; write r-VALUE, such as r-0.10"
+            f"DISCS does not understand model_config.cfg_str={model.get('cfg_str')}; write "
+            "r-VALUE, such as r-0.10"
         ) from None
     if not config.model.name:
         raise InputError(
-            f"{model.get('name')} needs an experiment config of its own; pass --config=FILE, such as "
+            f"{model.get('name')} needs an experiment config of its own; pass --config=FILE, such "
+            "as "
             "discs/experiment/configs/mis/er_density.py"
         )
     path = Path(config.model.get("data_path") or "", "params.pkl")
     if config.model.get("data_path") and not path.is_file():
         raise InputError(
-            f"there is no {path}, the trained parameters of {config.model.name}; give their folder as "
+            f"there is no {path}, the trained parameters of {config.model.name}; give their folder "
+            "as "
             "--model_config.data_path=FOLDER, or train them with DISCS's discs/learning"
         )
 
 
 def _fit_batches(config: ConfigDict) -> str:
-    """Makes DISCS run no more graphs at a time than its files have, and read their sizes; says so, or returns "".
+    """Makes DISCS run no more graphs at a time than its files have, and read their sizes; says so,
+    or returns "".
 
-    DISCS pads batches of graphs to `num_models`, and batches to `num_instances`, with empty graphs that cost as much
-    as real ones. `config` is its whole config; the experiment config, which DISCS reads last, gets the changes. The
-    user's `config.experiment.num_models` is the size of a batch.
+    DISCS pads batches of graphs to `num_models`, and batches to `num_instances`, with empty graphs
+    that cost as much as real ones. `config` is its whole config; the experiment config, which DISCS
+    reads last, gets the changes. The user's `config.experiment.num_models` is the size of a batch.
     """
     model, experiment = config.model, flags.FLAGS.config
     try:
@@ -147,29 +167,41 @@ def _fit_batches(config: ConfigDict) -> str:
     if family.files is None or not files:
         return ""
     given = config_flags.get_override_values(flags.FLAGS["config"]).get("experiment.num_models")
-    count, most, expected = family.files.count(files), given or model.num_models, model.get("num_instances")
+    count, most, expected = (
+        family.files.count(files),
+        given or model.num_models,
+        model.get("num_instances"),
+    )
     devices = jax.local_device_count() if config.experiment.run_parallel else 1
     size = min(most, -(-count // devices) * devices)
     if size == model.num_models and expected in (None, 0, count):
         return ""
     if expected == count and given is None:
         return ""  # DISCS's own data, as its config has them
-    limits = dict.fromkeys(("max_num_nodes", "max_num_edges", "num_instances"), 0)  # 0: as in the files
+    limits = dict.fromkeys(
+        ("max_num_nodes", "max_num_edges", "num_instances"), 0
+    )  # 0: as in the files
     with experiment.unlocked():
         experiment.model = experiment.get("model", {}) | {"num_models": size} | limits
     return (
-        f"{family.name} has {count} graphs here: batches are of {size} (num_models; DISCS's config: "
+        f"{family.name} has {count} graphs here: batches are of {size} (num_models; DISCS's "
+        "config: "
         f"{model.num_models}), and sizes are read from the files"
     )
 
 
 def _summarize(folder: Path, start: float, sampler: str) -> int:
-    """Prints what DISCS has written for this sampler; returns exit code 1 if it has written no result."""
-    written = sorted(path for path in folder.glob("*.*") if path.is_file() and path.stat().st_mtime >= start - 1)
+    """Prints what DISCS has written for this sampler; returns exit code 1 if it has written no
+    result.
+    """
+    written = sorted(
+        path for path in folder.glob("*.*") if path.is_file() and path.stat().st_mtime >= start - 1
+    )
     results = [path for path in written if path.suffix in (".pkl", ".csv")]
     if not results:
         tell(
-            f"error: DISCS wrote no result to {folder}; it hides errors while it reads graphs, so check "
+            f"error: DISCS wrote no result to {folder}; it hides errors while it reads graphs, so "
+            "check "
             "model_config.data_root, graph_type and cfg_str"
         )
         return 1
@@ -178,18 +210,26 @@ def _summarize(folder: Path, start: float, sampler: str) -> int:
         say(f"saved {path}{_headline(path, sampler)}")
     if is_localized(sampler):
         base = sampler.removeprefix(PREFIX)
-        say(f"if {sampler} and {base} give equal results, the tilt changed no step; that is no error")
+        say(
+            f"if {sampler} and {base} give equal results, the tilt changed no step; that is no "
+            "error"
+        )
     return 0
 
 
 def _headline(path: Path, sampler: str) -> str:
     """Returns the main figure of a results file of this sampler."""
     if path.name == "results.pkl" and (best := _best_ratios(path)) is not None:
-        which = "the last instance" if best.size == 1 else f"the last {best.size} instances, on average"
+        which = (
+            "the last instance" if best.size == 1 else f"the last {best.size} instances, on average"
+        )
         return f": best ratio {best.mean():.4f}, of {which}"
     if path.name == "results.csv":
         if is_localized(sampler):
-            return f": its effective sample size has no meaning, as the target of {sampler} keeps changing"
+            return (
+                f": its effective sample size has no meaning, as the target of {sampler} keeps "
+                "changing"
+            )
         with path.open(newline="") as file:
             row = next(csv.DictReader(file), {})
         mean = row.get("ESS", "").strip("[]").split()[:1]
@@ -215,25 +255,32 @@ main = Command(
 )
 
 SWEEP_FLAGS, define = launch.own_flags()
-define.string("sweep", None, "Sweep file; DISCS's own are also found next to its package.", required=True)
+define.string(
+    "sweep", None, "Sweep file; DISCS's own are also found next to its package.", required=True
+)
 define.string("data_root", "./sco", "Folder of DISCS's graphs, for combinatorial problems.")
 define.string("save_root", None, "Folder of the runs' folders; default: ./discs-MODEL-NAME.")
-define.list("samplers", None, "Only these of the sweep's samplers; sl_gwg takes the settings of gwg.")
+define.list(
+    "samplers", None, "Only these of the sweep's samplers; sl_gwg takes the settings of gwg."
+)
 define.list("only", None, "Numbers of the runs to perform, as --list shows them; default: all.")
 define.boolean("list", False, "Print the commands of the runs without running them.")
 
 
 def _sweep(given: Given) -> int:
-    r"""Performs the runs of a sweep file of DISCS (`run_configs`) in turn, each with `sl-discs discs main`.
+    r"""Performs the runs of a sweep file of DISCS (`run_configs`) in turn, each with `sl-discs
+    discs main`.
 
     sl-discs discs sweep --sweep=discs/run_configs/co/mis/er_density_sampler_sweep.py --list
-    sl-discs discs sweep --sweep=discs/run_configs/co/mis/er_density_sampler_sweep.py --data_root=./sco \
+    sl-discs discs sweep --sweep=discs/run_configs/co/mis/er_density_sampler_sweep.py
+    --data_root=./sco \
         --samplers=gwg,sl_gwg -- --config.experiment.chain_length=2000
 
-    Arguments after `--`, --flag=value, are passed to every run. Each run saves into a folder of its own, named as by
-    DISCS's launcher, which DISCS's plotting scripts read (`sl-discs discs plot`). At the end, each localized sampler
-    is compared with its base of the same settings. The exit code is 1 if a run failed. SIGTERM, SIGUSR1 or Ctrl-C
-    ends the current run, too, and the command says which runs are left.
+    Arguments after `--`, --flag=value, are passed to every run. Each run saves into a folder of its
+    own, named as by DISCS's launcher, which DISCS's plotting scripts read (`sl-discs discs plot`).
+    At the end, each localized sampler is compared with its base of the same settings. The exit code
+    is 1 if a run failed. SIGTERM, SIGUSR1 or Ctrl-C ends the current run, too, and the command says
+    which runs are left.
     """
     own = SWEEP_FLAGS
     launch.register_from_flags(own)
@@ -253,7 +300,17 @@ def _sweep(given: Given) -> int:
         for place, number in enumerate(todo):
             folder = root / sweep.folder(number)
             arguments = discs_arguments(sweep, number, own.data_root, folder)
-            command = [sys.executable, "-P", "-m", "sl_discs", "discs", "main", *arguments, *shared, *given.more]
+            command = [
+                sys.executable,
+                "-P",
+                "-m",
+                "sl_discs",
+                "discs",
+                "main",
+                *arguments,
+                *shared,
+                *given.more,
+            ]
             say(f"[{number}/{count}] {shlex.join(command)}")
             if not own.list and run_program(command, notice):
                 failed.append(number)
@@ -262,7 +319,10 @@ def _sweep(given: Given) -> int:
                 tell(f"stopped; --only={','.join(map(str, left))} performs the runs that are left")
                 return 128 + notice.signal
     if failed:
-        tell(f"error: {len(failed)} of the runs failed; --only={','.join(map(str, failed))} repeats them")
+        tell(
+            f"error: {len(failed)} of the runs failed; --only={','.join(map(str, failed))} repeats "
+            "them"
+        )
         return 1
     if not own.list:
         say("\n".join([*_comparisons(sweep, root), f"saved in {root}"]))
@@ -270,12 +330,16 @@ def _sweep(given: Given) -> int:
 
 
 def _comparisons(sweep: Sweep, root: Path) -> list[str]:
-    """Returns a line for each localized run and that of its base with the same settings, if both have results.
+    """Returns a line for each localized run and that of its base with the same settings, if both
+    have results.
 
-    It tells the means of DISCS's best ratios, and the difference by instances with its standard error.
+    It tells the means of DISCS's best ratios, and the difference by instances with its standard
+    error.
     """
     lines, names = [], [sweep.sampler_of(number) for number in range(1, len(sweep.runs) + 1)]
-    settings = ({flag: value for flag, value in run.items() if flag != SAMPLER} for run in sweep.runs)
+    settings = (
+        {flag: value for flag, value in run.items() if flag != SAMPLER} for run in sweep.runs
+    )
     for first, second in pairs_of(list(zip(names, settings, strict=True))):
         folders = [root / sweep.folder(place + 1) for place in (first, second)]
         localized, plain = (_best_ratios(folder / "results.pkl") for folder in folders)
@@ -291,17 +355,26 @@ def _comparisons(sweep: Sweep, root: Path) -> list[str]:
     return lines
 
 
-sweep = Command("", _sweep.__doc__, SWEEP_FLAGS, _sweep, passes_on=True, prepare=launch.add_working_directory)
+sweep = Command(
+    "", _sweep.__doc__, SWEEP_FLAGS, _sweep, passes_on=True, prepare=launch.add_working_directory
+)
 
 PLOT_FLAGS, _ = launch.own_flags()
 
 
 def _import_plot(arguments: list[str]) -> Any:
-    """Returns the script that the first argument names, imported; its flags are added to those of the process."""
+    """Returns the script that the first argument names, imported; its flags are added to those of
+    the process.
+    """
     launch.register_from_flags(PLOT_FLAGS)
-    scripts = [module.name for module in pkgutil.iter_modules(importlib.import_module("discs.plot_results").__path__)]
+    scripts = [
+        module.name
+        for module in pkgutil.iter_modules(importlib.import_module("discs.plot_results").__path__)
+    ]
     if not arguments or arguments[0] not in scripts:
-        raise InputError(f"the first argument names the script; DISCS has: {', '.join(sorted(scripts))}")
+        raise InputError(
+            f"the first argument names the script; DISCS has: {', '.join(sorted(scripts))}"
+        )
     teach_plot_utils()
     module = importlib.import_module(f"discs.plot_results.{arguments[0]}")
     if not hasattr(module, "main"):
@@ -315,14 +388,16 @@ def _plot(given: Given) -> int:
     sl-discs discs plot plot_co_through_time \
         --gcs_results_path=./discs-mis-er_density_sampler_sweep --graphtype=mis
 
-    Needs a checkout of DISCS on PYTHONPATH or as the working directory. The scripts read the folders that sweeps
-    write (`sl-discs discs sweep`): ./discs-MODEL-NAME/NUMBER_SETTINGS/results.pkl. Numbers of steps that the name of
-    a folder lacks are taken from its config.yaml.
+    Needs a checkout of DISCS on PYTHONPATH or as the working directory. The scripts read the
+    folders that sweeps write (`sl-discs discs sweep`):
+    ./discs-MODEL-NAME/NUMBER_SETTINGS/results.pkl. Numbers of steps that the name of a folder lacks
+    are taken from its config.yaml.
     """
     module = _import_plot(given.arguments)
     rest = parse_flags(flags.FLAGS, given.arguments)
     saved: list[str] = []
-    # The script's names; it takes everything in the folder for runs, and does not say what it saves.
+    # The script's names; it takes everything in the folder for runs, and does not say what it
+    # saves.
     module.os = Overlay(os, listdir=_run_folders)
     module.open = _noting(open, saved)
     module.plt = Overlay(module.plt, savefig=_noting(module.plt.savefig, saved))
@@ -334,15 +409,22 @@ def _plot(given: Given) -> int:
         raise InputError(
             "--gcs_results_path: DISCS reads the model from this name; call it discs-MODEL-NAME"
         ) from None
-    say("\n".join(f"saved {path}" for path in dict.fromkeys(saved)) or "the script has saved nothing")
+    say(
+        "\n".join(f"saved {path}" for path in dict.fromkeys(saved))
+        or "the script has saved nothing"
+    )
     return code
 
 
 def _run_folders(path: str = ".") -> list[str]:
     """Returns the names of the folders of runs; InputError if there is none."""
-    found = sorted(entry.name for entry in Path(path).iterdir() if entry.is_dir() and "=" in entry.name)
+    found = sorted(
+        entry.name for entry in Path(path).iterdir() if entry.is_dir() and "=" in entry.name
+    )
     if not found:
-        raise InputError(f"{path}: no folder of a run, such as 1_name='gwg'; `sl-discs discs sweep` writes them")
+        raise InputError(
+            f"{path}: no folder of a run, such as 1_name='gwg'; `sl-discs discs sweep` writes them"
+        )
     return found
 
 
@@ -370,9 +452,10 @@ plot = Command(
 
 # DISCS's plotting scripts with the plugin's samplers: their short names, colours and order.
 #
-# The scripts look up samplers in tables of `discs.plot_results.plot_utils`, and fail on unknown names or omit them. A
-# localized sampler gets its base sampler's entry, with `sl_` before the short name, half the brightness of the
-# colour, and the next place in the order. DISCS's samplers that are missing from its tables are grey and come last.
+# The scripts look up samplers in tables of `discs.plot_results.plot_utils`, and fail on unknown
+# names or omit them. A localized sampler gets its base sampler's entry, with `sl_` before the short
+# name, half the brightness of the colour, and the next place in the order. DISCS's samplers that
+# are missing from its tables are grey and come last.
 
 _PREFIXES = (PREFIX + OWN, OWN, PREFIX)
 _FIELDS = tuple(field.name for field in dataclasses.fields(Localization))
@@ -386,7 +469,8 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _get_experiment_config(original: Callable, folder: str) -> dict[str, Any]:
-    """Returns the settings in the name of a run's folder, and of its config.yaml those that DISCS needs besides.
+    """Returns the settings in the name of a run's folder, and of its config.yaml those that DISCS
+    needs besides.
 
     Where a name lacks numbers of steps, DISCS assumes others than its defaults.
     """
@@ -402,9 +486,14 @@ def _get_experiment_config(original: Callable, folder: str) -> dict[str, Any]:
 
 
 def _process_keys(original: Callable, settings: dict[str, Any]) -> dict[str, Any]:
-    """DISCS's short name, preceded by the prefix and followed by the swept fields of localization."""
+    """DISCS's short name, preceded by the prefix and followed by the swept fields of
+    localization.
+    """
     if "name" not in settings:
-        raise InputError(f"a run with {settings} has no name=SAMPLER in the name of its folder, nor a config.yaml")
+        raise InputError(
+            f"a run with {settings} has no name=SAMPLER in the name of its folder, nor a "
+            "config.yaml"
+        )
     prefix, settings["name"] = _split(settings["name"])
     swept = [f"{field}={settings.pop(field)}" for field in _FIELDS if field in settings and prefix]
     settings = original(settings)
@@ -435,7 +524,9 @@ def _sort(original: Callable, clusters: list[dict[str, Any]]) -> list[dict[str, 
 
 
 def teach_plot_utils() -> None:
-    """Wraps the functions of `plot_utils` that depend on samplers and settings, once for each import of it."""
+    """Wraps the functions of `plot_utils` that depend on samplers and settings, once for each
+    import of it.
+    """
     utils = importlib.import_module("discs.plot_results.plot_utils")
     wrappers: dict[str, Callable] = {
         "get_experiment_config": _get_experiment_config,

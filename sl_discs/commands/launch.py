@@ -1,4 +1,5 @@
-"""Common parts of the commands around DISCS: their own flags, and config files that exist only as modules.
+"""Common parts of the commands around DISCS: their own flags, and config files that exist only as
+modules.
 
 This file is also a config file: DISCS is given `FILE:SOURCE`, with this file for FILE.
 """
@@ -24,14 +25,18 @@ from sl_discs.support.errors import InputError
 
 _CONFIG_FLAGS = ("config", "model_config", "sampler_config")
 
-# Where DISCS looks for its base config when --config is not given, from the folder that holds its package.
+# Where DISCS looks for its base config when --config is not given, from the folder that holds its
+# package.
 _DEFAULT_CONFIG = "discs/common/configs.py"
 
 
 def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
     """Returns `command.own_flags` with those that control how the plugin is registered."""
     own, define = command.own_flags()
-    words = "Supply, to DISCS only, what current versions of packages lack (sl_discs.discs_plugin.compat)."
+    words = (
+        "Supply, to DISCS only, what current versions of packages lack "
+        "(sl_discs.discs_plugin.compat)."
+    )
     define.boolean("compat", True, words)
     words = "Correct the errors of DISCS's samplers in sl_ samplers (sl_discs.discs_plugin.fixes)."
     define.boolean("fixes", False, words)
@@ -60,8 +65,9 @@ def checkout() -> Path:
 def resolve_configs(argv: Sequence[str]) -> list[str]:
     """Returns the arguments with every config file replaced by one that can be opened.
 
-    A file that does not exist in the working directory is looked for beside the package discs, then among the
-    plugin's modules: `discs/samplers/configs/sl_gwg_config.py` is not a file, but a valid config name.
+    A file that does not exist in the working directory is looked for beside the package discs, then
+    among the plugin's modules: `discs/samplers/configs/sl_gwg_config.py` is not a file, but a valid
+    config name.
 
     Raises:
       InputError: there is no such config.
@@ -76,12 +82,16 @@ def resolve_configs(argv: Sequence[str]) -> list[str]:
             argument = f"--{name}={_resolve(name, value if equals else next(rest, ''))}"
         arguments.append(argument)
     if "config" not in given and not Path(_DEFAULT_CONFIG).exists():
-        arguments.insert(0, f"--config={checkout() / _DEFAULT_CONFIG}")  # before what overrides its fields
+        arguments.insert(
+            0, f"--config={checkout() / _DEFAULT_CONFIG}"
+        )  # before what overrides its fields
     return [argv[0], *arguments]
 
 
 def find_file(path: str) -> Path | None:
-    """Returns the file in the working directory or beside the package discs; None if there is none."""
+    """Returns the file in the working directory or beside the package discs; None if there
+    is none.
+    """
     folders = [Path()] if importlib.util.find_spec("discs") is None else [Path(), checkout()]
     return next((folder / path for folder in folders if (folder / path).is_file()), None)
 
@@ -94,15 +104,19 @@ def _resolve(flag: str, value: str) -> str:
     source = found or _plugin_module(path)
     if source is None or argument:
         raise InputError(
-            f"--{flag}: there is no file {path}, here or in {checkout()}, and no config of sl_discs by that name; "
-            "they are named as discs/samplers/configs/sl_gwg_config.py, or sl_sldiscs_gwg_config.py for samplers of "
+            f"--{flag}: there is no file {path}, here or in {checkout()}, and no config of "
+            "sl_discs by that name; "
+            "they are named as discs/samplers/configs/sl_gwg_config.py, or "
+            "sl_sldiscs_gwg_config.py for samplers of "
             "sl_discs"
         )
     return f"{__file__}:{source}"
 
 
 def _plugin_module(path: str) -> str | None:
-    """Returns the plugin's module for a path such as discs/samplers/configs/sl_gwg_config.py, or None."""
+    """Returns the plugin's module for a path such as discs/samplers/configs/sl_gwg_config.py, or
+    None.
+    """
     match = re.fullmatch(r"(?:\./|.*/)?(discs/(?:samplers|models)/configs/\w+)\.py", path)
     name = match[1].replace("/", ".") if match else None
     spec = importlib.util.find_spec(name) if name else None
@@ -110,17 +124,21 @@ def _plugin_module(path: str) -> str | None:
 
 
 def get_config(source: str) -> config_dict.ConfigDict:
-    """Returns `get_config()` of a module; of a file, with fields that it lacks, so that flags can override them.
+    """Returns `get_config()` of a module; of a file, with fields that it lacks, so that flags can
+    override them.
 
-    Those are the fields of localization in an `sl_` config, so that a config copied from DISCS needs no more than the
-    name `sl_...`, and `num_models` in an experiment config, which DISCS's own sweep of optsicom overrides.
+    Those are the fields of localization in an `sl_` config, so that a config copied from DISCS
+    needs no more than the name `sl_...`, and `num_models` in an experiment config, which DISCS's
+    own sweep of optsicom overrides.
     """
     if not source.endswith(".py"):
         return importlib.import_module(source).get_config()
     config = runpy.run_path(source)["get_config"]()
     with config.unlocked():
         if str(config.get("name", "")).startswith("sl_"):
-            config.update({name: value for name, value in vars(Localization()).items() if name not in config})
+            config.update(
+                {name: value for name, value in vars(Localization()).items() if name not in config}
+            )
         if "experiment" in config and "num_models" not in config.experiment:
             config.experiment.num_models = 1  # DISCS's default
     return config

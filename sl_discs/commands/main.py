@@ -41,7 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
       argv: the program's name and its arguments; None: those of the process.
 
     Returns:
-      the command's exit code; 0 after the help or the version, 2 after a one-line message about an unknown command.
+      the command's exit code; 0 after the help or the version, 2 after a one-line message about an
+      unknown command.
     """
     open_closed_streams()
     arguments = list(sys.argv if argv is None else argv)[1:]
@@ -81,7 +82,9 @@ def _names_after(before: str) -> list[str]:
 
 
 def _help_page(before: str) -> str:
-    """Returns the list of commands whose names begin so: all, or those of one word such as `discs `."""
+    """Returns the list of commands whose names begin so: all, or those of one word such as `discs
+    `.
+    """
     program = f"sl-discs {before}".strip()
     width = max(map(len, _names_after(before)))
     parts = [f"usage: {program} COMMAND ..."]
@@ -91,5 +94,9 @@ def _help_page(before: str) -> str:
             lines = [f"  {name.removeprefix(before):{width}}  {words}" for name, words in listed]
             parts.append("\n".join([f"{group}:", *lines]))
     return "\n\n".join(
-        [*parts, f"{program} COMMAND --help describes a command, and sl-discs --version prints the version."]
+        [
+            *parts,
+            f"{program} COMMAND --help describes a command, and sl-discs --version prints the "
+            "version.",
+        ]
     )

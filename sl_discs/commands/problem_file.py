@@ -1,4 +1,6 @@
-"""The common part of the commands on a problem file: flags, fields of a sampler, reading, and a summary."""
+"""The common part of the commands on a problem file: flags, fields of a sampler, reading, and a
+summary.
+"""
 
 import time
 from collections.abc import Collection, Mapping
@@ -22,16 +24,23 @@ from sl_discs.support.terminal import printable
 
 
 def define_flags(define: Any, engines: Collection[str]) -> None:
-    """Adds the flags that describe a file and how its problems are sampled; `define` as of `own_flags`."""
+    """Adds the flags that describe a file and how its problems are sampled; `define` as of
+    `own_flags`.
+    """
     words = (
-        f"Problem to solve: {join_names([*KINDS, 'one of your own'])}. Required for a graph; known for a file of a "
+        f"Problem to solve: {join_names([*KINDS, 'one of your own'])}. Required for a graph; known "
+        "for a file of a "
         "model, and mis for a SAT formula."
     )
     define.string("problem", None, words)
     define_format(define)
-    define.boolean("weights", False, "Use the weights of nodes in FILE, in mis, maxclique and vertex_cover.")
+    define.boolean(
+        "weights", False, "Use the weights of nodes in FILE, in mis, maxclique and vertex_cover."
+    )
     define_weight(define)
-    words = f"Penalty of a conflict in mis, maxclique and vertex_cover, at least 1; default: {PENALTY}."
+    words = (
+        f"Penalty of a conflict in mis, maxclique and vertex_cover, at least 1; default: {PENALTY}."
+    )
     define.float("penalty", None, words)
     words = "A field of the sampler's config as NAME=VALUE, such as --field=sigma=4.0."
     define.multi_string("field", [], words)
@@ -41,12 +50,17 @@ def define_flags(define: Any, engines: Collection[str]) -> None:
 
 def define_format(define: Any) -> None:
     """Adds the flag for the format of a file."""
-    define.enum("format", None, list(FORMATS), "Format of FILE; by default that of its header or suffix.")
+    define.enum(
+        "format", None, list(FORMATS), "Format of FILE; by default that of its header or suffix."
+    )
 
 
 def define_weight(define: Any) -> None:
     """Adds the flag for the name of weights in a file."""
-    words = "Attribute of FILE's edges (maxcut) or nodes (others) that is their weight, where they have attributes."
+    words = (
+        "Attribute of FILE's edges (maxcut) or nodes (others) that is their weight, where they "
+        "have attributes."
+    )
     define.string("weight", None, words)
 
 
@@ -60,7 +74,9 @@ def check_flags(own: flags.FlagValues, targets: dict[str, list[str]]) -> None:
         if target is None:
             continue
         if Path(target).suffix not in suffixes:
-            raise InputError(f"--{name}={target}: the name of this file must end in {' or '.join(suffixes)}")
+            raise InputError(
+                f"--{name}={target}: the name of this file must end in {' or '.join(suffixes)}"
+            )
         check_file(target)
     if own["plot"].value is not None:
         check_matplotlib()
@@ -72,11 +88,17 @@ def check_flags(own: flags.FlagValues, targets: dict[str, list[str]]) -> None:
 
 def numbered(path: str | None, number: int, count: int) -> str | None:
     """Returns the file of one of `count` problems; None for None."""
-    return path if path is None or count == 1 else str(Path(path).with_stem(f"{Path(path).stem}-{number}"))
+    return (
+        path
+        if path is None or count == 1
+        else str(Path(path).with_stem(f"{Path(path).stem}-{number}"))
+    )
 
 
 def fields_of(given: list[str], flags_of_their_own: Collection[str]) -> dict[str, Any]:
-    """Returns the sampler's fields from NAME=VALUE; InputError for another form, or a flag of the command."""
+    """Returns the sampler's fields from NAME=VALUE; InputError for another form, or a flag of the
+    command.
+    """
     fields = {}
     for one in given:
         name, equals, value = one.partition("=")
@@ -86,13 +108,19 @@ def fields_of(given: list[str], flags_of_their_own: Collection[str]) -> dict[str
             raise InputError(f"--field={name}=...: use the flag --{name} instead")
         try:
             fields[name] = yaml.safe_load(value)
-        except (yaml.YAMLError, RecursionError, ValueError):  # the last of numbers and dates such as 0x_
+        except (
+            yaml.YAMLError,
+            RecursionError,
+            ValueError,
+        ):  # the last of numbers and dates such as 0x_
             raise InputError(f"--field={one}: {value!r} is not a number, word or list") from None
     return fields
 
 
 def seconds(read_s: float, spent: Mapping[str, float], names: Mapping[str, str]) -> str:
-    """Returns the parts of the wall time, from reading the source on, in words: `names` are those of `spent`."""
+    """Returns the parts of the wall time, from reading the source on, in words: `names` are those
+    of `spent`.
+    """
     words = [f"{name} {spent[part]:.2f}" for part, name in names.items()]
     return f"seconds: {', '.join([f'reading {read_s:.2f}', *words])}"
 
@@ -106,7 +134,8 @@ def read_problems(
     weights: bool = False,
     weight: str | None = None,
 ) -> tuple[list[tuple[Problem, str]], float]:
-    """The problems of a file, with a line on each, and the seconds that reading took; warns if these pass the limit.
+    """The problems of a file, with a line on each, and the seconds that reading took; warns if
+    these pass the limit.
 
     InputError if the file cannot be read, a graph comes without a problem, or there are no
     conflicts to penalise or weights of nodes to use.
@@ -138,8 +167,16 @@ def _line_on(instance: Instance, problem: Problem) -> str:
             nodes = f" (their weights do not count {where})"
         edges = ""
         if content.weights is not None and (content.weights != 1).any():
-            edges = ", weighted" if KINDS[kind].weighted else f" (their weights do not count in {kind})"
-        size = f"{_count(content.num_nodes, 'node')}{nodes}, {_count(content.num_edges, 'edge')}{edges}"
+            edges = (
+                ", weighted" if KINDS[kind].weighted else f" (their weights do not count in {kind})"
+            )
+        size = (
+            f"{_count(content.num_nodes, 'node')}{nodes}, "
+            f"{_count(content.num_edges, 'edge')}{edges}"
+        )
     else:
-        size = f"{_count(content.num_variables, 'variable')}, {_count(len(content.couplings), 'quadratic term')}"
+        size = (
+            f"{_count(content.num_variables, 'variable')}, "
+            f"{_count(len(content.couplings), 'quadratic term')}"
+        )
     return printable(f"{problem.name}: {kind} of {instance.path.name} ({instance.format}), {size}")

@@ -7,10 +7,11 @@ sl-discs reproduce main --profile=cpu --data_root=FOLDER --output=results/reprod
             --reading=level, the annealing anew in each level, with and without tilt
   ablation  alpha, K, sigma, budget and grid of the sl_ methods, against the published table
 
-Each finished cell (a method on a dataset with all its settings) is kept in OUTPUT/cells: a stopped command continues
-where it left off, and a command with other settings runs its cells anew. The report is OUTPUT/main.md,
-OUTPUT/main-level.md or OUTPUT/ablation.md, with its rows in a JSON file of the same name and its figure beside it.
-"""
+Each finished cell (a method on a dataset with all its settings) is kept in OUTPUT/cells: a stopped
+command continues where it left off, and a command with other settings runs its cells anew. The
+report is OUTPUT/main.md, OUTPUT/main-level.md or OUTPUT/ablation.md, with its rows in a JSON file
+of the same name and its figure beside it.
+"""  # noqa: E501
 
 import time
 
@@ -23,7 +24,14 @@ from sl_discs.experiment.summary import published_tables
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.localization.schedule import ANNEALS
 from sl_discs.reproduction import cells
-from sl_discs.reproduction.report import draw_levels, main_table, reading_table, rows_of, summary, write_report
+from sl_discs.reproduction.report import (
+    draw_levels,
+    main_table,
+    reading_table,
+    rows_of,
+    summary,
+    write_report,
+)
 from sl_discs.reproduction.runs import Runner
 from sl_discs.support.errors import InputError
 from sl_discs.support.figures import or_warn
@@ -31,21 +39,34 @@ from sl_discs.support.files import check_writable
 from sl_discs.support.terminal import say
 
 FLAGS, define = own_flags()
-words = "smoke: two minutes on two cores; cpu: an hour, 10,000 steps on part of the graphs; full: all, for a GPU."
-define.enum("profile", "smoke", list(cells.PROFILES), words)
-define.list("datasets", None, "Datasets, such as mis/er_density/r-0.10; default: those of the profile.")
-define.list("methods", list(cells.METHODS), "Methods; ablation only uses the sl_ ones.")
-words = "Folder of given instances: DISCS's files, or archives. Default: none; random sets are generated."
-define.string("data_root", None, words)
-define.string("output", None, "Folder of the cells and the report; default: results/reproduce-PROFILE.")
 words = (
-    "In main, how localized methods read the paper: run, DISCS's annealing over the run; or level, the annealing "
+    "smoke: two minutes on two cores; cpu: an hour, 10,000 steps on part of the graphs; full: "
+    "all, for a GPU."
+)
+define.enum("profile", "smoke", list(cells.PROFILES), words)
+define.list(
+    "datasets", None, "Datasets, such as mis/er_density/r-0.10; default: those of the profile."
+)
+define.list("methods", list(cells.METHODS), "Methods; ablation only uses the sl_ ones.")
+words = (
+    "Folder of given instances: DISCS's files, or archives. Default: none; random sets are "
+    "generated."
+)
+define.string("data_root", None, words)
+define.string(
+    "output", None, "Folder of the cells and the report; default: results/reproduce-PROFILE."
+)
+words = (
+    "In main, how localized methods read the paper: run, DISCS's annealing over the run; or level, "
+    "the annealing "
     "anew in each of 512 levels with sigma=15, and beside it the same without tilt."
 )
 define.enum("reading", "run", ANNEALS, words)
 words = "In main, also run the settings of configs/sampler/tuned for each dataset and method."
 define.boolean("held_out", True, words)
-define.integer("seeds", 1, "Runs of each cell, with seeds 0, 1, ..., which are averaged.", 1, upper_bound=1_000)
+define.integer(
+    "seeds", 1, "Runs of each cell, with seeds 0, 1, ..., which are averaged.", 1, upper_bound=1_000
+)
 define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
 define.integer("instances", None, "Graphs per dataset instead of the profile's.", 1)
 define.integer("steps", None, "Steps per chain instead of the profile's.", 1)
@@ -55,8 +76,8 @@ _Work = tuple[cells.PublishedSet, list[cells.Cell]]
 
 
 def _plan(what: str, choice: cells.Choice) -> tuple[list[_Work], list[str]]:
-    """Returns the cells of each requested dataset, or of those of the profile that the table contains; why some have
-    none.
+    """Returns the cells of each requested dataset, or of those of the profile that the table
+    contains; why some have none.
     """
     methods, names = cells.chosen_methods(FLAGS.methods), FLAGS.datasets
     if names is None:
@@ -99,23 +120,37 @@ def _reproduce(given: Given) -> int:
     if not total:
         raise InputError("no cell is left to run; choose other --datasets or --methods")
     engines = [
-        choose_engine(cell.settings.engine, cell.build().sampler)[0] for _, planned in work for cell in planned
+        choose_engine(cell.settings.engine, cell.build().sampler)[0]
+        for _, planned in work
+        for cell in planned
     ]
     leave_cards_alone(engines)
-    measured = measured_by(command=given.typed, profile=FLAGS.profile, device=describe_devices(engines))
+    measured = measured_by(
+        command=given.typed, profile=FLAGS.profile, device=describe_devices(engines)
+    )
     begin = time.perf_counter()
     runner, done, rows = Runner(folder / "cells", say, total), [], []
     for dataset, planned in work:
-        graphs = dataset.load(FLAGS.data_root, FLAGS.instances or profile.count(dataset.name, what == "ablation"))
+        graphs = dataset.load(
+            FLAGS.data_root, FLAGS.instances or profile.count(dataset.name, what == "ablation")
+        )
         unseen = dataset.held_out(graphs)
-        done += [runner.run(cell, unseen if cell.protocol == cells.HELD_OUT else graphs) for cell in planned]
+        done += [
+            runner.run(cell, unseen if cell.protocol == cells.HELD_OUT else graphs)
+            for cell in planned
+        ]
         rows = rows_of(done, FLAGS.data_root)
         paths = write_report(folder, name, rows, left_out, None, measured)
     if what == "main" and (drawn := or_warn(lambda: draw_levels(rows, folder / f"{name}.png"))):
         paths = (*write_report(folder, name, rows, left_out, drawn.name, measured), drawn)
-    say("\n" + "\n\n".join(filter(None, [*summary(rows), reading_table(rows), main_table(rows)])) + "\n")
     say(
-        f"{runner.ran} of {total} cells run in {time.perf_counter() - begin:.0f} s, {runner.compile_s:.0f} s of it "
+        "\n"
+        + "\n\n".join(filter(None, [*summary(rows), reading_table(rows), main_table(rows)]))
+        + "\n"
+    )
+    say(
+        f"{runner.ran} of {total} cells run in {time.perf_counter() - begin:.0f} s, "
+        f"{runner.compile_s:.0f} s of it "
         "compiling; the others were already finished"
     )
     say("\n".join(["saved:", *(f"  {path}" for path in paths)]))

@@ -1,14 +1,15 @@
 r"""Runs one benchmark experiment, with DISCS's flags.
 
 sl-discs run --config=configs/experiment/mis/er_density.py \
-    --model_config=configs/model/mis_config.py --model_config.graph_type=er_density --model_config.cfg_str=r-0.10 \
-    --samplers=path_auxiliary,sl_path_auxiliary
+    --model_config=configs/model/mis_config.py --model_config.graph_type=er_density
+    --model_config.cfg_str=r-0.10 \ --samplers=path_auxiliary,sl_path_auxiliary
 
-Fields of the three configs are overridden as in `--config.experiment.chain_length=2000`. Several samplers run on the
-same instances with the same seeds, and their paired differences are printed.
+Fields of the three configs are overridden as in `--config.experiment.chain_length=2000`. Several
+samplers run on the same instances with the same seeds, and their paired differences are printed.
 
-A run may be divided: with --part=K/N a process runs the K-th of N parts of the instances, at any time and on any
-machine that sees the same folder. The one that ends last writes the results and prints the summary.
+A run may be divided: with --part=K/N a process runs the K-th of N parts of the instances, at any
+time and on any machine that sees the same folder. The one that ends last writes the results and
+prints the summary.
 """
 
 import difflib
@@ -26,7 +27,14 @@ from sl_discs.commands.command import Command, attributes_of, forget_flags, own_
 from sl_discs.engines.choice import ENGINES
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.devices import one_device_per_core
-from sl_discs.experiment.experiment import MODEL_FIELDS, SET_FIELDS, RunRequest, perform, request_of, samplers_of
+from sl_discs.experiment.experiment import (
+    MODEL_FIELDS,
+    SET_FIELDS,
+    RunRequest,
+    perform,
+    request_of,
+    samplers_of,
+)
 from sl_discs.experiment.parts import Part
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import graph_types
@@ -46,7 +54,9 @@ _define_config = functools.partial(config_flags.DEFINE_config_file, default=None
 words = f"Experiment config. Fields, as --config.experiment.FIELD=VALUE:\n{attributes_of(Settings)}"
 _EXPERIMENT = _define_config("config", help_string=words)
 words = "\n".join(f"{name}: {meaning}" for name, meaning in MODEL_FIELDS.items())
-_MODEL = _define_config("model_config", help_string=f"Model config. Fields, as --model_config.FIELD=VALUE:\n{words}")
+_MODEL = _define_config(
+    "model_config", help_string=f"Model config. Fields, as --model_config.FIELD=VALUE:\n{words}"
+)
 _BASES = {name: sampler_fields(name) for name in known_samplers() if not is_localized(name)}
 words = "\n".join(
     f"{sampler}: {', '.join(f'{name}={value}' for name, value in fields.items()) or 'none'}"
@@ -57,25 +67,38 @@ _SAMPLER = _define_config(
     help_string="Sampler config; with --samplers, the config of one of those samplers. Fields, as "
     f"--sampler_config.FIELD=VALUE, with their defaults:\n{words}\n"
     f"Fields of sl_ samplers in addition to those of the base:\n{attributes_of(Localization)}",
-    # So that a file may leave out fields, such as a file of DISCS those of localization; build_method checks them.
+    # So that a file may leave out fields, such as a file of DISCS those of localization;
+    # build_method checks them.
     lock_config=False,
     accept_new_attributes=True,
 )
 words = (
-    "Names of samplers to compare. Each uses its defaults, or --sampler_config if that has its name. Fields of "
+    "Names of samplers to compare. Each uses its defaults, or --sampler_config if that has its "
+    "name. Fields of "
     "the latter given as --sampler_config.FIELD apply to every sampler that has the field. Known: "
     f"{', '.join(known_samplers())}."
 )
 define.list("samplers", None, words)
-define.enum("engine", None, ENGINES, "Engine that runs the chains; short for --config.experiment.engine.")
-words = "Run only the K-th of N parts of the instances, such as 3/8. The part that ends last writes the results."
+define.enum(
+    "engine", None, ENGINES, "Engine that runs the chains; short for --config.experiment.engine."
+)
+words = (
+    "Run only the K-th of N parts of the instances, such as 3/8. The part that ends last "
+    "writes the results."
+)
 define.string("part", None, words)
-define.boolean("overwrite", False, "Replace the results of another run in the same folder, which otherwise are kept.")
+define.boolean(
+    "overwrite",
+    False,
+    "Replace the results of another run in the same folder, which otherwise are kept.",
+)
 define.boolean("run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.")
 
 
 def _fields(flag) -> dict[str, Any] | None:
-    """Returns the fields of a config flag, None if it was not given; reports a file that could not be loaded."""
+    """Returns the fields of a config flag, None if it was not given; reports a file that could not
+    be loaded.
+    """
     try:
         value = flag.value
         # What stands for a file that could not be loaded raises its error at any attribute.
@@ -83,7 +106,9 @@ def _fields(flag) -> dict[str, Any] | None:
     except (Exception, SystemExit) as error:  # of the file, which is a program
         raise InputError(f"--{flag.name}: {error_of_file(error)}") from error
     if value is not None and fields is None:
-        raise InputError(f"--{flag.name}: get_config() returns a {type(value).__name__}; expected a ConfigDict")
+        raise InputError(
+            f"--{flag.name}: get_config() returns a {type(value).__name__}; expected a ConfigDict"
+        )
     return fields and fields()
 
 
@@ -92,7 +117,9 @@ def _samplers() -> dict[str, dict[str, Any]]:
     given = _fields(_SAMPLER) or {}
     if given:
         if not isinstance(given.get("name"), str):
-            raise InputError(f"--sampler_config: its name is {given.get('name')!r}; expected str, such as 'gwg'")
+            raise InputError(
+                f"--sampler_config: its name is {given.get('name')!r}; expected str, such as 'gwg'"
+            )
         given["name"] = own_name(given["name"])
     names = [given["name"]] if given else []
     if FLAGS.samplers is not None:
@@ -101,7 +128,8 @@ def _samplers() -> dict[str, dict[str, Any]]:
         raise InputError("no sampler is named; give --sampler_config=FILE or --samplers=NAME,NAME")
     if given and given["name"] not in names:
         raise InputError(
-            f"--sampler_config is of {given['name']!r}, which --samplers={','.join(names)} lacks; add it "
+            f"--sampler_config is of {given['name']!r}, which --samplers={','.join(names)} lacks; "
+            "add it "
             "there, or give the config of one of these"
         )
     overridden = config_flags.get_override_values(FLAGS["sampler_config"]) if given else {}
@@ -114,13 +142,17 @@ def _samplers() -> dict[str, dict[str, Any]]:
 
 
 def _set_of(experiment: dict[str, Any]) -> dict[str, Any]:
-    """Returns name, graph_type and cfg_str of the set that the experiment config is for; {} if it is for any.
+    """Returns name, graph_type and cfg_str of the set that the experiment config is for; {} if it
+    is for any.
 
-    They are in its field `model`; without it, the folder and the name of the file tell, as in DISCS: mis/satlib.py.
+    They are in its field `model`; without it, the folder and the name of the file tell, as in
+    DISCS: mis/satlib.py.
     """
     fields = experiment.get("model") or {}
     if not isinstance(fields, dict):
-        raise InputError(f"--config: its field model is {fields!r}; expected a ConfigDict of fields")
+        raise InputError(
+            f"--config: its field model is {fields!r}; expected a ConfigDict of fields"
+        )
     path = Path(config_flags.get_config_filename(FLAGS["config"]).partition(":")[0])
     if not fields and path.stem in graph_types(path.parent.name):
         fields = {"name": path.parent.name, "graph_type": path.stem}
@@ -133,7 +165,9 @@ def _save_folder(settings: Settings, model: dict, dataset: str, methods: list[Me
     if settings.save_root:
         return Path(settings.save_root).expanduser()
     run = "+".join(method.name for method in methods) + f"-seed{settings.seed}"
-    return Path("results").joinpath(*(re.sub(r"[^A-Za-z0-9._+-]+", "-", name) for name in (dataset, run)))
+    return Path("results").joinpath(
+        *(re.sub(r"[^A-Za-z0-9._+-]+", "-", name) for name in (dataset, run))
+    )
 
 
 def _requested() -> RunRequest:
@@ -141,18 +175,27 @@ def _requested() -> RunRequest:
     part = Part() if FLAGS.part is None else Part.parse(FLAGS.part)
     experiment, model = _fields(_EXPERIMENT), _fields(_MODEL)
     if experiment is None:
-        raise InputError("no experiment is given; pass --config=FILE, such as configs/experiment/mis/er_density.py")
+        raise InputError(
+            "no experiment is given; pass --config=FILE, such as "
+            "configs/experiment/mis/er_density.py"
+        )
     if model is None:
-        raise InputError("no model is given; pass --model_config=FILE, such as configs/model/mis_config.py")
+        raise InputError(
+            "no model is given; pass --model_config=FILE, such as configs/model/mis_config.py"
+        )
     fields = experiment.get("experiment", {})
     if not isinstance(fields, dict):
-        raise InputError(f"--config: its field experiment is {fields!r}; expected a ConfigDict of fields")
+        raise InputError(
+            f"--config: its field experiment is {fields!r}; expected a ConfigDict of fields"
+        )
     fields = fields if FLAGS.engine is None else fields | {"engine": FLAGS.engine}
     return request_of(fields, model, _samplers(), named=_set_of(experiment), part=part)
 
 
 def check_flags(arguments: Sequence[str]) -> None:
-    """Raises an InputError if `sl-discs run` would refuse these arguments before it reads any instance."""
+    """Raises an InputError if `sl-discs run` would refuse these arguments before it reads any
+    instance.
+    """
     try:
         parse_flags(FLAGS, _with_sampler_file(["sl-discs run", *arguments]))
         _requested()
@@ -169,7 +212,9 @@ def _run(_) -> int:
     begin = time.perf_counter()
     request = _requested()
     dataset = request.load()
-    folder = check_writable(_save_folder(request.settings, request.model, dataset.name, request.methods))
+    folder = check_writable(
+        _save_folder(request.settings, request.model, dataset.name, request.methods)
+    )
     # A signal that comes at the end must not end a finished run as if it had failed.
     with notice_of_end() as notice:
         found = perform(request, dataset, folder, FLAGS.overwrite, notice)
@@ -182,7 +227,8 @@ def _run(_) -> int:
         if request.part.count == 1 and not found.resumed:
             all_s = time.perf_counter() - begin
             steps_s, compile_s = (
-                sum(getattr(one, field) for one in found.record.samplers.values()) for field in ("run_s", "compile_s")
+                sum(getattr(one, field) for one in found.record.samplers.values())
+                for field in ("run_s", "compile_s")
             )
             rest_s = all_s - steps_s - compile_s
             say(f"{all_s:.1f} s: steps {steps_s:.1f}, compiling {compile_s:.1f}, rest {rest_s:.1f}")
@@ -190,7 +236,9 @@ def _run(_) -> int:
 
 
 def get_config(name: str) -> config_dict.ConfigDict:
-    """Returns the config of a sampler by its name; this file is the config file of `_with_sampler_file`."""
+    """Returns the config of a sampler by its name; this file is the config file of
+    `_with_sampler_file`.
+    """
     return method_config(name)
 
 
@@ -206,16 +254,22 @@ def _with_sampler_file(argv: Sequence[str]) -> Sequence[str]:
     named = re.search(r"^--?samplers[=\n](.*)$", text, re.MULTILINE)
     names = [*map(own_name, named[1].split(",") if named else ())]
     for name in names:
-        if name in known_samplers() and {field for _, field in fields} <= method_fields(name).keys():
+        if (
+            name in known_samplers()
+            and {field for _, field in fields} <= method_fields(name).keys()
+        ):
             return [*argv[:1], f"--sampler_config={__file__}:{name}", *argv[1:]]
     known = [name for name in names if name in known_samplers()]
-    near = difflib.get_close_matches(fields[0][1], [field for name in known for field in method_fields(name)], 1)
+    near = difflib.get_close_matches(
+        fields[0][1], [field for name in known for field in method_fields(name)], 1
+    )
     hint = f", and {near[0]!r} is the nearest" if near else ""
     for name in known:
         if not is_localized(name) and fields[0][1] in method_fields(localized_name(name)):
             hint = f", and {localized_name(name)!r} has it"
     raise InputError(
-        f"{fields[0][0]} is of no sampler in --samplers{hint}; name one that has all fields given so, or give "
+        f"{fields[0][0]} is of no sampler in --samplers{hint}; name one that has all fields given "
+        "so, or give "
         "--sampler_config=FILE, its config, such as configs/sampler/sl_gwg_config.py"
     )
 

@@ -3,20 +3,22 @@
 sl-discs sample FILE --temperature=TAU[,TAU...] [--problem=PROBLEM] [--draws=N] [--method=auto]
     [--time_limit=10] [--save=DRAWS.npz|MARGINALS.csv] [--plot=RUN.png]
 
-A state x is drawn with probability proportional to exp(f(x)/TAU), where f is the value that the problem maximises,
-or minus the value that it minimises; TAU is in units of that value. FILE is any file that `sl-discs solve` reads. If
-it holds several problems, each is sampled, and the files to write are numbered: DRAWS-1.npz, DRAWS-2.npz.
+A state x is drawn with probability proportional to exp(f(x)/TAU), where f is the value that the
+problem maximises, or minus the value that it minimises; TAU is in units of that value. FILE is any
+file that `sl-discs solve` reads. If it holds several problems, each is sampled, and the files to
+write are numbered: DRAWS-1.npz, DRAWS-2.npz.
 
-With several temperatures the draws are those of the lowest, and a second table, in the picture too, has value, heat
-capacity, log Z and entropy in nats at each.
+With several temperatures the draws are those of the lowest, and a second table, in the picture too,
+has value, heat capacity, log Z and entropy in nats at each.
 
-The table shows means with their standard errors, R-hat and effective sample sizes, and log Z where the method gives
-it. The last line says whether the draws are reliable, and if not, why. --save=MARGINALS.csv writes the probability of
-each variable with its standard error, and --plot shows them as bars, or as a map where labels are rows and columns.
+The table shows means with their standard errors, R-hat and effective sample sizes, and log Z where
+the method gives it. The last line says whether the draws are reliable, and if not, why.
+--save=MARGINALS.csv writes the probability of each variable with its standard error, and --plot
+shows them as bars, or as a map where labels are rows and columns.
 
-The exit code is 0 if all draws are reliable, 1 if some are not, and 2 after a one-line message about bad input.
-Ctrl-C, SIGTERM and SIGUSR1 end the sampling: the draws so far are printed and saved, marked as interrupted, and the
-exit code is 128 plus the signal number, so 130 after Ctrl-C.
+The exit code is 0 if all draws are reliable, 1 if some are not, and 2 after a one-line message
+about bad input. Ctrl-C, SIGTERM and SIGUSR1 end the sampling: the draws so far are printed and
+saved, marked as interrupted, and the exit code is 128 plus the signal number, so 130 after Ctrl-C.
 """
 
 import dataclasses
@@ -40,20 +42,36 @@ from sl_discs.support.terminal import aligned, printable, say
 
 FLAGS, define = own_flags()
 
-_STOPPING = "\nstopping with the draws made so far; a second signal ends at once and saves nothing\n"
+_STOPPING = (
+    "\nstopping with the draws made so far; a second signal ends at once and saves nothing\n"
+)
 
 problem_file.define_flags(define, ENGINES)
-words = "TAU above 0, in units of the problem's value; several, separated by commas, for a table over temperatures."
+words = (
+    "TAU above 0, in units of the problem's value; several, separated by commas, for a table "
+    "over temperatures."
+)
 define.list("temperature", None, words, required=True)
 words = "Minimum number of draws; default: 1,000 or, where these are worth too few, up to 16,000."
 define.integer("draws", None, words)
 define.enum("method", AUTO, [AUTO, *METHODS], "auto chooses by what is known of the problem.")
-words = "A base sampler, such as gibbs, metropolis, exchange, gwg, path_auxiliary or dmala; auto is gibbs."
+words = (
+    "A base sampler, such as gibbs, metropolis, exchange, gwg, path_auxiliary or dmala; auto "
+    "is gibbs."
+)
 define.string("sampler", AUTO, words)
-define.integer("groups", None, "Number of chains or ladders; default: 8, or 16 for chain and low_rank.")
+define.integer(
+    "groups", None, "Number of chains or ladders; default: 8, or 16 for chain and low_rank."
+)
 define.float("time_limit", None, "Seconds of sampling, which then determine the number of draws.")
-define.integer("top", 20, "Number of marginals to print, those nearest to 1/2 first.", lower_bound=0)
-define.string("save", None, "File to write: .npz for the draws, see sl_discs.Samples.load; .csv for the marginals.")
+define.integer(
+    "top", 20, "Number of marginals to print, those nearest to 1/2 first.", lower_bound=0
+)
+define.string(
+    "save",
+    None,
+    "File to write: .npz for the draws, see sl_discs.Samples.load; .csv for the marginals.",
+)
 define.string("plot", None, "Figure to write, .png.")
 
 
@@ -67,14 +85,18 @@ def _options() -> SampleOptions:
     names = [field.name for field in dataclasses.fields(SampleOptions) if field.name in FLAGS]
     arguments: dict[str, Any] = {name: FLAGS[name].value for name in names}
     arguments["temperature"] = _temperatures(FLAGS.temperature)
-    return SampleOptions(**arguments, fields=problem_file.fields_of(FLAGS.field, names), progress=True)
+    return SampleOptions(
+        **arguments, fields=problem_file.fields_of(FLAGS.field, names), progress=True
+    )
 
 
 def _temperatures(given: list[str]) -> float | list[float]:
     try:
         found = [float(one) for one in given]
     except ValueError:
-        raise InputError(f"--temperature={','.join(given)}: expected numbers above 0, separated by commas") from None
+        raise InputError(
+            f"--temperature={','.join(given)}: expected numbers above 0, separated by commas"
+        ) from None
     return found[0] if len(found) == 1 else found
 
 
@@ -84,14 +106,22 @@ def _sample(given: Given) -> int:
     keep_programs()
     options = _options()
     found, read_s = read_problems(
-        path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.weights, FLAGS.weight
+        path,
+        FLAGS.problem,
+        FLAGS.format,
+        FLAGS.penalty,
+        FLAGS.time_limit,
+        FLAGS.weights,
+        FLAGS.weight,
     )
     drawn: list[Samples] = []
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
         options = dataclasses.replace(options, interrupt=lambda: notice.given)
         for number, (problem, given_in) in enumerate(found, start=1):
             say(f"{given_in}; temperature {', '.join(FLAGS.temperature)}")
-            files = {name: numbered(FLAGS[name].value, number, len(found)) for name in ("save", "plot")}
+            files = {
+                name: numbered(FLAGS[name].value, number, len(found)) for name in ("save", "plot")
+            }
             samples = drawn_from(problem, options, time.perf_counter())
             drawn.append(samples)
             say(_summary(samples, read_s, FLAGS.top))
@@ -116,7 +146,9 @@ def _marginal_lines(samples: Samples, top: int) -> list[str]:
     found = sorted(samples.marginals.items(), key=lambda row: abs(row[1].mean - 0.5))
     rows = [(str(label), *numbers(one)) for label, one in found[:top]]
     lines = aligned([("variable", "P(x = 1)", "error"), *rows])
-    left_out = [f"  (the {top} of {len(found):,} variables nearest to 1/2)"] if len(found) > top else []
+    left_out = (
+        [f"  (the {top} of {len(found):,} variables nearest to 1/2)"] if len(found) > top else []
+    )
     return lines + left_out
 
 

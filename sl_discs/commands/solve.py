@@ -3,18 +3,20 @@
 sl-discs solve FILE [--problem=PROBLEM] [--sampler=auto] [--time_limit=10]
     [--target=VALUE] [--print] [--save=ANSWERS.json] [--plot=RUN.png]
 
-PROBLEM: mis, maxcut, maxclique, vertex_cover (these but maxcut also with --weights of nodes), qubo, ising, or one
-of your own, which --import=FILE.py registers.
-FILE: rudy (Gset), DIMACS (.clq, .col), METIS, an edge list, MatrixMarket, GML, GraphML, node-link JSON, qbsolv, COO,
-a SAT formula (its conflict graph) or an .npz archive, plain or compressed (gzip, bzip2, xz), known by its first lines
-or its suffix.
-Problems in one file are solved one after the other, and their figures numbered: RUN-1.png, RUN-2.png. The value of
-every answer is recomputed in exact arithmetic from the file; `sl-discs check` does the same for the answers that
---save=ANSWERS.json wrote. As .csv or .txt, and with --print, an answer has a line for each variable: label and value.
+PROBLEM: mis, maxcut, maxclique, vertex_cover (these but maxcut also with --weights of nodes), qubo,
+ising, or one of your own, which --import=FILE.py registers.
+FILE: rudy (Gset), DIMACS (.clq, .col), METIS, an edge list, MatrixMarket, GML, GraphML, node-link
+JSON, qbsolv, COO, a SAT formula (its conflict graph) or an .npz archive, plain or compressed (gzip,
+bzip2, xz), known by its first lines or its suffix. Problems in one file are solved one after the
+other, and their figures numbered: RUN-1.png, RUN-2.png. The value of every answer is recomputed in
+exact arithmetic from the file; `sl-discs check` does the same for the answers that
+--save=ANSWERS.json wrote. As .csv or .txt, and with --print, an answer has a line for each
+variable: label and value.
 
-The exit code is 0 for success, 1 if an answer does not have the value that it claims, and 2 after a one-line message
-about bad input. Ctrl-C, SIGTERM and SIGUSR1 end the sampling: the best answer so far is printed and saved, marked as
-interrupted, and the exit code is 128 plus the signal number, so 130 after Ctrl-C.
+The exit code is 0 for success, 1 if an answer does not have the value that it claims, and 2 after a
+one-line message about bad input. Ctrl-C, SIGTERM and SIGUSR1 end the sampling: the best answer so
+far is printed and saved, marked as interrupted, and the exit code is 128 plus the signal number, so
+130 after Ctrl-C.
 """
 
 import dataclasses
@@ -44,20 +46,37 @@ from sl_discs.support.terminal import printable, say
 
 FLAGS, define = own_flags()
 
-_STOPPING = "\nstopping with the best answer so far; a second signal ends at once and saves nothing\n"
+_STOPPING = (
+    "\nstopping with the best answer so far; a second signal ends at once and saves nothing\n"
+)
 
 problem_file.define_flags(define, ENGINES)
-words = "metropolis, gibbs, exchange, gwg, path_auxiliary, dmala, sl_ and one of these, one of your own, or auto."
+words = (
+    "metropolis, gibbs, exchange, gwg, path_auxiliary, dmala, sl_ and one of these, one of "
+    "your own, or auto."
+)
 define.string("sampler", "auto", words)
-define.integer("steps", None, "Steps of each chain; the default depends on the sampler and the problem's size.")
-words = "Seconds for building the model and sampling, which it fills; compiling for the first time comes on top."
+define.integer(
+    "steps", None, "Steps of each chain; the default depends on the sampler and the problem's size."
+)
+words = (
+    "Seconds for building the model and sampling, which it fills; compiling for the first time "
+    "comes on top."
+)
 define.float("time_limit", None, words)
 define.float("target", None, "Stop once a value this good is found.")
 define.integer("chains", None, "Number of chains; default: 32, fewer where time is short.")
-words = "INITIAL,FINAL temperatures, in units of the value; default: chosen from the problem's flip gains."
+words = (
+    "INITIAL,FINAL temperatures, in units of the value; default: chosen from the problem's "
+    "flip gains."
+)
 define.list("annealing", None, words)
-define.boolean("presolve", None, "Reduce the problem by exact rules first; default: for the sampler auto.")
-define.boolean("print", False, "Print the answer: a line with the label and the value of each variable.")
+define.boolean(
+    "presolve", None, "Reduce the problem by exact rules first; default: for the sampler auto."
+)
+define.boolean(
+    "print", False, "Print the answer: a line with the label and the value of each variable."
+)
 define.string("save", None, "File to write the answers to: .json, which check reads, .csv or .txt.")
 define.string("plot", None, "Figure to write, .png: values and temperature against steps.")
 
@@ -69,14 +88,22 @@ def _solve(given: Given) -> int:
     options = _options()
     leave_cards_alone([options.choose_engine()[0]])
     found, read_s = read_problems(
-        path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.weights, FLAGS.weight
+        path,
+        FLAGS.problem,
+        FLAGS.format,
+        FLAGS.penalty,
+        FLAGS.time_limit,
+        FLAGS.weights,
+        FLAGS.weight,
     )
     done: list[tuple[Problem, Result]] = []
     good = True
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
         for number, (problem, given_in) in enumerate(found, start=1):
             say(given_in)
-            result = annealed(problem, dataclasses.replace(options, interrupt=lambda: notice.given, progress=True))
+            result = annealed(
+                problem, dataclasses.replace(options, interrupt=lambda: notice.given, progress=True)
+            )
             held, words = verification(problem, result)
             good &= held
             unproved = f"; no bound, since {problem.left_out}" if problem.left_out else ""
@@ -118,7 +145,9 @@ def _options() -> SolveOptions:
     """Returns the arguments of `solve`; all flags are checked before a file is read."""
     problem_file.check_flags(FLAGS, {"save": [".json", ".csv", ".txt"], "plot": [".png"]})
     names = [field.name for field in dataclasses.fields(SolveOptions) if field.name in FLAGS]
-    arguments: dict[str, Any] = {name: FLAGS[name].value for name in names} | {"annealing": _annealing()}
+    arguments: dict[str, Any] = {name: FLAGS[name].value for name in names} | {
+        "annealing": _annealing()
+    }
     return SolveOptions(**arguments, fields=problem_file.fields_of(FLAGS.field, names))
 
 
@@ -128,12 +157,16 @@ def _annealing() -> tuple[float, float] | None:
     try:
         initial, final = map(float, FLAGS.annealing)
     except ValueError:
-        raise InputError(f"--annealing={','.join(FLAGS.annealing)}: expected two numbers, INITIAL,FINAL") from None
+        raise InputError(
+            f"--annealing={','.join(FLAGS.annealing)}: expected two numbers, INITIAL,FINAL"
+        ) from None
     return initial, final
 
 
 def verification(problem: Problem, result: Result) -> tuple[bool, str]:
-    """Returns whether the best answer has the claimed value in the problem as given, and how this was verified."""
+    """Returns whether the best answer has the claimed value in the problem as given, and how this
+    was verified.
+    """
     value = problem.value(result.best_sample)
     if value != result.best_value:
         return False, f"not verified: recomputed, the value of the answer is {value:.17g}"
@@ -143,7 +176,9 @@ def verification(problem: Problem, result: Result) -> tuple[bool, str]:
 
 
 def _proof(result: Result) -> str:
-    """Returns in words how good the best answer is at least, or why that is not known; perhaps empty."""
+    """Returns in words how good the best answer is at least, or why that is not known; perhaps
+    empty.
+    """
     if result.optimal:
         return f"optimal, proved by {result.bound_by}"
     if result.bound is None:
@@ -156,7 +191,9 @@ def _summary(result: Result, read_s: float, verified: str) -> str:
     chains = len(result.values)
     so_far = " so far" if result.stopped == "interrupt" else ""
     reached = (
-        f", reached by {int((result.values == result.best_value).sum())} of {chains} chains" if chains > 1 else ""
+        f", reached by {int((result.values == result.best_value).sum())} of {chains} chains"
+        if chains > 1
+        else ""
     )
     proved = f"; {_proof(result)}" if result.bound is not None else ""
     lines = [f"best{so_far} {result.best_value:,.12g}{reached}; {verified}{proved}"]
@@ -167,7 +204,8 @@ def _summary(result: Result, read_s: float, verified: str) -> str:
         rounds = f" in {result.rounds} annealings" if result.rounds > 1 else ""
         initial, final = (result.annealing[f"{end}_temperature"] for end in ("init", "final"))
         lines.append(
-            f"{result.sampler} on {result.engine}{note}: {chains} chains x {result.steps:,} steps{rounds}, "
+            f"{result.sampler} on {result.engine}{note}: {chains} chains x {result.steps:,} "
+            f"steps{rounds}, "
             f"temperature {initial:.3g} to {final:.3g}, {result.ending}"
         )
     parts = {
@@ -190,14 +228,17 @@ def _digest_of(path: Path) -> str:
 
 
 def recount(problem: Problem, answer: Answer) -> tuple[float, bool]:
-    """Returns the exact value of an answer in the problem of the file, and whether it satisfies the constraints.
+    """Returns the exact value of an answer in the problem of the file, and whether it satisfies the
+    constraints.
 
-    A set or clique with conflicts is not repaired here, because it is not an answer. InputError where labels are
-    missing or unknown, or a value is not one of the two.
+    A set or clique with conflicts is not repaired here, because it is not an answer. InputError
+    where labels are missing or unknown, or a value is not one of the two.
     """
     state = problem.as_state(answer.sample)
     evaluated = problem.evaluate(state[None])
-    return float(evaluated.values[0]), bool((evaluated.states[0] == state).all() and evaluated.feasible[0])
+    return float(evaluated.values[0]), bool(
+        (evaluated.states[0] == state).all() and evaluated.feasible[0]
+    )
 
 
 CHECK_FLAGS, define = own_flags()
@@ -207,19 +248,24 @@ define.boolean("weights", None, "Whether weights of nodes count; default: as the
 
 
 def _check(given: Given) -> int:
-    """Recomputes in exact arithmetic, from a problem's file, the values of answers that `sl-discs solve` saved.
+    """Recomputes in exact arithmetic, from a problem's file, the values of answers that `sl-discs
+    solve` saved.
 
     sl-discs check FILE ANSWERS.json
 
-    The kind of problem, and whether weights of nodes count, is read from the answers; those of `Result.save` need
-    --weights where these count. The exit code is 0 if every answer is feasible and has the value that it claims, 1 if
-    one does not, and 2 after a one-line message about bad input.
+    The kind of problem, and whether weights of nodes count, is read from the answers; those of
+    `Result.save` need --weights where these count. The exit code is 0 if every answer is feasible
+    and has the value that it claims, 1 if one does not, and 2 after a one-line message about bad
+    input.
     """
     path, saved = map(Path, given.arguments)
     content = read_answers(saved)
     answers = content.answers
     if content.sha256 not in (None, _digest_of(path)):
-        say(f"{path} differs from the file that was solved ({content.file}); answers are checked all the same")
+        say(
+            f"{path} differs from the file that was solved ({content.file}); answers are checked "
+            "all the same"
+        )
     found, _ = read_problems(
         path,
         content.problem,
@@ -237,8 +283,16 @@ def _check(given: Given) -> int:
     for problem, answer in zip(problems, answers, strict=True):
         value, feasible = recount(problem, answer)
         held = feasible and value == answer.value
-        why = "" if held else ", which violates constraints" if not feasible else ", not the claimed value"
-        counted = f"{answer.value:.12g} claimed, {value:.12g} counted{why}: {'good' if held else 'WRONG'}"
+        why = (
+            ""
+            if held
+            else ", which violates constraints"
+            if not feasible
+            else ", not the claimed value"
+        )
+        counted = (
+            f"{answer.value:.12g} claimed, {value:.12g} counted{why}: {'good' if held else 'WRONG'}"
+        )
         say(f"{printable(problem.name)}: {counted}")
         good &= held
     return 0 if good else 1

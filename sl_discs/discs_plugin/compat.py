@@ -1,7 +1,8 @@
 """Lets an unmodified checkout of DISCS (2023) run with today's JAX and without TensorFlow.
 
-Nothing outside of `discs` changes: only its modules are given an `import` that returns stand-ins for the names below.
-Remove this file, and the argument `compat` of `register`, once DISCS itself can be imported.
+Nothing outside of `discs` changes: only its modules are given an `import` that returns stand-ins
+for the names below. Remove this file, and the argument `compat` of `register`, once DISCS itself
+can be imported.
 
 | what DISCS uses | gone since | instead |
 |---|---|---|
@@ -14,7 +15,7 @@ Remove this file, and the argument `compat` of `register`, once DISCS itself can
 | pysat.formula.CNF | needs a compiler | the DIMACS reader of sl_discs |
 | clu.metric_writers | needs TensorFlow | writers that do nothing; DISCS never writes to them |
 | tensorflow, tensorflow_probability | do not import on JAX 0.10 | effective_sample_size, the only function used |
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -41,16 +42,27 @@ from sl_discs.support.errors import InputError
 
 _PACKAGE = "discs"
 
-# Functions of jax.random that DISCS calls with keys it split off for a single model and left in a batch of one.
-_KEYED = ("bernoulli", "categorical", "choice", "normal", "permutation", "randint", "split", "uniform")
+# Functions of jax.random that DISCS calls with keys it split off for a single model and left in a
+# batch of one.
+_KEYED = (
+    "bernoulli",
+    "categorical",
+    "choice",
+    "normal",
+    "permutation",
+    "randint",
+    "split",
+    "uniform",
+)
 
 
 @jax.jit
 def effective_sample_size(chain: Float[Array, "T B"]) -> Float[Array, "B"]:
-    """Returns T / (1 + 2 sum_k (1 - k/T) rho_k), the sum ending before the first negative autocorrelation.
+    """Returns T / (1 + 2 sum_k (1 - k/T) rho_k), the sum ending before the first negative
+    autocorrelation.
 
-    The definition of TensorFlow Probability's function with its defaults: rho_k divides by the T - k products that
-    it averages.
+    The definition of TensorFlow Probability's function with its defaults: rho_k divides by the T -
+    k products that it averages.
     """
     length = chain.shape[0]
     centered = chain - jnp.mean(chain, axis=0)
@@ -103,7 +115,9 @@ def _as_networkx(value: Any) -> Any:
 
         graph = nx.Graph()
         graph.add_nodes_from(value.nodes.items())
-        graph.add_edges_from((u, v, data) for u, around in value.adjacency() for v, data in around.items())
+        graph.add_edges_from(
+            (u, v, data) for u, around in value.adjacency() for v, data in around.items()
+        )
         return graph
     if isinstance(value, list | tuple):
         return type(value)(_as_networkx(item) for item in value)
@@ -148,7 +162,11 @@ def _stand_ins() -> dict[str, Any]:
     random = Overlay(jax.random, shuffle=jax.random.permutation, **keyed)
     numpy = Overlay(jnp, clip=_clip)
     overlay = Overlay(
-        jax, numpy=numpy, random=random, tree_map=jax.tree.map, device_put_replicated=_device_put_replicated
+        jax,
+        numpy=numpy,
+        random=random,
+        tree_map=jax.tree.map,
+        device_put_replicated=_device_put_replicated,
     )
     module = types.SimpleNamespace
     experimental = module(enable_tensor_float_32_execution=lambda enabled: None)
@@ -216,5 +234,7 @@ def install() -> None:
         return
     early = sorted(name for name in sys.modules if name.startswith(f"{_PACKAGE}."))
     if early:
-        raise InputError(f"{early[0]} was imported already; call register(compat=True) before importing discs")
+        raise InputError(
+            f"{early[0]} was imported already; call register(compat=True) before importing discs"
+        )
     sys.meta_path.insert(0, Finder())

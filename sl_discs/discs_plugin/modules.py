@@ -1,4 +1,5 @@
-"""Makes samplers of the plugin importable under `discs`, where DISCS looks for a sampler by its name.
+"""Makes samplers of the plugin importable under `discs`, where DISCS looks for a sampler by its
+name.
 
 | module | holds |
 |---|---|
@@ -40,7 +41,9 @@ from sl_discs.samplers.sampler import Sampler
 from sl_discs.support.errors import InputError
 
 OWN = "sldiscs_"
-_MODULE = re.compile(rf"discs\.samplers\.(configs\.)?(?P<sampler>(?:{PREFIX}|{OWN})\w+?)(?P<config>_config)?")
+_MODULE = re.compile(
+    rf"discs\.samplers\.(configs\.)?(?P<sampler>(?:{PREFIX}|{OWN})\w+?)(?P<config>_config)?"
+)
 
 # DISCS's models of several values whose gradients give exact gains.
 _LINEAR_IN_EACH_SITE = ("categorical", "potts")
@@ -49,14 +52,21 @@ _LOCALIZATION_FIELDS = tuple(field.name for field in dataclasses.fields(Localiza
 
 
 def sampler_names() -> list[str]:
-    """Returns every sampler that the plugin adds to DISCS, to which its own samplers need not be added."""
+    """Returns every sampler that the plugin adds to DISCS, to which its own samplers need not be
+    added.
+    """
     bases = [name for name in known_samplers() if not is_localized(name)]
     own = [OWN + name for name in bases]
-    return [*(PREFIX + name for name in upstream.sampler_names()), *own, *(PREFIX + name for name in own)]
+    return [
+        *(PREFIX + name for name in upstream.sampler_names()),
+        *own,
+        *(PREFIX + name for name in own),
+    ]
 
 
 def sampler_config(name: str) -> config_dict.ConfigDict:
-    """Returns the config of one of those samplers: the base sampler's fields, then those of localization.
+    """Returns the config of one of those samplers: the base sampler's fields, then those of
+    localization.
 
     Raises:
       InputError: an unknown sampler.
@@ -64,7 +74,11 @@ def sampler_config(name: str) -> config_dict.ConfigDict:
     if name not in sampler_names():
         raise InputError(f"there is no sampler {name!r}; known: {', '.join(sampler_names())}")
     base = name.removeprefix(PREFIX)
-    config = method_config(base.removeprefix(OWN)) if base.startswith(OWN) else upstream.sampler_config(base)
+    config = (
+        method_config(base.removeprefix(OWN))
+        if base.startswith(OWN)
+        else upstream.sampler_config(base)
+    )
     with config.unlocked():
         if name != base:
             config.update(dataclasses.asdict(Localization()))
@@ -73,11 +87,12 @@ def sampler_config(name: str) -> config_dict.ConfigDict:
 
 
 def build_sampler(name: str, config: config_dict.ConfigDict, fixes: bool) -> Any:
-    """Returns the sampler that DISCS requests by `build_sampler(config)`, where `config` is its whole config.
+    """Returns the sampler that DISCS requests by `build_sampler(config)`, where `config` is its
+    whole config.
 
     Raises:
-      InputError: a sampler that does not take the model's number of values, or a field that is unknown or has an
-        invalid value.
+      InputError: a sampler that does not take the model's number of values, or a field that is
+        unknown or has an invalid value.
     """
     states = States(tuple(config.model.shape), config.model.get("num_categories", 2))
     chains = local_chains(config.experiment, jax.local_device_count())
@@ -91,14 +106,24 @@ def build_sampler(name: str, config: config_dict.ConfigDict, fixes: bool) -> Any
             temperatures = _temperatures_by_level(config.experiment, localization)
     if localization is not None and not base.startswith(OWN):
         theirs = upstream.build_upstream_sampler(base, config)
-        # DISCS's samplers for several values keep their number; locallybalanced does too, but has no form for them.
-        _check_values(config, states, hasattr(theirs, "num_categories") and base != "locallybalanced")
-        return LocalizedSampler(DiscsSampler(base, theirs, states, fixes), localization, length, chains, temperatures)
+        # DISCS's samplers for several values keep their number; locallybalanced does too, but has
+        # no form for them.
+        _check_values(
+            config, states, hasattr(theirs, "num_categories") and base != "locallybalanced"
+        )
+        return LocalizedSampler(
+            DiscsSampler(base, theirs, states, fixes), localization, length, chains, temperatures
+        )
     sampler = build_method({"name": base.removeprefix(OWN), **fields}).sampler
     _check_values(config, states, sampler.several_values)
-    if states.num_values > 2 and base == f"{OWN}gibbs" and config.model.name not in _LINEAR_IN_EACH_SITE:
+    if (
+        states.num_values > 2
+        and base == f"{OWN}gibbs"
+        and config.model.name not in _LINEAR_IN_EACH_SITE
+    ):
         raise InputError(
-            f"{config.sampler.name} needs exact gains, which gradients of {config.model.name} are not; "
+            f"{config.sampler.name} needs exact gains, which gradients of {config.model.name} are "
+            "not; "
             f"use {OWN}metropolis, or gibbs or sl_gibbs of DISCS"
         )
     return OwnSampler(sampler, chains, states, localization, length, temperatures)
@@ -110,7 +135,8 @@ def _temperatures_by_level(
     """Returns the temperature of each step, where DISCS's annealing begins anew in each level."""
     if "t_schedule" not in experiment:
         raise InputError(
-            "sampler_config.anneal is 'level', but this experiment of DISCS has no t_schedule to begin anew in each "
+            "sampler_config.anneal is 'level', but this experiment of DISCS has no t_schedule to "
+            "begin anew in each "
             "level; set it to 'run'"
         )
     fields = {field.name for field in dataclasses.fields(Annealing)}
@@ -122,8 +148,8 @@ def _temperatures_by_level(
 def local_chains(experiment: config_dict.ConfigDict, devices: int) -> int:
     """Returns the number of chains of an instance on one device, in DISCS's arrangement.
 
-    DISCS divides the instances of a combinatorial problem among devices; if there are fewer instances than devices,
-    or for other problems, it divides the chains.
+    DISCS divides the instances of a combinatorial problem among devices; if there are fewer
+    instances than devices, or for other problems, it divides the chains.
     """
     on_one_device = not experiment.run_parallel or devices == 1
     if on_one_device or (experiment.evaluator == "co_eval" and experiment.num_models >= devices):
@@ -137,7 +163,8 @@ def _check_values(config: config_dict.ConfigDict, states: States, takes_several:
         raise InputError(f"model_config.num_categories is {states.num_values}; expected at least 2")
     if states.num_values > most:
         raise InputError(
-            f"{config.sampler.name} needs a model of at most {most} values at each site; {config.model.name} has "
+            f"{config.sampler.name} needs a model of at most {most} values at each site; "
+            f"{config.model.name} has "
             f"num_categories = {states.num_values}"
         )
 
@@ -169,7 +196,9 @@ class PluginFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install(fixes: bool) -> None:
-    """Puts the finder on `sys.meta_path` once; a further call only changes whether samplers are corrected."""
+    """Puts the finder on `sys.meta_path` once; a further call only changes whether samplers are
+    corrected.
+    """
     finder = next((one for one in sys.meta_path if isinstance(one, PluginFinder)), None)
     if finder is None:
         finder = PluginFinder()
@@ -177,7 +206,8 @@ def install(fixes: bool) -> None:
     finder.fixes = fixes
 
 
-# Samplers in DISCS's calling convention: DISCS's own, localized, and those of sl_discs, localized or not.
+# Samplers in DISCS's calling convention: DISCS's own, localized, and those of sl_discs, localized
+# or not.
 
 # Counters under the step's key, far from those that jax.random uses for the base sampler.
 _FIRST, _MOVE = 0x534C0000, 0x534C0001
@@ -191,9 +221,9 @@ def _first(y: Float[Array, "B *spin_shape"], key: Array, noise) -> Float[Array, 
 class _BatchSampler(abc.ABC):
     """A sampler of batches of B = `num_chains` chains on one device, whose state is a dictionary.
 
-    It has num_ll_calls and steps, which DISCS reads, and `chains`; of localized chains, that is a `LocalizedState`.
-    `levels` are those of localization; None without it. `temperatures` are those of the steps, in place of the one
-    in the model's parameters; None: the latter counts.
+    It has num_ll_calls and steps, which DISCS reads, and `chains`; of localized chains, that is a
+    `LocalizedState`. `levels` are those of localization; None without it. `temperatures` are those
+    of the steps, in place of the one in the model's parameters; None: the latter counts.
     """
 
     def __init__(
@@ -208,7 +238,9 @@ class _BatchSampler(abc.ABC):
 
     @abc.abstractmethod
     def _move(self, model, rng, x, model_param, state, x_mask) -> tuple[Array, Array, Any, Array]:
-        """Makes the step of a state that has begun; returns states, num_ll_calls, `chains` and the acceptance."""
+        """Makes the step of a state that has begun; returns states, num_ll_calls, `chains` and the
+        acceptance.
+        """
 
     def step(
         self,
@@ -221,7 +253,8 @@ class _BatchSampler(abc.ABC):
     ) -> tuple[Int[Array, "B *shape"], dict[str, Any], Float[Array, ""]]:
         """Makes one step of each chain; before the first one, Y_0 ~ N(0, t_0 sigma^2) is drawn.
 
-        DISCS gives all graphs and devices the same initial state; only the keys of their steps tell them apart.
+        DISCS gives all graphs and devices the same initial state; only the keys of their steps tell
+        them apart.
 
         Args:
           model: of the log-likelihood, temperature included.
@@ -235,24 +268,37 @@ class _BatchSampler(abc.ABC):
             expected = (self._num_chains, *self._states.shape)
             if x.shape != expected:
                 raise InputError(
-                    f"a localized sampler got states of shape {x.shape}, but was built for {expected} "
+                    f"a localized sampler got states of shape {x.shape}, but was built for "
+                    f"{expected} "
                     "from config.experiment.batch_size and config.model.shape"
                 )
             chains, key = state["chains"], keys.fold(keys.from_rng(rng), _FIRST)
             begins, noise = jnp.all(chains.step == 0), jnp.float32(self._levels.first_noise)
-            state = state | {"chains": chains._replace(y=cond_for_batch(begins, _first, chains.y, key, noise))}
+            state = state | {
+                "chains": chains._replace(y=cond_for_batch(begins, _first, chains.y, key, noise))
+            }
         if self._temperatures is not None:
             given = jnp.asarray(model_param["temperature"])
-            now = jnp.asarray(self._temperatures)[jnp.minimum(state["steps"], len(self._temperatures) - 1)]
-            model_param = {**model_param, "temperature": jnp.broadcast_to(now, given.shape).astype(given.dtype)}
+            now = jnp.asarray(self._temperatures)[
+                jnp.minimum(state["steps"], len(self._temperatures) - 1)
+            ]
+            model_param = {
+                **model_param,
+                "temperature": jnp.broadcast_to(now, given.shape).astype(given.dtype),
+            }
         new_x, calls, chains, acceptance = self._move(model, rng, x, model_param, state, x_mask)
-        return new_x, {"num_ll_calls": calls, "steps": state["steps"] + 1, "chains": chains}, acceptance
+        return (
+            new_x,
+            {"num_ll_calls": calls, "steps": state["steps"] + 1, "chains": chains},
+            acceptance,
+        )
 
     def final_sample(self, state: dict[str, Any]) -> Int[AnyArray, "B *shape"]:
-        """Returns sign(Y_K / alpha(t_K)) of each chain, or the largest entry of each site, as integers.
+        """Returns sign(Y_K / alpha(t_K)) of each chain, or the largest entry of each site, as
+        integers.
 
-        It is a sample only if the run localizes (`Localization.localizes`); otherwise the chain's state is the
-        sample.
+        It is a sample only if the run localizes (`Localization.localizes`); otherwise the chain's
+        state is the sample.
         """
         return self._states.in_shape(self._states.sites.decode(state["chains"].y))
 
@@ -260,10 +306,11 @@ class _BatchSampler(abc.ABC):
 class LocalizedSampler(_BatchSampler):
     """Algorithm 1 of Wang et al. (ICML 2025) around a sampler of DISCS.
 
-    Such a sampler steps a whole batch, so `localization.algorithm` is applied to the batch as to one chain: `base` of
-    the `LocalizedState` is the base sampler's state, and `y` and `mean` are [B, N], or [B, N, q] for q > 2 values.
-    Later steps than `chain_length` stay at the last level. The base sampler gets the key, the states, the parameters
-    and the mask as DISCS passes them, but for the temperature where `temperatures` are given.
+    Such a sampler steps a whole batch, so `localization.algorithm` is applied to the batch as to
+    one chain: `base` of the `LocalizedState` is the base sampler's state, and `y` and `mean` are
+    [B, N], or [B, N, q] for q > 2 values. Later steps than `chain_length` stay at the last level.
+    The base sampler gets the key, the states, the parameters and the mask as DISCS passes them, but
+    for the temperature where `temperatures` are given.
 
     Raises:
       InputError: a hyperparameter out of its range.
@@ -281,8 +328,13 @@ class LocalizedSampler(_BatchSampler):
         self._base, self._tilts = base, localization.tilt
 
     def make_init_state(self, rng: Array) -> dict[str, Any]:
-        """Returns the base sampler's initial state; the observation is drawn before the first step."""
-        base, zeros = self._base.make_init_state(rng), jnp.zeros((self._num_chains, *self._states.spin_shape))
+        """Returns the base sampler's initial state; the observation is drawn before the
+        first step.
+        """
+        base, zeros = (
+            self._base.make_init_state(rng),
+            jnp.zeros((self._num_chains, *self._states.spin_shape)),
+        )
         chains = LocalizedState(base, jnp.int32(0), jnp.int32(0), zeros, zeros)
         return {"num_ll_calls": base["num_ll_calls"], "steps": jnp.int32(0), "chains": chains}
 
@@ -291,7 +343,9 @@ class LocalizedSampler(_BatchSampler):
         if self._tilts:
             on = 1.0 if x_mask is None else self._states.over_values(x_mask.reshape(-1))
             tilt = tilt_of(self._levels, chains) * on
-        new_x, base, acceptance = self._base.step(model, rng, x, model_param, chains.base, x_mask, tilt)
+        new_x, base, acceptance = self._base.step(
+            model, rng, x, model_param, chains.base, x_mask, tilt
+        )
         spins = jax.vmap(self._states.sites.spins)(self._states.integers(new_x.reshape(len(x), -1)))
         chains = observe(keys.fold(keys.from_rng(rng), _MOVE), self._levels, chains, base, spins)
         return new_x, base["num_ll_calls"], chains, acceptance
@@ -299,7 +353,9 @@ class LocalizedSampler(_BatchSampler):
 
 @dataclasses.dataclass(frozen=True)
 class BatchModel(GradientModel):
-    """A model for single flat states, made from one of DISCS that gives values and gradients of batches."""
+    """A model for single flat states, made from one of DISCS that gives values and gradients of
+    batches.
+    """
 
     inner: Any
     states: States
@@ -317,14 +373,18 @@ class BatchModel(GradientModel):
     def init(self, params, x):
         z = self.states.in_shape(self.states.coordinates(x[None])).astype(jnp.float32)
         value, grad = self.inner.get_value_and_grad(params, z)
-        return ValueAndGrad(value[0].astype(jnp.float32), grad.reshape(self.states.spin_shape).astype(jnp.float32))
+        return ValueAndGrad(
+            value[0].astype(jnp.float32), grad.reshape(self.states.spin_shape).astype(jnp.float32)
+        )
 
 
 class OwnSampler(_BatchSampler):
-    """A sampler of sl_discs; every chain adapts on its own, and `chains` are its states, leaves [B, ...].
+    """A sampler of sl_discs; every chain adapts on its own, and `chains` are its states, leaves [B,
+    ...].
 
     Args:
-      sampler: the base sampler; for more than two values, one that takes them (`Sampler.several_values`).
+      sampler: the base sampler; for more than two values, one that takes them
+        (`Sampler.several_values`).
       num_chains: B, on one device.
       states: of its batches.
       localization: around it; None: the base sampler itself.
@@ -346,11 +406,15 @@ class OwnSampler(_BatchSampler):
     ):
         levels = localization.levels(chain_length) if localization else None
         super().__init__(states, num_chains, levels, temperatures)
-        self._base, self._sampler = sampler, sampler if levels is None else Localized(sampler, levels)
+        self._base, self._sampler = (
+            sampler,
+            sampler if levels is None else Localized(sampler, levels),
+        )
 
     def make_init_state(self, rng: Array) -> dict[str, Any]:
         """Returns counters at zero, and the sampler's first state for each chain."""
-        # Outside combinatorial problems DISCS passes its batch of keys, one for each model, of which there is one.
+        # Outside combinatorial problems DISCS passes its batch of keys, one for each model, of
+        # which there is one.
         key = keys.from_rng(rng).reshape(-1, 2)[0]
         chains = self._sampler.make_init_state(key, self._num_chains, self._states.spin_shape)
         return {"num_ll_calls": jnp.int32(0), "steps": jnp.int32(0), "chains": chains}
@@ -358,5 +422,12 @@ class OwnSampler(_BatchSampler):
     def _move(self, model, rng, x, model_param, state, x_mask):
         flat, mask = x.reshape(x.shape[0], -1), None if x_mask is None else x_mask.reshape(-1)
         own = BatchModel(model, self._states)
-        flat, chains, acceptance = self._sampler.step(own, rng, flat, model_param, state["chains"], mask)
-        return flat.reshape(x.shape), state["num_ll_calls"] + self._base.calls_a_step, chains, acceptance
+        flat, chains, acceptance = self._sampler.step(
+            own, rng, flat, model_param, state["chains"], mask
+        )
+        return (
+            flat.reshape(x.shape),
+            state["num_ll_calls"] + self._base.calls_a_step,
+            chains,
+            acceptance,
+        )

@@ -37,17 +37,21 @@ def import_discs(compat: bool) -> None:
     if not any((Path(folder) / "samplers" / "abstractsampler.py").is_file() for folder in folders):
         raise MissingExtra(
             "the package discs of google-research is not importable; clone "
-            "https://github.com/google-research/discs and put the folder that holds setup.py on PYTHONPATH"
+            "https://github.com/google-research/discs and put the folder that holds setup.py on "
+            "PYTHONPATH"
         )
     if compat:
-        # Imported only here, since what it replaces takes long to import, and other commands need none of it.
+        # Imported only here, since what it replaces takes long to import, and other commands need
+        # none of it.
         from sl_discs.discs_plugin import compat as compatibility
 
         compatibility.install()
     try:
         importlib.import_module("discs.samplers.abstractsampler")
     except (ImportError, AttributeError) as error:
-        raise InputError(f"discs cannot be imported ({error}); call register(compat=True)") from error
+        raise InputError(
+            f"discs cannot be imported ({error}); call register(compat=True)"
+        ) from error
 
 
 def sampler_names() -> list[str]:
@@ -63,7 +67,9 @@ def sampler_config(name: str) -> config_dict.ConfigDict:
 
 
 def build_upstream_sampler(name: str, config: config_dict.ConfigDict) -> Any:
-    """Returns DISCS's own object of a sampler for a whole config (sampler, model, experiment), for flat states."""
+    """Returns DISCS's own object of a sampler for a whole config (sampler, model, experiment), for
+    flat states.
+    """
     config = copy.deepcopy(config)
     with config.unlocked():
         config.sampler.name = name
@@ -71,12 +77,14 @@ def build_upstream_sampler(name: str, config: config_dict.ConfigDict) -> Any:
     return importlib.import_module(f"discs.samplers.{name}").build_sampler(config)
 
 
-# DISCS's sampler objects in a uniform form, with a tilt: a state of fixed keys and dtypes, and three results.
+# DISCS's sampler objects in a uniform form, with a tilt: a state of fixed keys and dtypes, and
+# three results.
 #
-# DISCS's objects do the sampling unchanged, on flat states [B, N]. Where they differ is found by tracing `step` once
-# on a stand-in model, before any data are read:
+# DISCS's objects do the sampling unchanged, on flat states [B, N]. Where they differ is found by
+# tracing `step` once on a stand-in model, before any data are read:
 #
-# - the final dtypes of the state (some samplers begin with integers and return floats), and added or removed keys;
+# - the final dtypes of the state (some samplers begin with integers and return floats), and added
+# or removed keys;
 # - whether a sampler evaluates the whole batch, or the states of one chain after the other.
 
 
@@ -84,8 +92,9 @@ def build_upstream_sampler(name: str, config: config_dict.ConfigDict) -> Any:
 class States:
     """The states of a model of DISCS, with q values at each of N sites.
 
-    DISCS writes a state as integers [N], or as `coordinates`, which models differentiate and informed samplers give
-    them: the same zeros and ones where q = 2, one-hot vectors [N, q] where q > 2.
+    DISCS writes a state as integers [N], or as `coordinates`, which models differentiate and
+    informed samplers give them: the same zeros and ones where q = 2, one-hot vectors [N, q] where q
+    > 2.
 
     Attributes:
       shape: of one state in DISCS, whose size is N.
@@ -127,13 +136,20 @@ class States:
         return x.reshape(-1, *self.shape, *x.shape[2:])
 
     def neighbour(self, x: Num[Array, "M N"], place: Int[Array, "M"]) -> Num[Array, "M N"]:
-        """Returns x with one site changed: flipped, or set to the value at `place` in the flattened coordinates."""
+        """Returns x with one site changed: flipped, or set to the value at `place` in the flattened
+        coordinates.
+        """
         rows = jnp.arange(x.shape[0])
-        site, value = jnp.divmod(place, self.num_values) if self.sites.several else (place, 1 - x[rows, place])
+        site, value = (
+            jnp.divmod(place, self.num_values)
+            if self.sites.several
+            else (place, 1 - x[rows, place])
+        )
         return x.at[rows, site].set(value)
 
 
-# A gain so low that the site is never proposed; DISCS's samplers use the same value for masked sites.
+# A gain so low that the site is never proposed; DISCS's samplers use the same value for masked
+# sites.
 _NEVER = -1e9
 
 
@@ -144,8 +160,8 @@ class AdaptedParams(NamedTuple):
       base: the model's own parameters.
       tilt: h of each chain; None for no tilt.
       origin: the states before the step [B, N], at which the tilt's part of the value is zero.
-      mask: sites that may change; None for all. The others are never proposed, and are evaluated as in `origin`, so
-        changes that a sampler makes to them have no effect.
+      mask: sites that may change; None for all. The others are never proposed, and are evaluated as
+        in `origin`, so changes that a sampler makes to them have no effect.
     """
 
     base: Any
@@ -155,15 +171,18 @@ class AdaptedParams(NamedTuple):
 
 
 class AdaptedModel:
-    """A model of DISCS whose log-likelihood is tilted, f(x) + <s(x) - s(origin), h> for spins s, on flat states.
+    """A model of DISCS whose log-likelihood is tilted, f(x) + <s(x) - s(origin), h> for spins s, on
+    flat states.
 
-    DISCS's `logratio_in_neighborhood` returns three or four values and two kinds of neighbour function, depending on
-    the model; here it always has one form. If a model has only the gradient or only the ratios, the other is derived.
+    DISCS's `logratio_in_neighborhood` returns three or four values and two kinds of neighbour
+    function, depending on the model; here it always has one form. If a model has only the gradient
+    or only the ratios, the other is derived.
 
     Attributes:
       model: DISCS's model, or any other with `forward` and a gradient or ratios.
       states: that the model takes, apart from their shape.
-      as_floats: whether a model of two values is given float32 states even if the sampler uses integers.
+      as_floats: whether a model of two values is given float32 states even if the sampler uses
+        integers.
     """
 
     def __init__(self, model: Any, states: States, as_floats: bool = False):
@@ -176,7 +195,9 @@ class AdaptedModel:
         return self.model.forward(params.base, self._given(x)) + self._tilt_change(params, x)
 
     def get_value_and_grad(self, params: AdaptedParams, x: Num[Array, "B *spin_shape"]):
-        """Returns the values, and gradients with respect to coordinates, which give the gains (`Sites.gains`)."""
+        """Returns the values, and gradients with respect to coordinates, which give the gains
+        (`Sites.gains`).
+        """
         held = self._held(params, x)
         value, grad = self._gradient(params.base, held)
         if params.tilt is not None:
@@ -187,18 +208,24 @@ class AdaptedModel:
         return value + self._tilt_change(params, held), grad
 
     def logratio_in_neighborhood(self, params: AdaptedParams, x: Num[Array, "B *spin_shape"]):
-        """Returns the values, the gains, how many evaluations they cost, and `neighbor(params, x, place)`."""
+        """Returns the values, the gains, how many evaluations they cost, and `neighbor(params, x,
+        place)`.
+        """
         held = self._held(params, x)
         value, gains, calls = self._ratios(params.base, held)
         if params.tilt is not None:
-            gains = gains + jax.vmap(self.states.sites.tilt_gains)(self.states.integers(held), params.tilt)
+            gains = gains + jax.vmap(self.states.sites.tilt_gains)(
+                self.states.integers(held), params.tilt
+            )
         if params.mask is not None:
             gains = jnp.where(self.states.over_values(params.mask), gains, _NEVER)
         value = value + self._tilt_change(params, held)
         return value, gains, calls, lambda params, x, place: self.states.neighbour(x, place)
 
     def _gradient(self, params: Any, x: Num[Array, "B *spin_shape"]):
-        """Returns the model's values and gradients, derived from its ratios if it has no gradient."""
+        """Returns the model's values and gradients, derived from its ratios if it has no
+        gradient.
+        """
         if hasattr(self.model, "get_value_and_grad"):
             try:
                 value, grad = self.model.get_value_and_grad(params, self._given(x))
@@ -209,12 +236,17 @@ class AdaptedModel:
         return value, self._as_gradient(x, gains)
 
     def _ratios(self, params: Any, x: Num[Array, "B *spin_shape"]):
-        """Returns the model's values, gains and cost; evaluates every neighbour if the model has no ratios."""
+        """Returns the model's values, gains and cost; evaluates every neighbour if the model has no
+        ratios.
+        """
         if hasattr(self.model, "logratio_in_neighborhood"):
             *value, gains, calls, _ = self.model.logratio_in_neighborhood(params, self._given(x))
             value = value[0] if value else self.model.forward(params, self._given(x))
             return value, gains.reshape(x.shape), calls
-        value, integers = self.model.forward(params, self._given(x)), self.states.integers(x).astype(jnp.int32)
+        value, integers = (
+            self.model.forward(params, self._given(x)),
+            self.states.integers(x).astype(jnp.int32),
+        )
         size = math.prod(self.states.spin_shape)
 
         def gain(place):
@@ -224,7 +256,9 @@ class AdaptedModel:
         gains = jnp.moveaxis(jax.lax.map(gain, jnp.arange(size)), 0, 1)
         return value, gains.reshape(x.shape), size + 1
 
-    def _as_gradient(self, x: Num[Array, "B *spin_shape"], gains: Float[Array, "B *spin_shape"]) -> Array:
+    def _as_gradient(
+        self, x: Num[Array, "B *spin_shape"], gains: Float[Array, "B *spin_shape"]
+    ) -> Array:
         return jax.vmap(self.states.sites.gradient)(self.states.integers(x), gains)
 
     def _given(self, x: Num[Array, "M *any"]) -> Num[AnyArray, "M *any"]:
@@ -241,7 +275,9 @@ class AdaptedModel:
             mask, origin = self.states.over_values(mask), self.states.coordinates(origin)
         return jnp.where(mask, x, origin.astype(x.dtype))
 
-    def _tilt_change(self, params: AdaptedParams, x: Num[Array, "M *any"]) -> Float[Array, "M"] | float:
+    def _tilt_change(
+        self, params: AdaptedParams, x: Num[Array, "M *any"]
+    ) -> Float[Array, "M"] | float:
         """Returns <s(x) - s(origin), tilt>."""
         if params.tilt is None:
             return 0.0
@@ -253,7 +289,8 @@ class AdaptedModel:
 
 State = dict[str, Array]
 
-# No sampler evaluates this many states of one chain, so the two ways of evaluating cannot be confused.
+# No sampler evaluates this many states of one chain, so the two ways of evaluating cannot be
+# confused.
 _TRACED_CHAINS = 1009
 
 
@@ -294,7 +331,9 @@ class DiscsSampler:
         """Returns shapes and dtypes of the sampler's state before and after a step."""
 
         def step(rng, x):
-            initial = {key: jnp.asarray(leaf) for key, leaf in self._sampler.make_init_state(rng).items()}
+            initial = {
+                key: jnp.asarray(leaf) for key, leaf in self._sampler.make_init_state(rng).items()
+            }
             final = self._sampler.step(model, rng, x, AdaptedParams(None), dict(initial))[1]
             return initial, {key: jnp.asarray(final[key]) for key in final}
 
@@ -322,13 +361,16 @@ class DiscsSampler:
         x_mask: Bool[Array, "*shape"] | None = None,
         tilt: Float[Array, "B *spin_shape"] | None = None,
     ) -> tuple[Int[Array, "B *shape"], State, Float[Array, ""]]:
-        """Makes the sampler's own step on the log-likelihood plus <s(x), tilt>, where s are the spins.
+        """Makes the sampler's own step on the log-likelihood plus <s(x), tilt>, where s are the
+        spins.
 
-        A sampler that goes through the chains one by one cannot tell the model which of them it evaluates. With a
-        tilt or a mask it is given batches of one chain, each with a key of its own; the state is that of the first.
+        A sampler that goes through the chains one by one cannot tell the model which of them it
+        evaluates. With a tilt or a mask it is given batches of one chain, each with a key of its
+        own; the state is that of the first.
 
         Returns:
-          new states, a state with the same keys and dtypes, and the mean acceptance (1 if there is none).
+          new states, a state with the same keys and dtypes, and the mean acceptance (1 if there is
+          none).
         """
         flat = x.reshape(x.shape[0], self.states.num_sites)
         mask = x_mask.reshape(-1) if self._fixes and x_mask is not None else None
@@ -336,16 +378,26 @@ class DiscsSampler:
 
         def batch_step(rng, x, tilt):
             params = AdaptedParams(model_param, tilt, x, mask)
-            new_x, new_state, *acceptance = self._sampler.step(adapted, rng, x, params, dict(state), x_mask)
+            new_x, new_state, *acceptance = self._sampler.step(
+                adapted, rng, x, params, dict(state), x_mask
+            )
             if mask is not None:
                 new_x = jnp.where(mask, new_x, x)
-            new_state = {key: jnp.asarray(new_state.get(key, leaf), leaf.dtype) for key, leaf in state.items()}
+            new_state = {
+                key: jnp.asarray(new_state.get(key, leaf), leaf.dtype)
+                for key, leaf in state.items()
+            }
             return new_x, new_state, jnp.float32(acceptance[0] if acceptance else 1)
 
         if self._goes_chain_by_chain and not (tilt is None and mask is None):
             of_one = jax.tree.map(lambda leaf: leaf[:, None], (flat, tilt))
-            new_x, states, acceptances = jax.vmap(batch_step)(jax.random.split(rng, len(flat)), *of_one)
-            new_state, acceptance = jax.tree.map(lambda leaf: leaf[0], states), jnp.mean(acceptances)
+            new_x, states, acceptances = jax.vmap(batch_step)(
+                jax.random.split(rng, len(flat)), *of_one
+            )
+            new_state, acceptance = (
+                jax.tree.map(lambda leaf: leaf[0], states),
+                jnp.mean(acceptances),
+            )
         else:
             new_x, new_state, acceptance = batch_step(rng, flat, tilt)
         return new_x.reshape(x.shape).astype(x.dtype), new_state, acceptance

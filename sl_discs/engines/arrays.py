@@ -1,4 +1,6 @@
-"""Chains and records as arrays with one axis for the chains of all instances, for the compiled engines; and back."""
+"""Chains and records as arrays with one axis for the chains of all instances, for the compiled
+engines; and back.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,8 @@ class ChainArrays(NamedTuple):
 
 
 class Records(NamedTuple):
-    """The records of L intervals of C chains in ladders of R; `swaps` and `states` are empty if not needed.
+    """The records of L intervals of C chains in ladders of R; `swaps` and `states` are empty if not
+    needed.
 
     Attributes:
       value: [L, C] f at the end of each interval.
@@ -69,15 +72,17 @@ class Records(NamedTuple):
     states: Any
 
 
-# NumPy aligns its arrays to 16 bytes only, so by chance every second vector access may cross a cache line. Without
-# alignment, steps of `sl_gwg` on the engine `cpu` with 16-bit sums took up to 14 % longer.
+# NumPy aligns its arrays to 16 bytes only, so by chance every second vector access may cross a
+# cache line. Without alignment, steps of `sl_gwg` on the engine `cpu` with 16-bit sums took up to
+# 14 % longer.
 _LINE = 64
 
 
 def aligned_zeros(shape: int | tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
     """Returns `np.zeros`, aligned to cache lines."""
     dtype, shape = np.dtype(dtype), shape if isinstance(shape, tuple) else (shape,)
-    # Each call of the loops makes dozens of arrays; np.prod alone would take longer than the rest of this function.
+    # Each call of the loops makes dozens of arrays; np.prod alone would take longer than the rest
+    # of this function.
     num_bytes = math.prod(shape) * dtype.itemsize
     workspace = np.zeros(num_bytes + _LINE, np.uint8)
     first = -workspace.ctypes.data % _LINE
@@ -100,17 +105,30 @@ def flat(array: Any) -> np.ndarray:
 
 
 def levels_of(program: Program) -> Levels | None:
-    """Returns the levels that loops play: those of the program, or one without end whose tilt is its field."""
+    """Returns the levels that loops play: those of the program, or one without end whose tilt is
+    its field.
+    """
     if program.field is None:
         return program.levels
     one, none = np.ones(1, np.float32), np.zeros(1, np.float32)
     return Levels(
-        one, np.array([2**31 - 2], np.int32), np.ones(1, np.int32), drift=none, noise=none, first_noise=none[0]
+        one,
+        np.array([2**31 - 2], np.int32),
+        np.ones(1, np.int32),
+        drift=none,
+        noise=none,
+        first_noise=none[0],
     )
 
 
 def as_arrays(
-    sampler: Sampler, batch: Batch, states: ChainStates, program: Program, size: int, number: Any, coupled: Any
+    sampler: Sampler,
+    batch: Batch,
+    states: ChainStates,
+    program: Program,
+    size: int,
+    number: Any,
+    coupled: Any,
 ) -> ChainArrays:
     """Returns copies of the chains; of a program with an external field, that is their observation.
 
@@ -143,7 +161,9 @@ def as_arrays(
         pace=flat(getattr(state, sampler.adapts)) if sampler.adapts else none[:, 0].copy(),
         steps=flat(state.steps),
         y=observation,
-        mean=aligned_zeros(observation.shape, np.float32) if mean is None else sites(mean, np.float32),
+        mean=aligned_zeros(observation.shape, np.float32)
+        if mean is None
+        else sites(mean, np.float32),
         best=flat(states.best.value).astype(number),
         best_x=sites(states.best.x, np.int8),
         best_logged=flat(states.best_logged.value).astype(number),
@@ -152,7 +172,11 @@ def as_arrays(
 
 
 def as_states(
-    sampler: Sampler, before: ChainStates, chains: ChainArrays, levels: Levels | None, num_steps: int
+    sampler: Sampler,
+    before: ChainStates,
+    chains: ChainArrays,
+    levels: Levels | None,
+    num_steps: int,
 ) -> ChainStates:
     """Returns the chains `num_steps` steps after `before`, whose shapes and types they have."""
 
@@ -183,7 +207,8 @@ _LARGEST_LOGIT = np.float64(1e36)
 def least_temperature(batch: Batch) -> np.float32:
     """Returns the temperature below which a gain divided by it could leave the range of float32.
 
-    Colder targets are the same in single precision: only gains below 1e-36 of the largest would still differ.
+    Colder targets are the same in single precision: only gains below 1e-36 of the largest would
+    still differ.
     """
     params, num_sites = batch.params, np.shape(batch.mask)[1]
     weights = np.asarray(params.coupling[-1])
@@ -194,7 +219,9 @@ def least_temperature(batch: Batch) -> np.float32:
 
 
 def make_records(program: Program, intervals: int, num_chains: int, num_sites: int) -> Records:
-    """Allocates the records of a call: `num_chains` chains of all instances, with `intervals` records each."""
+    """Allocates the records of a call: `num_chains` chains of all instances, with `intervals`
+    records each.
+    """
     value, acceptance, hops = (np.zeros((intervals, num_chains), np.float32) for _ in range(3))
     swaps = np.zeros((intervals if program.ladder > 1 else 0, num_chains), bool)
     kept = intervals if program.keeps_states else 0
@@ -202,12 +229,16 @@ def make_records(program: Program, intervals: int, num_chains: int, num_sites: i
     return Records(value, acceptance, hops, swaps, states)
 
 
-def as_trace(program: Program, records: Records, instances: int, chains: int, num_sites: int) -> Trace:
+def as_trace(
+    program: Program, records: Records, instances: int, chains: int, num_sites: int
+) -> Trace:
     """Returns the records in the form of the reference engine."""
     swaps, states = None, None
     if program.ladder > 1:
         swaps = records.swaps.reshape(-1, instances, chains)
     if program.keeps_states:
-        states = records.states[..., :num_sites].reshape(-1, instances, chains // program.ladder, num_sites)
+        states = records.states[..., :num_sites].reshape(
+            -1, instances, chains // program.ladder, num_sites
+        )
     value, acceptance, hops = (leaf.reshape(-1, instances, chains) for leaf in records[:3])
     return Trace(value, acceptance, hops, swaps, states)

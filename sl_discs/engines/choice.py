@@ -44,9 +44,10 @@ def _load(name: str) -> Engine:
 
 # `auto` leaves fewer chains than this to the CPU cores: a GPU plays as many in the time of one.
 _CARD_CHAINS = 128
-# Millions of chain-steps a second on ER-0.05, of one H200 with 1,024 chains and of one core of an x86-64:
-# `docs/measured/gpu.json` and `localization.json`; of gibbs the kernel alone on a card, and 32 chains of 20,000 steps
-# on a core; metropolis on a card as gibbs. Other cards and processors differ.
+# Millions of chain-steps a second on ER-0.05, of one H200 with 1,024 chains and of one core of an
+# x86-64: `docs/measured/gpu.json` and `localization.json`; of gibbs the kernel alone on a card, and
+# 32 chains of 20,000 steps on a core; metropolis on a card as gibbs. Other cards and processors
+# differ.
 _RATES = {
     "gwg": (179, 1.27),
     "path_auxiliary": (140, 0.99),
@@ -61,8 +62,8 @@ def choose_engine(
 ) -> tuple[Engine, str]:
     """Returns the engine for a sampler, and why it was chosen (empty if it was requested by name).
 
-    `auto` is `cuda` on a machine with a GPU, if it can run the sampler and there are many chains, else `cpu`, else
-    `reference`.
+    `auto` is `cuda` on a machine with a GPU, if it can run the sampler and there are many chains,
+    else `cpu`, else `reference`.
 
     Args:
       wanted: its name, or `auto`.
@@ -86,13 +87,16 @@ def choose_engine(
         raise NotSupported(f"engine is {wanted!r}: {obstacle}; choose {AUTO!r} or 'cpu'", "engine")
     name = registered_name(type(sampler))
     raise NotSupported(
-        f"engine is {wanted!r}, which cannot run {name}: {obstacle}; choose {AUTO!r} or 'reference'",
+        f"engine is {wanted!r}, which cannot run {name}: {obstacle}; choose {AUTO!r} or "
+        "'reference'",
         "engine",
     )
 
 
 def _better_cores(sampler: Sampler) -> str | None:
-    """Returns that the cores of this machine run a sampler faster than a GPU, by measured rates; None if not."""
+    """Returns that the cores of this machine run a sampler faster than a GPU, by measured rates;
+    None if not.
+    """
     of_card, of_core = _RATES[registered_name(type(sampler))]
     if num_cores() * of_core <= of_card:
         return None
@@ -104,7 +108,9 @@ def _fastest(sampler: Sampler, num_sites: int, num_chains: int | None) -> tuple[
     many = num_chains is None or num_chains >= _CARD_CHAINS
     # JAX_PLATFORMS=cpu keeps everything on the cores.
     platforms = os.environ.get("JAX_PLATFORMS", "")
-    cards = many and has_card() and (not platforms or bool({"cuda", "gpu"} & set(platforms.split(","))))
+    cards = (
+        many and has_card() and (not platforms or bool({"cuda", "gpu"} & set(platforms.split(","))))
+    )
     notes: list[str] = []
     for name in ("cuda", "cpu") if cards else ("cpu",):
         engine = get_engine(name)
@@ -112,7 +118,9 @@ def _fastest(sampler: Sampler, num_sites: int, num_chains: int | None) -> tuple[
         if obstacle is None and name == "cuda":
             obstacle = _better_cores(sampler)
         if obstacle is None:
-            why = "the fastest on CPU cores" if name == "cpu" else f"faster than {num_cores()} cores"
+            why = (
+                "the fastest on CPU cores" if name == "cpu" else f"faster than {num_cores()} cores"
+            )
             return engine, "; ".join(notes) or f"auto: {why}"
         notes.append(f"not {name}: {obstacle}")
     local_devices()
@@ -120,7 +128,8 @@ def _fastest(sampler: Sampler, num_sites: int, num_chains: int | None) -> tuple[
 
 
 def leave_cards_alone(engines: Iterable[Engine]) -> None:
-    """Keeps JAX from opening GPUs, which takes seconds and memory, where all engines are on the host.
+    """Keeps JAX from opening GPUs, which takes seconds and memory, where all engines are on the
+    host.
 
     Args:
       engines: all that this process will run; JAX must not be in use yet.

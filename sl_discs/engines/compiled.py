@@ -37,7 +37,9 @@ count_apart(compile_seconds)
 
 
 def compile_cpu_seconds() -> float:
-    """CPU-seconds of the process during compilation, which hardly depend on other work on the machine."""
+    """CPU-seconds of the process during compilation, which hardly depend on other work on the
+    machine.
+    """
     return getattr(_OF_THREAD, "cpu_seconds", 0.0)
 
 
@@ -78,7 +80,9 @@ def announced(build: Callable[[], Value]) -> Value:
 
 
 class Stopwatch:
-    """Counts the time until `stop` as compilation of this thread; time in nested stopwatches is counted once."""
+    """Counts the time until `stop` as compilation of this thread; time in nested stopwatches is
+    counted once.
+    """
 
     def __init__(self):
         self._wall = compile_seconds() - time.perf_counter()
@@ -91,18 +95,25 @@ class Stopwatch:
 
 
 def _count(event: str, duration_secs: float, **_: str | int) -> None:
-    """Counts what JAX compiles outside a stopwatch, such as the programs that place arrays on devices."""
+    """Counts what JAX compiles outside a stopwatch, such as the programs that place arrays on
+    devices.
+    """
     if event in _COMPILATION:
         _OF_THREAD.seconds = compile_seconds() + duration_secs
         _OF_THREAD.cpu_seconds = compile_cpu_seconds() + duration_secs
 
 
-_COMPILATION = "/jax/core/compile/jaxpr_to_mlir_module_duration", "/jax/core/compile/backend_compile_duration"
+_COMPILATION = (
+    "/jax/core/compile/jaxpr_to_mlir_module_duration",
+    "/jax/core/compile/backend_compile_duration",
+)
 jax.monitoring.register_event_duration_secs_listener(_count)
 
 
 def compiled(key: Hashable, build: Callable[[], Value]) -> Value:
-    """Returns the result of `build`, built once for each key; the least recently used results are dropped."""
+    """Returns the result of `build`, built once for each key; the least recently used results are
+    dropped.
+    """
     with _LOCK:
         if key in _KEPT:
             _KEPT.move_to_end(key)
@@ -134,17 +145,20 @@ def call(function: Callable, *arguments: Any, **static: Hashable) -> Any:
     def build():
         device = jax.config.jax_default_device or jax.local_devices()[0]
         lowered = function.lower(*arguments, **static)
-        return announced(lambda: lowered.compile(compiler_options=compiler_options(device.platform)))
+        return announced(
+            lambda: lowered.compile(compiler_options=compiler_options(device.platform))
+        )
 
     return compiled(key, build)(*arguments)
 
 
 @functools.cache
 def compiler_options(platform: str) -> dict[str, str | bool]:
-    """Returns XLA options with which the results of an instance do not depend on the other instances in the batch.
+    """Returns XLA options with which the results of an instance do not depend on the other
+    instances in the batch.
 
-    On CPUs XLA delegates some sums to a library whose order of summation depends on the whole array's shape. Options
-    that the installed version of XLA does not know are omitted.
+    On CPUs XLA delegates some sums to a library whose order of summation depends on the whole
+    array's shape. Options that the installed version of XLA does not know are omitted.
     """
     options: dict[str, str | bool] = {}
     if platform == "cpu":
@@ -168,9 +182,9 @@ _SOURCES = ("engines/**/*.py", "models/keys.py", "localization/**/*.py", "sample
 def digest_of_sources(loop: Path) -> str:
     """Returns the digest of all sources that the loops of a file are compiled from.
 
-    Compiled code depends on all functions and constants that it was compiled with, not on one function's source.
-    Sources of which no loop uses anything are left out, so that a change of a command compiles
-    nothing again.
+    Compiled code depends on all functions and constants that it was compiled with, not on one
+    function's source. Sources of which no loop uses anything are left out, so that a change of a
+    command compiles nothing again.
 
     Args:
       loop: the file that defines the loops.
@@ -188,16 +202,20 @@ _LEAST_S = 0.1
 
 
 def keep_programs() -> None:
-    """Lets JAX keep compiled programs in the project's cache, unless it has a folder; for commands to call first.
+    """Lets JAX keep compiled programs in the project's cache, unless it has a folder; for commands
+    to call first.
 
-    JAX's keys do not record the processor that a program was compiled for, so each kind of processor has a folder:
+    JAX's keys do not record the processor that a program was compiled for, so each kind of
+    processor has a folder:
     machines with a shared home folder may differ.
     """
     global _announces
     if jax.config.jax_compilation_cache_dir is not None:  # type: ignore[attr-defined]
         return
     _announces = True
-    from llvmlite import binding  # imported here, as commands that only print their help do not need it
+    from llvmlite import (
+        binding,
+    )  # imported here, as commands that only print their help do not need it
 
     processor = repr((binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()))
     folder = cache_folder(part=f"xla-{hashlib.sha256(processor.encode()).hexdigest()[:16]}")

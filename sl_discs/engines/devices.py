@@ -16,12 +16,15 @@ import jax
 
 from sl_discs.support.errors import InputError
 
-# JAX would take three quarters of a GPU's memory when it first looks at it, which `cuda` shares with it.
+# JAX would take three quarters of a GPU's memory when it first looks at it, which `cuda` shares
+# with it.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
 def local_devices() -> list[jax.Device]:
-    """Returns the devices of this process; InputError where JAX lacks those that JAX_PLATFORMS asks for."""
+    """Returns the devices of this process; InputError where JAX lacks those that JAX_PLATFORMS asks
+    for.
+    """
     try:
         return jax.local_devices()
     except (RuntimeError, AssertionError) as error:
@@ -35,7 +38,9 @@ def local_devices() -> list[jax.Device]:
 
 @functools.cache
 def has_card() -> bool:
-    """Returns whether there is an NVIDIA GPU that this process can use; CUDA_VISIBLE_DEVICES may hide it."""
+    """Returns whether there is an NVIDIA GPU that this process can use; CUDA_VISIBLE_DEVICES may
+    hide it.
+    """
     if _lost_card:
         return False
     try:
@@ -43,14 +48,19 @@ def has_card() -> bool:
     except OSError:
         return False
     count = ctypes.c_int()
-    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+    return (
+        driver.cuInit(0) == 0
+        and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
+        and count.value > 0
+    )
 
 
 def missing_card() -> str | None:
     """Returns why there is no GPU for this process; None if there is one."""
     if _lost_card:
         return (
-            "this process was forked from one that had opened the GPU, which a fork does not survive; start workers "
+            "this process was forked from one that had opened the GPU, which a fork does not "
+            "survive; start workers "
             "with multiprocessing.get_context('spawn')"
         )
     return None if has_card() else "there is no NVIDIA GPU, or its driver does not answer"
@@ -87,12 +97,13 @@ def check_threads() -> None:
     """Checks that chains can run: in a process forked from one that was using JAX, they would hang.
 
     Raises:
-      InputError: this is such a process, which lacks the threads of JAX and of the CPU engine; or JAX lacks the
-        devices that JAX_PLATFORMS asks for.
+      InputError: this is such a process, which lacks the threads of JAX and of the CPU engine; or
+        JAX lacks the devices that JAX_PLATFORMS asks for.
     """
     if _lost_threads:
         raise InputError(
-            "this process was forked from one that was already using JAX, and JAX's threads do not survive a "
+            "this process was forked from one that was already using JAX, and JAX's threads do not "
+            "survive a "
             "fork; start workers with multiprocessing.get_context('spawn')"
         )
     if jax.config.jax_platforms:  # type: ignore[attr-defined]
@@ -116,21 +127,27 @@ def in_threads(function: Callable[[Any], object], tasks: Sequence[Any], threads:
 
 
 def describe_machine() -> str:
-    """Returns the kind of the devices, the processor's name where Linux tells it, and the number of cores."""
+    """Returns the kind of the devices, the processor's name where Linux tells it, and the number of
+    cores.
+    """
     try:
         found = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     except OSError:
         found = None
-    words = [jax.devices()[0].device_kind, found[1].strip() if found else platform.machine(), f"{num_cores()} cores"]
+    words = [
+        jax.devices()[0].device_kind,
+        found[1].strip() if found else platform.machine(),
+        f"{num_cores()} cores",
+    ]
     return ", ".join(words)
 
 
 def one_device_per_core() -> None:
     """Gives JAX as many CPU devices as there are cores, unless the environment sets their number.
 
-    XLA runs the small loops of a sampler's step on one thread per device, so a machine without an accelerator would
-    leave its other cores idle. Results do not depend on the number of devices. This has no effect on accelerators, or
-    once JAX has initialised its devices.
+    XLA runs the small loops of a sampler's step on one thread per device, so a machine without an
+    accelerator would leave its other cores idle. Results do not depend on the number of devices.
+    This has no effect on accelerators, or once JAX has initialised its devices.
     """
     chosen = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
     if not chosen and "JAX_NUM_CPU_DEVICES" not in os.environ:

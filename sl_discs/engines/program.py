@@ -1,4 +1,5 @@
-"""What an engine runs and returns: programs, batches, chains, traces, and swaps of states between rungs.
+"""What an engine runs and returns: programs, batches, chains, traces, and swaps of states between
+rungs.
 
 All of it consists of arrays, so the numbers of a schedule can change without recompilation.
 """
@@ -30,7 +31,9 @@ from sl_discs.support.errors import InputError
 
 @runtime_checkable
 class Schedule(Protocol):
-    """Anything that is sliced like an array of float32, such as `chains.annealing.TemperatureSchedule`."""
+    """Anything that is sliced like an array of float32, such as
+    `chains.annealing.TemperatureSchedule`.
+    """
 
     def __getitem__(self, steps: slice, /) -> Any: ...
 
@@ -39,17 +42,22 @@ class Temperatures(abc.ABC):
     """The temperatures of a program: by step, by chain, or by the clock.
 
     Attributes:
-      is_constant: whether each chain keeps its temperature, so that an engine needs no arrays of T steps.
+      is_constant: whether each chain keeps its temperature, so that an engine needs no arrays of T
+        steps.
     """
 
     is_constant: ClassVar[bool] = False
 
     @abc.abstractmethod
     def rows(self, begin: int, end: int) -> Float32[np.ndarray, "R T"]:
-        """Returns the temperatures of the steps `begin` to `end`, counted from 0; chain c has row c modulo R."""
+        """Returns the temperatures of the steps `begin` to `end`, counted from 0; chain c has row c
+        modulo R.
+        """
 
     def whole(self) -> Float32[np.ndarray, "T"] | None:
-        """Returns the temperatures of all steps, if they are the same for all chains and known before the run."""
+        """Returns the temperatures of all steps, if they are the same for all chains and known
+        before the run.
+        """
         return None
 
 
@@ -72,7 +80,8 @@ class StepTemperatures(Temperatures):
 
 @dataclasses.dataclass(frozen=True)
 class ClockTemperatures(Temperatures):
-    """Temperatures by step that follow the clock: a program with these is prepared anew for each call.
+    """Temperatures by step that follow the clock: a program with these is prepared anew for each
+    call.
 
     Attributes:
       schedule: [T], of which the steps of the next call are used.
@@ -109,14 +118,15 @@ class Program(NamedTuple):
     Attributes:
       temperature: by step, by chain, or by the clock; a temperature may be infinite.
       levels: of localization, leaves [K]; None without it.
-      field: [G, B, N] external field h of each chain, whose target is exp(f/temperature + <s, h>); None: there is
-        none, as for all programs with levels.
-      ladder: R; B is a multiple of it, and chain b has place b % R in ladder b // R. After each interval of a call
-        chains in neighbouring places swap their states, see `swap`. Keys, the sampler's state, temperatures
-        and best states stay with the place. 1: nothing is swapped.
+      field: [G, B, N] external field h of each chain, whose target is exp(f/temperature + <s, h>);
+        None: there is none, as for all programs with levels.
+      ladder: R; B is a multiple of it, and chain b has place b % R in ladder b // R. After each
+        interval of a call chains in neighbouring places swap their states, see `swap`. Keys, the
+        sampler's state, temperatures and best states stay with the place. 1: nothing is swapped.
       keeps_states: whether the trace has the states of the first place of each ladder.
-      clusters: of so many first places r of the ladders 2k and 2k + 1, those with the parity of pairs (r, r + 1) that
-        are tried also swap clusters with each other, see `engines.cpu.lanes`; 0 unless `Engine.has_clusters`.
+      clusters: of so many first places r of the ladders 2k and 2k + 1, those with the parity of
+        pairs (r, r + 1) that are tried also swap clusters with each other, see `engines.cpu.lanes`;
+        0 unless `Engine.has_clusters`.
     """
 
     temperature: Temperatures
@@ -155,7 +165,8 @@ class ChainStates(NamedTuple):
 
     Attributes:
       chain: the chains; their sampler states are `LocalizedState`s if the program has levels.
-      best: best over every step; of chains that an engine plays in step, over the ends of sweeps and logged steps.
+      best: best over every step; of chains that an engine plays in step, over the ends of sweeps
+        and logged steps.
       best_logged: best over the logged steps only, as DISCS counts.
     """
 
@@ -171,8 +182,10 @@ class Trace(NamedTuple):
       value: f at the logged step, before any swap.
       acceptance: mean acceptance probability since the previous logged step.
       hops: mean number of sites changed per step since the previous logged step.
-      swaps: whether the chain then swaps its state with the next one; None for ladders of one place.
-      states: of the first place of each ladder, before the swaps; None unless the program keeps them.
+      swaps: whether the chain then swaps its state with the next one; None for ladders of one
+        place.
+      states: of the first place of each ladder, before the swaps; None unless the program keeps
+        them.
     """
 
     value: Float[AnyArray, "L G B"]
@@ -182,8 +195,8 @@ class Trace(NamedTuple):
     states: Int8[AnyArray, "L G ladders N"] | None = None
 
 
-# play(chains, done, intervals, every): the chains after `intervals` times `every` more steps of the program, of which
-# `done` have been run, and the records at the end of each interval.
+# play(chains, done, intervals, every): the chains after `intervals` times `every` more steps of the
+# program, of which `done` have been run, and the records at the end of each interval.
 Play = Callable[[ChainStates, int, int, int], tuple[ChainStates, Trace]]
 
 
@@ -193,9 +206,11 @@ class Engine(abc.ABC):
 
     Attributes:
       name: its name in flags and results.
-      on_host: whether it takes and returns arrays of the host, and divides the work itself, whatever devices JAX has.
+      on_host: whether it takes and returns arrays of the host, and divides the work itself,
+        whatever devices JAX has.
       busy_chains: chains that a batch should have at least; 0 where it makes no difference.
-      mesh: of devices, whose parts divide instances and chains; None: one device. An engine on the host ignores it.
+      mesh: of devices, whose parts divide instances and chains; None: one device. An engine on the
+        host ignores it.
       threads: of an engine on the host; 0 for the number of cores.
       devices: cards of an engine that divides instances among them itself; 0 for all.
     """
@@ -224,12 +239,15 @@ class Engine(abc.ABC):
         return f"{len(devices)} x {devices[0].device_kind}"
 
     def steps_per_call(self, sampler: Sampler) -> int:
-        """Returns about how many steps of a chain one call should run, within which it cannot be inspected."""
+        """Returns about how many steps of a chain one call should run, within which it cannot be
+        inspected.
+        """
         del sampler
         return 1_000
 
     def visible_steps(self, sampler: Sampler, length: int) -> int:
-        """Returns about how many steps one call should run for the progress of chains of `length` steps to be seen.
+        """Returns about how many steps one call should run for the progress of chains of `length`
+        steps to be seen.
 
         It depends on nothing that a resumed run could change.
         """
@@ -242,7 +260,9 @@ class Engine(abc.ABC):
         return False
 
     def load(self, model: Model, sampler: Sampler, batch: Batch) -> Batch:
-        """Returns the batch with its instances in this engine's memory, where several programs find them."""
+        """Returns the batch with its instances in this engine's memory, where several programs find
+        them.
+        """
         del model, sampler
         return batch
 
@@ -262,7 +282,8 @@ class Engine(abc.ABC):
 
 
 def check_ladder(program: Program, num_chains: int, parts: int = 1) -> None:
-    """Checks that ladders are whole, on one device, and not localized, since localized chains have different targets.
+    """Checks that ladders are whole, on one device, and not localized, since localized chains have
+    different targets.
 
     Args:
       program: to be run.
@@ -276,10 +297,14 @@ def check_ladder(program: Program, num_chains: int, parts: int = 1) -> None:
         cut = f", divided into {parts} parts for devices," if parts > 1 else ""
         raise InputError(f"{num_chains} chains{cut} do not form whole ladders of {program.ladder}")
     if program.clusters and num_chains % (2 * program.ladder):
-        raise InputError(f"{num_chains} chains do not form pairs of ladders of {program.ladder}, to swap clusters")
+        raise InputError(
+            f"{num_chains} chains do not form pairs of ladders of {program.ladder}, to swap "
+            "clusters"
+        )
     if program.ladder > 1 and not (program.levels is None and program.field is None):
         raise InputError(
-            "chains with levels or external fields have different targets and cannot swap states; expected a "
+            "chains with levels or external fields have different targets and cannot swap states; "
+            "expected a "
             "ladder of 1"
         )
 
@@ -292,7 +317,9 @@ def _fields(params, x, *, model: Model):
 @functools.partial(jax.jit, static_argnames=("sampler", "shape"))
 def _localized(chain_keys, levels, *, sampler: Sampler, shape: tuple[int, ...]):
     localized = Localized(sampler, levels)
-    return jax.vmap(jax.vmap(lambda key: localized.init_state(keys.fold(key, 0), shape)))(chain_keys)
+    return jax.vmap(jax.vmap(lambda key: localized.init_state(keys.fold(key, 0), shape)))(
+        chain_keys
+    )
 
 
 def init_chains(
@@ -324,29 +351,41 @@ def init_chains(
         state: Any = jax.tree.map(of_each, sampler.init_state(batch.keys.mcmc[0, 0], shape))
     else:
         # The first level alone, so that other numbers of levels share compiled code.
-        first = Levels(*(np.atleast_1d(leaf)[:1] for leaf in levels))._replace(first_noise=levels.first_noise)
-        state = compiled.call(_localized, batch.keys.observation, first, sampler=sampler, shape=shape)
+        first = Levels(*(np.atleast_1d(leaf)[:1] for leaf in levels))._replace(
+            first_noise=levels.first_noise
+        )
+        state = compiled.call(
+            _localized, batch.keys.observation, first, sampler=sampler, shape=shape
+        )
     none = Best(of_each(np.float32(-np.inf)), x)
     chain = Chain(x, field, state)  # type: ignore[arg-type]
     return jax.tree.map(np.asarray, ChainStates(chain, none, none))
 
 
-# Exchanges of states between chains of neighbouring temperatures: non-reversible parallel tempering.
+# Exchanges of states between chains of neighbouring temperatures: non-reversible parallel
+# tempering.
 #
-# After interval n the pairs of places (r, r + 1) where r has the parity of n are tried, so that even and odd pairs
-# alternate (Okabe et al. 2001; Syed et al. 2022). A state then crosses the ladder in a time proportional to its
-# length, rather than to its square as with randomly chosen pairs.
+# After interval n the pairs of places (r, r + 1) where r has the parity of n are tried, so that
+# even and odd pairs alternate (Okabe et al. 2001; Syed et al. 2022). A state then crosses the
+# ladder in a time proportional to its length, rather than to its square as with randomly chosen
+# pairs.
 
 Tree = TypeVar("Tree")
 
 
 def accept_swaps(
-    keys: StepKeys, value: Float[Array, "G B"], temperature: Float[Array, "..."], step, interval, ladder: int
+    keys: StepKeys,
+    value: Float[Array, "G B"],
+    temperature: Float[Array, "..."],
+    step,
+    interval,
+    ladder: int,
 ) -> Bool[Array, "G B"]:
     """Returns whether each chain swaps its state with the next one.
 
     Args:
-      keys: [G, B] keys of the chains. Only swaps draw from observation keys directly; elsewhere they are folded.
+      keys: [G, B] keys of the chains. Only swaps draw from observation keys directly; elsewhere
+        they are folded.
       value: f of each chain.
       temperature: of all chains, or [B] of each.
       step: number of the last step before the swaps.
@@ -356,14 +395,18 @@ def accept_swaps(
     num_chains = value.shape[1]
     rate, place = 1 / jnp.broadcast_to(temperature, num_chains), jnp.arange(num_chains) % ladder
     is_tried = (place % 2 == interval % 2) & (place < ladder - 1)
-    word, _ = jax.vmap(jax.vmap(draw_words, (0, None)), (0, None))(keys.observation, step.astype(jnp.uint32))
+    word, _ = jax.vmap(jax.vmap(draw_words, (0, None)), (0, None))(
+        keys.observation, step.astype(jnp.uint32)
+    )
     # Of chains with targets exp(rate f).
     log_ratio = (rate - jnp.roll(rate, -1)) * (jnp.roll(value, -1, axis=1) - value)
     return is_tried & (word_to_uniform(word) < jnp.exp(jnp.minimum(log_ratio, 0.0)))
 
 
 def swap(leaves: Tree, swaps: Bool[Array, "G B"]) -> Tree:
-    """Returns arrays [G, B, ...] of the chains, in which the entries of chains that swap change places."""
+    """Returns arrays [G, B, ...] of the chains, in which the entries of chains that swap change
+    places.
+    """
     step = swaps.astype(jnp.int32)
     origin = jnp.arange(step.shape[1], dtype=jnp.int32) + step - jnp.roll(step, 1, axis=1)
     take = jax.vmap(lambda leaf, origin: leaf[origin])

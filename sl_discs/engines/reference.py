@@ -1,7 +1,7 @@
 """The reference engine: plain JAX, any model, any sampler, any device, written to be read.
 
-Chains are distributed over the devices of a mesh; those of an instance stay together if they share their adaptation.
-No device waits for another.
+Chains are distributed over the devices of a mesh; those of an instance stay together if they share
+their adaptation. No device waits for another.
 """
 
 from __future__ import annotations
@@ -16,10 +16,25 @@ from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
 from sl_discs.engines import compiled
-from sl_discs.engines.program import Batch, Best, ChainStates, Engine, Trace, accept_swaps, check_ladder, swap
+from sl_discs.engines.program import (
+    Batch,
+    Best,
+    ChainStates,
+    Engine,
+    Trace,
+    accept_swaps,
+    check_ladder,
+    swap,
+)
 from sl_discs.localization.algorithm import Localized
 from sl_discs.localization.schedule import Levels
-from sl_discs.models.batching import DEVICE_CHAINS, DEVICE_INSTANCES, make_mesh, over_chains, over_instances
+from sl_discs.models.batching import (
+    DEVICE_CHAINS,
+    DEVICE_INSTANCES,
+    make_mesh,
+    over_chains,
+    over_instances,
+)
 from sl_discs.models.keys import StepKeys, fold
 from sl_discs.models.model import Model, Target
 from sl_discs.samplers.sampler import Info, Sampler
@@ -44,23 +59,44 @@ class Reference(Engine):
         levels = program.levels and _filled(program.levels)
 
         def play(chains, done, intervals, every):
-            rows, num_chains = program.temperature.rows(done, done + intervals * every), batch.keys.mcmc.shape[1]
+            rows, num_chains = (
+                program.temperature.rows(done, done + intervals * every),
+                batch.keys.mcmc.shape[1],
+            )
             temperature = rows.reshape(-1, intervals, every)[0]
             if program.temperature.is_constant:
-                temperature = np.broadcast_to(np.resize(rows[:, :1], num_chains), (intervals, every, num_chains))
+                temperature = np.broadcast_to(
+                    np.resize(rows[:, :1], num_chains), (intervals, every, num_chains)
+                )
             return compiled.call(
-                advance, batch, chains, levels, program.field, temperature, np.int32(done),
-                model=model, sampler=sampler, mesh=mesh, ladder=program.ladder, keeps_states=program.keeps_states,
-            )  # fmt: skip
+                advance,
+                batch,
+                chains,
+                levels,
+                program.field,
+                temperature,
+                np.int32(done),
+                model=model,
+                sampler=sampler,
+                mesh=mesh,
+                ladder=program.ladder,
+                keeps_states=program.keeps_states,
+            )
 
         return play
 
 
 def _filled(levels: Levels) -> Levels:
-    """Pads the levels with levels that never begin, so that different numbers of them share compiled code."""
+    """Pads the levels with levels that never begin, so that different numbers of them share
+    compiled code.
+    """
     width = 0, -len(levels.last) % _LEVELS
-    filled = (leaf if np.ndim(leaf) == 0 else np.pad(leaf, width, constant_values=1) for leaf in levels)
-    return Levels(*filled)._replace(last=np.pad(levels.last, width, constant_values=np.iinfo(np.int32).max))
+    filled = (
+        leaf if np.ndim(leaf) == 0 else np.pad(leaf, width, constant_values=1) for leaf in levels
+    )
+    return Levels(*filled)._replace(
+        last=np.pad(levels.last, width, constant_values=np.iinfo(np.int32).max)
+    )
 
 
 def _keep_better(best: Best, value, x) -> Best:
@@ -69,11 +105,22 @@ def _keep_better(best: Best, value, x) -> Best:
 
 
 def _step(
-    model: Model, sampler: Sampler, keys: StepKeys, params, mask, chains: ChainStates, field, temperature, levels,
+    model: Model,
+    sampler: Sampler,
+    keys: StepKeys,
+    params,
+    mask,
+    chains: ChainStates,
+    field,
+    temperature,
+    levels,
     done,
-):  # fmt: skip
+):
     """Makes one step of one chain, of which `done` have been run."""
-    key, target = StepKeys(*(fold(key, done + 1) for key in keys)), Target(model, params, temperature, mask)
+    key, target = (
+        StepKeys(*(fold(key, done + 1) for key in keys)),
+        Target(model, params, temperature, mask),
+    )
     if field is not None:
         target = target.tilted(field)
     if levels is None:
@@ -92,18 +139,30 @@ def _log(model: Model, params, chains: ChainStates):
 
 
 def _play(
-    model: Model, sampler: Sampler, ladder: int, keeps_states: bool, batch: Batch, chains: ChainStates, levels,
-    field, temperature, done,
-):  # fmt: skip
+    model: Model,
+    sampler: Sampler,
+    ladder: int,
+    keeps_states: bool,
+    batch: Batch,
+    chains: ChainStates,
+    levels,
+    field,
+    temperature,
+    done,
+):
     """Runs L intervals of E steps on all chains of a device; temperature is [L, E] or [L, E, B]."""
     of_chain, tilted = (0 if temperature.ndim == 3 else None), (None if field is None else 0)
-    step = over_chains(functools.partial(_step, model, sampler), (0, None, None, 0, tilted, of_chain, None, None))
+    step = over_chains(
+        functools.partial(_step, model, sampler), (0, None, None, 0, tilted, of_chain, None, None)
+    )
     step = over_instances(step, (0, 0, 0, 0, tilted, None, None, None))
     log = over_instances(over_chains(functools.partial(_log, model), (None, 0)))
 
     def one_step(carry, temperature):
         chains, done, sums = carry
-        chains, info = step(batch.keys, batch.params, batch.mask, chains, field, temperature, levels, done)
+        chains, info = step(
+            batch.keys, batch.params, batch.mask, chains, field, temperature, levels, done
+        )
         return (chains, done + 1, jax.tree.map(jnp.add, sums, info)), None
 
     def interval(carry, temperature):
@@ -128,12 +187,24 @@ def _play(
 
 
 @functools.partial(
-    jax.jit, static_argnames=("model", "sampler", "mesh", "ladder", "keeps_states"), donate_argnames="chains"
+    jax.jit,
+    static_argnames=("model", "sampler", "mesh", "ladder", "keeps_states"),
+    donate_argnames="chains",
 )
 def advance(
-    batch: Batch, chains: ChainStates, levels: Levels | None, field, temperature, done, *, model: Model,
-    sampler: Sampler, mesh: Mesh, ladder: int = 1, keeps_states: bool = False,
-) -> tuple[ChainStates, Trace]:  # fmt: skip
+    batch: Batch,
+    chains: ChainStates,
+    levels: Levels | None,
+    field,
+    temperature,
+    done,
+    *,
+    model: Model,
+    sampler: Sampler,
+    mesh: Mesh,
+    ladder: int = 1,
+    keeps_states: bool = False,
+) -> tuple[ChainStates, Trace]:
     """Runs a part of a program on a batch of chains.
 
     Args:
@@ -141,7 +212,8 @@ def advance(
       chains: the chains before the call; their buffers are donated.
       levels: of localization, leaves [K]; None without it.
       field: of the program.
-      temperature: [L, E], or [L, E, B]: of L intervals of E steps, every interval ending in a logged step.
+      temperature: [L, E], or [L, E, B]: of L intervals of E steps, every interval ending in a
+        logged step.
       done: steps done before; keys are folded from the number of a step, from 1.
       model: the model of f.
       sampler: the base sampler.
@@ -152,13 +224,23 @@ def advance(
     Returns:
       the chains after the call, and the records of the L logged steps.
     """
-    instances, both = PartitionSpec(DEVICE_INSTANCES), PartitionSpec(DEVICE_INSTANCES, DEVICE_CHAINS)
+    instances, both = (
+        PartitionSpec(DEVICE_INSTANCES),
+        PartitionSpec(DEVICE_INSTANCES, DEVICE_CHAINS),
+    )
     all_alike = PartitionSpec()
     of_chains = PartitionSpec(None, None, DEVICE_CHAINS) if temperature.ndim == 3 else all_alike
     play = jax.shard_map(
         functools.partial(_play, model, sampler, ladder, keeps_states),
         mesh=mesh,
-        in_specs=(Batch._make((instances, instances, both, None)), both, all_alike, both, of_chains, all_alike),
+        in_specs=(
+            Batch._make((instances, instances, both, None)),
+            both,
+            all_alike,
+            both,
+            of_chains,
+            all_alike,
+        ),
         out_specs=(both, PartitionSpec(None, *both)),
         check_vma=False,
     )

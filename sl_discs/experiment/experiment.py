@@ -1,4 +1,6 @@
-"""A whole experiment, from its configs to its record and files: `sl_discs.run`, and what the command `run` calls."""
+"""A whole experiment, from its configs to its record and files: `sl_discs.run`, and what the
+command `run` calls.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,13 @@ from sl_discs.experiment.record import (
     versions,
 )
 from sl_discs.experiment.results import check_place, write_results
-from sl_discs.experiment.run_sampler import check_methods, engine_for, fit_to_memory, run_sampler, total_chain_steps
+from sl_discs.experiment.run_sampler import (
+    check_methods,
+    engine_for,
+    fit_to_memory,
+    run_sampler,
+    total_chain_steps,
+)
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.experiment.summary import draw_trajectories, format_summary, plot_trajectories
 from sl_discs.instances.dataset import default_data_root, graph_types, load_dataset
@@ -42,15 +50,22 @@ if TYPE_CHECKING:
 MODEL_FIELDS = {
     "name": f"{join_names(GRAPH_PROBLEMS)}.",
     "graph_type": "dataset, as DISCS names it; left out: that of the experiment config.",
-    "cfg_str": "configuration of the dataset, such as r-0.10; _ for none; left out: that of the experiment config.",
+    "cfg_str": "configuration of the dataset, such as r-0.10; _ for none; left out: that of the "
+    "experiment config.",
     "data_root": "folder searched for DISCS's files, then for an archive.",
     "penalty": "penalty of a conflict in mis, maxclique and vertex_cover, at least 1.",
     "save_dir_name": "folder of the results below ./results, with --run_local.",
 }
 # Fields of DISCS's model configs that are taken from the instances here.
 _IGNORED_MODEL_FIELDS = {
-    "max_num_nodes", "max_num_edges", "num_instances", "num_models", "num_categories", "shape", "rand_type"
-}  # fmt: skip
+    "max_num_nodes",
+    "max_num_edges",
+    "num_instances",
+    "num_models",
+    "num_categories",
+    "shape",
+    "rand_type",
+}
 # Those that name a set.
 SET_FIELDS = "name", "graph_type", "cfg_str"
 
@@ -75,7 +90,11 @@ class RunRequest(NamedTuple):
     def load(self) -> Dataset:
         """Returns this part's share of the instances."""
         settings, model, part = self.settings, self.model, self.part
-        first, count, stride = settings.first_instance, settings.num_instances, settings.instance_stride
+        first, count, stride = (
+            settings.first_instance,
+            settings.num_instances,
+            settings.instance_stride,
+        )
         family = model["name"], model["graph_type"], model["cfg_str"], model["data_root"]
         load = functools.partial(load_dataset, *family, stride=stride, data_seed=settings.data_seed)
         if part.count == 1:
@@ -102,8 +121,10 @@ def request_of(
     Args:
       experiment: fields of `Settings`.
       model: fields of the model config.
-      samplers: fields of each sampler's config that differ from its defaults, by the sampler's own name.
-      named: name, graph_type and cfg_str of the set that the experiment config is for; empty: for any.
+      samplers: fields of each sampler's config that differ from its defaults, by the sampler's own
+        name.
+      named: name, graph_type and cfg_str of the set that the experiment config is for; empty: for
+        any.
       part: of the run; None: all of it.
 
     Raises:
@@ -117,27 +138,38 @@ def request_of(
 
 
 def _model_of(model: dict[str, Any], named: dict[str, Any]) -> dict[str, Any]:
-    """Returns the model config of a problem on graphs; what `load_dataset` does not check is checked here.
+    """Returns the model config of a problem on graphs; what `load_dataset` does not check is
+    checked here.
 
-    What it leaves out, or holds None for, is that of the set that the experiment config is for, or a default.
+    What it leaves out, or holds None for, is that of the set that the experiment config is for, or
+    a default.
     """
     unknown = sorted(set(model) - set(MODEL_FIELDS) - _IGNORED_MODEL_FIELDS)
     if unknown:
-        raise InputError(f"model_config has no field {unknown[0]!r}; known: {', '.join(MODEL_FIELDS)}")
+        raise InputError(
+            f"model_config has no field {unknown[0]!r}; known: {', '.join(MODEL_FIELDS)}"
+        )
     given = {field: value for field, value in model.items() if value is not None}
-    model = {"name": "", "graph_type": "", "cfg_str": "_", "data_root": None, "penalty": PENALTY} | named | given
+    model = (
+        {"name": "", "graph_type": "", "cfg_str": "_", "data_root": None, "penalty": PENALTY}
+        | named
+        | given
+    )
     for field in ("name", "graph_type", "cfg_str", "save_dir_name"):
         if not isinstance(model.get(field, ""), str):
             raise InputError(f"model_config.{field} is {model[field]!r}; expected str")
     if not model["graph_type"]:
-        raise InputError("neither config names a graph_type; give --model_config.graph_type, such as er_density")
+        raise InputError(
+            "neither config names a graph_type; give --model_config.graph_type, such as er_density"
+        )
     expected = model | named
     # Covers have the graph types of independent sets.
     same_graphs = graph_types(expected["name"]) == graph_types(model["name"])
     if expected["graph_type"] != model["graph_type"] or not same_graphs:
         of_config, of_model = (f"{one['name']}/{one['graph_type']}" for one in (expected, model))
         raise InputError(
-            f"--config is for {of_config}, but --model_config for {of_model}; correct model_config.graph_type, or "
+            f"--config is for {of_config}, but --model_config for {of_model}; correct "
+            "model_config.graph_type, or "
             "give the config of the set, such as configs/experiment/mis/er_density.py"
         )
     real("model_config.penalty", model["penalty"], least=1)
@@ -151,7 +183,8 @@ class Experiment:
     """What an experiment has found.
 
     Attributes:
-      record: the samplers, verified solutions and traces; None while parts of a divided run are missing.
+      record: the samplers, verified solutions and traces; None while parts of a divided run are
+        missing.
       paths: of the files that were written, by name; empty for a run without a folder.
       resumed: what was taken from checkpoints, in words; empty: nothing.
       note: what a divided run still lacks, in words.
@@ -172,7 +205,8 @@ class Experiment:
         return format_summary(self._finished(), self.paths, self.resumed)
 
     def to_dataframe(self) -> pd.DataFrame:
-        """Returns a row for each sampler and instance, with the fields of `InstanceRecord` but the solution.
+        """Returns a row for each sampler and instance, with the fields of `InstanceRecord` but the
+        solution.
 
         Raises:
           InputError: pandas is not installed.
@@ -180,7 +214,11 @@ class Experiment:
         pandas = import_extra("pandas")
         fields = "best", "best_logged", "final", "feasible", "reference"
         rows = [
-            {"sampler": name, "instance": one.name, **{field: getattr(one, field) for field in fields}}
+            {
+                "sampler": name,
+                "instance": one.name,
+                **{field: getattr(one, field) for field in fields},
+            }
             for name, sampler in self._finished().samplers.items()
             for one in sampler.instances
         ]
@@ -199,7 +237,8 @@ class Experiment:
         return plot_trajectories(record) if path is None else draw_trajectories(record, Path(path))
 
     def save(self, folder: str | os.PathLike) -> dict[str, Path]:
-        """Writes the files of the experiment, as `results` describes them, and returns their paths by name.
+        """Writes the files of the experiment, as `results` describes them, and returns their paths
+        by name.
 
         InputError if the folder cannot be written.
         """
@@ -219,21 +258,23 @@ def run(
     """Runs samplers on the instances of a benchmark set, as the command `sl-discs run` does.
 
     Example:
-        >>> found = run(["GWG", "PAS"], name="mis", graph_type="er_density", cfg_str="r-0.10", num_instances=1,
-        ...             batch_size=4, chain_length=200)
+        >>> found = run(["GWG", "PAS"], name="mis", graph_type="er_density", cfg_str="r-0.10",
+        ...             num_instances=1, batch_size=4, chain_length=200)
         >>> found.to_dataframe().sampler.tolist()
         ['gwg', 'path_auxiliary']
 
     Args:
-      samplers: names, or dicts of `name` and fields of a sampler's config; all run on the same instances.
+      samplers: names, or dicts of `name` and fields of a sampler's config; all run on the same
+        instances.
       config: experiment config, as the files of `configs/experiment` return it.
       model_config: model config, as those of `configs/model` do.
-      folder: for results and checkpoints, from which an interrupted run with the same arguments continues; None: no
-        files are written.
+      folder: for results and checkpoints, from which an interrupted run with the same arguments
+        continues; None: no files are written.
       overwrite: whether results of another run in the folder are replaced.
       progress: whether progress is shown on the error stream.
-      **fields: fields of both configs in addition, by name: those of the model (`name`, `graph_type`, `cfg_str`,
-        `data_root`, `penalty`) and of the experiment (`chain_length`, `batch_size`, `num_instances`, `seed`, ...).
+      **fields: fields of both configs in addition, by name: those of the model (`name`,
+        `graph_type`, `cfg_str`, `data_root`, `penalty`) and of the experiment (`chain_length`,
+        `batch_size`, `num_instances`, `seed`, ...).
 
     Raises:
       InputError: an argument is wrong, or the folder holds another run.
@@ -244,9 +285,15 @@ def run(
     experiment = dict(config.get("experiment", {})) | {
         name: value for name, value in fields.items() if name not in MODEL_FIELDS
     }
-    named = {name: value for name, value in dict(config.get("model", {})).items() if name in SET_FIELDS and value}
+    named = {
+        name: value
+        for name, value in dict(config.get("model", {})).items()
+        if name in SET_FIELDS and value
+    }
     request = request_of(experiment, model, samplers_of(samplers), named=named)
-    return perform(request, request.load(), None if folder is None else Path(folder), overwrite, shown=progress)
+    return perform(
+        request, request.load(), None if folder is None else Path(folder), overwrite, shown=progress
+    )
 
 
 def samplers_of(given: Any) -> dict[str, dict[str, Any]]:
@@ -254,11 +301,15 @@ def samplers_of(given: Any) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     given = [given] if isinstance(given, str | Mapping) else given
     if not given or not isinstance(given, list | tuple):
-        raise InputError(f"samplers is {shown(given)}; expected a list of names, such as ['PAS', 'SL-PAS']")
+        raise InputError(
+            f"samplers is {shown(given)}; expected a list of names, such as ['PAS', 'SL-PAS']"
+        )
     for one in given:
         fields = dict(one) if isinstance(one, Mapping) else {"name": one}
         if not isinstance(fields.get("name"), str):
-            raise InputError(f"samplers: {one!r} has no name; give a name such as 'PAS', or a dict with one")
+            raise InputError(
+                f"samplers: {one!r} has no name; give a name such as 'PAS', or a dict with one"
+            )
         name = own_name(fields["name"])
         if name in found:
             raise InputError(f"sampler {name!r} is named twice; name each once")
@@ -287,7 +338,9 @@ def perform(
     """
     settings, part = request.settings, request.part
     penalty = float(request.model["penalty"])
-    engines = {method.name: engine_for(dataset, method.sampler, settings)[0] for method in request.methods}
+    engines = {
+        method.name: engine_for(dataset, method.sampler, settings)[0] for method in request.methods
+    }
     leave_cards_alone(engines.values())
     config: dict[str, Any] = {
         "experiment": vars(settings),
@@ -309,24 +362,36 @@ def perform(
         if note:
             tell(note)
         config["experiment"] = vars(settings)
-        kind = run_identity(config, {name: engine.name for name, engine in engines.items()}, settings, dataset)
+        kind = run_identity(
+            config, {name: engine.name for name, engine in engines.items()}, settings, dataset
+        )
         checkpoints = None
         if own is not None:
-            checkpoints = Checkpoints(own / "checkpoint", kind, settings.checkpoint_every_s, notice or Notice())
+            checkpoints = Checkpoints(
+                own / "checkpoint", kind, settings.checkpoint_every_s, notice or Notice()
+            )
         # Of all parts, so that a part that does not belong to the others is refused before it runs.
         samplers = None if folder is None else part.records(folder, kind)[part.index - 1]
         if samplers is None:
-            samplers = _play(dataset, penalty, request.methods, settings, checkpoints, part.label, shown)
+            samplers = _play(
+                dataset, penalty, request.methods, settings, checkpoints, part.label, shown
+            )
         if folder is not None and part.count > 1:
             part.keep_records(folder, kind, samplers)
             stack.enter_context(part.joining(folder))
             found = part.records(folder, kind)
             if found[part.index - 1] is None:
-                return Experiment(None, note=f"{part.label}: done; another part has joined the results in {folder}")
+                return Experiment(
+                    None,
+                    note=f"{part.label}: done; another part has joined the results in {folder}",
+                )
             missing = [str(k) for k, records in enumerate(found, 1) if records is None]
             if missing:
                 return Experiment(None, note=f"{part.label}: done; missing: {', '.join(missing)}")
-            samplers = {name: join_records([records[name] for records in found if records]) for name in samplers}
+            samplers = {
+                name: join_records([records[name] for records in found if records])
+                for name in samplers
+            }
         devices = describe_devices(engines.values(), part.count)
         record = ExperimentRecord(dataset, settings, config, samplers, devices, versions())
         if folder is None or checkpoints is None:
@@ -342,13 +407,20 @@ def perform(
 
 
 def _play(
-    dataset: Dataset, penalty: float, methods: Sequence[Method], settings: Settings, checkpoints: Checkpoints | None,
-    label: str, shown: bool,
-) -> dict[str, SamplerRecord]:  # fmt: skip
+    dataset: Dataset,
+    penalty: float,
+    methods: Sequence[Method],
+    settings: Settings,
+    checkpoints: Checkpoints | None,
+    label: str,
+    shown: bool,
+) -> dict[str, SamplerRecord]:
     """Returns the record of each method."""
     samplers = {}
     with progress_bar(total_chain_steps(dataset, settings), label=label, shown=shown) as progress:
         for method in methods:
             advance = functools.partial(progress, method.name)
-            samplers[method.name] = run_sampler(dataset, penalty, method, settings, advance, checkpoints)
+            samplers[method.name] = run_sampler(
+                dataset, penalty, method, settings, advance, checkpoints
+            )
     return samplers

@@ -1,7 +1,9 @@
-"""One run in several parts: each process runs a share of the instances, and the one that ends last joins the results.
+"""One run in several parts: each process runs a share of the instances, and the one that ends last
+joins the results.
 
-Instances are independent, so that parts exchange nothing while the chains run, and may run at any time and on any
-machine that sees the run's folder. A part keeps its checkpoints, and its records once it is done, in `parts/K-of-N`.
+Instances are independent, so that parts exchange nothing while the chains run, and may run at any
+time and on any machine that sees the run's folder. A part keeps its checkpoints, and its records
+once it is done, in `parts/K-of-N`.
 """
 
 from __future__ import annotations
@@ -16,7 +18,13 @@ from typing import Any
 import numpy as np
 
 from sl_discs.chains.checkpoint import remove_checkpoints
-from sl_discs.experiment.record import ARRAYS, BY_INSTANCE, InstanceRecord, SamplerRecord, fields_of_results
+from sl_discs.experiment.record import (
+    ARRAYS,
+    BY_INSTANCE,
+    InstanceRecord,
+    SamplerRecord,
+    fields_of_results,
+)
 from sl_discs.support.documents import read_document, write_document
 from sl_discs.support.errors import InputError
 from sl_discs.support.files import check_writable
@@ -41,7 +49,9 @@ class Part:
         found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
         part = Part(*map(int, found.groups())) if found else None
         if part is None or not 1 <= part.index <= part.count:
-            raise InputError(f"--part={text} is not a part; give K/N with K from 1 to N, such as 1/8")
+            raise InputError(
+                f"--part={text} is not a part; give K/N with K from 1 to N, such as 1/8"
+            )
         return part
 
     @property
@@ -50,14 +60,16 @@ class Part:
         return "" if self.count == 1 else f"part {self.index} of {self.count}"
 
     def share(self, num_instances: int) -> range:
-        """Positions of this part's instances, which are consecutive; the numbers of two parts differ by at most one.
+        """Positions of this part's instances, which are consecutive; the numbers of two parts
+        differ by at most one.
 
         Raises:
           InputError: there are more parts than instances.
         """
         if self.count > num_instances:
             raise InputError(
-                f"{self.count} parts of {num_instances} instances would leave some without work; give fewer"
+                f"{self.count} parts of {num_instances} instances would leave some without work; "
+                "give fewer"
             )
         first = self.index - 1
         return range(first * num_instances // self.count, (first + 1) * num_instances // self.count)
@@ -68,15 +80,20 @@ class Part:
 
     def check(self, run: Path) -> None:
         """Raises InputError if another number of parts of the run has begun there."""
-        found = (re.fullmatch(r"[0-9]+-of-([0-9]+)", path.name) for path in (run / "parts").glob("*-of-*"))
+        found = (
+            re.fullmatch(r"[0-9]+-of-([0-9]+)", path.name)
+            for path in (run / "parts").glob("*-of-*")
+        )
         counts = {int(match[1]) for match in found if match}
         # Parts that join their results lock the folder `parts`, not that of the run.
         begun = (run / "checkpoint" / "kind.json").exists() or (self.count > 1 and holder_of(run))
         counts |= {1} if begun else set()
         if others := sorted(counts - {self.count}):
             raise InputError(
-                f"{run}: a run of {', '.join(map(str, others))} part(s) has begun, but this one has {self.count}; "
-                "give as many to resume it, give another save_root, or remove `checkpoint` and `parts` to begin anew"
+                f"{run}: a run of {', '.join(map(str, others))} part(s) has begun, but this one "
+                f"has {self.count}; "
+                "give as many to resume it, give another save_root, or remove `checkpoint` and "
+                "`parts` to begin anew"
             )
 
     @contextlib.contextmanager
@@ -102,7 +119,9 @@ class Part:
         """
         return [part._records(run, kind, same_instances=part == self) for part in self.all()]
 
-    def keep_records(self, run: Path, kind: dict[str, Any], samplers: dict[str, SamplerRecord]) -> None:
+    def keep_records(
+        self, run: Path, kind: dict[str, Any], samplers: dict[str, SamplerRecord]
+    ) -> None:
         """Saves the records of this part, which is done; arguments as in `records`."""
         arrays: dict[str, Any] = {}
         values = {name: dataclasses.asdict(sampler) for name, sampler in samplers.items()}
@@ -113,7 +132,9 @@ class Part:
         content = {"part": self.label, "kind": kind, "samplers": values}
         write_document(self.folder(run) / _RECORDS, _FORMAT, arrays, content)
 
-    def _records(self, run: Path, kind: dict[str, Any], same_instances: bool) -> dict[str, SamplerRecord] | None:
+    def _records(
+        self, run: Path, kind: dict[str, Any], same_instances: bool
+    ) -> dict[str, SamplerRecord] | None:
         path = self.folder(run) / _RECORDS
         if not path.exists():
             return None
@@ -126,10 +147,14 @@ class Part:
             samplers = _restored(arrays, values) if theirs == ours else {}
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             raise InputError(
-                f"{path.parent}: the records of this part cannot be read ({error}); remove the folder"
+                f"{path.parent}: the records of this part cannot be read ({error}); remove the "
+                "folder"
             ) from None
         check_same(
-            f"{path.parent}: a part of another run", ours, theirs, "give another save_root, or remove the folder"
+            f"{path.parent}: a part of another run",
+            ours,
+            theirs,
+            "give another save_root, or remove the folder",
         )
         return samplers
 
@@ -138,7 +163,9 @@ class Part:
         return only_run_in(run / "parts", patience_s=_JOIN_S)
 
     def remove_unfinished(self, run: Path) -> None:
-        """Removes the checkpoints of a finished run and of its parts; a folder that holds other files stays."""
+        """Removes the checkpoints of a finished run and of its parts; a folder that holds other
+        files stays.
+        """
         for part in self.all():
             remove_checkpoints(part.folder(run) / "checkpoint")
         if self.count > 1:
@@ -172,13 +199,16 @@ def _identity(kind: dict[str, Any], same_instances: bool) -> dict[str, Any]:
 def join_records(parts: list[SamplerRecord]) -> SamplerRecord:
     """Returns one record of a sampler, with instances in the order of the parts.
 
-    Parts may run in parallel: `run_s` and `compile_s` are those of the slowest part, and the rate counts all
-    chain-steps in that time.
+    Parts may run in parallel: `run_s` and `compile_s` are those of the slowest part, and the rate
+    counts all chain-steps in that time.
     """
     run_s = max(part.run_s for part in parts)
     return SamplerRecord(
         instances=[instance for part in parts for instance in part.instances],
-        **{field: np.concatenate([getattr(part, field) for part in parts], axis=1) for field in BY_INSTANCE},
+        **{
+            field: np.concatenate([getattr(part, field) for part in parts], axis=1)
+            for field in BY_INSTANCE
+        },
         temperature=parts[0].temperature,
         chain_steps_per_s=sum(part.chain_steps_per_s * part.run_s for part in parts) / run_s,
         compile_s=max(part.compile_s for part in parts),

@@ -1,4 +1,6 @@
-"""The record of a finished experiment, plain data from which tables, files and figures are made, and its identity."""
+"""The record of a finished experiment, plain data from which tables, files and figures are made,
+and its identity.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +41,15 @@ class InstanceRecord:
     """The outcome of one sampler on one instance, verified on the host."""
 
     name: str
-    best: float  # objective of `solution`: the best state over every step, or one of the next two if repaired to more
-    best_logged: float  # best objective among the states at logged steps only (DISCS's figure), same evaluation
+    # objective of `solution`: the best state over every step, or one of the next two if repaired to
+    # more
+    best: float
+    # best objective among the states at logged steps only (DISCS's figure), same evaluation
+    best_logged: float
     final: float  # best objective of the chains' final samples
-    feasible: bool  # whether `solution` satisfies the problem's constraints (always True for MaxCut)
+    feasible: (
+        bool  # whether `solution` satisfies the problem's constraints (always True for MaxCut)
+    )
     reference: float | None  # best known objective, or None
     solution: Int8[np.ndarray, "N"]  # [N] zeros and ones
 
@@ -52,15 +59,23 @@ class SamplerRecord:
     """All instances of one sampler, with traces at the logged steps (L of them, G instances)."""
 
     instances: list[InstanceRecord]
-    trajectory: Float64[np.ndarray, "L G"]  # running best over logged steps and chains, less its penalty, as in DISCS
-    acceptance: Float64[np.ndarray, "L G"]  # mean acceptance probability of the steps since the previous logged step
-    hops: Float64[np.ndarray, "L G"]  # mean number of sites changed per step since the previous logged step
+    trajectory: Float64[
+        np.ndarray, "L G"
+    ]  # running best over logged steps and chains, less its penalty, as in DISCS
+    acceptance: Float64[
+        np.ndarray, "L G"
+    ]  # mean acceptance probability of the steps since the previous logged step
+    hops: Float64[
+        np.ndarray, "L G"
+    ]  # mean number of sites changed per step since the previous logged step
     temperature: Float64[np.ndarray, "L"]  # at the logged steps
     chain_steps_per_s: float  # of run time
     compile_s: float  # seconds spent tracing and compiling
     run_s: float  # seconds of running, after compilation
     engine: str = "reference"  # the engine used, and why if it was not asked for by name
-    final_is: str = "last state"  # or `sign(Y)`, or `last state (not localized)`: what the final samples are
+    final_is: str = (
+        "last state"  # or `sign(Y)`, or `last state (not localized)`: what the final samples are
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,16 +122,26 @@ _CODE = (":/", ":(top,exclude)docs", ":(top,exclude)*.md")
 
 
 def commit() -> str:
-    """Returns the commit of the code, with a `+` where code differs from it; `unknown` outside a checkout."""
+    """Returns the commit of the code, with a `+` where code differs from it; `unknown` outside a
+    checkout.
+    """
     folder = Path(__file__).parents[2]
     # A repository around an installed package has commits of something else.
     own = os.environ | {"GIT_CEILING_DIRECTORIES": str(folder.parent)}
     try:
         head, changes = (
             subprocess.run(
-                ["git", "-C", folder, *command], env=own, capture_output=True, text=True, timeout=10, check=True
+                ["git", "-C", folder, *command],
+                env=own,
+                capture_output=True,
+                text=True,
+                timeout=10,
+                check=True,
             )
-            for command in (("rev-parse", "--short=12", "HEAD"), ("status", "--porcelain", "-uno", "--", *_CODE))
+            for command in (
+                ("rev-parse", "--short=12", "HEAD"),
+                ("status", "--porcelain", "-uno", "--", *_CODE),
+            )
         )
     except (OSError, subprocess.SubprocessError):
         return "unknown"
@@ -124,29 +149,40 @@ def commit() -> str:
 
 
 def measured_by(**given: str) -> dict[str, Any]:
-    """Returns what a figure depends on that is measured now: commit, day, machine and versions, after what is given,
-    such as its `command`.
+    """Returns what a figure depends on that is measured now: commit, day, machine and versions,
+    after what is given, such as its `command`.
     """
     day = datetime.date.today().isoformat()
-    return {**given, "commit": commit(), "date": day, "machine": describe_machine(), "versions": versions()}
+    return {
+        **given,
+        "commit": commit(),
+        "date": day,
+        "machine": describe_machine(),
+        "versions": versions(),
+    }
 
 
 def how_measured(measured: Mapping[str, Any]) -> str:
     """Returns what `measured_by` returned for a command, as the last sentence of a report."""
-    words = [f"{key} {value}" for key, value in measured.items() if key not in ("command", "date", "versions")]
+    words = [
+        f"{key} {value}"
+        for key, value in measured.items()
+        if key not in ("command", "date", "versions")
+    ]
     return f"`{measured['command']}`, {measured['date']}: {', '.join(words)}."
 
 
 def describe_devices(engines: Iterable[Engine], num_parts: int = 1) -> str:
-    """Returns the number and kind of the engines' devices, such as `1 x cpu (x86_64)`, and the number of parts of
-    the run.
+    """Returns the number and kind of the engines' devices, such as `1 x cpu (x86_64)`, and the
+    number of parts of the run.
     """
     devices = " and ".join(dict.fromkeys(engine.describe_devices() for engine in engines))
     parts = f", {num_parts} parts" if num_parts > 1 else ""
     return f"{devices} ({platform.machine()}{parts})"
 
 
-# The identity of a run: everything that its results depend on, with which checkpoints and results must agree.
+# The identity of a run: everything that its results depend on, with which checkpoints and results
+# must agree.
 
 # Fields of `Settings` that affect neither the results of a run nor its division into batches.
 _FREE = ("save_root", "threads", "checkpoint_every_s", "memory_gib")
@@ -162,11 +198,13 @@ def fields_of_results(experiment: Mapping[str, Any]) -> dict[str, Any]:
 def run_identity(
     config: Mapping[str, Any], engines: Mapping[str, str], settings: Settings, dataset: Dataset
 ) -> dict[str, Any]:
-    """Returns the identity of a run as nested dicts of plain values; `engines` has the name of each sampler's
-    engine.
+    """Returns the identity of a run as nested dicts of plain values; `engines` has the name of each
+    sampler's engine.
     """
     kind = {
-        "experiment": {name: value for name, value in dataclasses.asdict(settings).items() if name not in _FREE},
+        "experiment": {
+            name: value for name, value in dataclasses.asdict(settings).items() if name not in _FREE
+        },
         "model": dict(config["model"]),
         "samplers": dict(config["samplers"]),
         "graphs": {"name": dataset.name, "index": list(dataset.index), "sha256": dataset.digest()},
@@ -179,7 +217,8 @@ def run_identity(
 
 
 def check_finished(folder: Path, config: Mapping[str, Any], dataset: str) -> None:
-    """Raises InputError if a folder holds the results of another run, of another config or on another dataset.
+    """Raises InputError if a folder holds the results of another run, of another config or on
+    another dataset.
 
     Results of the same run may be overwritten.
     """
@@ -194,7 +233,9 @@ def check_finished(folder: Path, config: Mapping[str, Any], dataset: str) -> Non
     except (Damaged, KeyError, TypeError, AttributeError):
         raise InputError(f"{path}: results of another run: they cannot be read; {advice}") from None
     ours = {**config, "dataset": dataset, "experiment": fields_of_results(config["experiment"])}
-    check_same(f"{path}: results of another run", json.loads(json.dumps(ours, default=str)), theirs, advice)
+    check_same(
+        f"{path}: results of another run", json.loads(json.dumps(ours, default=str)), theirs, advice
+    )
 
 
 # What a record says of its samplers, over its instances.
@@ -205,7 +246,8 @@ class Spread:
     """Mean over n instances, and their spread."""
 
     mean: float
-    std: float  # standard deviation over the instances with divisor n, as in DISCS and in the paper's +-
+    # standard deviation over the instances with divisor n, as in DISCS and in the paper's +-
+    std: float
     se: float | None  # standard error of the mean, from divisor n - 1; None for n = 1
     n: int
 
@@ -218,7 +260,9 @@ class Spread:
 
     @property
     def half_width(self) -> float:
-        """Half of the 95 % interval of the mean of independent values, by Student's t; NaN for n = 1."""
+        """Half of the 95 % interval of the mean of independent values, by Student's t; NaN for n =
+        1.
+        """
         from scipy import special  # imported here, as runs do without it
 
         return math.nan if self.se is None else float(special.stdtrit(self.n - 1, 0.975)) * self.se
@@ -231,10 +275,11 @@ class Spread:
 
 
 def paired(ours: Float64[np.ndarray, "G"], theirs: Float64[np.ndarray, "G"]) -> Spread:
-    """Returns the spread over instances of the differences of two samplers, or settings, on each instance.
+    """Returns the spread over instances of the differences of two samplers, or settings, on each
+    instance.
 
-    Instances differ from each other far more than samplers do, so only the difference instance by instance has a
-    standard error that is informative about the samplers.
+    Instances differ from each other far more than samplers do, so only the difference instance by
+    instance has a standard error that is informative about the samplers.
     """
     return Spread.of(ours - theirs)
 
@@ -245,25 +290,33 @@ def best_values(sampler: SamplerRecord) -> Float64[np.ndarray, "G"]:
 
 
 def references(sampler: SamplerRecord) -> Float64[np.ndarray, "G"] | None:
-    """Returns the reference of each instance, or None unless every instance has one other than zero."""
+    """Returns the reference of each instance, or None unless every instance has one other than
+    zero.
+    """
     values = [instance.reference for instance in sampler.instances]
     return np.array(values, dtype=np.float64) if all(values) else None
 
 
 def percent_of_reference(sampler: SamplerRecord) -> Float64[np.ndarray, "G"] | None:
-    """100 best / reference of each instance, or None unless every instance has a non-zero reference."""
+    """100 best / reference of each instance, or None unless every instance has a non-zero
+    reference.
+    """
     divisors = references(sampler)
     return None if divisors is None else 100.0 * best_values(sampler) / divisors
 
 
-def paired_differences(record: ExperimentRecord, values=best_values) -> dict[tuple[str, str], Spread]:
+def paired_differences(
+    record: ExperimentRecord, values=best_values
+) -> dict[tuple[str, str], Spread]:
     """Returns `paired` of `sl_x` and x, by both names, for each sampler x with both.
 
-    `values` are compared: `best_values` in units of the objective, or `percent_of_reference`, in percentage points,
-    without which a pair is left out.
+    `values` are compared: `best_values` in units of the objective, or `percent_of_reference`, in
+    percentage points, without which a pair is left out.
     """
     found = {}
-    for pair in ((f"sl_{name}", name) for name in record.samplers if f"sl_{name}" in record.samplers):
+    for pair in (
+        (f"sl_{name}", name) for name in record.samplers if f"sl_{name}" in record.samplers
+    ):
         ours, theirs = (values(record.samplers[name]) for name in pair)
         if ours is not None and theirs is not None:
             found[pair] = paired(ours, theirs)

@@ -8,9 +8,9 @@
 | `config.yaml` | the configuration |
 | `results.json` | numbers for programs, strict JSON; written last, so its presence means a complete folder |
 
-A run of one sampler has its `results.pkl` in the folder itself, like a run of DISCS. A run of several samplers is a
-folder of such runs, `<sampler>/results.pkl`.
-"""
+A run of one sampler has its `results.pkl` in the folder itself, like a run of DISCS. A run of
+several samplers is a folder of such runs, `<sampler>/results.pkl`.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ _SHARED = ("trajectory.npz", "solutions.npz", "config.yaml", "results.json")
 _TEXT_BYTES = 1 << 14
 
 
-def check_place(folder: Path, samplers: Collection[str], num_logged: int, sizes: Collection[int]) -> None:
+def check_place(
+    folder: Path, samplers: Collection[str], num_logged: int, sizes: Collection[int]
+) -> None:
     """Checks, before a run, that its results will have a place.
 
     Args:
@@ -65,21 +67,29 @@ def check_place(folder: Path, samplers: Collection[str], num_logged: int, sizes:
     """
     for path in (folder / name for name in (*_pickles(samplers), *_SHARED)):
         if path.is_dir():
-            raise InputError(f"{path}: a folder stands where this file should go; choose another save_root")
-    # Of each sampler a trajectory and a padded state for DISCS, all that is logged, and the solutions.
-    arrays = (1 + len(BY_INSTANCE)) * 8 * num_logged * len(sizes) + len(sizes) * max(sizes) + sum(sizes)
+            raise InputError(
+                f"{path}: a folder stands where this file should go; choose another save_root"
+            )
+    # Of each sampler a trajectory and a padded state for DISCS, all that is logged, and the
+    # solutions.
+    arrays = (
+        (1 + len(BY_INSTANCE)) * 8 * num_logged * len(sizes) + len(sizes) * max(sizes) + sum(sizes)
+    )
     needed, free = len(samplers) * (arrays + _TEXT_BYTES), shutil.disk_usage(folder).free
     if free < needed:
         raise InputError(
-            f"{folder}: the results take up to {format_bytes(needed)}, but only {format_bytes(free)} are free there; "
+            f"{folder}: the results take up to {format_bytes(needed)}, but only "
+            f"{format_bytes(free)} are free there; "
             "free some space, or choose another save_root"
         )
 
 
 def write_results(record: ExperimentRecord, folder: str | os.PathLike) -> dict[str, Path]:
-    """Writes every file of the experiment, all before any takes its place, and returns file name -> path.
+    """Writes every file of the experiment, all before any takes its place, and returns file name ->
+    path.
 
-    The `results.pkl` of other samplers of the results that are replaced are removed, if this process knows them.
+    The `results.pkl` of other samplers of the results that are replaced are removed, if this
+    process knows them.
 
     Raises:
       InputError: the folder cannot be written.
@@ -94,7 +104,9 @@ def write_results(record: ExperimentRecord, folder: str | os.PathLike) -> dict[s
     folder = Path(folder)
     replaced = _pickles_there(folder)
     for sampler, relative in zip(record.samplers.values(), _pickles(record.samplers), strict=True):
-        files[relative] = functools.partial(pickle.dump, discs_results(record.kind, sampler), protocol=4)
+        files[relative] = functools.partial(
+            pickle.dump, discs_results(record.kind, sampler), protocol=4
+        )
     files["trajectory.npz"] = lambda file: np.savez_compressed(file, **trajectories)
     files["solutions.npz"] = lambda file: np.savez_compressed(file, **solutions)
     files["config.yaml"] = lambda file: file.write(config.encode())
@@ -117,21 +129,23 @@ def _pickles(samplers: Collection[str]) -> list[str]:
 
 
 def _pickles_there(folder: Path) -> set[str]:
-    """Returns those of the results that are in the folder, of samplers that are known: other names may lead
-    anywhere.
+    """Returns those of the results that are in the folder, of samplers that are known: other names
+    may lead anywhere.
     """
     try:
         there = _pickles((read_json(folder / "results.json") or {})["samplers"])
     except (Damaged, KeyError, TypeError):  # there are none
         return set()
-    return {"results.pkl", *(f"{name}/results.pkl" for name in known_samplers())}.intersection(there)
+    return {"results.pkl", *(f"{name}/results.pkl" for name in known_samplers())}.intersection(
+        there
+    )
 
 
 def _summary(record: ExperimentRecord) -> dict[str, Any]:
     """Returns the content of `results.json`.
 
-    `mean` and `std` (divisor n) are of `best` over instances; `acceptance` and `hops` are means over steps
-    and instances; a pair's `se` is None for a single instance.
+    `mean` and `std` (divisor n) are of `best` over instances; `acceptance` and `hops` are means
+    over steps and instances; a pair's `se` is None for a single instance.
     """
     return {
         "dataset": record.dataset.name,
@@ -155,7 +169,10 @@ def _sampler_summary(sampler: SamplerRecord) -> dict[str, Any]:
     of_instance = "name", "best", "best_logged", "final", "feasible", "reference"
     spread = Spread.of(best_values(sampler))
     return {
-        "instances": [{field: getattr(instance, field) for field in of_instance} for instance in sampler.instances],
+        "instances": [
+            {field: getattr(instance, field) for field in of_instance}
+            for instance in sampler.instances
+        ],
         "final_is": sampler.final_is,
         "mean": spread.mean,
         "std": spread.std,
@@ -166,7 +183,9 @@ def _sampler_summary(sampler: SamplerRecord) -> dict[str, Any]:
 
 
 class SamplerResults(NamedTuple):
-    """What `results.json` says of a sampler: the verified objective of each instance, by name, and its speed."""
+    """What `results.json` says of a sampler: the verified objective of each instance, by name, and
+    its speed.
+    """
 
     best: dict[str, float]
     chain_steps_per_s: float
@@ -206,7 +225,9 @@ def read_results(path: Path) -> Results:
 
 
 def _results_of(name: str, fields: dict[str, Any]) -> SamplerResults:
-    """Returns the checked content of a sampler; ValueError, KeyError, TypeError or AttributeError if it is wrong."""
+    """Returns the checked content of a sampler; ValueError, KeyError, TypeError or AttributeError
+    if it is wrong.
+    """
     instances = fields["instances"]
     best = {one["name"]: real(f"best of {name}", one["best"]) for one in instances}
     found = SamplerResults(best, real(f"chain_steps_per_s of {name}", fields["chain_steps_per_s"]))
@@ -218,13 +239,16 @@ def _results_of(name: str, fields: dict[str, Any]) -> SamplerResults:
 def discs_results(kind: GraphKind, sampler: SamplerRecord) -> dict[str, Any]:
     """Returns the content of `results.pkl`: DISCS's keys, numpy arrays and builtin types only.
 
-    `trajectory` [L, G] and its last row `best_ratio` are objective minus penalty over the reference; the
-    divisor is 1 for MIS, as in DISCS, and for every instance when some have no reference. `running_time` is
-    half of the run: DISCS times only the second half of a chain and its plotting scripts double the value.
-    `best_samples` [G, N] are the verified solutions, zero-padded to the largest instance.
+    `trajectory` [L, G] and its last row `best_ratio` are objective minus penalty over the
+    reference; the divisor is 1 for MIS, as in DISCS, and for every instance when some have no
+    reference. `running_time` is half of the run: DISCS times only the second half of a chain and
+    its plotting scripts double the value. `best_samples` [G, N] are the verified solutions,
+    zero-padded to the largest instance.
     """
     divisors = references(sampler) if kind.in_percent else None
-    trajectory = np.asarray(sampler.trajectory, dtype=np.float64) / (1.0 if divisors is None else divisors)
+    trajectory = np.asarray(sampler.trajectory, dtype=np.float64) / (
+        1.0 if divisors is None else divisors
+    )
     width = max(len(instance.solution) for instance in sampler.instances)
     samples = np.zeros((len(sampler.instances), width), dtype=np.int8)
     for row, instance in zip(samples, sampler.instances, strict=True):
@@ -246,12 +270,16 @@ def _solutions(record: ExperimentRecord) -> dict[str, Any]:
         "ptr": np.cumsum([0, *lengths], dtype=np.int64),
     }
     for name, sampler in record.samplers.items():
-        arrays[f"{name}/solutions"] = np.concatenate([instance.solution for instance in sampler.instances])
+        arrays[f"{name}/solutions"] = np.concatenate(
+            [instance.solution for instance in sampler.instances]
+        )
     return arrays
 
 
 def plain(value):
-    """Converts to builtin types that JSON and YAML support: arrays and tuples to lists, NaN and infinity to None."""
+    """Converts to builtin types that JSON and YAML support: arrays and tuples to lists, NaN and
+    infinity to None.
+    """
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (np.ndarray, np.generic)):

@@ -1,4 +1,6 @@
-"""Runs samplers on the instances of a dataset, in batches that fit into memory, and verifies their solutions."""
+"""Runs samplers on the instances of a dataset, in batches that fit into memory, and verifies their
+solutions.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sl_discs.chains.batches import LOGGED_BYTES, Pack, batch_bytes, devices_for, memory_of_a_device, plan
+from sl_discs.chains.batches import (
+    LOGGED_BYTES,
+    Pack,
+    batch_bytes,
+    devices_for,
+    memory_of_a_device,
+    plan,
+)
 from sl_discs.chains.chains import Chains, Outcome, anneal, program_of, schedule_of
 from sl_discs.chains.checkpoint import Checkpoints
 from sl_discs.engines.choice import choose_engine
@@ -23,7 +32,8 @@ from sl_discs.samplers.sampler import Sampler
 from sl_discs.support.errors import InputError
 from sl_discs.support.memory import check_memory, format_bytes
 
-# Instances in a batch by default; more where a GPU needs them, while a batch takes no more bytes on the host.
+# Instances in a batch by default; more where a GPU needs them, while a batch takes no more bytes on
+# the host.
 _INSTANCES, _BATCH_BYTES = 8, 1 << 30
 
 
@@ -38,12 +48,18 @@ def _largest_size(dataset: Dataset) -> int:
 
 
 def instances_at_once(engine: Engine, settings: Settings, num_sites: int) -> int:
-    """Returns the largest number of instances in a batch: that of the settings, or as many as keep a GPU busy."""
+    """Returns the largest number of instances in a batch: that of the settings, or as many as keep
+    a GPU busy.
+    """
     busy = -(-engine.busy_chains // settings.batch_size)
-    return settings.instances_per_batch or max(_INSTANCES, min(busy, _BATCH_BYTES // max(1, num_sites**2)))
+    return settings.instances_per_batch or max(
+        _INSTANCES, min(busy, _BATCH_BYTES // max(1, num_sites**2))
+    )
 
 
-def batches_of(dataset: Dataset, penalty: float, sampler: Sampler, settings: Settings, engine: Engine) -> list[Pack]:
+def batches_of(
+    dataset: Dataset, penalty: float, sampler: Sampler, settings: Settings, engine: Engine
+) -> list[Pack]:
     """Returns the batches in which an engine runs a sampler on the instances of a dataset."""
     kind = graph_kind(dataset.problem)
     return plan(
@@ -57,7 +73,8 @@ def batches_of(dataset: Dataset, penalty: float, sampler: Sampler, settings: Set
 def fit_to_memory(
     dataset: Dataset, penalty: float, methods: list[Method], settings: Settings
 ) -> tuple[Settings, str]:
-    """Settings with which the batches of all methods fit into memory, and a line about the change; empty if none.
+    """Settings with which the batches of all methods fit into memory, and a line about the change;
+    empty if none.
 
     If necessary, instances per batch are halved until they fit.
 
@@ -66,32 +83,46 @@ def fit_to_memory(
     """
     num_logged, count = settings.chain_length // settings.log_every_steps, len(dataset.graphs)
     check_memory(
-        f"what {settings.batch_size} chains of each of {count} instances record at {num_logged} logged steps",
-        3 * count * settings.batch_size * num_logged * LOGGED_BYTES,  # they are joined and summarised at the end
+        f"what {settings.batch_size} chains of each of {count} instances record at {num_logged} "
+        "logged steps",
+        3
+        * count
+        * settings.batch_size
+        * num_logged
+        * LOGGED_BYTES,  # they are joined and summarised at the end
         "log less often (config.experiment.log_every_steps), or give fewer chains or instances",
     )
     limit = memory_of_a_device(settings.memory_gib)
     if limit is None:
         return settings, ""
-    engines = [(method.sampler, engine_for(dataset, method.sampler, settings)[0]) for method in methods]
+    engines = [
+        (method.sampler, engine_for(dataset, method.sampler, settings)[0]) for method in methods
+    ]
 
     def largest(settings: Settings) -> tuple[int, Pack]:
         """Bytes per device of the largest batch of all methods, and that batch."""
         found = []
         for sampler, engine in engines:
-            # Batches of an engine on the host are in one place and may use the memory of all CPU devices.
+            # Batches of an engine on the host are in one place and may use the memory of all CPU
+            # devices.
             share = len(local_devices()) if engine.on_host else 1
             packs = batches_of(dataset, penalty, sampler, settings, engine)
-            found += [(batch_bytes(pack.shape, num_logged, engine.name) // share, pack) for pack in packs]
+            found += [
+                (batch_bytes(pack.shape, num_logged, engine.name) // share, pack) for pack in packs
+            ]
         return max(found, key=lambda pair: pair[0])
 
-    wanted = max(instances_at_once(engine, settings, _largest_size(dataset)) for _, engine in engines)
+    wanted = max(
+        instances_at_once(engine, settings, _largest_size(dataset)) for _, engine in engines
+    )
     at_once, (need, pack) = min(wanted, count), largest(settings)
     if need <= limit:
         return settings, ""
     while need > limit:
         if at_once == 1:
-            graph = max((dataset.graphs[k] for k in pack.positions), key=lambda graph: graph.num_nodes)
+            graph = max(
+                (dataset.graphs[k] for k in pack.positions), key=lambda graph: graph.num_nodes
+            )
             raise InputError(
                 f"{graph.name} ({graph.num_nodes} sites, {settings.batch_size} chains) takes about "
                 f"{format_bytes(need)} on a device with {format_bytes(limit)}; give fewer chains "
@@ -101,7 +132,8 @@ def fit_to_memory(
         settings = dataclasses.replace(settings, instances_per_batch=at_once)
         need, pack = largest(settings)
     return settings, (
-        f"{wanted} instances per batch would not fit into {format_bytes(limit)} per device: using {at_once} per "
+        f"{wanted} instances per batch would not fit into {format_bytes(limit)} per device: using "
+        f"{at_once} per "
         f"batch, about {format_bytes(need)}; the results are the same"
     )
 
@@ -121,8 +153,10 @@ def run_sampler(
       penalty: penalty of the problem's model.
       method: the sampler and its localization.
       settings: chains, steps, annealing, seed.
-      progress: called with the number of chain-steps done, and the batch and its mean best value so far in words.
-      checkpoints: checkpoints of the command, if it can be interrupted; Interrupted is raised when it is.
+      progress: called with the number of chain-steps done, and the batch and its mean best value so
+        far in words.
+      checkpoints: checkpoints of the command, if it can be interrupted; Interrupted is raised when
+        it is.
 
     Returns:
       the record, with every solution verified on the host.
@@ -133,7 +167,9 @@ def run_sampler(
     compile_s = run_s = 0.0
     instances: dict[int, InstanceRecord] = {}
     constants = np.zeros(count)
-    value, acceptance, hops = np.zeros((3, settings.chain_length // settings.log_every_steps, count))
+    value, acceptance, hops = np.zeros(
+        (3, settings.chain_length // settings.log_every_steps, count)
+    )
     for number, pack in enumerate(packs):
         terms = [kind.terms(dataset.graphs[k], penalty) for k in pack.filled]
         instance_ids = [dataset.index[k] for k in pack.filled]
@@ -149,9 +185,14 @@ def run_sampler(
             progress(steps * settings.batch_size * len(own), words)
 
         outcome = anneal(
-            chains, method, settings, report, checkpoints=checkpoints, part=f"{method.name}-{number}",
+            chains,
+            method,
+            settings,
+            report,
+            checkpoints=checkpoints,
+            part=f"{method.name}-{number}",
             steps_per_call=engine.visible_steps(sampler, settings.chain_length),
-        )  # fmt: skip
+        )
         compile_s, run_s = compile_s + chains.compile_s, run_s + chains.run_s
         trace, own = outcome.trace, slice(len(pack.positions))
         value[:, pack.positions] = trace.value[:, own].max(axis=2)
@@ -174,12 +215,16 @@ def run_sampler(
 
 
 def _verified(kind: GraphKind, graph: Graph, outcome: Outcome, place: int) -> InstanceRecord:
-    """Exact evaluation of the best, best logged and best final states of the chains of the instance in a place.
+    """Exact evaluation of the best, best logged and best final states of the chains of the instance
+    in a place.
 
     A state with conflicts may be repaired to a better solution than that of the best state.
     """
     size = graph.num_nodes
-    tops = [states[place, np.argmax(values[place]), :size] for values, states in (outcome.best, outcome.best_logged)]
+    tops = [
+        states[place, np.argmax(values[place]), :size]
+        for values, states in (outcome.best, outcome.best_logged)
+    ]
     evaluate, evaluate_best = kind.evaluators(graph)
     parts = evaluate(np.stack(tops)), evaluate_best(outcome.final[place, :, :size])
     found = Evaluated(*map(np.concatenate, zip(*parts, strict=True)))

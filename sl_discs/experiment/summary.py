@@ -1,4 +1,6 @@
-"""What a finished experiment says: the summary that it prints, beside the paper's numbers, and its figure."""
+"""What a finished experiment says: the summary that it prints, beside the paper's numbers, and its
+figure.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ from sl_discs.samplers.registry import own_name
 from sl_discs.support.figures import COLOURS, new_figure, save_figure
 from sl_discs.support.terminal import aligned
 
-# The numbers of the ICML 2025 paper: means and standard deviations over instances, of the set size for MIS, and of
-# the percentage of the instance's reference for MaxCut and MaxClique.
+# The numbers of the ICML 2025 paper: means and standard deviations over instances, of the set size
+# for MIS, and of the percentage of the instance's reference for MaxCut and MaxClique.
 
 # Number of instances below which the standard error of a mean is itself too uncertain.
 FEWEST = 8
@@ -42,15 +44,19 @@ class PublishedRow(NamedTuple):
 
 
 def published_name(sampler_name: str) -> str | None:
-    """Returns the paper's name of a sampler, such as `SL-PAS` for `sl_path_auxiliary`, or None if it has none."""
+    """Returns the paper's name of a sampler, such as `SL-PAS` for `sl_path_auxiliary`, or None if
+    it has none.
+    """
     names = {own_name(name): name for row in published_tables()["main"].values() for name in row}
     return names.get(sampler_name)
 
 
 def published_row(dataset_name: str, sampler_name: str, setting: str = "") -> PublishedRow | None:
-    """Returns the paper's result of a sampler on a dataset such as `mis/er_density/r-0.10`, or None if there is none.
+    """Returns the paper's result of a sampler on a dataset such as `mis/er_density/r-0.10`, or None
+    if there is none.
 
-    With a setting such as `GEOM(2,1)` or `sigma=5`, of an `sl_` sampler, it is that of the ablation.
+    With a setting such as `GEOM(2,1)` or `sigma=5`, of an `sl_` sampler, it is that of the
+    ablation.
     """
     table = published_tables()["ablation" if setting else "main"].get(dataset_name, {})
     row = (table.get(setting, {}) if setting else table).get(published_name(sampler_name))
@@ -68,11 +74,17 @@ def published_tables() -> dict[str, Any]:
 
     `settings` has, by problem and graph type, the fields of the configs of these experiments.
     """
-    text = resources.files("sl_discs.experiment").joinpath("published_icml2025.json").read_text(encoding="utf-8")
+    text = (
+        resources.files("sl_discs.experiment")
+        .joinpath("published_icml2025.json")
+        .read_text(encoding="utf-8")
+    )
     return json.loads(text)
 
 
-def other_than_published(dataset: Dataset, count: int, stride: int, fields: Mapping[str, Any]) -> list[str]:
+def other_than_published(
+    dataset: Dataset, count: int, stride: int, fields: Mapping[str, Any]
+) -> list[str]:
     """Returns in words what makes a run another experiment than the paper's.
 
     Args:
@@ -84,7 +96,9 @@ def other_than_published(dataset: Dataset, count: int, stride: int, fields: Mapp
     names = dataset.name.split("/")
     usual = published_tables()["settings"].get("/".join(names[:2]), {})
     found = [
-        f"{name}={value}, not {usual[name]}" for name, value in fields.items() if value != usual.get(name, value)
+        f"{name}={value}, not {usual[name]}"
+        for name, value in fields.items()
+        if value != usual.get(name, value)
     ]
     if count < FEWEST:
         found.append(f"{count} instances, fewer than {FEWEST}")
@@ -98,15 +112,25 @@ def other_than_published(dataset: Dataset, count: int, stride: int, fields: Mapp
 WIDTH = 100
 
 
-def format_summary(record: ExperimentRecord, paths: Mapping[str, Path] | None = None, resumed: str = "") -> str:
-    """The run, one row per sampler, SL minus base in pairs, the published numbers, and the paths of the files.
+def format_summary(
+    record: ExperimentRecord, paths: Mapping[str, Path] | None = None, resumed: str = ""
+) -> str:
+    """The run, one row per sampler, SL minus base in pairs, the published numbers, and the paths of
+    the files.
 
     Args:
       record: the finished experiment.
       paths: saved files, name to path, as `write_results` returns them.
       resumed: what the run has taken from checkpoints, in words; empty: nothing.
     """
-    blocks = _header(record, resumed), _quality(record), _cost(record), _pairs(record), _notes(record), _saved(paths)
+    blocks = (
+        _header(record, resumed),
+        _quality(record),
+        _cost(record),
+        _pairs(record),
+        _notes(record),
+        _saved(paths),
+    )
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
@@ -114,14 +138,19 @@ def _header(record: ExperimentRecord, resumed: str) -> list[str]:
     dataset, settings = record.dataset, record.settings
     entries = {
         "instances": f"{dataset.source} ({dataset.detail})",
-        "chains": f"{settings.batch_size:,} an instance, {settings.chain_length:,} steps each, seed {settings.seed}",
+        "chains": f"{settings.batch_size:,} an instance, {settings.chain_length:,} steps each, "
+        f"seed {settings.seed}",
         "ran on": f"{record.device}, engine {record.engine}",
     }
-    if changed := [f"{name} with {changes}" for name in record.samplers if (changes := _changes(record, name))]:
+    if changed := [
+        f"{name} with {changes}" for name in record.samplers if (changes := _changes(record, name))
+    ]:
         entries["settings"] = "; ".join(changed)
     lines = [f"{dataset.name}: {record.kind.problem}, {_instances(record)}"]
     for label, text in entries.items():
-        lines += textwrap.wrap(text, WIDTH, initial_indent=f"  {label:<10}", subsequent_indent=" " * 12)
+        lines += textwrap.wrap(
+            text, WIDTH, initial_indent=f"  {label:<10}", subsequent_indent=" " * 12
+        )
     return lines + textwrap.wrap(resumed, WIDTH)
 
 
@@ -138,35 +167,48 @@ def _quality(record: ExperimentRecord) -> list[str]:
         published = _shown(record, name)
         rows.append(
             [
-                name, _plus_minus(spread.mean, spread.std), "-" if spread.se is None else _number(spread.se),
-                _number(float(logged)), "" if percent is None else _plus_minus(percent.mean(), percent.std()),
+                name,
+                _plus_minus(spread.mean, spread.std),
+                "-" if spread.se is None else _number(spread.se),
+                _number(float(logged)),
+                "" if percent is None else _plus_minus(percent.mean(), percent.std()),
                 "" if published is None else _plus_minus(*published[0]),
             ]
-        )  # fmt: skip
+        )
     title = (
         f"Best {record.kind.unit} of each instance, verified: mean +- standard deviation over "
-        "instances (divisor n), se the mean's standard error. 'at log steps': only states at logged steps "
+        "instances (divisor n), se the mean's standard error. 'at log steps': only states at "
+        "logged steps "
         "count, as in DISCS."
     )
     return [*textwrap.wrap(title, WIDTH), *_table(rows)]
 
 
 def _cost(record: ExperimentRecord) -> list[str]:
-    rows = [["sampler", "feasible", "acceptance", "hops a step", "chain-steps/s", "compile s", "run s"]]
+    rows = [
+        ["sampler", "feasible", "acceptance", "hops a step", "chain-steps/s", "compile s", "run s"]
+    ]
     for name, sampler in record.samplers.items():
         feasible = sum(instance.feasible for instance in sampler.instances)
         rows.append(
             [
-                name, f"{feasible}/{len(sampler.instances)}", f"{np.mean(sampler.acceptance):.3f}",
-                f"{np.mean(sampler.hops):.2f}", f"{sampler.chain_steps_per_s:,.0f}", f"{sampler.compile_s:.1f}",
+                name,
+                f"{feasible}/{len(sampler.instances)}",
+                f"{np.mean(sampler.acceptance):.3f}",
+                f"{np.mean(sampler.hops):.2f}",
+                f"{sampler.chain_steps_per_s:,.0f}",
+                f"{sampler.compile_s:.1f}",
                 f"{sampler.run_s:.2f}",
             ]
-        )  # fmt: skip
+        )
     return _table(rows)
 
 
 def _pairs(record: ExperimentRecord) -> list[str]:
-    differences, points = paired_differences(record), paired_differences(record, percent_of_reference)
+    differences, points = (
+        paired_differences(record),
+        paired_differences(record, percent_of_reference),
+    )
     if not differences:
         return []
     rows = [["pair", f"{record.kind.unit} +- se", "n", "% points +- se", "published"]]
@@ -174,18 +216,24 @@ def _pairs(record: ExperimentRecord) -> list[str]:
         published = _shown(record, *pair)
         rows.append(
             [
-                " - ".join(pair), _signed(spread), str(spread.n),
+                " - ".join(pair),
+                _signed(spread),
+                str(spread.n),
                 _signed(points[pair]) if pair in points else "",
                 "" if published is None else f"{published[0].mean - published[1].mean:+.3f}",
             ]
-        )  # fmt: skip
+        )
     title = "SL minus its base, instance by instance: mean +- standard error over n instances."
     return [title, *_table(rows)]
 
 
 def _published(record: ExperimentRecord, name: str) -> PublishedRow | None:
-    """Returns the paper's result of a sampler on this dataset; None without one, or where weights of nodes count."""
-    weighted = any(record.kind.counted(graph).node_weights is not None for graph in record.dataset.graphs)
+    """Returns the paper's result of a sampler on this dataset; None without one, or where weights
+    of nodes count.
+    """
+    weighted = any(
+        record.kind.counted(graph).node_weights is not None for graph in record.dataset.graphs
+    )
     return None if weighted else published_row(record.dataset.name, name)
 
 
@@ -211,7 +259,11 @@ def _differences(record: ExperimentRecord, name: str) -> list[str]:
 
 def _shown(record: ExperimentRecord, *names: str) -> list[PublishedRow] | None:
     """Returns the paper's results of samplers; None unless each has one of the same experiment."""
-    rows = [row for name in names if (row := _published(record, name)) and not _differences(record, name)]
+    rows = [
+        row
+        for name in names
+        if (row := _published(record, name)) and not _differences(record, name)
+    ]
     return rows if len(rows) == len(names) else None
 
 
@@ -220,12 +272,15 @@ def _notes(record: ExperimentRecord) -> list[str]:
     notes = [not_localized_note(names)] if names else []
     if any(_shown(record, name) for name in record.samplers):
         notes.append(
-            f"published: ICML 2025 paper, {record.kind.compared_unit}, mean +- standard deviation over "
-            "instances; a published difference is that of the means, the paper gives no error for it."
+            f"published: ICML 2025 paper, {record.kind.compared_unit}, mean +- standard deviation "
+            "over "
+            "instances; a published difference is that of the means, the paper gives no error for "
+            "it."
         )
         if record.dataset.generated:
             notes.append(
-                "These instances were generated; the published numbers were measured on other graphs of the same "
+                "These instances were generated; the published numbers were measured on other "
+                "graphs of the same "
                 "family."
             )
     known = [name for name in record.samplers if _published(record, name)]
@@ -239,13 +294,18 @@ def _saved(paths: Mapping[str, Path] | None) -> list[str]:
         return []
     folder = paths["results.json"].parent
     names = ", ".join(str(path.relative_to(folder)) for path in paths.values())
-    return [f"saved in {folder}:", *textwrap.wrap(names, WIDTH, initial_indent="  ", subsequent_indent="  ")]
+    return [
+        f"saved in {folder}:",
+        *textwrap.wrap(names, WIDTH, initial_indent="  ", subsequent_indent="  "),
+    ]
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Returns the lines of a table, titles first, without columns in which every cell is empty."""
     kept = [any(column[1:]) for column in zip(*rows, strict=True)]
-    return aligned([[cell or "-" for cell, keep in zip(row, kept, strict=True) if keep] for row in rows])
+    return aligned(
+        [[cell or "-" for cell, keep in zip(row, kept, strict=True) if keep] for row in rows]
+    )
 
 
 def _number(value: float) -> str:
@@ -265,7 +325,8 @@ def _signed(spread: Spread) -> str:
 
 # The figure of a run: how the best state improves as the temperature falls.
 
-# The first logged values can lie thousands below; the panel shows at most this part of the final value.
+# The first logged values can lie thousands below; the panel shows at most this part of the final
+# value.
 _SHOWN_BELOW_END = 0.15
 
 
@@ -273,7 +334,9 @@ _SIZE = 5.4, 3.6
 
 
 def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
-    """Writes the figure of `plot_trajectories` as a PNG file, atomically; InputError without matplotlib."""
+    """Writes the figure of `plot_trajectories` as a PNG file, atomically; InputError without
+    matplotlib.
+    """
     return save_figure(path, _SIZE, functools.partial(_paint, record))
 
 
@@ -282,19 +345,23 @@ def plot_trajectories(record: ExperimentRecord):
 
     A dot at the end is the mean verified best of the table, in which no penalty counts.
 
-    Problems that are compared in per cent of the reference are drawn in per cent if every instance has a reference.
-    InputError without matplotlib.
+    Problems that are compared in per cent of the reference are drawn in per cent if every instance
+    has a reference. InputError without matplotlib.
     """
     return new_figure(_SIZE, functools.partial(_paint, record))
 
 
 def _paint(record: ExperimentRecord, figure) -> None:
     kind, samplers = record.kind, record.samplers
-    in_percent = kind.in_percent and all(references(sampler) is not None for sampler in samplers.values())
+    in_percent = kind.in_percent and all(
+        references(sampler) is not None for sampler in samplers.values()
+    )
     unit = kind.compared_unit if in_percent else kind.unit
     # A base sampler and its SL variant share a colour; the base is dashed.
     bases = list(dict.fromkeys(name.removeprefix("sl_") for name in samplers))
-    colours = {name: COLOURS[bases.index(name.removeprefix("sl_")) % len(COLOURS)] for name in samplers}
+    colours = {
+        name: COLOURS[bases.index(name.removeprefix("sl_")) % len(COLOURS)] for name in samplers
+    }
 
     best, temperature = figure.subplots(2, sharex=True, height_ratios=(4, 1))
     title = f"{record.dataset.name}: mean ± standard error over {_instances(record)}"
@@ -309,7 +376,9 @@ def _paint(record: ExperimentRecord, figure) -> None:
     temperature.set_ylim(bottom=0)
 
 
-def _draw_best(axes, record: ExperimentRecord, colours: Mapping[str, str], in_percent: bool) -> None:
+def _draw_best(
+    axes, record: ExperimentRecord, colours: Mapping[str, str], in_percent: bool
+) -> None:
     kind = record.kind
     means, ends, top = [], [], -np.inf  # times the sign, so that the best is at the top
     for name, sampler in record.samplers.items():
@@ -324,7 +393,9 @@ def _draw_best(axes, record: ExperimentRecord, colours: Mapping[str, str], in_pe
         axes.plot(record.logged_steps, mean, label=name, color=colours[name], linestyle=line)
         end = np.mean(scale * best_values(sampler))
         ends.append(kind.sign * end)
-        axes.plot(record.logged_steps[-1], end, "o", color=colours[name], markersize=4, clip_on=False)
+        axes.plot(
+            record.logged_steps[-1], end, "o", color=colours[name], markersize=4, clip_on=False
+        )
         band = mean - error, mean + error
         axes.fill_between(record.logged_steps, *band, color=colours[name], alpha=0.2, linewidth=0)
     # Of a sampler that never leaves its penalties, only the dot may be in the panel.

@@ -1,6 +1,8 @@
-"""Sweep files of DISCS: in `sweep=[{flag: [values], ...}, ...]`, each combination of values is a run.
+"""Sweep files of DISCS: in `sweep=[{flag: [values], ...}, ...]`, each combination of values is a
+run.
 
-A run becomes a command of this project (`run_arguments`) or of DISCS's main program (`discs_arguments`).
+A run becomes a command of this project (`run_arguments`) or of DISCS's main program
+(`discs_arguments`).
 """
 
 from __future__ import annotations
@@ -47,9 +49,11 @@ class Sweep:
     runs: tuple[dict[str, Any], ...]
 
     def folder(self, number: int) -> str:
-        """Returns the name of a run's folder, counted from 1; DISCS's plotting scripts read the settings from it.
+        """Returns the name of a run's folder, counted from 1; DISCS's plotting scripts read the
+        settings from it.
 
-        It is cut to the length that file systems allow; its number tells it from those of the other runs.
+        It is cut to the length that file systems allow; its number tells it from those of the other
+        runs.
         """
         name = f"{number}_{self.label(number)}".replace("/", "-")
         return name.encode()[:_LONGEST].decode(errors="ignore")
@@ -64,14 +68,19 @@ class Sweep:
 
 
 def pairs_of(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[tuple[int, int]]:
-    """Returns the positions of each localized sampler and of its base with the same settings, in pairs.
+    """Returns the positions of each localized sampler and of its base with the same settings, in
+    pairs.
 
-    `rows` are the samplers' names and their settings; those that only the localized one has do not count.
+    `rows` are the samplers' names and their settings; those that only the localized one has do not
+    count.
     """
     return [
         (place, other)
-        for (place, (name, settings)), (other, (base, own)) in itertools.permutations(enumerate(rows), 2)
-        if name == localized_name(base) and all(settings.get(field) == value for field, value in own.items())
+        for (place, (name, settings)), (other, (base, own)) in itertools.permutations(
+            enumerate(rows), 2
+        )
+        if name == localized_name(base)
+        and all(settings.get(field) == value for field, value in own.items())
     ]
 
 
@@ -84,13 +93,15 @@ def combinations(sweep: Sequence[Mapping[str, Sequence[Any]]]) -> list[dict[str,
     """Returns the runs of a list of dictionaries, in order."""
     runs = []
     for block in sweep:
-        runs += [dict(zip(block, values, strict=True)) for values in itertools.product(*block.values())]
+        runs += [
+            dict(zip(block, values, strict=True)) for values in itertools.product(*block.values())
+        ]
     return runs
 
 
 def read_config(path: Path, example: str) -> dict[str, Any]:
-    """Returns the fields of a config file, a program with `get_config()`; InputError, with an example, if it is not
-    one.
+    """Returns the fields of a config file, a program with `get_config()`; InputError, with an
+    example, if it is not one.
     """
     try:
         get_config = runpy.run_path(str(path)).get("get_config")
@@ -102,7 +113,9 @@ def read_config(path: Path, example: str) -> dict[str, Any]:
     except (Exception, SystemExit) as error:
         raise InputError(f"{path}: cannot be run ({error_of_file(error)})") from error
     if not isinstance(given, ConfigDict):
-        raise InputError(f"{path}: get_config() returns a {type(given).__name__}; expected a ConfigDict")
+        raise InputError(
+            f"{path}: get_config() returns a {type(given).__name__}; expected a ConfigDict"
+        )
     return given.to_dict()
 
 
@@ -113,13 +126,21 @@ def _config(path: Path) -> dict[str, Any]:
     if missing:
         raise InputError(f"{path}: no field {missing[0]!r}; a sweep has model, sampler and sweep")
     blocks = config["sweep"]
-    if not isinstance(blocks, (list, tuple)) or not all(isinstance(block, Mapping) for block in blocks):
-        raise InputError(f"{path}: its sweep is {blocks!r}; expected a list of dictionaries of flags and values")
+    if not isinstance(blocks, (list, tuple)) or not all(
+        isinstance(block, Mapping) for block in blocks
+    ):
+        raise InputError(
+            f"{path}: its sweep is {blocks!r}; expected a list of dictionaries of flags and values"
+        )
     for flag, values in (item for block in blocks for item in block.items()):
         if not str(flag).startswith(_FLAGS):
-            raise InputError(f"{path}: {flag!r} is not a flag of DISCS; they start with {', '.join(_FLAGS)}")
+            raise InputError(
+                f"{path}: {flag!r} is not a flag of DISCS; they start with {', '.join(_FLAGS)}"
+            )
         if not isinstance(values, (list, tuple)):
-            raise InputError(f"{path}: {flag!r} is {values!r}; expected a list of the values to run")
+            raise InputError(
+                f"{path}: {flag!r} is {values!r}; expected a list of the values to run"
+            )
         if flag == SAMPLER and not all(isinstance(name, str) for name in values):
             raise InputError(f"{path}: {flag!r} is {values!r}; expected names, such as 'gwg'")
     return config
@@ -130,7 +151,8 @@ def read_sweep(path: Path, samplers: Sequence[str] | None = None) -> Sweep:
 
     Args:
       path: the file, which is executed.
-      samplers: the samplers to run; an `sl_` sampler that is not in the file gets the settings of its base.
+      samplers: the samplers to run; an `sl_` sampler that is not in the file gets the settings of
+        its base.
     """
     config = _config(path)
     runs = combinations(config["sweep"])
@@ -141,8 +163,15 @@ def read_sweep(path: Path, samplers: Sequence[str] | None = None) -> Sweep:
         source = {name: name if name in known else name.removeprefix(PREFIX) for name in samplers}
         unknown = [name for name in samplers if source[name] not in known]
         if unknown:
-            raise InputError(f"{path}: no settings for {unknown[0]!r}; the sweep has {', '.join(sorted(known))}")
-        runs = [settings | {SAMPLER: name} for settings, own in named for name in source if source[name] == own]
+            raise InputError(
+                f"{path}: no settings for {unknown[0]!r}; the sweep has {', '.join(sorted(known))}"
+            )
+        runs = [
+            settings | {SAMPLER: name}
+            for settings, own in named
+            for name in source
+            if source[name] == own
+        ]
     if not runs:
         raise InputError(f"{path}: the sweep has no runs")
     name = f"{path.resolve().parent.name}-{path.stem}"
@@ -150,7 +179,8 @@ def read_sweep(path: Path, samplers: Sequence[str] | None = None) -> Sweep:
 
 
 def with_overrides(sweep: Sweep, extra: Mapping[str, str]) -> Sweep:
-    """Returns the sweep whose runs have the values of flags that are given for every run, so that names tell them.
+    """Returns the sweep whose runs have the values of flags that are given for every run, so that
+    names tell them.
 
     Raises:
       InputError: one would replace the values in which runs differ.
@@ -160,13 +190,17 @@ def with_overrides(sweep: Sweep, extra: Mapping[str, str]) -> Sweep:
         values = [settings[flag] for settings in sweep.runs if flag in settings]
         if any(value != values[0] for value in values) or 0 < len(values) < len(sweep.runs):
             raise InputError(
-                f"--{flag} after -- would replace the values in which the sweep's runs differ; leave it out"
+                f"--{flag} after -- would replace the values in which the sweep's runs differ; "
+                "leave it out"
             )
         try:
             given[flag] = ast.literal_eval(text)
         except (ValueError, SyntaxError):
             given[flag] = text
-    runs = ({flag: given.get(flag, value) for flag, value in settings.items()} for settings in sweep.runs)
+    runs = (
+        {flag: given.get(flag, value) for flag, value in settings.items()}
+        for settings in sweep.runs
+    )
     return dataclasses.replace(sweep, runs=tuple(runs))
 
 
@@ -180,7 +214,9 @@ _CONFIGS = ("config", "model_config", "sampler_config")
 
 
 def parse_extra(arguments: Sequence[str]) -> dict[str, str]:
-    """Flags and values of `--flag=value` arguments for every run, which also imports what the sweep imported."""
+    """Flags and values of `--flag=value` arguments for every run, which also imports what the sweep
+    imported.
+    """
     extra = {_IMPORT: ",".join(imported())} if imported() else {}
     for argument in arguments:
         flag, equals, value = argument.removeprefix("--").partition("=")
@@ -188,21 +224,26 @@ def parse_extra(arguments: Sequence[str]) -> dict[str, str]:
             raise InputError(f"{argument!r} after -- is not valid; write --flag=value")
         if flag in (_SAVE_ROOT, _IMPORT, "samplers", "part", "run_local"):
             raise InputError(
-                f"--{flag} is not for single runs, each of which is whole, in a folder of its own; the sweep has "
+                f"--{flag} is not for single runs, each of which is whole, in a folder of its own; "
+                "the sweep has "
                 "--save_root, --import and --samplers, before --"
             )
         extra[flag] = value
     return extra
 
 
-def run_arguments(sweep: Sweep, number: int, data_root: str | None, extra: Mapping[str, str]) -> dict[str, str]:
+def run_arguments(
+    sweep: Sweep, number: int, data_root: str | None, extra: Mapping[str, str]
+) -> dict[str, str]:
     """Flags and values of a run, counted from 1, without the folder of its results.
 
-    Fields that only DISCS uses are omitted (see `left_out`). InputError for a model that this project lacks.
+    Fields that only DISCS uses are omitted (see `left_out`). InputError for a model that this
+    project lacks.
     """
     if sweep.model not in GRAPH_PROBLEMS or sweep.graph_type is None:
         raise InputError(
-            f"the sweep's model is {sweep.model!r}; this project runs {', '.join(GRAPH_PROBLEMS)}, on graphs. "
+            f"the sweep's model is {sweep.model!r}; this project runs {', '.join(GRAPH_PROBLEMS)}, "
+            "on graphs. "
             "sl-discs discs sweep runs DISCS's other models, with DISCS itself"
         )
     settings = sweep.runs[number - 1]
@@ -227,35 +268,53 @@ def left_out(sweep: Sweep) -> list[str]:
     return sorted({flag for settings in sweep.runs for flag in settings if _is_left_out(flag)})
 
 
-def command_line(arguments: Mapping[str, str], folder: Path, named: Container[str] = ()) -> list[str]:
+def command_line(
+    arguments: Mapping[str, str], folder: Path, named: Container[str] = ()
+) -> list[str]:
     """Returns the arguments of the program.
 
     Configs are the project's own, but for those of the flags `named`.
     """
     own = [flag for flag in _CONFIGS if flag not in named]
-    found = {flag: find_config(value) if flag in own else value for flag, value in arguments.items()}
+    found = {
+        flag: find_config(value) if flag in own else value for flag, value in arguments.items()
+    }
     return [*(f"--{flag}={value}" for flag, value in found.items()), f"--{_SAVE_ROOT}={folder}"]
 
 
-def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Mapping[str, str]]) -> None:
-    """Checks what `sl-discs run` does not say of its flags alone: data root, dataset, and where samplers are.
+def check_runnable(
+    sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Mapping[str, str]]
+) -> None:
+    """Checks what `sl-discs run` does not say of its flags alone: data root, dataset, and where
+    samplers are.
 
     `arguments` are those of the runs with these numbers, from 1.
     """
     for number, given in zip(numbers, arguments, strict=True):
         check_data_root(given.get(_DATA_ROOT))
-        find_family(given.get("model_config.name", sweep.model), given["model_config.graph_type"], given[_CFG_STR])
+        find_family(
+            given.get("model_config.name", sweep.model),
+            given["model_config.graph_type"],
+            given[_CFG_STR],
+        )
         name = sweep.sampler_of(number)
         if own_name(name) not in known_samplers():
             raise InputError(
-                f"run {number}: {name!r} is no sampler of this project; choose others with --samplers, or give "
+                f"run {number}: {name!r} is no sampler of this project; choose others with "
+                "--samplers, or give "
                 "--import=FILE if it is your own; sl-discs discs sweep runs those of DISCS"
             )
 
 
 def sampler_config(name: str) -> str:
-    """Returns the sampler config of a sampler, for --sampler_config, from the folder that holds `configs`."""
-    return f"configs/sampler/{name}_config.py" if name in BUILT_IN else f"configs/sampler/own_config.py:{name}"
+    """Returns the sampler config of a sampler, for --sampler_config, from the folder that holds
+    `configs`.
+    """
+    return (
+        f"configs/sampler/{name}_config.py"
+        if name in BUILT_IN
+        else f"configs/sampler/own_config.py:{name}"
+    )
 
 
 def _is_left_out(flag: str) -> bool:
@@ -272,19 +331,28 @@ def find_config(config: str) -> str:
     """
     found = Path(__file__).parents[2] / config
     if not found.with_name(found.name.partition(":")[0]).is_file():
-        raise InputError(f"there is no {found}; give --config=FILE, or run this in a checkout of the project")
+        raise InputError(
+            f"there is no {found}; give --config=FILE, or run this in a checkout of the project"
+        )
     return str(found)
 
 
 def discs_arguments(sweep: Sweep, number: int, data_root: str, save_root: Path) -> list[str]:
     """Flags of DISCS's main program for a run, counted from 1."""
-    experiment = f"experiment/configs/{sweep.model}/{sweep.graph_type}" if sweep.graph_type else "common/configs"
+    experiment = (
+        f"experiment/configs/{sweep.model}/{sweep.graph_type}"
+        if sweep.graph_type
+        else "common/configs"
+    )
     arguments = [
         f"--config=discs/{experiment}.py",
         f"--model_config=discs/models/configs/{sweep.model}_config.py",
         f"--sampler_config=discs/samplers/configs/{sweep.sampler_of(number)}_config.py",
     ]
     if sweep.graph_type:
-        arguments += [f"--model_config.graph_type={sweep.graph_type}", f"--model_config.data_root={data_root}"]
+        arguments += [
+            f"--model_config.graph_type={sweep.graph_type}",
+            f"--model_config.data_root={data_root}",
+        ]
     arguments += [f"--{flag}={value}" for flag, value in sweep.runs[number - 1].items()]
     return [*arguments, f"--config.experiment.save_root={save_root}"]

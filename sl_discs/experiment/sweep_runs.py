@@ -1,4 +1,5 @@
-"""The runs of a sweep: their folders and states, who performs them (this machine or Slurm), and tables of them.
+"""The runs of a sweep: their folders and states, who performs them (this machine or Slurm), and
+tables of them.
 
 | file in a run's folder | content |
 |---|---|
@@ -37,17 +38,26 @@ from sl_discs.support.locks import FolderInUse, holder_of, only_run_in
 from sl_discs.support.signals import Notice, notice_of_end
 from sl_discs.support.terminal import aligned, say
 
-DONE, RUNNING, WAITING, FAILED, MISSING, DIFFERS = "done", "running", "waiting", "failed", "missing", "differs"
+DONE, RUNNING, WAITING, FAILED, MISSING, DIFFERS = (
+    "done",
+    "running",
+    "waiting",
+    "failed",
+    "missing",
+    "differs",
+)
 INTERRUPTED = "interrupted"  # how a task ends; the run's state is `missing`
 
-# Held by what performs a run; its program holds the folder's usual lock, for longer if its parent is killed.
+# Held by what performs a run; its program holds the folder's usual lock, for longer if its parent
+# is killed.
 _LOCK = ".sweep.lock"
 _LOOK_S = 0.5  # from a notice to what is done about it
 _PATIENCE_S = 0.5  # `status` holds a lock for a moment
 
 
 class Run(NamedTuple):
-    """A run of a sweep, counted from 1: its settings as a text, the folder of its results, and the program.
+    """A run of a sweep, counted from 1: its settings as a text, the folder of its results, and the
+    program.
 
     `arguments` are the flags and values that determine its results.
     """
@@ -68,9 +78,10 @@ class State(NamedTuple):
     """The state of a run.
 
     Attributes:
-      name: `done`, `running`, `waiting` for its job of Slurm, `failed`, `missing`, or `differs`: the folder holds
-        results of other arguments.
-      detail: who performs it, why it failed, what differs, or that it was interrupted; otherwise empty.
+      name: `done`, `running`, `waiting` for its job of Slurm, `failed`, `missing`, or `differs`:
+        the folder holds results of other arguments.
+      detail: who performs it, why it failed, what differs, or that it was interrupted; otherwise
+        empty.
     """
 
     name: str
@@ -79,7 +90,8 @@ class State(NamedTuple):
 
 def state_of(run: Run, jobs: Mapping[str, str] | None = None) -> State:
     """Returns the state of a run; `jobs` are those of `jobs_in_queue`."""
-    # The lock first: a run that ends between the two checks then counts as done or failed, not as missing.
+    # The lock first: a run that ends between the two checks then counts as done or failed, not as
+    # missing.
     holder = holder_of(run.folder, _LOCK) or holder_of(run.folder)
     outcome = _outcome_of(run)
     if outcome.name in (DONE, DIFFERS):
@@ -123,7 +135,11 @@ def _read(path: Path, **fields: type) -> dict[str, Any] | None:
         content = read_json(path) or {}
     except Damaged:
         return None
-    return content if all(isinstance(content.get(name), kind) for name, kind in fields.items()) else None
+    return (
+        content
+        if all(isinstance(content.get(name), kind) for name, kind in fields.items())
+        else None
+    )
 
 
 def check_folders(runs: Sequence[Run]) -> None:
@@ -131,15 +147,17 @@ def check_folders(runs: Sequence[Run]) -> None:
     for run in runs:
         outcome = _outcome_of(run)
         if outcome.name == DIFFERS:
-            raise InputError(f"{run.folder}: holds another run: {outcome.detail}; choose another --save_root")
+            raise InputError(
+                f"{run.folder}: holds another run: {outcome.detail}; choose another --save_root"
+            )
 
 
 def run_program(command: Sequence[str], notice: Notice, **streams: Any) -> int:
     """Runs a program to its end and returns its exit code, negative if a signal ended it.
 
-    Once the notice is given, the program gets SIGUSR1, after which `sl-discs run` saves a checkpoint and others end.
-    Where an exception ends the wait, such as that of a second signal, the program is killed. `streams` are those of
-    `subprocess.Popen`.
+    Once the notice is given, the program gets SIGUSR1, after which `sl-discs run` saves a
+    checkpoint and others end. Where an exception ends the wait, such as that of a second signal,
+    the program is killed. `streams` are those of `subprocess.Popen`.
     """
     # In a session of its own: a terminal would interrupt it as well.
     with subprocess.Popen(command, start_new_session=True, **streams) as program:
@@ -149,8 +167,8 @@ def run_program(command: Sequence[str], notice: Notice, **streams: Any) -> int:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     return program.wait(_LOOK_S)
                 if notice.given and not told:
-                    # No SIGTERM, which Slurm sends to each process of a job: a second one would end a program that
-                    # saves its checkpoint.
+                    # No SIGTERM, which Slurm sends to each process of a job: a second one would end
+                    # a program that saves its checkpoint.
                     program.send_signal(signal.SIGUSR1)
                     told = True
         except BaseException:
@@ -159,7 +177,8 @@ def run_program(command: Sequence[str], notice: Notice, **streams: Any) -> int:
 
 
 def perform(run: Run, retry: bool, notice: Notice) -> str:
-    """Performs a run, unless it is done, has failed without `retry`, somebody else performs it, or notice was given.
+    """Performs a run, unless it is done, has failed without `retry`, somebody else performs it, or
+    notice was given.
 
     Returns:
       how it ended: `done`, `failed`, `interrupted` or, if somebody else performs it, `running`.
@@ -180,7 +199,9 @@ def perform(run: Run, retry: bool, notice: Notice) -> str:
         say(f"[{run.number}] skipped: {error.holder} performs it")
         return RUNNING
     except OSError as error:
-        raise InputError(f"{run.folder}: cannot write ({error.strerror}); choose another --save_root") from None
+        raise InputError(
+            f"{run.folder}: cannot write ({error.strerror}); choose another --save_root"
+        ) from None
 
 
 def _perform(run: Run, notice: Notice) -> str:
@@ -188,7 +209,10 @@ def _perform(run: Run, notice: Notice) -> str:
     (run.folder / "failed.json").unlink(missing_ok=True)
     say(f"[{run.number}] {run.label}: started")
     begin = time.monotonic()
-    with (run.folder / "stdout.txt").open("ab") as out, (run.folder / "stderr.txt").open("ab+") as err:
+    with (
+        (run.folder / "stdout.txt").open("ab") as out,
+        (run.folder / "stderr.txt").open("ab+") as err,
+    ):
         before = err.tell()
         code = run_program(run.command, notice, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         err.seek(before)
@@ -218,9 +242,10 @@ def perform_here(runs: Sequence[Run], retry: bool = False) -> list[str]:
         return [perform(run, retry, notice) for run in runs]
 
 
-# A job of a Slurm array performs one run. Two minutes before the time limit it is told to save a checkpoint, and goes
-# back into the queue, but not for ever. A job that gets SIGTERM saves one and waits: Slurm requeues it when the grace
-# period is over if it was preempted, and ends it if it was cancelled. One that nobody ends does not wait for ever.
+# A job of a Slurm array performs one run. Two minutes before the time limit it is told to save a
+# checkpoint, and goes back into the queue, but not for ever. A job that gets SIGTERM saves one and
+# waits: Slurm requeues it when the grace period is over if it was preempted, and ends it if it was
+# cancelled. One that nobody ends does not wait for ever.
 _GRACE_S = 1800
 _JOB = """\
 #!/usr/bin/env bash
@@ -285,7 +310,12 @@ def _ranges(indices: Iterable[int]) -> str:
 
 
 def job_script(
-    name: str, indices: Iterable[int], command: str, folder: Path, options: Sequence[str], parallel: int | None
+    name: str,
+    indices: Iterable[int],
+    command: str,
+    folder: Path,
+    options: Sequence[str],
+    parallel: int | None,
 ) -> str:
     """Returns the script of a Slurm array with a job for each run.
 
@@ -299,7 +329,12 @@ def job_script(
       parallel: how many jobs may run at a time; None: as many as Slurm allows.
     """
     array = _ranges(indices) + (f"%{parallel}" if parallel else "")
-    wanted = {"job_name": name, "array": array, "output": f"{folder.absolute()}/%A_%a.txt", "open_mode": "append"}
+    wanted = {
+        "job_name": name,
+        "array": array,
+        "output": f"{folder.absolute()}/%A_%a.txt",
+        "open_mode": "append",
+    }
     wanted |= {"requeue": "", "signal": "B:USR1@120"}
     for option in (one for text in options for one in _NEXT_OPTION.split(text)):
         key, _, value = option.partition("=")
@@ -309,18 +344,22 @@ def job_script(
         # A line break would begin another line of the script.
         if not re.fullmatch(r"[a-z][a-z_]*", key) or not value.isprintable():
             raise InputError(
-                f"--slurm: {key}={value!r} is no option of sbatch, such as partition=gpu or time=4:00:00"
+                f"--slurm: {key}={value!r} is no option of sbatch, such as partition=gpu or "
+                "time=4:00:00"
             )
         assigned = f"={shlex.quote(value)}" if value else ""
         lines.append(f"#SBATCH --{key.replace('_', '-')}{assigned}")
-    return _JOB.format(options="\n".join(lines), command=command, resume=RESUME_ME, patience=_GRACE_S)
+    return _JOB.format(
+        options="\n".join(lines), command=command, resume=RESUME_ME, patience=_GRACE_S
+    )
 
 
 _JOBS = "jobs.json"  # of each submission: its job, and the folder of the run of each index
 
 
 def submit(script: str, jobs: Mapping[int, Run], folder: Path) -> str:
-    """Submits a script that performs these runs, notes its job in `folder`, and returns what sbatch says.
+    """Submits a script that performs these runs, notes its job in `folder`, and returns what sbatch
+    says.
 
     InputError if it refuses.
     """
@@ -332,14 +371,17 @@ def submit(script: str, jobs: Mapping[int, Run], folder: Path) -> str:
 
 
 def jobs_in_queue(folder: Path) -> dict[str, str]:
-    """Returns the jobs in Slurm's queue of those that `submit` noted, by the names of their runs' folders.
+    """Returns the jobs in Slurm's queue of those that `submit` noted, by the names of their runs'
+    folders.
 
     InputError if Slurm does not answer.
     """
     if not (jobs := _noted(folder)):
         return {}
     found = {}
-    for line in _ask_slurm(["squeue", "--me", "--noheader", "--array", "--format=%F %K"]).splitlines():
+    for line in _ask_slurm(
+        ["squeue", "--me", "--noheader", "--array", "--format=%F %K"]
+    ).splitlines():
         job, _, index = line.partition(" ")
         if name := jobs.get(job, {}).get(index):
             found[name] = f"job {job}_{index} of Slurm"
@@ -363,7 +405,8 @@ def _ask_slurm(command: Sequence[str], text: str = "") -> str:
         done = subprocess.run(command, input=text, capture_output=True, text=True)
     except OSError as error:
         raise InputError(
-            f"{command[0]} cannot be run ({error.strerror}); give the command where Slurm is installed"
+            f"{command[0]} cannot be run ({error.strerror}); give the command where Slurm is "
+            "installed"
         ) from None
     if done.returncode:
         raise InputError(f"slurm: {' '.join(done.stderr.split())}")
@@ -371,45 +414,70 @@ def _ask_slurm(command: Sequence[str], text: str = "") -> str:
 
 
 def varied(sweep: Sweep) -> list[tuple[str, list[Any]]]:
-    """Returns the settings in which runs differ: the name of each, and its values for all runs, None where it has
-    none.
+    """Returns the settings in which runs differ: the name of each, and its values for all runs,
+    None where it has none.
     """
     values = [{SAMPLER: sweep.sampler} | settings for settings in sweep.runs]
     flags = dict.fromkeys(flag for settings in values for flag in settings)
     columns = {flag: [settings.get(flag) for settings in values] for flag in flags}
-    columns = {flag: column for flag, column in columns.items() if any(value != column[0] for value in column)}
+    columns = {
+        flag: column
+        for flag, column in columns.items()
+        if any(value != column[0] for value in column)
+    }
     names = {flag: "sampler" if flag == SAMPLER else short(flag) for flag in columns}
     twice = {name for name, count in Counter(names.values()).items() if count > 1}
-    return [(flag if names[flag] in twice else names[flag], column) for flag, column in columns.items()]
+    return [
+        (flag if names[flag] in twice else names[flag], column) for flag, column in columns.items()
+    ]
 
 
-def status_lines(sweep: Sweep, runs: Sequence[Run], jobs: Mapping[str, str] | None = None) -> list[str]:
-    """Returns a row for each run, details on runs that are not done, and the number of runs in each state.
+def status_lines(
+    sweep: Sweep, runs: Sequence[Run], jobs: Mapping[str, str] | None = None
+) -> list[str]:
+    """Returns a row for each run, details on runs that are not done, and the number of runs in each
+    state.
 
     `jobs` are those of `jobs_in_queue`.
     """
     columns, pairs = varied(sweep), [(run.number, state_of(run, jobs)) for run in runs]
     rows = [["run", *(name for name, _ in columns), "state"]]
     for number, state in pairs:
-        rows.append([str(number), *(_word(column[number - 1]) for _, column in columns), state.name])
-    details = [f"run {number} {state.name}: {state.detail}" for number, state in pairs if state.detail]
+        rows.append(
+            [str(number), *(_word(column[number - 1]) for _, column in columns), state.name]
+        )
+    details = [
+        f"run {number} {state.name}: {state.detail}" for number, state in pairs if state.detail
+    ]
     counts = Counter(state.name for _, state in pairs)
-    known = [f"{counts[name]} {name}" for name in (DONE, RUNNING, WAITING, FAILED, MISSING, DIFFERS) if counts[name]]
+    known = [
+        f"{counts[name]} {name}"
+        for name in (DONE, RUNNING, WAITING, FAILED, MISSING, DIFFERS)
+        if counts[name]
+    ]
     return [*aligned(rows), *details, f"{len(runs)} in total: {', '.join(known)}"]
 
 
 def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
     """Writes `collect.csv` and `collect.json` of the finished runs, and returns the table as lines.
 
-    A row is a sampler of a run: the settings in which runs differ, `mean` and `std` of the best objective over `n`
-    instances (divisor n), chain-steps per second and the engine. Below the table, each localized sampler stands
-    beside its base of the same settings, with their paired difference.
+    A row is a sampler of a run: the settings in which runs differ, `mean` and `std` of the best
+    objective over `n` instances (divisor n), chain-steps per second and the engine. Below the
+    table, each localized sampler stands beside its base of the same settings, with their paired
+    difference.
     """
     check_folders(runs)
     columns, done = varied(sweep), [run for run in runs if _outcome_of(run).name == DONE]
-    found = [pair for run in done for pair in _rows(run, {name: column[run.number - 1] for name, column in columns})]
+    found = [
+        pair
+        for run in done
+        for pair in _rows(run, {name: column[run.number - 1] for name, column in columns})
+    ]
     if not found:
-        raise InputError(f"{folder}: no run of the sweep is done; `run` performs them, `status` shows their state")
+        raise InputError(
+            f"{folder}: no run of the sweep is done; `run` performs them, `status` shows their "
+            "state"
+        )
     rows = [row for row, _ in found]
     titles = list(rows[0])
     text = io.StringIO(newline="")
@@ -419,13 +487,22 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
     pairs = _pairs(found, [name for name, _ in columns])
     paths = [
         write_text(folder / "collect.csv", text.getvalue()),
-        write_json(folder / "collect.json", {"sweep": sweep.name, "rows": rows, "pairs": pairs}, indent=2),
+        write_json(
+            folder / "collect.json", {"sweep": sweep.name, "rows": rows, "pairs": pairs}, indent=2
+        ),
     ]
     table = aligned([titles, *([*map(_word, row.values())] for row in rows)])
     if pairs:
-        table += ["", *aligned([list(pairs[0]), *(list(map(_word, pair.values())) for pair in pairs)])]
+        table += [
+            "",
+            *aligned([list(pairs[0]), *(list(map(_word, pair.values())) for pair in pairs)]),
+        ]
     missing = len(runs) - len(done)
-    notes = [f"{missing} of {len(runs)} runs are not done and not included; `status` shows why"] if missing else []
+    notes = (
+        [f"{missing} of {len(runs)} runs are not done and not included; `status` shows why"]
+        if missing
+        else []
+    )
     versions = {run.number: read_results(run.results).versions for run in done}
     first = done[0].number
     if others := [number for number, found in versions.items() if found != versions[first]]:
@@ -439,23 +516,47 @@ def _rows(run: Run, settings: dict[str, Any]) -> list[tuple[dict[str, Any], dict
     results, rows = read_results(run.results), []
     for name, one in results.samplers.items():
         spread = one.spread
-        row = {"run": run.number, **settings, "sampler": name, "mean": spread.mean, "std": spread.std, "n": spread.n}
-        rows.append((row | {"chain_steps_per_s": one.chain_steps_per_s, "engine": results.engine}, one.best))
+        row = {
+            "run": run.number,
+            **settings,
+            "sampler": name,
+            "mean": spread.mean,
+            "std": spread.std,
+            "n": spread.n,
+        }
+        rows.append(
+            (row | {"chain_steps_per_s": one.chain_steps_per_s, "engine": results.engine}, one.best)
+        )
     return rows
 
 
-def _pairs(found: Sequence[tuple[dict[str, Any], dict[str, float]]], settings: Sequence[str]) -> list[dict[str, Any]]:
-    """Returns each localized row beside its base's with the same of `settings`: means, paired difference and its
-    error.
+def _pairs(
+    found: Sequence[tuple[dict[str, Any], dict[str, float]]], settings: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Returns each localized row beside its base's with the same of `settings`: means, paired
+    difference and its error.
     """
     varied = [name for name in settings if name != "sampler"]
-    named = [(row["sampler"], {name: row[name] for name in varied if row[name] is not None}) for row, _ in found]
+    named = [
+        (row["sampler"], {name: row[name] for name in varied if row[name] is not None})
+        for row, _ in found
+    ]
     pairs = []
     for place, other in pairs_of(named):
         (row, best), (base, best_of_base) = found[place], found[other]
         if best.keys() == best_of_base.keys():
-            gain = paired(*(np.array([values[name] for name in best], float) for values in (best, best_of_base)))
-            pair = {"run": row["run"], "base run": base["run"], "base": base["mean"], "localized": row["mean"]}
+            gain = paired(
+                *(
+                    np.array([values[name] for name in best], float)
+                    for values in (best, best_of_base)
+                )
+            )
+            pair = {
+                "run": row["run"],
+                "base run": base["run"],
+                "base": base["mean"],
+                "localized": row["mean"],
+            }
             pairs.append(pair | {"difference": gain.mean, "se": gain.se, "n": gain.n})
     return pairs
 

@@ -1,7 +1,8 @@
-"""Problem instances: DISCS's own files, portable archives and seeded generators, all of which produce a `Graph`
-or a `QuadraticForm`.
+"""Problem instances: DISCS's own files, portable archives and seeded generators, all of which
+produce a `Graph` or a `QuadraticForm`.
 
-`__init__.pyi` lists the public names, which are imported on first use: who makes a QUBO from a dict reads no files.
+`__init__.pyi` lists the public names, which are imported on first use: who makes a QUBO from a dict
+reads no files.
 """
 
 import lazy_loader

@@ -1,4 +1,5 @@
-# The public names, for editors and type checkers, and for `lazy_loader`, which imports their modules on first use.
+# The public names, for editors and type checkers, and for `lazy_loader`, which imports their
+# modules on first use.
 
 from .archive import read_archive as read_archive
 from .archive import read_forms as read_forms

@@ -1,4 +1,6 @@
-"""Finds and loads a dataset: from DISCS's own files, else from an archive, else drawn again from its distribution."""
+"""Finds and loads a dataset: from DISCS's own files, else from an archive, else drawn again from
+its distribution.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,9 @@ _MIS = {
         generators.mis_er_density,
     ),
     "ertest": _Type(
-        "r-800, r-10k", DiscsFiles("er_{r}_test", "ER*", discs_files.SINGLE, per_file=1), generators.mis_ertest
+        "r-800, r-10k",
+        DiscsFiles("er_{r}_test", "ER*", discs_files.SINGLE, per_file=1),
+        generators.mis_ertest,
     ),
     "rb": _Type("r-200, r-800", None, generators.mis_rb),
     "satlib": _Type(None, DiscsFiles("satlib_test", "*.cnf")),
@@ -105,7 +109,9 @@ _TYPES = {
     },
     "maxclique": {
         "rb": _Type(
-            None, DiscsFiles("RB_test", "RB*", discs_files.SCORED, per_file=100), lambda _: generators.CLIQUES
+            None,
+            DiscsFiles("RB_test", "RB*", discs_files.SCORED, per_file=100),
+            lambda _: generators.CLIQUES,
         ),
         "twitter": _Type(None, DiscsFiles("twitter", "twitter*", discs_files.COLUMNS)),
     },
@@ -117,13 +123,17 @@ def find_family(problem: str, graph_type: str, cfg_str: str | None = "") -> Fami
     """Returns the dataset that DISCS's flags name.
 
     Raises:
-      InputError: an unknown problem or graph type, or a `cfg_str` that the graph type does not have.
+      InputError: an unknown problem or graph type, or a `cfg_str` that the graph type does not
+        have.
     """
     if problem not in _TYPES:
         raise InputError(f"unknown problem {problem!r}; choose one of {', '.join(sorted(_TYPES))}")
     types = _TYPES[problem]
     if graph_type not in types:
-        raise InputError(f"unknown graph_type {graph_type!r} of {problem}; choose one of {', '.join(sorted(types))}")
+        raise InputError(
+            f"unknown graph_type {graph_type!r} of {problem}; choose one of "
+            f"{', '.join(sorted(types))}"
+        )
     known, files, generator = types[graph_type]
     name, cfg_str = f"{problem}/{graph_type}", cfg_str or "_"
     own = "r-b" if name == "maxcut/optsicom" else "_"
@@ -135,19 +145,26 @@ def find_family(problem: str, graph_type: str, cfg_str: str | None = "") -> Fami
         raise InputError(f"{name} has one dataset only, so no cfg_str {cfg_str}; write _")
     r = (cfg_str if known else own).removeprefix("r-")
     if graph_type == "er_density":
-        # 0.1 and 0.10 are the same density; DISCS's files and the published tables write two digits.
+        # 0.1 and 0.10 are the same density; DISCS's files and the published tables write two
+        # digits.
         value = generators.parse_probability(r)
         r = f"{value:.2f}" if round(value, 2) == value else repr(value)
     if files:
-        files = dataclasses.replace(files, folder=files.folder.format(r=r), pattern=files.pattern.format(r=r))
+        files = dataclasses.replace(
+            files, folder=files.folder.format(r=r), pattern=files.pattern.format(r=r)
+        )
     # Covers have the graphs of independent sets.
-    stem = "_".join(["mis" if problem == "vertex_cover" else problem, graph_type, *([r] if known else [])])
+    stem = "_".join(
+        ["mis" if problem == "vertex_cover" else problem, graph_type, *([r] if known else [])]
+    )
     name += "" if r == "_" else f"/r-{r}"
     return Family(name, stem, files, generator and generator(r), problem != "vertex_cover")
 
 
 def graph_types(problem: str) -> Mapping[str, object]:
-    """Returns the graph types of a problem by name, equal for problems on the same graphs; empty for others."""
+    """Returns the graph types of a problem by name, equal for problems on the same graphs; empty
+    for others.
+    """
     return _TYPES.get(problem, {})
 
 
@@ -156,15 +173,20 @@ _LAST = 2**31 - 1
 
 
 def default_data_root() -> str:
-    """Returns the folder that is searched if the user names none: DISCS's `./sco`, or none if that does not exist."""
+    """Returns the folder that is searched if the user names none: DISCS's `./sco`, or none if that
+    does not exist.
+    """
     return "./sco" if Path("sco").is_dir() else ""
 
 
 def check_data_root(data_root: str | os.PathLike | None) -> None:
-    """Raises InputError if a given data root is not a folder; otherwise generated graphs would be used unnoticed."""
+    """Raises InputError if a given data root is not a folder; otherwise generated graphs would be
+    used unnoticed.
+    """
     if data_root not in (None, "") and not Path(data_root).is_dir():
         raise InputError(
-            f"the data root {data_root!s} is not a folder; correct the path, or leave it empty to generate graphs"
+            f"the data root {data_root!s} is not a folder; correct the path, or leave it empty to "
+            "generate graphs"
         )
 
 
@@ -180,20 +202,26 @@ def load_dataset(
     data_seed: int = 0,
     cache_dir: str | os.PathLike | None = None,
 ) -> Dataset:
-    """Loads `num_instances` graphs of a dataset, every `stride`-th from `first` on; by default all from `first` on.
+    """Loads `num_instances` graphs of a dataset, every `stride`-th from `first` on; by default all
+    from `first` on.
 
-    `data_root` is searched for DISCS's own files, then for an archive. If it has neither, or is None or empty, a
-    random family is drawn from `data_seed`; `satlib` and `twitter` are not random, so that is an error for them.
-    A drawn dataset has a default size, but any number of graphs can be requested. Drawn graphs are cached as an
-    archive in `cache_dir` (by default $SL_DISCS_CACHE, else ~/.cache/sl_discs) if that folder is writable.
+    `data_root` is searched for DISCS's own files, then for an archive. If it has neither, or is
+    None or empty, a random family is drawn from `data_seed`; `satlib` and `twitter` are not random,
+    so that is an error for them. A drawn dataset has a default size, but any number of graphs can
+    be requested. Drawn graphs are cached as an archive in `cache_dir` (by default $SL_DISCS_CACHE,
+    else ~/.cache/sl_discs) if that folder is writable.
 
     Raises:
-      InputError: the names are unknown, `data_root` is not a folder, the data is missing, ambiguous or damaged, or
-        the range exceeds the dataset.
+      InputError: the names are unknown, `data_root` is not a folder, the data is missing, ambiguous
+        or damaged, or the range exceeds the dataset.
     """
     family = find_family(problem, graph_type, cfg_str)
     check_data_root(data_root)
-    for name, number, least in (("first", first, 0), ("stride", stride, 1), ("data_seed", data_seed, 0)):
+    for name, number, least in (
+        ("first", first, 0),
+        ("stride", stride, 1),
+        ("data_seed", data_seed, 0),
+    ):
         integer(f"{family.name}: {name}", number, least)
     stop = None
     if num_instances is not None:
@@ -207,13 +235,19 @@ def load_dataset(
         graphs = graphs[::stride]
     elif generator is not None:
         source, total = "generated", max(generator.count, stop or 0)
-        detail = f"{generator.description}; data_seed {data_seed}, generator version {GENERATOR_VERSION}"
+        detail = (
+            f"{generator.description}; data_seed {data_seed}, generator version {GENERATOR_VERSION}"
+        )
         _check_range(family.name, first, stop, total)
-        drawn = _draw_cached(generator, range(first, stop or total, stride), data_seed, cache_folder(cache_dir))
+        drawn = _draw_cached(
+            generator, range(first, stop or total, stride), data_seed, cache_folder(cache_dir)
+        )
         graphs = [dataclasses.replace(graph, generated=True) for graph in drawn]
     else:
         place = root or "a data_root"
-        raise InputError(f"{family.name} is not random, so it must be given: put {family.where()} into {place}")
+        raise InputError(
+            f"{family.name} is not random, so it must be given: put {family.where()} into {place}"
+        )
     if not family.scored:
         graphs = [dataclasses.replace(graph, reference=None) for graph in graphs]
     index = list(range(first, stop or total, stride))
@@ -223,7 +257,9 @@ def load_dataset(
 def _load_stored(
     family: Family, data_root: Path, first: int, stop: int | None
 ) -> tuple[str, str, list[Graph], int] | None:
-    """Returns source, detail, graphs and total from the files of a data root; None if it has none of this dataset."""
+    """Returns source, detail, graphs and total from the files of a data root; None if it has none
+    of this dataset.
+    """
     if family.files and (files := family.find_files(data_root)):
         graphs, total = family.files.load(files, first, stop)
         detail = str(files[0] if len(files) == 1 else files[0].parent)
@@ -232,7 +268,9 @@ def _load_stored(
     archives = family.find_archives(data_root)
     if len(archives) > 1:
         names = ", ".join(path.name for path in archives)
-        raise InputError(f"{data_root}: several archives serve {family.name} ({names}); leave one in this folder")
+        raise InputError(
+            f"{data_root}: several archives serve {family.name} ({names}); leave one in this folder"
+        )
     if not archives:
         return None
     _check_range(str(archives[0]), first, stop, total := count_graphs(archives[0]))
@@ -242,10 +280,14 @@ def _load_stored(
 def _check_range(where: str, first: int, stop: int | None, total: int) -> None:
     if first >= total or (stop is not None and stop > total):
         asked = f"graphs from {first} on" if stop is None else f"graphs {first} to {stop - 1}"
-        raise InputError(f"{where}: {asked} were asked for, but there are {total} (0 to {total - 1})")
+        raise InputError(
+            f"{where}: {asked} were asked for, but there are {total} (0 to {total - 1})"
+        )
 
 
-def _draw_cached(generator: Generator, indices: range, data_seed: int, folder: Path | None) -> list[Graph]:
+def _draw_cached(
+    generator: Generator, indices: range, data_seed: int, folder: Path | None
+) -> list[Graph]:
     """Draws graphs, or reads those that an earlier call drew.
 
     A file whose first graph is not the one that is drawn is replaced, as a damaged one is.
@@ -261,7 +303,11 @@ def _draw_cached(generator: Generator, indices: range, data_seed: int, folder: P
                 return kept
     # The object and its arrays, three times while an archive is being written.
     size = 500 + 3 * (first.edges.nbytes + (0 if first.weights is None else first.weights.nbytes))
-    check_memory(f"{len(indices)} graphs of {generator.stream}", len(indices) * size, "ask for fewer instances")
+    check_memory(
+        f"{len(indices)} graphs of {generator.stream}",
+        len(indices) * size,
+        "ask for fewer instances",
+    )
     graphs = [first] + [generator.draw(data_seed, k) for k in indices[1:]]
     if folder is not None:
         with or_no_cache(folder):
@@ -272,14 +318,17 @@ def _draw_cached(generator: Generator, indices: range, data_seed: int, folder: P
 # Datasets as DISCS's own files: the folders, names and pickles that DISCS's loaders read.
 
 
-def write_discs(dataset: Dataset, data_root: str | os.PathLike, overwrite: bool = False) -> list[Path]:
+def write_discs(
+    dataset: Dataset, data_root: str | os.PathLike, overwrite: bool = False
+) -> list[Path]:
     """Writes the graphs of a dataset below a data root; each file is complete or absent.
 
-    DISCS reads every file of a dataset's folder, so other files of this dataset must not be there, with `overwrite`
-    or without. Nodes are the integers 0..n-1, isolated ones included. MaxCut graphs have the edge attribute `weight`,
-    1.0 if the dataset has no weights; other problems do not use weights, so none are written. The reference objective
-    is written as 1 if it is unknown (or 0, by which DISCS would divide), and `load_dataset` does not take it for one;
-    MIS files omit it instead, and the format of `er_density` has no reference.
+    DISCS reads every file of a dataset's folder, so other files of this dataset must not be there,
+    with `overwrite` or without. Nodes are the integers 0..n-1, isolated ones included. MaxCut
+    graphs have the edge attribute `weight`, 1.0 if the dataset has no weights; other problems do
+    not use weights, so none are written. The reference objective is written as 1 if it is unknown
+    (or 0, by which DISCS would divide), and `load_dataset` does not take it for one; MIS files omit
+    it instead, and the format of `er_density` has no reference.
 
     Args:
       dataset: at least one graph, as `load_dataset` returns it.
@@ -290,21 +339,27 @@ def write_discs(dataset: Dataset, data_root: str | os.PathLike, overwrite: bool 
       the files, sorted.
 
     Raises:
-      InputError: DISCS has no such dataset or does not read it from graphs, conflicting files exist, or writing
-        fails; files written before the error stay.
+      InputError: DISCS has no such dataset or does not read it from graphs, conflicting files
+        exist, or writing fails; files written before the error stay.
     """
     (_, own), count = writable_family(*dataset.name.split("/")), len(dataset.graphs)
     per_file = own.per_file or count
     contents = {}
     for start in range(0, count, per_file):
-        # Of a pattern, DISCS only checks the beginning of the name; it sorts names as text, hence the leading zeros.
+        # Of a pattern, DISCS only checks the beginning of the name; it sorts names as text, hence
+        # the leading zeros.
         name = own.pattern.replace("*", f"{dataset.index[start]:05d}.pkl")
         contents[Path(data_root) / own.folder / name] = dataset.graphs[start : start + per_file]
     present = own.find(Path(data_root))
     if present and not overwrite:
-        raise InputError(f"{present[0]} is already there; choose another data_root, or overwrite it with --overwrite")
+        raise InputError(
+            f"{present[0]} is already there; choose another data_root, or overwrite it with "
+            "--overwrite"
+        )
     if others := [path for path in present if path not in contents]:
-        raise InputError(f"{others[0]} belongs to the same dataset and would be read as well; move it away first")
+        raise InputError(
+            f"{others[0]} belongs to the same dataset and would be read as well; move it away first"
+        )
     return [own.write(path, graphs) for path, graphs in contents.items()]
 
 
@@ -319,6 +374,7 @@ def writable_family(problem: str, graph_type: str, cfg_str: str = "") -> tuple[F
         raise InputError(f"{family.name} cannot be written: DISCS has no such dataset")
     if family.files.layout is None:
         raise InputError(
-            f"{family.name} cannot be written: DISCS makes its graphs from formulas (.cnf), not the other way round"
+            f"{family.name} cannot be written: DISCS makes its graphs from formulas (.cnf), not "
+            "the other way round"
         )
     return family, family.files

@@ -1,10 +1,12 @@
-"""DISCS's own files: which of them make up a dataset, what each kind holds, and how graphs are read and written.
+"""DISCS's own files: which of them make up a dataset, what each kind holds, and how graphs are read
+and written.
 
-Most are pickles, which can run any code whose name their reader resolves. Here only the names of a short list
-resolve: networkx graphs of versions 1 to 3 and their cached views, NumPy arrays, scalars and types, and plain
-containers. Each resolves to a stand-in that accepts only data and cannot be altered; any other name is refused
-without importing it. NumPy's own types would not do: in NumPy 2.4 an array of objects reads beyond the end of a list
-that is too short, and a pickle can change the flags of a type.
+Most are pickles, which can run any code whose name their reader resolves. Here only the names of a
+short list resolve: networkx graphs of versions 1 to 3 and their cached views, NumPy arrays, scalars
+and types, and plain containers. Each resolves to a stand-in that accepts only data and cannot be
+altered; any other name is refused without importing it. NumPy's own types would not do: in NumPy
+2.4 an array of objects reads beyond the end of a list that is too short, and a pickle can change
+the flags of a type.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ class PickleLayout(NamedTuple):
 
     Attributes:
       read: graphs and references in the objects of a file.
-      write: the objects of a file of graphs; an unknown reference, or 0, by which DISCS would divide, is 1 there.
+      write: the objects of a file of graphs; an unknown reference, or 0, by which DISCS would
+        divide, is 1 there.
     """
 
     read: Callable[[Iterator[Any]], Iterable[Record]]
@@ -46,7 +49,9 @@ class PickleLayout(NamedTuple):
 
 
 def _labelled(graph: nx.Graph, reference: float | None) -> nx.Graph:
-    """Gives the reference to the first node as its label, as nodes of a known solution carry `label` 1."""
+    """Gives the reference to the first node as its label, as nodes of a known solution carry
+    `label` 1.
+    """
     if reference:
         graph.add_node(0, label=reference)
     return graph
@@ -55,7 +60,10 @@ def _labelled(graph: nx.Graph, reference: float | None) -> nx.Graph:
 # MIS, one graph a file: the reference is the sum of labels.
 SINGLE = PickleLayout(
     lambda objects: [
-        (graph, sum(float(data["label"]) for data in graph.nodes.values() if "label" in data) or None)
+        (
+            graph,
+            sum(float(data["label"]) for data in graph.nodes.values() if "label" in data) or None,
+        )
         for (graph,) in [tuple(objects)]
     ],
     lambda pairs: (_labelled(graph, reference) for graph, reference in pairs),
@@ -77,8 +85,14 @@ SCORED = PickleLayout(
 )
 # MaxClique, Twitter: one list of graphs, and one of clique numbers.
 COLUMNS = PickleLayout(
-    lambda objects: [pair for (lists,) in [tuple(objects)] for pair in zip(*lists[:2], strict=True)],
-    lambda pairs: [tuple(map(list, zip(*((graph, reference or 1.0) for graph, reference in pairs), strict=True)))],
+    lambda objects: [
+        pair for (lists,) in [tuple(objects)] for pair in zip(*lists[:2], strict=True)
+    ],
+    lambda pairs: [
+        tuple(
+            map(list, zip(*((graph, reference or 1.0) for graph, reference in pairs), strict=True))
+        )
+    ],
 )
 
 
@@ -102,7 +116,9 @@ class DiscsFiles:
 
     def find(self, data_root: Path) -> list[Path]:
         """Returns the dataset's files, sorted by name; empty if there are none."""
-        return sorted(path for path in (data_root / self.folder).glob(self.pattern) if path.is_file())
+        return sorted(
+            path for path in (data_root / self.folder).glob(self.pattern) if path.is_file()
+        )
 
     def load(self, files: list[Path], first: int, stop: int | None) -> tuple[list[Graph], int]:
         """Returns graphs first..stop-1 and the number of all graphs."""
@@ -116,13 +132,19 @@ class DiscsFiles:
                             found = conflict_graph(path.stem, read_cnf(path))
                         else:
                             found = graph_from_networkx(graph, name, self.weighted, reference)
-                    graphs.append(dataclasses.replace(found, generated=bool(_mark(graph).get("generated"))))
+                    graphs.append(
+                        dataclasses.replace(found, generated=bool(_mark(graph).get("generated")))
+                    )
                 total += 1
         return graphs, total
 
     def count(self, files: list[Path]) -> int:
-        """Returns the number of graphs; reads the files only if they may hold several graphs each."""
-        return len(files) if self.layout is None or self.per_file == 1 else self.load(files, 0, 0)[1]
+        """Returns the number of graphs; reads the files only if they may hold several
+        graphs each.
+        """
+        return (
+            len(files) if self.layout is None or self.per_file == 1 else self.load(files, 0, 0)[1]
+        )
 
     def _records_of(self, path: Path) -> Iterator[Record]:
         if self.layout is None:
@@ -135,11 +157,18 @@ class DiscsFiles:
         except InputError:
             raise
         except (TypeError, ValueError, LookupError, AttributeError) as error:
-            raise FormatError(f"{path}: not of the form of {self.folder} ({error}); is it another file?") from error
+            raise FormatError(
+                f"{path}: not of the form of {self.folder} ({error}); is it another file?"
+            ) from error
 
     def write(self, path: Path, graphs: Sequence[Graph]) -> Path:
-        """Writes a file atomically, one object at a time, since networkx graphs take much more memory."""
-        pairs = ((networkx_graph(one, self.weighted), one.reference and float(one.reference)) for one in graphs)
+        """Writes a file atomically, one object at a time, since networkx graphs take much more
+        memory.
+        """
+        pairs = (
+            (networkx_graph(one, self.weighted), one.reference and float(one.reference))
+            for one in graphs
+        )
 
         def write(file: BinaryIO) -> None:
             for item in self.layout.write(pairs) if self.layout else ():
@@ -148,19 +177,23 @@ class DiscsFiles:
         return write_atomically(path, write)
 
 
-# The attribute of a graph, which DISCS does not read, for what its files have no place for: the reference (None where
-# DISCS is given a placeholder), and whether the graph was generated.
+# The attribute of a graph, which DISCS does not read, for what its files have no place for: the
+# reference (None where DISCS is given a placeholder), and whether the graph was generated.
 _MARK = "sl_discs"
 
 
 def _mark(graph: Any) -> dict[str, Any]:
-    """Returns what `networkx_graph` has written into the graph's attribute, if it is one of its graphs."""
+    """Returns what `networkx_graph` has written into the graph's attribute, if it is one of its
+    graphs.
+    """
     found = getattr(graph, "graph", {}).get(_MARK)
     return found if isinstance(found, dict) else {}
 
 
 def networkx_graph(graph: Graph, weighted: bool = False) -> nx.Graph:
-    """Returns the networkx graph, nodes and edges in order; if `weighted`, edges have a `weight`, by default 1.0."""
+    """Returns the networkx graph, nodes and edges in order; if `weighted`, edges have a `weight`,
+    by default 1.0.
+    """
     import networkx as nx
 
     result = nx.Graph()
@@ -170,7 +203,9 @@ def networkx_graph(graph: Graph, weighted: bool = False) -> nx.Graph:
     edges = graph.edges.tolist()  # plain integers, so that the pickles can be read without NumPy
     if weighted:
         weights = [1.0] * len(edges) if graph.weights is None else graph.weights.tolist()
-        result.add_weighted_edges_from((u, v, weight) for (u, v), weight in zip(edges, weights, strict=True))
+        result.add_weighted_edges_from(
+            (u, v, weight) for (u, v), weight in zip(edges, weights, strict=True)
+        )
     else:
         result.add_edges_from(edges)
     return result
@@ -199,7 +234,9 @@ class _Dtype:
         code = code.decode("ascii") if isinstance(code, bytes) else code
         # Text of no length would allow arrays of any size without contents.
         if not isinstance(code, str) or not re.fullmatch(r"[biufc]\d{1,2}|[SU][1-9]\d{0,5}", code):
-            raise pickle.UnpicklingError(f"NumPy type {code!r}; only plain numbers and text are read")
+            raise pickle.UnpicklingError(
+                f"NumPy type {code!r}; only plain numbers and text are read"
+            )
         self.dtype = np.dtype(code)
 
     def __setstate__(self, state: tuple) -> None:
@@ -208,7 +245,9 @@ class _Dtype:
         self.dtype = self.dtype.newbyteorder(order)
 
     def array(self, raw: Any) -> np.ndarray:
-        """Returns the numbers in some bytes; a length is refused, which `bytes` would turn into that many zeros."""
+        """Returns the numbers in some bytes; a length is refused, which `bytes` would turn into
+        that many zeros.
+        """
         raw = raw.encode("latin1") if isinstance(raw, str) else raw
         if not isinstance(raw, bytes | bytearray | pickle.PickleBuffer):
             raise pickle.UnpicklingError(f"an array whose contents are a {type(raw).__name__}")
@@ -283,7 +322,9 @@ _ALLOWED: dict[tuple[str, str], Any] = {
     ("numpy", "ndarray"): _Sealed(_refuse_call),
     ("numpy", "dtype"): _Dtype,
     ("collections", "OrderedDict"): _Sealed(collections.OrderedDict),
-    ("builtins", "bytes"): _Sealed(lambda: b""),  # of protocols 0 to 2, with neither a length nor contents
+    ("builtins", "bytes"): _Sealed(
+        lambda: b""
+    ),  # of protocols 0 to 2, with neither a length nor contents
     ("_codecs", "encode"): _Sealed(_encode),
     ("copyreg", "_reconstructor"): _Sealed(_new_object),
 }
@@ -307,26 +348,36 @@ class _Reader(pickle.Unpickler):
     """An unpickler that resolves only the names on the list."""
 
     def find_class(self, module: str, name: str) -> Any:
-        module = {"__builtin__": "builtins", "copy_reg": "copyreg"}.get(module, module)  # of Python 2
+        module = {"__builtin__": "builtins", "copy_reg": "copyreg"}.get(
+            module, module
+        )  # of Python 2
         if (module, name) not in _ALLOWED:
             raise _Refused(ascii(f"{module}.{name}"))  # the stream may hold line breaks and escapes
         return _ALLOWED[module, name]
 
 
-# Instructions of a pickle for which the unpickler takes no room ahead: of a fixed size, and of one or two lines.
+# Instructions of a pickle for which the unpickler takes no room ahead: of a fixed size, and of one
+# or two lines.
 _PLAIN = re.compile(
     rb"(?s:[()0-2NQRabdeolstu\]\x81\x85-\x89\x8f-\x94\x97\x98\x93}]|[\x80\x82Khq].|[\x83M]..|[\x84Jj]....|G.{8}"
     rb"|r..[\0-\x0f]\0|p\d{1,7}\n|[FILPSVg][^\n]*+\n|[ci][^\n]*+\n[^\n]*+\n)*+"
 )
-# Of others: the bytes of the length that follows, of contents or of a frame, or of the number of an object.
-_COUNTED = dict.fromkeys(b"UC\x8a\x8c", 1) | dict.fromkeys(b"TBX\x8b", 4) | dict.fromkeys(b"\x8d\x8e\x96", 8)
+# Of others: the bytes of the length that follows, of contents or of a frame, or of the number of an
+# object.
+_COUNTED = (
+    dict.fromkeys(b"UC\x8a\x8c", 1)
+    | dict.fromkeys(b"TBX\x8b", 4)
+    | dict.fromkeys(b"\x8d\x8e\x96", 8)
+)
 _WIDTHS = _COUNTED | {ord("r"): 4, 0x95: 8}
 
 
 def _check_sizes(content: mmap.mmap, place: int) -> None:
-    """Refuses a pickle with a length or a number of an object that its file is too short for, in linear time.
+    """Refuses a pickle with a length or a number of an object that its file is too short for, in
+    linear time.
 
-    The unpickler makes room for as much before it reads on, so that nine bytes would take gigabytes.
+    The unpickler makes room for as much before it reads on, so that nine bytes would take
+    gigabytes.
     """
     while found := _PLAIN.match(content, place):
         after = found.end() + 1
@@ -343,10 +394,12 @@ def _check_sizes(content: mmap.mmap, place: int) -> None:
 def iter_pickles(path: str | os.PathLike) -> Iterator[Any]:
     """Yields the objects of a file that holds pickles back to back, as DISCS's MaxCut files do.
 
-    Graphs are returned as `PickledGraph`. The file is read as the iterator advances and stays open meanwhile.
+    Graphs are returned as `PickledGraph`. The file is read as the iterator advances and stays open
+    meanwhile.
 
     Raises:
-      InputError: the file is missing, empty, cut short or damaged, or names something that is not allowed.
+      InputError: the file is missing, empty, cut short or damaged, or names something that is not
+        allowed.
     """
     with open_regular(path) as file:
         yield load_next(path, file)
@@ -379,4 +432,6 @@ def load_next(path: str | os.PathLike, file: BinaryIO) -> Any:
         ) from None
     except Exception as error:  # whatever the unpickler raises on a damaged stream
         reason = " ".join(str(error).split())
-        raise FormatError(f"{path}: not a readable pickle of graphs ({reason}); copy or make it again") from error
+        raise FormatError(
+            f"{path}: not a readable pickle of graphs ({reason}); copy or make it again"
+        ) from error

@@ -1,4 +1,6 @@
-"""Quadratic forms as the user gives them: a QUBO or an Ising model, with its terms in any order, sense and offset."""
+"""Quadratic forms as the user gives them: a QUBO or an Ising model, with its terms in any order,
+sense and offset.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,9 @@ def form_problem(spins: bool) -> str:
     return "ising" if spins else "qubo"
 
 
-# Sums of many doubles that are rounded once, as `math.fsum`'s are, at the speed of arrays. By `math.fsum` alone, the
-# values of 32 states of 2,000 spins that are all coupled take 3.9 CPU s instead of .44, and of 5,000 spins 25 s.
+# Sums of many doubles that are rounded once, as `math.fsum`'s are, at the speed of arrays. By
+# `math.fsum` alone, the values of 32 states of 2,000 spins that are all coupled take 3.9 CPU s
+# instead of .44, and of 5,000 spins 25 s.
 
 # `math.fsum` adds up fewer numbers than this, and those near the ends of the range of doubles.
 _FEW = 256
@@ -38,10 +41,12 @@ Part = tuple[Int[np.ndarray, "P"], Float64[np.ndarray, "P"]]
 
 
 def exact_parts(values: Float64[np.ndarray, "M"]) -> tuple[list[Part], Part]:
-    """Parts of numbers of which any sums, with any signs, are exact in any order, and the rest, a few numbers.
+    """Parts of numbers of which any sums, with any signs, are exact in any order, and the rest, a
+    few numbers.
 
-    Leading bits of all numbers are split off together, so few that their sum is exact in any order; what is left of
-    each number is smaller by as many bits, and after a few turns nothing is (Rump, Ogita and Oishi, 2008).
+    Leading bits of all numbers are split off together, so few that their sum is exact in any order;
+    what is left of each number is smaller by as many bits, and after a few turns nothing is (Rump,
+    Ogita and Oishi, 2008).
     """
     places = np.flatnonzero(values)
     rest = values[places]
@@ -61,7 +66,9 @@ def exact_parts(values: Float64[np.ndarray, "M"]) -> tuple[list[Part], Part]:
 
 
 def check_sum(name: str, *values: Float64[np.ndarray, "..."] | float) -> None:
-    """Raises an InputError where sums of finite numbers, or four times these, leave the range of doubles."""
+    """Raises an InputError where sums of finite numbers, or four times these, leave the range of
+    doubles.
+    """
     # Scaled, so that this sum does not overflow.
     if sum(float((np.abs(one) * 2.0**-60).sum()) for one in values) >= 2.0**960:
         raise InputError(f"{name}: coefficients that add up to more than 1e307; scale all of them")
@@ -72,15 +79,22 @@ def checked_pairs(name: str, what: str, pairs: Any, site: str, size: int) -> Int
     pairs = np.asarray(unmasked(f"{name}: {what}s", pairs))
     pairs = pairs.reshape(-1, 2).astype(np.int32) if pairs.size == 0 else pairs
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        raise InputError(f"{name}: {what}s of shape {pairs.shape} and dtype {pairs.dtype}; expected integers [M, 2]")
+        raise InputError(
+            f"{name}: {what}s of shape {pairs.shape} and dtype {pairs.dtype}; expected integers "
+            "[M, 2]"
+        )
     if pairs.size and (pairs.min() < 0 or pairs.max() >= size):
         row = int(np.argmax(((pairs < 0) | (pairs >= size)).any(axis=1)))
-        raise InputError(f"{name}: {what} {row} is {tuple(pairs[row].tolist())}, but {site} are 0..{size - 1}")
+        raise InputError(
+            f"{name}: {what} {row} is {tuple(pairs[row].tolist())}, but {site} are 0..{size - 1}"
+        )
     return pairs
 
 
 def check_finite(name: str, what: Callable[[int], str], numbers: Float64[np.ndarray, "M"]) -> None:
-    """Raises an InputError for the first number that is not finite; `what` is that number, in words."""
+    """Raises an InputError for the first number that is not finite; `what` is that number, in
+    words.
+    """
     wrong = ~np.isfinite(numbers)
     if wrong.any():
         k = int(np.argmax(wrong))
@@ -111,10 +125,12 @@ def exact_sum(values: Float64[np.ndarray, "M"]) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class QuadraticForm:
-    """offset + sum linear_i v_i + sum couplings_k v_a v_b over the pairs (a, b), exactly as it was given.
+    """offset + sum linear_i v_i + sum couplings_k v_a v_b over the pairs (a, b), exactly as it was
+    given.
 
-    Nothing is merged: a pair may appear in several rows and in both directions, and also with a = b, where v_a v_a is
-    v_a for variables in {0, 1} and 1 for spins. So `FormValues` are what the source defines, whatever a model is.
+    Nothing is merged: a pair may appear in several rows and in both directions, and also with a =
+    b, where v_a v_a is v_a for variables in {0, 1} and 1 for spins. So `FormValues` are what the
+    source defines, whatever a model is.
 
     Attributes:
       name: name of this instance in results.
@@ -147,7 +163,9 @@ class QuadraticForm:
         return len(self.couplings)
 
     def magnitude(self, *, offset: bool = True) -> float:
-        """Returns the sum of all absolute terms as a function of zeros and ones, with or without the constant."""
+        """Returns the sum of all absolute terms as a function of zeros and ones, with or without
+        the constant.
+        """
         constant = abs(self.offset) if offset else 0.0
         return float(4 * np.abs(self.couplings).sum() + 2 * np.abs(self.linear).sum() + constant)
 
@@ -158,19 +176,31 @@ class QuadraticForm:
 
     @classmethod
     def from_arrays(
-        cls, name, linear, pairs, couplings, offset=0.0, *, spins=False, maximise=False, reference=None
+        cls,
+        name,
+        linear,
+        pairs,
+        couplings,
+        offset=0.0,
+        *,
+        spins=False,
+        maximise=False,
+        reference=None,
     ) -> QuadraticForm:
         """Checks arrays of any integer or float dtype.
 
         Raises:
-          InputError: no variables, an index out of range, a number that is not finite or a whole number that is not
-            exact in double precision, numbers too large to be added up, or arrays of unequal length.
+          InputError: no variables, an index out of range, a number that is not finite or a whole
+            number that is not exact in double precision, numbers too large to be added up, or
+            arrays of unequal length.
         """
         linear = real_array(f"{name}: linear coefficients", linear)
         couplings = real_array(f"{name}: couplings", couplings)
         offset, maximise = real(f"{name}: offset", offset), boolean(f"{name}: maximise", maximise)
         if linear.ndim != 1 or not len(linear):
-            raise InputError(f"{name}: linear coefficients of shape {linear.shape}; expected [N], one a variable")
+            raise InputError(
+                f"{name}: linear coefficients of shape {linear.shape}; expected [N], one a variable"
+            )
         pairs = checked_pairs(name, "pair", pairs, "variables", len(linear))
         if couplings.shape != (len(pairs),):
             raise InputError(f"{name}: {couplings.shape} couplings for {len(pairs)} pairs")
@@ -184,26 +214,35 @@ class QuadraticForm:
     def from_entries(
         cls, name, size, rows, columns, values, offset=0.0, *, spins=False, maximise=False
     ) -> QuadraticForm:
-        """Makes the form of coefficients [M] of pairs, of which those of a variable with itself are linear terms."""
+        """Makes the form of coefficients [M] of pairs, of which those of a variable with itself are
+        linear terms.
+        """
         own = rows == columns
         linear = np.zeros(size)
         np.add.at(linear, rows[own], values[own])
         pairs = np.stack([rows[~own], columns[~own]], axis=1)
-        return cls.from_arrays(name, linear, pairs, values[~own], offset, spins=spins, maximise=maximise)
+        return cls.from_arrays(
+            name, linear, pairs, values[~own], offset, spins=spins, maximise=maximise
+        )
 
     def fixed(self, x: Int8[np.ndarray, "N"], free: Bool[np.ndarray, "N"]) -> QuadraticForm:
-        """Returns the form of the free variables where the others are as in x, zeros and ones (a one is spin 1).
+        """Returns the form of the free variables where the others are as in x, zeros and ones (a
+        one is spin 1).
 
-        Couplings with variables that are not free are summed to linear coefficients, and their terms to the constant,
-        each rounded once.
+        Couplings with variables that are not free are summed to linear coefficients, and their
+        terms to the constant, each rounded once.
         """
         v = 2.0 * x - 1.0 if self.spins else x.astype(np.float64)
         first, second = self.pairs.T
         both, none = free[first] & free[second], ~free[first] & ~free[second]
         one = ~(both | none)
-        inside, outside = (np.where(free[first] == side, first, second)[one] for side in (True, False))
+        inside, outside = (
+            np.where(free[first] == side, first, second)[one] for side in (True, False)
+        )
         summands: list[list[float]] = [[number] for number in self.linear.tolist()]
-        for place, number in zip(inside.tolist(), (self.couplings[one] * v[outside]).tolist(), strict=True):
+        for place, number in zip(
+            inside.tolist(), (self.couplings[one] * v[outside]).tolist(), strict=True
+        ):
             summands[place].append(number)
         products = self.couplings * v[first] * v[second]
         places = np.cumsum(free, dtype=np.int32) - 1
@@ -219,7 +258,8 @@ class QuadraticForm:
 
 # Exact values of a quadratic form at many states, at the speed of matrix products.
 
-# Number of states that are evaluated together: a product with that many vectors reads the matrix once.
+# Number of states that are evaluated together: a product with that many vectors reads the matrix
+# once.
 _TOGETHER = 8
 
 
@@ -233,13 +273,19 @@ class FormValues:
         self._spins, size = form.spins, form.num_variables
         first = np.concatenate([form.pairs[:, 0], np.arange(size + 1, dtype=np.int32)])
         second = np.concatenate([form.pairs[:, 1], np.full(size + 1, size, np.int32)])
-        parts, (places, rest) = exact_parts(np.concatenate([form.couplings, form.linear, [form.offset]]))
+        parts, (places, rest) = exact_parts(
+            np.concatenate([form.couplings, form.linear, [form.offset]])
+        )
         shape = size + 1, size + 1
-        self._parts = [sparse.csr_matrix((part, (first[at], second[at])), shape) for at, part in parts]
+        self._parts = [
+            sparse.csr_matrix((part, (first[at], second[at])), shape) for at, part in parts
+        ]
         self._rest = first[places], second[places], rest
 
     def __call__(self, states: Int[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
-        """Returns the form's value at each state of zeros and ones (a one is spin 1); sums are rounded once."""
+        """Returns the form's value at each state of zeros and ones (a one is spin 1); sums are
+        rounded once.
+        """
         return np.array([math.fsum(terms) for terms in self._terms(states)])
 
     def exactly(self, states: Int[np.ndarray, "B N"]) -> list[Fraction]:

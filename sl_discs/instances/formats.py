@@ -1,7 +1,8 @@
 """Reads files of graphs and quadratic models in any known format.
 
-Text formats whose lines are rows of numbers or words are in `graph_files`; here are Matrix Market and those in which
-edges and nodes have attributes, the table of all formats, and how one is recognised.
+Text formats whose lines are rows of numbers or words are in `graph_files`; here are Matrix Market
+and those in which edges and nodes have attributes, the table of all formats, and how one is
+recognised.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ class Instance:
 
     Attributes:
       content: the graph or model; its nodes are 0 .. N - 1.
-      labels: [N] the file's label of each: a number, counted from 1 in formats that count from 1, or text; in
-        `node_link` also a tuple of these.
+      labels: [N] the file's label of each: a number, counted from 1 in formats that count from 1,
+        or text; in `node_link` also a tuple of these.
       format: name of the format, one of `FORMATS`.
       path: the file.
       remarks: what was left out of the file, and what may not be expected.
@@ -60,7 +61,9 @@ class Instance:
 
 @contextlib.contextmanager
 def _parsing(source: Source, what: str, number: int | None = None) -> Iterator[None]:
-    """Turns what a parser raises, whatever it is, for what it cannot read, into an error with its place."""
+    """Turns what a parser raises, whatever it is, for what it cannot read, into an error with its
+    place.
+    """
     try:
         yield
     except InputError:
@@ -74,34 +77,46 @@ def _parsing(source: Source, what: str, number: int | None = None) -> Iterator[N
 
 # Matrix Market: a square matrix, read as a graph or, for qubo and ising, as a matrix.
 #
-# Read as a graph, each non-zero value off the diagonal is an edge with that weight (a `pattern` has no weights). An
-# entry and its mirror image are the same edge; one of them is enough, and if both are given they must agree. The
-# diagonal must be zero. Read as a matrix M, the model is v'Mv over all entries, to be minimised, with v in {0, 1}^n
-# for qubo and in {-1, 1}^n for ising, where the diagonal is therefore a constant.
+# Read as a graph, each non-zero value off the diagonal is an edge with that weight (a `pattern` has
+# no weights). An entry and its mirror image are the same edge; one of them is enough, and if both
+# are given they must agree. The diagonal must be zero. Read as a matrix M, the model is v'Mv over
+# all entries, to be minimised, with v in {0, 1}^n for qubo and in {-1, 1}^n for ising, where the
+# diagonal is therefore a constant.
 
 _BANNER = (
-    rb"%%matrixmarket matrix (coordinate|array) (?:real|double|(?:unsigned-)?integer|pattern) (general|symmetric)"
+    rb"%%matrixmarket matrix (coordinate|array) "
+    rb"(?:real|double|(?:unsigned-)?integer|pattern) (general|symmetric)"
 )
 _SIZE = rb"(?P<nodes>[1-9]\d{0,17}) (\d{1,18})"
 
 
 def read_matrix_market(source: Source) -> own.Labelled:
-    """Returns the graph of a file, or its model if the problem is qubo or ising; labels are 1 to n."""
+    """Returns the graph of a file, or its model if the problem is qubo or ising; labels are
+    1 to n.
+    """
     words, after = source.lines().first("the first line of a MatrixMarket file")
     banner = re.fullmatch(_BANNER, b" ".join(words).lower())
     if banner is None:
         raise after.error(
             after.after,
-            f"{show(b' '.join(words))} defines neither a graph nor a model; expected a matrix that is coordinate or "
+            f"{show(b' '.join(words))} defines neither a graph nor a model; expected a matrix that "
+            "is coordinate or "
             "array, real, integer or pattern, and general or symmetric",
         )
     listed, mirrored = banner[1] == b"coordinate", banner[2] == b"symmetric"
-    size_line = (_SIZE + rb" (\d{1,18})", "'ROWS COLUMNS ENTRIES'") if listed else (_SIZE, "'ROWS COLUMNS'")
+    size_line = (
+        (_SIZE + rb" (\d{1,18})", "'ROWS COLUMNS ENTRIES'") if listed else (_SIZE, "'ROWS COLUMNS'")
+    )
     header, lines = source.lines(b"%").header(*size_line)
     size, columns, *count = map(int, header.groups())
     if size != columns:
-        raise lines.error(lines.after, f"a matrix of {size} by {columns}; a graph or model needs a square one")
-    rows = lines.rows(("iif", "ii") if listed else ("f",), "an entry, 'i j' or 'i j value'" if listed else "a value")
+        raise lines.error(
+            lines.after, f"a matrix of {size} by {columns}; a graph or model needs a square one"
+        )
+    rows = lines.rows(
+        ("iif", "ii") if listed else ("f",),
+        "an entry, 'i j' or 'i j value'" if listed else "a value",
+    )
     whole = size * (size + 1) // 2 if mirrored else size**2
     lines.check_count(count[0] if listed else whole, len(rows.columns[0]), "entries")
     if listed:
@@ -118,18 +133,27 @@ def read_matrix_market(source: Source) -> own.Labelled:
         if not FORM_PROBLEMS[source.problem]:
             return [(QuadraticForm.from_entries(source.name, size, i, j, values, offset), labels)]
         pairs = np.stack([i, j], axis=1)
-        return [(QuadraticForm.from_arrays(source.name, np.zeros(size), pairs, values, offset, spins=True), labels)]
+        return [
+            (
+                QuadraticForm.from_arrays(
+                    source.name, np.zeros(size), pairs, values, offset, spins=True
+                ),
+                labels,
+            )
+        ]
     kept = values != 0
     if listed:
         rows.remark(~kept, "entries of value 0 are no edges")
     return [(rows.only(kept).graph(size, (i[kept], j[kept])), labels)]
 
 
-# Graphs with attributes: GML, GraphML, node-link JSON, and edge lists as networkx writes them by default.
+# Graphs with attributes: GML, GraphML, node-link JSON, and edge lists as networkx writes them by
+# default.
 #
-# Labels are those that the file gives; in JSON a list is a tuple. An attribute `weight` of edges or nodes is their
-# weight, which all must have if one has, or an attribute that the user names; remarks name the others. A directed
-# graph is read as an undirected one; edges may be parallel or opposite if their weights agree, and count as one.
+# Labels are those that the file gives; in JSON a list is a tuple. An attribute `weight` of edges or
+# nodes is their weight, which all must have if one has, or an attribute that the user names;
+# remarks name the others. A directed graph is read as an undirected one; edges may be parallel or
+# opposite if their weights agree, and count as one.
 
 _Attributes = dict[str, Any]
 _Nodes = Mapping[Any, _Attributes]
@@ -137,7 +161,9 @@ _Edges = Sequence[tuple[Hashable, Hashable, _Attributes]]
 
 
 def read_gml(source: Source) -> own.Labelled:
-    """Returns the graph of a GML file, whose labels are `id` unless each node has a `label` of its own."""
+    """Returns the graph of a GML file, whose labels are `id` unless each node has a `label` of its
+    own.
+    """
     import networkx as nx
 
     with _parsing(source, "a graph in GML"):
@@ -160,13 +186,15 @@ def read_graphml(source: Source) -> own.Labelled:
         elements = [*xml.etree.ElementTree.fromstring(text).iter()]
         found = collections.Counter(one.tag.rpartition("}")[2] for one in elements)
         values = {(one, data.get("key")) for one in elements for data in one.findall("{*}data")}
-        # networkx makes the nodes that edges lead to, and reads one graph without those inside of its nodes.
+        # networkx makes the nodes that edges lead to, and reads one graph without those inside of
+        # its nodes.
         nodes, edges = dict(graph.nodes), list(graph.edges(data=True))
         of_nodes, of_edges = (graph.graph.get(f"{what}_default", {}) for what in ("node", "edge"))
         counts = len(nodes), len(edges), len(of_nodes) + len(of_edges), len(values)
         if tuple(found[what] for what in ("node", "edge", "default", "data")) != counts:
             raise ValueError(
-                "something is listed twice or beside the one graph, an edge leads to what is not listed, or a key "
+                "something is listed twice or beside the one graph, an edge leads to what is not "
+                "listed, or a key "
                 "with a default is neither for nodes nor for edges"
             )
     nodes = {node: of_nodes | data for node, data in nodes.items()}
@@ -174,7 +202,9 @@ def read_graphml(source: Source) -> own.Labelled:
 
 
 def read_node_link(source: Source) -> own.Labelled:
-    """Returns the graph of a JSON file, with its edges under `edges`, or `links` as older versions of networkx do."""
+    """Returns the graph of a JSON file, with its edges under `edges`, or `links` as older versions
+    of networkx do.
+    """
 
     def label_of(plain: Any) -> Hashable:
         return tuple(map(label_of, plain)) if isinstance(plain, list) else plain
@@ -192,26 +222,34 @@ def read_node_link(source: Source) -> own.Labelled:
         if not {"edges", "links"} & {*lists}:
             raise other_json(source)
         if len(lists) > 1:
-            raise ValueError(f"lists {join_names(lists, 'and')} beside the nodes; keep that of the edges")
+            raise ValueError(
+                f"lists {join_names(lists, 'and')} beside the nodes; keep that of the edges"
+            )
         nodes = {label_of(one.pop("id", number)): one for number, one in enumerate(data["nodes"])}
         if len(nodes) != len(data["nodes"]):
             raise ValueError("a node is listed twice")
-        edges = [(label_of(one.pop("source")), label_of(one.pop("target")), one) for one in data[lists[0]]]
+        edges = [
+            (label_of(one.pop("source")), label_of(one.pop("target")), one)
+            for one in data[lists[0]]
+        ]
     return _attributed(source, nodes, edges)
 
 
 def read_edge_list(source: Source) -> own.Labelled:
     """Returns the graph of a list of edges.
 
-    Nodes are whole numbers. Where edges have attributes in a dict, as networkx writes them by default, or the user
-    has named the format, nodes may be any words of UTF-8 text, which are labels in the order of their appearance.
+    Nodes are whole numbers. Where edges have attributes in a dict, as networkx writes them by
+    default, or the user has named the format, nodes may be any words of UTF-8 text, which are
+    labels in the order of their appearance.
     """
     lines, first, heading, marked = own.edge_lines(source)
     with_dicts = len(first) > 2 and first[2].startswith(b"{")
     if not with_dicts and (not source.named or all(word.isdigit() for word in first[:2])):
         return own.read_numbered_edges(source, lines, marked)
     source.remark("line is left out as a heading", heading)
-    source.remark("lines that begin with # or % are read as edges, not as comments", marked, lost=False)
+    source.remark(
+        "lines that begin with # or % are read as edges, not as comments", marked, lost=False
+    )
     read = set(marked)
     edges: list[tuple[Any, Any, _Attributes]] = []
     known: dict[bytes, _Attributes] = {b"": {}}
@@ -221,7 +259,11 @@ def read_edge_list(source: Source) -> own.Labelled:
         with _parsing(source, own.EDGE_LINE, number):
             u, v, text = (*line.split(None, 2), b"")[:3]
             if text not in known:
-                known[text] = dict(ast.literal_eval(text.decode())) if with_dicts else {"weight": exact_number(text)}
+                known[text] = (
+                    dict(ast.literal_eval(text.decode()))
+                    if with_dicts
+                    else {"weight": exact_number(text)}
+                )
             edges.append((u.decode(), v.decode(), known[text]))
     if with_dicts and all(end.isdecimal() and len(end) < 19 for edge in edges for end in edge[:2]):
         edges = [(int(u), int(v), data) for u, v, data in edges]
@@ -242,11 +284,15 @@ def _attributed(source: Source, nodes: _Nodes, edges: _Edges) -> own.Labelled:
         check_finite(source.name, lambda k: f"the {name} of edge {edges[k][:2]}", weights)
         rows.columns.append(weights)
     elif given and not source.weight:
-        raise InputError(f"{source.name}: some edges have a weight and some have none; give every edge one")
+        raise InputError(
+            f"{source.name}: some edges have a weight and some have none; give every edge one"
+        )
     found = rows.graph(len(labels), (ends[:, 0], ends[:, 1]))
     if of_nodes := {node: data[name] for node, data in nodes.items() if name in data}:
         try:
-            found = dataclasses.replace(found, node_weights=checked_node_weights(source.name, of_nodes, labels))
+            found = dataclasses.replace(
+                found, node_weights=checked_node_weights(source.name, of_nodes, labels)
+            )
         except InputError as error:
             words = f"nodes have weights, which do not count ({error})"
             source.remark(words, labels, at="node {!r}", of="nodes", lost=False)
@@ -256,8 +302,12 @@ def _attributed(source: Source, nodes: _Nodes, edges: _Edges) -> own.Labelled:
     return [(found, labels)]
 
 
-def _remark_on_numbers(source: Source, what: str, given: Iterable[tuple[Any, _Attributes]], *, used: bool) -> None:
-    """Remarks on numbers of edges or nodes that are not their weights, which matter if no others are used."""
+def _remark_on_numbers(
+    source: Source, what: str, given: Iterable[tuple[Any, _Attributes]], *, used: bool
+) -> None:
+    """Remarks on numbers of edges or nodes that are not their weights, which matter if no others
+    are used.
+    """
     of = "" if used or source.weight else what
     for name, places in other_numbers(given, source.weight).items():
         words = f"{what} have numbers under {name!r} that do not count; weight={name} uses them"
@@ -270,11 +320,14 @@ def _remark_on_numbers(source: Source, what: str, given: Iterable[tuple[Any, _At
 def read_npz_archive(source: Source) -> own.Labelled:
     """Reads the graphs or models of one of our archives (see `archive`), labelled from 0 on.
 
-    An archive with an array `couplings` holds models. NotSupported for an archive of another program.
+    An archive with an array `couplings` holds models. NotSupported for an archive of another
+    program.
     """
     if "names" not in (names := names_in_npz(source.path)):
         raise other_archive(source, names)
-    table, read = (FORM_ARRAYS, read_forms) if "couplings" in names else (GRAPH_ARRAYS, read_archive)
+    table, read = (
+        (FORM_ARRAYS, read_forms) if "couplings" in names else (GRAPH_ARRAYS, read_archive)
+    )
     unknown = [name for name in names if name not in table]
     source.remark("arrays are left out, which are none of this format", unknown, at="{}")
     return [(one, range(one.num_variables)) for one in read(source.path)]
@@ -299,7 +352,9 @@ class Format:
 
 # Comments and what is said of the file may come before the graph.
 _GML = rb"(?i)(?:\s*+(?:#.*|(?:creator|version|comment)\s.*)\n)*+\s*+graph\s*+\["
-_WITH_DICTS = rb"(?:[^\S\n]*+(?:#.*+)?+\n)*+[^\S\n]*+[^\s#]\S*+[^\S\n]++\S++[^\S\n]++\{.*\}[^\S\n]*+(?:\n|$)"
+_WITH_DICTS = (
+    rb"(?:[^\S\n]*+(?:#.*+)?+\n)*+[^\S\n]*+[^\s#]\S*+[^\S\n]++\S++[^\S\n]++\{.*\}[^\S\n]*+(?:\n|$)"
+)
 FORMATS = {
     "rudy": Format(".rudy .mc", own.read_rudy, write=own.write_rudy),
     "dimacs": Format(".clq .col .dimacs", own.read_dimacs, write=own.write_dimacs),
@@ -329,20 +384,23 @@ def read_instances(
 ) -> list[Instance]:
     """Reads the graphs or models of a file: one, except for archives.
 
-    The format is recognised by a file's header, or else by its suffix, and compression by gzip, bzip2 or xz as well.
+    The format is recognised by a file's header, or else by its suffix, and compression by gzip,
+    bzip2 or xz as well.
 
     Args:
       path: the file.
-      problem: `qubo` or `ising` (expect a model, binary or of spins), any other name (expects a graph), or None for
-        any content. It decides the meaning of a MatrixMarket file and of a bare list `i j v`.
+      problem: `qubo` or `ising` (expect a model, binary or of spins), any other name (expects a
+        graph), or None for any content. It decides the meaning of a MatrixMarket file and of a bare
+        list `i j v`.
       format: one of `FORMATS`, to read the file in that format.
-      weight: the attribute of edges or nodes that is their weight, in formats with attributes; None: `weight`.
+      weight: the attribute of edges or nodes that is their weight, in formats with attributes;
+        None: `weight`.
 
     Raises:
       FormatError: the file is damaged, or is not what its format asks for.
       NotSupported: its format is not one of these.
-      InputError: the file cannot be read, or does not hold what the problem needs. Of each error, the message is one
-        line that names the file, the line in it if there is one, and what to do.
+      InputError: the file cannot be read, or does not hold what the problem needs. Of each error,
+        the message is one line that names the file, the line in it if there is one, and what to do.
     """
     if format is not None:
         one_of("format", format, FORMATS)
@@ -352,14 +410,21 @@ def read_instances(
     if format is not None and FORMATS[format].begins in (None, _WITH_DICTS):
         check_separators(source)
     format = format or recognise(source)
-    if weight is not None and format not in _WITH_ATTRIBUTES and not re.match(_WITH_DICTS, source.text):
+    if (
+        weight is not None
+        and format not in _WITH_ATTRIBUTES
+        and not re.match(_WITH_DICTS, source.text)
+    ):
         raise InputError(
             f"{path}: {format} has no names of weights; leave weight={weight} out, which is for "
             f"{join_names(_WITH_ATTRIBUTES)}",
         )
     with errors_of(source.path):
         contents = FORMATS[format].read(source)
-    found = [Instance(content, labels, format, source.path, source.remarks) for content, labels in contents]
+    found = [
+        Instance(content, labels, format, source.path, source.remarks)
+        for content, labels in contents
+    ]
     for instance in found:
         _check_problem(instance, problem)
     return found
@@ -369,10 +434,13 @@ def _check_problem(instance: Instance, problem: str | None) -> None:
     content, where = instance.content, f"{instance.path}: {instance.format}"
     if isinstance(content, QuadraticForm):
         if problem not in (None, own_problem := form_problem(content.spins)):
-            raise InputError(f"{where} holds a quadratic model, which is no {problem}; use {own_problem}")
+            raise InputError(
+                f"{where} holds a quadratic model, which is no {problem}; use {own_problem}"
+            )
     elif problem in FORM_PROBLEMS:
         raise InputError(
-            f"{where} holds a graph, but {problem} needs a quadratic model; use {join_names(GRAPH_PROBLEMS)}, or "
+            f"{where} holds a graph, but {problem} needs a quadratic model; use "
+            f"{join_names(GRAPH_PROBLEMS)}, or "
             "--format=coo if its lines are couplings 'i j value'"
         )
 
@@ -380,12 +448,15 @@ def _check_problem(instance: Instance, problem: str | None) -> None:
 # Which format a file is in.
 
 # After lines of comments.
-_HEADER = re.compile(rb"(?:[^\S\n]*+(?:[c#%].*+)?+\n)*+[^\S\n]*+p[^\S\n]++(\S++)[^\S\n]++(?:\d|unconstr)")
+_HEADER = re.compile(
+    rb"(?:[^\S\n]*+(?:[c#%].*+)?+\n)*+[^\S\n]*+p[^\S\n]++(\S++)[^\S\n]++(?:\d|unconstr)"
+)
 _HEADERS = {b"cnf": "cnf", b"qubo": "qbsolv", **dict.fromkeys(own.DIMACS_HEADERS, "dimacs")}
 
 
 def recognise(source: Source) -> str:
-    """Returns the name of the format of a file, by how it begins, after comments, or else by the suffix of its name.
+    """Returns the name of the format of a file, by how it begins, after comments, or else by the
+    suffix of its name.
 
     Raises:
       NotSupported: neither tells.
@@ -403,7 +474,8 @@ def recognise(source: Source) -> str:
     if source.suffix not in SUFFIXES:
         check_others(source, source.suffix)
         raise NotSupported(
-            f"{source.path}: neither its first lines nor a suffix tells the format; say --format=NAME (--from in "
+            f"{source.path}: neither its first lines nor a suffix tells the format; say "
+            "--format=NAME (--from in "
             f"convert), which is one of {join_names(FORMATS)}"
         )
     return SUFFIXES[source.suffix]

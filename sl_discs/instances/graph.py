@@ -24,8 +24,8 @@ from sl_discs.support.memory import check_memory, check_number
 # Problems on a graph.
 GRAPH_PROBLEMS = ("mis", "maxcut", "maxclique", "vertex_cover")
 
-# Bytes per node: the label, as an object in a tuple and a set, and a chain's state, field, best states and
-# temporaries.
+# Bytes per node: the label, as an object in a tuple and a set, and a chain's state, field, best
+# states and temporaries.
 _NODE_BYTES = 200
 
 
@@ -60,7 +60,8 @@ def neighbours_of(size: int, pairs: Int[np.ndarray, "E 2"]) -> Neighbours:
 
 @dataclasses.dataclass(frozen=True)
 class Graph:
-    """A simple undirected graph with optional weights of edges and nodes, the input of all graph problems.
+    """A simple undirected graph with optional weights of edges and nodes, the input of all graph
+    problems.
 
     Attributes:
       name: name of this instance in results.
@@ -69,7 +70,8 @@ class Graph:
       weights: [E] of edges, or None for an unweighted graph.
       reference: best known objective, or None.
       node_weights: [N] of nodes, at least 0, or None.
-      generated: whether a generator of this project drew it for a dataset, whose published graphs are others.
+      generated: whether a generator of this project drew it for a dataset, whose published graphs
+        are others.
     """
 
     name: str
@@ -92,7 +94,10 @@ class Graph:
 
     def content(self) -> bytes:
         """Returns the sizes, edges and weights as bytes."""
-        parts = [np.array([self.num_nodes, len(self.edges)], np.int64).tobytes(), self.edges.tobytes()]
+        parts = [
+            np.array([self.num_nodes, len(self.edges)], np.int64).tobytes(),
+            self.edges.tobytes(),
+        ]
         if self.weights is not None:
             parts.append(self.weights.tobytes())
         if self.node_weights is not None:
@@ -113,17 +118,24 @@ class Graph:
 
     @classmethod
     def from_arrays(
-        cls, name, num_nodes, edges, weights=None, reference=None, node_weights=None, generated=False
+        cls,
+        name,
+        num_nodes,
+        edges,
+        weights=None,
+        reference=None,
+        node_weights=None,
+        generated=False,
     ) -> Graph:
         """Checks arrays of any integer or float dtype and puts them in the canonical form.
 
         Edges may be given in either direction; the order of rows is kept.
 
         Raises:
-          InputError: no nodes, more than `check_size` allows, an index out of range, a self-loop, a repeated edge (in
-            either direction, so also an asymmetric pair of weights), a weight that is not finite or a whole
-            number that is not exact in double precision, weights too large to be added up, arrays of unequal
-            length, or a weight of a node below 0.
+          InputError: no nodes, more than `check_size` allows, an index out of range, a self-loop, a
+            repeated edge (in either direction, so also an asymmetric pair of weights), a weight
+            that is not finite or a whole number that is not exact in double precision, weights too
+            large to be added up, arrays of unequal length, or a weight of a node below 0.
         """
         if integer(f"{name}: num_nodes", num_nodes) < 1:
             raise InputError(f"{name}: the graph is empty; give at least one node")
@@ -137,7 +149,8 @@ class Graph:
         if have_repeats(codes := edge_codes(u, v, num_nodes)):
             row = int(np.argmax(first_rows(codes) != np.arange(len(codes))))
             raise InputError(
-                f"{name}: edge {tuple(edges[row].tolist())} appears more than once; give each undirected edge one "
+                f"{name}: edge {tuple(edges[row].tolist())} appears more than once; give each "
+                "undirected edge one "
                 "row (a symmetric matrix holds each twice)"
             )
         if weights is not None:
@@ -145,7 +158,9 @@ class Graph:
             if weights.shape != (len(edges),):
                 raise InputError(f"{name}: {weights.shape} weights for {len(edges)} edges")
             check_sum(name, weights[np.isfinite(weights)])
-            check_finite(name, lambda row: f"the weight of edge {tuple(edges[row].tolist())}", weights)
+            check_finite(
+                name, lambda row: f"the weight of edge {tuple(edges[row].tolist())}", weights
+            )
         if node_weights is not None:
             node_weights = checked_node_weights(name, node_weights, range(num_nodes))
         found = known_reference(reference)
@@ -168,7 +183,8 @@ class Dataset:
       source: `discs files`, `archive` or `generated`.
       detail: the path, or the distribution and its seed.
       graphs: the requested graphs.
-      index: position of each graph in the whole dataset; keys folded from it do not depend on the selection.
+      index: position of each graph in the whole dataset; keys folded from it do not depend on the
+        selection.
       total: number of graphs of the whole dataset.
     """
 
@@ -182,7 +198,9 @@ class Dataset:
 
     @property
     def generated(self) -> bool:
-        """Whether a generator of this project drew some of the graphs, now or for the file that holds them."""
+        """Whether a generator of this project drew some of the graphs, now or for the file that
+        holds them.
+        """
         return self.source == "generated" or any(graph.generated for graph in self.graphs)
 
     def digest(self) -> str:
@@ -193,29 +211,39 @@ class Dataset:
         return digest.hexdigest()
 
 
-def checked_node_weights(name: str, weights: Any, labels: Sequence[Hashable]) -> Float64[np.ndarray, "N"]:
-    """Returns weights of nodes in the order of the labels, from numbers [N] of any dtype or {label: number}.
+def checked_node_weights(
+    name: str, weights: Any, labels: Sequence[Hashable]
+) -> Float64[np.ndarray, "N"]:
+    """Returns weights of nodes in the order of the labels, from numbers [N] of any dtype or {label:
+    number}.
 
     Raises:
-      InputError: there is not one weight for each node, one is negative or not a finite number, or they are too large
-        to be added up; the message names the node.
+      InputError: there is not one weight for each node, one is negative or not a finite number, or
+        they are too large to be added up; the message names the node.
     """
     if isinstance(weights, Mapping):
         if unknown := set(weights).difference(labels):
-            raise InputError(f"{name}: a weight of {unknown.pop()!r}, which is not a node; remove it")
+            raise InputError(
+                f"{name}: a weight of {unknown.pop()!r}, which is not a node; remove it"
+            )
         if missing := [label for label in labels if label not in weights]:
             raise InputError(f"{name}: node {missing[0]!r} has no weight; give every node one")
-        weights = [real(f"{name}: the weight of node {label!r}", weights[label], least=0) for label in labels]
+        weights = [
+            real(f"{name}: the weight of node {label!r}", weights[label], least=0)
+            for label in labels
+        ]
     weights = real_array(f"{name}: weights of nodes", weights)
     if weights.shape != (len(labels),):
         raise InputError(
-            f"{name}: weights of nodes of shape {weights.shape} for {len(labels)} nodes; give one for each node"
+            f"{name}: weights of nodes of shape {weights.shape} for {len(labels)} nodes; give one "
+            "for each node"
         )
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
         node = int(np.argmax(wrong))
         raise InputError(
-            f"{name}: the weight of node {labels[node]!r} is {weights[node]}; expected a finite number of at least 0"
+            f"{name}: the weight of node {labels[node]!r} is {weights[node]}; expected a finite "
+            "number of at least 0"
         )
     check_sum(name, weights)
     return weights
@@ -225,8 +253,11 @@ def checked_node_weights(name: str, weights: Any, labels: Sequence[Hashable]) ->
 _NAMES = ("weight", "id", "key", "label", "source", "target")
 
 
-def other_numbers(given: Iterable[tuple[Any, Mapping[str, Any]]], used: str | None = None) -> dict[str, list[Any]]:
-    """Returns the edges or nodes that have numbers which are no weights, by the names of the numbers.
+def other_numbers(
+    given: Iterable[tuple[Any, Mapping[str, Any]]], used: str | None = None
+) -> dict[str, list[Any]]:
+    """Returns the edges or nodes that have numbers which are no weights, by the names of the
+    numbers.
 
     Args:
       given: edges or nodes, each with its attributes.
@@ -242,18 +273,26 @@ def other_numbers(given: Iterable[tuple[Any, Mapping[str, Any]]], used: str | No
 
 
 def check_size(name: str, num_nodes: int) -> None:
-    """Refuses more nodes or variables than 32 bits can number, or than fit into memory with one chain."""
+    """Refuses more nodes or variables than 32 bits can number, or than fit into memory with one
+    chain.
+    """
     check_number(f"{name}: {num_nodes} nodes", num_nodes, "so number them without gaps")
-    check_memory(f"{name}: a single chain on {num_nodes} nodes", num_nodes * _NODE_BYTES, "correct their number")
+    check_memory(
+        f"{name}: a single chain on {num_nodes} nodes",
+        num_nodes * _NODE_BYTES,
+        "correct their number",
+    )
 
 
-# A file or list with more nodes than this, and than its size explains, has a wrong number in its header.
+# A file or list with more nodes than this, and than its size explains, has a wrong number in its
+# header.
 _FEW_NODES = 10**6
 _NODES_PER_BYTE = 10
 
 
 def check_isolated(where: str, num_nodes: int, size: int, advice: str) -> None:
-    """Refuses nodes or variables of which nearly all would have no term, before anything of their number is made.
+    """Refuses nodes or variables of which nearly all would have no term, before anything of their
+    number is made.
 
     Args:
       where: the file and line, for the message.
@@ -262,16 +301,22 @@ def check_isolated(where: str, num_nodes: int, size: int, advice: str) -> None:
       advice: what to do.
     """
     if num_nodes > max(_FEW_NODES, _NODES_PER_BYTE * size):
-        raise InputError(f"{where}: {num_nodes} nodes, nearly all without a term in {size} bytes; {advice}")
+        raise InputError(
+            f"{where}: {num_nodes} nodes, nearly all without a term in {size} bytes; {advice}"
+        )
 
 
 def edge_codes(u, v, num_nodes: int) -> Int64[np.ndarray, "E"]:
-    """Returns a number for each edge, whatever its direction, that sorts by the smaller and then the larger node."""
+    """Returns a number for each edge, whatever its direction, that sorts by the smaller and then
+    the larger node.
+    """
     return np.minimum(u, v) * np.int64(num_nodes) + np.maximum(u, v)
 
 
 def have_repeats(codes: Int64[np.ndarray, "E"]) -> bool:
-    """Returns whether a number appears twice; by sorting, which is many times as fast as `np.unique`."""
+    """Returns whether a number appears twice; by sorting, which is many times as fast as
+    `np.unique`.
+    """
     codes = np.sort(codes)
     return bool((codes[1:] == codes[:-1]).any())
 
@@ -284,26 +329,33 @@ def first_rows(codes: Int64[np.ndarray, "E"]) -> Int64[np.ndarray, "E"]:
     return first[place.reshape(-1)]
 
 
-# The complement of a graph: its cliques are the independent sets of the graph, and the other way round.
+# The complement of a graph: its cliques are the independent sets of the graph, and the other way
+# round.
 
 MOST_EDGES = 5 * 10**7
 
 
 def complement(graph: Graph) -> Graph:
-    """Returns the graph on the same nodes with exactly the edges that this one lacks, sorted; it has no reference.
+    """Returns the graph on the same nodes with exactly the edges that this one lacks, sorted; it
+    has no reference.
 
     Weights of nodes stay as they are.
 
     Raises:
-      InputError: the graph has weights other than 1, which its missing edges would lack, or there would be over 50
-        million edges.
+      InputError: the graph has weights other than 1, which its missing edges would lack, or there
+        would be over 50 million edges.
     """
     n = graph.num_nodes
     if graph.weights is not None and (graph.weights != 1).any():
-        raise InputError(f"{graph.name}: missing edges have no weights; give a graph without weights other than 1")
+        raise InputError(
+            f"{graph.name}: missing edges have no weights; give a graph without weights other than "
+            "1"
+        )
     count = n * (n - 1) // 2 - graph.num_edges
     if count > MOST_EDGES:
-        raise InputError(f"{graph.name}: the complement has {count} edges; at most {MOST_EDGES} are supported")
+        raise InputError(
+            f"{graph.name}: the complement has {count} edges; at most {MOST_EDGES} are supported"
+        )
     missing, near = np.ones(n, bool), graph.neighbours
     others = []
     for node in range(n):
@@ -322,16 +374,21 @@ if TYPE_CHECKING:
 
 
 class PickledGraph:
-    """The contents of a pickled networkx graph of any version, with the few methods needed to read it."""
+    """The contents of a pickled networkx graph of any version, with the few methods needed to read
+    it.
+    """
 
     proper = True  # neither directed nor a multigraph
-    # A damaged stream may create a graph and never set its state; it is then empty and refused for that.
+    # A damaged stream may create a graph and never set its state; it is then empty and refused for
+    # that.
     nodes: Mapping = MappingProxyType({})
     graph: Mapping = MappingProxyType({})  # the graph's own attributes
     _adj: Mapping = MappingProxyType({})
 
     def __setstate__(self, state: Any) -> None:
-        """Keeps the dictionaries of the graph, nodes and adjacency; views and factories are dropped."""
+        """Keeps the dictionaries of the graph, nodes and adjacency; views and factories are
+        dropped.
+        """
         if not isinstance(state, dict):
             raise pickle.UnpicklingError("a networkx graph without its attributes")
         for ours, names in (("nodes", ("_node", "node")), ("_adj", ("_adj", "adj"))):
@@ -348,7 +405,9 @@ class PickledGraph:
 
 
 def is_networkx(graph: Any) -> bool:
-    """Returns whether this is a networkx graph; does not import networkx, as its owner has imported it already."""
+    """Returns whether this is a networkx graph; does not import networkx, as its owner has imported
+    it already.
+    """
     networkx = sys.modules.get("networkx")
     return networkx is not None and isinstance(graph, networkx.Graph)
 
@@ -362,19 +421,26 @@ def graph_from_networkx(
 ) -> Graph:
     """Converts a simple undirected graph; its edges are sorted by (u, v).
 
-    Nodes labelled 0..n-1, in any order, keep their labels; otherwise nodes are numbered by their position. If
-    `weighted`, weights are the edge attribute `weight`, or another of that name, or 1 if no edge has it.
+    Nodes labelled 0..n-1, in any order, keep their labels; otherwise nodes are numbered by their
+    position. If `weighted`, weights are the edge attribute `weight`, or another of that name, or 1
+    if no edge has it.
 
     Raises:
-      InputError: `graph` is not a graph, is directed or a multigraph, is not simple, has a weight on only some edges
-        or one that is not a finite number, or the two directions of an edge disagree.
+      InputError: `graph` is not a graph, is directed or a multigraph, is not simple, has a weight
+        on only some edges or one that is not a finite number, or the two directions of an edge
+        disagree.
     """
     if not (is_networkx(graph) or isinstance(graph, PickledGraph)):
         raise InputError(f"{name}: a {type(graph).__name__} where a networkx graph is expected")
-    proper = graph.proper if isinstance(graph, PickledGraph) else not (graph.is_directed() or graph.is_multigraph())
+    proper = (
+        graph.proper
+        if isinstance(graph, PickledGraph)
+        else not (graph.is_directed() or graph.is_multigraph())
+    )
     if not proper:
         raise InputError(
-            f"{name}: a directed graph or multigraph; make a networkx.Graph of it, and decide what becomes of "
+            f"{name}: a directed graph or multigraph; make a networkx.Graph of it, and decide what "
+            "becomes of "
             "weights of opposite or parallel edges, of which networkx.Graph(graph) keeps one"
         )
     labels = list(graph.nodes)
@@ -394,8 +460,12 @@ def graph_from_networkx(
         raise InputError(f"{name}: edges or weights in an unknown form ({error})") from None
     weights = real_array(f"{name}: weights", weights)
     if 0 < len(weights) < len(source):
-        raise InputError(f"{name}: some edges have a weight and some have none; give every edge one")
-    check_finite(name, lambda k: f"the weight of edge {(labels[source[k]], labels[target[k]])}", weights)
+        raise InputError(
+            f"{name}: some edges have a weight and some have none; give every edge one"
+        )
+    check_finite(
+        name, lambda k: f"the weight of edge {(labels[source[k]], labels[target[k]])}", weights
+    )
     weights = weights if len(weights) else np.ones(len(source))
     both = np.array([source, target], dtype=np.int64)
     edges, weights = one_direction(f"{name}: make the graph undirected", both, weights)
@@ -405,12 +475,16 @@ def graph_from_networkx(
 def one_direction(
     where: str, both: Int64[np.ndarray, "2 M"], weights: Float64[np.ndarray, "M"]
 ) -> tuple[Int64[np.ndarray, "E 2"], Float64[np.ndarray, "E"]]:
-    """Keeps the columns with u <= v, sorted, of edges that are listed in both directions, which must agree."""
+    """Keeps the columns with u <= v, sorted, of edges that are listed in both directions, which
+    must agree.
+    """
     forth, back = both[0] <= both[1], both[0] >= both[1]
     order = np.lexsort((both[1, forth], both[0, forth]))
     edges, values = both[:, forth].T[order], weights[forth][order]
     order = np.lexsort((both[0, back], both[1, back]))
     mirrored, mirrored_values = both[::-1, back].T[order], weights[back][order]
-    if not (np.array_equal(edges, mirrored) and np.array_equal(values, mirrored_values, equal_nan=True)):
+    if not (
+        np.array_equal(edges, mirrored) and np.array_equal(values, mirrored_values, equal_nan=True)
+    ):
         raise InputError(f"{where}; an edge differs between its two directions")
     return edges, values

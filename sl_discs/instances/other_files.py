@@ -39,8 +39,16 @@ _OTHERS = (
         "a graph in sparse6; in Python say {pose}networkx.Graph(networkx.read_sparse6({path}))),"
         " which keeps one of parallel edges",
     ),
-    (".tar .tgz", rb"(?s).{257}ustar", "a tar archive; unpack it, and give a file that is in it: tar -xf {file}"),
-    (".zst", rb"\x28\xb5\x2f\xfd", "compressed by Zstandard; unpack it, and give what is in it: zstd -d {file}"),
+    (
+        ".tar .tgz",
+        rb"(?s).{257}ustar",
+        "a tar archive; unpack it, and give a file that is in it: tar -xf {file}",
+    ),
+    (
+        ".zst",
+        rb"\x28\xb5\x2f\xfd",
+        "compressed by Zstandard; unpack it, and give what is in it: zstd -d {file}",
+    ),
     (
         "",
         rb"\s*+\d++[^\S\n]*+\n(?:c.*+\n)*+p\s++(?:col|edge)\s",
@@ -50,7 +58,11 @@ _OTHERS = (
     ("", rb"(?:[\x01-\x7f]\0){4}", _UTF_16.format("LE")),
     ("", rb"(?:\0[\x01-\x7f]){4}", _UTF_16.format("BE")),
     ("", rb"[^\0]*+\0", "a binary file of an unknown kind; give text, or an .npz archive"),
-    ("", rb"(?i)\s*+<(?:!doctype )?+html", "a web page, perhaps of an error; download the file again"),
+    (
+        "",
+        rb"(?i)\s*+<(?:!doctype )?+html",
+        "a web page, perhaps of an error; download the file again",
+    ),
 )
 # JSON: a name that stands in it, what it is, and how it is read.
 _JSON = {
@@ -62,9 +74,11 @@ _JSON = {
         "a graph as networkx.adjacency_data writes it; in Python say "
         "{pose}networkx.adjacency_graph(json.load(open({path}))))"
     ),
-    "elements": "a graph of Cytoscape; in Python say {pose}networkx.cytoscape_graph(json.load(open({path}))))",
+    "elements": "a graph of Cytoscape; in Python say "
+    "{pose}networkx.cytoscape_graph(json.load(open({path}))))",
     "": (
-        "not a graph in node-link JSON (no lists 'nodes' and 'edges' or 'links', as networkx.node_link_data makes "
+        "not a graph in node-link JSON (no lists 'nodes' and 'edges' or 'links', as "
+        "networkx.node_link_data makes "
         "them); give another file"
     ),
 }
@@ -73,7 +87,9 @@ _JSON = {
 def _refusal(source: Source, words: str, **more: str) -> NotSupported:
     pose = f"sl_discs.{source.problem or 'maxcut'}({'None, ' * (source.problem == 'ising')}"
     path = str(source.path)
-    return NotSupported(f"{path}: {words.format(pose=pose, path=repr(path), file=shlex.quote(path), **more)}")
+    return NotSupported(
+        f"{path}: {words.format(pose=pose, path=repr(path), file=shlex.quote(path), **more)}"
+    )
 
 
 def check_others(source: Source, suffix: str = "") -> None:
@@ -85,26 +101,34 @@ def check_others(source: Source, suffix: str = "") -> None:
 
 def other_json(source: Source) -> NotSupported:
     """Returns the error for a file of JSON that is no graph in node-link form."""
-    return _refusal(source, next(words for name, words in _JSON.items() if name.encode() in source.text))
+    return _refusal(
+        source, next(words for name, words in _JSON.items() if name.encode() in source.text)
+    )
 
 
 def other_archive(source: Source, names: Sequence[str]) -> NotSupported:
-    """Returns the error for a zip archive that this package has not written, with files of these names."""
+    """Returns the error for a zip archive that this package has not written, with files of these
+    names.
+    """
     words = (
         "an archive of another program, with {names}; unpack it, or in Python say "
-        "{pose}scipy.sparse.load_npz({path})) if SciPy saved it, or else {pose}numpy.load({path})[NAME])"
+        "{pose}scipy.sparse.load_npz({path})) if SciPy saved it, or else "
+        "{pose}numpy.load({path})[NAME])"
     )
     return _refusal(source, words, names=", ".join(names[:5]))
 
 
 def check_separators(source: Source) -> None:
-    """Refuses lines whose words are parted by commas or semicolons; with semicolons, commas stand in numbers."""
+    """Refuses lines whose words are parted by commas or semicolons; with semicolons, commas stand
+    in numbers.
+    """
     _, line = next(iter(source.lines(b"#", b"%")), (0, b" "))
     words = line.split(None, 1)
     if not (words and re.search(b"[,;]$" if len(words) > 1 else b"[,;]", words[0])):
         return
     advice = (
-        "columns parted by commas or semicolons; part them by blanks: tr {marks} < {file} > NEW.edges, or see "
+        "columns parted by commas or semicolons; part them by blanks: tr {marks} < {file} > "
+        "NEW.edges, or see "
         "docs/files.md"
     )
     raise _refusal(source, advice, marks="';,' ' .'" if b";" in words[0] else "',' ' '")

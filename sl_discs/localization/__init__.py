@@ -1,1 +1,3 @@
-"""Stochastic localization: its schedules, its observation process, and one step of a localized chain."""
+"""Stochastic localization: its schedules, its observation process, and one step of a localized
+chain.
+"""

@@ -1,15 +1,17 @@
-"""Algorithm 1 of Wang et al. (ICML 2025): stochastic localization around the steps of any Markov chain.
+"""Algorithm 1 of Wang et al. (ICML 2025): stochastic localization around the steps of any Markov
+chain.
 
     Y <- N(0, t_0 sigma^2 I)
     for each level i = 0, ..., K - 1:
         for each of its n_i steps:
-            one step of the base sampler on q_{t_i}(x|Y) ~ exp(f(x)/tau + <s, h>), h = alpha(t_i) Y/(sigma^2 t_i)
+            one step of the base sampler on q_{t_i}(x|Y) ~ exp(f(x)/tau + <s, h>), h = alpha(t_i)
+            Y/(sigma^2 t_i)
         U <- mean of the spins after the last steps of the level
         Y <- Y + (alpha(t_{i+1}) - alpha(t_i)) U + sigma sqrt(t_{i+1} - t_i) Z,  Z standard normal
     return sign(Y)  [`Sites.decode`: for more than two values, the largest entry of each site]
 
-`Localized` is a sampler made of a base sampler: its kernel is one iteration of the inner loop and, at the end of a
-level, of the outer loop. Engines, blackjax and DISCS run it as they run any other.
+`Localized` is a sampler made of a base sampler: its kernel is one iteration of the inner loop and,
+at the end of a level, of the outer loop. Engines, blackjax and DISCS run it as they run any other.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from sl_discs.models.batching import AnyArray, cond_for_batch
 from sl_discs.models.keys import Key, StepKeys
 from sl_discs.samplers.sampler import Sampler, SamplerState
 
-# Counts under the key of a batch's step in `Sampler.step`, from which those of the observations are folded; far from
-# the numbers of its chains.
+# Counts under the key of a batch's step in `Sampler.step`, from which those of the observations are
+# folded; far from the numbers of its chains.
 _OBSERVATIONS = 0x534C0001
 # Likewise under the key of a chain's first state, of which `keys.normals` counts the sites.
 _BASE = 0x534C0002
@@ -53,12 +55,13 @@ class LocalizedState(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Localized(Sampler):
-    """A base sampler on the posterior given each chain's observation, which becomes more precise level by level.
+    """A base sampler on the posterior given each chain's observation, which becomes more precise
+    level by level.
 
     Attributes:
       base: the base sampler.
-      levels: of the run, leaves [K]. They are data: the sampler is made where a computation is traced, and other
-        numbers compile nothing.
+      levels: of the run, leaves [K]. They are data: the sampler is made where a computation is
+        traced, and other numbers compile nothing.
     """
 
     base: Sampler
@@ -76,12 +79,16 @@ class Localized(Sampler):
         return StepKeys(keys.fold(root, number), keys.fold(keys.fold(root, _OBSERVATIONS), number))
 
     def kernel(self, key, target, chain):
-        """Makes one step of the base sampler, and of the observation; each has a key of its own (`StepKeys`)."""
+        """Makes one step of the base sampler, and of the observation; each has a key of its own
+        (`StepKeys`).
+        """
         state = chain.state
         tilted = target.tilted(tilt_of(self.levels, state))
         after, info = self.base.kernel(key.mcmc, tilted, chain._replace(state=state.base))
         spins = target.sites.spins(after.x)
-        return after._replace(state=observe(key.observation, self.levels, state, after.state, spins)), info
+        return after._replace(
+            state=observe(key.observation, self.levels, state, after.state, spins)
+        ), info
 
 
 def tilt_of(levels: Levels, state: LocalizedState) -> Float[Array, "*shape"]:
@@ -92,7 +99,8 @@ def tilt_of(levels: Levels, state: LocalizedState) -> Float[Array, "*shape"]:
 def observe(
     key: Key, levels: Levels, state: LocalizedState, base: SamplerState, spins: Num[Array, "*shape"]
 ) -> LocalizedState:
-    """Returns the state after a step of the base sampler, which adds to U; at the end of a level Y moves.
+    """Returns the state after a step of the base sampler, which adds to U; at the end of a level Y
+    moves.
 
     Args:
       key: of this step, for Z.
@@ -105,7 +113,9 @@ def observe(
     last, collected, drift, noise = (jnp.asarray(leaf)[state.level] for leaf in here)
     left = last - state.step
     counts = (left >= 0) & (left < collected)
-    mean = state.mean + jnp.where(counts, spins.astype(jnp.float32) / collected.astype(jnp.float32), 0.0)
+    mean = state.mean + jnp.where(
+        counts, spins.astype(jnp.float32) / collected.astype(jnp.float32), 0.0
+    )
     ends = left == 0
     y, mean = cond_for_batch(ends, _next_level, (state.y, mean), key, drift, noise)
     level = jnp.minimum(state.level + ends.astype(jnp.int32), len(levels.last) - 1)

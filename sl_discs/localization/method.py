@@ -26,7 +26,8 @@ from sl_discs.support.errors import InputError
 IGNORED_SAMPLER_FIELDS = {"use_fast_path", "approx_with_grad", "schedule_step", "reset_z_est"}
 
 
-# The kinds of final sample: if a localized run ends with little signal in Y, its sign is mostly noise.
+# The kinds of final sample: if a localized run ends with little signal in Y, its sign is mostly
+# noise.
 LAST_STATE, SIGN_OF_Y, NOT_LOCALIZED = "last state", "sign(Y)", "last state (not localized)"
 
 
@@ -40,7 +41,9 @@ class Method:
 
     @property
     def final_is(self) -> str:
-        """Returns the kind of a run's final sample: `last state`, `sign(Y)` or `last state (not localized)`."""
+        """Returns the kind of a run's final sample: `last state`, `sign(Y)` or `last state (not
+        localized)`.
+        """
         if self.localization is None:
             return LAST_STATE
         return SIGN_OF_Y if self.localization.localizes else NOT_LOCALIZED
@@ -49,14 +52,19 @@ class Method:
 def not_localized_note(names: Sequence[str]) -> str:
     """Returns a note to the user on the final samples of such methods."""
     return (
-        f"final samples of {', '.join(names)} are the chains' last states. With these settings the observation Y "
-        f"has too much noise at the end for its sign to be a draw (signal-to-noise ratio below {MIN_FINAL_SNR:g}). "
-        "Best states do not depend on this. For draws set sigma=2, eps_end=0.01 and alpha=geom(2,1)."
+        f"final samples of {', '.join(names)} are the chains' last states. With these settings the "
+        "observation Y "
+        "has too much noise at the end for its sign to be a draw (signal-to-noise ratio below "
+        f"{MIN_FINAL_SNR:g}). "
+        "Best states do not depend on this. For draws set sigma=2, eps_end=0.01 and "
+        "alpha=geom(2,1)."
     )
 
 
 def method_fields(name: str) -> dict[str, Any]:
-    """Returns all config fields of a sampler or `sl_` variant, with their defaults; `name` among them."""
+    """Returns all config fields of a sampler or `sl_` variant, with their defaults; `name` among
+    them.
+    """
     name = own_name(name)
     base_name(name)
     localized = dataclasses.asdict(Localization()) if is_localized(name) else {}
@@ -64,23 +72,35 @@ def method_fields(name: str) -> dict[str, Any]:
 
 
 def method_config(name: str) -> config_dict.ConfigDict:
-    """Returns `method_fields` as a config, every field of which can be overridden on the command line."""
+    """Returns `method_fields` as a config, every field of which can be overridden on the command
+    line.
+    """
     fields = method_fields(name)
     return config_dict.ConfigDict(
-        {field: config_dict.placeholder(int) if value is None else value for field, value in fields.items()}
+        {
+            field: config_dict.placeholder(int) if value is None else value
+            for field, value in fields.items()
+        }
     )
 
 
 def _complete(name: str, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns all fields of a sampler, converted to the types of their defaults; InputError if that is impossible."""
+    """Returns all fields of a sampler, converted to the types of their defaults; InputError if that
+    is impossible.
+    """
     unknown = sorted(set(given) - set(defaults))
     if unknown:
         near = difflib.get_close_matches(unknown[0], defaults, 1)
         hint = f", and {near[0]!r} is the nearest" if near else ""
         if unknown[0] in {field.name for field in dataclasses.fields(Localization)}:
             hint = f", which {localized_name(name)!r} has"
-        raise InputError(f"sampler {name!r} has no field {unknown[0]!r}{hint}; known: {', '.join(defaults)}")
-    return {field: _checked(field, given.get(field, default), default) for field, default in defaults.items()}
+        raise InputError(
+            f"sampler {name!r} has no field {unknown[0]!r}{hint}; known: {', '.join(defaults)}"
+        )
+    return {
+        field: _checked(field, given.get(field, default), default)
+        for field, default in defaults.items()
+    }
 
 
 def _checked(field: str, value: Any, default: Any) -> Any:
@@ -88,15 +108,21 @@ def _checked(field: str, value: Any, default: Any) -> Any:
         return value
     if type(default) is float and type(value) is int:
         value = real(f"sampler_config.{field}", value)
-    if isinstance(value, bool) != isinstance(default, bool) or not isinstance(value, type(default)) or value != value:
+    if (
+        isinstance(value, bool) != isinstance(default, bool)
+        or not isinstance(value, type(default))
+        or value != value
+    ):
         raise InputError(
-            f"sampler_config.{field} is {shown(value)}; expected {type(default).__name__}, such as {default!r}"
+            f"sampler_config.{field} is {shown(value)}; expected {type(default).__name__}, such as "
+            f"{default!r}"
         )
     return value
 
 
 def build_localization(name: str, fields: Mapping[str, Any]) -> Localization:
-    """Returns the localization of an `sl_` sampler from its config fields; the others have their defaults.
+    """Returns the localization of an `sl_` sampler from its config fields; the others have their
+    defaults.
 
     Raises:
       InputError: a field is unknown, or a value has the wrong type.
@@ -108,11 +134,14 @@ def build_method(fields: Mapping[str, Any]) -> Method:
     """Returns a method from config fields; the others have their defaults.
 
     Raises:
-      InputError: the sampler or a field is unknown, or a value has the wrong type or is out of range.
+      InputError: the sampler or a field is unknown, or a value has the wrong type or is out of
+        range.
     """
     name = own_name(_checked("name", fields.get("name", ""), "gwg"))
     known = method_fields(name)
-    given = {one: fields[one] for one in fields if one in known or one not in IGNORED_SAMPLER_FIELDS}
+    given = {
+        one: fields[one] for one in fields if one in known or one not in IGNORED_SAMPLER_FIELDS
+    }
     values = _complete(name, given, known)
     sampler = build_sampler(name, {field: values[field] for field in sampler_fields(name)})
     if not is_localized(name):

@@ -1,9 +1,10 @@
 """How per-chain functions learn about the batch that they are mapped over.
 
-Samplers are written for one chain and mapped over chains and instances with `jax.vmap`. A loop whose length
-differs between chains would then carry a select of its whole state in every turn. Instead such a loop runs to the
-longest chain's length, its surplus turns doing nothing, and that length is found here: the maps are named, and
-the maximum over the named axes is one number for the whole batch.
+Samplers are written for one chain and mapped over chains and instances with `jax.vmap`. A loop
+whose length differs between chains would then carry a select of its whole state in every turn.
+Instead such a loop runs to the longest chain's length, its surplus turns doing nothing, and that
+length is found here: the maps are named, and the maximum over the named axes is one number for the
+whole batch.
 """
 
 import jax
@@ -36,7 +37,9 @@ def _is_mapped(axis: str) -> bool:
 
 
 def batch_max(length: Int[Array, ""]) -> Int[Array, ""]:
-    """Returns the largest `length` among the chains of the enclosing named maps; `length` itself outside of them."""
+    """Returns the largest `length` among the chains of the enclosing named maps; `length` itself
+    outside of them.
+    """
     for axis in (CHAIN_AXIS, INSTANCE_AXIS):
         if _is_mapped(axis):
             length = lax.pmax(length, axis)
@@ -44,7 +47,8 @@ def batch_max(length: Int[Array, ""]) -> Int[Array, ""]:
 
 
 def _decides_cheaply() -> bool:
-    """Returns whether the length of a loop and the choice of a branch may depend on the chains at little cost.
+    """Returns whether the length of a loop and the choice of a branch may depend on the chains at
+    little cost.
 
     On a GPU the host waits for each of them, which takes longer than the work that they avoid.
     """
@@ -52,17 +56,23 @@ def _decides_cheaply() -> bool:
 
 
 def turn_width(most: int, few: int) -> int:
-    """Returns how many of up to `most` entries a turn of a loop treats at once: `few` on CPUs, all on GPUs."""
+    """Returns how many of up to `most` entries a turn of a loop treats at once: `few` on CPUs, all
+    on GPUs.
+    """
     return min(few, most) if _decides_cheaply() else most
 
 
 def chain_mean(value: Float[Array, ""]) -> Float[Array, ""]:
-    """Returns the mean of `value` over the chains of one instance; `value` itself outside a map over chains."""
+    """Returns the mean of `value` over the chains of one instance; `value` itself outside a map
+    over chains.
+    """
     return jnp.mean(lax.all_gather(value, CHAIN_AXIS)) if _is_mapped(CHAIN_AXIS) else value
 
 
 def chain_max(value: Float[Array, ""]) -> Float[Array, ""]:
-    """Returns the maximum of `value` over the chains of one instance; `value` itself outside a map over chains."""
+    """Returns the maximum of `value` over the chains of one instance; `value` itself outside a map
+    over chains.
+    """
     return lax.pmax(value, CHAIN_AXIS) if _is_mapped(CHAIN_AXIS) else value
 
 
@@ -77,15 +87,18 @@ def over_instances(function, in_axes=0, out_axes=0):
 
 
 def cond_for_batch(predicate: Bool[Array, ""], function, *operands):
-    """Returns `function(*operands)` where the predicate holds, else operands[0]; a branch under `jax.vmap` too.
+    """Returns `function(*operands)` where the predicate holds, else operands[0]; a branch under
+    `jax.vmap` too.
 
-    Mapped over different predicates, `lax.cond` becomes a select and always does the work. Here the work is done
-    only if some predicate of the batch holds, then for the whole batch; on GPUs always. All operands must be passed,
-    not closed over.
+    Mapped over different predicates, `lax.cond` becomes a select and always does the work. Here the
+    work is done only if some predicate of the batch holds, then for the whole batch; on GPUs
+    always. All operands must be passed, not closed over.
     """
 
     def one(predicate, *operands):
-        return jax.tree.map(lambda new, old: jnp.where(predicate, new, old), function(*operands), operands[0])
+        return jax.tree.map(
+            lambda new, old: jnp.where(predicate, new, old), function(*operands), operands[0]
+        )
 
     if not _decides_cheaply():
         return one(predicate, *operands)
@@ -100,7 +113,9 @@ def cond_for_batch(predicate: Bool[Array, ""], function, *operands):
         predicates = predicate if mapped[0] else jnp.broadcast_to(predicate, axis_size)
         # The result is mapped, so what it replaces has to be.
         first = jax.tree.map(
-            lambda leaf, is_mapped: leaf if is_mapped else jnp.broadcast_to(leaf, (axis_size, *leaf.shape)),
+            lambda leaf, is_mapped: (
+                leaf if is_mapped else jnp.broadcast_to(leaf, (axis_size, *leaf.shape))
+            ),
             operands[0],
             mapped[1],
         )

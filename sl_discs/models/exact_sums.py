@@ -1,4 +1,6 @@
-"""Exact sums over states: all states of small problems, up to 2^20, and orders of elimination of sparse ones."""
+"""Exact sums over states: all states of small problems, up to 2^20, and orders of elimination of
+sparse ones.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,8 @@ class EnumeratedLaw(NamedTuple):
     def moments(self) -> Float64[np.ndarray, "N 2 N 2"]:
         """Returns P(x_i = k, x_j = l), with P(x_i = k) where i is j.
 
-        The states of the first half of the variables and of the others are a table, so a few products of matrices
-        give all moments.
+        The states of the first half of the variables and of the others are a table, so a few
+        products of matrices give all moments.
         """
         half = self.num_sites // 2
         first, last = (
@@ -54,7 +56,9 @@ class EnumeratedLaw(NamedTuple):
         table = self.probabilities.reshape(len(last), len(first))
         across = first.T @ table.T @ last
         within = (first.T * table.sum(axis=0)) @ first, (last.T * table.sum(axis=1)) @ last
-        return np.block([[within[0], across], [across.T, within[1]]]).reshape(self.num_sites, 2, self.num_sites, 2)
+        return np.block([[within[0], across], [across.T, within[1]]]).reshape(
+            self.num_sites, 2, self.num_sites, 2
+        )
 
     def sample(self, rng: np.random.Generator, draws: int) -> Int8[np.ndarray, "draws N"]:
         """Draws independently and exactly, by the inverse of the cumulative distribution."""
@@ -68,7 +72,8 @@ def enumerate_law(terms: Terms, temperature: float) -> EnumeratedLaw:
     """Returns the law exp(f/temperature) of any function; InputError for more than 2^20 states."""
     if 2**terms.num_sites > MOST_STATES:
         raise InputError(
-            f"method 'exact' enumerates up to {MOST_STATES:,} states where there are no couplings of zeros and ones, "
+            f"method 'exact' enumerates up to {MOST_STATES:,} states where there are no couplings "
+            "of zeros and ones, "
             f"and these {terms.num_sites} variables have more; use method='tempering'",
             "method",
         )
@@ -86,29 +91,36 @@ def enumerate_law(terms: Terms, temperature: float) -> EnumeratedLaw:
     log_z = (largest + terms.constant) / temperature + np.log(total)
     if not np.isfinite(log_z):
         raise InputError(
-            f"f of up to {largest:.3g} over the temperature {temperature:g} is beyond the range of double precision; "
+            f"f of up to {largest:.3g} over the temperature {temperature:g} is beyond the range of "
+            "double precision; "
             "raise the temperature"
         )
     mean_value = largest + temperature * mean + terms.constant
-    return EnumeratedLaw(float(log_z), law, terms.num_sites, mean_value, variance, math.log1p(others) - mean)
+    return EnumeratedLaw(
+        float(log_z), law, terms.num_sites, mean_value, variance, math.log1p(others) - mean
+    )
 
 
 def _above_constant(terms: Terms) -> Float64[np.ndarray, "S"]:
-    """Returns f at all states without its constant, beside which digits would be lost; the first variable varies
-    fastest.
+    """Returns f at all states without its constant, beside which digits would be lost; the first
+    variable varies fastest.
     """
     if terms.quadratic is not None:
         return _quadratic_values(terms.quadratic)
     values, number = terms.evaluator(), 2**terms.num_sites
     blocks = np.array_split(np.arange(number), -(-number // _BLOCK))
-    return np.concatenate([values(_numbered(block, terms.num_sites)) for block in blocks]) - terms.constant
+    return (
+        np.concatenate([values(_numbered(block, terms.num_sites)) for block in blocks])
+        - terms.constant
+    )
 
 
 def _quadratic_values(terms: Coefficients) -> Float64[np.ndarray, "S"]:
-    """Returns f at all states without its constant, in a fraction of the time of evaluating each of them.
+    """Returns f at all states without its constant, in a fraction of the time of evaluating each of
+    them.
 
-    The variables are split into two halves, low and high: f(x) = f_low + f_high + x_low' J x_high is a table
-    [2^high, 2^low] that one matrix product fills.
+    The variables are split into two halves, low and high: f(x) = f_low + f_high + x_low' J x_high
+    is a table [2^high, 2^low] that one matrix product fills.
     """
     size, listed = terms.num_sites, terms.listed()
     couplings = np.zeros((size, size))
@@ -134,11 +146,13 @@ def _numbered(numbers: Int[np.ndarray, "B"], size: int) -> Int8[np.ndarray, "B N
     return (numbers[:, None] >> np.arange(size) & 1).astype(np.int8)
 
 
-# Orders in which the variables of a sparse problem are eliminated one by one, for exact computations on tables.
+# Orders in which the variables of a sparse problem are eliminated one by one, for exact
+# computations on tables.
 
 
 class Elimination(NamedTuple):
-    """An order of the variables of a graph, where eliminating one joins all its neighbours that remain.
+    """An order of the variables of a graph, where eliminating one joins all its neighbours that
+    remain.
 
     Attributes:
       order: the variables, the first to be eliminated first.
@@ -154,20 +168,30 @@ class Elimination(NamedTuple):
         return max(map(len, self.neighbours))
 
     def table_entries(self) -> int:
-        """Returns the size of all tables, of an entry for each joint state of a variable and its neighbours."""
+        """Returns the size of all tables, of an entry for each joint state of a variable and its
+        neighbours.
+        """
         return sum(2 ** (len(near) + 1) for near in self.neighbours)
 
 
-def narrow_elimination(num_variables: int, edges: Int[np.ndarray, "M 2"], most: int) -> Elimination | None:
-    """Returns the better of two orders: min-fill, for irregular sparse graphs, and reverse Cuthill-McKee, for grids.
+def narrow_elimination(
+    num_variables: int, edges: Int[np.ndarray, "M 2"], most: int
+) -> Elimination | None:
+    """Returns the better of two orders: min-fill, for irregular sparse graphs, and reverse
+    Cuthill-McKee, for grids.
 
-    On a 16 x 16 grid min-fill has width 22 and Cuthill-McKee 16; on random graphs min-fill is narrower. Edges may
-    repeat. None if neither order has a width of at most `most`.
+    On a 16 x 16 grid min-fill has width 22 and Cuthill-McKee 16; on random graphs min-fill is
+    narrower. Edges may repeat. None if neither order has a width of at most `most`.
     """
     matrix = sparse.csr_matrix((np.ones(len(edges)), edges.T), (num_variables, num_variables))
     place = np.empty(num_variables, np.int64)
-    place[reverse_cuthill_mckee(sparse.csr_matrix(matrix + matrix.T), symmetric_mode=True)] = np.arange(num_variables)
-    found = [_eliminate(num_variables, edges, most, cost) for cost in (_missing, lambda near, v: int(place[v]))]
+    place[reverse_cuthill_mckee(sparse.csr_matrix(matrix + matrix.T), symmetric_mode=True)] = (
+        np.arange(num_variables)
+    )
+    found = [
+        _eliminate(num_variables, edges, most, cost)
+        for cost in (_missing, lambda near, v: int(place[v]))
+    ]
     return min((one for one in found if one), key=Elimination.table_entries, default=None)
 
 
@@ -179,10 +203,11 @@ def _missing(near: list[set[int]], v: int) -> int:
 def _eliminate(
     num_variables: int, edges: np.ndarray, most: int, cost: Callable[[list[set[int]], int], int]
 ) -> Elimination | None:
-    """Eliminates again and again the variable of least cost among those with at most `most` remaining neighbours.
+    """Eliminates again and again the variable of least cost among those with at most `most`
+    remaining neighbours.
 
-    The cost is that of a variable, given the remaining neighbours of all. It stops as soon as there is none, so a
-    dense graph is refused quickly.
+    The cost is that of a variable, given the remaining neighbours of all. It stops as soon as there
+    is none, so a dense graph is refused quickly.
     """
     near: list[set[int]] = [set() for _ in range(num_variables)]
     for u, v in edges.tolist():

@@ -1,4 +1,6 @@
-"""Any log-density given as a function: with gains by automatic differentiation, or with values alone."""
+"""Any log-density given as a function: with gains by automatic differentiation, or with values
+alone.
+"""
 
 from __future__ import annotations
 
@@ -19,24 +21,33 @@ from sl_discs.support.errors import InputError
 
 
 def scalar(name: str, value: Any) -> Float[Array, ""]:
-    """Returns what a log-density returned, in float32 or more; InputError, naming it, if it is no scalar."""
+    """Returns what a log-density returned, in float32 or more; InputError, naming it, if it is no
+    scalar.
+    """
     value = jnp.asarray(value)
     if value.shape != ():
         raise InputError(f"{name} returns shape {value.shape}; expected a scalar", name)
     if jnp.iscomplexobj(value):
-        raise InputError(f"{name} returns a complex number; expected a real one, such as its real part", name)
+        raise InputError(
+            f"{name} returns a complex number; expected a real one, such as its real part", name
+        )
     return value.astype(jnp.promote_types(value.dtype, jnp.float32))
 
 
-def check_differentiable(name: str, model: Model, params: Params, num_sites: int, sampler: str) -> None:
-    """Raises InputError, naming the argument, if JAX cannot differentiate the log-density of a model."""
+def check_differentiable(
+    name: str, model: Model, params: Params, num_sites: int, sampler: str
+) -> None:
+    """Raises InputError, naming the argument, if JAX cannot differentiate the log-density of a
+    model.
+    """
     try:
         jax.eval_shape(model.init, params, jax.ShapeDtypeStruct((num_sites,), jnp.int8))
     except InputError:
         raise
     except (TypeError, ValueError, NotImplementedError) as error:
         raise InputError(
-            f"{name} cannot be differentiated, as {sampler} requires; use gibbs, metropolis or exchange, or correct "
+            f"{name} cannot be differentiated, as {sampler} requires; use gibbs, metropolis or "
+            "exchange, or correct "
             f"this: {str(error).splitlines()[0]}",
             name,
         ) from error
@@ -50,15 +61,19 @@ class ValueAndGrad(NamedTuple):
 
 
 def _difference(after: Float[Array, ""], before: Float[Array, ""]) -> Float[Array, ""]:
-    """Returns the change of f as kernels take it: subtracted in the type that the function returns."""
+    """Returns the change of f as kernels take it: subtracted in the type that the function
+    returns.
+    """
     return (after - before).astype(jnp.float32)
 
 
 class GradientModel(Model):
-    """A model whose field is its value and gradient, recomputed at each state by `init` of a subclass.
+    """A model whose field is its value and gradient, recomputed at each state by `init` of a
+    subclass.
 
-    The gains (`Sites.gains`) are exact when f is multilinear (at most linear in each site). Otherwise they are a
-    first-order estimate, which samplers use only for proposals: acceptance uses the difference of true values.
+    The gains (`Sites.gains`) are exact when f is multilinear (at most linear in each site).
+    Otherwise they are a first-order estimate, which samplers use only for proposals: acceptance
+    uses the difference of true values.
     """
 
     def value(self, params, x, field):
@@ -82,8 +97,8 @@ class DifferentiableModel(GradientModel):
     num_sites: int
 
     def init(self, params, x):
-        """Returns value and gradient at x: -inf for a NaN, so that every sampler rejects it, and 0 for an infinite or
-        missing derivative, which says nothing.
+        """Returns value and gradient at x: -inf for a NaN, so that every sampler rejects it, and 0
+        for an infinite or missing derivative, which says nothing.
         """
         value, grad = jax.value_and_grad(self.log_density, argnums=1)(params, x.astype(jnp.float32))
         value = jnp.where(jnp.isnan(value), -jnp.inf, value)
@@ -92,7 +107,9 @@ class DifferentiableModel(GradientModel):
 
 @dataclasses.dataclass(frozen=True)
 class ValueModel(Model):
-    """f given as a function of (params, x) with x int8 [N]: for samplers that do not ask for gains."""
+    """f given as a function of (params, x) with x int8 [N]: for samplers that do not ask
+    for gains.
+    """
 
     log_density: Callable[..., Float[Array, ""]]
     num_sites: int
@@ -116,8 +133,10 @@ def check_not_traced(*values: Any) -> None:
     """Raises InputError where JAX traces these values, or all that is computed here."""
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((values, jnp.zeros(())))):
         raise InputError(
-            "called under JAX's jit, grad or vmap: sample runs on the host and returns no traced values; draw first "
-            "and differentiate functions of the draws, or run chains by sl_discs.blackjax, which works there"
+            "called under JAX's jit, grad or vmap: sample runs on the host and returns no traced "
+            "values; draw first "
+            "and differentiate functions of the draws, or run chains by sl_discs.blackjax, which "
+            "works there"
         )
 
 
@@ -125,14 +144,17 @@ def check_not_traced(*values: Any) -> None:
 
 # States at which the function is evaluated at once.
 _BLOCK = 256
-# Random states that are tried to estimate how many states have a probability above 0, and how many of them must.
+# Random states that are tried to estimate how many states have a probability above 0, and how many
+# of them must.
 _TRIED, _LEAST_INSIDE = 2**14, 50
 
 
 def checked(values: Float[np.ndarray, "*B"]) -> Float[np.ndarray, "*B"]:
     """Returns the values of a log-density at some states; InputError if one is +inf."""
     if np.isposinf(values).any():
-        raise InputError("fn is inf at some states, which no log-density is; it may be -inf there", "fn")
+        raise InputError(
+            "fn is inf at some states, which no log-density is; it may be -inf there", "fn"
+        )
     return values
 
 
@@ -143,9 +165,10 @@ class Density(NamedTuple):
       function: of (params, x) with x float32 of the shape; returns a scalar.
       params: any pytree of arrays.
       shape: of x.
-      starts: [S, N] states at which the function is finite, which replace starts of chains where it is not.
-      constant: the function's value at one of them: chains compute what is above it, in the type of the function's
-        values, as their records have single precision.
+      starts: [S, N] states at which the function is finite, which replace starts of chains where it
+        is not.
+      constant: the function's value at one of them: chains compute what is above it, in the type of
+        the function's values, as their records have single precision.
     """
 
     function: Callable[..., Float[Array, ""]]
@@ -171,8 +194,12 @@ class Density(NamedTuple):
         return 0.0
 
     def resolution(self, values: Float64[np.ndarray, "*B"]) -> float:
-        """Returns the distance of neighbouring numbers of the function's type near its largest value."""
-        dtype = jax.eval_shape(self._function, self.params, jax.ShapeDtypeStruct((self.num_sites,), jnp.int8)).dtype
+        """Returns the distance of neighbouring numbers of the function's type near its largest
+        value.
+        """
+        dtype = jax.eval_shape(
+            self._function, self.params, jax.ShapeDtypeStruct((self.num_sites,), jnp.int8)
+        ).dtype
         return float(np.abs(values[np.isfinite(values)]).max(initial=0.0) * jnp.finfo(dtype).eps)
 
     def supported(self, states: Int8[np.ndarray, "*B N"]) -> Int8[np.ndarray, "*B N"]:
@@ -182,8 +209,12 @@ class Density(NamedTuple):
         return rows.reshape(states.shape)
 
     def log_states(self, rng: np.random.Generator) -> tuple[float, float]:
-        """Returns it from the share of random states at which the function is finite, if there are enough of them."""
-        inside = int(np.isfinite(self.values(rng.integers(0, 2, (_TRIED, self.num_sites), np.int8))).sum())
+        """Returns it from the share of random states at which the function is finite, if there are
+        enough of them.
+        """
+        inside = int(
+            np.isfinite(self.values(rng.integers(0, 2, (_TRIED, self.num_sites), np.int8))).sum()
+        )
         if inside < _LEAST_INSIDE:
             return math.nan, math.nan
         error = math.sqrt((1 + _TRIED - inside) / _TRIED / inside)
@@ -193,7 +224,9 @@ class Density(NamedTuple):
         return self.values
 
     def values(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
-        """Returns the function at many states, -inf where it is NaN; InputError if it is +inf somewhere."""
+        """Returns the function at many states, -inf where it is NaN; InputError if it is +inf
+        somewhere.
+        """
         found = checked(self.raw_values(states))
         return np.where(np.isnan(found), -np.inf, found)
 
@@ -201,7 +234,10 @@ class Density(NamedTuple):
         """Returns the function at many states, a block at a time."""
         # Whole blocks, so that one program serves any number of states.
         filled = np.pad(states.astype(np.int8), ((0, -len(states) % _BLOCK), (0, 0)))
-        found = [_values(self._function, self.params, filled[k : k + _BLOCK]) for k in range(0, len(filled), _BLOCK)]
+        found = [
+            _values(self._function, self.params, filled[k : k + _BLOCK])
+            for k in range(0, len(filled), _BLOCK)
+        ]
         check_not_traced(found)
         return np.concatenate(found)[: len(states)].astype(np.float64)
 
@@ -215,7 +251,9 @@ def density_params(density: Density, num_sites: int, degree: int | None) -> Para
     return jax.tree.map(np.asarray, density.params), np.float64(density.constant)
 
 
-def density_model(density: Density, num_sites: int, params: Params, asking: Callable[[], str]) -> Model:
+def density_model(
+    density: Density, num_sites: int, params: Params, asking: Callable[[], str]
+) -> Model:
     """Returns the model on a padded number of sites.
 
     Args:

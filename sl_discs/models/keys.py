@@ -1,12 +1,14 @@
-"""Random streams: every random number is determined by (seed, purpose, instance, chain, step), never by call order.
+"""Random streams: every random number is determined by (seed, purpose, instance, chain, step),
+never by call order.
 
-A result therefore does not depend on the number of devices, on which instances are run together, or on how a
-run was divided into calls.
+A result therefore does not depend on the number of devices, on which instances are run together, or
+on how a run was divided into calls.
 
-The generator is Threefry-2x32 with 20 rounds (Salmon et al. 2011), the same block function as `jax.random`, written
-out so that XLA fuses it into the loops around it (on CPUs `jax.random` is a loop over rounds, which costs a sampler
-step more than the sampling). A key is two words; folding and drawing use different counters, so that a folded key
-never equals a drawn number. Numbers of different laws from one key overlap: draw only once from a key.
+The generator is Threefry-2x32 with 20 rounds (Salmon et al. 2011), the same block function as
+`jax.random`, written out so that XLA fuses it into the loops around it (on CPUs `jax.random` is a
+loop over rounds, which costs a sampler step more than the sampling). A key is two words; folding
+and drawing use different counters, so that a folded key never equals a drawn number. Numbers of
+different laws from one key overlap: draw only once from a key.
 """
 
 import enum
@@ -44,7 +46,9 @@ class StepKeys(NamedTuple):
 
 
 def threefry(key: Any, first: Any, second: Any) -> tuple[Any, Any]:
-    """Returns two words for the counter (first, second) under one key: arrays of JAX or NumPy that broadcast."""
+    """Returns two words for the counter (first, second) under one key: arrays of JAX or NumPy that
+    broadcast.
+    """
     on_host = not any(isinstance(one, jax.Array) for one in (*key, first, second))
     return _rounds(key, first, second) if on_host else _traced_rounds(tuple(key), first, second)
 
@@ -62,15 +66,18 @@ def _rounds(key, first, second):
     return left, right
 
 
-# Traced once for each shape, and not at every call in a kernel, which takes twice as long; XLA inlines the calls.
+# Traced once for each shape, and not at every call in a kernel, which takes twice as long; XLA
+# inlines the calls.
 _traced_rounds = jax.jit(_rounds)
 
 
 def make_words(jit: Callable[[Callable], Callable]) -> tuple[Callable, Callable]:
-    """Returns `threefry` for one counter and `word_to_uniform` for one word, compiled by numba for a core or a card.
+    """Returns `threefry` for one counter and `word_to_uniform` for one word, compiled by numba for
+    a core or a card.
 
     Args:
-      jit: the decorator; the first function takes the key's two words and the counter's, and returns two words.
+      jit: the decorator; the first function takes the key's two words and the counter's, and
+        returns two words.
     """
     word, number = np.uint32, np.float32
     # As typed constants: numba compiles a function anew for each literal argument.
@@ -121,24 +128,29 @@ def from_rng(rng: Array) -> Key:
 def fold(key: Key, data: int | Int[Array, ""]) -> Key:
     """Returns the key folded from another key and a number."""
     words = threefry(key, jnp.asarray(data).astype(jnp.uint32), jnp.uint32(_FOLD))
-    # Without the barrier XLA fuses the rounds of a folded key into those of every key and number drawn from it, once
-    # for each use, so that the code doubles with each round; from JAX 0.11 on, compiling a step then never ends.
+    # Without the barrier XLA fuses the rounds of a folded key into those of every key and number
+    # drawn from it, once for each use, so that the code doubles with each round; from JAX 0.11 on,
+    # compiling a step then never ends.
     return jnp.stack(jax.lax.optimization_barrier(words))
 
 
-def draw_words(key: Key, counter: UInt32[Array, "*s"]) -> tuple[UInt32[Array, "*s"], UInt32[Array, "*s"]]:
+def draw_words(
+    key: Key, counter: UInt32[Array, "*s"]
+) -> tuple[UInt32[Array, "*s"], UInt32[Array, "*s"]]:
     """Draws two random words for each counter."""
     return threefry(key, counter, jnp.uint32(_DRAW))
 
 
 def word_to_uniform(word: UInt32[AnyArray, "*s"]) -> Float[AnyArray, "*s"]:
-    """Returns a word as a number on [0, 1) in float32, near 0 a multiple of 2^-32: small probabilities count."""
+    """Returns a word as a number on [0, 1) in float32, near 0 a multiple of 2^-32: small
+    probabilities count.
+    """
     smaller = np.minimum if isinstance(word, np.ndarray) else jnp.minimum
     return smaller(word.astype(np.float32) * np.float32(2.0**-32), np.float32(1 - 2.0**-24))
 
 
-# sin(pi v)/v and cos(pi v) for v in [-1/2, 1/2], polynomials of v^2 by least squares at Chebyshev nodes, lowest power
-# first; errors below 5e-8. XLA's own functions are not vectorised on CPUs.
+# sin(pi v)/v and cos(pi v) for v in [-1/2, 1/2], polynomials of v^2 by least squares at Chebyshev
+# nodes, lowest power first; errors below 5e-8. XLA's own functions are not vectorised on CPUs.
 SINE = (3.14159274, -5.1677103, 2.55007744, -0.598291278, 0.0776576623)
 COSINE = (0.99999994, -4.934793, 4.05841112, -1.33187652, 0.219689608)
 
@@ -146,9 +158,13 @@ COSINE = (0.99999994, -4.934793, 4.05841112, -1.33187652, 0.219689608)
 def words_to_normals(
     first: UInt32[Array, "*s"], second: UInt32[Array, "*s"]
 ) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
-    """Returns two independent standard normal numbers of two words, up to 6.7 in size (Box and Muller 1958)."""
+    """Returns two independent standard normal numbers of two words, up to 6.7 in size (Box and
+    Muller 1958).
+    """
     # The middle of the word's interval, whose logarithm is always finite.
-    radius = jnp.sqrt(-2 * jnp.log((first.astype(jnp.float32) + jnp.float32(0.5)) * jnp.float32(2.0**-32)))
+    radius = jnp.sqrt(
+        -2 * jnp.log((first.astype(jnp.float32) + jnp.float32(0.5)) * jnp.float32(2.0**-32))
+    )
     # Half the angle, over pi: it lies where the polynomials hold.
     half = second.astype(jnp.float32) * jnp.float32(2.0**-32) - jnp.float32(0.5)
     square = half * half
@@ -158,28 +174,37 @@ def words_to_normals(
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Float[Array, "*s"]) -> Float[Array, "*s"]:
-    return functools.reduce(lambda value, c: value * x + jnp.float32(c), coefficients[::-1], jnp.zeros_like(x))
+    return functools.reduce(
+        lambda value, c: value * x + jnp.float32(c), coefficients[::-1], jnp.zeros_like(x)
+    )
 
 
 def uniforms(key: Key, shape: tuple[int, ...] = ()) -> Float[AnyArray, "..."]:
-    """Draws uniform numbers on [0, 1), see `word_to_uniform`; the first words of all counters come before the second.
+    """Draws uniform numbers on [0, 1), see `word_to_uniform`; the first words of all counters come
+    before the second.
 
     Those of keys in NumPy's arrays, one or many, are computed by NumPy.
     """
     xp: Any = np if isinstance(key, np.ndarray) else jnp
     size = math.prod(shape)
     counters = xp.arange((size + 1) // 2, dtype=np.uint32)
-    words = xp.concatenate(threefry((key[..., :1], key[..., 1:]), counters, np.uint32(_DRAW)), axis=-1)
+    words = xp.concatenate(
+        threefry((key[..., :1], key[..., 1:]), counters, np.uint32(_DRAW)), axis=-1
+    )
     return word_to_uniform(words[..., :size].reshape(*key.shape[:-1], *shape))
 
 
 def exponentials(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
-    """Draws positive numbers of mean 1, exponentially distributed, from 1e-10 to 16.6; in the order of `uniforms`."""
+    """Draws positive numbers of mean 1, exponentially distributed, from 1e-10 to 16.6; in the order
+    of `uniforms`.
+    """
     return -jnp.log1p(-jnp.maximum(uniforms(key, shape), jnp.float32(2.0**-33)))
 
 
 def normals(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
-    """Draws standard normal numbers in float32, see `words_to_normals`; in the order of `uniforms`."""
+    """Draws standard normal numbers in float32, see `words_to_normals`; in the order of
+    `uniforms`.
+    """
     size = math.prod(shape)
     words = draw_words(key, jnp.arange((size + 1) // 2, dtype=jnp.uint32))
     return jnp.concatenate(words_to_normals(*words))[:size].reshape(shape)
@@ -188,7 +213,9 @@ def normals(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
 def chain_keys(
     seed: int, stream: Stream, instances: Int[AnyArray, "G"], num_chains: int
 ) -> UInt32[np.ndarray, "G B 2"]:
-    """Returns one key per chain; `instances` are positions in the whole dataset, not in the batch."""
+    """Returns one key per chain; `instances` are positions in the whole dataset, not in the
+    batch.
+    """
     # With NumPy: to compile so little takes longer than anything else before the first step.
     words: Any = np.array([[seed >> 32 & 0xFFFFFFFF], [seed & 0xFFFFFFFF]], np.uint32)
     for data in ([stream], np.asarray(instances), np.arange(num_chains)[:, None]):

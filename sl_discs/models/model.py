@@ -1,5 +1,6 @@
-"""The model interface: the values of a site; a log-density with gains of all alternatives, and cheap updates after
-moves; and the target of a kernel: a model with its parameters, temperature, tilt and mask.
+"""The model interface: the values of a site; a log-density with gains of all alternatives, and
+cheap updates after moves; and the target of a kernel: a model with its parameters, temperature,
+tilt and mask.
 
 All methods are written for one state; callers map them over chains and instances.
 """
@@ -22,14 +23,15 @@ from sl_discs.support.errors import InputError
 
 # What the sites of a model can be: two values each, or several.
 #
-# Samplers decide which sites change. To what they change, and how probable that is, is decided here, so one sampler
-# serves both: a site of two values has one alternative, and one of q values has q - 1. `logits` are log-weights of
-# the alternatives, with the shape of the model's gains.
+# Samplers decide which sites change. To what they change, and how probable that is, is decided
+# here, so one sampler serves both: a site of two values has one alternative, and one of q values
+# has q - 1. `logits` are log-weights of the alternatives, with the shape of the model's gains.
 
 # int8 holds the values of a state.
 MOST_VALUES = 127
-# Weights of the alternatives of a site are floored at exp(-80) times the largest, as those of sites are in
-# `samplers.draws`. The floor depends only on the state, so that Metropolis and Hastings' ratio stays exact.
+# Weights of the alternatives of a site are floored at exp(-80) times the largest, as those of sites
+# are in `samplers.draws`. The floor depends only on the state, so that Metropolis and Hastings'
+# ratio stays exact.
 _LOWEST_LOGIT = -80.0
 # The least number of sites that bounds of estimated gains are made for.
 _BOUNDED_AS = 20
@@ -39,11 +41,13 @@ SPIN_LENGTH = float(np.sqrt(2.0))
 
 @dataclasses.dataclass(frozen=True)
 class Sites:
-    """Spins, moves and tilts of the states of a model, x [N] int8; here for two values, 0 and 1, with spins -1 and 1.
+    """Spins, moves and tilts of the states of a model, x [N] int8; here for two values, 0 and 1,
+    with spins -1 and 1.
 
     Attributes:
       num_values: of each site.
-      several: whether a site has more than one alternative. If not, `choose` and `log_chance` ignore logits.
+      several: whether a site has more than one alternative. If not, `choose` and `log_chance`
+        ignore logits.
     """
 
     several: ClassVar[bool] = False
@@ -55,8 +59,11 @@ class Sites:
         return (num_sites,)
 
     def spins(self, x: Int8[AnyArray, "N"]) -> Num[Array, "N *q"]:
-        """Returns the vectors that localization observes: two values of a site are at distance 2."""
-        # Compared, not computed: on CPUs XLA (of JAX 0.10.2) compiles 2 (1 - x) - 1 in int8 to wrong numbers.
+        """Returns the vectors that localization observes: two values of a site are at
+        distance 2.
+        """
+        # Compared, not computed: on CPUs XLA (of JAX 0.10.2) compiles 2 (1 - x) - 1 in int8 to
+        # wrong numbers.
         return jnp.where(x > 0, jnp.int8(1), jnp.int8(-1))
 
     def decode(self, y: Float[AnyArray, "*B"]) -> Int8[AnyArray, "*C"]:
@@ -64,7 +71,9 @@ class Sites:
         return (y > 0).astype(jnp.int8)
 
     def random(self, key: Key, mask: Bool[AnyArray, "N"]) -> Int8[AnyArray, "*batch N"]:
-        """Draws for each key, and each site of the mask, any value with equal probability; 0 outside of the mask."""
+        """Draws for each key, and each site of the mask, any value with equal probability; 0
+        outside of the mask.
+        """
         bits = keys.uniforms(key, mask.shape) < 0.5
         return (bits & mask).astype(np.int8)
 
@@ -72,7 +81,9 @@ class Sites:
         """Returns the change of <spins, tilt> by each alternative."""
         return 2 * jnp.where(x > 0, -tilt, tilt)
 
-    def tilt_change(self, x: Int8[Array, "N"], tilt: Float[Array, "N *q"], y: Int8[Array, "N"]) -> Float[Array, ""]:
+    def tilt_change(
+        self, x: Int8[Array, "N"], tilt: Float[Array, "N *q"], y: Int8[Array, "N"]
+    ) -> Float[Array, ""]:
         """Returns the change of <spins, tilt> from x to y."""
         return jnp.sum(jnp.where(x != y, self.tilt_gains(x, tilt), 0.0))
 
@@ -81,7 +92,11 @@ class Sites:
         return logits
 
     def choose(
-        self, key: Key, x: Int8[Array, "N"], logits: Float[Array, "N *q"] | None, flips: Bool[Array, "N"]
+        self,
+        key: Key,
+        x: Int8[Array, "N"],
+        logits: Float[Array, "N *q"] | None,
+        flips: Bool[Array, "N"],
     ) -> Int8[Array, "N"]:
         """Returns x with the sites of `flips` at alternatives drawn by weight."""
         return apply_flips(x, flips)
@@ -89,15 +104,21 @@ class Sites:
     def log_chance(
         self, x: Int8[Array, "N"], y: Int8[Array, "N"], logits: Float[Array, "N *q"] | None
     ) -> Float[Array, ""] | float:
-        """Returns the log-probability that `choose` moves the sites of x that differ from y to the values of y."""
+        """Returns the log-probability that `choose` moves the sites of x that differ from y to the
+        values of y.
+        """
         return 0.0
 
     def gradient(self, x: Int8[Array, "N"], gains: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
-        """Returns a vector with these gains, in DISCS's form: with respect to x, or to its one-hot vectors."""
+        """Returns a vector with these gains, in DISCS's form: with respect to x, or to its one-hot
+        vectors.
+        """
         return (1 - 2 * x) * gains
 
     def gains(self, x: Int8[Array, "N"], gradient: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
-        """Returns the gains of a vector in that form: exact for a function that is linear in each site."""
+        """Returns the gains of a vector in that form: exact for a function that is linear in each
+        site.
+        """
         return (1 - 2 * x).astype(jnp.float32) * gradient
 
 
@@ -105,9 +126,9 @@ class Sites:
 class Categories(Sites):
     """Sites with values 0 .. q - 1.
 
-    Spins are one-hot vectors of length sqrt(2), centred. For q = 2 these are the spins -1 and 1 along one line, so
-    localization then has the same law as with `Sites`. All of a site's spins have the same norm, and so the
-    posterior given an observation adds a linear tilt alone.
+    Spins are one-hot vectors of length sqrt(2), centred. For q = 2 these are the spins -1 and 1
+    along one line, so localization then has the same law as with `Sites`. All of a site's spins
+    have the same norm, and so the posterior given an observation adds a linear tilt alone.
 
     Attributes:
       num_values: q, from 2 to 127.
@@ -119,13 +140,17 @@ class Categories(Sites):
 
     def __post_init__(self):
         if not 2 <= self.num_values <= MOST_VALUES:
-            raise InputError(f"num_values is {self.num_values}; expected 2 to {MOST_VALUES} values for each site")
+            raise InputError(
+                f"num_values is {self.num_values}; expected 2 to {MOST_VALUES} values for each site"
+            )
 
     def _alternatives(self, x):
         return jnp.arange(self.num_values) != x[:, None]
 
     def _log_weights(self, x, logits):
-        """Returns logits relative to the largest of each site, -inf for x itself; and these largest logits."""
+        """Returns logits relative to the largest of each site, -inf for x itself; and these largest
+        logits.
+        """
         allowed = self._alternatives(x)
         top = jnp.max(jnp.where(allowed, logits, -jnp.inf), axis=1, keepdims=True)
         return jnp.where(allowed, jnp.maximum(logits - top, _LOWEST_LOGIT), -jnp.inf), top[:, 0]
@@ -157,7 +182,9 @@ class Categories(Sites):
         return top + jnp.log(jnp.sum(jnp.exp(weights), axis=1))
 
     def choose(self, key, x, logits, flips):
-        """Takes the first alternative at which the cumulative weight exceeds a uniform part of the total."""
+        """Takes the first alternative at which the cumulative weight exceeds a uniform part of the
+        total.
+        """
         weights = jnp.exp(self._log_weights(x, logits)[0])
         running = jnp.where(weights > 0, jnp.cumsum(weights, axis=1), 0.0)
         level = keys.uniforms(key, x.shape)[:, None] * jnp.max(running, axis=1, keepdims=True)
@@ -212,7 +239,9 @@ class Model(abc.ABC):
         """Returns the field at x, computed from scratch."""
 
     def fields_on_host(self, params: Params, x: Int8[np.ndarray, "G B N"]) -> Field | None:
-        """Returns the fields of many chains of G instances by NumPy; None where the model only computes with JAX."""
+        """Returns the fields of many chains of G instances by NumPy; None where the model only
+        computes with JAX.
+        """
         return None
 
     @abc.abstractmethod
@@ -221,23 +250,33 @@ class Model(abc.ABC):
 
     @abc.abstractmethod
     def gains(self, params: Params, x: Int8[Array, "N"], field: Field) -> Float[Array, "N *q"]:
-        """Returns f(x with site i flipped) - f(x) for every i, exact for multilinear f, otherwise to first order.
+        """Returns f(x with site i flipped) - f(x) for every i, exact for multilinear f, otherwise
+        to first order.
 
-        With several values: of site i set to v, for every i and v. `gibbs` then relies on them to be exact.
+        With several values: of site i set to v, for every i and v. `gibbs` then relies on them to
+        be exact.
         """
 
-    def update(self, params: Params, x: Int8[Array, "N"], field: Field, y: Int8[Array, "N"]) -> Field:
-        """Returns the field at y, given that at x: computed from scratch, unless a model knows better."""
+    def update(
+        self, params: Params, x: Int8[Array, "N"], field: Field, y: Int8[Array, "N"]
+    ) -> Field:
+        """Returns the field at y, given that at x: computed from scratch, unless a model knows
+        better.
+        """
         return self.init(params, y)
 
     def change(
         self, params: Params, x: Int8[Array, "N"], before: Field, y: Int8[Array, "N"], after: Field
     ) -> Float[Array, ""]:
-        """Returns f(y) - f(x), where a model can without the cancellation of subtracting two values."""
+        """Returns f(y) - f(x), where a model can without the cancellation of subtracting two
+        values.
+        """
         return self.value(params, y, after) - self.value(params, x, before)
 
     def coupled(self, params: Params, site: Int[Array, ""]) -> Bool[Array, "N"]:
-        """Returns the other sites whose gains may depend on this one, and this one's on theirs; all, unless known."""
+        """Returns the other sites whose gains may depend on this one, and this one's on theirs;
+        all, unless known.
+        """
         return jnp.arange(self.num_sites) != site
 
     def target(self, params: Params, mask: Bool[AnyArray, "N"]) -> Target:
@@ -248,10 +287,11 @@ class Model(abc.ABC):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """The distribution q(x) ~ exp(f(x)/temperature + <s, tilt>) that a kernel samples from, s the spins of x.
+    """The distribution q(x) ~ exp(f(x)/temperature + <s, tilt>) that a kernel samples from, s the
+    spins of x.
 
-    With s = 2x - 1 a flip gains d_i/temperature - 2 s_i tilt_i. The tilt is linear whatever f is, so every model can
-    be localized. The field is the model's.
+    With s = 2x - 1 a flip gains d_i/temperature - 2 s_i tilt_i. The tilt is linear whatever f is,
+    so every model can be localized. The field is the model's.
 
     Attributes:
       model: of f; static.
@@ -295,10 +335,11 @@ class Target:
         return value if self.tilt is None else value + jnp.sum(self.sites.spins(x) * self.tilt)
 
     def gains(self, x: Int8[Array, "N"], field: Field) -> Float[Array, "N *q"]:
-        """Returns the change of log q by each alternative, as `Model.gains`, estimates within bounds.
+        """Returns the change of log q by each alternative, as `Model.gains`, estimates within
+        bounds.
 
-        With these bounds and the balancing sqrt(t), N sites of the least gain are proposed together about as often as
-        one whose gain is 0. So a wrong estimate never keeps a chain from a state.
+        With these bounds and the balancing sqrt(t), N sites of the least gain are proposed together
+        about as often as one whose gain is 0. So a wrong estimate never keeps a chain from a state.
         """
         gains = self.model.gains(self.params, x, field) / self.temperature
         if self.model.estimates:
@@ -310,8 +351,12 @@ class Target:
         """Returns the field at y, given that at x."""
         return self.model.update(self.params, x, field, y)
 
-    def change(self, x: Int8[Array, "N"], before: Field, y: Int8[Array, "N"], after: Field) -> Float[Array, ""]:
-        """Returns log q(y) - log q(x); at infinite temperature all states at which f is finite are equal."""
+    def change(
+        self, x: Int8[Array, "N"], before: Field, y: Int8[Array, "N"], after: Field
+    ) -> Float[Array, ""]:
+        """Returns log q(y) - log q(x); at infinite temperature all states at which f is finite are
+        equal.
+        """
         change = self.model.change(self.params, x, before, y, after)
         change = jnp.where(change == -jnp.inf, change, change / self.temperature)
         return change if self.tilt is None else change + self.sites.tilt_change(x, self.tilt, y)
@@ -322,7 +367,9 @@ class Target:
 
 
 class TargetModel:
-    """Targets in DISCS's calling convention: a model of batches of states, whose parameters are a `Target`."""
+    """Targets in DISCS's calling convention: a model of batches of states, whose parameters are a
+    `Target`.
+    """
 
     def target(self, params: Target, mask: Bool[AnyArray, "N"]) -> Target:
         """Returns the target itself, with this mask."""

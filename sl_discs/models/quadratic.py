@@ -17,15 +17,18 @@ from sl_discs.models.terms import Coefficients
 
 # Symmetric couplings with zero diagonal, stored as rows (dense) or padded neighbour lists (sparse).
 #
-# A chain adds one row to its local field Kx for each flipped site, so the cost of a row matters. Fields have the
-# smallest possible dtype, because a step reads those of all chains several times, and they compete for the cache.
+# A chain adds one row to its local field Kx for each flipped site, so the cost of a row matters.
+# Fields have the smallest possible dtype, because a step reads those of all chains several times,
+# and they compete for the cache.
 
 # The largest sum of a field of 16 bits.
 _MOST_IN_INT16 = 2**15 - 1
-# A row costs about 0.3 ns a site when dense. Scattered it costs 4 ns a neighbour and, on CPUs, a copy of the field:
-# lists are then shorter by less than this factor where they lose (2-core x86-64, XLA 2026).
+# A row costs about 0.3 ns a site when dense. Scattered it costs 4 ns a neighbour and, on CPUs, a
+# copy of the field: lists are then shorter by less than this factor where they lose (2-core x86-64,
+# XLA 2026).
 _SCATTER_COST = 40
-# Matrices that would not fit into caches, and memory before long, are avoided unless lists are nearly as large.
+# Matrices that would not fit into caches, and memory before long, are avoided unless lists are
+# nearly as large.
 _LARGE_MATRIX, _SCATTER_COST_OF_LARGE = 4096, 12
 # Rows whose couplings are listed together: what is needed beside the matrix is small.
 _ROWS_AT_ONCE = 1024
@@ -42,21 +45,29 @@ class Dense(NamedTuple):
         return self.rows
 
     def entries(self, num_sites: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Returns instance, site, neighbour and weight of each non-zero coupling of a stack, in order."""
+        """Returns instance, site, neighbour and weight of each non-zero coupling of a stack, in
+        order.
+        """
         rows = np.asarray(self.rows)
-        # Four times as fast as np.nonzero (2.7 instead of 11 ms for 4 x 832 x 832), which matters in short runs.
-        place = np.flatnonzero(rows.ravel() if rows.dtype != np.int8 else rows.ravel().view(np.bool_))
+        # Four times as fast as np.nonzero (2.7 instead of 11 ms for 4 x 832 x 832), which matters
+        # in short runs.
+        place = np.flatnonzero(
+            rows.ravel() if rows.dtype != np.int8 else rows.ravel().view(np.bool_)
+        )
         row, neighbour = np.divmod(place, num_sites)
         return row // num_sites, row % num_sites, neighbour, rows.ravel()[place]
 
     def matvec(self, x: Num[Array, "N"]) -> Float[Array, "N"]:
         """Returns Kx in float32 for whole numbers x, exact where K is int8."""
         if self.rows.dtype == jnp.int8:
-            # Sums of integers below 2^24 are exact in any order, so the library's product may be used.
-            return jnp.dot(x.astype(jnp.float32), self.rows.astype(jnp.float32), precision="highest")
+            # Sums of integers below 2^24 are exact in any order, so the library's product may be
+            # used.
+            return jnp.dot(
+                x.astype(jnp.float32), self.rows.astype(jnp.float32), precision="highest"
+            )
 
-        # Other sums depend on how XLA splits them, which differs between batches; row by row they take no extra
-        # memory.
+        # Other sums depend on how XLA splits them, which differs between batches; row by row they
+        # take no extra memory.
         rows = jnp.asarray(self.rows)
 
         def add_row(site, field):
@@ -67,8 +78,9 @@ class Dense(NamedTuple):
     def products(self, x: Int8[np.ndarray, "B N"]) -> Float32[np.ndarray, "B N"]:
         """Returns Kx of many states on the host, with the sums of `matvec`.
 
-        BLAS would share each product among threads, which wait for each other: with 832 sites and 32 states, two
-        threads took 25 ms, and this takes 2 ms where a twentieth of the couplings is not 0, 20 ms where all are not.
+        BLAS would share each product among threads, which wait for each other: with 832 sites and
+        32 states, two threads took 25 ms, and this takes 2 ms where a twentieth of the couplings is
+        not 0, 20 ms where all are not.
         """
         columns, num_sites = x.T.astype(np.float32), x.shape[1]
         found = np.empty(x.shape, np.float32)
@@ -76,12 +88,16 @@ class Dense(NamedTuple):
             rows = self.rows[begin : begin + _ROWS_AT_ONCE]
             _, row, neighbour, weight = Dense(rows[None]).entries(num_sites)
             begins = np.searchsorted(row, np.arange(len(rows) + 1))
-            block = sparse.csr_array((weight.astype(np.float32), neighbour, begins), shape=rows.shape)
+            block = sparse.csr_array(
+                (weight.astype(np.float32), neighbour, begins), shape=rows.shape
+            )
             found[:, begin : begin + len(rows)] = (block @ columns).T
         return found
 
     def add_row(self, field: Num[Array, "N"], site: Int[Array, ""], delta: Float[Array, ""]):
-        """Returns field + delta K[site] in the field's dtype; a site of N adds nothing if delta is 0."""
+        """Returns field + delta K[site] in the field's dtype; a site of N adds nothing if delta is
+        0.
+        """
         row = self.rows[jnp.minimum(site, self.rows.shape[0] - 1)]
         return field + delta.astype(field.dtype) * row.astype(field.dtype)
 
@@ -118,7 +134,9 @@ class Sparse(NamedTuple):
     def add_row(self, field: Num[Array, "N"], site: Int[Array, ""], delta: Float[Array, ""]):
         site = jnp.minimum(site, self.neighbours.shape[0] - 1)
         return field.at[self.neighbours[site]].add(
-            delta.astype(field.dtype) * self.weights[site].astype(field.dtype), mode="drop", unique_indices=False
+            delta.astype(field.dtype) * self.weights[site].astype(field.dtype),
+            mode="drop",
+            unique_indices=False,
         )
 
 
@@ -138,7 +156,8 @@ def weight_dtype(weights: np.ndarray) -> type:
 
 
 def field_dtype(coupling: Coupling) -> str:
-    """Returns the dtype of the sums Kx: int16 if K is int8 and no sum can overflow, otherwise float32.
+    """Returns the dtype of the sums Kx: int16 if K is int8 and no sum can overflow, otherwise
+    float32.
 
     Args:
       coupling: on the host, one or a stack of them.
@@ -151,9 +170,14 @@ def field_dtype(coupling: Coupling) -> str:
 
 
 def dense_coupling(
-    edges: np.ndarray, weights: np.ndarray, num_sites: int, background: float = 0.0, padded: int | None = None
+    edges: np.ndarray,
+    weights: np.ndarray,
+    num_sites: int,
+    background: float = 0.0,
+    padded: int | None = None,
 ) -> Dense:
-    """Returns the symmetric matrix of weighted edges, with the background between all other sites, on the host.
+    """Returns the symmetric matrix of weighted edges, with the background between all other sites,
+    on the host.
 
     It is padded with zeros to `padded` sites, if that is given.
     """
@@ -189,8 +213,8 @@ def sparse_coupling(edges: np.ndarray, weights: np.ndarray, num_sites: int, degr
 class QuadraticParams(NamedTuple):
     """c, K (symmetric, zero diagonal) and its scale; J = scale K.
 
-    The scale is separate so that K can hold small integers: the running sums below are then exact in float32
-    and do not drift, whatever the length of the chain and the penalty.
+    The scale is separate so that K can hold small integers: the running sums below are then exact
+    in float32 and do not drift, whatever the length of the chain and the penalty.
     """
 
     linear: Float[AnyArray, "N"]
@@ -226,7 +250,9 @@ class QuadraticModel(Model):
         return QuadraticField(coupled.astype(self.field_dtype), linear, pairs)
 
     def fields_on_host(self, params, x):
-        """Computes fields as `init`, instance by instance; sums real numbers in double precision."""
+        """Computes fields as `init`, instance by instance; sums real numbers in double
+        precision.
+        """
         coupled = np.zeros(x.shape, self.field_dtype)
         linear, pairs = np.zeros((2, *x.shape[:2]), np.float32)
         kind, leaves = type(params.coupling), [np.asarray(leaf) for leaf in params.coupling]
@@ -253,7 +279,9 @@ class QuadraticModel(Model):
         return QuadraticField(coupled, field.linear + linear, field.pairs + pairs)
 
     def change(self, params, x, before, y, after):
-        """Returns what `update` adds, which has the digits of fields and not those of the totals."""
+        """Returns what `update` adds, which has the digits of fields and not those of the
+        totals.
+        """
         linear, pairs = _changes(params, (y - x).astype(jnp.float32), before.coupled, after.coupled)
         return linear + params.scale * pairs
 
@@ -262,7 +290,10 @@ class QuadraticModel(Model):
 
 
 def _changes(
-    params: QuadraticParams, delta: Float[Array, "N"], before: Num[Array, "N"], after: Num[Array, "N"]
+    params: QuadraticParams,
+    delta: Float[Array, "N"],
+    before: Num[Array, "N"],
+    after: Num[Array, "N"],
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Returns the changes of c.x and of x'Kx/2 by delta, from Kx before and after it."""
     # y'Ky - x'Kx = (y - x)'(Kx + Ky) for symmetric K.
@@ -273,7 +304,9 @@ def _changes(
 def add_rows(
     coupling: Coupling, coupled: Num[Array, "N"], flips: Bool[Array, "N"], delta: Float[Array, "N"]
 ) -> Num[Array, "N"]:
-    """Returns K(x + delta) from Kx: adds the rows of the flipped sites one after the other, or all by one product."""
+    """Returns K(x + delta) from Kx: adds the rows of the flipped sites one after the other, or all
+    by one product.
+    """
     num_sites = flips.shape[0]
     if turn_width(num_sites, 1) == num_sites and coupling[-1].dtype == jnp.int8:
         return coupled + coupling.matvec(delta).astype(coupled.dtype)
@@ -290,17 +323,23 @@ def add_rows(
     return lax.fori_loop(0, longest, add_next, (flips, coupled))[1]
 
 
-def quadratic_model(terms: Coefficients, num_sites: int, params: QuadraticParams, asking: Any) -> QuadraticModel:
+def quadratic_model(
+    terms: Coefficients, num_sites: int, params: QuadraticParams, asking: Any
+) -> QuadraticModel:
     """Returns the model of these stacked params, padded to num_sites."""
     return QuadraticModel(num_sites, field_dtype(params.coupling))
 
 
 def quadratic_params(terms: Coefficients, num_sites: int, degree: int | None) -> QuadraticParams:
-    """Returns host arrays of a model padded to num_sites: neighbour lists of `degree` or, if None, dense rows."""
+    """Returns host arrays of a model padded to num_sites: neighbour lists of `degree` or, if None,
+    dense rows.
+    """
     linear = np.zeros(num_sites, np.float32)
     linear[: len(terms.linear)] = terms.linear
     if degree is None:
-        coupling = dense_coupling(terms.edges, terms.weights, len(terms.linear), terms.background, num_sites)
+        coupling = dense_coupling(
+            terms.edges, terms.weights, len(terms.linear), terms.background, num_sites
+        )
     else:
         terms = terms.listed()
         coupling = sparse_coupling(terms.edges, terms.weights, num_sites, degree)

@@ -1,7 +1,8 @@
-"""What a problem maximises, as a list of its terms on the host; problems are made and checked without JAX.
+"""What a problem maximises, as a list of its terms on the host; problems are made and checked
+without JAX.
 
-What differs between functions is a method of their terms. The arrays of chains are built from terms by
-`sl_discs.chains.batches.build_batch`.
+What differs between functions is a method of their terms. The arrays of chains are built from terms
+by `sl_discs.chains.batches.build_batch`.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from sl_discs.instances.form import QuadraticForm, fraction
 
 Values = Callable[[Int8[np.ndarray, "B N"]], Float64[np.ndarray, "B"]]
 
-# Rounds of a quench, in each of which half of the sites that gain move; the number of sites of all quenched states
-# together, and the most states.
+# Rounds of a quench, in each of which half of the sites that gain move; the number of sites of all
+# quenched states together, and the most states.
 _ROUNDS = 50
 _MANY_SITES, _MOST_STATES = 1_000, 16
-# How many times the largest gain of all else penalties are lowered from, and to; couplings above this part of the
-# largest are penalties.
+# How many times the largest gain of all else penalties are lowered from, and to; couplings above
+# this part of the largest are penalties.
 _FAR_ABOVE, _ABOVE, _PENALTIES = 2.0**14, 4.0, 1e-3
 # Relative error of sums of coefficients, with a margin.
 _ROUNDED = 2.0**-46
@@ -34,7 +35,9 @@ _ROUNDED = 2.0**-46
 
 @runtime_checkable
 class Terms(Protocol):
-    """A function f of N zeros and ones, which `Coefficients` and `models.functions.Density` describe."""
+    """A function f of N zeros and ones, which `Coefficients` and `models.functions.Density`
+    describe.
+    """
 
     @property
     def constant(self) -> float:
@@ -61,7 +64,9 @@ class Terms(Protocol):
         """Returns states from which chains can start: these, or others where f is -inf."""
 
     def log_states(self, rng: np.random.Generator) -> tuple[float, float]:
-        """Returns the logarithm of the number of states at which f is finite, and its error; NaN if it is unknown."""
+        """Returns the logarithm of the number of states at which f is finite, and its error; NaN if
+        it is unknown.
+        """
 
     def evaluator(self) -> Values:
         """Returns a function that computes f of many states in double precision."""
@@ -95,7 +100,9 @@ class Coefficients(NamedTuple):
         return self
 
     def max_degree(self) -> int:
-        """Returns the largest number of terms of a site; with a background, at most all other sites."""
+        """Returns the largest number of terms of a site; with a background, at most all other
+        sites.
+        """
         if self.background:
             return len(self.linear) - 1
         return int(np.bincount(self.edges.ravel(), minlength=1).max()) if len(self.edges) else 0
@@ -121,7 +128,9 @@ class Coefficients(NamedTuple):
         return self.reach() + abs(self.constant)
 
     def listed(self) -> Coefficients:
-        """Returns the same terms, all of them listed, which takes O(N^2) memory with a background."""
+        """Returns the same terms, all of them listed, which takes O(N^2) memory with a
+        background.
+        """
         if not self.background:
             return self
         others = np.triu(np.ones((len(self.linear), len(self.linear)), bool), 1)
@@ -133,8 +142,8 @@ class Coefficients(NamedTuple):
         return self._replace(edges=edges, weights=weights, background=0.0)
 
     def resolution(self, values: Float64[np.ndarray, "*B"]) -> float:
-        """Returns the rounding of the largest bound by 24 bits, or, where sums of couplings are exact, as of whole
-        multiples of one number that have so many, that of the largest term.
+        """Returns the rounding of the largest bound by 24 bits, or, where sums of couplings are
+        exact, as of whole multiples of one number that have so many, that of the largest term.
         """
         finest = abs(self.scale) * _finest(np.append(self.weights, self.background)).min()
         largest = float(self.bounds().max())
@@ -164,19 +173,25 @@ class Coefficients(NamedTuple):
         """Returns absolute changes of f by all flips, at states that hardly any flip improves."""
         above = self._above_background()
         states = min(_MOST_STATES, -(-_MANY_SITES // self.num_sites))
-        return np.concatenate([np.abs(self._gains(above, self._quenched(above, rng))) for _ in range(states)])
+        return np.concatenate(
+            [np.abs(self._gains(above, self._quenched(above, rng))) for _ in range(states)]
+        )
 
     def _above_background(self) -> sparse.csr_matrix:
         """Returns [N, N] K on the listed pairs u < v, minus the background."""
         weights = self.weights - self.background
         return sparse.csr_matrix((weights, tuple(self.edges.T)), (self.num_sites, self.num_sites))
 
-    def _gains(self, above: sparse.csr_matrix, x: Int8[np.ndarray, "N"]) -> Float64[np.ndarray, "N"]:
+    def _gains(
+        self, above: sparse.csr_matrix, x: Int8[np.ndarray, "N"]
+    ) -> Float64[np.ndarray, "N"]:
         state = x.astype(np.float64)
         coupled = above @ state + above.T @ state + self.background * (state.sum() - state)
         return (1 - 2 * x) * (self.linear + self.scale * coupled)
 
-    def _quenched(self, above: sparse.csr_matrix, rng: np.random.Generator) -> Int8[np.ndarray, "N"]:
+    def _quenched(
+        self, above: sparse.csr_matrix, rng: np.random.Generator
+    ) -> Int8[np.ndarray, "N"]:
         """Returns a state that hardly any single flip improves."""
         x = rng.integers(0, 2, self.num_sites, np.int8)
         for _ in range(_ROUNDS):
@@ -204,10 +219,10 @@ class Penalties(NamedTuple):
 def penalties_of(terms: Coefficients) -> Penalties | None:
     """Returns the penalties of terms; None where they are none, or not far above the costs.
 
-    They are the multiples of one unit next to all coefficients. Values of chains have 32 bits, in which penalties far
-    above the costs hide them; and at temperatures at which costs matter, no chain crosses such penalties. In the
-    lowered terms, whose constant is such that feasible states keep their values, a unit still outweighs what any
-    flip gains.
+    They are the multiples of one unit next to all coefficients. Values of chains have 32 bits, in
+    which penalties far above the costs hide them; and at temperatures at which costs matter, no
+    chain crosses such penalties. In the lowered terms, whose constant is such that feasible states
+    keep their values, a unit still outweighs what any flip gains.
     """
     couplings, own = terms.scale * terms.weights, float(terms.scale * terms.background)
     sizes = np.abs(np.append(couplings, own))
@@ -217,7 +232,9 @@ def penalties_of(terms: Coefficients) -> Penalties | None:
     counts = np.rint(terms.linear / unit), np.rint(couplings / unit), float(np.rint(own / unit))
     costs = terms.linear - unit * counts[0], couplings - unit * counts[1], own - unit * counts[2]
 
-    def with_unit(of: float, linear: np.ndarray, weights: np.ndarray, background: float) -> Coefficients:
+    def with_unit(
+        of: float, linear: np.ndarray, weights: np.ndarray, background: float
+    ) -> Coefficients:
         return terms._replace(
             linear=linear + of * counts[0],
             weights=(weights + of * counts[1]) / terms.scale,
@@ -243,7 +260,9 @@ _FINEST, _LARGEST_SUM = 2.0**10, 2.0**33
 
 
 def sums_are_exact(numbers: Float64[np.ndarray, "K"]) -> bool:
-    """Returns whether all sums of some of these numbers, in any order, are exact in double precision."""
+    """Returns whether all sums of some of these numbers, in any order, are exact in double
+    precision.
+    """
     finest = numbers * _FINEST
     return np.array_equal(finest, np.rint(finest)) and float(np.abs(numbers).sum()) < _LARGEST_SUM
 
@@ -260,8 +279,8 @@ def are_integers(values: Float64[np.ndarray, "..."]) -> bool:
 class SpinForm:
     """constant + fields.s + 1/2 s'Js on spins, where J is zero on the diagonal.
 
-    J is `background` on all pairs, plus `couplings` on those that are listed. The paper writes W = -J/beta and
-    b = fields.
+    J is `background` on all pairs, plus `couplings` on those that are listed. The paper writes W =
+    -J/beta and b = fields.
 
     Attributes:
       fields: [N].
@@ -285,7 +304,9 @@ class SpinForm:
     @functools.cached_property
     def rows(self) -> sparse.csr_matrix:
         """[N, N] J without the background."""
-        upper = sparse.csr_matrix((self.couplings, tuple(self.pairs.T)), (self.num_spins, self.num_spins))
+        upper = sparse.csr_matrix(
+            (self.couplings, tuple(self.pairs.T)), (self.num_spins, self.num_spins)
+        )
         return (upper + upper.T).tocsr()
 
     def times(self, vectors: Float64[np.ndarray, "N *k"]) -> Float64[np.ndarray, "N *k"]:
@@ -306,10 +327,16 @@ def to_spin(terms: Coefficients, temperature: float = 1.0) -> SpinForm:
     fields = linear + background * (size - 1)
     for ends in terms.edges.T:
         np.add.at(fields, ends, couplings)
-    constant = terms.constant + float(linear.sum() + couplings.sum() + background * size * (size - 1) / 2)
+    constant = terms.constant + float(
+        linear.sum() + couplings.sum() + background * size * (size - 1) / 2
+    )
     # Divided last, so that sums of whole numbers are exact.
     return SpinForm(
-        fields / temperature, terms.edges, couplings / temperature, constant / temperature, background / temperature
+        fields / temperature,
+        terms.edges,
+        couplings / temperature,
+        constant / temperature,
+        background / temperature,
     )
 
 
@@ -324,8 +351,8 @@ def from_spin(spin: SpinForm) -> Coefficients:
     return Coefficients(linear, spin.pairs, weights, 1.0, 4 * background, spin.constant + constant)
 
 
-# Forms as they were given, as functions to maximise: those that are minimised are negated. A pair of a variable with
-# itself is linear, as x_a x_a = x_a, or constant, as s_a s_a = 1.
+# Forms as they were given, as functions to maximise: those that are minimised are negated. A pair
+# of a variable with itself is linear, as x_a x_a = x_a, or constant, as s_a s_a = 1.
 
 
 def spin_form(form: QuadraticForm) -> SpinForm:
@@ -338,24 +365,31 @@ def spin_form(form: QuadraticForm) -> SpinForm:
 
 
 def form_of_spins(spin: SpinForm, like: QuadraticForm) -> QuadraticForm:
-    """Returns the form that is this function of spins, without a background, of the sense and the kind of variables
-    that another form has.
+    """Returns the form that is this function of spins, without a background, of the sense and the
+    kind of variables that another form has.
     """
     sign, terms = 1.0 if like.maximise else -1.0, from_spin(spin)
     linear, couplings, constant = (
-        (spin.fields, spin.couplings, spin.constant) if like.spins else (terms.linear, terms.weights, terms.constant)
+        (spin.fields, spin.couplings, spin.constant)
+        if like.spins
+        else (terms.linear, terms.weights, terms.constant)
     )
     return QuadraticForm.from_arrays(
-        like.name, sign * linear, spin.pairs, sign * couplings, sign * constant, spins=like.spins,
+        like.name,
+        sign * linear,
+        spin.pairs,
+        sign * couplings,
+        sign * constant,
+        spins=like.spins,
         maximise=like.maximise,
-    )  # fmt: skip
+    )
 
 
 def form_coefficients(form: QuadraticForm) -> Coefficients:
     """Returns the terms of a form as a function of x in {0,1}^N to maximise; pairs are merged.
 
-    If all variables are coupled, most pairs equally, as by a penalty on their number, that coupling is the
-    background.
+    If all variables are coupled, most pairs equally, as by a penalty on their number, that coupling
+    is the background.
     """
     linear, pairs, couplings, constant = _distinct_ends(form)
     terms = Coefficients(linear, pairs, couplings, 1.0, constant=constant)
@@ -375,7 +409,9 @@ def form_coefficients(form: QuadraticForm) -> Coefficients:
 def _distinct_ends(
     form: QuadraticForm,
 ) -> tuple[Float64[np.ndarray, "N"], Int[np.ndarray, "M 2"], Float64[np.ndarray, "M"], float]:
-    """Returns the linear terms, pairs, couplings and constant of a form to maximise, without pairs a, a."""
+    """Returns the linear terms, pairs, couplings and constant of a form to maximise, without pairs
+    a, a.
+    """
     sign, own = 1.0 if form.maximise else -1.0, form.pairs[:, 0] == form.pairs[:, 1]
     linear, couplings, constant = sign * form.linear, sign * form.couplings, sign * form.offset
     if form.spins:
@@ -389,7 +425,9 @@ def merged_pairs(
     size: int, pairs: Int[np.ndarray, "M 2"], couplings: Float64[np.ndarray, "M"]
 ) -> tuple[Int[np.ndarray, "E 2"], Float64[np.ndarray, "E"]]:
     """Returns each pair u < v once and in order, with the sum of its couplings if that is not 0."""
-    upper = sparse.csr_matrix((couplings, (np.minimum(*pairs.T), np.maximum(*pairs.T))), (size, size))
+    upper = sparse.csr_matrix(
+        (couplings, (np.minimum(*pairs.T), np.maximum(*pairs.T))), (size, size)
+    )
     upper.sum_duplicates()
     upper.eliminate_zeros()
     rows = np.repeat(np.arange(size, dtype=np.int32), np.diff(upper.indptr))
@@ -399,8 +437,8 @@ def merged_pairs(
 def has_integer_values(form: QuadraticForm) -> bool:
     """Returns whether every value of a form is surely a whole number, below 2^33.
 
-    That is so where its coefficients as a function of zeros and ones are whole, which two halves may add up to. They
-    are computed without rounding from multiples of 2^-10.
+    That is so where its coefficients as a function of zeros and ones are whole, which two halves
+    may add up to. They are computed without rounding from multiples of 2^-10.
     """
     if not sums_are_exact(np.concatenate([form.linear, form.couplings, [form.offset]])):
         return False
@@ -421,7 +459,9 @@ def _finest(numbers: Float64[np.ndarray, "K"]) -> Float64[np.ndarray, "K"]:
 
 
 def _whole_unit(numbers: Float64[np.ndarray, "K"]) -> float | None:
-    """Returns the power of two of which numbers are multiples that add up to less than 2^33; None: there is none."""
+    """Returns the power of two of which numbers are multiples that add up to less than 2^33; None:
+    there is none.
+    """
     unit = float(_finest(numbers).min(initial=np.inf))
     return unit if float(np.abs(numbers).sum()) < _LARGEST_SUM * unit else None
 
@@ -429,8 +469,8 @@ def _whole_unit(numbers: Float64[np.ndarray, "K"]) -> float | None:
 def unit_of(numbers: Float64[np.ndarray, "K"], offset: float = 0.0) -> float:
     """Returns the power of two in units of which numbers are in a fixed range.
 
-    Whole multiples of one unit become whole numbers, and of others the largest comes to lie between 1 and 2. It is 1
-    where nothing can be scaled, or the offset or a number would lose digits.
+    Whole multiples of one unit become whole numbers, and of others the largest comes to lie between
+    1 and 2. It is 1 where nothing can be scaled, or the offset or a number would lose digits.
     """
     unit = _whole_unit(numbers)
     if unit is None:
@@ -442,9 +482,10 @@ def unit_of(numbers: Float64[np.ndarray, "K"], offset: float = 0.0) -> float:
 def normal_form(form: QuadraticForm) -> tuple[QuadraticForm, float, Fraction]:
     """Returns a form in units of a power of two, that unit, and a constant.
 
-    The given form is the unit times the returned one plus the constant, exactly. Where all coefficients are multiples
-    of a unit, each pair is there once, and values of the returned form are whole numbers, 0 for all zeros or all
-    spins down. Otherwise terms stay as they are given, and the constant is 0.
+    The given form is the unit times the returned one plus the constant, exactly. Where all
+    coefficients are multiples of a unit, each pair is there once, and values of the returned form
+    are whole numbers, 0 for all zeros or all spins down. Otherwise terms stay as they are given,
+    and the constant is 0.
     """
     linear, pairs, couplings, offset = form.linear, form.pairs, form.couplings, form.offset
     if _whole_unit(form.numbers) is None:

@@ -16,7 +16,8 @@ from sl_discs.models.model import Params
 from sl_discs.support.checks import integer, real_array, text
 from sl_discs.support.errors import InputError
 
-# Random states at which the function is tried, beside all zeros and all ones: up to so many variables, all states.
+# Random states at which the function is tried, beside all zeros and all ones: up to so many
+# variables, all states.
 _RANDOM_STATES, _ALL_STATES = 64, 10
 
 
@@ -57,49 +58,60 @@ def from_log_density(
     start: Any = None,
     name: str = "",
 ) -> LogDensity:
-    """Returns a problem of drawing from p(x) ~ exp(fn(params, x)) on binary arrays x, for `sl_discs.sample`.
+    """Returns a problem of drawing from p(x) ~ exp(fn(params, x)) on binary arrays x, for
+    `sl_discs.sample`.
 
-    Samplers estimate flip gains to first order by the gradient in x, and accept by exact differences; `gibbs`,
-    `metropolis` and `exchange` only evaluate `fn`.
+    Samplers estimate flip gains to first order by the gradient in x, and accept by exact
+    differences; `gibbs`, `metropolis` and `exchange` only evaluate `fn`.
 
     Example:
-        >>> problem = sl_discs.from_log_density(lambda weights, x: weights @ x, jnp.array([0.0, 1.0, 2.0]), 3)
+        >>> weights = jnp.array([0.0, 1.0, 2.0])
+        >>> problem = sl_discs.from_log_density(lambda weights, x: weights @ x, weights, 3)
         >>> sl_discs.sample(problem).marginal(2).mean  # sigmoid(2)
         0.880...
 
     Args:
-      fn: of (params, x), with x float32 of `shape`, zeros and ones; returns a scalar. JAX must be able to trace it,
-        and to differentiate it in x, unless the sampler only evaluates it. It is -inf at states of probability 0.
-        Values are subtracted in the type that it returns.
-      params: any pytree of arrays, such as those of a flax module. Other values of the same shapes compile nothing.
+      fn: of (params, x), with x float32 of `shape`, zeros and ones; returns a scalar. JAX must be
+        able to trace it, and to differentiate it in x, unless the sampler only evaluates it. It is
+        -inf at states of probability 0. Values are subtracted in the type that it returns.
+      params: any pytree of arrays, such as those of a flax module. Other values of the same shapes
+        compile nothing.
       shape: of x, such as 64 or (8, 8).
-      start: an x at which `fn` is finite, from which chains start where others have probability 0; None: one of all
-        zeros, all ones and random states.
+      start: an x at which `fn` is finite, from which chains start where others have probability 0;
+        None: one of all zeros, all ones and random states.
       name: used in results; by default that of the function.
 
     Raises:
-      InputError: `fn` is not a function, cannot be traced on `params` and an x of this shape, does not return a
-        real scalar, is NaN or inf at a state that is tried, or finite at none; or an argument is not as above.
+      InputError: `fn` is not a function, cannot be traced on `params` and an x of this shape, does
+        not return a real scalar, is NaN or inf at a state that is tried, or finite at none; or an
+        argument is not as above.
     """
     if not callable(fn):
         raise InputError(f"fn is a {type(fn).__name__}; expected a function of (params, x)", "fn")
     name = text("name", name)
-    sides = tuple(integer("shape", side, 1) for side in (shape if isinstance(shape, Sequence) else [shape]))
+    sides = tuple(
+        integer("shape", side, 1) for side in (shape if isinstance(shape, Sequence) else [shape])
+    )
     if not sides:
         raise InputError("shape is empty; expected that of x, such as (8, 8)", "shape")
     try:
         params = jax.tree.map(jnp.asarray, params)
     except (TypeError, ValueError):
-        raise InputError("params hold what is not an array; expected a pytree of arrays", "params") from None
+        raise InputError(
+            "params hold what is not an array; expected a pytree of arrays", "params"
+        ) from None
     check_not_traced(params)
     starts, constant = _starts(Density(fn, params, sides, np.empty((0, 0), np.int8)), start)
     return LogDensity(
-        Density(fn, params, sides, starts, constant), name or getattr(fn, "__name__", type(fn).__name__)
+        Density(fn, params, sides, starts, constant),
+        name or getattr(fn, "__name__", type(fn).__name__),
     )
 
 
 def _starts(density: Density, given: Any) -> tuple[Int8[np.ndarray, "S N"], float]:
-    """Returns states at which the function is finite, and its value at the first of them; InputError for none."""
+    """Returns states at which the function is finite, and its value at the first of them;
+    InputError for none.
+    """
     size, rng = density.num_sites, np.random.default_rng(0)
     if size <= _ALL_STATES:
         states = (np.arange(2**size)[:, None] >> np.arange(size) & 1).astype(np.int8)
@@ -116,14 +128,17 @@ def _starts(density: Density, given: Any) -> tuple[Int8[np.ndarray, "S N"], floa
     except Exception as error:  # whatever the user's function raises
         reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
         raise InputError(
-            f"fn cannot be traced by JAX on params and an x of shape {density.shape}; write it with jax.numpy, for "
+            f"fn cannot be traced by JAX on params and an x of shape {density.shape}; write it "
+            "with jax.numpy, for "
             f"these shapes ({reason})",
             "fn",
         ) from error
     wrong = np.flatnonzero(np.isnan(values) | (values == np.inf))
     if len(wrong):
         raise InputError(
-            f"fn is {values[wrong[0]]} at {_format_state(states[wrong[0]])}; a log-density is finite, or -inf", "fn"
+            f"fn is {values[wrong[0]]} at {_format_state(states[wrong[0]])}; a log-density is "
+            "finite, or -inf",
+            "fn",
         )
     found = np.isfinite(values)
     if not found.any():
@@ -136,7 +151,9 @@ def _starts(density: Density, given: Any) -> tuple[Int8[np.ndarray, "S N"], floa
 def _checked_start(shape: tuple[int, ...], given: Any) -> Int8[np.ndarray, "1 N"]:
     found = real_array("start", given)
     if found.shape != shape or not np.isin(found, (0, 1)).all():
-        raise InputError(f"start has shape {found.shape}; expected zeros and ones of shape {shape}", "start")
+        raise InputError(
+            f"start has shape {found.shape}; expected zeros and ones of shape {shape}", "start"
+        )
     return found.astype(np.int8).reshape(1, -1)
 
 

@@ -1,4 +1,6 @@
-"""QUBO and Ising models, from dicts, arrays, sparse matrices and dimod's binary quadratic models."""
+"""QUBO and Ising models, from dicts, arrays, sparse matrices and dimod's binary quadratic
+models.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,13 @@ from jaxtyping import Float64, Int8, Int32, Int64
 
 from sl_discs.instances.form import FORM_PROBLEMS, FormValues, QuadraticForm, form_problem, fraction
 from sl_discs.instances.graph import is_networkx
-from sl_discs.models.terms import form_coefficients, form_of_spins, has_integer_values, normal_form, spin_form
+from sl_discs.models.terms import (
+    form_coefficients,
+    form_of_spins,
+    has_integer_values,
+    normal_form,
+    spin_form,
+)
 from sl_discs.problems.kind import Evaluated, Kind, Units
 from sl_discs.problems.problem import Problem, in_order, is_frame, matrix_of_frame, of_series
 from sl_discs.support.checks import real, real_array
@@ -29,7 +37,11 @@ if TYPE_CHECKING:
     Linear: TypeAlias = Mapping[Hashable, float] | ArrayLike | Series
     """Numbers by label, or [N]."""
     Quadratic: TypeAlias = (
-        Mapping[tuple[Hashable, Hashable], float] | ArrayLike | sparse.sparray | sparse.spmatrix | DataFrame
+        Mapping[tuple[Hashable, Hashable], float]
+        | ArrayLike
+        | sparse.sparray
+        | sparse.spmatrix
+        | DataFrame
     )
     """Numbers by pair of labels, or a matrix [N, N] of NumPy, SciPy or pandas."""
 else:  # Anything else gets an `InputError`.
@@ -38,7 +50,9 @@ else:  # Anything else gets an `InputError`.
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FormKind(Kind):
-    """A problem on a quadratic form: any state is feasible, and the form says whether its value is maximised."""
+    """A problem on a quadratic form: any state is feasible, and the form says whether its value is
+    maximised.
+    """
 
     def accepts(self, source: Any) -> bool:
         return isinstance(source, QuadraticForm) and source.spins == self.spins
@@ -64,7 +78,8 @@ class FormKind(Kind):
 def form_bound(form: QuadraticForm) -> Fraction:
     """Returns a value that no answer to a form is better than, not rounded.
 
-    It has the best sign of each term of spins, and leaves out terms of zeros and ones that make it worse.
+    It has the best sign of each term of spins, and leaves out terms of zeros and ones that make it
+    worse.
     """
     terms = np.concatenate([form.linear, form.couplings])
     own = form.pairs[:, 0] == form.pairs[:, 1]
@@ -94,11 +109,16 @@ QUBO, ISING = (
 
 
 def qubo(
-    Q: Quadratic | tuple[Quadratic, float], *, offset: float = 0.0, maximise: bool = False, name: str = "qubo"
+    Q: Quadratic | tuple[Quadratic, float],
+    *,
+    offset: float = 0.0,
+    maximise: bool = False,
+    name: str = "qubo",
 ) -> Problem:
     """offset + sum Q_ij x_i x_j over the entries of Q, with x in {0, 1}: x'Qx.
 
-    Every entry counts: the matrix may be asymmetric, and the pair i, j has the coefficient Q_ij + Q_ji.
+    Every entry counts: the matrix may be asymmetric, and the pair i, j has the coefficient Q_ij +
+    Q_ji.
 
     Example:
         >>> problem = sl_discs.qubo({("a", "a"): -1, ("a", "b"): 2, ("b", "b"): -2})
@@ -106,28 +126,37 @@ def qubo(
         {'a': 0, 'b': 1}
 
     Args:
-      Q: a dict {(i, j): number} with any labels, where (i, i) is linear; a matrix [N, N], dense or SciPy's sparse;
-        a DataFrame whose rows and columns have the same labels, in any order; or a dict and a constant, as of
-        dimod's `to_qubo()`.
+      Q: a dict {(i, j): number} with any labels, where (i, i) is linear; a matrix [N, N], dense or
+        SciPy's sparse; a DataFrame whose rows and columns have the same labels, in any order; or a
+        dict and a constant, as of dimod's `to_qubo()`.
       offset: a constant.
       maximise: whether the best value is the largest.
       name: used in results.
 
     Raises:
-      InputError: no variables, a matrix that is not square, a number that is not finite, a key that is not a pair.
+      InputError: no variables, a matrix that is not square, a number that is not finite, a key that
+        is not a pair.
     """
     if isinstance(Q, tuple) and len(Q) == 2 and isinstance(Q[0], Mapping):
         Q, constant = Q
         offset = real(f"{name}: offset", offset) + real(f"{name}: offset", constant)
     labels, rows, columns, values = _by_label(name, "Q", Q)
-    form = QuadraticForm.from_entries(name, len(labels), rows, columns, values, offset, maximise=maximise)
+    form = QuadraticForm.from_entries(
+        name, len(labels), rows, columns, values, offset, maximise=maximise
+    )
     return Problem("qubo", name, labels, form)
 
 
 def ising(
-    h: Linear | None, J: Quadratic, *, offset: float = 0.0, maximise: bool = False, name: str = "ising"
+    h: Linear | None,
+    J: Quadratic,
+    *,
+    offset: float = 0.0,
+    maximise: bool = False,
+    name: str = "ising",
 ) -> Problem:
-    """offset + sum h_i s_i + sum J_ij s_i s_j over the entries of h and J, with s in {-1, 1}: dimod's energy.
+    """offset + sum h_i s_i + sum J_ij s_i s_j over the entries of h and J, with s in {-1, 1}:
+    dimod's energy.
 
     Every entry of J counts, so both halves of a symmetric matrix do; s_i s_i is 1.
 
@@ -138,14 +167,15 @@ def ising(
 
     Args:
       h: a dict {i: number} with any labels, a Series, numbers [N], or None for none.
-      J: a dict {(i, j): number}, a matrix [N, N] or a DataFrame as in `qubo`, or None for none. Together with an
-        array, the labels of a dict are 0 .. N-1.
+      J: a dict {(i, j): number}, a matrix [N, N] or a DataFrame as in `qubo`, or None for none.
+        Together with an array, the labels of a dict are 0 .. N-1.
       offset: a constant.
       maximise: whether the best value is the largest.
       name: used in results.
 
     Raises:
-      InputError: no variables, arrays of other shapes, a number that is not finite, a key that is not a pair.
+      InputError: no variables, arrays of other shapes, a number that is not finite, a key that is
+        not a pair.
     """
     h, J = ({} if one is None else one for one in (h, J))
     h = of_series(f"{name}: h", h)
@@ -163,12 +193,15 @@ def ising(
     linear[places] = _numbers(f"{name}: h", h)
     _check_finite(name, "h", labels, places, places, linear[places])
     pairs = np.stack([rows, columns], axis=1)
-    form = QuadraticForm.from_arrays(name, linear, pairs, couplings, offset, spins=True, maximise=maximise)
+    form = QuadraticForm.from_arrays(
+        name, linear, pairs, couplings, offset, spins=True, maximise=maximise
+    )
     return Problem("ising", name, labels, form)
 
 
 def from_bqm(bqm: BinaryQuadraticModel, *, name: str = "bqm") -> Problem:
-    """Makes the problem of minimising a dimod model, with its own labels, order, vartype and offset.
+    """Makes the problem of minimising a dimod model, with its own labels, order, vartype and
+    offset.
 
     Args:
       bqm: a `dimod.BinaryQuadraticModel`, BINARY or SPIN.
@@ -195,12 +228,15 @@ def from_bqm(bqm: BinaryQuadraticModel, *, name: str = "bqm") -> Problem:
 
 # Other models of dimod: what makes one with binary variables or spins only.
 _TO_BQM = {
-    "ConstrainedQuadraticModel": "dimod.cqm_to_bqm(model)[0], which has penalties for its constraints",
+    "ConstrainedQuadraticModel": "dimod.cqm_to_bqm(model)[0], which has penalties for its "
+    "constraints",
     "DiscreteQuadraticModel": (
         "dimod.cqm_to_bqm(dimod.ConstrainedQuadraticModel.from_discrete_quadratic_model(model))[0]"
     ),
-    "QuadraticModel": "dimod.cqm_to_bqm(dimod.ConstrainedQuadraticModel.from_quadratic_model(model))[0]",
-    "BinaryPolynomial": "dimod.make_quadratic(model, strength, model.vartype) with a strength of your choice",
+    "QuadraticModel": "dimod.cqm_to_bqm("
+    "dimod.ConstrainedQuadraticModel.from_quadratic_model(model))[0]",
+    "BinaryPolynomial": "dimod.make_quadratic(model, strength, model.vartype) with a strength of "
+    "your choice",
 }
 
 
@@ -215,7 +251,8 @@ def _is_bqm(model: Any) -> bool:
 def _by_label(
     name: str, what: str, terms: Any, size: int | None = None, more: Iterable[Hashable] = ()
 ) -> tuple[Sequence[Hashable], np.ndarray, np.ndarray, np.ndarray]:
-    """Labels, and the positions of both ends and the number of each entry of a dict {(i, j): number} or a matrix.
+    """Labels, and the positions of both ends and the number of each entry of a dict {(i, j):
+    number} or a matrix.
 
     Args:
       name: for messages.
@@ -225,15 +262,20 @@ def _by_label(
       more: further labels, which come first.
 
     Raises:
-      InputError: no variables, a matrix of another size, a number that is not finite, a key that is not a pair.
+      InputError: no variables, a matrix of another size, a number that is not finite, a key that is
+        not a pair.
     """
     labels: Sequence[Hashable]
     terms = of_series(f"{name}: {what}", terms)
     if isinstance(terms, Mapping):
         for key in terms:
             if not (isinstance(key, tuple) and len(key) == 2):
-                raise InputError(f"{name}: {what} has the key {key!r}; expected a pair of labels (i, j)")
-        labels = range(size) if size is not None else _labels_of(name, itertools.chain(more, *terms))
+                raise InputError(
+                    f"{name}: {what} has the key {key!r}; expected a pair of labels (i, j)"
+                )
+        labels = (
+            range(size) if size is not None else _labels_of(name, itertools.chain(more, *terms))
+        )
         values = _numbers(f"{name}: {what}", terms)
         rows, columns = _places(name, labels, itertools.chain.from_iterable(terms)).reshape(-1, 2).T
     else:
@@ -243,9 +285,13 @@ def _by_label(
         found, rows, columns, values = _of_matrix(name, what, terms)
         labels = range(found) if given is None else in_order(given)
         if size is not None and not isinstance(labels, range):
-            raise InputError(f"{name}: {what} has labels and h has none; give h as a dict or Series")
+            raise InputError(
+                f"{name}: {what} has labels and h has none; give h as a dict or Series"
+            )
         if size is not None and size != found:
-            raise InputError(f"{name}: h has length {size}, but {what} {found} rows; expected [{found}]")
+            raise InputError(
+                f"{name}: h has length {size}, but {what} {found} rows; expected [{found}]"
+            )
     _check_finite(name, what, labels, rows, columns, values)
     return labels, rows, columns, values
 
@@ -259,22 +305,29 @@ def _numbers(where: str, terms: Mapping) -> Float64[np.ndarray, "M"]:
 
 
 def _labels_of(name: str, given: Iterable[Hashable]) -> Sequence[Hashable]:
-    """Labels in order of appearance; in ascending order, and a range without gaps, where all are whole numbers."""
+    """Labels in order of appearance; in ascending order, and a range without gaps, where all are
+    whole numbers.
+    """
     labels: list[Any] = list(dict.fromkeys(given))
     if not labels:
         raise InputError(f"{name}: no variables; give at least one term")
-    whole = all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in labels)
+    whole = all(
+        isinstance(label, int | np.integer) and not isinstance(label, bool) for label in labels
+    )
     return in_order(sorted(labels) if whole else labels)
 
 
-def _places(name: str, labels: Sequence[Hashable], given: Iterable[Hashable]) -> Int32[np.ndarray, "M"]:
+def _places(
+    name: str, labels: Sequence[Hashable], given: Iterable[Hashable]
+) -> Int32[np.ndarray, "M"]:
     """Positions of labels."""
     place = {label: k for k, label in enumerate(labels)}
     try:
         return np.fromiter(map(place.__getitem__, given), np.int32)
     except KeyError as error:
         raise InputError(
-            f"{name}: {error.args[0]!r} is not one of the labels {labels[0]!r} to {labels[-1]!r}; together with an "
+            f"{name}: {error.args[0]!r} is not one of the labels {labels[0]!r} to {labels[-1]!r}; "
+            "together with an "
             "array, labels are its positions, and with a DataFrame its own"
         ) from None
 
@@ -282,7 +335,10 @@ def _places(name: str, labels: Sequence[Hashable], given: Iterable[Hashable]) ->
 def _check_finite(name: str, what: str, labels, rows, columns, values) -> None:
     for k in np.flatnonzero(~np.isfinite(values))[:1]:
         ends = tuple(dict.fromkeys([labels[rows[k]], labels[columns[k]]]))
-        raise InputError(f"{name}: {what} at {', '.join(map(repr, ends))} is {values[k]}; expected a finite number")
+        raise InputError(
+            f"{name}: {what} at {', '.join(map(repr, ends))} is {values[k]}; expected a finite "
+            "number"
+        )
 
 
 # The entries of dense and SciPy sparse matrices; SciPy itself is not needed.
@@ -317,12 +373,18 @@ def _of_matrix(name: str, what: str, matrix: Any):
     if _is_bqm(matrix) or type(matrix).__name__ in _TO_BQM:
         raise InputError(f"{name}: {what} is a model of dimod; use sl_discs.from_bqm")
     if is_networkx(matrix):
-        raise InputError(f"{name}: {what} is a graph; pose a problem on it, such as sl_discs.maxcut")
+        raise InputError(
+            f"{name}: {what} is a graph; pose a problem on it, such as sl_discs.maxcut"
+        )
     if not is_sparse(matrix):
         matrix = real_array(f"{name}: {what}", matrix)
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
-        raise InputError(f"{name}: {what} has shape {matrix.shape}; expected a dict, or a square matrix [N, N]")
-    check_number(f"{name}: {matrix.shape[0]} variables", matrix.shape[0], "so leave those without terms out")
+        raise InputError(
+            f"{name}: {what} has shape {matrix.shape}; expected a dict, or a square matrix [N, N]"
+        )
+    check_number(
+        f"{name}: {matrix.shape[0]} variables", matrix.shape[0], "so leave those without terms out"
+    )
     if is_sparse(matrix):
         return matrix.shape[0], *entries(f"{name}: {what}", matrix)
     matrix = _folded(matrix)
@@ -331,7 +393,8 @@ def _of_matrix(name: str, what: str, matrix: Any):
 
 
 def _folded(matrix: Float64[np.ndarray, "N N"]) -> Float64[np.ndarray, "N N"]:
-    """The upper triangle with both entries of each pair summed, if all sums are exact; otherwise the matrix itself.
+    """The upper triangle with both entries of each pair summed, if all sums are exact; otherwise
+    the matrix itself.
 
     Exact sums halve the number of terms and keep every value of the problem.
     """

@@ -1,7 +1,8 @@
-"""Kinds of problems on a graph: data and pure functions for the model, its violations, repair, objective and bound.
+"""Kinds of problems on a graph: data and pure functions for the model, its violations, repair,
+objective and bound.
 
-Verification uses no number computed on a device: states are repaired and counted on the host. Sets are counted in
-integers; a sum of weights, of nodes or edges, is exact and rounded once.
+Verification uses no number computed on a device: states are repaired and counted on the host. Sets
+are counted in integers; a sum of weights, of nodes or edges, is exact and rounded once.
 """
 
 from __future__ import annotations
@@ -41,7 +42,12 @@ class Edges:
     """
 
     def __init__(self, graph: Graph, add: Callable[[np.ndarray], Any] = exact_sum):
-        self.ends, self.weights, self.node_weights, self.add = graph.edges, graph.weights, graph.node_weights, add
+        self.ends, self.weights, self.node_weights, self.add = (
+            graph.edges,
+            graph.weights,
+            graph.node_weights,
+            add,
+        )
         self.u, self.v = (graph.edges[:, end].astype(np.intp) for end in (0, 1))
         self._graph = graph
 
@@ -60,12 +66,15 @@ class Edges:
         return chosen[self.u] & chosen[self.v]
 
     def inside_each(self, chosen: Bool[np.ndarray, "B N"]) -> Int[np.ndarray, "B N"]:
-        """Returns how many neighbours of each chosen node are chosen with it, in each of many choices at once."""
+        """Returns how many neighbours of each chosen node are chosen with it, in each of many
+        choices at once.
+        """
         x = chosen.T.astype(np.float64)
         return np.where(chosen, (self._joined @ x).T, 0).astype(np.int64)
 
     def weight_between(self, chosen: Bool[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
-        """Returns the weight of the edges that join a chosen node to another, in each of many choices at once.
+        """Returns the weight of the edges that join a chosen node to another, in each of many
+        choices at once.
 
         It is exact without weights, and rounded in each sum with them.
         """
@@ -78,12 +87,22 @@ class Edges:
 
     def weight(self, which: Bool[np.ndarray, "E"]) -> float:
         """Returns the exact total weight of some edges, each 1 in a graph without weights."""
-        return float(np.count_nonzero(which)) if self.weights is None else self.add(self.weights[which])
+        return (
+            float(np.count_nonzero(which))
+            if self.weights is None
+            else self.add(self.weights[which])
+        )
 
 
 def set_size(edges: Edges, chosen: Chosen) -> float:
-    """Returns the number of chosen nodes, or their exact weight in a graph with weights of nodes."""
-    return float(np.count_nonzero(chosen)) if edges.node_weights is None else edges.add(edges.node_weights[chosen])
+    """Returns the number of chosen nodes, or their exact weight in a graph with weights of
+    nodes.
+    """
+    return (
+        float(np.count_nonzero(chosen))
+        if edges.node_weights is None
+        else edges.add(edges.node_weights[chosen])
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -96,14 +115,19 @@ class GraphKind(Kind):
       count: the exact objective of a feasible choice.
       violations: number of constraints that a choice violates; at least one if it is infeasible.
       repair: makes an infeasible choice feasible.
-      most: of many choices [B, N], what the objective of each after its repair, times `sign`, surely does not exceed,
-        found without repairs; None: nothing is known of it.
-      proportional: whether values are proportional to the weights that count, so that these may be scaled.
-      joined: whether the nodes of a feasible choice are all joined to each other, as those of a clique; otherwise
-        rules on sets take it for a choice of which, or of whose complement, no two are.
-      in_percent: whether results are compared as percentages of each graph's reference, instead of directly.
-      discs_family: graph_type and cfg_str of the default dataset for DISCS; None: DISCS does not have this problem.
-      task: its description in one sentence, for the documentation of the constructor of `register_problem`.
+      most: of many choices [B, N], what the objective of each after its repair, times `sign`,
+        surely does not exceed, found without repairs; None: nothing is known of it.
+      proportional: whether values are proportional to the weights that count, so that these may be
+        scaled.
+      joined: whether the nodes of a feasible choice are all joined to each other, as those of a
+        clique; otherwise rules on sets take it for a choice of which, or of whose complement, no
+        two are.
+      in_percent: whether results are compared as percentages of each graph's reference, instead of
+        directly.
+      discs_family: graph_type and cfg_str of the default dataset for DISCS; None: DISCS does not
+        have this problem.
+      task: its description in one sentence, for the documentation of the constructor of
+        `register_problem`.
     """
 
     problem: str
@@ -122,12 +146,16 @@ class GraphKind(Kind):
 
     @property
     def sign(self) -> float:
-        """1.0 if the objective is maximised, otherwise -1.0: this times the objective is always maximised."""
+        """1.0 if the objective is maximised, otherwise -1.0: this times the objective is always
+        maximised.
+        """
         return 1.0 if self.maximise else -1.0
 
     @property
     def compared_unit(self) -> str:
-        """The unit in which results are compared: percentage of the reference, or the objective's own."""
+        """The unit in which results are compared: percentage of the reference, or the objective's
+        own.
+        """
         return _PERCENT if self.in_percent else self.unit
 
     def accepts(self, source: Any) -> bool:
@@ -153,17 +181,23 @@ class GraphKind(Kind):
         return self.counted(dataclasses.replace(source, **{name: weights / unit})), Units(unit)
 
     def recounted_of(self, source: Graph) -> str:
-        exactly = "" if source.node_weights is None else "; weights of nodes as given, summed in exact arithmetic"
+        exactly = (
+            ""
+            if source.node_weights is None
+            else "; weights of nodes as given, summed in exact arithmetic"
+        )
         return self.recounted + exactly
 
     def fixed(self, source, penalty, state, free):
-        """Returns a `qubo` with penalties: what is left of a graph has numbers at its nodes, of either sign.
+        """Returns a `qubo` with penalties: what is left of a graph has numbers at its nodes, of
+        either sign.
 
-        A conflict with a fixed node, which cannot be dropped, counts as much as the node's neighbour: fixed nodes are
-        as heavy as the heaviest there, and their own weights are taken out again.
+        A conflict with a fixed node, which cannot be dropped, counts as much as the node's
+        neighbour: fixed nodes are as heavy as the heaviest there, and their own weights are taken
+        out again.
 
-        The penalty is rounded up to a multiple of 1/_PENALTY_UNITS, so that its multiples cancel exactly where
-        weights are integers.
+        The penalty is rounded up to a multiple of 1/_PENALTY_UNITS, so that its multiples cancel
+        exactly where weights are integers.
         """
         penalty = float(np.ceil(penalty * _PENALTY_UNITS)) / _PENALTY_UNITS
         weights, excess = source.node_weights, np.zeros(source.num_nodes)
@@ -173,25 +207,31 @@ class GraphKind(Kind):
         terms = self.terms(source, penalty).listed()
         sign, own = self.sign, np.flatnonzero(excess)
         form = QuadraticForm.from_arrays(
-            source.name, sign * terms.linear, np.concatenate([terms.edges, np.stack([own, own], axis=1)]),
+            source.name,
+            sign * terms.linear,
+            np.concatenate([terms.edges, np.stack([own, own], axis=1)]),
             np.concatenate([sign * terms.scale * terms.weights, -excess[own]]),
-            sign * terms.constant, maximise=self.maximise,
-        )  # fmt: skip
+            sign * terms.constant,
+            maximise=self.maximise,
+        )
         return "qubo", form.fixed(state, free)
 
     def evaluator(self, source: Graph) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
         """Returns what repairs and evaluates states of a graph, zeros and ones of any dtype.
 
-        A feasible state costs two gathers over the edges: a fraction of a millisecond at 90,000 edges. Of states
-        that are not of shape [B, N] (padding must be cut off first), or not all zeros and ones, it raises an
-        InputError.
+        A feasible state costs two gathers over the edges: a fraction of a millisecond at 90,000
+        edges. Of states that are not of shape [B, N] (padding must be cut off first), or not all
+        zeros and ones, it raises an InputError.
         """
         return self.evaluators(source)[0]
 
-    def evaluators(self, source: Graph) -> tuple[Callable[..., Evaluated], Callable[..., Evaluated]]:
+    def evaluators(
+        self, source: Graph
+    ) -> tuple[Callable[..., Evaluated], Callable[..., Evaluated]]:
         """`evaluator`, and what evaluates only the first of the best of many states, in one row.
 
-        The second one repairs and counts only states that may still be the best, those that promise `most` first.
+        The second one repairs and counts only states that may still be the best, those that promise
+        `most` first.
         """
         edges = Edges(source)
 
@@ -214,7 +254,9 @@ class GraphKind(Kind):
                     break
                 found[place] = evaluate(states[place, None])
                 best = max(best, self.sign * float(found[place].values[0]))
-            return found[min(place for place in found if self.sign * found[place].values[0] == best)]
+            return found[
+                min(place for place in found if self.sign * found[place].values[0] == best)
+            ]
 
         return evaluate, evaluate_best
 
@@ -242,12 +284,14 @@ def drop_conflicts(
     *,
     joined: bool = False,
 ) -> Bool[np.ndarray, "N"]:
-    """Drops chosen nodes until no two of the rest conflict: most conflicts first, ties to the lowest index.
+    """Drops chosen nodes until no two of the rest conflict: most conflicts first, ties to the
+    lowest index.
 
-    A conflict counts as much as the lighter of its nodes, and the node that is dropped is the one whose conflicts
-    exceed its own weight by most. That of the lighter node of a conflict do, or are equal to it, so no drop costs
-    more than the conflicts that it removes: what remains is worth at least the objective with penalties, the weight
-    of the set minus lambda >= 1 times its conflicts, up to rounding.
+    A conflict counts as much as the lighter of its nodes, and the node that is dropped is the one
+    whose conflicts exceed its own weight by most. That of the lighter node of a conflict do, or are
+    equal to it, so no drop costs more than the conflicts that it removes: what remains is worth at
+    least the objective with penalties, the weight of the set minus lambda >= 1 times its conflicts,
+    up to rounding.
 
     Args:
       chosen: [N] the set.
@@ -282,15 +326,21 @@ def drop_conflicts(
 def _neighbour_lists(
     num_nodes: int, pairs: Int[np.ndarray, "P 2"]
 ) -> tuple[Int[np.ndarray, "Q"], Int[np.ndarray, "Q"], Int[np.ndarray, "N+1"]]:
-    """Returns both directions of each pair as heads and tails, by head, and where the entries of each head begin."""
+    """Returns both directions of each pair as heads and tails, by head, and where the entries of
+    each head begin.
+    """
     heads, tails = np.concatenate([pairs, pairs[:, ::-1]]).T
     order = np.argsort(heads, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(heads, minlength=num_nodes))])
     return heads[order].astype(np.intp), tails[order].astype(np.intp), starts
 
 
-def _lighter_sums(chosen: Bool[np.ndarray, "N"], weights: Float64[np.ndarray, "N"]) -> Float64[np.ndarray, "N"]:
-    """For each node the sum over the other chosen nodes of the smaller of the two weights; right for chosen ones."""
+def _lighter_sums(
+    chosen: Bool[np.ndarray, "N"], weights: Float64[np.ndarray, "N"]
+) -> Float64[np.ndarray, "N"]:
+    """For each node the sum over the other chosen nodes of the smaller of the two weights; right
+    for chosen ones.
+    """
     sizes = np.sort(weights[chosen])
     below = np.searchsorted(sizes, weights)
     sums = np.concatenate([[0.0], np.cumsum(sizes)])
@@ -298,32 +348,43 @@ def _lighter_sums(chosen: Bool[np.ndarray, "N"], weights: Float64[np.ndarray, "N
 
 
 class TwoImprovement:
-    """Exact local improvement of independent sets (Andrade, Resende and Werneck 2012, "Fast local search for the
-    maximum independent set problem"): one node of the set for two others, while there are such, and free nodes.
+    """Exact local improvement of independent sets (Andrade, Resende and Werneck 2012, "Fast local
+    search for the maximum independent set problem"): one node of the set for two others, while
+    there are such, and free nodes.
 
-    A node outside the set that has one neighbour in it is held by that neighbour alone. A node of the set can be
-    exchanged for two where two of the nodes that it alone holds are not joined.
+    A node outside the set that has one neighbour in it is held by that neighbour alone. A node of
+    the set can be exchanged for two where two of the nodes that it alone holds are not joined.
 
-    With weights, two nodes must be heavier together than the one that they replace, and a node also replaces all its
-    neighbours in the set where it is heavier than they are (Nogueira, Pinheiro and Subramanian 2018, "A hybrid
-    iterated local search heuristic for the maximum weight independent set problem").
+    With weights, two nodes must be heavier together than the one that they replace, and a node also
+    replaces all its neighbours in the set where it is heavier than they are (Nogueira, Pinheiro and
+    Subramanian 2018, "A hybrid iterated local search heuristic for the maximum weight independent
+    set problem").
 
-    Sets of one graph are improved: what depends on the graph alone is prepared once. A round looks at all edges at
-    once for nodes that can be exchanged, then exchanges them one by one: O(edges) a round, of which there are few,
-    and the degrees of what is exchanged.
-    """  # fmt: skip
+    Sets of one graph are improved: what depends on the graph alone is prepared once. A round looks
+    at all edges at once for nodes that can be exchanged, then exchanges them one by one: O(edges) a
+    round, of which there are few, and the degrees of what is exchanged.
+    """
 
     def __init__(
-        self, num_nodes: int, pairs: Int[np.ndarray, "P 2"], weights: Float64[np.ndarray, "N"] | None = None
+        self,
+        num_nodes: int,
+        pairs: Int[np.ndarray, "P 2"],
+        weights: Float64[np.ndarray, "N"] | None = None,
     ):
-        """`pairs` of the graph's nodes are joined, each pair once; weights are at least 0, None: 1."""
-        self._weighted, self._weights = weights is not None, np.ones(num_nodes) if weights is None else weights
+        """`pairs` of the graph's nodes are joined, each pair once; weights are at least 0,
+        None: 1.
+        """
+        self._weighted, self._weights = (
+            weights is not None,
+            np.ones(num_nodes) if weights is None else weights,
+        )
         self._heads, self._tails, self._starts = _neighbour_lists(num_nodes, pairs)
 
     def __call__(self, chosen: Bool[np.ndarray, "N"]) -> Bool[np.ndarray, "N"]:
-        """An independent set, at least as large or heavy as the independent set given, to which no node can be added
-        and in which none can be exchanged for two, or neighbours for one, with a gain; the same for the same set.
-        """  # fmt: skip
+        """An independent set, at least as large or heavy as the independent set given, to which no
+        node can be added and in which none can be exchanged for two, or neighbours for one, with a
+        gain; the same for the same set.
+        """
         chosen = chosen.copy()
         # Of each node, how many of its neighbours are chosen.
         held = np.bincount(self._tails[chosen[self._heads]], minlength=len(chosen))
@@ -331,7 +392,9 @@ class TwoImprovement:
         improved = True
         while improved:
             inserted = [self._insert(chosen, held, node) for node in self._heavier(chosen)]
-            exchanged = [self._exchange(chosen, held, node) for node in self._exchangeable(chosen, held)]
+            exchanged = [
+                self._exchange(chosen, held, node) for node in self._exchangeable(chosen, held)
+            ]
             improved = any(inserted) or any(exchanged)
         return chosen
 
@@ -343,7 +406,9 @@ class TwoImprovement:
         held[self._neighbours(node)] += 1
 
     def _add_free(self, chosen, held, nodes) -> None:
-        """Adds those of the nodes that no chosen one holds, heavy ones first, and otherwise in their order."""
+        """Adds those of the nodes that no chosen one holds, heavy ones first, and otherwise in
+        their order.
+        """
         for node in self._by_weight(nodes):
             if held[node] == 0 and not chosen[node]:
                 self._add(chosen, held, node)
@@ -352,8 +417,8 @@ class TwoImprovement:
         return nodes[np.argsort(-self._weights[nodes], kind="stable")]
 
     def _heavier(self, chosen) -> Int[np.ndarray, "K"]:
-        """Returns the nodes that are heavier than their neighbours in the set; none without weights, where those are
-        free.
+        """Returns the nodes that are heavier than their neighbours in the set; none without
+        weights, where those are free.
         """
         if not self._weighted:
             return np.empty(0, np.intp)
@@ -363,7 +428,9 @@ class TwoImprovement:
         return self._by_weight(np.flatnonzero(~chosen & (self._weights > instead_of)))
 
     def _insert(self, chosen, held, node) -> bool:
-        """Puts a node in the place of its neighbours in the set, if that is still a gain; whether it was."""
+        """Puts a node in the place of its neighbours in the set, if that is still a gain; whether
+        it was.
+        """
         neighbours = self._neighbours(node)
         out = neighbours[chosen[neighbours]]
         # `fsum` is rounded correctly, so a sum that is rounded to less than a weight is less.
@@ -378,7 +445,9 @@ class TwoImprovement:
         return True
 
     def _exchangeable(self, chosen, held) -> Int[np.ndarray, "K"]:
-        """Returns the nodes of the set that may be exchanged for two; without weights they can be."""
+        """Returns the nodes of the set that may be exchanged for two; without weights they
+        can be.
+        """
         alone = ~chosen & (held == 1)
         from_alone = alone[self._heads]
         heads, tails = self._heads[from_alone], self._tails[from_alone]
@@ -386,12 +455,16 @@ class TwoImprovement:
         holding = chosen[tails]
         holder[heads[holding]] = tails[holding]
         group = np.bincount(holder[alone], minlength=len(chosen))
-        joined = np.bincount(heads[alone[tails] & (holder[heads] == holder[tails])], minlength=len(chosen))
+        joined = np.bincount(
+            heads[alone[tails] & (holder[heads] == holder[tails])], minlength=len(chosen)
+        )
         heavy = np.bincount(holder[alone], self._weights[alone], len(chosen)) > self._weights
         return np.unique(holder[alone & (joined < group[holder] - 1) & heavy[holder]])
 
     def _exchange(self, chosen, held, node) -> bool:
-        """Exchanges a chosen node for two or more, if that is possible still, and a gain; whether it was."""
+        """Exchanges a chosen node for two or more, if that is possible still, and a gain; whether
+        it was.
+        """
         if not chosen[node]:
             return False
         neighbours, weights = self._neighbours(node), self._weights

@@ -1,4 +1,6 @@
-"""What a kind of problem is: the interface of kinds on graphs and on quadratic forms, and the kinds by name."""
+"""What a kind of problem is: the interface of kinds on graphs and on quadratic forms, and the kinds
+by name.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from sl_discs.support.checks import join_names, shown
 from sl_discs.support.doubles import unmasked
 from sl_discs.support.errors import InputError
 
-# The paper's lambda; above 1 every maximiser is feasible, and close to 1 conflicts are easy to pass through.
+# The paper's lambda; above 1 every maximiser is feasible, and close to 1 conflicts are easy to pass
+# through.
 PENALTY = 1.0001
 # How far rounding in double precision moves a bound on whole numbers at most.
 _ROUNDED = 1 / 64
@@ -41,7 +44,9 @@ class Evaluated(NamedTuple):
 
 
 class Units(NamedTuple):
-    """What the values of a problem as it was given are: values of its normal form times a unit, plus a constant."""
+    """What the values of a problem as it was given are: values of its normal form times a unit,
+    plus a constant.
+    """
 
     unit: float = 1.0
     constant: Fraction = Fraction(0)
@@ -51,7 +56,9 @@ class Units(NamedTuple):
         return Fraction(self.unit) * Fraction(value) + self.constant
 
     def value(self, value: float) -> float:
-        """Returns the given problem's value of an answer, rounded once, and an infinite one as it is."""
+        """Returns the given problem's value of an answer, rounded once, and an infinite one as it
+        is.
+        """
         return float(self.exactly(value)) if math.isfinite(value) else value
 
 
@@ -60,10 +67,14 @@ UNCHANGED = Units()
 
 
 def checked_states(name: str, states: Any, size: int) -> Bool[np.ndarray, "B N"]:
-    """Returns states of zeros and ones of any dtype as choices, a copy; InputError for other shapes or values."""
+    """Returns states of zeros and ones of any dtype as choices, a copy; InputError for other shapes
+    or values.
+    """
     states = np.asarray(unmasked(f"{name}: states", states))
     if states.ndim != 2 or states.shape[1] != size:
-        raise InputError(f"{name}: states have shape {states.shape}; expected [B, {size}], without padding")
+        raise InputError(
+            f"{name}: states have shape {states.shape}; expected [B, {size}], without padding"
+        )
     chosen = states.astype(bool)
     if not np.array_equal(states, chosen):
         raise InputError(f"{name}: states hold values other than 0 and 1; round them first")
@@ -77,18 +88,19 @@ class Kind(abc.ABC):
     Attributes:
       name: its name in flags and results.
       recounted: a text on how an answer is verified.
-      model: the maximised quadratic model of a source and a penalty: with its constant, the value, or its negative if
-        it is minimised.
-      to_spins: the value of a source, or its negative if it is minimised, as a function of spins, by which states are
-        compared exactly; None: it is none.
-      from_spins: a source whose value is a function of spins, apart from a constant, which is returned beside it; the
-        source that the function is of, in part, says the rest.
-      improve: what makes feasible choices of a source at least as good by an exact local search; it is None, or
-        returns None, where there is none.
-      bound: a value that no answer is better than, found in little time; it is None, or returns None, where none is
-        known.
+      model: the maximised quadratic model of a source and a penalty: with its constant, the value,
+        or its negative if it is minimised.
+      to_spins: the value of a source, or its negative if it is minimised, as a function of spins,
+        by which states are compared exactly; None: it is none.
+      from_spins: a source whose value is a function of spins, apart from a constant, which is
+        returned beside it; the source that the function is of, in part, says the rest.
+      improve: what makes feasible choices of a source at least as good by an exact local search; it
+        is None, or returns None, where there is none.
+      bound: a value that no answer is better than, found in little time; it is None, or returns
+        None, where none is known.
       bounded_by: what `bound` is from, in words.
-      integral: whether every value is surely a whole number, below 2^33, so that bounds can be rounded.
+      integral: whether every value is surely a whole number, below 2^33, so that bounds can be
+        rounded.
       maximise: whether the best value is the largest; None: the source says so.
       spins: whether variables are -1 and 1 instead of 0 and 1.
       penalty: of a conflict, by default; None: there are no conflicts.
@@ -138,45 +150,62 @@ class Kind(abc.ABC):
         """Returns the maximised quadratic model.
 
         Raises:
-          InputError: the problem has conflicts, and the penalty is not a finite number of at least 1.
+          InputError: the problem has conflicts, and the penalty is not a finite number of at least
+            1.
         """
         if self.penalty is not None and not (np.isfinite(penalty) and penalty >= 1):
-            raise InputError(f"penalty is {penalty}; expected at least 1, so that dropping a conflict never costs")
+            raise InputError(
+                f"penalty is {penalty}; expected at least 1, so that dropping a conflict never "
+                "costs"
+            )
         return self.model(source, float(penalty))
 
     def normal(self, source: Any) -> tuple[Any, Units]:
-        """Returns a source in units of a power of two, and these units, by which values are the same exactly."""
+        """Returns a source in units of a power of two, and these units, by which values are the
+        same exactly.
+        """
         return source, UNCHANGED
 
     @abc.abstractmethod
     def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
-        """A function that repairs and evaluates states exactly; what depends only on the source is prepared once."""
+        """A function that repairs and evaluates states exactly; what depends only on the source is
+        prepared once.
+        """
 
     @abc.abstractmethod
     def exact_values(self, source: Any, states: Int8[np.ndarray, "B N"]) -> list[Fraction]:
-        """Returns the values of feasible states before they are rounded, by which optimality is decided."""
+        """Returns the values of feasible states before they are rounded, by which optimality is
+        decided.
+        """
 
-    def improver(self, source: Any) -> Callable[[Int8[np.ndarray, "N"]], Int8[np.ndarray, "N"]] | None:
+    def improver(
+        self, source: Any
+    ) -> Callable[[Int8[np.ndarray, "N"]], Int8[np.ndarray, "N"]] | None:
         """`improve` for states of zeros and ones."""
         improved = self.improve(source) if self.improve else None
         return improved and (lambda state: improved(state.astype(bool)).astype(np.int8))
 
     def integer_values(self, source: Any) -> bool:
-        """Returns whether every value is surely a whole number, below 2^33, so that bounds can be rounded."""
+        """Returns whether every value is surely a whole number, below 2^33, so that bounds can be
+        rounded.
+        """
         return self.integral is not None and self.integral(source)
 
     def rounded_bound(self, source: Any, bound: Fraction | float) -> Fraction | float:
         """Returns a bound, up to errors of rounding, made as tight as whole numbers allow."""
         if not (math.isfinite(bound) and self.integer_values(source)):
             return bound
-        return float(np.floor(bound + _ROUNDED) if self.maximises(source) else np.ceil(bound - _ROUNDED))
+        return float(
+            np.floor(bound + _ROUNDED) if self.maximises(source) else np.ceil(bound - _ROUNDED)
+        )
 
     def recounted_of(self, source: Any) -> str:
         """Returns a text on how an answer to a source is verified."""
         return self.recounted
 
     def magnitude(self, source: Any, penalty: float, *, offset: bool = True) -> float:
-        """Returns the sum of all absolute terms that the objective is the sum of, in units of which it is rounded.
+        """Returns the sum of all absolute terms that the objective is the sum of, in units of which
+        it is rounded.
 
         Without `offset`, constants that all values have in common are left out.
         """
@@ -186,7 +215,9 @@ class Kind(abc.ABC):
     def fixed(
         self, source: Any, penalty: float, state: Int8[np.ndarray, "N"], free: Bool[np.ndarray, "N"]
     ) -> tuple[str, Any]:
-        """The kind and source of the problem of the free variables where the others are as in a state."""
+        """The kind and source of the problem of the free variables where the others are as in a
+        state.
+        """
 
 
 # Every kind by its name.

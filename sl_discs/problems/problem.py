@@ -28,7 +28,8 @@ Sample = Mapping[Hashable, int] | Sequence[int] | np.ndarray
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Problem(Generic[Source]):
-    """A problem exactly as it was given; made by `sl_discs.maxcut`, `sl_discs.qubo` and the other constructors.
+    """A problem exactly as it was given; made by `sl_discs.maxcut`, `sl_discs.qubo` and the other
+    constructors.
 
     Attributes:
       kind: its name, such as `mis` or `qubo`.
@@ -36,7 +37,8 @@ class Problem(Generic[Source]):
       labels: N labels, a tuple or a range, in the order of the variables.
       source: the graph, or the form with its sense and offset.
       penalty: of a conflict, for problems with conflicts: at least 1.
-      left_out: what of its file could change the answer and was not read, in words: its results have no bound.
+      left_out: what of its file could change the answer and was not read, in words: its results
+        have no bound.
     """
 
     kind: str
@@ -50,15 +52,22 @@ class Problem(Generic[Source]):
     def __post_init__(self):
         text("name", self.name)
         if self.kind not in KINDS or not self._kind.accepts(self.source):
-            raise InputError(f"{self.name}: a {self.kind!r} of a {type(self.source).__name__} is not a known problem")
+            raise InputError(
+                f"{self.name}: a {self.kind!r} of a {type(self.source).__name__} is not a known "
+                "problem"
+            )
         distinct = self.labels if isinstance(self.labels, range) else set(self.labels)
         if not len(self.labels) == len(distinct) == self.num_variables:
-            raise InputError(f"{self.name}: expected {self.num_variables} distinct labels, one per variable")
+            raise InputError(
+                f"{self.name}: expected {self.num_variables} distinct labels, one per variable"
+            )
         penalty = real(f"{self.name}: penalty", self.penalty, least=1)
         object.__setattr__(self, "penalty", penalty)  # as a float, which arrays of numbers take
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns what is pickled: the fields alone, since what was prepared from them holds functions."""
+        """Returns what is pickled: the fields alone, since what was prepared from them holds
+        functions.
+        """
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     @property
@@ -103,7 +112,9 @@ class Problem(Generic[Source]):
         return self.source.num_terms
 
     def bound(self) -> Fraction | float | None:
-        """Returns a value, in the problem's sense, that no answer is better than; None: none is known."""
+        """Returns a value, in the problem's sense, that no answer is better than; None: none is
+        known.
+        """
         found = self._kind.bound(self.source) if self._kind.bound else None
         return None if found is None else rounded_bound(self, found)
 
@@ -113,8 +124,8 @@ class Problem(Generic[Source]):
         A set or clique with conflicts is repaired first.
 
         Args:
-          sample: a value for each label, or N values in the order of `labels`; 0 and 1, or -1 and 1 for
-            `ising`.
+          sample: a value for each label, or N values in the order of `labels`; 0 and 1, or -1 and 1
+            for `ising`.
 
         Raises:
           InputError: labels are missing or unknown, or a value is not one of these.
@@ -122,13 +133,15 @@ class Problem(Generic[Source]):
         return float(self.evaluate(self.as_state(sample)[None]).values[0])
 
     def fix(self, values: Mapping[Hashable, int]) -> Problem:
-        """The problem of the other variables where these have the given values, as in a conditional distribution.
+        """The problem of the other variables where these have the given values, as in a conditional
+        distribution.
 
-        Its values are those of the whole, so that `solve` completes a partial answer and `sample` draws from the
-        distribution given these values. A problem on a graph becomes a `qubo` with penalties for conflicts, in which
-        nothing is repaired; the kind of other problems stays. With weights of nodes, a
-        conflict with a given node counts as much as its other end, so that it never pays. Couplings with the given
-        values are added to linear coefficients, and rounded once.
+        Its values are those of the whole, so that `solve` completes a partial answer and `sample`
+        draws from the distribution given these values. A problem on a graph becomes a `qubo` with
+        penalties for conflicts, in which nothing is repaired; the kind of other problems stays.
+        With weights of nodes, a conflict with a given node counts as much as its other end, so that
+        it never pays. Couplings with the given values are added to linear coefficients, and rounded
+        once.
 
         Example:
             >>> problem = sl_discs.mis(nx.path_graph(4))
@@ -139,17 +152,24 @@ class Problem(Generic[Source]):
           values: by label, 0 and 1, or -1 and 1 for `ising`.
 
         Raises:
-          InputError: an unknown label, another value, no variable is left, or two of the values conflict.
+          InputError: an unknown label, another value, no variable is left, or two of the values
+            conflict.
         """
         if not isinstance(values, Mapping):
-            raise InputError(f"{self.name}: values are {values!r}; expected a dict of a value by label")
+            raise InputError(
+                f"{self.name}: values are {values!r}; expected a dict of a value by label"
+            )
         known = set(self.labels)
         unknown = [label for label in values if label not in known]
         if unknown:
-            raise InputError(f"{self.name}: {unknown[0]!r} is not a label; fix labels of the problem")
+            raise InputError(
+                f"{self.name}: {unknown[0]!r} is not a label; fix labels of the problem"
+            )
         free = np.array([label not in values for label in self.labels], bool)
         if not free.any():
-            raise InputError(f"{self.name}: all variables are fixed; `value` tells the value of a whole answer")
+            raise InputError(
+                f"{self.name}: all variables are fixed; `value` tells the value of a whole answer"
+            )
         low = -1 if self.spins else 0
         state = self.as_state([values.get(label, low) for label in self.labels])
         # With all others left out of a set, or in a cover, only given values can conflict.
@@ -158,7 +178,8 @@ class Problem(Generic[Source]):
         if len(repaired):
             label = self.labels[repaired[0]]
             raise InputError(
-                f"{self.name}: {values[label]} at {label!r} conflicts with another of the values: no answer to "
+                f"{self.name}: {values[label]} at {label!r} conflicts with another of the values: "
+                "no answer to "
                 f"{self.kind} has all of them; leave one out"
             )
         kind, source = self._kind.fixed(self.source, self.penalty, state, free)
@@ -166,29 +187,38 @@ class Problem(Generic[Source]):
         return Problem(kind, self.name, in_order(labels), source, left_out=self.left_out)
 
     def evaluate(self, states: np.ndarray) -> Evaluated:
-        """Repairs and evaluates states [B, N] of zeros and ones (a one is spin 1), each distinct one once.
+        """Repairs and evaluates states [B, N] of zeros and ones (a one is spin 1), each distinct
+        one once.
 
         Raises:
           InputError: a state has another shape or other values.
         """
         if is_frame(states):
-            raise InputError(f"{self.name}: states in a DataFrame; give frame[list(problem.labels)].to_numpy()")
+            raise InputError(
+                f"{self.name}: states in a DataFrame; give frame[list(problem.labels)].to_numpy()"
+            )
         states = checked_states(self.name, states, self.num_variables)
         distinct, place = _distinct(states.astype(np.int8))
         values, feasible, repaired = self._evaluator(distinct)
         return Evaluated(values[place], feasible[place], repaired[place].astype(np.int8))
 
     def as_state(self, sample: Sample) -> Int8[np.ndarray, "N"]:
-        """Returns an answer as [N] zeros and ones in the order of `labels`; InputError as `value`."""
+        """Returns an answer as [N] zeros and ones in the order of `labels`; InputError as
+        `value`.
+        """
         sample = of_series(f"{self.name}: the sample", sample)
         if isinstance(sample, Mapping):
             missing = [label for label in self.labels if label not in sample]
             if missing:
-                raise InputError(f"{self.name}: the sample has no value for {missing[0]!r}; give every label one")
+                raise InputError(
+                    f"{self.name}: the sample has no value for {missing[0]!r}; give every label one"
+                )
             if len(sample) > self.num_variables:
                 known = set(self.labels)
                 unknown = next(label for label in sample if label not in known)
-                raise InputError(f"{self.name}: the sample has a value for {unknown!r}, which is not a label")
+                raise InputError(
+                    f"{self.name}: the sample has a value for {unknown!r}, which is not a label"
+                )
             sample = [sample[label] for label in self.labels]
         sample = unmasked(f"{self.name}: the sample", sample)
         try:
@@ -198,13 +228,17 @@ class Problem(Generic[Source]):
                 f"{self.name}: the sample has no rectangular shape; expected [{self.num_variables}]"
             ) from None
         if values.shape != (self.num_variables,):
-            raise InputError(f"{self.name}: the sample has shape {values.shape}; expected [{self.num_variables}]")
+            raise InputError(
+                f"{self.name}: the sample has shape {values.shape}; expected [{self.num_variables}]"
+            )
         low = -1 if self.spins else 0
         wrong = ~np.isin(values, (low, 1))
         if wrong.any():
             place = int(np.argmax(wrong))
             at = self.labels[place]
-            raise InputError(f"{self.name}: the value at {at!r} is {values[place]}; expected {low} or 1")
+            raise InputError(
+                f"{self.name}: the value at {at!r} is {values[place]}; expected {low} or 1"
+            )
         return (values > 0).astype(np.int8)
 
     def as_values(self, states: np.ndarray) -> Int8[np.ndarray, "*B N"]:
@@ -217,9 +251,11 @@ class Problem(Generic[Source]):
         return f"Problem({self.kind} {self.name!r}, {self.num_variables} variables, {sense})"
 
 
-def _distinct(states: Int8[np.ndarray, "B N"]) -> tuple[Int8[np.ndarray, "D N"], Int[np.ndarray, "B"]]:
-    """Returns the distinct rows, and the place of each row among them; `np.unique` of rows as bytes, many times as
-    fast.
+def _distinct(
+    states: Int8[np.ndarray, "B N"],
+) -> tuple[Int8[np.ndarray, "D N"], Int[np.ndarray, "B"]]:
+    """Returns the distinct rows, and the place of each row among them; `np.unique` of rows as
+    bytes, many times as fast.
     """
     if not states.size:
         return states, np.arange(len(states))
@@ -231,11 +267,16 @@ def _distinct(states: Int8[np.ndarray, "B N"]) -> tuple[Int8[np.ndarray, "D N"],
 def in_order(labels: Sequence[Any]) -> Sequence[Hashable]:
     """Labels as a range if they are 0 .. n-1 in this order, otherwise as a tuple."""
     plain = range(len(labels))
-    plain_integers = all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in labels)
-    return plain if plain_integers and all(map(int.__eq__, plain, map(int, labels))) else tuple(labels)
+    plain_integers = all(
+        isinstance(label, int | np.integer) and not isinstance(label, bool) for label in labels
+    )
+    return (
+        plain if plain_integers and all(map(int.__eq__, plain, map(int, labels))) else tuple(labels)
+    )
 
 
-# Labelled tables of pandas, which is not imported: their labels count, and never the order of rows and columns.
+# Labelled tables of pandas, which is not imported: their labels count, and never the order of rows
+# and columns.
 
 
 def is_frame(given: Any) -> bool:
@@ -245,7 +286,9 @@ def is_frame(given: Any) -> bool:
 
 def is_series(given: Any) -> bool:
     """Returns whether this is a pandas Series."""
-    return all(hasattr(given, name) for name in ("items", "index", "to_numpy")) and not hasattr(given, "columns")
+    return all(hasattr(given, name) for name in ("items", "index", "to_numpy")) and not hasattr(
+        given, "columns"
+    )
 
 
 def of_series(name: str, given: Any) -> Any:
@@ -257,12 +300,16 @@ def of_series(name: str, given: Any) -> Any:
     if not is_series(given):
         return given
     if not given.index.is_unique:
-        raise InputError(f"{name}: the Series has the label {given.index[given.index.duplicated()][0]!r} twice")
+        raise InputError(
+            f"{name}: the Series has the label {given.index[given.index.duplicated()][0]!r} twice"
+        )
     return dict(zip(given.index.tolist(), given.tolist(), strict=True))
 
 
 def samples_of_frame(given: Any) -> Any:
-    """Returns a DataFrame of samples, one a row, as dicts by the labels of its columns; anything else as it is."""
+    """Returns a DataFrame of samples, one a row, as dicts by the labels of its columns; anything
+    else as it is.
+    """
     if not is_frame(given):
         return given
     labels = given.columns.tolist()
@@ -276,14 +323,16 @@ def has_matrix(frame: Any) -> bool:
 
 
 def matrix_of_frame(name: str, frame: Any) -> tuple[list[Hashable], np.ndarray]:
-    """Returns the labels of the rows of a square DataFrame, and its matrix [N, N] with columns in the same order.
+    """Returns the labels of the rows of a square DataFrame, and its matrix [N, N] with columns in
+    the same order.
 
     Raises:
       InputError: rows and columns have different labels.
     """
     if not has_matrix(frame):
         raise InputError(
-            f"{name}: a DataFrame whose rows and columns have different labels; label both alike, or give "
+            f"{name}: a DataFrame whose rows and columns have different labels; label both alike, "
+            "or give "
             "frame.to_numpy(), in which places count"
         )
     labels = frame.index.tolist()
@@ -294,32 +343,44 @@ def checked_problem(given: Any, others: tuple[type, ...] = ()) -> Any:
     """Returns what a function takes as a problem, a `Problem` or one of others.
 
     Raises:
-      InputError: it is something else; the message says which function takes it, or what makes a problem.
+      InputError: it is something else; the message says which function takes it, or what makes a
+        problem.
     """
     if isinstance(given, (Problem, *others)):
         return given
     if getattr(given, "kind", None) == "log_density":
         raise InputError(
-            "the problem is a log-density, which only sl_discs.sample takes: draw at a low temperature and take the "
+            "the problem is a log-density, which only sl_discs.sample takes: draw at a low "
+            "temperature and take the "
             "best draw, or write it as a qubo"
         )
-    makers = [*GRAPH_PROBLEMS, *FORM_PROBLEMS, "from_bqm", *(["from_log_density"] if others else [])]
-    raise InputError(f"the problem is a {type(given).__name__}; make one with sl_discs.{join_names(makers)}")
+    makers = [
+        *GRAPH_PROBLEMS,
+        *FORM_PROBLEMS,
+        "from_bqm",
+        *(["from_log_density"] if others else []),
+    ]
+    raise InputError(
+        f"the problem is a {type(given).__name__}; make one with sl_discs.{join_names(makers)}"
+    )
 
 
 # What provers and results ask about answers and bounds, exactly.
 
 
 def units(problem: Problem) -> Units:
-    """Returns the units of a problem's values, of which those of the problem as it was given are made."""
+    """Returns the units of a problem's values, of which those of the problem as it was given are
+    made.
+    """
     return problem._units
 
 
 def normal_form(problem: Problem) -> Problem:
-    """Returns the same problem in units of a power of two, in which its coefficients are in a fixed range.
+    """Returns the same problem in units of a power of two, in which its coefficients are in a fixed
+    range.
 
-    A problem times a power of two has the same normal form. So has a quadratic form with another constant, or with
-    its terms in parts, where coefficients are whole multiples of one unit.
+    A problem times a power of two has the same normal form. So has a quadratic form with another
+    constant, or with its terms in parts, where coefficients are whole multiples of one unit.
     """
     source, found = KINDS[problem.kind].normal(problem.source)
     return dataclasses.replace(problem, source=source, _units=found)
@@ -340,17 +401,23 @@ def best_row(problem: Problem, found: Evaluated) -> int:
     sign = 1 if problem.maximise else -1
     values = sign * found.values
     equal = np.flatnonzero(values == values.max())
-    if len(equal) == 1 or problem.integer_values or (found.states[equal] == found.states[equal[0]]).all():
+    if (
+        len(equal) == 1
+        or problem.integer_values
+        or (found.states[equal] == found.states[equal[0]]).all()
+    ):
         return int(equal[0])
     exact = [sign * value for value in exact_values(problem, found.states[equal])]
     return int(equal[exact.index(max(exact))])
 
 
-def reported_bound(problem: Problem, bound: Fraction | float, best: Int8[np.ndarray, "N"], value: float) -> float:
+def reported_bound(
+    problem: Problem, bound: Fraction | float, best: Int8[np.ndarray, "N"], value: float
+) -> float:
     """Returns a bound as a double, on the problem as it was given.
 
-    It is the `value` of the best answer there if and only if that reaches the bound exactly. Otherwise it is rounded
-    away from the answers.
+    It is the `value` of the best answer there if and only if that reaches the bound exactly.
+    Otherwise it is rounded away from the answers.
     """
     if compared(problem, best, bound) >= 0:
         return value
@@ -363,7 +430,9 @@ def reported_bound(problem: Problem, bound: Fraction | float, best: Int8[np.ndar
 
 
 def compared(problem: Problem, state: Int8[np.ndarray, "N"], bound: Fraction | float) -> int:
-    """Returns 1 if a feasible state is better than a bound, 0 if it is as good, and -1 if it is worse, exactly."""
+    """Returns 1 if a feasible state is better than a bound, 0 if it is as good, and -1 if it is
+    worse, exactly.
+    """
     sign, value = (1 if problem.maximise else -1), float(problem.evaluate(state[None]).values[0])
     if not math.isfinite(bound) or sign * value < sign * float(bound):
         return -1
@@ -373,11 +442,12 @@ def compared(problem: Problem, state: Int8[np.ndarray, "N"], bound: Fraction | f
 
 
 def improve(problem: Problem, states: Int8[np.ndarray, "B N"]) -> Int8[np.ndarray, "B N"]:
-    """Feasible states, made at least as good by an exact local search where there is one for this problem.
+    """Feasible states, made at least as good by an exact local search where there is one for this
+    problem.
 
-    Of independent sets and covers, and of cliques in graphs with at least half of all edges: a node is exchanged
-    for two (in a cover two for one) until that is not possible any more, or no gain with weights of nodes, see
-    `sl_discs.problems.graph_kind.TwoImprovement`.
+    Of independent sets and covers, and of cliques in graphs with at least half of all edges: a node
+    is exchanged for two (in a cover two for one) until that is not possible any more, or no gain
+    with weights of nodes, see `sl_discs.problems.graph_kind.TwoImprovement`.
     """
     improver = KINDS[problem.kind].improver(problem.source)
     if improver is None:
@@ -402,7 +472,8 @@ def plain_label(path: Path, label: Hashable) -> Any:
     if label is None or isinstance(label, bool | int | float | str):
         return label
     raise InputError(
-        f"{path}: the label {label!r} is a {type(label).__name__}; relabel with numbers, strings or tuples to save"
+        f"{path}: the label {label!r} is a {type(label).__name__}; relabel with numbers, strings "
+        "or tuples to save"
     )
 
 

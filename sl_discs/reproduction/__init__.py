@@ -1,1 +1,3 @@
-"""Comparison with the paper's published numbers: the cells to run, their storage, and the report."""
+"""Comparison with the paper's published numbers: the cells to run, their storage, and the
+report.
+"""

@@ -1,4 +1,6 @@
-"""A cell of a table: one method on one dataset with everything fixed, and the command that runs it alone."""
+"""A cell of a table: one method on one dataset with everything fixed, and the command that runs it
+alone.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,21 @@ from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
-from sl_discs.reproduction.tuned import Candidate, Names, experiment_fields, parse_dataset, part_of, read_tuned
+from sl_discs.reproduction.tuned import (
+    Candidate,
+    Names,
+    experiment_fields,
+    parse_dataset,
+    part_of,
+    read_tuned,
+)
 from sl_discs.samplers.registry import BUILT_IN, known_samplers, own_name
 from sl_discs.support.checks import check_choice
 from sl_discs.support.errors import InputError
 from sl_discs.support.own_code import imported
 
-# The datasets of the paper's tables: their names in DISCS's flags, their annealing, and their numbers of graphs.
+# The datasets of the paper's tables: their names in DISCS's flags, their annealing, and their
+# numbers of graphs.
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 # Number of graphs at the end of a non-random set that are reserved for training.
@@ -37,8 +47,8 @@ class PublishedSet:
 
     Attributes:
       name: its key in the published tables, of the values of DISCS's flags.
-      published_n: the assumed number of graphs behind the published mean; the paper does not give it, and this is the
-        number in DISCS's own configs.
+      published_n: the assumed number of graphs behind the published mean; the paper does not give
+        it, and this is the number in DISCS's own configs.
     """
 
     name: str
@@ -64,28 +74,34 @@ class PublishedSet:
         """Fields of the experiment config: DISCS's annealing of the family."""
         file = CONFIGS.parent / self.config_file
         if not file.is_file():
-            raise InputError(f"{file}: no such config; run this in a checkout of the project, which has configs/")
+            raise InputError(
+                f"{file}: no such config; run this in a checkout of the project, which has configs/"
+            )
         return experiment_fields(file)
 
     def absent(self, data_root: str | None) -> str | None:
-        """Returns why there are no instances, if the set is not random and was not given; None if there are
-        instances.
+        """Returns why there are no instances, if the set is not random and was not given; None if
+        there are instances.
         """
         family = find_family(*self.flags)
         if family.generator is not None:
             return None
         if data_root is None:
-            return f"it is not random, so it must be given: --data_root=FOLDER with {family.where()}"
+            return (
+                f"it is not random, so it must be given: --data_root=FOLDER with {family.where()}"
+            )
         root = Path(data_root)
         if family.find_archives(root) or family.find_files(root):
             return None
         return f"{data_root} does not have it; put {family.where()} there"
 
     def load(self, data_root: str | None, num_instances: int | None) -> Dataset:
-        """Loads `num_instances` graphs; None: as many as DISCS has, or all given graphs of a random family.
+        """Loads `num_instances` graphs; None: as many as DISCS has, or all given graphs of a random
+        family.
 
-        For a random family these are the first graphs. For a set that is not random they are spread over the whole
-        set, since files are often sorted: the first graphs of satlib are its smallest.
+        For a random family these are the first graphs. For a set that is not random they are spread
+        over the whole set, since files are often sorted: the first graphs of satlib are its
+        smallest.
         """
         load = functools.partial(load_dataset, *self.flags, data_root)
         if self.is_random():
@@ -97,11 +113,15 @@ class PublishedSet:
         return load(num_instances=count, stride=max(1, total // count))
 
     def is_random(self) -> bool:
-        """Returns whether the set is drawn from a distribution, so that training graphs can be drawn separately."""
+        """Returns whether the set is drawn from a distribution, so that training graphs can be
+        drawn separately.
+        """
         return find_family(*self.flags).generator is not None
 
     def held_out(self, dataset: Dataset) -> Dataset:
-        """Returns the graphs that no search for settings trains on: for a non-random set, all but its last ones."""
+        """Returns the graphs that no search for settings trains on: for a non-random set, all but
+        its last ones.
+        """
         if self.is_random() or dataset.total <= LEFT_TO_TRAINING:
             return dataset
         seen = dataset.total - LEFT_TO_TRAINING
@@ -131,8 +151,8 @@ def chosen_sets(names: Iterable[str]) -> list[PublishedSet]:
 
 DEFAULTS = "defaults"
 HELD_OUT = "held out"
-# The reading of the paper in which the annealing begins anew in each level, and its control; K and sigma are among
-# the values that the paper searched.
+# The reading of the paper in which the annealing begins anew in each level, and its control; K and
+# sigma are among the values that the paper searched.
 LEVEL, NO_TILT = "level", "level, no tilt"
 _READINGS: dict[str, dict[str, Any]] = {LEVEL: {"anneal": "level", "sigma": 15.0, "K": 512}}
 _READINGS[NO_TILT] = _READINGS[LEVEL] | {"tilt": False}
@@ -168,7 +188,8 @@ class Cell:
         return f"{self.dataset.name} {self.method} ({words})"
 
     def command(self, data_root: str | None, dataset: Dataset) -> str:
-        """Returns a line that runs this cell alone, with its first seed, in the folder that holds `configs`.
+        """Returns a line that runs this cell alone, with its first seed, in the folder that holds
+        `configs`.
 
         The graphs are evenly spaced in the whole set from its first one on.
         """
@@ -179,13 +200,21 @@ class Cell:
         flags = [
             *(("import", code) for code in imported()),
             ("config", self.dataset.config_file),
-            *((f"config.experiment.{name}", value) for name, value in wanted.items() if value != config[name]),
+            *(
+                (f"config.experiment.{name}", value)
+                for name, value in wanted.items()
+                if value != config[name]
+            ),
             ("model_config", f"configs/model/{problem}_config.py"),
             ("model_config.graph_type", graph_type),
             ("model_config.cfg_str", cfg_str),
             ("model_config.data_root", data_root or ""),
             ("sampler_config", sampler_config(self.method)),
-            *((f"sampler_config.{name}", value) for name, value in self.sampler.items() if value != default[name]),
+            *(
+                (f"sampler_config.{name}", value)
+                for name, value in self.sampler.items()
+                if value != default[name]
+            ),
         ]
         if graph_kind(problem).penalty is not None:
             flags.append(("model_config.penalty", PENALTY))
@@ -221,12 +250,14 @@ class Choice:
         protocol: str = DEFAULTS,
         tuned: Candidate | None = None,
     ) -> Cell:
-        """Returns the cell of a method on a dataset; InputError if the levels do not fit into the chain.
+        """Returns the cell of a method on a dataset; InputError if the levels do not fit into the
+        chain.
 
         Args:
           dataset: the dataset.
           method: name of the method.
-          changes: sampler fields that differ from the defaults; they are not adjusted to the chain length.
+          changes: sampler fields that differ from the defaults; they are not adjusted to the chain
+            length.
           setting: name of these changes in tables.
           protocol: protocol under which the cell is reported.
           tuned: settings found by a search, including annealing.
@@ -234,10 +265,13 @@ class Choice:
         usual, steps = dataset.experiment(), self.steps(dataset)
         # The graphs are chosen by the caller and are not part of the cell.
         given = {
-            "chain_length": steps, "log_every_steps": min(steps, usual["log_every_steps"]),
-            "batch_size": self.batch_size or usual["batch_size"], "seed": self.seeds[0], "engine": self.engine,
+            "chain_length": steps,
+            "log_every_steps": min(steps, usual["log_every_steps"]),
+            "batch_size": self.batch_size or usual["batch_size"],
+            "seed": self.seeds[0],
+            "engine": self.engine,
             "num_instances": None,
-        }  # fmt: skip
+        }
         settings = settings_from(usual | (tuned.experiment if tuned else {}) | given)
         fields = method_fields(method) | (tuned.sampler if tuned else {}) | (changes or {})
         if "K" in fields and "K" not in (changes or {}):
@@ -258,7 +292,8 @@ def chosen_methods(names: Iterable[str]) -> list[str]:
     return [*names]
 
 
-# Sizes of the reproduction: a few graphs for a test, an hour or two on two cores, or everything on a GPU.
+# Sizes of the reproduction: a few graphs for a test, an hour or two on two cores, or everything on
+# a GPU.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -267,7 +302,8 @@ class Profile:
 
     Attributes:
       instances: number of graphs of each dataset that it runs by default; None: all of them.
-      chain_length, batch_size: steps per chain and chains per graph; None: as in the dataset's config, as published.
+      chain_length, batch_size: steps per chain and chains per graph; None: as in the dataset's
+        config, as published.
       table_instances: largest number of graphs in `ablation`, which has many cells per dataset.
     """
 
@@ -277,19 +313,33 @@ class Profile:
     table_instances: int | None = None
 
     def count(self, dataset: str, many_cells: bool) -> int | None:
-        """Returns the number of graphs of a dataset; datasets outside the profile get its smallest number."""
-        count = self.instances.get(dataset, min(filter(None, self.instances.values()), default=None))
-        return min(filter(None, (count, self.table_instances if many_cells else None)), default=None)
+        """Returns the number of graphs of a dataset; datasets outside the profile get its smallest
+        number.
+        """
+        count = self.instances.get(
+            dataset, min(filter(None, self.instances.values()), default=None)
+        )
+        return min(
+            filter(None, (count, self.table_instances if many_cells else None)), default=None
+        )
 
 
 # Less than an hour on two cores, half of it for cells at defaults, and as much for tuned ones.
 _CPU = dict.fromkeys(PUBLISHED, 32) | {
-    "mis/satlib": 125, "maxclique/rb": 256, "maxclique/twitter": 196, "maxcut/optsicom/r-b": 10
-}  # fmt: skip
+    "mis/satlib": 125,
+    "maxclique/rb": 256,
+    "maxclique/twitter": 196,
+    "maxcut/optsicom/r-b": 10,
+}
 
 PROFILES = {
     "smoke": Profile(
-        {"mis/er_density/r-0.10": 4, "maxclique/rb": 2, "maxcut/ba/r-ba-4-n-256-300": 4, "maxcut/optsicom/r-b": 4},
+        {
+            "mis/er_density/r-0.10": 4,
+            "maxclique/rb": 2,
+            "maxcut/ba/r-ba-4-n-256-300": 4,
+            "maxcut/optsicom/r-b": 4,
+        },
         chain_length=1_100,
         batch_size=8,
         table_instances=2,
@@ -301,8 +351,9 @@ PROFILES = {
 
 # The cells that each table needs.
 
-# The paper's names of the settings that its ablation varies one at a time, the others at their defaults; and the
-# allocation of steps to levels and of levels to time, of which it gives figures alone.
+# The paper's names of the settings that its ablation varies one at a time, the others at their
+# defaults; and the allocation of steps to levels and of levels to time, of which it gives figures
+# alone.
 ABLATION: dict[str, dict[str, Any]] = {
     **{alpha.upper(): {"alpha": alpha} for alpha in ("classic", "geom(1,1)", "geom(2,1)")},
     **{f"K={K}": {"K": K} for K in (256, 512, 1024)},
@@ -317,8 +368,12 @@ ABLATION: dict[str, dict[str, Any]] = {
 UNCHANGED = "GEOM(2,1)"
 
 
-def main_cells(choice: Choice, dataset: PublishedSet, methods: list[str], held_out: bool) -> list[Cell]:
-    """Every method with its default settings and, if `held_out`, with tuned ones where a search has found them."""
+def main_cells(
+    choice: Choice, dataset: PublishedSet, methods: list[str], held_out: bool
+) -> list[Cell]:
+    """Every method with its default settings and, if `held_out`, with tuned ones where a search has
+    found them.
+    """
     cells = [choice.cell(dataset, method) for method in methods]
     for method in methods if held_out else ():
         path = CONFIGS / "sampler" / "tuned" / dataset.name / f"{method}.json"
@@ -328,7 +383,9 @@ def main_cells(choice: Choice, dataset: PublishedSet, methods: list[str], held_o
 
 
 def reading_cells(choice: Choice, dataset: PublishedSet, methods: list[str]) -> list[Cell]:
-    """Base methods at their defaults, and localized ones with the annealing in each level, with tilt and without."""
+    """Base methods at their defaults, and localized ones with the annealing in each level, with
+    tilt and without.
+    """
     most, cells = choice.steps(dataset) // Localization.n_min, []
     for method in methods:
         readings = _READINGS if method.startswith("sl_") else {DEFAULTS: {}}
@@ -339,12 +396,19 @@ def reading_cells(choice: Choice, dataset: PublishedSet, methods: list[str]) -> 
     return cells
 
 
-def ablation_cells(choice: Choice, dataset: PublishedSet, methods: list[str]) -> tuple[list[Cell], list[str]]:
-    """Returns the `sl_` methods under each setting of the ablation, and why some of them cannot be run."""
+def ablation_cells(
+    choice: Choice, dataset: PublishedSet, methods: list[str]
+) -> tuple[list[Cell], list[str]]:
+    """Returns the `sl_` methods under each setting of the ablation, and why some of them cannot be
+    run.
+    """
     cells, left_out, localized = [], [], [method for method in methods if method.startswith("sl_")]
     for setting, changes in ABLATION.items():
         try:
-            cells += [choice.cell(dataset, method, changes=changes, setting=setting) for method in localized]
+            cells += [
+                choice.cell(dataset, method, changes=changes, setting=setting)
+                for method in localized
+            ]
         except InputError as error:
             left_out.append(f"{dataset.name} {setting}: {error}")
     return cells, left_out

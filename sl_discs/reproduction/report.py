@@ -1,4 +1,6 @@
-"""The report of `sl-discs reproduce`: rows as plain values, their table, what stands out in it, and a figure."""
+"""The report of `sl-discs reproduce`: rows as plain values, their table, what stands out in it, and
+a figure.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,22 @@ from sl_discs.experiment.summary import (
     published_tables,
 )
 from sl_discs.problems.graph_kind import graph_kind
-from sl_discs.reproduction.cells import DEFAULTS, HELD_OUT, LEVEL, NO_TILT, PUBLISHED, UNCHANGED, stride_of
+from sl_discs.reproduction.cells import (
+    DEFAULTS,
+    HELD_OUT,
+    LEVEL,
+    NO_TILT,
+    PUBLISHED,
+    UNCHANGED,
+    stride_of,
+)
 from sl_discs.reproduction.runs import Done
 from sl_discs.support.documents import write_json
 from sl_discs.support.figures import save_figure
 from sl_discs.support.files import write_text
 
-# The rows of the table as plain values: a cell beside the published numbers and, in pairs, beside its base.
+# The rows of the table as plain values: a cell beside the published numbers and, in pairs, beside
+# its base.
 
 # Number of combined standard errors beyond which a cell is named.
 FAR = 2.5
@@ -38,8 +49,8 @@ _UNKNOWN = {"mean": None, "std": None, "se": None}
 def z_score(ours: Spread | None, published: PublishedRow | None, published_n: int) -> float | None:
     """Returns (ours - published) over the root of the sum of squared standard errors.
 
-    The paper's error is std/sqrt(published_n). None if one of the two, or our error, is missing, or if two different
-    numbers both have an error of zero.
+    The paper's error is std/sqrt(published_n). None if one of the two, or our error, is missing, or
+    if two different numbers both have an error of zero.
     """
     if ours is None or published is None or ours.se is None:
         return None
@@ -51,7 +62,9 @@ def z_score(ours: Spread | None, published: PublishedRow | None, published_n: in
 
 
 def in_published_unit(done: Done) -> Float64[np.ndarray, "G"] | None:
-    """Returns set sizes of MIS, and per cent of the reference otherwise; None unless every graph has one."""
+    """Returns set sizes of MIS, and per cent of the reference otherwise; None unless every graph
+    has one.
+    """
     values, references = done.result.by_graph(), [graph.reference for graph in done.dataset.graphs]
     if not graph_kind(done.dataset.problem).in_percent:
         return values
@@ -59,8 +72,13 @@ def in_published_unit(done: Done) -> Float64[np.ndarray, "G"] | None:
 
 
 def rows_of(done: list[Done], data_root: str | None) -> list[dict[str, Any]]:
-    """Returns a row for each cell; `done` has at most one cell of each dataset, method, protocol and setting."""
-    found = {(one.dataset.name, one.cell.method, one.cell.protocol, one.cell.setting): one for one in done}
+    """Returns a row for each cell; `done` has at most one cell of each dataset, method, protocol
+    and setting.
+    """
+    found = {
+        (one.dataset.name, one.cell.method, one.cell.protocol, one.cell.setting): one
+        for one in done
+    }
     rows = []
     for (name, method, protocol, setting), one in found.items():
         row = _row(one, data_root)
@@ -77,9 +95,11 @@ def rows_of(done: list[Done], data_root: str | None) -> list[dict[str, Any]]:
 
 
 def _row(done: Done, data_root: str | None) -> dict[str, Any]:
-    """Returns the row of a cell alone: in the paper's unit and in that of the objective, z, time, and its command.
+    """Returns the row of a cell alone: in the paper's unit and in that of the objective, z, time,
+    and its command.
 
-    It has the paper's numbers only where they are of the same experiment; `not_compared` says why it has no z.
+    It has the paper's numbers only where they are of the same experiment; `not_compared` says why
+    it has no z.
     """
     cell, dataset, result = done
     name, method, kind = dataset.name, cell.method, graph_kind(dataset.problem)
@@ -89,10 +109,16 @@ def _row(done: Done, data_root: str | None) -> dict[str, Any]:
     ours = None if values is None else Spread.of(values)
     z = z_score(ours, published, cell.dataset.published_n)
     reason = differences or [
-        "no references" if ours is None else "not published" if published is None else "no standard error"
+        "no references"
+        if ours is None
+        else "not published"
+        if published is None
+        else "no standard error"
     ]
     published_s = {} if differences else published_tables()["runtime_seconds"].get(name, {})
-    seconds, of_base = (published_s.get(published_name(one)) for one in (method, method.removeprefix("sl_")))
+    seconds, of_base = (
+        published_s.get(published_name(one)) for one in (method, method.removeprefix("sl_"))
+    )
     return {
         "dataset": name,
         "method": method,
@@ -112,7 +138,9 @@ def _row(done: Done, data_root: str | None) -> dict[str, Any]:
         "chain_steps_per_s": result.chain_steps_per_s,
         "sl_over_base": None,
         "published_s": seconds,
-        "published_sl_over_base": seconds / of_base if method.startswith("sl_") and seconds and of_base else None,
+        "published_sl_over_base": seconds / of_base
+        if method.startswith("sl_") and seconds and of_base
+        else None,
         "seeds": list(cell.seeds),
         "chain_length": cell.settings.chain_length,
         "num_chains": cell.settings.batch_size,
@@ -132,7 +160,8 @@ def _differences(done: Done) -> list[str]:
 
 
 def _gain(one: Done, base: Done) -> dict[str, Any]:
-    """Returns the mean over graphs of a method minus its base, with its interval, and the published difference.
+    """Returns the mean over graphs of a method minus its base, with its interval, and the published
+    difference.
 
     It is in the published unit, or else in per cent of the better of the two values on each graph.
     """
@@ -143,19 +172,23 @@ def _gain(one: Done, base: Done) -> dict[str, Any]:
         (ours, theirs), unit = 100 * values / values.max(axis=0), "% of the better one"
     published = [published_row(cell.dataset.name, cell.method) for cell in (one.cell, base.cell)]
     same = not (_differences(one) or _differences(base))
-    known = published[0].mean - published[1].mean if same and published[0] and published[1] else None
+    known = (
+        published[0].mean - published[1].mean if same and published[0] and published[1] else None
+    )
     return {**paired(ours, theirs).interval(), "unit": unit, "published": known}
 
 
 def _change(one: Done, unchanged: Done) -> dict[str, Any]:
-    """Returns the mean over graphs of a setting minus the defaults, and the published one, in per cent of the mean at
-    the defaults.
+    """Returns the mean over graphs of a setting minus the defaults, and the published one, in per
+    cent of the mean at the defaults.
     """
     values = unchanged.result.by_graph()
     scale = 100 / values.mean()
     name, method = one.dataset.name, one.cell.method
     published = [published_row(name, method, cell.setting) for cell in (one.cell, unchanged.cell)]
-    known = 100 * (published[0].mean / published[1].mean - 1) if published[0] and published[1] else None
+    known = (
+        100 * (published[0].mean / published[1].mean - 1) if published[0] and published[1] else None
+    )
     change = paired(scale * one.result.by_graph(), scale * values)
     return {"mean": change.mean, "se": change.se, "published": known}
 
@@ -168,19 +201,26 @@ def is_level(row: dict[str, Any]) -> bool:
 def level_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Returns the distance of each method from the paper, pooled over sets; `rows` are at defaults.
 
-    A row has the number of `sets` compared, how many lie `within` FAR standard errors, z of those that are `far`, and
-    `pooled_z` (Stouffer): the sum of z over the root of their number, where z = 0 of sets on which both means are
-    equal without spread does not count.
+    A row has the number of `sets` compared, how many lie `within` FAR standard errors, z of those
+    that are `far`, and `pooled_z` (Stouffer): the sum of z over the root of their number, where z =
+    0 of sets on which both means are equal without spread does not count.
     """
     levels = []
     for method in dict.fromkeys(row["method"] for row in rows if is_level(row)):
-        scores = {row["dataset"]: row["z"] for row in rows if row["method"] == method and is_level(row)}
+        scores = {
+            row["dataset"]: row["z"] for row in rows if row["method"] == method and is_level(row)
+        }
         free = [z for z in scores.values() if z != 0]
         far = {name: z for name, z in scores.items() if abs(z) > FAR}
-        levels.append({
-            "method": method, "sets": len(scores), "within": len(scores) - len(far), "far": far,
-            "pooled_z": sum(free) / math.sqrt(len(free)) if free else None,
-        })  # fmt: skip
+        levels.append(
+            {
+                "method": method,
+                "sets": len(scores),
+                "within": len(scores) - len(far),
+                "far": far,
+                "pooled_z": sum(free) / math.sqrt(len(free)) if free else None,
+            }
+        )
     return levels
 
 
@@ -207,7 +247,7 @@ is localization minus its base with the same settings (of `level`, minus the bas
 Student's 95 % interval over graphs, in the unit of the set or, without references, in per cent of the better one; the
 paper gives no error of its difference.
 Seconds are for all graphs, without compilation; SL/base compares seconds per chain-step. The paper's seconds are for
-its whole sets on its GPU."""
+its whole sets on its GPU."""  # noqa: E501
 
 
 def write_report(
@@ -230,7 +270,10 @@ def write_report(
         f"{how_measured(measured)} The command of each cell is in `{what}.json`.",
     ]
     # Without z pooled over sets, which takes the graphs of studies/claim to tell anything.
-    levels = [{name: row[name] for name in row if name != "pooled_z"} for row in level_rows(at_defaults(rows))]
+    levels = [
+        {name: row[name] for name in row if name != "pooled_z"}
+        for row in level_rows(at_defaults(rows))
+    ]
     content = {"measured": measured, "cells": rows, "levels": levels, "left_out": left_out}
     return (
         write_text(folder / f"{what}.md", "\n\n".join(filter(None, blocks)) + "\n"),
@@ -239,44 +282,67 @@ def write_report(
 
 
 def summary(rows: list[dict[str, Any]]) -> list[str]:
-    """Returns what stands out: levels beside the paper's by method, and gains whose intervals exclude zero."""
+    """Returns what stands out: levels beside the paper's by method, and gains whose intervals
+    exclude zero.
+    """
     blocks = []
     defaults = at_defaults(rows)
     if defaults:
         sets = {row["dataset"]: row["generated"] for row in defaults if is_level(row)}
-        others = {row["dataset"]: row["not_compared"] for row in defaults if row["dataset"] not in sets}
+        others = {
+            row["dataset"]: row["not_compared"] for row in defaults if row["dataset"] not in sets
+        }
         drawn = [name for name, generated in sets.items() if generated]
         counts = sorted({row["n"] for row in defaults if is_level(row)})
-        graphs = f", {' to '.join(map(str, sorted({counts[0], counts[-1]})))} graphs each" if counts else ""
+        graphs = (
+            f", {' to '.join(map(str, sorted({counts[0], counts[-1]})))} graphs each"
+            if counts
+            else ""
+        )
+        reasons = [f"{name} ({reason})" for name, reason in others.items()]
         blocks += [
-            f"{sum(is_level(row) for row in defaults)} of the {published_cells()} published cells are compared here"
-            + f": this project's defaults with DISCS's annealing, on {len(sets)} of the paper's sets{graphs}"
+            f"{sum(is_level(row) for row in defaults)} of the {published_cells()} published cells "
+            "are compared here"
+            + f": this project's defaults with DISCS's annealing, on {len(sets)} of the paper's "
+            f"sets{graphs}"
             * bool(sets)
-            + f"{listed([f'{name} ({reason})' for name, reason in others.items()], '; not compared: ')}."
-            + f" Drawn anew from the paper's distribution: {', '.join(drawn) or 'none'}." * bool(sets),
+            + f"{listed(reasons, '; not compared: ')}."
+            + f" Drawn anew from the paper's distribution: {', '.join(drawn) or 'none'}."
+            * bool(sets),
             levels_table(defaults),
         ]
     # Equal differences on all graphs have an interval of width zero, which means nothing.
-    gains = [row for row in rows if row["gain"] and row["gain"]["ci95"] and len({*row["gain"]["ci95"]}) == 2]
+    gains = [
+        row
+        for row in rows
+        if row["gain"] and row["gain"]["ci95"] and len({*row["gain"]["ci95"]}) == 2
+    ]
     gains = [row for row in gains if row["protocol"] != NO_TILT]
     lines = []
     for words, end, sign in ("above", 0, 1), ("below", 1, -1):
         chosen = [row for row in gains if sign * row["gain"]["ci95"][end] > 0]
         names = [f"{row['dataset']} {row['method']} ({row['protocol']})" for row in chosen]
         lines.append(
-            f"- Localization's 95 % interval lies {words} zero in {len(chosen)} of {len(gains)} pairs"
+            f"- Localization's 95 % interval lies {words} zero in {len(chosen)} of {len(gains)} "
+            "pairs"
             f"{listed(names, ': ')} (one in forty is by chance)."
         )
     return [*blocks, "\n".join(lines if gains else [])]
 
 
 def levels_table(rows: list[dict[str, Any]], *, pooled: bool = False) -> str:
-    """Returns `level_rows` as a table, perhaps with z pooled over sets; empty if no row can be compared."""
+    """Returns `level_rows` as a table, perhaps with z pooled over sets; empty if no row can be
+    compared.
+    """
     lines = [
-        [row["method"], f"{row['within']} of {row['sets']}", *[number(row["pooled_z"], 1, "+")] * pooled,
-         ", ".join(f"{name} ({z:+.1f})" for name, z in row["far"].items()) or "-"]
+        [
+            row["method"],
+            f"{row['within']} of {row['sets']}",
+            *[number(row["pooled_z"], 1, "+")] * pooled,
+            ", ".join(f"{name} ({z:+.1f})" for name, z in row["far"].items()) or "-",
+        ]
         for row in level_rows(rows)
-    ]  # fmt: skip
+    ]
     titles = ["method", f"sets within {FAR} standard errors", *["pooled z"] * pooled, "not within"]
     return table(titles, lines) if lines else ""
 
@@ -284,14 +350,28 @@ def levels_table(rows: list[dict[str, Any]], *, pooled: bool = False) -> str:
 def main_table(rows: list[dict[str, Any]]) -> str:
     """Returns the table of all cells."""
     titles = [
-        "dataset", "method", "settings", "graphs", "chains × steps", "published", "ours", "z", "minus base",
-        "published", "run s", "chain-steps/s", "SL/base", "paper's s", "paper's SL/base",
-    ]  # fmt: skip
+        "dataset",
+        "method",
+        "settings",
+        "graphs",
+        "chains × steps",
+        "published",
+        "ours",
+        "z",
+        "minus base",
+        "published",
+        "run s",
+        "chain-steps/s",
+        "SL/base",
+        "paper's s",
+        "paper's SL/base",
+    ]
     return table(titles, map(_line, rows))
 
 
 def reading_table(rows: list[dict[str, Any]]) -> str:
-    """Returns localized methods with the annealing in each level, beside the same without tilt; empty without any.
+    """Returns localized methods with the annealing in each level, beside the same without tilt;
+    empty without any.
 
     The last columns are their differences from the base method, whose annealing goes over the run.
     """
@@ -302,18 +382,40 @@ def reading_table(rows: list[dict[str, Any]]) -> str:
         if protocol == LEVEL and control is not None:
             known = row["ours"]["mean"] is not None
             ours, without = (one["ours" if known else "ours_absolute"] for one in (row, control))
-            gains = (f"{number(one['gain']['mean'], 3, '+')} {bounds(one['gain'], 3)}" if one["gain"] else "-"
-                     for one in (row, control))  # fmt: skip
+            gains = (
+                f"{number(one['gain']['mean'], 3, '+')} {bounds(one['gain'], 3)}"
+                if one["gain"]
+                else "-"
+                for one in (row, control)
+            )
             published = row["gain"] and row["gain"]["published"]
-            lines.append([
-                dataset, method, str(row["n"]), plus_minus(row["published"]), plus_minus(ours),
-                number(row["z"], 2, "+"), plus_minus(without), number(control["z"], 2, "+"),
-                number(published, 3, "+"), *gains,
-            ])  # fmt: skip
+            lines.append(
+                [
+                    dataset,
+                    method,
+                    str(row["n"]),
+                    plus_minus(row["published"]),
+                    plus_minus(ours),
+                    number(row["z"], 2, "+"),
+                    plus_minus(without),
+                    number(control["z"], 2, "+"),
+                    number(published, 3, "+"),
+                    *gains,
+                ]
+            )
     titles = [
-        "dataset", "method", "graphs", "published", "ours", "z", "no tilt", "z", "published gain", "gain",
+        "dataset",
+        "method",
+        "graphs",
+        "published",
+        "ours",
+        "z",
+        "no tilt",
+        "z",
+        "published gain",
+        "gain",
         "gain, no tilt",
-    ]  # fmt: skip
+    ]
     return table(titles, lines) if lines else ""
 
 
@@ -323,13 +425,22 @@ def _line(row: dict[str, Any]) -> list[str]:
     if len(row["seeds"]) > 1:
         size += f", {len(row['seeds'])} seeds"
     return [
-        row["dataset"], row["method"], row["setting"] or row["protocol"], str(row["n"]),
-        size, plus_minus(row["published"]), plus_minus(row["ours"] if known else row["ours_absolute"]),
+        row["dataset"],
+        row["method"],
+        row["setting"] or row["protocol"],
+        str(row["n"]),
+        size,
+        plus_minus(row["published"]),
+        plus_minus(row["ours"] if known else row["ours_absolute"]),
         number(row["z"], 2, "+"),
         "-" if gain is None else f"{number(gain['mean'], 3, '+')} {bounds(gain, 3)}",
-        number(gain and gain["published"], 3, "+"), f"{row['run_s']:.2f}", f"{row['chain_steps_per_s']:,.0f}",
-        number(row["sl_over_base"]), number(row["published_s"]), number(row["published_sl_over_base"]),
-    ]  # fmt: skip
+        number(gain and gain["published"], 3, "+"),
+        f"{row['run_s']:.2f}",
+        f"{row['chain_steps_per_s']:,.0f}",
+        number(row["sl_over_base"]),
+        number(row["published_s"]),
+        number(row["published_sl_over_base"]),
+    ]
 
 
 def table(titles: Sequence[str], rows) -> str:
@@ -345,12 +456,18 @@ def number(value: float | None, digits: int = 3, sign: str = "") -> str:
 
 def plus_minus(values: dict[str, Any]) -> str:
     """Returns mean ± standard deviation, or `-` if there is none."""
-    return "-" if values["mean"] is None else f"{number(values['mean'])} ± {number(values['std'], 2)}"
+    return (
+        "-" if values["mean"] is None else f"{number(values['mean'])} ± {number(values['std'], 2)}"
+    )
 
 
 def bounds(row: dict[str, Any], digits: int) -> str:
     """Returns the interval of a row, or `-` if it has none."""
-    return "-" if row["ci95"] is None else f"[{', '.join(number(end, digits, '+') for end in row['ci95'])}]"
+    return (
+        "-"
+        if row["ci95"] is None
+        else f"[{', '.join(number(end, digits, '+') for end in row['ci95'])}]"
+    )
 
 
 def listed(names: list[str], before: str) -> str:
@@ -363,8 +480,8 @@ _COLUMNS, _PANEL, _LEGEND = 3, (2.9, 2.3), 0.8
 
 
 def draw_levels(rows: list[dict[str, Any]], path: Path) -> Path:
-    """Draws a panel for each dataset: published means (grey) and ours (black) at defaults or in a reading of the
-    paper, with 95 % intervals.
+    """Draws a panel for each dataset: published means (grey) and ours (black) at defaults or in a
+    reading of the paper, with 95 % intervals.
     """
     rows = [row for row in rows if row["protocol"] != HELD_OUT and not row["setting"]]
     groups: dict[str, list[dict[str, Any]]] = {}
@@ -381,18 +498,24 @@ def draw_levels(rows: list[dict[str, Any]], path: Path) -> Path:
                 published, ours = row["published"], row["ours"] if known else row["ours_absolute"]
                 if known and published["mean"] is not None:
                     n = PUBLISHED[row["dataset"]].published_n
-                    paper = Spread(published["mean"], published["std"], published["std"] / math.sqrt(n), n)
+                    paper = Spread(
+                        published["mean"], published["std"], published["std"] / math.sqrt(n), n
+                    )
                     _point(axes, paper, height - 0.15, "0.6", "s", "published, 95 % interval")
                 spread = Spread(ours["mean"], ours["std"], ours["se"], row["n"])
                 _point(axes, spread, height + 0.15, "black", "o", "ours, 95 % interval")
-            methods = [_point_name(row) for row in group] if axes.get_subplotspec().is_first_col() else []
+            methods = (
+                [_point_name(row) for row in group] if axes.get_subplotspec().is_first_col() else []
+            )
             axes.set_yticks(range(len(group)), methods)
             axes.set_ylim(len(group) - 0.4, -0.6)
             axes.locator_params(axis="x", nbins=4)
             axes.set_xlabel(group[0]["unit"] if known else group[0]["ours_absolute"]["unit"])
             axes.set_title(title, fontsize=7.5)
         shown = {
-            label: line for one in figure.axes for line, label in zip(*one.get_legend_handles_labels(), strict=True)
+            label: line
+            for one in figure.axes
+            for line, label in zip(*one.get_legend_handles_labels(), strict=True)
         }
         figure.legend(shown.values(), shown, loc="outside lower center", ncols=3, frameon=False)
 
@@ -406,4 +529,13 @@ def _point_name(row: dict[str, Any]) -> str:
 def _point(axes, spread: Spread, height: float, colour: str, marker: str, label: str) -> None:
     """Draws a mean with its interval by Student's t, or alone where it is that of one graph."""
     half = spread.half_width if spread.se is not None else None
-    axes.errorbar(spread.mean, height, xerr=half, fmt=marker, color=colour, markersize=3.5, linewidth=1, label=label)
+    axes.errorbar(
+        spread.mean,
+        height,
+        xerr=half,
+        fmt=marker,
+        color=colour,
+        markersize=3.5,
+        linewidth=1,
+        label=label,
+    )

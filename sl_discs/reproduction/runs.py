@@ -15,7 +15,12 @@ import numpy as np
 
 from sl_discs import __version__
 from sl_discs.experiment.record import commit, describe_devices, fields_of_results
-from sl_discs.experiment.run_sampler import engine_for, fit_to_memory, run_sampler, total_chain_steps
+from sl_discs.experiment.run_sampler import (
+    engine_for,
+    fit_to_memory,
+    run_sampler,
+    total_chain_steps,
+)
 from sl_discs.instances.graph import Dataset
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.cells import Cell
@@ -24,10 +29,11 @@ from sl_discs.support.documents import Damaged, read_json, write_json
 from sl_discs.support.identity import digest
 from sl_discs.support.terminal import progress_bar, tell
 
-# Finished cells on disk, each a small JSON file named by a digest of everything that its numbers depend on.
+# Finished cells on disk, each a small JSON file named by a digest of everything that its numbers
+# depend on.
 #
-# A cell with other settings, graphs, seeds, engine or package version has another name, so cells are never confused,
-# and the same cell is found again whichever table needs it.
+# A cell with other settings, graphs, seeds, engine or package version has another name, so cells
+# are never confused, and the same cell is found again whichever table needs it.
 
 # Fields of `Settings` that are in a cell's identity in another form.
 _LEFT_OUT = {"seed", "num_instances", "first_instance", "instance_stride"}
@@ -86,7 +92,9 @@ def path_of(folder: Path, content: dict[str, Any]) -> Path:
 
 
 def load_result(folder: Path, content: dict[str, Any]) -> CellResult | None:
-    """Returns the cell with this identity; None if there is none, or, with a warning, if its file was modified."""
+    """Returns the cell with this identity; None if there is none, or, with a warning, if its file
+    was modified.
+    """
     path = path_of(folder, content)
     try:
         saved = read_json(path)
@@ -96,7 +104,10 @@ def load_result(folder: Path, content: dict[str, Any]) -> CellResult | None:
             raise Damaged
         return CellResult(**saved | {"best": np.array(saved["best"], dtype=np.float64)})
     except (Damaged, TypeError):  # of other fields
-        tell(f"warning: {path} is not used: its content does not match its digest; the cell runs again")
+        tell(
+            f"warning: {path} is not used: its content does not match its digest; the cell runs "
+            "again"
+        )
         return None
 
 
@@ -146,7 +157,8 @@ class Runner:
             self.ran += 1
             words = (
                 f"mean {result.best.mean():.3f} of {len(dataset.graphs)} graphs "
-                f"in {time.perf_counter() - begin:.1f} s, {result.chain_steps_per_s:,.0f} chain-steps/s"
+                f"in {time.perf_counter() - begin:.1f} s, {result.chain_steps_per_s:,.0f} "
+                "chain-steps/s"
             )
         self.say(f"[{self.done}/{self.total}] {cell.label()}: {words}")
         return Done(cell, dataset, result)
@@ -164,7 +176,8 @@ class Runner:
         return CellResult(
             best=np.array([[instance.best for instance in record.instances] for record in records]),
             run_s=run_s,
-            chain_steps_per_s=sum(record.chain_steps_per_s * record.run_s for record in records) / run_s,
+            chain_steps_per_s=sum(record.chain_steps_per_s * record.run_s for record in records)
+            / run_s,
             machine={
                 "device": describe_devices([engine_for(dataset, method.sampler, cell.settings)[0]]),
                 "engine": records[0].engine,

@@ -1,4 +1,5 @@
-"""Tuned settings in files, `configs/sampler/tuned/<dataset>/<method>.json`, and the datasets that they are for.
+"""Tuned settings in files, `configs/sampler/tuned/<dataset>/<method>.json`, and the datasets that
+they are for.
 
 `studies/tuning/main.py` writes them.
 """
@@ -23,10 +24,15 @@ Names = tuple[str, str, str]  # problem, graph_type and cfg_str, as in DISCS's f
 
 
 def parse_dataset(text: str) -> Names:
-    """Returns the names in `mis/er_density/r-0.10` or `maxclique/rb`; InputError if there is no such dataset."""
+    """Returns the names in `mis/er_density/r-0.10` or `maxclique/rb`; InputError if there is no
+    such dataset.
+    """
     problem, *others = text.split("/")
     if len(others) not in (1, 2):
-        raise InputError(f"--dataset={text} is not understood; write problem/graph_type/cfg_str, or the first two")
+        raise InputError(
+            f"--dataset={text} is not understood; write problem/graph_type/cfg_str, or the first "
+            "two"
+        )
     names = problem, others[0], others[1] if len(others) > 1 else "_"
     find_family(*names)
     return names
@@ -36,13 +42,17 @@ def experiment_fields(path: Path) -> dict[str, Any]:
     """Returns the fields of an experiment config."""
     fields = read_config(path, "configs/experiment/mis/er_density.py").get("experiment")
     if not isinstance(fields, dict):
-        raise InputError(f"{path}: its field experiment is {fields!r}; expected a ConfigDict of fields")
+        raise InputError(
+            f"{path}: its field experiment is {fields!r}; expected a ConfigDict of fields"
+        )
     return fields
 
 
 def part_of(dataset: Dataset, first: int, stop: int) -> Dataset:
     """Graphs first..stop-1 of those that were loaded."""
-    return dataclasses.replace(dataset, graphs=dataset.graphs[first:stop], index=dataset.index[first:stop])
+    return dataclasses.replace(
+        dataset, graphs=dataset.graphs[first:stop], index=dataset.index[first:stop]
+    )
 
 
 ANNEALING_FIELDS = ("t_schedule", "init_temperature", "final_temperature", "decay_rate")
@@ -50,7 +60,9 @@ ANNEALING_FIELDS = ("t_schedule", "init_temperature", "final_temperature", "deca
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
-    """Settings to try: config fields of the sampler, including its name, and the annealing fields of `Settings`."""
+    """Settings to try: config fields of the sampler, including its name, and the annealing fields
+    of `Settings`.
+    """
 
     sampler: dict[str, Any]
     experiment: dict[str, Any]
@@ -65,8 +77,8 @@ class Candidate:
 
 
 def read_tuned(path: str | os.PathLike, settings: Settings | None = None) -> Candidate:
-    """Returns the settings in a file of tuned settings; InputError if they are invalid or do not fit a run's
-    `settings`.
+    """Returns the settings in a file of tuned settings; InputError if they are invalid or do not
+    fit a run's `settings`.
     """
     try:
         with open_regular(path) as file:
@@ -75,10 +87,15 @@ def read_tuned(path: str | os.PathLike, settings: Settings | None = None) -> Can
     except InputError:
         raise
     except (ValueError, KeyError, TypeError):
-        raise FormatError(f"{path}: not a file of tuned settings; studies/tuning/main.py writes them") from None
+        raise FormatError(
+            f"{path}: not a file of tuned settings; studies/tuning/main.py writes them"
+        ) from None
     odd = sorted(candidate.experiment.keys() ^ set(ANNEALING_FIELDS))
     if odd:
-        raise InputError(f"{path}: experiment needs the fields {', '.join(ANNEALING_FIELDS)} alone; see {odd[0]!r}")
+        raise InputError(
+            f"{path}: experiment needs the fields {', '.join(ANNEALING_FIELDS)} alone; see "
+            f"{odd[0]!r}"
+        )
     with errors_of(path):
         settings_from(candidate.experiment)
         build_method(candidate.sampler)

@@ -1,8 +1,10 @@
-"""Draws of sites with probability proportional to their weights, and the probability of a sequence of draws.
+"""Draws of sites with probability proportional to their weights, and the probability of a sequence
+of draws.
 
-Weights are exp(logit - max), floored at exp(-80): in float32 every weight is then a normal number, and no sum of
-remaining weights can vanish. The floor depends only on the state, so the Metropolis-Hastings ratio with the floored
-weights is that of the actual proposal, and the sampler stays exact.
+Weights are exp(logit - max), floored at exp(-80): in float32 every weight is then a normal number,
+and no sum of remaining weights can vanish. The floor depends only on the state, so the
+Metropolis-Hastings ratio with the floored weights is that of the actual proposal, and the sampler
+stays exact.
 """
 
 from __future__ import annotations
@@ -44,10 +46,14 @@ def _in_blocks(values: Float[Array, "N"], fill: float) -> Float[Array, "K W"]:
 
 
 def floored_logits(logits: Float[Array, "N"], mask: Bool[Array, "N"]) -> Float[Array, "N"]:
-    """Returns logits relative to the largest over the mask and at least -80; -inf outside the mask."""
-    # The maximum is taken row by row: with one over N numbers, which XLA does not vectorise on CPUs, a step of dmala
-    # takes a fifth longer (N = 640).
-    top = jnp.max(functools.reduce(jnp.maximum, _in_blocks(jnp.where(mask, logits, -jnp.inf), -jnp.inf)))
+    """Returns logits relative to the largest over the mask and at least -80; -inf outside
+    the mask.
+    """
+    # The maximum is taken row by row: with one over N numbers, which XLA does not vectorise on
+    # CPUs, a step of dmala takes a fifth longer (N = 640).
+    top = jnp.max(
+        functools.reduce(jnp.maximum, _in_blocks(jnp.where(mask, logits, -jnp.inf), -jnp.inf))
+    )
     return jnp.where(mask, jnp.maximum(logits - top, LOWEST_LOGIT), -jnp.inf)
 
 
@@ -57,21 +63,24 @@ def softmax_weights(logits: Float[Array, "N"], mask: Bool[Array, "N"]) -> Float[
 
 
 def invert_cdf(uniform: Float[Array, ""], weights: Float[Array, "K"]) -> Int[Array, ""]:
-    """Returns the first index of positive weight at which the cumulative sum exceeds `uniform` times the total.
+    """Returns the first index of positive weight at which the cumulative sum exceeds `uniform`
+    times the total.
 
     The total is the largest of these sums, so such an index exists whatever the rounding.
     """
     running = jnp.where(weights > 0, jnp.cumsum(weights), 0.0)
     exceeds = running > uniform * jnp.max(running)
-    # The smallest of their indices: `argmax`, which XLA does not vectorise on CPUs, makes a draw half as long again.
+    # The smallest of their indices: `argmax`, which XLA does not vectorise on CPUs, makes a draw
+    # half as long again.
     return jnp.min(jnp.where(exceeds, jnp.arange(len(weights)), len(weights) - 1))
 
 
 def draw_site(key: Key, weights: Float[Array, "N"]) -> Int[Array, ""]:
-    """Returns a site drawn with probability proportional to its weight; some weight must be positive.
+    """Returns a site drawn with probability proportional to its weight; some weight must be
+    positive.
 
-    The site's block of 32 is drawn first, then the site in it: on CPUs one cumulative sum over N = 832 takes ten
-    times as long (4.9 microseconds instead of .5).
+    The site's block of 32 is drawn first, then the site in it: on CPUs one cumulative sum over N =
+    832 takes ten times as long (4.9 microseconds instead of .5).
     """
     blocks = _in_blocks(weights, 0.0)
     uniforms = keys.uniforms(key, (2,))
@@ -84,8 +93,9 @@ def draw_sites(
 ) -> Draws:
     """Draws `length` sites in turn, with or without replacement.
 
-    Without replacement, site i is reached at a random time, exponentially distributed with rate weights[i], and the
-    sites are those that are reached first: each is then drawn by weight from those that are left.
+    Without replacement, site i is reached at a random time, exponentially distributed with rate
+    weights[i], and the sites are those that are reached first: each is then drawn by weight from
+    those that are left.
 
     Args:
       key: used only in this call.
@@ -106,8 +116,14 @@ def draw_sites(
         else:
             _, new = lax.top_k(speeds, width)
             speeds = speeds.at[new].set(0.0)
-        new = jnp.where(places < length, new, num_sites).astype(jnp.int32)  # also where JAX has 64 bits
-        return lax.dynamic_update_slice(sites, new, (places[0],)), flips.at[new].set(True, mode="drop"), speeds
+        new = jnp.where(places < length, new, num_sites).astype(
+            jnp.int32
+        )  # also where JAX has 64 bits
+        return (
+            lax.dynamic_update_slice(sites, new, (places[0],)),
+            flips.at[new].set(True, mode="drop"),
+            speeds,
+        )
 
     speeds = weights if replacement else weights / keys.exponentials(key, weights.shape)
     unused = jnp.full(-(-most // width) * width, num_sites, jnp.int32), jnp.zeros(num_sites, bool)
@@ -118,11 +134,12 @@ def draw_sites(
 def log_probability(
     weights: Float[Array, "N"], drawn: Draws, *, replacement: bool, backwards: bool = False
 ) -> Float[Array, ""]:
-    """Returns the log-probability of drawing these sites from these weights, in the order of the draws or backwards.
+    """Returns the log-probability of drawing these sites from these weights, in the order of the
+    draws or backwards.
 
-    Without replacement, a site is drawn from the total weight of itself, the sites drawn after it and those never
-    drawn. This weight is summed from the last draw to the first, never subtracted, so nothing cancels, however
-    dominant the first sites are.
+    Without replacement, a site is drawn from the total weight of itself, the sites drawn after it
+    and those never drawn. This weight is summed from the last draw to the first, never subtracted,
+    so nothing cancels, however dominant the first sites are.
     """
     num_sites, most = weights.shape[0], drawn.sites.shape[0]
     width = _draws_a_turn(most)
@@ -149,7 +166,9 @@ def _draws_a_turn(most: int) -> int:
 
 
 def _turns(length: Int[Array, ""], width: int) -> Int[Array, ""]:
-    """Returns the number of turns of `width` draws after which every chain of the batch has made its own."""
+    """Returns the number of turns of `width` draws after which every chain of the batch has made
+    its own.
+    """
     return -(-batch_max(length) // width)
 
 

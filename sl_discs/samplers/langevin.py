@@ -1,14 +1,15 @@
 """Samplers that flip every site independently: discrete Langevin proposals (`dmala`), and `dlmc`.
 
-Discrete Langevin proposals (Zhang, Liu and Liu 2022): site i flips with probability sigmoid(a_i), a_i =
-log_tau + g_i with the balanced gain g_i. Two step sizes exist:
+Discrete Langevin proposals (Zhang, Liu and Liu 2022): site i flips with probability sigmoid(a_i),
+a_i = log_tau + g_i with the balanced gain g_i. Two step sizes exist:
 
 - `fixed`: log_tau = -1/(2 step_size).
-- `normalized` (DISCS's choice for combinatorial problems): log_tau = log n - log sum_i exp(g_i), recomputed at the
-  proposal for the reverse, so that about n sites flip.
+- `normalized` (DISCS's choice for combinatorial problems): log_tau = log n - log sum_i exp(g_i),
+  recomputed at the proposal for the reverse, so that about n sites flip.
 
-A site of several values stays where it is with weight 1 and takes alternative v with weight exp(log_tau + g_iv): it
-changes with probability sigmoid(a_i), where exp(g_i) is the sum of exp(g_iv), to an alternative drawn by exp(g_iv).
+A site of several values stays where it is with weight 1 and takes alternative v with weight
+exp(log_tau + g_iv): it changes with probability sigmoid(a_i), where exp(g_i) is the sum of
+exp(g_iv), to an alternative drawn by exp(g_iv).
 """
 
 from __future__ import annotations
@@ -29,12 +30,16 @@ from sl_discs.support.errors import InputError
 
 
 def log_probability(logits: Float[Array, "N"], flips: Bool[Array, "N"]) -> Float[Array, ""]:
-    """Returns the log-probability of flipping exactly these sites, each with probability sigmoid(logit)."""
+    """Returns the log-probability of flipping exactly these sites, each with probability
+    sigmoid(logit).
+    """
     return -jnp.sum(jnp.log(1 + jnp.exp(jnp.where(flips, -logits, logits))))
 
 
 def bounded(logits: Float[Array, "N"], mask: Bool[Array, "N"]) -> Float[Array, "N"]:
-    """Returns logits between -80 and 80, whose probabilities are normal numbers in float32; -inf outside the mask."""
+    """Returns logits between -80 and 80, whose probabilities are normal numbers in float32; -inf
+    outside the mask.
+    """
     return jnp.where(mask, jnp.clip(logits, LOWEST_LOGIT, -LOWEST_LOGIT), -jnp.inf)
 
 
@@ -63,8 +68,9 @@ class DMALA(BalancedSampler):
       adaptive: whether n adapts to the acceptance (n += 3 gain (acceptance - target), at least 1).
       target_acceptance_rate: target of the adaptation of n.
       adapt_until: step at which adaptation ends; None: never.
-      shared_scale: DISCS's form of the normalized step, from the mean over the chains of an instance. It breaks
-        detailed balance (total variation 0.01 to 0.03 on small cases) and serves to match published runs.
+      shared_scale: DISCS's form of the normalized step, from the mean over the chains of an
+        instance. It breaks detailed balance (total variation 0.01 to 0.03 on small cases) and
+        serves to match published runs.
       adjusted: whether to apply the Metropolis-Hastings test.
       balancing_fn_type: SQRT, RATIO, MAX or MIN.
     """
@@ -85,7 +91,10 @@ class DMALA(BalancedSampler):
         one_of("sampler_config.scaling", self.scaling, ("normalized", "fixed"))
         for name in ("expected_flips", "step_size"):
             if not 0 < getattr(self, name) <= 1e30:
-                raise InputError(f"sampler_config.{name} is {getattr(self, name)}; expected a number in (0, 1e30]")
+                raise InputError(
+                    f"sampler_config.{name} is {getattr(self, name)}; expected a number in (0, "
+                    "1e30]"
+                )
         super().__post_init__()
 
     @property
@@ -99,8 +108,12 @@ class DMALA(BalancedSampler):
     def init_state(self, key, shape):
         return DMALAState(jnp.int32(0), jnp.int32(0), jnp.float32(self.expected_flips))
 
-    def logits(self, balanced: Float[Array, "N"], state: DMALAState, mask: Bool[Array, "N"]) -> Float[Array, "N"]:
-        """Returns the logits of the sites from the log of the total weight of alternatives; -inf outside the mask."""
+    def logits(
+        self, balanced: Float[Array, "N"], state: DMALAState, mask: Bool[Array, "N"]
+    ) -> Float[Array, "N"]:
+        """Returns the logits of the sites from the log of the total weight of alternatives; -inf
+        outside the mask.
+        """
         if self.scaling == "fixed":
             return bounded(balanced - 1 / (2 * self.step_size), mask)
         shape = floored_logits(balanced, mask)
@@ -111,7 +124,9 @@ class DMALA(BalancedSampler):
         return shape + (jnp.log(state.expected_flips) - log_sum)
 
     def kernel(self, key, target, chain):
-        """Flips each site independently, and applies the Metropolis-Hastings test with the reverse flips from y."""
+        """Flips each site independently, and applies the Metropolis-Hastings test with the reverse
+        flips from y.
+        """
         (x, field, state), sites, mask = chain, target.sites, target.mask
         weights = self.balanced(target.gains(x, field))
         logits = self.logits(sites.total(x, weights), state, mask)
@@ -134,32 +149,38 @@ class DMALA(BalancedSampler):
             state.num_ll_calls + self.calls_a_step,
             self._next_expected_flips(state, acceptance, mask),
         )
-        return Chain(x, field, state), Info(acceptance, jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0))
+        return Chain(x, field, state), Info(
+            acceptance, jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0)
+        )
 
     def _next_expected_flips(self, state, acceptance, mask):
         if not self.adaptive:
             return state.expected_flips
-        scale = self.adapted(state.expected_flips / 3, acceptance, state.steps, shared=self.shared_scale)
+        scale = self.adapted(
+            state.expected_flips / 3, acceptance, state.steps, shared=self.shared_scale
+        )
         return jnp.clip(3 * scale, 1.0, jnp.sum(mask, dtype=jnp.float32))
 
 
-# Discrete Langevin Monte Carlo (Sun, Dai, Dai, Zhou and Schuurmans, Discrete Langevin samplers via Wasserstein
-# gradient flow, AISTATS 2023), with the two solvers of DISCS.
+# Discrete Langevin Monte Carlo (Sun, Dai, Dai, Zhou and Schuurmans, Discrete Langevin samplers via
+# Wasserstein gradient flow, AISTATS 2023), with the two solvers of DISCS.
 #
-# The flow lets site i jump at the rate g(exp(d_i)) for a balancing function g. With the others held fixed the site is
-# a Markov chain of two states, whose stationary probability of the other value is nu_i = sigmoid(d_i). After the time
-# tau it has flipped with probability
+# The flow lets site i jump at the rate g(exp(d_i)) for a balancing function g. With the others held
+# fixed the site is a Markov chain of two states, whose stationary probability of the other value is
+# nu_i = sigmoid(d_i). After the time tau it has flipped with probability
 #
 #     p_i = nu_i (1 - exp(-r_i/nu_i)),    r_i = tau g(exp(d_i)),
 #
-# exactly (`interpolate`), or min(r_i, nu_i) to first order in tau (`euler_forward`). All sites flip at once with
-# these probabilities, and a Metropolis-Hastings test follows. Unlike those of dmala, the p_i never exceed nu_i: for
-# large tau each site is resampled from its conditional distribution.
+# exactly (`interpolate`), or min(r_i, nu_i) to first order in tau (`euler_forward`). All sites flip
+# at once with these probabilities, and a Metropolis-Hastings test follows. Unlike those of dmala,
+# the p_i never exceed nu_i: for large tau each site is resampled from its conditional distribution.
 
 INTERPOLATE, EULER = SOLVERS = ("interpolate", "euler_forward")
 
 
-def jump_logits(log_rates: Float[Array, "N"], gains: Float[Array, "N"], solver: str) -> Float[Array, "N"]:
+def jump_logits(
+    log_rates: Float[Array, "N"], gains: Float[Array, "N"], solver: str
+) -> Float[Array, "N"]:
     """Returns log p/(1 - p) of the jump probabilities p, without underflow or cancellation.
 
     Args:
@@ -180,7 +201,8 @@ def jump_logits(log_rates: Float[Array, "N"], gains: Float[Array, "N"], solver: 
 
 @dataclasses.dataclass(frozen=True)
 class DLMC(DMALA):
-    """Discrete Langevin Monte Carlo; log tau is chosen and adapted as log_tau of `DMALA`, whose fields it has.
+    """Discrete Langevin Monte Carlo; log tau is chosen and adapted as log_tau of `DMALA`, whose
+    fields it has.
 
     Attributes:
       solver: `interpolate` or `euler_forward`, see the module.

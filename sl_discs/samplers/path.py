@@ -1,7 +1,9 @@
-"""Samplers that flip a path of sites drawn from the balanced softmax at x: the base of gwg and path_auxiliary.
+"""Samplers that flip a path of sites drawn from the balanced softmax at x: the base of gwg and
+path_auxiliary.
 
-A site of several values is drawn by the total weight of its alternatives, then an alternative by its own; the reverse
-draws the same sites at y, and their old values. One draw is then a draw of a pair of site and value.
+A site of several values is drawn by the total weight of its alternatives, then an alternative by
+its own; the reverse draws the same sites at y, and their old values. One draw is then a draw of a
+pair of site and value.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from sl_discs.support.errors import InputError
 
 
 class PathState(NamedTuple):
-    """Steps done, log-likelihood calls (4 per step, as in DISCS), and the number of flips as a real number."""
+    """Steps done, log-likelihood calls (4 per step, as in DISCS), and the number of flips as a real
+    number.
+    """
 
     steps: Int[Array, ""]
     num_ll_calls: Int[Array, ""]
@@ -28,14 +32,17 @@ class PathState(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PathSampler(BalancedSampler):
-    """Draws sites in turn from softmax(balanced gains at x), flips them, and accepts or rejects the whole path.
+    """Draws sites in turn from softmax(balanced gains at x), flips them, and accepts or rejects the
+    whole path.
 
     Attributes:
       num_flips: number of draws, or the initial radius with adaptation.
-      adaptive: whether to draw round(radius) sites, where the radius adapts to each chain's acceptance.
+      adaptive: whether to draw round(radius) sites, where the radius adapts to each chain's
+        acceptance.
       target_acceptance_rate: target of the adaptation of the radius.
       adapt_until: step at which adaptation ends; None: never.
-      shared_adaptation: whether all chains of an instance adapt to their mean acceptance, as in DISCS.
+      shared_adaptation: whether all chains of an instance adapt to their mean acceptance, as in
+        DISCS.
       balancing_fn_type: SQRT, RATIO, MAX or MIN.
       replacement: whether a site can be drawn again.
     """
@@ -52,7 +59,10 @@ class PathSampler(BalancedSampler):
 
     def __post_init__(self):
         if not 1 <= self.num_flips < 2**31:
-            raise InputError(f"sampler_config.num_flips is {self.num_flips}; expected at least 1, and less than 2^31")
+            raise InputError(
+                f"sampler_config.num_flips is {self.num_flips}; expected at least 1, and less than "
+                "2^31"
+            )
         super().__post_init__()
 
     @property
@@ -60,8 +70,8 @@ class PathSampler(BalancedSampler):
         return self.adaptive and self.shared_adaptation
 
     def is_ergodic(self, num_sites):
-        """Distinct sites, if their number is fixed and even, keep the parity of the number of ones; all sites keep
-        a state up to its complement.
+        """Distinct sites, if their number is fixed and even, keep the parity of the number of ones;
+        all sites keep a state up to its complement.
         """
         length = min(self.num_flips, num_sites)
         is_odd = length == 1 or (length % 2 == 1 and length < num_sites)
@@ -71,9 +81,11 @@ class PathSampler(BalancedSampler):
         return PathState(jnp.int32(0), jnp.int32(0), jnp.float32(self.num_flips))
 
     def _rounded(self, key, state: PathState) -> Int[Array, ""]:
-        """Returns round(radius) while it adapts; afterwards one of the two neighbouring integers at random.
+        """Returns round(radius) while it adapts; afterwards one of the two neighbouring integers at
+        random.
 
-        Always flipping exactly R sites preserves the parity of |x| if R is even: such a chain is not ergodic.
+        Always flipping exactly R sites preserves the parity of |x| if R is even: such a chain is
+        not ergodic.
         """
         nearest = jnp.round(state.radius)
         if self.adapt_until is not None:
@@ -82,7 +94,9 @@ class PathSampler(BalancedSampler):
         return nearest.astype(jnp.int32)
 
     def kernel(self, key, target, chain):
-        """Draws and flips, and applies the Metropolis-Hastings test with the reverse path's probability."""
+        """Draws and flips, and applies the Metropolis-Hastings test with the reverse path's
+        probability.
+        """
         x, field, state = chain
         available = jnp.sum(target.mask, dtype=jnp.int32)
         wanted = self._rounded(keys.fold(key, 2), state) if self.adaptive else self.num_flips
@@ -115,21 +129,27 @@ class PathSampler(BalancedSampler):
         return Chain(x, field, state), Info(acceptance, hops)
 
 
-# Gibbs with gradients (Grathwohl et al. 2021): sites drawn with replacement from the balanced softmax.
+# Gibbs with gradients (Grathwohl et al. 2021): sites drawn with replacement from the balanced
+# softmax.
 
 
 @dataclasses.dataclass(frozen=True)
 class GWG(PathSampler):
-    """With one flip, acceptance is min(1, Z(x)/Z(y)); with several, a site drawn more than once flips once."""
+    """With one flip, acceptance is min(1, Z(x)/Z(y)); with several, a site drawn more than once
+    flips once.
+    """
 
     replacement: ClassVar[bool] = True
 
 
-# Path auxiliary sampler (Sun et al. 2022): distinct sites drawn in turn, and the reverse path from the end point.
+# Path auxiliary sampler (Sun et al. 2022): distinct sites drawn in turn, and the reverse path from
+# the end point.
 
 
 @dataclasses.dataclass(frozen=True)
 class PathAuxiliary(PathSampler):
-    """Sites drawn without replacement at x; the reverse draws the same sites at y in reverse order."""
+    """Sites drawn without replacement at x; the reverse draws the same sites at y in
+    reverse order.
+    """
 
     replacement: ClassVar[bool] = False

@@ -18,7 +18,8 @@ from sl_discs.support.own_code import imported
 
 PREFIX = "sl_"
 
-# Names for a sampler: those with a meaning of their own are never looked up among the registered ones.
+# Names for a sampler: those with a meaning of their own are never looked up among the registered
+# ones.
 _NAME = re.compile(r"[A-Za-z]\w*")
 _PAPER_NAMES = {"GWG": "gwg", "PAS": "path_auxiliary", "DMALA": "dmala"}
 _NOT_FREE = {"auto", *_PAPER_NAMES}
@@ -37,43 +38,60 @@ def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: obj
 
     Args:
       name: a new name of letters, digits and `_` that does not start with `sl_`.
-      factory: returns a sampler from keyword arguments; every argument with a default becomes a config field.
-        A `Sampler` must be hashable (a frozen dataclass); any other object needs DISCS's `make_init_state(rng)`
-        and `step(model, rng, x, model_param, state, x_mask)`, and is given batches of one chain.
+      factory: returns a sampler from keyword arguments; every argument with a default becomes a
+        config field. A `Sampler` must be hashable (a frozen dataclass); any other object needs
+        DISCS's `make_init_state(rng)` and `step(model, rng, x, model_param, state, x_mask)`, and is
+        given batches of one chain.
       **defaults: defaults of the config that differ from those of the factory.
 
     Raises:
-      InputError: a name that is taken or begins with `sl_`, or a factory that cannot be called with `defaults`.
+      InputError: a name that is taken or begins with `sl_`, or a factory that cannot be called with
+        `defaults`.
     """
     if is_localized(text("name", name)):
-        raise InputError(f"sampler name {name!r} is that of a localized variant; register only the base sampler")
+        raise InputError(
+            f"sampler name {name!r} is that of a localized variant; register only the base sampler"
+        )
     if name in _NOT_FREE or name in _FACTORIES or not _NAME.fullmatch(name):
         raise InputError(
-            f"sampler name {name!r} is taken, or is not one; expected letters, digits and _, as in own_gwg"
+            f"sampler name {name!r} is taken, or is not one; expected letters, digits and _, as in "
+            "own_gwg"
         )
     _check_factory(name, factory, defaults)
     _FACTORIES[name] = factory
     _DEFAULTS[name] = defaults
 
 
-def _check_factory(name: str, factory: Callable[..., Sampler], defaults: Mapping[str, object]) -> None:
+def _check_factory(
+    name: str, factory: Callable[..., Sampler], defaults: Mapping[str, object]
+) -> None:
     try:
         parameters = inspect.signature(function("factory", factory)).parameters.values()
     except ValueError as error:
         raise InputError(f"sampler {name!r}: {error}") from None
     if lacking := sorted(getattr(factory, "__abstractmethods__", ())):
-        raise InputError(f"sampler {name!r}: its class does not define {join_names(lacking, 'and')}")
+        raise InputError(
+            f"sampler {name!r}: its class does not define {join_names(lacking, 'and')}"
+        )
     named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if required := [p.name for p in named if p.default is p.empty and p.name not in defaults]:
-        raise InputError(f"sampler {name!r}: {join_names(required, 'and')} of its factory must have a default")
+        raise InputError(
+            f"sampler {name!r}: {join_names(required, 'and')} of its factory must have a default"
+        )
     takes_any = any(p.kind == p.VAR_KEYWORD for p in parameters)
     if (unknown := sorted(set(defaults) - {p.name for p in named})) and not takes_any:
         raise InputError(f"sampler {name!r}: its factory has no argument {join_names(unknown)}")
 
 
 def code_of(name: str) -> dict[str, str]:
-    """Returns the user's code on which a sampler's results depend, with its digests; none if it is built in."""
-    return {} if name in BUILT_IN else {f"import {code}": sha256 for code, sha256 in imported().items()}
+    """Returns the user's code on which a sampler's results depend, with its digests; none if it is
+    built in.
+    """
+    return (
+        {}
+        if name in BUILT_IN
+        else {f"import {code}": sha256 for code, sha256 in imported().items()}
+    )
 
 
 def localized_name(base: str) -> str:
@@ -82,7 +100,9 @@ def localized_name(base: str) -> str:
 
 
 def own_name(name: str) -> str:
-    """Returns the name of a sampler here, which may be given by the paper's: `sl_path_auxiliary` of `SL-PAS`."""
+    """Returns the name of a sampler here, which may be given by the paper's: `sl_path_auxiliary` of
+    `SL-PAS`.
+    """
     base = _PAPER_NAMES.get(name.removeprefix("SL-"))
     if base is None:
         return name
@@ -110,12 +130,16 @@ def base_name(name: str, *, variants: bool = True) -> str:
         code = f"; not registered by --import={','.join(imported())}" if imported() else ""
         known = ", ".join(known_samplers() if variants else _FACTORIES)
         papers = ", ".join([*_PAPER_NAMES, *(f"SL-{paper}" for paper in _PAPER_NAMES if variants)])
-        raise InputError(f"unknown sampler {name!r}{code}; known: {known}, and the paper's {papers}")
+        raise InputError(
+            f"unknown sampler {name!r}{code}; known: {known}, and the paper's {papers}"
+        )
     return base
 
 
 def registered_name(kind: type[Sampler]) -> str:
-    """Returns the name by which a class is registered, itself or as what a factory returns; otherwise its own."""
+    """Returns the name by which a class is registered, itself or as what a factory returns;
+    otherwise its own.
+    """
     for name, factory in _FACTORIES.items():
         if factory is kind or inspect.signature(factory).return_annotation in (kind, kind.__name__):
             return name
@@ -130,7 +154,9 @@ def sampler_fields(name: str) -> dict[str, Any]:
 
 
 def counts_sweeps(name: str) -> bool:
-    """Returns whether a sampler's steps are counted in sweeps over all sites (`Sampler.counts_sweeps`)."""
+    """Returns whether a sampler's steps are counted in sweeps over all sites
+    (`Sampler.counts_sweeps`).
+    """
     return getattr(_FACTORIES[base_name(name)], "counts_sweeps", False)
 
 
@@ -138,13 +164,17 @@ def build_sampler(name: str, fields: Mapping[str, Any]) -> Sampler:
     """Returns the base sampler of `name` with the given config fields.
 
     Raises:
-      InputError: an unknown name, or a factory that returned no sampler, or one that is not hashable.
+      InputError: an unknown name, or a factory that returned no sampler, or one that is not
+        hashable.
     """
     sampler = _FACTORIES[base_name(name)](**fields)
     if not isinstance(sampler, Sampler):
-        if not all(callable(getattr(sampler, method, None)) for method in ("make_init_state", "step")):
+        if not all(
+            callable(getattr(sampler, method, None)) for method in ("make_init_state", "step")
+        ):
             raise InputError(
-                f"sampler {name!r}: its factory returned {shown(sampler)}; expected a Sampler, or an object with "
+                f"sampler {name!r}: its factory returned {shown(sampler)}; expected a Sampler, or "
+                "an object with "
                 "DISCS's methods make_init_state and step"
             )
         sampler = StepSampler(sampler)
@@ -152,7 +182,8 @@ def build_sampler(name: str, fields: Mapping[str, Any]) -> Sampler:
         hash(sampler)
     except TypeError as error:
         raise InputError(
-            f"sampler {name!r}: {error}; make the class a dataclass with frozen=True and hashable fields"
+            f"sampler {name!r}: {error}; make the class a dataclass with frozen=True and hashable "
+            "fields"
         ) from None
     return sampler
 
@@ -160,15 +191,17 @@ def build_sampler(name: str, fields: Mapping[str, Any]) -> Sampler:
 def _dmala(adaptive: bool = True, co_opt_prob: bool = True, **fields: Any) -> DMALA:
     """Interprets the config as DISCS does.
 
-    `adaptive` scales the step by the gains and, if the problem is not combinatorial (`co_opt_prob` false), also
-    adapts to the acceptance; otherwise the step size is fixed.
+    `adaptive` scales the step by the gains and, if the problem is not combinatorial (`co_opt_prob`
+    false), also adapts to the acceptance; otherwise the step size is fixed.
     """
     scaling = "normalized" if adaptive else "fixed"
     return DMALA(scaling=scaling, adaptive=adaptive and not co_opt_prob, **fields)
 
 
 def _dlmc(solver: str = INTERPOLATE, n: float = 3.0, **fields: Any) -> DLMC:
-    """Interprets the config as `_dmala` does; `n` is DISCS's name for the expected number of flips."""
+    """Interprets the config as `_dmala` does; `n` is DISCS's name for the expected number
+    of flips.
+    """
     langevin = _dmala(expected_flips=n, **fields)
     return DLMC(**dataclasses.asdict(langevin), solver=solver)
 
@@ -180,7 +213,8 @@ for _own in ("scaling", "adaptive"):
 _OF_DLMC = {"adaptive": True, "co_opt_prob": True} | _PASSED_ON
 del _OF_DLMC["expected_flips"], _OF_DLMC["shared_scale"]
 
-# Adaptive as in DISCS's configs: one flip misses the published means (tests/reproduction/test_published.py).
+# Adaptive as in DISCS's configs: one flip misses the published means
+# (tests/reproduction/test_published.py).
 register_sampler("gwg", GWG, adaptive=True)
 register_sampler("path_auxiliary", PathAuxiliary, adaptive=True)
 register_sampler("dmala", _dmala, **_PASSED_ON)

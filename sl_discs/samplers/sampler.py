@@ -1,4 +1,6 @@
-"""The sampler interface: a pure kernel for one chain, and DISCS's batched calling convention on top of it."""
+"""The sampler interface: a pure kernel for one chain, and DISCS's batched calling convention on top
+of it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class Info(NamedTuple):
 
 
 class Counters(NamedTuple):
-    """The state of a sampler that only counts: steps done, and log-likelihood calls as DISCS counts them."""
+    """The state of a sampler that only counts: steps done, and log-likelihood calls as DISCS counts
+    them.
+    """
 
     steps: Int[Array, ""]
     num_ll_calls: Int[Array, ""]
@@ -50,7 +54,9 @@ class Counters(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """The state of a chain: x, the field of the target's model at x, and the sampler's own state."""
+    """The state of a chain: x, the field of the target's model at x, and the sampler's own
+    state.
+    """
 
     x: Int8[Array, "*G N"]
     field: Field
@@ -58,14 +64,18 @@ class Chain(NamedTuple):
 
 
 class Sampler(abc.ABC):
-    """A Markov kernel that leaves a `Target` invariant, which it accesses only through its methods."""
+    """A Markov kernel that leaves a `Target` invariant, which it accesses only through its
+    methods.
+    """
 
-    # The adapted field of the state, if any, and the number of log-likelihood calls per step, as DISCS counts.
+    # The adapted field of the state, if any, and the number of log-likelihood calls per step, as
+    # DISCS counts.
     adapts: ClassVar[str | None] = None
     calls_a_step: ClassVar[int] = 0
     # Whether it tries one site or two a step, so that steps are counted in sweeps over all sites.
     counts_sweeps: ClassVar[bool] = False
-    # Whether it leaves the new values to `Model.sites`, and so can run where sites have more than two.
+    # Whether it leaves the new values to `Model.sites`, and so can run where sites have more than
+    # two.
     several_values: ClassVar[bool] = False
 
     @property
@@ -84,7 +94,9 @@ class Sampler(abc.ABC):
         return True
 
     def is_ergodic(self, num_sites: int) -> bool:
-        """Returns whether a chain on this number of sites of two values can reach every state from any other."""
+        """Returns whether a chain on this number of sites of two values can reach every state from
+        any other.
+        """
         return True
 
     @abc.abstractmethod
@@ -92,8 +104,8 @@ class Sampler(abc.ABC):
         """Returns the state of one chain before its first step, with fixed dtypes.
 
         Args:
-          key: for a state that is drawn, as the observation of localization is. In a run, all chains of a sampler
-            that is not localized begin with the state of one key.
+          key: for a state that is drawn, as the observation of localization is. In a run, all
+            chains of a sampler that is not localized begin with the state of one key.
           shape: of the spins of a state: [N], or [N, q] for q > 2 values at a site.
         """
 
@@ -105,10 +117,16 @@ class Sampler(abc.ABC):
         """Returns the key of a chain's kernel in `step`, folded from the batch's."""
         return keys.fold(root, number)
 
-    def make_init_state(self, rng: PRNGKeyArray, num_chains: int, shape: tuple[int, ...]) -> SamplerState:
-        """Returns the states of `num_chains` chains before their first step, see `init_state`; DISCS's name."""
+    def make_init_state(
+        self, rng: PRNGKeyArray, num_chains: int, shape: tuple[int, ...]
+    ) -> SamplerState:
+        """Returns the states of `num_chains` chains before their first step, see `init_state`;
+        DISCS's name.
+        """
         root = keys.from_rng(rng)
-        return jax.vmap(lambda number: self.init_state(keys.fold(root, number), shape))(jnp.arange(num_chains))
+        return jax.vmap(lambda number: self.init_state(keys.fold(root, number), shape))(
+            jnp.arange(num_chains)
+        )
 
     def step(
         self,
@@ -140,7 +158,9 @@ class Sampler(abc.ABC):
 
         def one(number, x, state):
             x = x.astype(jnp.int8)
-            chain, info = self.kernel(self.step_key(root, number), target, Chain(x, target.init(x), state))
+            chain, info = self.kernel(
+                self.step_key(root, number), target, Chain(x, target.init(x), state)
+            )
             return chain.x, chain.state, info.acceptance
 
         new_x, new_state, acceptance = over_chains(one)(jnp.arange(x.shape[0]), x, state)
@@ -156,7 +176,8 @@ def accept_or_keep(
     return jax.tree.map(lambda new, old: jnp.where(accepted, new, old), proposed, current)
 
 
-# Locally balanced weight functions g with g(t) = t g(1/t), as functions of log t (Zanella 2020; DISCS's names).
+# Locally balanced weight functions g with g(t) = t g(1/t), as functions of log t (Zanella 2020;
+# DISCS's names).
 
 BALANCING = {
     "SQRT": lambda log_t: log_t / 2,
@@ -171,8 +192,8 @@ class BalancedSampler(Sampler):
 
     Attributes:
       target_acceptance_rate: target of the adaptation.
-      adapt_until: step at which adaptation ends; None: never. A sampler whose scale never stops depending on the past
-        is slightly inexact.
+      adapt_until: step at which adaptation ends; None: never. A sampler whose scale never stops
+        depending on the past is slightly inexact.
       balancing_fn_type: SQRT, RATIO, MAX or MIN.
     """
 
@@ -186,7 +207,8 @@ class BalancedSampler(Sampler):
     def __post_init__(self):
         if not 0 < self.target_acceptance_rate < 1:
             raise InputError(
-                f"sampler_config.target_acceptance_rate is {self.target_acceptance_rate}; expected a number in (0, 1)"
+                f"sampler_config.target_acceptance_rate is {self.target_acceptance_rate}; expected "
+                "a number in (0, 1)"
             )
         if self.adapt_until is not None:
             integer("sampler_config.adapt_until", self.adapt_until, 1, bits=31)
@@ -197,11 +219,18 @@ class BalancedSampler(Sampler):
         return BALANCING[self.balancing_fn_type](gains)
 
     def adapted(
-        self, scale: Float[Array, ""], acceptance: Float[Array, ""], steps: Int[Array, ""], *, shared: bool
+        self,
+        scale: Float[Array, ""],
+        acceptance: Float[Array, ""],
+        steps: Int[Array, ""],
+        *,
+        shared: bool,
     ) -> Float[Array, ""]:
-        """Returns scale + gain (acceptance - target); DISCS's form, `shared`, uses the mean acceptance of the chains.
+        """Returns scale + gain (acceptance - target); DISCS's form, `shared`, uses the mean
+        acceptance of the chains.
 
-        The gain is always 1, or falls linearly from 1 to 0 at step `adapt_until`, and is 0 from then on.
+        The gain is always 1, or falls linearly from 1 to 0 at step `adapt_until`, and is 0 from
+        then on.
         """
         gain = jnp.float32(1)
         if self.adapt_until is not None:
@@ -218,8 +247,8 @@ class BalancedSampler(Sampler):
 class StepSampler(Sampler):
     """A batch of one chain for `inner.step(model, rng, x, model_param, state, x_mask)`.
 
-    `inner` sees a `TargetModel`, with x [1, N] int32; anything that it shares between the chains of a batch belongs
-    to a single chain here. The field is recomputed after each step.
+    `inner` sees a `TargetModel`, with x [1, N] int32; anything that it shares between the chains of
+    a batch belongs to a single chain here. The field is recomputed after each step.
     """
 
     inner: Any
@@ -229,21 +258,29 @@ class StepSampler(Sampler):
 
     def kernel(self, key, target, chain):
         rng, x = jax.random.wrap_key_data(keys.fold(key, 0)), chain.x[None].astype(jnp.int32)
-        y, state, acceptance = self.inner.step(TargetModel(), rng, x, target, chain.state, target.mask)
+        y, state, acceptance = self.inner.step(
+            TargetModel(), rng, x, target, chain.state, target.mask
+        )
         y = y[0].astype(chain.x.dtype)
         hops = jnp.sum(y != chain.x, dtype=jnp.float32)
         return Chain(y, target.init(y), state), Info(jnp.mean(jnp.float32(acceptance)), hops)
 
 
-# Whether a sampler asks for flip gains: for a log-density given as a function, a gradient in each step.
+# Whether a sampler asks for flip gains: for a log-density given as a function, a gradient in each
+# step.
 
 
 def asks_for_gains(sampler: Sampler) -> bool:
     """Returns whether a step needs gains, by tracing one with a model that has values alone."""
-    target, x = ValueModel(lambda params, x: jnp.float32(0), 2).target((), jnp.ones(2, bool)), jnp.zeros(2, jnp.int8)
+    target, x = (
+        ValueModel(lambda params, x: jnp.float32(0), 2).target((), jnp.ones(2, bool)),
+        jnp.zeros(2, jnp.int8),
+    )
     try:
         jax.eval_shape(
-            lambda key: sampler.kernel(key, target, Chain(x, target.init(x), sampler.init_state(key, x.shape))),
+            lambda key: sampler.kernel(
+                key, target, Chain(x, target.init(x), sampler.init_state(key, x.shape))
+            ),
             jnp.zeros(2, jnp.uint32),
         )
     except NotImplementedError:

@@ -25,13 +25,14 @@ RANDOM, SEQUENTIAL = SCANS = ("random", "sequential")
 
 @dataclasses.dataclass(frozen=True)
 class SingleSiteSampler(Sampler):
-    """Tries one site per step; a subclass draws an alternative of it and gives the acceptance probability.
+    """Tries one site per step; a subclass draws an alternative of it and gives the acceptance
+    probability.
 
     Each step of a sequential scan leaves the target invariant, but a sweep is not reversible.
 
     Attributes:
-      scan: `random`, a uniformly drawn site at each step, or `sequential`, repeated sweeps over the sites of the mask
-        in order.
+      scan: `random`, a uniformly drawn site at each step, or `sequential`, repeated sweeps over the
+        sites of the mask in order.
     """
 
     calls_a_step: ClassVar[int] = 2
@@ -52,7 +53,9 @@ class SingleSiteSampler(Sampler):
         """Log-weights by which one of several alternatives of a site is drawn."""
 
     @abc.abstractmethod
-    def acceptance(self, change: Float[Array, ""], log_chance: Float[Array, ""] | float) -> Float[Array, ""]:
+    def acceptance(
+        self, change: Float[Array, ""], log_chance: Float[Array, ""] | float
+    ) -> Float[Array, ""]:
         """Returns the probability of accepting an alternative.
 
         Args:
@@ -73,7 +76,8 @@ class SingleSiteSampler(Sampler):
     def kernel(self, key, target, chain):
         (x, field, state), sites = chain, target.sites
         site = self.site(keys.fold(key, 0), state, target.mask)
-        # A single alternative needs no weights, and gains may be unknown or cost more than one change.
+        # A single alternative needs no weights, and gains may be unknown or cost more than one
+        # change.
         logits = self.logits(target.gains(x, field)) if sites.several else None
         y = sites.choose(keys.fold(key, 2), x, logits, jnp.arange(x.shape[0]) == site)
         field_y = target.update(x, field, y)
@@ -82,7 +86,9 @@ class SingleSiteSampler(Sampler):
         uniform = keys.uniforms(keys.fold(key, 1))
         accepted = uniform < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
-        return Chain(x, field, state.next(self.calls_a_step)), Info(acceptance, accepted.astype(jnp.float32))
+        return Chain(x, field, state.next(self.calls_a_step)), Info(
+            acceptance, accepted.astype(jnp.float32)
+        )
 
 
 # Gibbs sampling (Glauber dynamics).
@@ -90,17 +96,21 @@ class SingleSiteSampler(Sampler):
 
 @dataclasses.dataclass(frozen=True)
 class Gibbs(SingleSiteSampler):
-    """Resamples the site from its conditional distribution: it flips with probability sigmoid(change).
+    """Resamples the site from its conditional distribution: it flips with probability
+    sigmoid(change).
 
-    Of several alternatives v with gains g_v it draws one by exp(g_v), and accepts it with probability
-    sigmoid(log sum_v exp(g_v)): together these are the conditional probabilities of all values.
+    Of several alternatives v with gains g_v it draws one by exp(g_v), and accepts it with
+    probability sigmoid(log sum_v exp(g_v)): together these are the conditional probabilities of all
+    values.
     """
 
     def logits(self, gains):
         return gains
 
     def acceptance(self, change, log_chance):
-        """Returns sigmoid(change - log_chance): exp(change) is the chance times the weight of all alternatives."""
+        """Returns sigmoid(change - log_chance): exp(change) is the chance times the weight of all
+        alternatives.
+        """
         return jax.nn.sigmoid(change - log_chance)
 
 
@@ -112,11 +122,13 @@ TIE = math.log(0.9)
 
 @dataclasses.dataclass(frozen=True)
 class Metropolis(SingleSiteSampler):
-    """Flips, or takes one of several alternatives drawn uniformly, with probability min(1, exp(change)).
+    """Flips, or takes one of several alternatives drawn uniformly, with probability min(1,
+    exp(change)).
 
-    A sequential scan accepts a change of 0 with probability 0.9, which keeps the target invariant too. At 1 it would
-    move everything that costs nothing in every sweep and always in the same direction, such as the two boundaries of
-    a domain on a ring of spins, which then never meet; at 1/2 it would need more sweeps where much costs nothing.
+    A sequential scan accepts a change of 0 with probability 0.9, which keeps the target invariant
+    too. At 1 it would move everything that costs nothing in every sweep and always in the same
+    direction, such as the two boundaries of a domain on a ring of spins, which then never meet; at
+    1/2 it would need more sweeps where much costs nothing.
     """
 
     def logits(self, gains):
@@ -131,8 +143,9 @@ class Metropolis(SingleSiteSampler):
 
 # Exchange of two coupled sites with different values, in turn with flips of one site.
 #
-# It keeps the number of ones: where sites exclude each other, as the nodes of a clique in MIS, one replaces another
-# without the penalty that flips one by one would meet. On a lattice of spins it is Kawasaki's dynamics.
+# It keeps the number of ones: where sites exclude each other, as the nodes of a clique in MIS, one
+# replaces another without the penalty that flips one by one would meet. On a lattice of spins it is
+# Kawasaki's dynamics.
 
 
 def partners(target: Target, x: Int8[Array, "N"], site: Int[Array, ""]) -> Bool[Array, "N"]:
@@ -143,7 +156,9 @@ def partners(target: Target, x: Int8[Array, "N"], site: Int[Array, ""]) -> Bool[
 def chance_of_pair(
     target: Target, x: Int8[Array, "N"], first: Int[Array, ""], second: Int[Array, ""]
 ) -> Float[Array, ""]:
-    """Returns 1/n_i + 1/n_j for two sites that are partners: in proportion to the probability of drawing both."""
+    """Returns 1/n_i + 1/n_j for two sites that are partners: in proportion to the probability of
+    drawing both.
+    """
     one, other = (jnp.sum(partners(target, x, site)) for site in (first, second))
     return 1 / one + 1 / other
 
@@ -152,10 +167,10 @@ def chance_of_pair(
 class Exchange(Sampler):
     """Tries to flip one site, or two that are coupled and differ.
 
-    With probability `single` it draws a site uniformly and flips it by Metropolis's rule. Otherwise it draws a site i
-    uniformly, then a site j uniformly of its n_i partners, and flips both (nothing where n_i = 0). As either may be
-    drawn first, Metropolis and Hastings' ratio has q(x -> y) = (1/n_i + 1/n_j)/N, with numbers of partners at x, and
-    q(y -> x) likewise with those at y.
+    With probability `single` it draws a site uniformly and flips it by Metropolis's rule. Otherwise
+    it draws a site i uniformly, then a site j uniformly of its n_i partners, and flips both
+    (nothing where n_i = 0). As either may be drawn first, Metropolis and Hastings' ratio has q(x ->
+    y) = (1/n_i + 1/n_j)/N, with numbers of partners at x, and q(y -> x) likewise with those at y.
 
     Attributes:
       single: probability of trying one site, in (0, 1]; at 1 it is `metropolis`.
@@ -169,7 +184,8 @@ class Exchange(Sampler):
     def __post_init__(self):
         if not 0 < self.single <= 1:
             raise InputError(
-                f"sampler_config.single is {self.single}; expected a number in (0, 1], as exchanges alone never "
+                f"sampler_config.single is {self.single}; expected a number in (0, 1], as "
+                "exchanges alone never "
                 "change the number of ones"
             )
 
@@ -191,7 +207,9 @@ class Exchange(Sampler):
         forward, back = (chance_of_pair(target, where, first, second) for where in (x, y))
         ratio = jnp.where(alone, 1.0, back / forward)
         change = target.change(x, field, y, field_y)
-        acceptance = jnp.where(possible, jnp.minimum(jnp.exp(jnp.minimum(change, 80.0)) * ratio, 1.0), 0.0)
+        acceptance = jnp.where(
+            possible, jnp.minimum(jnp.exp(jnp.minimum(change, 80.0)) * ratio, 1.0), 0.0
+        )
         accepted = keys.uniforms(keys.fold(key, 3)) < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
         hops = jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0)

@@ -1,9 +1,10 @@
 """Whether draws can be trusted: effective sample sizes, R-hat, and a verdict in words.
 
-Effective sample size (bulk and tail) and rank-normalised R-hat are those of Vehtari et al. (2021). They are computed
-for the value f, the magnetisation (the mean spin), the overlap between groups with different starts, and the
-variables with the worst plain R-hat. arviz-stats 0.8, with which tests compare them, takes 2.4 to 2.8 times the CPU
-time for 1,000 variables of 8 or 16 groups, and 0.8 s to be imported.
+Effective sample size (bulk and tail) and rank-normalised R-hat are those of Vehtari et al. (2021).
+They are computed for the value f, the magnetisation (the mean spin), the overlap between groups
+with different starts, and the variables with the worst plain R-hat. arviz-stats 0.8, with which
+tests compare them, takes 2.4 to 2.8 times the CPU time for 1,000 variables of 8 or 16 groups, and
+0.8 s to be imported.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from scipy.special import chdtri, ndtri
 
 from sl_discs.sampling.drawn import Drawn, column, pieces, variable_name
 
-# Limits of a reliable run (Vehtari et al. 2021). Few draws pass an R-hat of 1.01 by chance, so the limit is never
-# below what independent draws of the same effective size pass with this probability; see also `least_ess`.
+# Limits of a reliable run (Vehtari et al. 2021). Few draws pass an R-hat of 1.01 by chance, so the
+# limit is never below what independent draws of the same effective size pass with this probability;
+# see also `least_ess`.
 MOST_R_HAT, LEAST_ESS, FALSE_ALARM = 1.01, 400, 1e-3
 # The smallest number of draws of a group for which diagnostics are meaningful.
 LEAST_DRAWS = 4
-# With fewer, errors that only compare groups are too small by chance: 1.96 errors of two cover in 70 % of runs.
+# With fewer, errors that only compare groups are too small by chance: 1.96 errors of two cover in
+# 70 % of runs.
 _LEAST_GROUPS = 8
 _WORST = 16
 # The tails beyond these quantiles have an effective sample size of their own.
@@ -35,7 +38,8 @@ _HOPELESS = 100
 class Diagnostic(NamedTuple):
     """Diagnostics of one observable; R-hat is nan of too few draws, or of exact ones.
 
-    `limit` is the largest R-hat that counts as agreement, see `r_hat_limit`; nan where R-hat is not judged.
+    `limit` is the largest R-hat that counts as agreement, see `r_hat_limit`; nan where R-hat is not
+    judged.
     """
 
     name: str
@@ -46,7 +50,9 @@ class Diagnostic(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Whether the draws can be trusted, and why not; `times` as many would have enough effective ones."""
+    """Whether the draws can be trusted, and why not; `times` as many would have enough effective
+    ones.
+    """
 
     reliable: bool
     reasons: tuple[str, ...]
@@ -64,8 +70,8 @@ def _r_hat(means: Float64[np.ndarray, "M ..."], within, count: int):
 
 
 def worst_variables(bits: UInt8[np.ndarray, "C D W"], size: int) -> list[int]:
-    """Returns the places of the variables for which halves of groups differ most relative to their variance, the
-    worst first.
+    """Returns the places of the variables for which halves of groups differ most relative to their
+    variance, the worst first.
     """
     groups, draws = bits.shape[:2]
     half = draws // 2
@@ -74,20 +80,25 @@ def worst_variables(bits: UInt8[np.ndarray, "C D W"], size: int) -> list[int]:
         for _, states in pieces(part, size):
             ones[number] += states.sum(axis=1, dtype=np.int64)
     means = ones.reshape(-1, size) / max(half, 1)
-    spread = _r_hat(means, (means * (1 - means)).mean(axis=0) * half / max(half - 1, 1), max(half, 1))
+    spread = _r_hat(
+        means, (means * (1 - means)).mean(axis=0) * half / max(half - 1, 1), max(half, 1)
+    )
     return np.argsort(-spread, kind="stable")[:_WORST].tolist()
 
 
 def diagnose(
-    name: str, values: Num[np.ndarray, "C D"], effective: float | None = None, most: float = math.inf
+    name: str,
+    values: Num[np.ndarray, "C D"],
+    effective: float | None = None,
+    most: float = math.inf,
 ) -> Diagnostic:
     """Diagnoses one observable.
 
     Args:
       name: of the observable.
       values: of D draws of each of C groups.
-      effective: the number of independent draws that they are worth, if known; None: draws of a group form a chain,
-        and their autocorrelation determines it. Either is at most `most`.
+      effective: the number of independent draws that they are worth, if known; None: draws of a
+        group form a chain, and their autocorrelation determines it. Either is at most `most`.
     """
     values = values.astype(np.float64)
     groups, draws = values.shape
@@ -101,8 +112,12 @@ def diagnose(
             r_hat = max(_r_hat_of(scores), _r_hat_of(folded))
             if effective is None:
                 bulk = _effective(scores)
-                tail = min(_effective(_halves(values <= np.quantile(values, q)).astype(float)) for q in _TAILS)
-                # If almost all values are equal, so are the quantiles, and tails carry no information.
+                tail = min(
+                    _effective(_halves(values <= np.quantile(values, q)).astype(float))
+                    for q in _TAILS
+                )
+                # If almost all values are equal, so are the quantiles, and tails carry no
+                # information.
                 tail = bulk if np.isnan(tail) else tail
     bulk, tail = (bulk, tail) if effective is None else (effective, effective)
     return Diagnostic(name, r_hat, min(bulk, most), min(tail, most))
@@ -126,10 +141,11 @@ def _r_hat_of(values: Float64[np.ndarray, "M H"]) -> float:
 
 
 def _effective(values: Float64[np.ndarray, "M H"]) -> float:
-    """Returns how many independent draws the mean of M chains of H draws is worth; NaN if all values agree.
+    """Returns how many independent draws the mean of M chains of H draws is worth; NaN if all
+    values agree.
 
-    Sums of the autocorrelations of two neighbouring lags are taken while they are positive, and made decreasing
-    (Geyer 1992).
+    Sums of the autocorrelations of two neighbouring lags are taken while they are positive, and
+    made decreasing (Geyer 1992).
     """
     chains, draws = values.shape
     centred = values - values.mean(axis=1, keepdims=True)
@@ -152,10 +168,10 @@ def _effective(values: Float64[np.ndarray, "M H"]) -> float:
 def r_hat_limit(num_groups: int, effective: float, tests: int = 1) -> float:
     """Returns the largest acceptable R-hat, see `MOST_R_HAT`.
 
-    R-hat compares 2 C halves of groups: its square exceeds 1 by (F - 1)/n, where n is the effective number of draws
-    of a half and F, the variance of the halves' means over its expectation, is chi-squared/(2 C - 1) under
-    convergence. `effective` counts the draws of all C groups, of which fewer than `LEAST_ESS` are never enough, and
-    `tests` the R-hats of which this is the largest.
+    R-hat compares 2 C halves of groups: its square exceeds 1 by (F - 1)/n, where n is the effective
+    number of draws of a half and F, the variance of the halves' means over its expectation, is
+    chi-squared/(2 C - 1) under convergence. `effective` counts the draws of all C groups, of which
+    fewer than `LEAST_ESS` are never enough, and `tests` the R-hats of which this is the largest.
     """
     spread = _spread(num_groups, FALSE_ALARM / tests)
     by_chance = math.sqrt(1 + (spread - 1) * 2 * num_groups / max(effective, LEAST_ESS))
@@ -163,18 +179,21 @@ def r_hat_limit(num_groups: int, effective: float, tests: int = 1) -> float:
 
 
 def least_ess(num_groups: int, tests: int = 1) -> float:
-    """Returns the least acceptable of `tests` effective sample sizes that are estimated from the draws.
+    """Returns the least acceptable of `tests` effective sample sizes that are estimated from the
+    draws.
 
-    Estimates scatter, and the least of many is too low: by chance the means of some halves of groups are far
-    apart, which counts as autocorrelation. The limit is about the median of the least estimate, or below it, where
-    all variables are worth `LEAST_ESS` draws: these medians are 340, 275 and 240 for 30, 300 and 1,000 variables of
-    8 groups, and the limits 288, 258 and 246.
+    Estimates scatter, and the least of many is too low: by chance the means of some halves of
+    groups are far apart, which counts as autocorrelation. The limit is about the median of the
+    least estimate, or below it, where all variables are worth `LEAST_ESS` draws: these medians are
+    340, 275 and 240 for 30, 300 and 1,000 variables of 8 groups, and the limits 288, 258 and 246.
     """
     return LEAST_ESS / math.sqrt(max(1.0, _spread(num_groups, 0.5 / tests)))
 
 
 def _spread(num_groups: int, chance: float) -> float:
-    """Returns what the variance of means of halves of groups exceeds with this chance, over its expectation."""
+    """Returns what the variance of means of halves of groups exceeds with this chance, over its
+    expectation.
+    """
     freedom = 2 * num_groups - 1
     return float(chdtri(freedom, chance) / freedom)
 
@@ -188,15 +207,21 @@ def above(found: float, limit: float, digits: int) -> str:
 
 
 def _keep_parity(bits: UInt8[np.ndarray, "C D W"]) -> bool:
-    """Returns whether all draws of each group have the same parity of the number of ones, but not those of all."""
+    """Returns whether all draws of each group have the same parity of the number of ones, but not
+    those of all.
+    """
     parity = np.bitwise_count(bits).sum(axis=-1) % 2
-    return bits.shape[1] >= LEAST_DRAWS and bool((parity == parity[:, :1]).all() and np.ptp(parity[:, 0]))
+    return bits.shape[1] >= LEAST_DRAWS and bool(
+        (parity == parity[:, :1]).all() and np.ptp(parity[:, 0])
+    )
 
 
 def judge(
     drawn: Drawn, observables: Mapping[str, np.ndarray], labels: Sequence[Hashable]
 ) -> tuple[tuple[Diagnostic, ...], Verdict]:
-    """Diagnoses observables [C, D] of draws and the variables that differ most, and returns the verdict."""
+    """Diagnoses observables [C, D] of draws and the variables that differ most, and returns the
+    verdict.
+    """
     (groups, draws), size = drawn.bits.shape[:2], len(labels)
     effective = float(groups * draws) if drawn.dependence == "none" else None
     reasons = list(drawn.reasons)
@@ -206,7 +231,8 @@ def judge(
     if drawn.dependence == "serial" and _keep_parity(drawn.bits):
         drawn = drawn._replace(remedy="use sampler='gibbs'")
         reasons.append(
-            "chains are periodic: each keeps the parity of its number of ones, as where every flip is accepted; "
+            "chains are periodic: each keeps the parity of its number of ones, as where every flip "
+            "is accepted; "
             f"{drawn.remedy}"
         )
 
@@ -231,7 +257,11 @@ def judge(
     share, name, limit = min(shares)
     if share < 1 and not drawn.exact:
         times = 1 if drawn.remedy else math.ceil(1.2 / max(share, 1 / limit))
-        more = f"draw about {times} times as many" if times < _HOPELESS else "draw many more, or use another method"
+        more = (
+            f"draw about {times} times as many"
+            if times < _HOPELESS
+            else "draw many more, or use another method"
+        )
         said = f"the effective sample size of {name} is {share * limit:.0f}, below {limit:.0f}"
         reasons.append(f"{said}: {drawn.remedy or more}")
     return (*scalars, *variables), Verdict(not reasons, tuple(reasons), times)

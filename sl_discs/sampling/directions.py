@@ -1,13 +1,15 @@
-"""The few outlying directions of a model's coupling, densities along them, and where none are in the way.
+"""The few outlying directions of a model's coupling, densities along them, and where none are in
+the way.
 
-A model at a temperature is p(s) ~ exp(1/2 s'Js + b's) on spins. If the largest eigenvalues of J are well separated
-from the others, a local sampler cannot cross between the modes along their eigenvectors. Without them it mixes fast
-if the remaining eigenvalues lie in an interval of length below 1 (Koehler, Lee and Risteski 2022).
+A model at a temperature is p(s) ~ exp(1/2 s'Js + b's) on spins. If the largest eigenvalues of J are
+well separated from the others, a local sampler cannot cross between the modes along their
+eigenvectors. Without them it mixes fast if the remaining eigenvalues lie in an interval of length
+below 1 (Koehler, Lee and Risteski 2022).
 
-`mixes_fast` knows two certificates for all of a model: that condition on its whole spectrum, of which one outlier may
-be negative where no coupling exceeds 1, and Dobrushin's: let R_ij be the largest change in total variation of the law
-of variable i given all others when variable j changes. If the spectral radius of R is below 1, single-site chains
-forget their start in O(N log N) steps.
+`mixes_fast` knows two certificates for all of a model: that condition on its whole spectrum, of
+which one outlier may be negative where no coupling exceeds 1, and Dobrushin's: let R_ij be the
+largest change in total variation of the law of variable i given all others when variable j changes.
+If the spectral radius of R is below 1, single-site chains forget their start in O(N log N) steps.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from sl_discs.models.terms import SpinForm, Terms, to_spin
 
 # Up to this many variables, all eigenvalues are computed.
 _ALL_EIGENVALUES = 400
-# Iterations of ARPACK: it converges slowly if no eigenvalue stands out, and then nothing is lost by giving up.
+# Iterations of ARPACK: it converges slowly if no eigenvalue stands out, and then nothing is lost by
+# giving up.
 _MOST_ITERATIONS = 300
 # With a rest narrower than this a local sampler mixes fast.
 NARROW = 1.0
@@ -38,9 +41,11 @@ _INFLUENCE_ROUNDS = 30
 
 
 class Directions(NamedTuple):
-    """r directions U with strengths D, which are the distances of their eigenvalues from the mean of the others.
+    """r directions U with strengths D, which are the distances of their eigenvalues from the mean
+    of the others.
 
-    Without them, the directions are in the middle of the others' interval and take no part in the remaining coupling.
+    Without them, the directions are in the middle of the others' interval and take no part in the
+    remaining coupling.
     """
 
     loadings: Float64[np.ndarray, "N r"]  # U D^(1/2)
@@ -51,8 +56,9 @@ class Directions(NamedTuple):
 def outer_eigenvalues(
     spin: SpinForm, count: int, num_least: int = 1, is_over: Callable[[], bool] = lambda: False
 ) -> tuple[Float64[np.ndarray, "k"], Float64[np.ndarray, "N k"], float] | None:
-    """Returns the `count` < N largest eigenvalues of J, their eigenvectors, and the eigenvalue that is the
-    `num_least`-th from below; None if they are too close together to be found, or the time is over.
+    """Returns the `count` < N largest eigenvalues of J, their eigenvectors, and the eigenvalue that
+    is the `num_least`-th from below; None if they are too close together to be found, or the time
+    is over.
     """
     size = spin.num_spins
     if size <= _ALL_EIGENVALUES:
@@ -70,13 +76,17 @@ def outer_eigenvalues(
     given = {"v0": start, "maxiter": _MOST_ITERATIONS}
     try:
         values, vectors = linalg.eigsh(operator, k=count, which="LA", **given)
-        least = linalg.eigsh(operator, k=num_least, which="SA", tol=1e-3, return_eigenvectors=False, **given)
+        least = linalg.eigsh(
+            operator, k=num_least, which="SA", tol=1e-3, return_eigenvectors=False, **given
+        )
     except (linalg.ArpackNoConvergence, TimeoutError):
         return None
     return values[::-1], vectors[:, ::-1], float(least.max())
 
 
-def mixes_fast(terms: Terms, temperature: float, is_over: Callable[[], bool] = lambda: False) -> bool:
+def mixes_fast(
+    terms: Terms, temperature: float, is_over: Callable[[], bool] = lambda: False
+) -> bool:
     """Returns whether a local sampler is known to mix fast, by one of the certificates above."""
     if terms.quadratic is None:
         return False
@@ -84,17 +94,23 @@ def mixes_fast(terms: Terms, temperature: float, is_over: Callable[[], bool] = l
     if _radius(*_influences(spin)) < 1:
         return True
     size = spin.num_spins
-    # A negative outlier nearly fixes a sum of spins; single flips, which change it, cost up to twice a coupling.
-    if max(abs(spin.background), np.abs(spin.couplings + spin.background).max(initial=0.0)) > NARROW:
+    # A negative outlier nearly fixes a sum of spins; single flips, which change it, cost up to
+    # twice a coupling.
+    if (
+        max(abs(spin.background), np.abs(spin.couplings + spin.background).max(initial=0.0))
+        > NARROW
+    ):
         return False
     outer = outer_eigenvalues(spin, 1, 2, is_over) if size > 2 else None
     return outer is not None and float(outer[0][0]) - outer[2] < NARROW
 
 
 def _influences(spin: SpinForm) -> tuple[sparse.csr_matrix, Float64[np.ndarray, "N"]]:
-    """Returns R of a model of spins, as listed pairs in addition to a constant of each row on all pairs.
+    """Returns R of a model of spins, as listed pairs in addition to a constant of each row on all
+    pairs.
 
-    A spin follows tanh of its field h; the change of a neighbour moves h by J to both sides, which counts most where
+    A spin follows tanh of its field h; the change of a neighbour moves h by J to both sides, which
+    counts most where
     |h| is least.
     """
     size, couplings, background = spin.num_spins, spin.rows, abs(spin.background)
@@ -112,7 +128,9 @@ def _influences(spin: SpinForm) -> tuple[sparse.csr_matrix, Float64[np.ndarray, 
 
 
 def _radius(pairs: sparse.csr_matrix, on_all: Float64[np.ndarray, "N"]) -> float:
-    """Returns a bound of the spectral radius of R, which has no number below 0: max_i (R w)_i / w_i for any w > 0."""
+    """Returns a bound of the spectral radius of R, which has no number below 0: max_i (R w)_i / w_i
+    for any w > 0.
+    """
     weights, found = np.ones(len(on_all)), np.inf
     for _ in range(_INFLUENCE_ROUNDS):
         image = pairs @ weights + on_all * (weights.sum() - weights)
@@ -124,11 +142,14 @@ def _radius(pairs: sparse.csr_matrix, on_all: Float64[np.ndarray, "N"]) -> float
     return found
 
 
-def find_directions(spin: SpinForm, is_over: Callable[[], bool] = lambda: False) -> Directions | None:
-    """Finds the directions with the largest eigenvalues; None if these are so close that they are not found.
+def find_directions(
+    spin: SpinForm, is_over: Callable[[], bool] = lambda: False
+) -> Directions | None:
+    """Finds the directions with the largest eigenvalues; None if these are so close that they are
+    not found.
 
-    Their number is the smallest one, at most 2, that leaves a rest narrower than 1, or otherwise the one above the
-    wider gap.
+    Their number is the smallest one, at most 2, that leaves a rest narrower than 1, or otherwise
+    the one above the wider gap.
     """
     size = spin.num_spins
     most = min(MOST_DIRECTIONS + 1, size - 1)
@@ -140,14 +161,18 @@ def find_directions(spin: SpinForm, is_over: Callable[[], bool] = lambda: False)
     number = 1 + int(narrow[0] if len(narrow) else np.argmax(-np.diff(values)))
     # J has no diagonal, so the eigenvalues sum to 0.
     strengths = values[:number] + values[:number].sum() / (size - number)
-    return Directions(vectors[:, :number] * np.sqrt(strengths), float(widths[number - 1]), values[: number + 1])
+    return Directions(
+        vectors[:, :number] * np.sqrt(strengths), float(widths[number - 1]), values[: number + 1]
+    )
 
 
-# Densities on a regular grid in one or two dimensions: their integrals, the location of their mass, and draws.
+# Densities on a regular grid in one or two dimensions: their integrals, the location of their mass,
+# and draws.
 
-# Grid spacing for locating the mass, and for drawing in each number of dimensions. The densities are mixtures of
-# normal densities with variance 1, so sums over points at distance 1 equal the integrals up to 1e-8, and the uniform
-# position of a draw in its cell adds at most 3e-3 to the variance.
+# Grid spacing for locating the mass, and for drawing in each number of dimensions. The densities
+# are mixtures of normal densities with variance 1, so sums over points at distance 1 equal the
+# integrals up to 1e-8, and the uniform position of a draw in its cell adds at most 3e-3 to the
+# variance.
 COARSE, FINE = 1.0, {1: 0.1, 2: 0.2}
 # Largest number of cells in each direction.
 MOST_CELLS = {1: 1 << 16, 2: 1 << 10}
@@ -163,12 +188,16 @@ def even_axes(box: Float64[np.ndarray, "r 2"], distance: float) -> list[Float64[
 
 
 class DensityTable:
-    """G densities on one grid, from their values at the midpoints of equal cells, each up to a constant factor.
+    """G densities on one grid, from their values at the midpoints of equal cells, each up to a
+    constant factor.
 
-    `log_integrals` are theirs, and `pooled` is the mean of the normalised densities, as probabilities of cells.
+    `log_integrals` are theirs, and `pooled` is the mean of the normalised densities, as
+    probabilities of cells.
     """
 
-    def __init__(self, axes: list[Float64[np.ndarray, "_P"]], log_densities: Float64[np.ndarray, "G *P"]):
+    def __init__(
+        self, axes: list[Float64[np.ndarray, "_P"]], log_densities: Float64[np.ndarray, "G *P"]
+    ):
         self._axes = axes
         self._cell = np.array([axis[1] - axis[0] for axis in axes])
         flat = log_densities.reshape(len(log_densities), -1)
@@ -178,8 +207,8 @@ class DensityTable:
         self.pooled = self._shares.mean(axis=0).reshape(log_densities.shape[1:])
 
     def effective_draws(self) -> float:
-        """Returns the number of independent draws that would determine the density as well as its G independent
-        estimates.
+        """Returns the number of independent draws that would determine the density as well as its G
+        independent estimates.
         """
         pooled = self.pooled.ravel()
         apart = (self._shares - pooled) ** 2 / np.where(pooled > 0, pooled, 1.0)
@@ -187,7 +216,9 @@ class DensityTable:
         return float(len(self._shares) - 1) / squares if squares > 0 else float("inf")
 
     def hull(self, drop: float) -> Float64[np.ndarray, "r 2"]:
-        """Returns the box around all cells whose pooled density is at least exp(-drop) of the largest."""
+        """Returns the box around all cells whose pooled density is at least exp(-drop) of the
+        largest.
+        """
         inside = np.argwhere(self.pooled >= np.exp(-drop) * self.pooled.max())
         low, high = self._middles(inside.min(axis=0)), self._middles(inside.max(axis=0))
         return np.stack([low - self._cell / 2, high + self._cell / 2], axis=1)
@@ -202,23 +233,28 @@ class DensityTable:
     def sample(self, rng: np.random.Generator, draws: int) -> Float64[np.ndarray, "G draws r"]:
         """Returns independent draws from each density, uniform within a cell."""
         sums = np.cumsum(self._shares, axis=1)
-        cells = np.stack([np.searchsorted(one, rng.random(draws) * one[-1], side="right") for one in sums])
+        cells = np.stack(
+            [np.searchsorted(one, rng.random(draws) * one[-1], side="right") for one in sums]
+        )
         middles = self._middles(np.stack(np.unravel_index(cells, self.pooled.shape), axis=-1))
         return middles + (rng.random(middles.shape) - 0.5) * self._cell
 
 
 # A function on a box, from noisy gradients at its nodes: least squares by Chebyshev polynomials.
 
-# Degree relative to the number of nodes in a direction: fewer coefficients than gradients, so that a misfit shows.
+# Degree relative to the number of nodes in a direction: fewer coefficients than gradients, so that
+# a misfit shows.
 _DEGREE = 2 / 3
-# Errors of a gradient below this are ignored: over the distance between two nodes they change phi by less.
+# Errors of a gradient below this are ignored: over the distance between two nodes they change phi
+# by less.
 _EXACT_ENOUGH = 0.002
 
 
 class GradientFit:
     """Fits functions phi up to an additive constant, which gradients leave undetermined.
 
-    Gradients are needed at the `nodes` [Q, r], `count` Chebyshev nodes in each direction of the box.
+    Gradients are needed at the `nodes` [Q, r], `count` Chebyshev nodes in each direction of the
+    box.
     """
 
     def __init__(self, box: Float64[np.ndarray, "r 2"], count: int):
@@ -226,7 +262,8 @@ class GradientFit:
         axis = np.cos(np.pi * (np.arange(count) + 0.5) / count)
         axes = [low + (high - low) * (axis + 1) / 2 for low, high in box]
         self.nodes = np.array(list(itertools.product(*axes)))
-        # Derivatives of all products of polynomials but the constant one, in one direction after the other.
+        # Derivatives of all products of polynomials but the constant one, in one direction after
+        # the other.
         designs = []
         for along in range(len(box)):
             factors = [self._polynomials(k, axis, slopes=k == along) for k, axis in enumerate(axes)]
@@ -255,7 +292,8 @@ class GradientFit:
         return found
 
     def misfit(self, gradients: Float64[np.ndarray, "G Q r"]) -> float:
-        """Returns how far the mean gradients are from what can be fitted: chi-squared for its degrees of freedom.
+        """Returns how far the mean gradients are from what can be fitted: chi-squared for its
+        degrees of freedom.
 
         About 1 where polynomials of this degree are enough.
         """

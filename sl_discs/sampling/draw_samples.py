@@ -33,10 +33,29 @@ from sl_discs.samplers.sampler import Sampler
 from sl_discs.sampling import exact, localized, low_rank, plain_chains, tempering
 from sl_discs.sampling.diagnostics import judge
 from sl_discs.sampling.directions import mixes_fast
-from sl_discs.sampling.drawn import MAGNETISATION, OVERLAP, ROUNDED, VALUE, Budget, Drawn, Request, observed
+from sl_discs.sampling.drawn import (
+    MAGNETISATION,
+    OVERLAP,
+    ROUNDED,
+    VALUE,
+    Budget,
+    Drawn,
+    Request,
+    observed,
+)
 from sl_discs.sampling.samples import Samples
 from sl_discs.sampling.thermodynamics import exact_curve
-from sl_discs.support.checks import boolean, function, integer, join_names, keywords, one_of, real, real_array, shown
+from sl_discs.support.checks import (
+    boolean,
+    function,
+    integer,
+    join_names,
+    keywords,
+    one_of,
+    real,
+    real_array,
+    shown,
+)
 from sl_discs.support.errors import InputError, fields_are_keywords
 from sl_discs.support.terminal import Advance, progress_bar
 
@@ -52,11 +71,11 @@ AUTO = "auto"
 # Those that give a curve over temperatures.
 _CURVES = "exact", "tempering"
 ENGINES = "auto", "cpu", "reference"
-# The most variables that `auto` enumerates, and the parts of a time limit for the search for certificates and for
-# low-rank localization.
+# The most variables that `auto` enumerates, and the parts of a time limit for the search for
+# certificates and for low-rank localization.
 _ENUMERATED, _SEARCH_PART, _LOW_RANK_PART = 16, 0.2, 0.6
-# Independent groups. Where the draws of a group depend on each other, more of them are needed; and 16 chains, in step
-# on the CPU engine, give two to three times the effective draws a second of 8.
+# Independent groups. Where the draws of a group depend on each other, more of them are needed; and
+# 16 chains, in step on the CPU engine, give two to three times the effective draws a second of 8.
 _GROUPS = {"chain": 16, "low_rank": 16}
 _USUAL_GROUPS = 8
 # Draws where no number is given, and by how much it may grow until there are enough effective ones.
@@ -66,7 +85,8 @@ _LARGEST = 1e30
 # Values that are this part of the temperature apart, as what chains round is, change draws.
 _MOST_APART = 0.01
 _UNCERTIFIED = (
-    "nothing is known of how fast a local sampler mixes here: chains that agree may all have missed a mode; "
+    "nothing is known of how fast a local sampler mixes here: chains that agree may all have "
+    "missed a mode; "
     "method='tempering' looks for others"
 )
 
@@ -87,54 +107,68 @@ def sample(
     progress: bool = False,
     **sampler_fields: object,
 ) -> Samples:
-    """Draws from p(x) ~ exp(f(x)/temperature), where f is what the problem maximises, or minus what it minimises.
+    """Draws from p(x) ~ exp(f(x)/temperature), where f is what the problem maximises, or minus what
+    it minimises.
 
     The same problem, arguments and engine give the same draws, unless there is a time limit.
 
     Example:
-        >>> samples = sl_discs.sample(sl_discs.ising(None, {("a", "b"): -1, ("b", "c"): -1}), temperature=2.0)
+        >>> problem = sl_discs.ising(None, {("a", "b"): -1, ("b", "c"): -1})
+        >>> samples = sl_discs.sample(problem, temperature=2.0)
         >>> print(samples.pair_marginal("a", "c"), samples.verdict)  # P(both are 1)
         0.303388 (exact) reliable
 
     Args:
-      problem: from `sl_discs.maxcut`, `sl_discs.ising`, `sl_discs.from_log_density` or another constructor. Sets
-        and covers may have conflicts, each of which costs the problem's `penalty`.
-      temperature: tau > 0, in units of the problem's value; or several, with `exact` or `tempering`: draws are those
-        of the lowest, and `Samples.curve` has value, heat capacity, log Z and entropy at each.
-      draws: minimum number of draws, rounded up to a multiple of the number of groups; None: 1,000 or, where these
-        are worth less than 400 independent ones, up to 16 times as many.
-      method: `chain`, `tempering`, `localization`, `low_rank` or `exact`; `auto` enumerates small problems, runs
-        chains where the couplings are so weak that a local sampler is known to mix fast, low_rank where one or two
-        directions stand out from a narrow rest, and tempering otherwise. `Samples.chosen` says why.
+      problem: from `sl_discs.maxcut`, `sl_discs.ising`, `sl_discs.from_log_density` or another
+        constructor. Sets and covers may have conflicts, each of which costs the problem's
+        `penalty`.
+      temperature: tau > 0, in units of the problem's value; or several, with `exact` or
+        `tempering`: draws are those of the lowest, and `Samples.curve` has value, heat capacity,
+        log Z and entropy at each.
+      draws: minimum number of draws, rounded up to a multiple of the number of groups; None: 1,000
+        or, where these are worth less than 400 independent ones, up to 16 times as many.
+      method: `chain`, `tempering`, `localization`, `low_rank` or `exact`; `auto` enumerates small
+        problems, runs chains where the couplings are so weak that a local sampler is known to mix
+        fast, low_rank where one or two directions stand out from a narrow rest, and tempering
+        otherwise. `Samples.chosen` says why.
       seed: at least 0, less than 2^64.
       time_limit: seconds, including compilation, which then determine the number of draws.
-      sampler: a base sampler, used by all methods except `exact`: `gibbs`, `metropolis`, `exchange`, `gwg`,
-        `path_auxiliary`, `dmala`, or one of your own; `auto` is `gibbs`.
-      groups: number of independent chains or ladders; None: 8, or 16 for chain and low_rank.
-        Of ladders that swap clusters, see `tempering.swaps_clusters`, two are one group of the draws.
-      engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise `reference`.
-      interrupt: called repeatedly without arguments; a true result ends the run, which returns the draws so far.
+      sampler: a base sampler, used by all methods except `exact`: `gibbs`, `metropolis`,
+        `exchange`, `gwg`, `path_auxiliary`, `dmala`, or one of your own; `auto` is `gibbs`.
+      groups: number of independent chains or ladders; None: 8, or 16 for chain and low_rank. Of
+        ladders that swap clusters, see `tempering.swaps_clusters`, two are one group of the draws.
+      engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise
+        `reference`.
+      interrupt: called repeatedly without arguments; a true result ends the run, which returns the
+        draws so far.
       progress: whether to show a progress bar, with tqdm.
       **sampler_fields: of the sampler's config.
 
     Raises:
       InputError: an argument is wrong; the message names it.
-      KeyboardInterrupt: Ctrl-C before there are draws; later, the run returns `Samples` marked as interrupted.
+      KeyboardInterrupt: Ctrl-C before there are draws; later, the run returns `Samples` marked as
+        interrupted.
     """
     arguments, begin = locals(), time.perf_counter()
     checked_problem(arguments.pop("problem"), (LogDensity,))
-    return drawn_from(problem, SampleOptions(fields=arguments.pop("sampler_fields"), **arguments), begin)
+    return drawn_from(
+        problem, SampleOptions(fields=arguments.pop("sampler_fields"), **arguments), begin
+    )
 
 
 def drawn_from(problem: Problem | LogDensity, options: SampleOptions, begin: float) -> Samples:
-    """Returns the draws that the options ask for; time counts from `begin`, by `time.perf_counter`."""
+    """Returns the draws that the options ask for; time counts from `begin`, by
+    `time.perf_counter`.
+    """
     total = options.draws if options.time_limit is None else None
     with progress_bar(total, " draws", shown=options.progress) as bar:
         run = _Run(problem, problem.terms(), options, bar, begin)
         if options.method == AUTO:
             return _choose(run)
         found = run(options.method)
-        if options.method != "chain" or mixes_fast(run.terms, options.lowest, lambda: total is None):
+        if options.method != "chain" or mixes_fast(
+            run.terms, options.lowest, lambda: total is None
+        ):
             return found
         return dataclasses.replace(found, notes=(*found.notes, _UNCERTIFIED))
 
@@ -148,15 +182,23 @@ def _temperatures(given: Any) -> float | tuple[float, ...]:
     """Returns one temperature as a float, and several as a tuple, in their order."""
     if isinstance(given, list | tuple) or getattr(given, "shape", None):
         several = real_array("temperature", given)
-        if several.ndim != 1 or not several.size or not (np.isfinite(several) & (several > 0)).all():
-            raise InputError(f"temperature is {shown(given)}; expected numbers above 0, or one", "temperature")
+        if (
+            several.ndim != 1
+            or not several.size
+            or not (np.isfinite(several) & (several > 0)).all()
+        ):
+            raise InputError(
+                f"temperature is {shown(given)}; expected numbers above 0, or one", "temperature"
+            )
         return tuple(several.tolist())
     return float(real("temperature", given, above=0))
 
 
 @dataclasses.dataclass(frozen=True)
 class SampleOptions:
-    """The arguments of `sl_discs.sample`, which documents them, checked; `fields` are those of its sampler."""
+    """The arguments of `sl_discs.sample`, which documents them, checked; `fields` are those of its
+    sampler.
+    """
 
     temperature: float | Sequence[float] = 1.0
     draws: int | None = None
@@ -181,7 +223,8 @@ class SampleOptions:
         one_of("method", self.method, (AUTO, *METHODS))
         if isinstance(plain["temperature"], tuple) and self.method not in (AUTO, *_CURVES):
             raise InputError(
-                f"method {self.method!r} draws at one temperature; for several give {join_names(list(_CURVES))}",
+                f"method {self.method!r} draws at one temperature; for several give "
+                f"{join_names(list(_CURVES))}",
                 "method",
             )
         boolean("progress", self.progress)
@@ -190,7 +233,9 @@ class SampleOptions:
         if self.time_limit is not None:
             real("time_limit", self.time_limit, above=0)
         if not isinstance(sampler, str) or is_localized(sampler):
-            raise InputError(f"sampler is {shown(sampler)}; expected a base sampler, such as 'gibbs'", "sampler")
+            raise InputError(
+                f"sampler is {shown(sampler)}; expected a base sampler, such as 'gibbs'", "sampler"
+            )
         plain["sampler"] = sampler = "gibbs" if sampler == AUTO else sampler
         base_name(sampler, variants=False)
         name = localized_name(sampler) if self.method == "localization" else sampler
@@ -235,15 +280,19 @@ class _Run:
     begin: float
 
     def budget(self, method: str, part: float = 1.0) -> Budget:
-        """Returns the budget of a method that takes this part of the time limit, if there is one."""
+        """Returns the budget of a method that takes this part of the time limit, if there
+        is one.
+        """
         limit = self.options.time_limit
         left = None if limit is None else part * limit - (time.perf_counter() - self.begin)
         return Budget(left, self.options.interrupt, functools.partial(self.bar, method))
 
     def __call__(self, method: str, chosen: str = "", part: float = 1.0) -> Samples:
-        """Returns the draws of a method, which takes this part of the time limit, and why it was chosen.
+        """Returns the draws of a method, which takes this part of the time limit, and why it was
+        chosen.
 
-        Without a number of draws or a time limit, it is run anew with more of them while they are worth too few.
+        Without a number of draws or a time limit, it is run anew with more of them while they are
+        worth too few.
         """
         found, times = self._draw(method, chosen, part, 1), 1
         more = self.options.draws is None and self.options.time_limit is None
@@ -258,14 +307,17 @@ class _Run:
         return found
 
     def _request(self, method: str, times: int) -> Request:
-        """Returns what a method is asked for: `times` as many draws as usual; InputError for what it cannot do."""
+        """Returns what a method is asked for: `times` as many draws as usual; InputError for what
+        it cannot do.
+        """
         options, terms, engine = self.options, self.terms, self.options.engine
         if method != "exact":
             _check_range(terms, options.lowest)
         size = float(terms.reach() + abs(terms.constant))
         if not math.isfinite(size / options.lowest):
             raise InputError(
-                f"f of up to {size:.3g} over the temperature {options.lowest:g} is beyond the range of double "
+                f"f of up to {size:.3g} over the temperature {options.lowest:g} is beyond the "
+                "range of double "
                 "precision; raise the temperature"
             )
         if terms.quadratic is None:
@@ -278,9 +330,16 @@ class _Run:
         groups = options.groups_of(method)
         each = -(-(_USUAL_DRAWS if options.draws is None else options.draws) // groups)
         return Request(
-            terms, options.lowest, times * each if options.time_limit is None else None, groups,
-            options.sampler, options.fields, engine, options.seed, options.temperatures,
-        )  # fmt: skip
+            terms,
+            options.lowest,
+            times * each if options.time_limit is None else None,
+            groups,
+            options.sampler,
+            options.fields,
+            engine,
+            options.seed,
+            options.temperatures,
+        )
 
     def _draw(self, method: str, chosen: str, part: float, times: int) -> Samples:
         """Makes draws once."""
@@ -296,7 +355,11 @@ class _Run:
         drawn = drawn._replace(reasons=(*drawn.reasons, *more))
         diagnostics, verdict = judge(drawn, observables, problem.labels)
         drawn = _in_double_precision(drawn, observables[VALUE], request)
-        curve = exact_curve(terms, request.temperatures) if drawn.known and request.temperatures else drawn.curve
+        curve = (
+            exact_curve(terms, request.temperatures)
+            if drawn.known and request.temperatures
+            else drawn.curve
+        )
         conflicts = _conflicts(problem, request, drawn, observables[VALUE])
         sign, averages = 1.0 if problem.maximise else -1.0, drawn.averages
         curve = curve and curve._replace(value=curve.value * [sign, 1.0])
@@ -308,22 +371,39 @@ class _Run:
             "total_s": time.perf_counter() - self.begin,
         }
         found = Samples(
-            kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
-            spins=problem.spins, grid=grid_of(problem.labels, getattr(terms, "shape", ())),
-            temperature=request.temperature, method=method, chosen=chosen, how=drawn.how, bits=drawn.bits,
-            group_values=sign * observables[VALUE], group_overlaps=observables[OVERLAP],
-            group_magnetisations=observables[MAGNETISATION], dependence=drawn.dependence, log_z=drawn.log_z,
-            ladder=drawn.ladder, known=drawn.known,
-            averages=averages and averages._replace(value=sign * averages.value), curve=curve,
-            diagnostics=diagnostics, verdict=verdict, notes=(*drawn.notes, *conflicts),
-            interrupted=budget.interrupted, seconds=timing, seed=request.seed,
-        )  # fmt: skip
+            kind=problem.kind,
+            name=problem.name,
+            labels=problem.labels,
+            maximise=problem.maximise,
+            spins=problem.spins,
+            grid=grid_of(problem.labels, getattr(terms, "shape", ())),
+            temperature=request.temperature,
+            method=method,
+            chosen=chosen,
+            how=drawn.how,
+            bits=drawn.bits,
+            group_values=sign * observables[VALUE],
+            group_overlaps=observables[OVERLAP],
+            group_magnetisations=observables[MAGNETISATION],
+            dependence=drawn.dependence,
+            log_z=drawn.log_z,
+            ladder=drawn.ladder,
+            known=drawn.known,
+            averages=averages and averages._replace(value=sign * averages.value),
+            curve=curve,
+            diagnostics=diagnostics,
+            verdict=verdict,
+            notes=(*drawn.notes, *conflicts),
+            interrupted=budget.interrupted,
+            seconds=timing,
+            seed=request.seed,
+        )
         return found.judged_by_errors()
 
 
 def grid_of(labels: Sequence[Hashable], shape: tuple[int, ...] = ()) -> tuple[int, ...] | None:
-    """Returns rows and columns of variables that are labelled by them, row by row, as networkx labels grids, or those
-    of the matrices of a log-density with this shape of its states.
+    """Returns rows and columns of variables that are labelled by them, row by row, as networkx
+    labels grids, or those of the matrices of a log-density with this shape of its states.
     """
     last = labels[-1]
     if isinstance(last, tuple) and all(type(one) is int for one in last):
@@ -340,18 +420,22 @@ def _limits(request: Request, drawn: Drawn, values: Float64[np.ndarray, "C D"]) 
         kernel = _kernel(request.sampler, request.fields)
         if not kernel.exact:
             found.append(
-                f"the sampler {request.sampler} is not exact with these settings, which are meant to optimise"
+                f"the sampler {request.sampler} is not exact with these settings, which are meant "
+                "to optimise"
             )
         if not kernel.is_ergodic(terms.num_sites):
             found.append(
-                f"the sampler {request.sampler} does not reach every state with these settings; change them, or use "
+                f"the sampler {request.sampler} does not reach every state with these settings; "
+                "change them, or use "
                 "gibbs"
             )
     apart = 0.0 if drawn.exact and terms.quadratic else terms.resolution(values)
     if apart > _MOST_APART * temperature:
         found.append(
-            f"rounding changes f by up to {apart:.2g} in chains, at temperature {temperature:g}: scale large terms "
-            "down, fix the variables that they decide, or, of a log-density, subtract a constant from fn, or return "
+            f"rounding changes f by up to {apart:.2g} in chains, at temperature {temperature:g}: "
+            "scale large terms "
+            "down, fix the variables that they decide, or, of a log-density, subtract a constant "
+            "from fn, or return "
             "float64, with JAX_ENABLE_X64"
         )
     return found
@@ -362,9 +446,14 @@ _HARDLY_ANY = 1e-6
 
 
 def _conflicts(
-    problem: Problem | LogDensity, request: Request, drawn: Drawn, values: Float64[np.ndarray, "C D"]
+    problem: Problem | LogDensity,
+    request: Request,
+    drawn: Drawn,
+    values: Float64[np.ndarray, "C D"],
 ) -> list[str]:
-    """Returns what share of draws with these values of f has conflicts, and a penalty with which hardly any has."""
+    """Returns what share of draws with these values of f has conflicts, and a penalty with which
+    hardly any has.
+    """
     if not isinstance(problem, Problem) or KINDS[problem.kind].penalty is None:
         return []
     # A conflict costs its weight times the penalty.
@@ -375,15 +464,21 @@ def _conflicts(
         return []
     given = getattr(problem.source, "node_weights", None)
     lightest = 1.0 if given is None else float(given[given > 0].min())
-    enough = math.ceil(1 + request.temperature * math.log(problem.num_variables**2 / _HARDLY_ANY) / lightest)
+    enough = math.ceil(
+        1 + request.temperature * math.log(problem.num_variables**2 / _HARDLY_ANY) / lightest
+    )
     return [
-        f"{100 * share:.3g} % of the draws have conflicts, each of which costs a penalty of {problem.penalty:g}; for "
-        f"draws without them, those of the hard-core model, give the problem penalty={enough}, or the command "
+        f"{100 * share:.3g} % of the draws have conflicts, each of which costs a penalty of "
+        f"{problem.penalty:g}; for "
+        f"draws without them, those of the hard-core model, give the problem penalty={enough}, or "
+        "the command "
         f"--penalty={enough}"
     ]
 
 
-def _in_double_precision(drawn: Drawn, values: Float64[np.ndarray, "C D"], request: Request) -> Drawn:
+def _in_double_precision(
+    drawn: Drawn, values: Float64[np.ndarray, "C D"], request: Request
+) -> Drawn:
     """Adds to log Z and to averages what the records of chains lack of f: its constant, and digits.
 
     `values` are those of the draws. Methods without such records give the whole log Z.
@@ -400,17 +495,24 @@ def _in_double_precision(drawn: Drawn, values: Float64[np.ndarray, "C D"], reque
         curve = curve._replace(value=curve.value + more, log_z=log_zs)
     if np.abs(since).max() <= ROUNDED * max(request.terms.reach(), np.abs(drawn.recorded).max()):
         since = np.zeros_like(since)  # nothing has happened but rounding, whose spread is no error
-    return drawn._replace(log_z=log_z, curve=curve, averages=drawn.averages._replace(value=values + since))
+    return drawn._replace(
+        log_z=log_z, curve=curve, averages=drawn.averages._replace(value=values + since)
+    )
 
 
 def _check_range(terms: Terms, temperature: float) -> None:
-    """Raises InputError for values that chains in single precision cannot divide by the temperature."""
+    """Raises InputError for values that chains in single precision cannot divide by the
+    temperature.
+    """
     if not 1 / _LARGEST <= temperature <= _LARGEST:
-        raise InputError(f"temperature is {temperature}; expected a number from {1 / _LARGEST:g} to {_LARGEST:g}")
+        raise InputError(
+            f"temperature is {temperature}; expected a number from {1 / _LARGEST:g} to {_LARGEST:g}"
+        )
     reach = terms.reach()
     if not max(reach, reach / temperature) <= _LARGEST:
         raise InputError(
-            f"the coefficients add up to {reach:.3g}, which at temperature {temperature:g} is beyond the range of "
+            f"the coefficients add up to {reach:.3g}, which at temperature {temperature:g} is "
+            "beyond the range of "
             f"single precision, {_LARGEST:g}; scale them down, or raise the temperature"
         )
 

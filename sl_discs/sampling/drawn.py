@@ -27,24 +27,31 @@ class Request(NamedTuple):
     temperatures: tuple[float, ...] = ()  # of a curve, of which `temperature` is the lowest
 
 
-# Draws as bits, eight variables a byte. What is computed of such a piece takes a few doubles a byte, in cache.
+# Draws as bits, eight variables a byte. What is computed of such a piece takes a few doubles a
+# byte, in cache.
 _PIECE = 2**20
 
 
-def packed(states: Int8[np.ndarray, "*B N"] | Bool[np.ndarray, "*B N"]) -> UInt8[np.ndarray, "*B W"]:
+def packed(
+    states: Int8[np.ndarray, "*B N"] | Bool[np.ndarray, "*B N"],
+) -> UInt8[np.ndarray, "*B W"]:
     """Returns states as bytes."""
     return np.packbits(states, axis=-1)
 
 
 def unpacked(bits: UInt8[np.ndarray, "*B W"], size: int, first: int = 0, last: int | None = None):
-    """Returns the states [..., n], or those of the variables from `first`, a multiple of 8, to before `last`."""
+    """Returns the states [..., n], or those of the variables from `first`, a multiple of 8, to
+    before `last`.
+    """
     last = size if last is None else last
     here = slice(first // 8, -(-last // 8))
     return np.unpackbits(np.asarray(bits[..., here]), axis=-1, count=last - first).view(np.int8)
 
 
 def pieces(bits: UInt8[np.ndarray, "C D W"], size: int):
-    """Slices of the draws of all groups, and their states [C, d, N], a piece of bounded size after the other."""
+    """Slices of the draws of all groups, and their states [C, d, N], a piece of bounded size after
+    the other.
+    """
     step = max(1, _PIECE // max(1, bits.shape[0] * size))
     for start in range(0, bits.shape[1], step):
         here = slice(start, start + step)
@@ -75,7 +82,8 @@ def overlaps(bits: UInt8[np.ndarray, "C D W"], size: int) -> Float[np.ndarray, "
 class Known(NamedTuple):
     """Exact probabilities of N variables, and the mean of f.
 
-    The M pairs of variables are all after enumeration, and those with a coupling after tree decomposition.
+    The M pairs of variables are all after enumeration, and those with a coupling after tree
+    decomposition.
     """
 
     marginals: Float64[np.ndarray, "N 2"]  # P(x_i = k)
@@ -87,7 +95,11 @@ class Known(NamedTuple):
         """Returns the mean of f, of the magnetisation or of the overlap of independent draws."""
         if observable == VALUE:
             return float(self.mean_value)
-        of_spins = 2 * (self.marginals**2).sum(axis=1) if observable == OVERLAP else 2 * self.marginals[:, 1]
+        of_spins = (
+            2 * (self.marginals**2).sum(axis=1)
+            if observable == OVERLAP
+            else 2 * self.marginals[:, 1]
+        )
         # A mean of zero is exact, too.
         return round(float((of_spins - 1).mean()), 15) + 0.0
 
@@ -95,7 +107,8 @@ class Known(NamedTuple):
 class Curve(NamedTuple):
     """Means and their errors, in two columns, at several temperatures.
 
-    The heat capacity is the variance of f over the squared temperature, the entropy log Z - f/temperature in nats.
+    The heat capacity is the variance of f over the squared temperature, the entropy log Z -
+    f/temperature in nats.
     """
 
     temperature: Float64[np.ndarray, "T"]
@@ -113,7 +126,9 @@ class Averages(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """Draws of C independent groups, D of each, packed, with fields of `Samples` of the same names."""
+    """Draws of C independent groups, D of each, packed, with fields of `Samples` of the
+    same names.
+    """
 
     bits: UInt8[np.ndarray, "C D W"]
     dependence: str
@@ -125,10 +140,11 @@ class Drawn(NamedTuple):
     exact: bool = False  # whether they are so however few they are
     known: Known | None = None
     averages: Averages | None = None
-    # The draws' values in the records of the chains, of which `averages` and `log_z` are made: without the constant,
-    # and in single precision.
+    # The draws' values in the records of the chains, of which `averages` and `log_z` are made:
+    # without the constant, and in single precision.
     recorded: Float[np.ndarray, "C D"] | None = None
-    # The number of independent draws that all of them are worth at most, whatever their autocorrelation.
+    # The number of independent draws that all of them are worth at most, whatever their
+    # autocorrelation.
     most_effective: float = math.inf
     curve: Curve | None = None
     remedy: str = ""  # what helps where more draws do not
@@ -164,7 +180,9 @@ class Budget:
         return self._end - time.perf_counter()
 
     def after(self, part: float) -> Callable[[], bool]:
-        """Returns whether this part of the time that is left now has passed, without asking for an interruption."""
+        """Returns whether this part of the time that is left now has passed, without asking for an
+        interruption.
+        """
         left = (1 - part) * self.left()
         return lambda: self.left() < left
 
@@ -192,7 +210,9 @@ def magnetisations(states: Int8[np.ndarray, "*B N"]) -> Float64[np.ndarray, "*B"
     return 2 * states.mean(axis=-1) - 1
 
 
-def observed(terms: Terms, bits: UInt8[np.ndarray, "C D W"]) -> dict[str, Float64[np.ndarray, "C D"]]:
+def observed(
+    terms: Terms, bits: UInt8[np.ndarray, "C D W"]
+) -> dict[str, Float64[np.ndarray, "C D"]]:
     """Returns the observables of every draw by name, f being the value."""
     function, size = terms.evaluator(), terms.num_sites
     values, spins = np.empty((2, *bits.shape[:2]))
@@ -211,17 +231,20 @@ def variable_name(label: Hashable) -> str:
 
 # Batches of a chain, and the least number of draws per batch, dependent and effective ones.
 _BATCHES, _LEAST_EFFECTIVE = 10, 4
-# Values of draws that differ relatively by no more than this agree, and no error of their mean is smaller.
+# Values of draws that differ relatively by no more than this agree, and no error of their mean is
+# smaller.
 ROUNDING = 1e-12
-# Values in the records of chains, in single precision, are off by up to so much of the sum of all terms: about 2^-22.
+# Values in the records of chains, in single precision, are off by up to so much of the sum of all
+# terms: about 2^-22.
 ROUNDED = 2.0**-19
 # An error estimated from fewer visits of what varies is itself uncertain, by a fifth and more.
 LEAST_VISITS = 20
 
 
 class Estimate(NamedTuple):
-    """A mean and its Monte Carlo standard error: infinite of a single batch, or where groups disagree, NaN where all
-    draws agree, as nothing bounds the values that were not drawn, and 0 where the mean is exact.
+    """A mean and its Monte Carlo standard error: infinite of a single batch, or where groups
+    disagree, NaN where all draws agree, as nothing bounds the values that were not drawn, and 0
+    where the mean is exact.
     """
 
     mean: float
@@ -232,10 +255,11 @@ class Estimate(NamedTuple):
 
 
 def visits(values: Float[np.ndarray, "*B"], rounding: float = 0.0) -> float:
-    """Returns how many values their variance rests on: (sum d^2)^2/sum d^4, d being the deviations from the mean.
+    """Returns how many values their variance rests on: (sum d^2)^2/sum d^4, d being the deviations
+    from the mean.
 
-    k values that differ from many equal ones count as k, normal values as a third of their number, and none count if
-    all of them are equal up to `rounding`.
+    k values that differ from many equal ones count as k, normal values as a third of their number,
+    and none count if all of them are equal up to `rounding`.
     """
     if np.ptp(values) <= max(rounding, ROUNDING * np.abs(values).max()):
         return 0.0
@@ -244,23 +268,31 @@ def visits(values: Float[np.ndarray, "*B"], rounding: float = 0.0) -> float:
 
 
 class Batches:
-    """Divides draws [C, D] of C groups into batches with nearly independent means (Glynn and Whitt 1991).
+    """Divides draws [C, D] of C groups into batches with nearly independent means (Glynn and Whitt
+    1991).
 
-    Dependence is `serial` if a group is a chain, `none` if all draws are independent, and `group` if the draws of a
-    group share an estimate. All draws are worth `effective` independent ones: batches of chains are long enough for
-    several of them; where they are fewer than draws that are independent otherwise, errors grow accordingly.
+    Dependence is `serial` if a group is a chain, `none` if all draws are independent, and `group`
+    if the draws of a group share an estimate. All draws are worth `effective` independent ones:
+    batches of chains are long enough for several of them; where they are fewer than draws that are
+    independent otherwise, errors grow accordingly.
 
     Attributes:
       effective: from the number of groups to that of draws.
     """
 
-    def __init__(self, num_groups: int, num_draws: int, dependence: str, effective: float = math.inf):
+    def __init__(
+        self, num_groups: int, num_draws: int, dependence: str, effective: float = math.inf
+    ):
         # Groups are independent, however few draws each of them is worth.
         self.effective = float(np.clip(effective, num_groups, num_groups * num_draws))
-        batches = min(_BATCHES, num_draws // _BATCHES, int(self.effective / num_groups) // _LEAST_EFFECTIVE)
+        batches = min(
+            _BATCHES, num_draws // _BATCHES, int(self.effective / num_groups) // _LEAST_EFFECTIVE
+        )
         count = {"serial": max(1, batches), "none": num_draws, "group": 1}[dependence]
         self._by_group = dependence == "group"
-        self._inflation = np.sqrt(num_groups * num_draws / self.effective) if dependence == "none" else 1.0
+        self._inflation = (
+            np.sqrt(num_groups * num_draws / self.effective) if dependence == "none" else 1.0
+        )
         self._starts = np.arange(count) * num_draws // count
         self._lengths = np.diff(np.append(self._starts, num_draws)) / num_draws
         self._weights = np.tile(self._lengths, num_groups) / num_groups
@@ -270,7 +302,9 @@ class Batches:
         mean, error = self._by_batches(values)
         low, high = float(values.min()), float(values.max())
         rounding = ROUNDING * max(abs(low), abs(high))
-        return Estimate(float(mean), math.nan if high - low <= rounding else max(float(error), rounding))
+        return Estimate(
+            float(mean), math.nan if high - low <= rounding else max(float(error), rounding)
+        )
 
     def visits(self, values: Float[np.ndarray, "C D"]) -> float:
         """Returns how many of the effective draws the variance of values rests on, see `visits`."""
@@ -292,10 +326,11 @@ class Batches:
     ) -> tuple[Float64[np.ndarray, "*shape"], Float64[np.ndarray, "*shape"]]:
         """Returns the probabilities of events, and their errors.
 
-        If all batches agree, their error would be 0. The error is therefore at least that of n independent draws
-        whose probability is the posterior mean under a uniform prior, (n p + 1)/(n + 2): of an event that is in none
-        of the draws, about 1/n. n is the effective number of draws. Where the draws of a group share an estimate,
-        groups vary by more than that: there only events that are in none of the draws, or in all, have such an error.
+        If all batches agree, their error would be 0. The error is therefore at least that of n
+        independent draws whose probability is the posterior mean under a uniform prior, (n p +
+        1)/(n + 2): of an event that is in none of the draws, about 1/n. n is the effective number
+        of draws. Where the draws of a group share an estimate, groups vary by more than that: there
+        only events that are in none of the draws, or in all, have such an error.
         """
         mean, error = self._by_batches(events)
         smoothed = ((0.0 if self._by_group else self.effective * mean) + 1) / (self.effective + 2)

@@ -1,8 +1,9 @@
 """Exact independent draws from exp(f/temperature), with the exact log Z, marginals and mean value.
 
-Up to 20 variables are enumerated. More are eliminated one by one: the sum over a variable is a table of the states of
-its neighbours that remain, so that time and memory grow as 2^width, where the width is at least the treewidth. The
-tables are passed forward for log Z, and backward for draws and marginals (Dechter 1999, "Bucket elimination").
+Up to 20 variables are enumerated. More are eliminated one by one: the sum over a variable is a
+table of the states of its neighbours that remain, so that time and memory grow as 2^width, where
+the width is at least the treewidth. The tables are passed forward for log Z, and backward for draws
+and marginals (Dechter 1999, "Bucket elimination").
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from sl_discs.support.memory import check_memory
 MOST_WIDTH = 25
 # Above this number of variables they are eliminated.
 ENUMERATED = 20
-# The most variables that `auto` eliminates, the width, and the entries of all tables: about a second.
+# The most variables that `auto` eliminates, the width, and the entries of all tables: about a
+# second.
 _QUICK_VARIABLES, _QUICK_WIDTH, _QUICK_ENTRIES = 1_000, 18, 2**24
 
 
@@ -40,8 +42,9 @@ class ExactLaw(NamedTuple):
 
 
 def exact(terms: Terms, temperature: float, moments: bool = False) -> ExactLaw:
-    """Returns the law by enumeration of up to 2^20 states, or by elimination of more than 20 variables of a quadratic
-    model; with moments, which take twice the time and memory, also variance and entropy.
+    """Returns the law by enumeration of up to 2^20 states, or by elimination of more than 20
+    variables of a quadratic model; with moments, which take twice the time and memory, also
+    variance and entropy.
 
     InputError for a large treewidth, or too many states.
     """
@@ -75,7 +78,8 @@ def eliminated(terms: Coefficients, temperature: float, moments: bool = False) -
     elimination = _elimination(terms, MOST_WIDTH)
     if elimination is None:
         raise InputError(
-            f"these {terms.num_sites} variables have a treewidth above {MOST_WIDTH} as far as min-fill and "
+            f"these {terms.num_sites} variables have a treewidth above {MOST_WIDTH} as far as "
+            "min-fill and "
             "Cuthill-McKee orders tell, and memory grows as 2^width; use method='tempering'"
         )
     listed = terms.listed()
@@ -83,7 +87,9 @@ def eliminated(terms: Coefficients, temperature: float, moments: bool = False) -
     need = 8 * (elimination.table_entries() // 2 + (18 if moments else 8) * 2**elimination.width)
     check_memory(f"tree decomposition of width {elimination.width}", need, "use method='tempering'")
     couplings = listed.scale * listed.weights
-    tables = _Tables(elimination, listed.linear / temperature, listed.edges, couplings / temperature, moments)
+    tables = _Tables(
+        elimination, listed.linear / temperature, listed.edges, couplings / temperature, moments
+    )
     marginals, joint = tables.marginals()
     mean = listed.constant + listed.linear @ marginals[:, 1] + couplings @ joint[:, 1, 1]
     known = Known(marginals, listed.edges.astype(np.int64), joint, np.array(mean))
@@ -93,18 +99,28 @@ def eliminated(terms: Coefficients, temperature: float, moments: bool = False) -
 
 
 class _Tables:
-    """The log-odds of each variable given the later ones that it is joined to, by forward elimination.
+    """The log-odds of each variable given the later ones that it is joined to, by forward
+    elimination.
 
-    The scope of a table is the variable and these neighbours in the order of elimination, an axis of length 2 each.
-    `sums` are log Z and, if asked for, the mean and the variance of f/temperature, and the entropy: of what was
-    eliminated, each is a table of the states of the neighbours that remain, and nothing cancels, as variances add up
-    from positive parts.
+    The scope of a table is the variable and these neighbours in the order of elimination, an axis
+    of length 2 each. `sums` are log Z and, if asked for, the mean and the variance of
+    f/temperature, and the entropy: of what was eliminated, each is a table of the states of the
+    neighbours that remain, and nothing cancels, as variances add up from positive parts.
     """
 
     def __init__(
-        self, elimination: Elimination, linear: np.ndarray, edges: np.ndarray, couplings: np.ndarray, moments: bool
+        self,
+        elimination: Elimination,
+        linear: np.ndarray,
+        edges: np.ndarray,
+        couplings: np.ndarray,
+        moments: bool,
     ):
-        self._order, self._edges, self.sums = elimination.order, edges, np.zeros(4 if moments else 1)
+        self._order, self._edges, self.sums = (
+            elimination.order,
+            edges,
+            np.zeros(4 if moments else 1),
+        )
         place = {v: k for k, v in enumerate(self._order)}
         nears = zip(self._order, elimination.neighbours, strict=True)
         self._scope = {v: [v, *sorted(near, key=place.__getitem__)] for v, near in nears}
@@ -125,7 +141,9 @@ class _Tables:
                 place = tuple(1 if u in (v, later) else slice(None) for u in scope)
                 tables[(slice(2), *place)] += couplings[number]
             for earlier in self._from[v]:
-                tables += sums.pop(earlier).reshape([-1, *(2 if u in self._scope[earlier] else 1 for u in scope)])
+                tables += sums.pop(earlier).reshape(
+                    [-1, *(2 if u in self._scope[earlier] else 1 for u in scope)]
+                )
             table = tables[0]
             self._odds[v] = odds = table[1] - table[0]
             found = np.logaddexp(table[0], table[1])[None]
@@ -142,7 +160,9 @@ class _Tables:
         states = np.empty((draws, len(self._order)), np.int8)
         for v in reversed(self._order):
             near = self._scope[v][1:]
-            row = states[:, near].astype(np.int64) @ (1 << np.arange(len(near), dtype=np.int64)[::-1])
+            row = states[:, near].astype(np.int64) @ (
+                1 << np.arange(len(near), dtype=np.int64)[::-1]
+            )
             states[:, v] = rng.random(draws) < expit(self._odds[v].ravel()[row])
         return states
 
@@ -163,7 +183,9 @@ class _Tables:
 
 
 def _mixed(odds: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Returns mean, variance and entropy over both values of a variable, from those given each value, stacked."""
+    """Returns mean, variance and entropy over both values of a variable, from those given each
+    value, stacked.
+    """
     chance, other = expit(odds), expit(-odds)
     found = other * lower + chance * upper
     found[1] += other * chance * (upper[0] - lower[0]) ** 2
@@ -183,15 +205,22 @@ _PIECE = 2**24
 def draw(request: Request, budget: Budget) -> Drawn:
     """Returns the requested number of exact draws; 10,000 if there is a time limit."""
     groups, size = request.groups, request.terms.num_sites
-    law, left = exact(request.terms, request.temperature), request.draws_each or -(-_DRAWS_IN_TIME // groups)
+    law, left = (
+        exact(request.terms, request.temperature),
+        request.draws_each or -(-_DRAWS_IN_TIME // groups),
+    )
     how = {"states": 2**size} if law.width is None else {"width": law.width}
     rng, parts = np.random.default_rng(request.seed), []
     while left > 0:
         count = min(max(1, _PIECE // (groups * size)), left)
-        parts.append(packed(np.swapaxes(law.sample(rng, count * groups).reshape(count, groups, -1), 0, 1)))
+        parts.append(
+            packed(np.swapaxes(law.sample(rng, count * groups).reshape(count, groups, -1), 0, 1))
+        )
         left -= count
         budget.say(count * groups)
         if budget.is_stopped():
             break
     log_z = Estimate(law.log_z, 0.0)
-    return Drawn(np.concatenate(parts, axis=1), "none", how, log_z=log_z, exact=True, known=law.known)
+    return Drawn(
+        np.concatenate(parts, axis=1), "none", how, log_z=log_z, exact=True, known=law.known
+    )

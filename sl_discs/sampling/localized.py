@@ -1,16 +1,18 @@
 """Method `localization`: Algorithm 1 at the temperature, one independent draw per chain.
 
-sigma is small enough for sign(Y) to be a draw, see `Localization.localizes`. The draws are as accurate as the
-posterior means that the base sampler estimates at each level: if it cannot cross between modes early in the run, mode
-weights are wrong, and nothing in the independent draws shows it. Therefore chains of the base sampler, which leaves
-the target invariant, are continued from some of the draws for as many sweeps as a draw takes. The draws are reliable
-only if the means stay the same and these chains forget where they began; otherwise they carry no information on mode
-weights. Modes may differ little in each variable and much in the overlap with one state, so this counts as well. A
-change of the means that is too small for that still counts: the draws are worth no more independent ones than have a
-standard error of its size, nor than the chains' own error allows to say.
+sigma is small enough for sign(Y) to be a draw, see `Localization.localizes`. The draws are as
+accurate as the posterior means that the base sampler estimates at each level: if it cannot cross
+between modes early in the run, mode weights are wrong, and nothing in the independent draws shows
+it. Therefore chains of the base sampler, which leaves the target invariant, are continued from some
+of the draws for as many sweeps as a draw takes. The draws are reliable only if the means stay the
+same and these chains forget where they began; otherwise they carry no information on mode weights.
+Modes may differ little in each variable and much in the overlap with one state, so this counts as
+well. A change of the means that is too small for that still counts: the draws are worth no more
+independent ones than have a standard error of its size, nor than the chains' own error allows to
+say.
 
-Y begins as pure noise, although it should hold the signal that alpha(eps) has. Where this is not negligible, as with
-geom(1,1), the draws are biased whatever the chains do.
+Y begins as pure noise, although it should hold the signal that alpha(eps) has. Where this is not
+negligible, as with geom(1,1), the draws are biased whatever the chains do.
 """
 
 from __future__ import annotations
@@ -38,28 +40,35 @@ SCHEDULE_FIELDS = {"sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "mc_ratio": 0.5}
 _LEVELS, _SWEEPS_A_LEVEL = 256, 8
 # The largest signal-to-noise ratio of the first observation that may be left out.
 _MOST_AT_FIRST = 0.01
-# Records of the continued chains, and the largest fraction of an observable's variance that may lie between chains:
-# it is a sixteenth if chains forget their state from one record to the next, and 1 if they never leave their mode.
+# Records of the continued chains, and the largest fraction of an observable's variance that may lie
+# between chains: it is a sixteenth if chains forget their state from one record to the next, and 1
+# if they never leave their mode.
 _RECORDS, _MOST_KEPT = 16, 0.5
 # More records make the comparison as precise as the draws: up to this number of bytes.
 _MOST_RECORDS, _RECORD_BYTES = 256, 2**23
-# Of draws that these chains do not confirm: their error is in the posterior means, which more draws share.
+# Of draws that these chains do not confirm: their error is in the posterior means, which more draws
+# share.
 _MORE_LEVELS = "raise K, the number of levels, or use another method"
 # Draws that are compared with these chains at once.
 _COMPARED = 4096
-# Chains of a group that run at once; number of batches that are continued as chains, and the stream of their chains,
-# which is above the numbers of all batches.
+# Chains of a group that run at once; number of batches that are continued as chains, and the stream
+# of their chains, which is above the numbers of all batches.
 _TOGETHER, _BATCHES_THAT_GO_ON, _STREAM = 8, 2, 1 << 31
 
 
 def localized_method(sampler: str, fields: Mapping[str, Any]) -> tuple[Method, int]:
-    """Returns Algorithm 1 around a base sampler and its number of levels; InputError for fields with wrong values."""
+    """Returns Algorithm 1 around a base sampler and its number of levels; InputError for fields
+    with wrong values.
+    """
     scan = {"scan": "sequential"} if sampler in ORDERED else {}
-    fields = SCHEDULE_FIELDS | {"K": _LEVELS} | scan | dict(fields) | {"name": localized_name(sampler)}
+    fields = (
+        SCHEDULE_FIELDS | {"K": _LEVELS} | scan | dict(fields) | {"name": localized_name(sampler)}
+    )
     method = build_method(fields)
     if method.final_is != SIGN_OF_Y:
         raise InputError(
-            "localization: with these settings sign(Y) is mostly noise; lower sigma or eps_end so that "
+            "localization: with these settings sign(Y) is mostly noise; lower sigma or eps_end so "
+            "that "
             "alpha^2/(sigma^2 t) ends at 16 or more"
         )
     return method, fields["K"]
@@ -73,9 +82,12 @@ def draw(request: Request, budget: Budget) -> Drawn:
     at_first, together = method.localization.first_signal_to_noise(), _TOGETHER * groups
     steps = levels * _SWEEPS_A_LEVEL * (size if counts_sweeps(request.sampler) else 1)
     settings = ChainSettings(
-        batch_size=together, chain_length=steps, t_schedule="constant", init_temperature=request.temperature,
+        batch_size=together,
+        chain_length=steps,
+        t_schedule="constant",
+        init_temperature=request.temperature,
         log_every_steps=steps,
-    )  # fmt: skip
+    )
     engine, _ = choose_engine(request.engine, method.sampler, num_chains=0)
     shape = shape_of_one(terms, together)
     found: list[np.ndarray] = []
@@ -86,35 +98,50 @@ def draw(request: Request, budget: Budget) -> Drawn:
         found.append(anneal(chains, method, settings).final[0, :, :size])
         budget.say(len(found[-1]))
     states = np.concatenate(found)[:wanted]
-    reasons, worth, going_on = _assess_by_chains(request, np.concatenate(found), levels * _SWEEPS_A_LEVEL)
+    reasons, worth, going_on = _assess_by_chains(
+        request, np.concatenate(found), levels * _SWEEPS_A_LEVEL
+    )
     if at_first > _MOST_AT_FIRST:
         reasons = (
-            f"the observation starts as noise where its signal-to-noise ratio should be {at_first:.2g}, above "
+            "the observation starts as noise where its signal-to-noise ratio should be "
+            f"{at_first:.2g}, above "
             f"{_MOST_AT_FIRST:g}: raise sigma, lower eps or take another alpha",
             *reasons,
         )
     how = {
-        "sampler": localized_name(request.sampler), "engine": engine.name, "chains": len(states), "levels": levels,
-        "sweeps a level": _SWEEPS_A_LEVEL, "steps": len(found) * steps * together + going_on,
-    }  # fmt: skip
+        "sampler": localized_name(request.sampler),
+        "engine": engine.name,
+        "chains": len(states),
+        "levels": levels,
+        "sweeps a level": _SWEEPS_A_LEVEL,
+        "steps": len(found) * steps * together + going_on,
+    }
     note = (
-        "each draw has the error of its posterior means: mode weights may be wrong where the base sampler is slow; "
-        f"chains continued from the draws confirm means to the precision of {worth:,.0f} independent draws"
+        "each draw has the error of its posterior means: mode weights may be wrong where the base "
+        "sampler is slow; "
+        f"chains continued from the draws confirm means to the precision of {worth:,.0f} "
+        "independent draws"
     )
     bits = packed(states.reshape(-1, groups, size).swapaxes(0, 1))
     return Drawn(
-        bits, "none", how, reasons, (note,), most_effective=worth,
+        bits,
+        "none",
+        how,
+        reasons,
+        (note,),
+        most_effective=worth,
         remedy=_MORE_LEVELS if worth < LEAST_ESS <= len(states) else "",
-    )  # fmt: skip
+    )
 
 
 def _assess_by_chains(
     request: Request, states: Int8[np.ndarray, "B N"], sweeps: int
 ) -> tuple[tuple[str, ...], float, int]:
-    """Reasons against the draws, found by continuing chains from some of them for `sweeps`; the number of independent
-    draws that they are worth at most; and the steps taken.
+    """Reasons against the draws, found by continuing chains from some of them for `sweeps`; the
+    number of independent draws that they are worth at most; and the steps taken.
     """
-    # A draw, which is left out of the others, is a direction along which modes may differ more than in any variable.
+    # A draw, which is left out of the others, is a direction along which modes may differ more than
+    # in any variable.
     direction, states = states[0], states[1:]
     number = min(len(states), _BATCHES_THAT_GO_ON * _TOGETHER * request.groups)
     chains = RecordedChains(request, number, stream=_STREAM)
@@ -127,25 +154,35 @@ def _assess_by_chains(
 
     def observed(some: np.ndarray) -> np.ndarray:
         """Returns f, the magnetisation and the overlap with one draw."""
-        return np.column_stack([values(some), magnetisations(some), (some == direction).mean(axis=1)])
+        return np.column_stack(
+            [values(some), magnetisations(some), (some == direction).mean(axis=1)]
+        )
 
-    here = np.concatenate([observed(states[start : start + _COMPARED]) for start in range(0, total, _COMPARED)])
+    here = np.concatenate(
+        [observed(states[start : start + _COMPARED]) for start in range(0, total, _COMPARED)]
+    )
     shares = states.mean(axis=0)
-    now, variance = np.append(here.mean(axis=0), shares), np.append(here.var(axis=0), shares * (1 - shares))
+    now, variance = (
+        np.append(here.mean(axis=0), shares),
+        np.append(here.var(axis=0), shares * (1 - shares)),
+    )
     then = np.stack([np.column_stack([observed(some), some]) for some in later.states])
     of_chains, hardly = then.mean(axis=0), 1e-9 + 1 / total
     of_error = of_chains.var(axis=0) / number
     change = np.abs(now - of_chains.mean(axis=0))
     apart = float((change / np.maximum(np.sqrt(variance / total + of_error), hardly)).max())
     limit = float(-ndtri(FALSE_ALARM / (2 * len(now))))
-    # In units of each observable's variance: what is left of the squared changes without their noise.
+    # In units of each observable's variance: what is left of the squared changes without their
+    # noise.
     changed = np.maximum(variance, hardly)
     noise = float((of_error / changed).mean())
     bias = max(0.0, float((change**2 / changed).mean()) - 1 / total - noise)
     worth = 1 / (max(1 / (total + 1), noise) + bias)
     reasons = []
     if (of_chains.var(axis=0) / np.maximum(then.var(axis=(0, 1)), hardly)).max() > _MOST_KEPT:
-        reasons.append("chains continued from the draws stay where they began: mode weights are unknown")
+        reasons.append(
+            "chains continued from the draws stay where they began: mode weights are unknown"
+        )
     if apart > limit:
         reasons.append(
             "chains continued from the draws drift: the change of means in standard errors is "

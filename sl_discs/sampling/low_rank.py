@@ -1,20 +1,23 @@
-"""Method `low_rank`: stochastic localization of the few directions that a local sampler cannot cross.
+"""Method `low_rank`: stochastic localization of the few directions that a local sampler cannot
+cross.
 
-Let the coupling of p(s) ~ exp(1/2 s'Js + b's) be J = J0 + U D U', where U [N, r] are eigenvectors whose eigenvalues
-stand D above the mean of the rest. Given the observation z = D^(1/2) U's + noise, noise ~ N(0, I),
+Let the coupling of p(s) ~ exp(1/2 s'Js + b's) be J = J0 + U D U', where U [N, r] are eigenvectors
+whose eigenvalues stand D above the mean of the rest. Given the observation z = D^(1/2) U's + noise,
+noise ~ N(0, I),
 
     p(s|z) ~ exp(1/2 s'J0 s + (b + U D^(1/2) z)'s),    p(z) ~ exp(-|z|^2/2) Z0(b + U D^(1/2) z),
 
-where Z0 is the normalisation of p(s|z), and the gradient of log Z0 with respect to z is D^(1/2) U'E[s|z]. There are
-three steps:
+where Z0 is the normalisation of p(s|z), and the gradient of log Z0 with respect to z is D^(1/2)
+U'E[s|z]. There are three steps:
 
 1. parallel chains at the nodes of a grid over z estimate E[s|z], by Rao-Blackwell means;
 2. log Z0 is fitted to these gradients, which gives a table of p(z) and, with Z0 at one node, log Z;
 3. z is drawn from the table, and s given z by a chain that starts at the nearest node.
 
-If J0 = 0 everything has a closed form. The draws are as accurate as the chains given z, which mix fast if the
-spectrum of J0 is narrower than 1 (Koehler, Lee and Risteski 2022). If it is wider, or if chains with different starts
-at the same z disagree, the verdict says so. Groups share only the grid, and their differences give the error.
+If J0 = 0 everything has a closed form. The draws are as accurate as the chains given z, which mix
+fast if the spectrum of J0 is narrower than 1 (Koehler, Lee and Risteski 2022). If it is wider, or
+if chains with different starts at the same z disagree, the verdict says so. Groups share only the
+grid, and their differences give the error.
 """
 
 from __future__ import annotations
@@ -41,7 +44,17 @@ from sl_discs.sampling.directions import (
     even_axes,
     find_directions,
 )
-from sl_discs.sampling.drawn import LEAST_VISITS, ROUNDED, ROUNDING, Budget, Drawn, Estimate, Request, packed, visits
+from sl_discs.sampling.drawn import (
+    LEAST_VISITS,
+    ROUNDED,
+    ROUNDING,
+    Budget,
+    Drawn,
+    Estimate,
+    Request,
+    packed,
+    visits,
+)
 from sl_discs.sampling.plain_chains import RecordedChains
 from sl_discs.support.errors import InputError
 
@@ -49,18 +62,21 @@ from sl_discs.support.errors import InputError
 MOST_COUPLED = 4096
 # Couplings whose sum over all pairs is below this change no probability measurably.
 _NOTHING = 1e-7
-# How far log p(z) may be below its maximum where it counts, while the grid is rough and when it is known.
+# How far log p(z) may be below its maximum where it counts, while the grid is rough and when it is
+# known.
 _ROUGH_DROP, _DROP = 12.0, 40.0
 # Nodes in each direction at first and at most, by the number of directions.
 _NODES = {1: (17, 129), 2: (9, 33)}
-# Sweeps between two records, each of which costs about as much as a sweep. Records: of a warm-up, of the first round,
-# and of all rounds at most.
+# Sweeps between two records, each of which costs about as much as a sweep. Records: of a warm-up,
+# of the first round, and of all rounds at most.
 _SWEEPS, _WARM_UP, _FIRST_ROUND, _MOST_RECORDS = 2, 32, 32, 4096
-# Fractions of J0 at which its share of log Z0 is computed, records at each, and rounds of mean-field theory.
+# Fractions of J0 at which its share of log Z0 is computed, records at each, and rounds of
+# mean-field theory.
 _PARTS, _MOMENTS_OF_A_PART, _ROUNDS = 6, 128, 50
 # The relative growth of the grid in each direction if it is too small.
 _LARGER = 0.5
-# Chi-squared per degree of freedom above which nodes are too few, and R-hat at a node above which chains disagree.
+# Chi-squared per degree of freedom above which nodes are too few, and R-hat at a node above which
+# chains disagree.
 _MOST_MISFIT, _DISAGREE = 2.0, 1.1
 # Variances below this are negligible.
 _HARDLY = 1e-6
@@ -75,7 +91,9 @@ _STREAM = 64
 
 
 def applies(terms: Coefficients, temperature: float, is_over: Callable[[], bool]) -> bool:
-    """Returns whether few directions stand out from a rest that is narrow and small enough to sample."""
+    """Returns whether few directions stand out from a rest that is narrow and small enough to
+    sample.
+    """
     spin = to_spin(terms, temperature)
     found = find_directions(spin, is_over)
     return found is not None and found.width < NARROW and not _too_large(spin, found.loadings)
@@ -104,7 +122,8 @@ def _too_large(spin: SpinForm, loadings: Float64[np.ndarray, "N r"]) -> str:
     if len(loadings) <= MOST_COUPLED or _is_free(spin, loadings):
         return ""
     return (
-        f"without the outlying directions, the remaining coupling is dense on {len(loadings):,} variables, above "
+        f"without the outlying directions, the remaining coupling is dense on {len(loadings):,} "
+        "variables, above "
         f"{MOST_COUPLED:,}"
     )
 
@@ -136,21 +155,29 @@ def _log_cosh(fields: Float64[np.ndarray, "*B N"]) -> Float64[np.ndarray, "*B"]:
 
 
 def _is_free(spin: SpinForm, loadings: Float64[np.ndarray, "N r"]) -> bool:
-    """Returns whether J0 = J - U D U' is zero except on its diagonal, which is a constant on spins."""
+    """Returns whether J0 = J - U D U' is zero except on its diagonal, which is a constant
+    on spins.
+    """
     probes = np.random.default_rng(0).choice((-1.0, 1.0), (len(loadings), 2))
     diagonal = (loadings**2).sum(axis=1)
     left = spin.times(probes) - loadings @ (loadings.T @ probes) + diagonal[:, None] * probes
     return float(np.linalg.norm(left, axis=0).max()) * np.sqrt(len(loadings)) < _NOTHING
 
 
-def _in_closed_form(spin: SpinForm, directions: Directions, request: Request, budget: Budget) -> Drawn:
+def _in_closed_form(
+    spin: SpinForm, directions: Directions, request: Request, budget: Budget
+) -> Drawn:
     """Draws where spins are independent given z."""
     loadings, groups = directions.loadings, request.groups
     # s_i^2 = 1: the diagonal of U D U' counts in the observation and not in J.
     constant = spin.constant - (loadings**2).sum() / 2
 
-    def of_fields(function: Callable[[np.ndarray], np.ndarray], points: Float64[np.ndarray, "Q r"]) -> np.ndarray:
-        """Applies a function to the fields given each z, a piece of bounded size after the other."""
+    def of_fields(
+        function: Callable[[np.ndarray], np.ndarray], points: Float64[np.ndarray, "Q r"]
+    ) -> np.ndarray:
+        """Applies a function to the fields given each z, a piece of bounded size after the
+        other.
+        """
         step = max(1, _PIECE // len(loadings))
         some = (points[start : start + step] for start in range(0, len(points), step))
         return np.concatenate([function(spin.fields + part @ loadings.T) for part in some])
@@ -158,7 +185,9 @@ def _in_closed_form(spin: SpinForm, directions: Directions, request: Request, bu
     def table(box: np.ndarray, distance: float) -> DensityTable:
         axes = even_axes(box, distance)
         points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-        log_z = constant + of_fields(_log_cosh, points.reshape(-1, len(axes))).reshape(points.shape[:-1])
+        log_z = constant + of_fields(_log_cosh, points.reshape(-1, len(axes))).reshape(
+            points.shape[:-1]
+        )
         return DensityTable(axes, (log_z + _log_normal(axes))[None])
 
     rough = table(_reachable(loadings), COARSE)
@@ -166,7 +195,9 @@ def _in_closed_form(spin: SpinForm, directions: Directions, request: Request, bu
     each = request.draws_each or -(-_DRAWS_IN_TIME // groups)
     rng = np.random.default_rng(request.seed)
     points = fine.sample(rng, each * groups)[0]
-    states = of_fields(lambda fields: (rng.random(fields.shape) < expit(2 * fields)).astype(np.int8), points)
+    states = of_fields(
+        lambda fields: (rng.random(fields.shape) < expit(2 * fields)).astype(np.int8), points
+    )
     budget.say(len(states))
     how = _description(directions) | {"means": "in closed form"}
     bits = packed(states.reshape(groups, each, -1))
@@ -179,26 +210,36 @@ def _in_closed_form(spin: SpinForm, directions: Directions, request: Request, bu
 class _Rest:
     """s given z, for chains of a base sampler at temperature 1, each with a z of its own.
 
-    `request` asks for draws of 1/2 s'J0 s, without its constant, and `steps` are the Markov steps of `log_z`.
+    `request` asks for draws of 1/2 s'J0 s, without its constant, and `steps` are the Markov steps
+    of `log_z`.
     """
 
     def __init__(self, spin: SpinForm, loadings: Float64[np.ndarray, "N r"], request: Request):
         couplings = spin.matrix() - loadings @ loadings.T
         np.fill_diagonal(couplings, 0.0)
         self.loadings, self.couplings = loadings, couplings.astype(np.float32)
-        self.reachable, self._field, self.steps = _reachable(loadings), spin.fields.astype(np.float32), 0
+        self.reachable, self._field, self.steps = (
+            _reachable(loadings),
+            spin.fields.astype(np.float32),
+            0,
+        )
         pairs = np.stack(np.triu_indices(len(couplings), 1), axis=1).astype(np.int32)
         terms = from_spin(SpinForm(np.zeros(len(couplings)), pairs, couplings[tuple(pairs.T)], 0.0))
         self.request = request._replace(terms=terms, temperature=1.0)
         # Constants that chains omit, from x in {0,1}^N and from s_i^2 = 1.
-        self._pairs_constant, self._constant = terms.constant, spin.constant - (loadings**2).sum() / 2
+        self._pairs_constant, self._constant = (
+            terms.constant,
+            spin.constant - (loadings**2).sum() / 2,
+        )
 
     def fields(self, points: Float64[np.ndarray, "B r"]) -> Float32[np.ndarray, "B N"]:
         """Returns b + U D^(1/2) z, the tilt of each chain."""
         return self._field + points.astype(np.float32) @ self.loadings.T.astype(np.float32)
 
     def where_the_mass_is(self) -> Float64[np.ndarray, "r 2"]:
-        """Returns a guess, by gradients from the naive mean-field equations m = tanh(b + U D^(1/2) z + J0 m)."""
+        """Returns a guess, by gradients from the naive mean-field equations m = tanh(b + U D^(1/2)
+        z + J0 m).
+        """
         fit = GradientFit(self.reachable, _NODES[len(self.reachable)][1])
         fields = self.fields(fit.nodes)
         means = np.tanh(fields)
@@ -209,11 +250,12 @@ class _Rest:
         return _grown(DensityTable(axes, guess).hull(_ROUGH_DROP), _LARGER / 2, self.reachable)
 
     def log_z(self, z: Float64[np.ndarray, "r"]) -> tuple[Float64[np.ndarray, "G"], float]:
-        """Returns the logarithm of the sum over s given z, for each group, and how many values it rests on: where
-        nearly all agree, so do the groups, and nothing bounds the error.
+        """Returns the logarithm of the sum over s given z, for each group, and how many values it
+        rests on: where nearly all agree, so do the groups, and nothing bounds the error.
 
-        Without J0 it has a closed form. The rest is the mean of 1/2 s'J0 s under lambda J0, integrated over lambda in
-        [0, 1]. The tilt holds all other terms, so that lambda is an inverse temperature.
+        Without J0 it has a closed form. The rest is the mean of 1/2 s'J0 s under lambda J0,
+        integrated over lambda in [0, 1]. The tilt holds all other terms, so that lambda is an
+        inverse temperature.
         """
         parts, weights = np.polynomial.legendre.leggauss(_PARTS)
         temperatures = np.tile(2 / (1 + parts), self.request.groups)
@@ -231,8 +273,8 @@ class _Rest:
 
 
 class _Series(NamedTuple):
-    """Sums over `num_records` records of G chains at each of Q nodes: of K observables, their squares and squared
-    changes.
+    """Sums over `num_records` records of G chains at each of Q nodes: of K observables, their
+    squares and squared changes.
     """
 
     num_records: int
@@ -248,7 +290,8 @@ class _Series(NamedTuple):
 
 
 class _Nodes:
-    """G chains at each of Q nodes of a grid, for a fit of log Z0; chain g Q + q is group g's at node q.
+    """G chains at each of Q nodes of a grid, for a fit of log Z0; chain g Q + q is group g's at
+    node q.
 
     `series` are all records, of which `halves` are the earlier and the later ones.
     """
@@ -267,9 +310,11 @@ class _Nodes:
         self.series = self._watch(_FIRST_ROUND)
 
     def _watch(self, num_records: int) -> _Series:
-        """Continues the chains, and sums D^(1/2) U'E[s_i | other spins] and 1/2 s'J0 s over `num_records` records.
+        """Continues the chains, and sums D^(1/2) U'E[s_i | other spins] and 1/2 s'J0 s over
+        `num_records` records.
 
-        These conditional means have the same expectations as the spins, and less variance (Rao-Blackwell).
+        These conditional means have the same expectations as the spins, and less variance
+        (Rao-Blackwell).
         """
         loadings, last = self._rest.loadings.astype(np.float32), None
         sums = np.zeros((3, len(self._fields), loadings.shape[1] + 1))
@@ -285,7 +330,9 @@ class _Nodes:
     def double(self) -> None:
         """Makes as many records again."""
         self.halves = self.series, self._watch(self.series.num_records)
-        self.series = _Series(2 * self.series.num_records, self.halves[0].sums + self.halves[1].sums)
+        self.series = _Series(
+            2 * self.series.num_records, self.halves[0].sums + self.halves[1].sums
+        )
 
     @property
     def gradients(self) -> Float64[np.ndarray, "G Q r"]:
@@ -295,20 +342,28 @@ class _Nodes:
     def times(self) -> Float64[np.ndarray, "Q K"]:
         """Returns autocorrelation times in records, assuming geometrically falling correlations."""
         series = self.series
-        variance, moves = series.variances.mean(axis=0), (series.sums[2] / series.num_records).mean(axis=0)
+        variance, moves = (
+            series.variances.mean(axis=0),
+            (series.sums[2] / series.num_records).mean(axis=0),
+        )
         # Quantities that hardly vary count as white noise.
         correlation = np.clip(1 - (moves + _HARDLY) / (2 * variance + _HARDLY), 0, 0.999)
         return (1 + correlation) / (1 - correlation)
 
     def disagreement(self) -> tuple[float, float]:
-        """Returns the split R-hat of the node where it is largest relative to its limit, and that limit."""
+        """Returns the split R-hat of the node where it is largest relative to its limit, and that
+        limit.
+        """
         halves, within = (
-            np.concatenate([getattr(one, name) for one in self.halves]) for name in ("means", "variances")
+            np.concatenate([getattr(one, name) for one in self.halves])
+            for name in ("means", "variances")
         )
         r_hat = np.sqrt(1 + halves.var(axis=0, ddof=1) / (within.mean(axis=0) + _HARDLY))
         freedom = len(halves) - 1
         spread = chdtri(freedom, FALSE_ALARM / r_hat.size) / freedom
-        limit = np.maximum(_DISAGREE, np.sqrt(1 + spread * self.times() / self.halves[0].num_records))
+        limit = np.maximum(
+            _DISAGREE, np.sqrt(1 + spread * self.times() / self.halves[0].num_records)
+        )
         worst = np.unravel_index(np.argmax(r_hat / limit), r_hat.shape)
         return float(r_hat[worst]), float(limit[worst])
 
@@ -316,11 +371,18 @@ class _Nodes:
 def _grown(box: np.ndarray, part: float, inside: np.ndarray) -> np.ndarray:
     """Returns a box that is larger by this part in each direction, but inside another one."""
     margin = 1 + part / 2 * (box[:, 1] - box[:, 0])
-    return np.stack([np.maximum(box[:, 0] - margin, inside[:, 0]), np.minimum(box[:, 1] + margin, inside[:, 1])], 1)
+    return np.stack(
+        [
+            np.maximum(box[:, 0] - margin, inside[:, 0]),
+            np.minimum(box[:, 1] + margin, inside[:, 1]),
+        ],
+        1,
+    )
 
 
 def _table(rest: _Rest, budget: Budget) -> tuple[_Nodes, DensityTable, list[str]]:
-    """Estimates p(z), with more nodes while polynomials do not fit, and more sweeps while draws would show it.
+    """Estimates p(z), with more nodes while polynomials do not fit, and more sweeps while draws
+    would show it.
 
     Returns the nodes, p(z) of each group, and the reasons against it.
     """
@@ -370,7 +432,9 @@ def _by_chains(spin: SpinForm, directions: Directions, request: Request, budget:
     at_z, rests_on = rest.log_z(peak)
     each = at_z + density.log_integrals - at_peak
     parts = np.exp(each - each.max())
-    error = parts.std(ddof=1) / parts.mean() / np.sqrt(groups) if rests_on >= LEAST_VISITS else np.nan
+    error = (
+        parts.std(ddof=1) / parts.mean() / np.sqrt(groups) if rests_on >= LEAST_VISITS else np.nan
+    )
     log_z = Estimate(float(logsumexp(each) - np.log(groups)), float(error))
     burn = int(np.clip(np.ceil(_TIMES * _SWEEPS * nodes.times().max()), _LEAST_BURN, _MOST_BURN))
     rng = np.random.default_rng(request.seed)
@@ -388,12 +452,18 @@ def _by_chains(spin: SpinForm, directions: Directions, request: Request, budget:
         budget.say(groups * together)
     if directions.width >= NARROW:
         reasons.insert(
-            0, f"the spectrum of the remaining coupling is {directions.width:.2f} wide, not below {NARROW:g}"
+            0,
+            f"the spectrum of the remaining coupling is {directions.width:.2f} wide, not below "
+            f"{NARROW:g}",
         )
     how = _description(directions) | {
-        "sampler": request.sampler, "engine": chains.engine.name, "nodes": len(nodes.fit.nodes), "groups": groups,
-        "sweeps at a node": _SWEEPS * nodes.series.num_records, "sweeps a draw": burn,
+        "sampler": request.sampler,
+        "engine": chains.engine.name,
+        "nodes": len(nodes.fit.nodes),
+        "groups": groups,
+        "sweeps at a node": _SWEEPS * nodes.series.num_records,
+        "sweeps a draw": burn,
         "steps": rest.steps + chains.steps,
-    }  # fmt: skip
+    }
     bits = packed(np.concatenate(found, axis=1)[:, :wanted])
     return Drawn(bits, "group", how, tuple(reasons), log_z=log_z)

@@ -1,4 +1,6 @@
-"""Pictures of draws: a panel for each of values, magnetisation, overlaps, marginals, the ladder and the curve."""
+"""Pictures of draws: a panel for each of values, magnetisation, overlaps, marginals, the ladder and
+the curve.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _OVERLAP_BIN = 0.05
 Paint = Callable[["Samples", Any], None]
 
 
-def layout(samples: Samples, panels: Sequence[str] | None) -> tuple[tuple[float, float], Callable[[Any], None]]:
+def layout(
+    samples: Samples, panels: Sequence[str] | None
+) -> tuple[tuple[float, float], Callable[[Any], None]]:
     """Returns the size of a figure in inches, and a function that paints it.
 
     Args:
@@ -44,7 +48,9 @@ def layout(samples: Samples, panels: Sequence[str] | None) -> tuple[tuple[float,
     width = 9.6 if panels is None else 0.6 + 2.7 * len(rows[0])
 
     def paint(figure: Any) -> None:
-        for part, row in zip(figure.subfigures(len(rows), 1, squeeze=False)[:, 0], rows, strict=True):
+        for part, row in zip(
+            figure.subfigures(len(rows), 1, squeeze=False)[:, 0], rows, strict=True
+        ):
             for name, axes in zip(row, part.subplots(1, len(row), squeeze=False)[0], strict=True):
                 PANELS[name](samples, axes)
         title = f"{samples.name}: {samples.method}, temperature {samples.temperature:g}"
@@ -82,7 +88,9 @@ def paint_overlaps(samples: Samples, axes: Any) -> None:
 
 
 def _paint_spins(values: Float64[np.ndarray, "C D"], axes: Any, colour: str, step: float) -> None:
-    """Paints a distribution from -1 to 1 in bins of about .05, which all hold equally many multiples of a step."""
+    """Paints a distribution from -1 to 1 in bins of about .05, which all hold equally many
+    multiples of a step.
+    """
     width = step * max(1, round(_OVERLAP_BIN / step))
     bins = 1 + step / 2 - width * np.arange(np.ceil((2 + step) / width), -1, -1)
     _histogram(values.ravel(), bins, axes, colour)
@@ -98,7 +106,9 @@ def paint_marginals(samples: Samples, axes: Any) -> None:
     means, errors = np.array(list(samples.marginals.values())).T
     errors = np.where(np.isfinite(errors), errors, 0.0)
     if samples.grid is not None:
-        image = axes.imshow(means.reshape(samples.grid), vmin=0, vmax=1, cmap="cividis", interpolation="nearest")
+        image = axes.imshow(
+            means.reshape(samples.grid), vmin=0, vmax=1, cmap="cividis", interpolation="nearest"
+        )
         axes.figure.colorbar(image, ax=axes, label="P(x = 1)")
         axes.set(xticks=[], yticks=[])
         return
@@ -106,13 +116,19 @@ def paint_marginals(samples: Samples, axes: Any) -> None:
         order = np.argsort(means, kind="stable")
         means, errors = means[order], errors[order]
         axes.plot(means, color=COLOURS[0])
-        axes.fill_between(np.arange(len(means)), means - errors, means + errors, color=COLOURS[5], alpha=0.5)
+        axes.fill_between(
+            np.arange(len(means)), means - errors, means + errors, color=COLOURS[5], alpha=0.5
+        )
         axes.set(xlabel=f"{len(means):,} variables, sorted", ylabel="P(x = 1)", ylim=(0, 1))
         return
     axes.bar(np.arange(len(means)), means, yerr=errors, color=COLOURS[5])
     axes.set(xlabel="variable", ylabel="P(x = 1)", ylim=(0, 1))
-    places = np.linspace(0, len(means) - 1, min(len(means), _MOST_LABELS)).round().astype(int).tolist()
-    axes.set_xticks(places, [printable(str(samples.labels[place])) for place in places], rotation=45)
+    places = (
+        np.linspace(0, len(means) - 1, min(len(means), _MOST_LABELS)).round().astype(int).tolist()
+    )
+    axes.set_xticks(
+        places, [printable(str(samples.labels[place])) for place in places], rotation=45
+    )
 
 
 def paint_swaps(samples: Samples, axes: Any) -> None:
@@ -136,18 +152,31 @@ def _paint_curve(samples: Samples, axes: Any, name: str) -> None:
     order = np.argsort(curve.temperature)
     mean, error = getattr(curve, name)[order].T
     error = np.where(np.isfinite(error), error, 0.0)
-    axes.errorbar(curve.temperature[order], mean, yerr=error, marker="o", markersize=3, color=COLOURS[0])
+    axes.errorbar(
+        curve.temperature[order], mean, yerr=error, marker="o", markersize=3, color=COLOURS[0]
+    )
     axes.set(xlabel="temperature", ylabel=name.replace("_", " "))
 
 
 _CURVE = ("value", "heat_capacity", "entropy")
 PANELS: dict[str, Paint] = {
-    "trace": paint_trace, "values": paint_values, "magnetisation": paint_magnetisation, "overlaps": paint_overlaps,
-    "marginals": paint_marginals, "swaps": paint_swaps, "round_trips": paint_round_trips,
+    "trace": paint_trace,
+    "values": paint_values,
+    "magnetisation": paint_magnetisation,
+    "overlaps": paint_overlaps,
+    "marginals": paint_marginals,
+    "swaps": paint_swaps,
+    "round_trips": paint_round_trips,
     **{name: functools.partial(_paint_curve, name=name) for name in _CURVE},
-}  # fmt: skip
-_ROWS = (("trace", "values", "magnetisation", "overlaps"), ("marginals", "swaps", "round_trips"), _CURVE)
-_NEEDS = dict.fromkeys(("swaps", "round_trips"), "ladder") | dict.fromkeys(_CURVE, "curve over several temperatures")
+}
+_ROWS = (
+    ("trace", "values", "magnetisation", "overlaps"),
+    ("marginals", "swaps", "round_trips"),
+    _CURVE,
+)
+_NEEDS = dict.fromkeys(("swaps", "round_trips"), "ladder") | dict.fromkeys(
+    _CURVE, "curve over several temperatures"
+)
 
 
 def _checked(samples: Samples, panels: Sequence[str]) -> list[str]:
@@ -159,7 +188,9 @@ def _checked(samples: Samples, panels: Sequence[str]) -> list[str]:
         if name not in PANELS:
             raise InputError(f"panels: {shown(name)} is not one; {known}")
         if not _exists(samples, name):
-            raise InputError(f"panels: draws by {samples.method} have no {_NEEDS[name]}, so no {name}; {known}")
+            raise InputError(
+                f"panels: draws by {samples.method} have no {_NEEDS[name]}, so no {name}; {known}"
+            )
     return list(panels)
 
 
@@ -186,4 +217,8 @@ def _bins(values: Float64[np.ndarray, "S"]) -> Any:
         half = max(0.5, abs(values[0]) * 1e-3)
         return values[0] + np.array([-half, half])
     integral = np.array_equal(values, np.round(values)) and np.ptp(values) <= 40
-    return np.arange(values.min() - 0.5, values.max() + 1) if integral else min(40, max(1, len(np.unique(values))))
+    return (
+        np.arange(values.min() - 0.5, values.max() + 1)
+        if integral
+        else min(40, max(1, len(np.unique(values))))
+    )

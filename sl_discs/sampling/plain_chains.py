@@ -1,9 +1,10 @@
 """Method `chain`: many chains of the base sampler at the temperature, from dispersed starts.
 
-Chains start in pairs of opposite states. They first visit sites in random order, because sweeps in the same order
-would lead many of them to the same mode. A warm-up of doubling rounds ends when the values of f of different chains
-agree; its last round also determines the number of sweeps between draws. Adaptation ends with the first round. A mode
-that no chain has visited does not show in any diagnostic.
+Chains start in pairs of opposite states. They first visit sites in random order, because sweeps in
+the same order would lead many of them to the same mode. A warm-up of doubling rounds ends when the
+values of f of different chains agree; its last round also determines the number of sweeps between
+draws. Adaptation ends with the first round. A mode that no chain has visited does not show in any
+diagnostic.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ FIRST_ROUND, LAST_ROUND = 64, 2_048
 # The warm-up ends when R-hat of the values is below this.
 _AGREEMENT = 1.05
 MOST_SWEEPS_A_DRAW = 64
-# Times that the value and the magnetisation are recorded from one draw to the next, for their averages.
+# Times that the value and the magnetisation are recorded from one draw to the next, for their
+# averages.
 _RECORDS = 8
 # The stream of the chains that disperse.
 DISPERSING = 5
-# Samplers with a sequential scan, which costs half as much. metropolis is not among them: where all gains are 0, as
-# at infinite temperature, its sequential scan only flips every site.
+# Samplers with a sequential scan, which costs half as much. metropolis is not among them: where all
+# gains are 0, as at infinite temperature, its sequential scan only flips every site.
 ORDERED = ("gibbs",)
 
 
@@ -57,14 +59,20 @@ def draw(request: Request, budget: Budget) -> Drawn:
     sweeps = -(-thinning // records)
     _, drawn = collect(chains, request.temperature, request.draws_each, budget, records, sweeps)
     how = {
-        "sampler": request.sampler, "engine": chains.engine.name, "chains": request.groups,
-        "warm-up sweeps": warm_up, "sweeps a draw": records * sweeps, "steps": chains.steps,
-    }  # fmt: skip
+        "sampler": request.sampler,
+        "engine": chains.engine.name,
+        "chains": request.groups,
+        "warm-up sweeps": warm_up,
+        "sweeps a draw": records * sweeps,
+        "steps": chains.steps,
+    }
     return drawn._replace(how=how)
 
 
 def dispersed(request: Request, is_over: Callable[[], bool] = lambda: False) -> RecordedChains:
-    """Returns chains, one of each group, after a first round from different starts, or until `is_over`."""
+    """Returns chains, one of each group, after a first round from different starts, or until
+    `is_over`.
+    """
     if request.sampler in ORDERED:
         request = request._replace(fields={**request.fields, "scan": RANDOM})
     chains = RecordedChains(request, request.groups, stream=DISPERSING)
@@ -84,10 +92,11 @@ def collect(
     sweeps: int = 1,
     each: int = 1,
 ) -> tuple[Recorded, Drawn]:
-    """Continues chains until each group has its draws, one every `every` records, or the budget is over.
+    """Continues chains until each group has its draws, one every `every` records, or the budget is
+    over.
 
-    Of ladders, draws are those of the first rungs, and `each` ladders in a row are a group. Returns all records,
-    without their states, and the draws.
+    Of ladders, draws are those of the first rungs, and `each` ladders in a row are a group. Returns
+    all records, without their states, and the draws.
     """
     parts, done = [], 0
     try:
@@ -113,15 +122,24 @@ def collect(
         means = one[:whole].reshape(-1, every, one.shape[1]).mean(axis=1, dtype=np.float64)
         return by_group(means, each).T
 
-    averages, at_draws = Averages(averaged(values), averaged(np.concatenate(spins))), values[every - 1 :: every]
+    averages, at_draws = (
+        Averages(averaged(values), averaged(np.concatenate(spins))),
+        values[every - 1 :: every],
+    )
     recorded = by_group(at_draws, each).T
-    return found, Drawn(np.concatenate(bits, axis=1), "serial", {}, averages=averages, recorded=recorded)
+    return found, Drawn(
+        np.concatenate(bits, axis=1), "serial", {}, averages=averages, recorded=recorded
+    )
 
 
-def by_group(records: Shaped[np.ndarray, "D C *shape"], each: int) -> Shaped[np.ndarray, "E G *shape"]:
-    """Returns the records of C chains as those of groups of `each`, one chain of a group after the other.
+def by_group(
+    records: Shaped[np.ndarray, "D C *shape"], each: int
+) -> Shaped[np.ndarray, "E G *shape"]:
+    """Returns the records of C chains as those of groups of `each`, one chain of a group after the
+    other.
 
-    This is a chain like any other, whose autocorrelation includes the correlation of the chains of a group.
+    This is a chain like any other, whose autocorrelation includes the correlation of the chains of
+    a group.
     """
     num_records, chains, *shape = records.shape
     apart = records.reshape(num_records, chains // each, each, *shape)
@@ -129,14 +147,15 @@ def by_group(records: Shaped[np.ndarray, "D C *shape"], each: int) -> Shaped[np.
 
 
 def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L C N"]) -> int:
-    """Returns the number of sweeps between nearly independent draws, from the values of f after each of L sweeps of C
-    chains.
+    """Returns the number of sweeps between nearly independent draws, from the values of f after
+    each of L sweeps of C chains.
 
     Of the states, their sum counts, which is the magnetisation, and the sum with signs drawn once.
     """
     signs = np.random.default_rng(0).choice((-1, 1), states.shape[2])
     both = np.stack([np.ones_like(signs), signs], axis=1).astype(np.float32)
-    # One record at a time: all of them as floats would take gigabytes, and NumPy is slow at products of integers.
+    # One record at a time: all of them as floats would take gigabytes, and NumPy is slow at
+    # products of integers.
     sums = np.array([one.astype(np.float32) @ both for one in states])
     sizes = [diagnose("", one.T).ess_bulk for one in (values, sums[..., 0], sums[..., 1])]
     return int(np.clip(np.ceil(values.size / max(min(sizes), 1)), 1, MOST_SWEEPS_A_DRAW))
@@ -146,10 +165,12 @@ def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L 
 
 # For samplers whose steps read all sites, a sweep is one step per this many sites.
 _SITES_A_STEP = 10
-# Largest size of a call's records in bytes, and its approximate duration; time limits are checked between calls.
+# Largest size of a call's records in bytes, and its approximate duration; time limits are checked
+# between calls.
 _MOST_RECORDED, _CALL_S = 2**26, 0.2
-# Approximate seconds of a step that tries one or two sites, of any other step, of each coupling of a site, and of a
-# chain's record. They are not measured, since calls must end at the same steps in every run for equal rounding.
+# Approximate seconds of a step that tries one or two sites, of any other step, of each coupling of
+# a site, and of a chain's record. They are not measured, since calls must end at the same steps in
+# every run for equal rounding.
 _FEW_SITES_S, _STEP_S, _COUPLING_S, _RECORD_S = 5e-9, 2e-6, 1e-10, 2e-6
 # The same of a step of the engine `reference` on a core, for each site.
 _SITE_S = 1e-8
@@ -162,8 +183,9 @@ _STREAMS = 1 << 16
 class Recorded(NamedTuple):
     """The L records of a call.
 
-    Values are those of f, without the constant of the problem; states those of the first rung of each ladder, L = 0
-    if they are not kept; `swaps` is whether a chain swaps states with the next one, None without ladders.
+    Values are those of f, without the constant of the problem; states those of the first rung of
+    each ladder, L = 0 if they are not kept; `swaps` is whether a chain swaps states with the next
+    one, None without ladders.
     """
 
     values: Float32[np.ndarray, "L B"]
@@ -181,8 +203,8 @@ class Recorded(NamedTuple):
 class RecordedChains(Chains):
     """B chains of a request's sampler on its problem of N variables, whose records are kept.
 
-    `sweep` is the number of steps in a sweep, `steps` that of the Markov steps of all chains so far, `clusters` that
-    of the rungs that swap clusters.
+    `sweep` is the number of steps in a sweep, `steps` that of the Markov steps of all chains so
+    far, `clusters` that of the rungs that swap clusters.
     """
 
     def __init__(
@@ -198,13 +220,15 @@ class RecordedChains(Chains):
         """Lays out the chains in random states.
 
         Args:
-          request: names the problem, the sampler with its fields, of which those of a method are left out, and the
-            engine.
+          request: names the problem, the sampler with its fields, of which those of a method are
+            left out, and the engine.
           num_chains: B.
-          adapting: number of sweeps with which the adaptation ends, if the sampler's field does not end it earlier.
+          adapting: number of sweeps with which the adaptation ends, if the sampler's field does not
+            end it earlier.
           rungs: R; each R chains in a row are a ladder.
           stream: number of these chains in a run, for random numbers of their own.
-          clusters: number of rungs of ladders 2k and 2k + 1 that swap clusters, where the engine can do that.
+          clusters: number of rungs of ladders 2k and 2k + 1 that swap clusters, where the engine
+            can do that.
         """
         terms, fields = request.terms, sampler_fields(request.sampler)
         if request.sampler in ORDERED:
@@ -222,27 +246,38 @@ class RecordedChains(Chains):
             "ask for fewer draws or groups",
         )
         self._instance_ids = [stream] * shape.num_instances
-        super().__init__([terms] * shape.num_instances, self._instance_ids, shape, kernel, chosen, request.seed)
+        super().__init__(
+            [terms] * shape.num_instances, self._instance_ids, shape, kernel, chosen, request.seed
+        )
         self._started = False
         self.size, self.num_chains, self.rungs, self.steps = terms.num_sites, num_chains, rungs, 0
         few_sites = counts_sweeps(request.sampler)
         self.sweep = self.size if few_sites else -(-self.size // _SITES_A_STEP)
-        self.clusters = clusters if clusters and chosen.has_clusters(self.sampler, self.batch) else 0
+        self.clusters = (
+            clusters if clusters and chosen.has_clusters(self.sampler, self.batch) else 0
+        )
         every = ChainTemperatures(np.ones(num_chains, np.float32))
-        self._program = Program(every, None, ladder=rungs, keeps_states=True, clusters=self.clusters)
+        self._program = Program(
+            every, None, ladder=rungs, keeps_states=True, clusters=self.clusters
+        )
         row = shape.num_sites if shape.degree is None else shape.degree
         self._step_s = num_chains * ((_FEW_SITES_S if few_sites else _STEP_S) + row * _COUPLING_S)
 
     def restart(
-        self, states: Int8[np.ndarray, "B N"] | None = None, fields: Float32[np.ndarray, "B N"] | None = None
+        self,
+        states: Int8[np.ndarray, "B N"] | None = None,
+        fields: Float32[np.ndarray, "B N"] | None = None,
     ) -> None:
-        """Puts the chains into the given states, or random ones, and resets the samplers' adaptation.
+        """Puts the chains into the given states, or random ones, and resets the samplers'
+        adaptation.
 
         With fields h, the target of each chain is exp(f/temperature + <s, h>).
         """
         done, program = self.done, self._program
         if fields is not None:
-            field = np.zeros((self.shape.num_instances, self.num_chains, self.shape.num_sites), np.float32)
+            field = np.zeros(
+                (self.shape.num_instances, self.num_chains, self.shape.num_sites), np.float32
+            )
             field[:, :, : fields.shape[1]] = fields
             program = program._replace(field=field)
         self.start(program, states)
@@ -259,7 +294,8 @@ class RecordedChains(Chains):
     def play(
         self, temperatures: Float64[np.ndarray, "B"] | float, num_records: int, sweeps: int = 1
     ) -> Iterator[Recorded]:
-        """Continues the chains and yields `num_records` records, a few per call, one after every `sweeps` sweeps.
+        """Continues the chains and yields `num_records` records, a few per call, one after every
+        `sweeps` sweeps.
 
         At infinite temperature all states are equally likely.
         """
@@ -284,13 +320,15 @@ class RecordedChains(Chains):
             yield Recorded(checked(np.asarray(trace.value)[:, 0]), states, swaps)
 
     def _worth_a_call(self, num_records: int, steps: int) -> int:
-        """Returns the number of records per call; if each number needs its own compiled code, one or two numbers for
-        all.
+        """Returns the number of records per call; if each number needs its own compiled code, one
+        or two numbers for all.
         """
         bytes_each = self.num_chains // self.rungs * self.shape.num_sites
         most = max(1, min(num_records, _MOST_RECORDED // bytes_each))
         if self.engine.on_host:
-            return max(1, min(most, int(_CALL_S / (self._step_s * steps + self.num_chains * _RECORD_S))))
+            return max(
+                1, min(most, int(_CALL_S / (self._step_s * steps + self.num_chains * _RECORD_S)))
+            )
         most = min(most, max(1, self.engine.steps_per_call(self.sampler) // steps))
         if jax.default_backend() == "cpu":
             # All sites are evaluated in each step; a time limit is checked between calls.
@@ -300,7 +338,11 @@ class RecordedChains(Chains):
         return -(-num_records // calls)
 
     def record(
-        self, temperatures, num_records: int, sweeps: int = 1, is_over: Callable[[], bool] = lambda: False
+        self,
+        temperatures,
+        num_records: int,
+        sweeps: int = 1,
+        is_over: Callable[[], bool] = lambda: False,
     ) -> Recorded:
         """Continues the chains as `play`, and returns all records until `is_over` at once."""
         parts = []

@@ -1,4 +1,6 @@
-"""The result of `sl_discs.sample`: draws, estimates with errors and a verdict, as tables, pictures and files."""
+"""The result of `sl_discs.sample`: draws, estimates with errors and a verdict, as tables, pictures
+and files.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,8 @@ _GROUPS: dict[str, Any] = {"ladder": Ladder, "known": Known, "averages": Average
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Samples:
-    """Draws from p(x) ~ exp(f(x)/temperature), where f is what the problem maximises, or minus what it minimises.
+    """Draws from p(x) ~ exp(f(x)/temperature), where f is what the problem maximises, or minus what
+    it minimises.
 
     Draws are not repaired: sets may have conflicts, each of which costs `penalty` in f.
 
@@ -68,7 +71,8 @@ class Samples:
       labels: [N] labels of the variables.
       maximise: whether the problem's best value is the largest.
       spins: whether variables are -1 and 1 instead of 0 and 1.
-      grid: rows and columns, if these are the labels of the variables, row by row, or x is a matrix; None otherwise.
+      grid: rows and columns, if these are the labels of the variables, row by row, or x is a
+        matrix; None otherwise.
       temperature: tau, in units of the problem's value.
       method: the method used: `chain`, `tempering`, `localization`, `low_rank` or `exact`.
       chosen: why this method; empty if it was requested.
@@ -78,19 +82,21 @@ class Samples:
       group_overlaps: [C, D] overlap s.s'/N of each draw with one of another group.
       group_magnetisations: [C, D] the mean spin of each draw.
       dependence: of the draws of a group, as in `sampling.drawn.Batches`.
-      log_z: log sum_x exp(f(x)/temperature), the offset included; None where the method does not give it.
+      log_z: log sum_x exp(f(x)/temperature), the offset included; None where the method does not
+        give it.
       ladder: the ladder of temperatures, for `tempering`.
       known: exact probabilities and means, for `exact`; their errors are 0.
-      averages: over the time between draws, for `chain` and `tempering`; the means of the value and the magnetisation
-        are theirs.
-      curve: value, heat capacity, log Z and entropy at several temperatures, where these were asked for.
-      diagnostics: R-hat and effective sample sizes of the value, the magnetisation, the overlap and the worst
-        variables.
+      averages: over the time between draws, for `chain` and `tempering`; the means of the value and
+        the magnetisation are theirs.
+      curve: value, heat capacity, log Z and entropy at several temperatures, where these were asked
+        for.
+      diagnostics: R-hat and effective sample sizes of the value, the magnetisation, the overlap and
+        the worst variables.
       verdict: whether the draws are reliable, and why not.
       notes: further remarks on the draws.
       interrupted: whether the run was stopped before its end.
-      seconds: of wall time: `compile_s`, `draw_s` without it, `evaluate_s` for estimates and evidence, and `total_s`
-        since the call, including the chains that `auto` tried first.
+      seconds: of wall time: `compile_s`, `draw_s` without it, `evaluate_s` for estimates and
+        evidence, and `total_s` since the call, including the chains that `auto` tried first.
       seed: of all random numbers.
     """
 
@@ -132,7 +138,9 @@ class Samples:
     @property
     def states(self) -> Int8[np.ndarray, "S N"]:
         """Returns all S = C D draws in the problem's own values, group by group."""
-        return self._own(unpacked(np.asarray(self.bits), len(self.labels)).reshape(-1, len(self.labels)))
+        return self._own(
+            unpacked(np.asarray(self.bits), len(self.labels)).reshape(-1, len(self.labels))
+        )
 
     def _own(self, states: Int8[np.ndarray, "*B N"]) -> Int8[np.ndarray, "*B N"]:
         return (2 * states - 1).astype(np.int8) if self.spins else states
@@ -144,13 +152,15 @@ class Samples:
 
     def _batches(self, effective: float = math.inf) -> Batches:
         """Returns batches of draws that are worth at most so many independent ones."""
-        least = min(one.ess_bulk for one in self.diagnostics if one.name in (VALUE, MAGNETISATION, OVERLAP))
+        least = min(
+            one.ess_bulk for one in self.diagnostics if one.name in (VALUE, MAGNETISATION, OVERLAP)
+        )
         groups, draws = self.group_values.shape
         return Batches(groups, draws, self.dependence, min(least, effective))
 
     def _estimate(self, name: str, values: Float64[np.ndarray, "C D"], is_event: bool) -> Estimate:
-        """Returns the mean of an observable, whose own effective sample size counts; where its R-hat is above the
-        limit, the error is infinite, and a warning says why.
+        """Returns the mean of an observable, whose own effective sample size counts; where its
+        R-hat is above the limit, the error is infinite, and a warning says why.
         """
         if self.dependence == "none":
             batches = self._batches()
@@ -159,9 +169,14 @@ class Samples:
             batches, limit = self._batches(own.ess_bulk), r_hat_limit(len(values), own.ess_bulk)
             if own.r_hat > limit:
                 said = f"R-hat of {name} is {above(min(own.r_hat, 99), limit, 3)}"
-                warnings.warn(f"{said}: groups with different starts disagree; its error is unknown", stacklevel=3)
+                warnings.warn(
+                    f"{said}: groups with different starts disagree; its error is unknown",
+                    stacklevel=3,
+                )
                 return Estimate(float(values.mean()), math.inf)
-        return Estimate(*map(float, batches.shares(values))) if is_event else batches.estimate(values)
+        return (
+            Estimate(*map(float, batches.shares(values))) if is_event else batches.estimate(values)
+        )
 
     @functools.cached_property
     def marginals(self) -> dict[Hashable, Estimate]:
@@ -174,26 +189,35 @@ class Samples:
             step = max(8, 2**26 // max(1, len(self)) // 8 * 8)
             for start in range(0, size, step):
                 here = slice(start, start + step)
-                means[here], errors[here] = batches.shares(unpacked(self.bits, size, start, min(start + step, size)))
+                means[here], errors[here] = batches.shares(
+                    unpacked(self.bits, size, start, min(start + step, size))
+                )
         found = zip(self.labels, means.tolist(), errors.tolist(), strict=True)
         return {label: Estimate(mean, error) for label, mean, error in found}
 
     def marginal(self, label: Hashable, value: int = 1) -> Estimate:
-        """Returns the probability that one variable has a value; InputError for an unknown label or value."""
+        """Returns the probability that one variable has a value; InputError for an unknown label or
+        value.
+        """
         place, number = self._event(label, value)
         if self.known is not None:
             return Estimate(float(self.known.marginals[place, number]), 0.0)
         events = column(self.bits, len(self.labels), place) == number
         return Estimate(*map(float, self._batches().shares(events.astype(float))))
 
-    def pair_marginal(self, first: Hashable, second: Hashable, values: tuple[int, int] = (1, 1)) -> Estimate:
-        """Returns the probability that two variables have these values; InputError for an unknown label or value.
+    def pair_marginal(
+        self, first: Hashable, second: Hashable, values: tuple[int, int] = (1, 1)
+    ) -> Estimate:
+        """Returns the probability that two variables have these values; InputError for an unknown
+        label or value.
 
-        Of exact draws it is known for all pairs after enumeration, and otherwise for those with a coupling. Errors
-        are those of `expectation`.
+        Of exact draws it is known for all pairs after enumeration, and otherwise for those with a
+        coupling. Errors are those of `expectation`.
         """
         if not (isinstance(values, tuple | list) and len(values) == 2):
-            raise InputError(f"{self.name}: values are {shown(values)}; expected one for each of two variables")
+            raise InputError(
+                f"{self.name}: values are {shown(values)}; expected one for each of two variables"
+            )
         (one, k), (other, m) = self._event(first, values[0]), self._event(second, values[1])
         exact = self._joint.get((one, other))
         if exact is not None:
@@ -213,10 +237,10 @@ class Samples:
     def mean(self, observable: str = VALUE) -> Estimate:
         """Returns the mean of `value`, `magnetisation` or `overlap`, with its standard error.
 
-        If all draws agree, the error of the value is NaN, and that of the others, which lie between -1 and 1, is that
-        of a change by 2 in one of the effective draws. The error of the overlap is from above, at most by a factor of
-        sqrt(2): overlaps with the groups before and after share draws, so their covariances add up to at most the
-        variances.
+        If all draws agree, the error of the value is NaN, and that of the others, which lie between
+        -1 and 1, is that of a change by 2 in one of the effective draws. The error of the overlap
+        is from above, at most by a factor of sqrt(2): overlaps with the groups before and after
+        share draws, so their covariances add up to at most the variances.
 
         Raises:
           InputError: an unknown observable.
@@ -230,50 +254,63 @@ class Samples:
             found = found._replace(error=2 / self._batches().effective)
         if observable != OVERLAP:
             return found
-        alone = self.dependence == "group" and len(self.bits) == 2  # groups have all overlaps in common
+        alone = (
+            self.dependence == "group" and len(self.bits) == 2
+        )  # groups have all overlaps in common
         return found._replace(error=math.inf if alone else math.sqrt(2) * found.error)
 
     def observable(self, name: str) -> Float64[np.ndarray, "C D"]:
-        """Returns `value`, `magnetisation` or `overlap` of each draw; InputError for any other name."""
+        """Returns `value`, `magnetisation` or `overlap` of each draw; InputError for any other
+        name.
+        """
         if not isinstance(name, str) or name not in (VALUE, MAGNETISATION, OVERLAP):
-            known = f"{VALUE}, {MAGNETISATION}, {OVERLAP}; see also log_z, marginal(label), and curve"
+            known = (
+                f"{VALUE}, {MAGNETISATION}, {OVERLAP}; see also log_z, marginal(label), and curve"
+            )
             raise InputError(f"unknown observable {shown(name)}; known: {known}")
         return getattr(self, f"group_{name}s")
 
     def _averaged(self, observable: str) -> Float64[np.ndarray, "C D"]:
-        """Returns an observable of each draw, or its average over the time since the previous draw, where known."""
+        """Returns an observable of each draw, or its average over the time since the previous draw,
+        where known.
+        """
         values = self.observable(observable)
         over_time = self.averages is not None and observable != OVERLAP
         return getattr(self.averages, observable) if over_time else values
 
     def judged_by_errors(self) -> Samples:
-        """Returns the same draws, not reliable without an error of the value; notes say which errors rest on few."""
+        """Returns the same draws, not reliable without an error of the value; notes say which
+        errors rest on few.
+        """
         if self.known is not None:
             return self
         reasons, notes = list(self.verdict.reasons), []
         if not math.isfinite(self.mean().error):
             reasons.append(
-                "the error of value is unknown, as all draws agree, and nothing bounds the values of other states: "
+                "the error of value is unknown, as all draws agree, and nothing bounds the values "
+                "of other states: "
                 "only method='exact', where it can run, tells"
             )
         for name in (VALUE, MAGNETISATION):
             visits = self._batches().visits(self._averaged(name))
             if 0 < visits < LEAST_VISITS:
                 notes.append(
-                    f"the error of {name} rests on about {max(1, visits):.0f} draws that differ from the others, "
+                    f"the error of {name} rests on about {max(1, visits):.0f} draws that differ "
+                    "from the others, "
                     f"below {LEAST_VISITS}, and is itself uncertain: draw more"
                 )
         verdict = self.verdict._replace(reliable=not reasons, reasons=tuple(reasons))
         return dataclasses.replace(self, verdict=verdict, notes=(*self.notes, *notes))
 
     def expectation(self, function) -> Estimate:
-        """Returns the mean of a function that maps states [S, N], in the problem's own values as integers of 64 bits,
-        to [S] real numbers.
+        """Returns the mean of a function that maps states [S, N], in the problem's own values as
+        integers of 64 bits, to [S] real numbers.
 
-        Of a function that returns booleans it is the probability of an event, with the error of `marginal`, also if
-        all draws agree. Of any other function the error is then NaN, as nothing bounds its values at other states.
-        Errors count the function's own effective sample size. Where its R-hat is above the limit, as between groups
-        that hold different modes, the error is infinite, and a warning says why.
+        Of a function that returns booleans it is the probability of an event, with the error of
+        `marginal`, also if all draws agree. Of any other function the error is then NaN, as nothing
+        bounds its values at other states. Errors count the function's own effective sample size.
+        Where its R-hat is above the limit, as between groups that hold different modes, the error
+        is infinite, and a warning says why.
 
         Raises:
           InputError: the function returns another shape, or other than real numbers.
@@ -299,18 +336,23 @@ class Samples:
         return {label: place for place, label in enumerate(self.labels)}
 
     def _event(self, label: Hashable, value: int) -> tuple[int, int]:
-        """Returns the place of a variable, and the number of one of its values; InputError if there is none."""
+        """Returns the place of a variable, and the number of one of its values; InputError if there
+        is none.
+        """
         check_label(self.name, label)
         place = self._places.get(label)
         if place is None:
             raise InputError(f"{self.name}: {shown(label)} is not a label")
         known = [-1, 1] if self.spins else [0, 1]
         if not isinstance(value, int | np.integer) or value not in known:
-            raise InputError(f"{self.name}: {label!r} is never {shown(value)}; expected {known[0]} or 1")
+            raise InputError(
+                f"{self.name}: {label!r} is never {shown(value)}; expected {known[0]} or 1"
+            )
         return place, known.index(value)
 
     def to_dataframe(self, value: Hashable = VALUE):
-        """Returns a pandas DataFrame with a row for each draw, and columns for the labels and the value.
+        """Returns a pandas DataFrame with a row for each draw, and columns for the labels and the
+        value.
 
         Raises:
           InputError: pandas is not installed, or a label has the name of the column of values.
@@ -318,8 +360,12 @@ class Samples:
         pandas = import_extra("pandas")
         check_label("the column of values", value)
         if value in self.labels:
-            raise InputError(f"{value!r} is also a label; name the column of values with to_dataframe(value=...)")
-        frame = pandas.DataFrame(self.states, columns=pandas.Index(list(self.labels), tupleize_cols=False))
+            raise InputError(
+                f"{value!r} is also a label; name the column of values with to_dataframe(value=...)"
+            )
+        frame = pandas.DataFrame(
+            self.states, columns=pandas.Index(list(self.labels), tupleize_cols=False)
+        )
         frame[value] = self.values
         return frame
 
@@ -332,48 +378,67 @@ class Samples:
         dimod = import_extra("dimod")
         kind = dimod.SPIN if self.spins else dimod.BINARY
         return dimod.SampleSet.from_samples(
-            (self.states, list(self.labels)), kind, -self.values if self.maximise else self.values,
-            info=self.summary(), sort_labels=False,
-        )  # fmt: skip
+            (self.states, list(self.labels)),
+            kind,
+            -self.values if self.maximise else self.values,
+            info=self.summary(),
+            sort_labels=False,
+        )
 
     def summary(self) -> dict[str, object]:
         """Estimates and evidence as plain values."""
         return {
-            "temperature": self.temperature, "method": self.method, "chosen": self.chosen, "how": dict(self.how),
-            "draws": len(self), "interrupted": self.interrupted, "reliable": self.reliable,
-            "reasons": list(self.verdict.reasons), "notes": list(self.notes),
+            "temperature": self.temperature,
+            "method": self.method,
+            "chosen": self.chosen,
+            "how": dict(self.how),
+            "draws": len(self),
+            "interrupted": self.interrupted,
+            "reliable": self.reliable,
+            "reasons": list(self.verdict.reasons),
+            "notes": list(self.notes),
             "log_z": None if self.log_z is None else list(self.log_z),
-            "curve": self.curve and {name: column.tolist() for name, column in self.curve._asdict().items()},
+            "curve": self.curve
+            and {name: column.tolist() for name, column in self.curve._asdict().items()},
             "mean": {name: list(self.mean(name)) for name in (VALUE, MAGNETISATION, OVERLAP)},
-            "diagnostics": [one._asdict() for one in self.diagnostics], "seconds": dict(self.seconds),
+            "diagnostics": [one._asdict() for one in self.diagnostics],
+            "seconds": dict(self.seconds),
             "seed": self.seed,
-        }  # fmt: skip
+        }
 
     def plot(self, path: str | os.PathLike | None = None, panels: Sequence[str] | None = None):
         """Plots the draws in panels, by default all that there are.
 
-        These are `trace` (the value by the number of the draw), the distributions `values`, `magnetisation` and
-        `overlaps`, P(q); `marginals`, a map where labels are rows and columns; of tempering `swaps` and
-        `round_trips`; and of several temperatures `value`, `heat_capacity` and `entropy`, with standard errors.
+        These are `trace` (the value by the number of the draw), the distributions `values`,
+        `magnetisation` and `overlaps`, P(q); `marginals`, a map where labels are rows and columns;
+        of tempering `swaps` and `round_trips`; and of several temperatures `value`, `heat_capacity`
+        and `entropy`, with standard errors.
 
         Args:
           path: of a PNG file; None to return the matplotlib figure, which a notebook shows.
           panels: their names, shown side by side.
 
         Raises:
-          InputError: these draws have no such panel, matplotlib is not installed, or the file cannot be written.
+          InputError: these draws have no such panel, matplotlib is not installed, or the file
+            cannot be written.
         """
         size, paint = layout(self, panels)
-        return new_figure(size, paint) if path is None else save_figure(file_path("path", path), size, paint)
+        return (
+            new_figure(size, paint)
+            if path is None
+            else save_figure(file_path("path", path), size, paint)
+        )
 
     def save(self, path: str | os.PathLike) -> Path:
-        """Writes everything to an .npz file, which `load` reads without unpickling, or the marginals to a .csv file.
+        """Writes everything to an .npz file, which `load` reads without unpickling, or the
+        marginals to a .csv file.
 
-        The latter has the columns `variable`, `probability` (that it is 1) and `error` (the standard error).
+        The latter has the columns `variable`, `probability` (that it is 1) and `error` (the
+        standard error).
 
         Raises:
-          InputError: the file's name does not end in .npz or .csv, it cannot be written, or a label is not made of
-            numbers, strings, None and tuples.
+          InputError: the file's name does not end in .npz or .csv, it cannot be written, or a label
+            is not made of numbers, strings, None and tuples.
         """
         path = file_path("path", path)
         if path.suffix == ".csv":
@@ -383,13 +448,22 @@ class Samples:
             rows.writerows((label, *one) for label, one in self.marginals.items())
             return write_text(path, text.getvalue())
         if path.suffix != ".npz":
-            raise InputError(f"{path}: the name of this file must end in .npz, for the draws, or .csv, for marginals")
+            raise InputError(
+                f"{path}: the name of this file must end in .npz, for the draws, or .csv, for "
+                "marginals"
+            )
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         arrays, labels = {name: fields.pop(name) for name in _ARRAYS}, fields.pop("labels")
         for group in _GROUPS:
             one = fields.pop(group)
-            arrays |= {} if one is None else {f"{group}_{name}": leaf for name, leaf in one._asdict().items()}
-        fields["labels"] = None if isinstance(labels, range) else [plain_label(path, label) for label in labels]
+            arrays |= (
+                {}
+                if one is None
+                else {f"{group}_{name}": leaf for name, leaf in one._asdict().items()}
+            )
+        fields["labels"] = (
+            None if isinstance(labels, range) else [plain_label(path, label) for label in labels]
+        )
         fields["num_labels"] = len(labels)
         return write_document(path, _FORMAT, arrays, fields)
 
@@ -398,7 +472,8 @@ class Samples:
         """Reads a file of `save`.
 
         Raises:
-          InputError: there is no such file, it is another kind of file, or its fields contradict each other.
+          InputError: there is no such file, it is another kind of file, or its fields contradict
+            each other.
         """
         try:
             arrays, fields = read_document(file_path("path", path), _FORMAT)
@@ -411,9 +486,11 @@ class Samples:
                 "grid": None if fields["grid"] is None else tuple(fields["grid"]),
                 "log_z": None if fields["log_z"] is None else Estimate(*fields["log_z"]),
                 "diagnostics": tuple(Diagnostic(*one) for one in fields["diagnostics"]),
-                "verdict": Verdict(fields["verdict"][0], tuple(fields["verdict"][1]), *fields["verdict"][2:]),
+                "verdict": Verdict(
+                    fields["verdict"][0], tuple(fields["verdict"][1]), *fields["verdict"][2:]
+                ),
                 "notes": tuple(fields["notes"]),
-            }  # fmt: skip
+            }
             check_fields(cls, fields)
             if len(fields["labels"]) != count or fields["bits"].shape[2] != -(-count // 8):
                 raise ValueError(f"labels or draws of another number of variables than {count}")
@@ -425,7 +502,10 @@ class Samples:
 
     def __repr__(self) -> str:
         z = "" if self.log_z is None else f", log Z {self.log_z}"
-        return f"Samples({self._head}: {len(self):,} draws by {self.method}, value {self.mean()}{z}; {self.verdict})"
+        return (
+            f"Samples({self._head}: {len(self):,} draws by {self.method}, value "
+            f"{self.mean()}{z}; {self.verdict})"
+        )
 
     def __str__(self) -> str:
         """Estimates with their standard errors and evidence, as a table, and the verdict."""
@@ -451,11 +531,17 @@ def summary_lines(samples: Samples) -> list[str]:
     lines = [*(f"  {printable(line)}" for line in (words, *samples.notes)), "", *table]
     if samples.curve is None:
         return lines
-    return [*lines, "", *(line.rstrip() for line in aligned([TITLES, *curve_rows(samples.curve, numbers)]))]
+    return [
+        *lines,
+        "",
+        *(line.rstrip() for line in aligned([TITLES, *curve_rows(samples.curve, numbers)])),
+    ]
 
 
 def estimates(samples: Samples) -> list[tuple[str, ...]]:
-    """Returns the rows of means, of the variables with the largest R-hat and the least ESS, and of log Z."""
+    """Returns the rows of means, of the variables with the largest R-hat and the least ESS, and of
+    log Z.
+    """
     found = {one.name: one for one in samples.diagnostics}
     rows: list[tuple[str, ...]] = []
     for name in (VALUE, MAGNETISATION, OVERLAP):
@@ -465,7 +551,9 @@ def estimates(samples: Samples) -> list[tuple[str, ...]]:
         apart = max(found.values(), key=lambda one: -1.0 if math.isnan(one.r_hat) else one.r_hat)
         least = min(found.values(), key=lambda one: min(one.ess_bulk, one.ess_tail))
         for one in dict.fromkeys((apart, least)):
-            rows.append((f"P({one.name} = 1)", *numbers(samples.marginal(known[one.name])), *_evidence(one)))
+            rows.append(
+                (f"P({one.name} = 1)", *numbers(samples.marginal(known[one.name])), *_evidence(one))
+            )
     if samples.log_z is not None:
         rows.append(("log Z", *numbers(samples.log_z), "", "", "", ""))
     return rows
@@ -486,5 +574,7 @@ def numbers(found: Estimate) -> tuple[str, str]:
 def _evidence(found: Diagnostic) -> tuple[str, ...]:
     """Returns R-hat and its limit, empty where it has no meaning, and effective sample sizes."""
     known = not math.isnan(found.r_hat)
-    r_hat = [f"{one:.3f}" if known and not math.isnan(one) else "" for one in (found.r_hat, found.limit)]
+    r_hat = [
+        f"{one:.3f}" if known and not math.isnan(one) else "" for one in (found.r_hat, found.limit)
+    ]
     return *r_hat, f"{found.ess_bulk:,.0f}", f"{found.ess_tail:,.0f}"

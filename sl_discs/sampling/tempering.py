@@ -1,16 +1,18 @@
 """Method `tempering`: non-reversible parallel tempering on several independent ladders.
 
-Each ladder leads from infinite temperature, where a sweep forgets everything, to the target temperature. Even and odd
-pairs of neighbours alternate in swapping their states (Okabe et al. 2001; Syed et al. 2022). Rounds of doubling
-length place the rungs so that all swaps are rejected equally often, and choose their number; then the ladder is
-fixed, and draws are taken from its coldest rung.
+Each ladder leads from infinite temperature, where a sweep forgets everything, to the target
+temperature. Even and odd pairs of neighbours alternate in swapping their states (Okabe et al. 2001;
+Syed et al. 2022). Rounds of doubling length place the rungs so that all swaps are rejected equally
+often, and choose their number; then the ladder is fixed, and draws are taken from its coldest rung.
 
-R-hat compares the ladders, of which the first half start hot, in random states, and the second half cold, in the best
-states that chains reach at the target temperature. At a transition of first order, hot starts meet the phase of many
-states and cold ones that of the largest values, and where ladders do not lead from one to the other, they disagree.
+R-hat compares the ladders, of which the first half start hot, in random states, and the second half
+cold, in the best states that chains reach at the target temperature. At a transition of first
+order, hot starts meet the phase of many states and cold ones that of the largest values, and where
+ladders do not lead from one to the other, they disagree.
 
-On sparse graphs the cold rungs of two ladders swap clusters (Houdayer 2001, `engines.cpu.lanes`). The two are
-independent at each moment, but not over time: draws, values and round trips then count by pair of ladders.
+On sparse graphs the cold rungs of two ladders swap clusters (Houdayer 2001, `engines.cpu.lanes`).
+The two are independent at each moment, but not over time: draws, values and round trips then count
+by pair of ladders.
 """
 
 from __future__ import annotations
@@ -38,10 +40,12 @@ from sl_discs.sampling.plain_chains import (
 )
 from sl_discs.sampling.thermodynamics import ladder_curve
 
-# A ladder of temperatures for tempering: the placement of its rungs, and its round trips (Syed et al. 2022).
+# A ladder of temperatures for tempering: the placement of its rungs, and its round trips (Syed et
+# al. 2022).
 #
-# Swaps between neighbours are rejected with rates r_k. Their cumulative sum, the barrier, is a function of the
-# inverse temperature that hardly depends on the ladder, and the best ladder of R rungs has equal increments of it.
+# Swaps between neighbours are rejected with rates r_k. Their cumulative sum, the barrier, is a
+# function of the inverse temperature that hardly depends on the ladder, and the best ladder of R
+# rungs has equal increments of it.
 
 # A rate of 0 would leave no distance between two rungs.
 _LEAST_RATE = 1e-3
@@ -53,7 +57,9 @@ _SATURATED = 0.7
 def rejection_rates(
     inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "D L R"]
 ) -> Float64[np.ndarray, "Q"]:
-    """Returns the mean probability that each swap is rejected, from f at each rung in D records of L ladders."""
+    """Returns the mean probability that each swap is rejected, from f at each rung in D records of
+    L ladders.
+    """
     gains = np.diff(inverse) * np.diff(values.astype(np.float64), axis=2)
     return 1 - np.exp(-np.maximum(gains, 0)).mean(axis=(0, 1))
 
@@ -69,8 +75,8 @@ def adapted_ladder(
 
 
 def best_number_of_rungs(rates: Float64[np.ndarray, "Q"]) -> int:
-    """Returns about twice the barrier, where half of the swaps succeed and round trips are most frequent for the
-    work.
+    """Returns about twice the barrier, where half of the swaps succeed and round trips are most
+    frequent for the work.
 
     If there are far too few rungs to estimate the barrier, it doubles their number.
     """
@@ -80,7 +86,8 @@ def best_number_of_rungs(rates: Float64[np.ndarray, "Q"]) -> int:
 
 
 def round_trips(swaps: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
-    """Returns the number of round trips of states from the hottest rung to the coldest one and back, in each ladder.
+    """Returns the number of round trips of states from the hottest rung to the coldest one and
+    back, in each ladder.
 
     Rung k swapped with k + 1, or did not, at each of D records; rung 0 is the coldest.
     """
@@ -94,10 +101,13 @@ def round_trips(swaps: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
     for number in range(num_records):
         replica = replica.ravel()[source[number]]
         ends[number] = replica[:, :: rungs - 1].T
-    # The visits of each replica to the ends, in their order: a trip ends with a visit to the hottest rung that
-    # follows one to the coldest, unless the replica began there.
+    # The visits of each replica to the ends, in their order: a trip ends with a visit to the
+    # hottest rung that follows one to the coldest, unless the replica began there.
     order = np.argsort(ends, axis=None, kind="stable")
-    visitor, hot = ends.ravel()[order], np.broadcast_to([[False], [True]], ends.shape).ravel()[order]
+    visitor, hot = (
+        ends.ravel()[order],
+        np.broadcast_to([[False], [True]], ends.shape).ravel()[order],
+    )
     same = visitor[1:] == visitor[:-1]
     back = visitor[1:][same & hot[1:] & ~hot[:-1]]
     began_cold = visitor[np.append(True, ~same) & ~hot]
@@ -105,12 +115,14 @@ def round_trips(swaps: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
     return trips - np.bincount(began_cold[np.isin(began_cold, back)] // rungs, minlength=ladders)
 
 
-# log Z from the values of f at the temperatures of a ladder: Bennett's acceptance ratio between neighbours.
+# log Z from the values of f at the temperatures of a ladder: Bennett's acceptance ratio between
+# neighbours.
 #
-# With equally many draws at two inverse temperatures b < b', log Z(b')/Z(b) is the C at which the sum over the draws
-# at b of sigmoid((b' - b) f - C) equals the sum over those at b' of sigmoid(C - (b' - b) f), the estimate of least
-# variance (Bennett 1976). The neighbours' ratios add up from infinite temperature, where Z is the number of states,
-# to the temperature that is asked for. The states are those at which f is finite, as chains never leave them.
+# With equally many draws at two inverse temperatures b < b', log Z(b')/Z(b) is the C at which the
+# sum over the draws at b of sigmoid((b' - b) f - C) equals the sum over those at b' of sigmoid(C -
+# (b' - b) f), the estimate of least variance (Bennett 1976). The neighbours' ratios add up from
+# infinite temperature, where Z is the number of states, to the temperature that is asked for. The
+# states are those at which f is finite, as chains never leave them.
 
 # About how many blocks are left out in turn.
 _BLOCKS = 20
@@ -126,8 +138,8 @@ def blocks_of(values: Float[np.ndarray, "L D R"]) -> list[Float[np.ndarray, "_D 
 def log_ratios(
     inverse: Float64[np.ndarray, "R"], parts: Sequence[Float[np.ndarray, "_D R"]]
 ) -> tuple[Float64[np.ndarray, "Q"], Float64[np.ndarray, "K Q"]]:
-    """Returns the logarithms of Z at each rung over Z at the one before it, from values of f at each rung in K nearly
-    independent blocks, and the same without each block.
+    """Returns the logarithms of Z at each rung over Z at the one before it, from values of f at
+    each rung in K nearly independent blocks, and the same without each block.
     """
     joined = np.concatenate(parts)
     starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
@@ -135,7 +147,9 @@ def log_ratios(
     for rung, step in enumerate(np.diff(inverse)):
         lower, upper = (step * joined[:, place].astype(np.float64) for place in (rung, rung + 1))
         least, most = min(lower.min(), upper.min()), max(lower.max(), upper.max())
-        ratio = optimize.brentq(lambda c, a, b: expit(a - c).sum() - expit(c - b).sum(), least, most, (lower, upper))
+        ratio = optimize.brentq(
+            lambda c, a, b: expit(a - c).sum() - expit(c - b).sum(), least, most, (lower, upper)
+        )
         # A step of Newton's method from the ratio of all draws to that without a block.
         below, above = expit(lower - ratio), expit(ratio - upper)
         excess = np.add.reduceat(below - above, starts)
@@ -146,13 +160,15 @@ def log_ratios(
 
 
 def log_z_of_ladder(
-    log_states: tuple[float, float], inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "L D R"]
+    log_states: tuple[float, float],
+    inverse: Float64[np.ndarray, "R"],
+    values: Float[np.ndarray, "L D R"],
 ) -> Estimate | None:
-    """Returns log Z at the last temperature, and its standard error by leaving out one block of draws at a time; NaN
-    if all values agree. None if the number of states is unknown.
+    """Returns log Z at the last temperature, and its standard error by leaving out one block of
+    draws at a time; NaN if all values agree. None if the number of states is unknown.
 
-    `log_states` is the logarithm of the number of states and its error, inverse temperatures begin at 0, and values
-    are those of f at each of them, of D draws of L independent ladders.
+    `log_states` is the logarithm of the number of states and its error, inverse temperatures begin
+    at 0, and values are those of f at each of them, of D draws of L independent ladders.
     """
     if math.isnan(log_states[0]):
         return None
@@ -166,8 +182,8 @@ def log_z_of_ladder(
     return Estimate(log_z, math.hypot(math.sqrt(variance), log_states[1], ROUNDING * log_z))
 
 
-# Rungs at first, and rounds that adapt them: sweeps of the first one; each later one is twice as long. The last one
-# keeps their number, and is followed by a round that warms the chains up.
+# Rungs at first, and rounds that adapt them: sweeps of the first one; each later one is twice as
+# long. The last one keeps their number, and is followed by a round that warms the chains up.
 _FIRST_RUNGS, _ROUNDS, _FIRST_ROUND = 16, 5, 32
 _LAST_ROUND = 256
 # Parts of a time limit after which the search for a ladder ends, and the warm-up.
@@ -180,13 +196,15 @@ _STREAM = 16
 _LEAST_ROUND_TRIPS = 20
 _MOST_MOMENTS_FOR_LOG_Z = 2_000
 _UNCOUNTED = (
-    "log Z is unknown, as too few of all states have a probability above 0 to be counted by drawing random states"
+    "log Z is unknown, as too few of all states have a probability above 0 to be counted "
+    "by drawing random states"
 )
 # Records times rungs from which values at other temperatures are computed, about twenty times.
 _MOST_REWEIGHTED = 5_000_000
-# Ladders swap clusters where no site has more couplings, in this part of their rungs, the coldest ones. On cubic
-# lattices, with 6 couplings, no gain was measured: there most differing sites are in one large cluster. At least two
-# pairs are needed, as R-hat compares them, and many more sites than a site has neighbours.
+# Ladders swap clusters where no site has more couplings, in this part of their rungs, the coldest
+# ones. On cubic lattices, with 6 couplings, no gain was measured: there most differing sites are in
+# one large cluster. At least two pairs are needed, as R-hat compares them, and many more sites than
+# a site has neighbours.
 _MOST_NEIGHBOURS, _CLUSTERED, _LEAST_PAIRS, _SITES_A_NEIGHBOUR = 4, 1 / 3, 2, 16
 
 
@@ -198,14 +216,24 @@ def swaps_clusters(terms: Terms, ladders: int) -> bool:
 
 
 class _Ladders(RecordedChains):
-    """Ladders of R rungs each, the coldest first; `inverse` are 1/temperature of the rungs, the hottest first."""
+    """Ladders of R rungs each, the coldest first; `inverse` are 1/temperature of the rungs, the
+    hottest first.
+    """
 
     def __init__(self, request: Request, inverse: np.ndarray, stream: int):
-        clusters = math.ceil(_CLUSTERED * len(inverse)) if swaps_clusters(request.terms, request.groups) else 0
+        clusters = (
+            math.ceil(_CLUSTERED * len(inverse))
+            if swaps_clusters(request.terms, request.groups)
+            else 0
+        )
         super().__init__(
-            request, request.groups * len(inverse), adapting=_FIRST_ROUND, rungs=len(inverse), stream=stream,
+            request,
+            request.groups * len(inverse),
+            adapting=_FIRST_ROUND,
+            rungs=len(inverse),
+            stream=stream,
             clusters=clusters,
-        )  # fmt: skip
+        )
         self.inverse, self.ladders = inverse, request.groups
 
     @property
@@ -221,7 +249,9 @@ class _Ladders(RecordedChains):
     def states_near(self, inverse: np.ndarray) -> np.ndarray:
         """Returns, for each rung of other ladders, the states at the nearest temperature."""
         nearest = np.abs(inverse[::-1, None] - self.inverse[::-1]).argmin(axis=1)
-        return self.current().reshape(self.ladders, self.rungs, -1)[:, nearest].reshape(-1, self.size)
+        return (
+            self.current().reshape(self.ladders, self.rungs, -1)[:, nearest].reshape(-1, self.size)
+        )
 
 
 def draw(request: Request, budget: Budget) -> Drawn:
@@ -231,7 +261,9 @@ def draw(request: Request, budget: Budget) -> Drawn:
     each = 2 if chains.clusters else 1
     warm = chains.record(chains.temperatures, _LAST_ROUND, is_over=budget.after(_WARM_UP_PART))
     thinning = _sweeps_a_draw(chains, warm) if len(warm.states) == _LAST_ROUND else 1
-    recorded, drawn = collect(chains, chains.temperatures, request.draws_each, budget, thinning, each=each)
+    recorded, drawn = collect(
+        chains, chains.temperatures, request.draws_each, budget, thinning, each=each
+    )
     assert recorded.swaps is not None
     values = chains.by_rung(recorded)
     of_ladders = round_trips(recorded.swaps.reshape(-1, chains.ladders, chains.rungs))
@@ -244,26 +276,42 @@ def draw(request: Request, budget: Budget) -> Drawn:
         parts = blocks_of(some[:, :: -(-some.size * chains.rungs // _MOST_REWEIGHTED)])
         ratios = log_ratios(chains.inverse, parts)
         curve = ladder_curve(request.temperatures, chains.inverse, parts, ratios, log_states)
-    swaps, means = 1 - rejection_rates(chains.inverse, values), values.mean(axis=(0, 1), dtype=float)
+    swaps, means = (
+        1 - rejection_rates(chains.inverse, values),
+        values.mean(axis=(0, 1), dtype=float),
+    )
     how = {
-        "sampler": request.sampler, "engine": chains.engine.name, "ladders": chains.ladders, "rungs": chains.rungs,
-        "rungs with cluster moves": chains.clusters, "sweeps a draw": thinning, "round trips": int(trips.sum()),
+        "sampler": request.sampler,
+        "engine": chains.engine.name,
+        "ladders": chains.ladders,
+        "rungs": chains.rungs,
+        "rungs with cluster moves": chains.clusters,
+        "sweeps a draw": thinning,
+        "round trips": int(trips.sum()),
         "steps": searched + chains.steps,
-    }  # fmt: skip
+    }
     return drawn._replace(
-        how=how, reasons=_reasons(of_ladders), ladder=Ladder(chains.inverse, swaps, trips, means),
-        log_z=log_z, most_effective=_effective(trips), curve=curve, notes=() if log_z else (_UNCOUNTED,),
-    )  # fmt: skip
+        how=how,
+        reasons=_reasons(of_ladders),
+        ladder=Ladder(chains.inverse, swaps, trips, means),
+        log_z=log_z,
+        most_effective=_effective(trips),
+        curve=curve,
+        notes=() if log_z else (_UNCOUNTED,),
+    )
 
 
 def _adapted(request: Request, budget: Budget, is_over: Callable[[], bool]) -> tuple[_Ladders, int]:
-    """Returns ladders whose swaps are rejected equally often, and the number of steps of those before them.
+    """Returns ladders whose swaps are rejected equally often, and the number of steps of those
+    before them.
 
-    The second half of the ladders have cold starts, one for all rungs of a ladder. With every second ladder, pairs of
-    ladders would not differ in their starts.
+    The second half of the ladders have cold starts, one for all rungs of a ladder. With every
+    second ladder, pairs of ladders would not differ in their starts.
     """
     # At first denser at high temperatures.
-    chains = _Ladders(request, 1 / request.temperature * np.linspace(0, 1, _FIRST_RUNGS) ** 2, _STREAM)
+    chains = _Ladders(
+        request, 1 / request.temperature * np.linspace(0, 1, _FIRST_RUNGS) ** 2, _STREAM
+    )
     quenched = dispersed(request._replace(groups=chains.num_chains), is_over)
     found, states = quenched.current(), chains.current().reshape(chains.ladders, chains.rungs, -1)
     cold, searched = chains.ladders // 2, quenched.steps
@@ -291,11 +339,13 @@ def _adapted(request: Request, budget: Budget, is_over: Callable[[], bool]) -> t
 
 
 def _sweeps_a_draw(chains: _Ladders, warm: Recorded) -> int:
-    """Returns the sweeps between draws, as `chain.sweeps_a_draw`, but at least those of a round trip.
+    """Returns the sweeps between draws, as `chain.sweeps_a_draw`, but at least those of a round
+    trip.
 
-    Modes that only the hot rungs connect are drawn anew by round trips, however fast a mode's values decorrelate.
-    Where chains forget their state between swaps, which are rejected at rates r, a ladder makes one round trip in
-    2 + 2 sum r/(1 - r) sweeps (Syed et al. 2022); otherwise they take longer.
+    Modes that only the hot rungs connect are drawn anew by round trips, however fast a mode's
+    values decorrelate. Where chains forget their state between swaps, which are rejected at rates
+    r, a ladder makes one round trip in 2 + 2 sum r/(1 - r) sweeps (Syed et al. 2022); otherwise
+    they take longer.
     """
     values = chains.by_rung(warm)
     rates = rejection_rates(chains.inverse, values)
@@ -306,8 +356,8 @@ def _sweeps_a_draw(chains: _Ladders, warm: Recorded) -> int:
 def _effective(trips: np.ndarray) -> float:
     """Returns the independent draws of modes that R round trips of each of C ladders are worth.
 
-    A ladder's mean has the variance of as many draws, so the mean over all ladders has that of C times the harmonic
-    mean: round trips of one ladder do not make up for another one without any.
+    A ladder's mean has the variance of as many draws, so the mean over all ladders has that of C
+    times the harmonic mean: round trips of one ladder do not make up for another one without any.
     """
     return 0.0 if trips.min() == 0 else len(trips) / float((1 / trips).mean())
 
@@ -315,19 +365,24 @@ def _effective(trips: np.ndarray) -> float:
 def _reasons(trips: np.ndarray) -> tuple[str, ...]:
     """Returns what the ladders' round trips say against the draws.
 
-    Round trips of equal ladders are more even than Poisson numbers. Where some ladders hold modes that others do not,
-    they are less even, although their sum may be large.
+    Round trips of equal ladders are more even than Poisson numbers. Where some ladders hold modes
+    that others do not, they are less even, although their sum may be large.
     """
     reasons = []
     if trips.sum() < _LEAST_ROUND_TRIPS:
         reasons.append(
-            f"{trips.sum()} round trips between hottest and coldest rung, below {_LEAST_ROUND_TRIPS}: draw more"
+            f"{trips.sum()} round trips between hottest and coldest rung, below "
+            f"{_LEAST_ROUND_TRIPS}: draw more"
         )
     freedom = len(trips) - 1
-    apart, limit = trips.var(ddof=1) / max(trips.mean(), 1e-9), chdtri(freedom, FALSE_ALARM) / freedom
+    apart, limit = (
+        trips.var(ddof=1) / max(trips.mean(), 1e-9),
+        chdtri(freedom, FALSE_ALARM) / freedom,
+    )
     if apart > limit:
         reasons.append(
-            f"the ladders made {trips.min()} to {trips.max()} round trips, which is more than chance apart; "
+            f"the ladders made {trips.min()} to {trips.max()} round trips, which is more than "
+            "chance apart; "
             "some ladders may hold modes that others do not"
         )
     return tuple(reasons)

@@ -1,9 +1,9 @@
 """Values, heat capacities, log Z and entropies at several temperatures, from one run.
 
-Enumeration and elimination give them at each temperature. A ladder of tempering holds all temperatures from infinite
-to the lowest: its records at all rungs are reweighted to each temperature in between (Shirts and Chodera 2008,
-"Statistically optimal analysis of samples from multiple equilibrium states"), with the rungs' log Z by Bennett's
-acceptance ratio.
+Enumeration and elimination give them at each temperature. A ladder of tempering holds all
+temperatures from infinite to the lowest: its records at all rungs are reweighted to each
+temperature in between (Shirts and Chodera 2008, "Statistically optimal analysis of samples from
+multiple equilibrium states"), with the rungs' log Z by Bennett's acceptance ratio.
 """
 
 from __future__ import annotations
@@ -20,15 +20,23 @@ from sl_discs.sampling.exact import exact
 
 
 def exact_curve(terms: Terms, temperatures: Sequence[float]) -> Curve:
-    """Returns the curve by enumeration, or by elimination of more than 20 variables of a quadratic model."""
+    """Returns the curve by enumeration, or by elimination of more than 20 variables of a quadratic
+    model.
+    """
     laws = [exact(terms, temperature, moments=True) for temperature in temperatures]
-    points = np.array([(law.known.mean_value, law.variance, law.log_z, law.entropy) for law in laws])
+    points = np.array(
+        [(law.known.mean_value, law.variance, law.log_z, law.entropy) for law in laws]
+    )
     return _curve(temperatures, points, np.zeros_like(points))
 
 
-def _curve(temperatures: Sequence[float], points: Float64[np.ndarray, "T 4"], errors: np.ndarray) -> Curve:
+def _curve(
+    temperatures: Sequence[float], points: Float64[np.ndarray, "T 4"], errors: np.ndarray
+) -> Curve:
     """Returns the curve with these columns: value, heat capacity, log Z and entropy."""
-    return Curve(np.array(temperatures, np.float64), *np.stack([points, errors], axis=2).swapaxes(0, 1))
+    return Curve(
+        np.array(temperatures, np.float64), *np.stack([points, errors], axis=2).swapaxes(0, 1)
+    )
 
 
 def ladder_curve(
@@ -38,17 +46,21 @@ def ladder_curve(
     log_ratios: tuple[Float64[np.ndarray, "Q"], Float64[np.ndarray, "K Q"]],
     log_states: tuple[float, float],
 ) -> Curve:
-    """Returns the curve from records of f at each rung, with errors by leaving out one part of them at a time.
+    """Returns the curve from records of f at each rung, with errors by leaving out one part of them
+    at a time.
 
     Args:
       temperatures: at least the lowest of the rungs.
       inverse: 1/temperature of the rungs, the first of which is 0.
       parts: nearly independent parts of the records.
-      log_ratios: of Z at each rung over Z at the one before it, from all records and without each part.
+      log_ratios: of Z at each rung over Z at the one before it, from all records and without each
+        part.
       log_states: the logarithm of the number of states, and its error.
     """
 
-    def points(records: Float[np.ndarray, "D R"], ratios: Float64[np.ndarray, "Q"]) -> Float64[np.ndarray, "T 4"]:
+    def points(
+        records: Float[np.ndarray, "D R"], ratios: Float64[np.ndarray, "Q"]
+    ) -> Float64[np.ndarray, "T 4"]:
         rungs, values = np.cumsum([0.0, *ratios]), records.ravel().astype(np.float64)
         mixture = logsumexp(inverse * values[:, None] - rungs, axis=1) + np.log(len(records))
         return np.array([_reweighted(values, mixture, temperature) for temperature in temperatures])
@@ -69,7 +81,9 @@ def ladder_curve(
 def _reweighted(
     values: Float64[np.ndarray, "S"], mixture: Float64[np.ndarray, "S"], temperature: float
 ) -> tuple[float, float, float, float]:
-    """Returns the columns of the curve at a temperature, from values of f at all rungs with density exp(mixture)."""
+    """Returns the columns of the curve at a temperature, from values of f at all rungs with density
+    exp(mixture).
+    """
     logs = values / temperature - mixture
     log_z = float(logsumexp(logs))
     weights = np.exp(logs - log_z)
@@ -80,11 +94,28 @@ def _reweighted(
 
 # The curve as a table.
 
-TITLES = "temperature", "value", "error", "heat capacity", "error", "log Z", "error", "entropy", "error"
+TITLES = (
+    "temperature",
+    "value",
+    "error",
+    "heat capacity",
+    "error",
+    "log Z",
+    "error",
+    "entropy",
+    "error",
+)
 
 
-def curve_rows(curve: Curve, numbers: Callable[[Estimate], tuple[str, str]]) -> list[tuple[str, ...]]:
-    """Returns a row for each temperature, in the order of `TITLES`; `numbers` writes an estimate and its error."""
+def curve_rows(
+    curve: Curve, numbers: Callable[[Estimate], tuple[str, str]]
+) -> list[tuple[str, ...]]:
+    """Returns a row for each temperature, in the order of `TITLES`; `numbers` writes an estimate
+    and its error.
+    """
     columns = [[numbers(Estimate(*row)) for row in column.tolist()] for column in curve[1:]]
     rows = zip(curve.temperature.tolist(), *columns, strict=True)
-    return [(f"{temperature:g}", *(word for pair in pairs for word in pair)) for temperature, *pairs in rows]
+    return [
+        (f"{temperature:g}", *(word for pair in pairs for word in pair))
+        for temperature, *pairs in rows
+    ]

@@ -1,4 +1,5 @@
-"""Files of answers: JSON that `Result.save` and `sl-discs solve --save` write, and `sl-discs check` and Python read.
+"""Files of answers: JSON that `Result.save` and `sl-discs solve --save` write, and `sl-discs check`
+and Python read.
 
 Whoever has the problem can recompute the values of its answers.
 """
@@ -58,12 +59,13 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True)
 class Answers:
-    """Answers to the problems of a file, or to one that was made in Python, where what belongs to the file is None.
+    """Answers to the problems of a file, or to one that was made in Python, where what belongs to
+    the file is None.
 
     Attributes:
       problem: its kind.
-      answers: in the order of the problems. If the run was interrupted, the last one is the best that was found, and
-        later problems have none.
+      answers: in the order of the problems. If the run was interrupted, the last one is the best
+        that was found, and later problems have none.
       file: its name.
       sha256: its SHA-256 digest.
       command: that solved it.
@@ -82,10 +84,14 @@ class Answers:
     weight: str | None = None
 
     def save(self, path: str | os.PathLike) -> Path:
-        """Writes them atomically; InputError where that is impossible, or a label is not made of plain values."""
+        """Writes them atomically; InputError where that is impossible, or a label is not made of
+        plain values.
+        """
         path, answers = Path(path), []
         for one in self.answers:
-            answers.append(vars(one) | {"labels": [plain_label(path, label) for label in one.labels]})
+            answers.append(
+                vars(one) | {"labels": [plain_label(path, label) for label in one.labels]}
+            )
         content = {"format": _FORMAT} | vars(self) | {"answers": answers}
         return write_text(path, json.dumps(content, indent=1, default=_plain) + "\n")
 
@@ -118,8 +124,12 @@ def read_answers(path: str | os.PathLike) -> Answers:
             raise ValueError
         answers = []
         for one in content["answers"]:
-            # Numbers stay as they are in the file: whole ones are not rounded to doubles, nor values to states.
-            fields = one | {"labels": tuple(map(label_of, one["labels"])), "values": tuple(one["values"])}
+            # Numbers stay as they are in the file: whole ones are not rounded to doubles, nor
+            # values to states.
+            fields = one | {
+                "labels": tuple(map(label_of, one["labels"])),
+                "values": tuple(one["values"]),
+            }
             check_fields(Answer, fields)
             if not len(set(fields["labels"])) == len(fields["labels"]) == len(fields["values"]):
                 raise ValueError
@@ -131,5 +141,6 @@ def read_answers(path: str | os.PathLike) -> Answers:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise FormatError(
-            f"{path}: not a file of answers; Result.save and sl-discs solve FILE --save=... write one"
+            f"{path}: not a file of answers; Result.save and sl-discs solve FILE --save=... write "
+            "one"
         ) from None

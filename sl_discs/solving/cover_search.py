@@ -1,17 +1,21 @@
-"""Smallest vertex covers by a local search with edge weights; also largest independent sets, and cliques as those.
+"""Smallest vertex covers by a local search with edge weights; also largest independent sets, and
+cliques as those.
 
-Once a cover of k nodes is found, one of k - 1 is looked for: a step takes a node out and puts an end of an uncovered
-edge in. The node that goes leaves the least weight uncovered (of equal ones, that which has been there longest); the
-edge is drawn at random; and the end that comes covers the most weight, but not before a neighbour has moved since it
-went. Edges that are then uncovered gain weight, so that the search leaves local optima by making them worse, and
-weights are lowered where their mean has become large, so that old ones are forgotten.
+Once a cover of k nodes is found, one of k - 1 is looked for: a step takes a node out and puts an
+end of an uncovered edge in. The node that goes leaves the least weight uncovered (of equal ones,
+that which has been there longest); the edge is drawn at random; and the end that comes covers the
+most weight, but not before a neighbour has moved since it went. Edges that are then uncovered gain
+weight, so that the search leaves local optima by making them worse, and weights are lowered where
+their mean has become large, so that old ones are forgotten.
 
-Where covers are small changes of each other and all have conflicts around them, as in set covering problems and
-near-threshold constraint satisfaction problems, this finds what annealing does not.
+Where covers are small changes of each other and all have conflicts around them, as in set covering
+problems and near-threshold constraint satisfaction problems, this finds what annealing does not.
 
-`greedy_state` is an answer to begin with, where even one annealing of a large graph does not fit into the time.
+`greedy_state` is an answer to begin with, where even one annealing of a large graph does not fit
+into the time.
 
-Source: Cai, Su, Luo and Sattar 2013, "NuMVC: an efficient local search algorithm for minimum vertex cover".
+Source: Cai, Su, Luo and Sattar 2013, "NuMVC: an efficient local search algorithm for minimum vertex
+cover".
 """
 
 from __future__ import annotations
@@ -27,15 +31,16 @@ from sl_discs.problems import Problem
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.solving.rounds import LocalSearch
 
-# Entries of `state`: numbers of uncovered edges, of nodes in the cover and in the best one, steps so far, the sum of
-# all weights, and the node that came last.
+# Entries of `state`: numbers of uncovered edges, of nodes in the cover and in the best one, steps
+# so far, the sum of all weights, and the node that came last.
 _UNCOVERED, _SIZE, _BEST, _STEP, _TOTAL, _LAST = range(6)
 # Added to the scores of nodes outside the cover, which do not go. All weights together stay below.
 _FAR = 1 << 30
 _NEVER = 1 << 62
 # Nodes that are compared at once, with vector instructions.
 _BLOCK = 64
-# The mean weight, as a part of the number of nodes, at which weights are lowered, and to which part of them.
+# The mean weight, as a part of the number of nodes, at which weights are lowered, and to which part
+# of them.
 _MOST_MEAN, _KEPT = 0.5, 0.3
 # Edges take some 60 bytes each.
 _MOST_EDGES = 5_000_000
@@ -43,18 +48,21 @@ _MOST_EDGES = 5_000_000
 _LISTED_A_SECOND = 4e6
 # Approximate seconds of a step, for each node and for each of the mean number of neighbours.
 _STEP_S, _NODE_S, _NEIGHBOUR_S = 2e-7, 2.5e-10, 3e-9
-# Steps for each node that a trial needs, and those after which its value tells what longer searches find.
+# Steps for each node that a trial needs, and those after which its value tells what longer searches
+# find.
 _LEAST_STEPS, _CONCLUSIVE_STEPS = 25, 75
 
 
 class Links(NamedTuple):
-    """A graph of n nodes and E edges as lists of neighbours, whose entries are numbered: each edge has two.
+    """A graph of n nodes and E edges as lists of neighbours, whose entries are numbered: each edge
+    has two.
 
     Attributes:
       starts: [n + 1] the first entry of each node.
       others: [2 E] the neighbour.
       edges: [2 E] the edge.
-      entries: [E, 2] the entries of an edge: that of its end with the smaller number, and the other's.
+      entries: [E, 2] the entries of an edge: that of its end with the smaller number, and the
+        other's.
     """
 
     starts: Int64[np.ndarray, "n+1"]
@@ -68,7 +76,12 @@ def links_of(graph: Graph) -> Links:
     near, entries = graph.neighbours, np.empty((graph.num_edges, 2), np.uint32)
     second = np.repeat(np.arange(graph.num_nodes), np.diff(near.starts)) > near.others
     entries[near.numbers, second.astype(np.intp)] = np.arange(2 * graph.num_edges)
-    return Links(near.starts.astype(np.int64), near.others.view(np.uint32), near.numbers.view(np.uint32), entries)
+    return Links(
+        near.starts.astype(np.int64),
+        near.others.view(np.uint32),
+        near.numbers.view(np.uint32),
+        entries,
+    )
 
 
 class Covers(NamedTuple):
@@ -76,8 +89,8 @@ class Covers(NamedTuple):
 
     Attributes:
       far: [P] `_FAR` of nodes outside the cover, 0 of those inside.
-      scores: [P] the weight of each node's edges to nodes outside: what is uncovered if the node goes, or covered if
-        it comes.
+      scores: [P] the weight of each node's edges to nodes outside: what is uncovered if the node
+        goes, or covered if it comes.
       free: [n] whether a neighbour has moved since the node went.
       moved: [n] the step in which it came or went last; different and negative before that.
       weights: [2 E] of edges, at both of their entries.
@@ -99,7 +112,9 @@ class Covers(NamedTuple):
 
 
 def empty_cover(links: Links, order: Int[np.ndarray, "n"]) -> Covers:
-    """Begins with no node in the cover; nodes with equal scores come in this order, a permutation."""
+    """Begins with no node in the cover; nodes with equal scores come in this order, a
+    permutation.
+    """
     size, count = len(links.starts) - 1, len(links.entries)
     padded = -(-size // _BLOCK) * _BLOCK
     return Covers(
@@ -117,7 +132,9 @@ def empty_cover(links: Links, order: Int[np.ndarray, "n"]) -> Covers:
 
 @inlined
 def _lightest(covers):
-    """Returns the node of the cover that uncovers the least weight if it goes; of equal ones the oldest."""
+    """Returns the node of the cover that uncovers the least weight if it goes; of equal ones the
+    oldest.
+    """
     scores, far, moved = covers.scores, covers.far, covers.moved
     least = np.int32(2 * _FAR - 1)
     for node in range(scores.shape[0]):
@@ -136,7 +153,9 @@ def _lightest(covers):
 
 @inlined
 def _heaviest(covers):
-    """Returns the node outside the cover with the most uncovered weight; of equal ones the oldest."""
+    """Returns the node outside the cover with the most uncovered weight; of equal ones the
+    oldest.
+    """
     scores, far, moved = covers.scores, covers.far, covers.moved
     most = np.int32(0)
     for node in range(moved.shape[0]):
@@ -211,9 +230,11 @@ def _forget(links, covers):
 
 @entered
 def play(links, covers, draws):
-    """Makes a step for each of the numbers drawn uniformly from [0, 1), [S]; returns how many it made.
+    """Makes a step for each of the numbers drawn uniformly from [0, 1), [S]; returns how many it
+    made.
 
-    The first step first fills the cover greedily. A search with nothing left to do makes fewer steps.
+    The first step first fills the cover greedily. A search with nothing left to do makes fewer
+    steps.
     """
     in_long_vectors()
     state, far, scores, moved = covers.state, covers.far, covers.scores, covers.moved
@@ -260,11 +281,19 @@ class CoverSearch(LocalSearch):
     name = "a local search on vertex covers with edge weights"
 
     def __init__(self, graph: Graph, seed: int, *, covers: bool, walks: int):
-        """Begins; `covers` says whether ones are the nodes of the cover, and not those of the independent set."""
+        """Begins; `covers` says whether ones are the nodes of the cover, and not those of the
+        independent set.
+        """
         super().__init__(seed, walks)
         self._covers, self._links = covers, links_of(graph)
-        self.step_s = _STEP_S + _NODE_S * graph.num_nodes + _NEIGHBOUR_S * 2 * graph.num_edges / graph.num_nodes
-        self._searches = [empty_cover(self._links, draws.permutation(graph.num_nodes)) for draws in self._draws]
+        self.step_s = (
+            _STEP_S
+            + _NODE_S * graph.num_nodes
+            + _NEIGHBOUR_S * 2 * graph.num_edges / graph.num_nodes
+        )
+        self._searches = [
+            empty_cover(self._links, draws.permutation(graph.num_nodes)) for draws in self._draws
+        ]
 
     @property
     def state(self) -> Int8[np.ndarray, "n"]:
@@ -288,7 +317,9 @@ def cover_search(problem: Problem, seed: int, seconds: float, walks: int) -> Cov
         count = size * (size - 1) // 2 - count
     if count > min(_MOST_EDGES, seconds * _LISTED_A_SECOND):
         return None
-    search = CoverSearch(complement(graph) if cliques else graph, seed, covers=not problem.maximise, walks=walks)
+    search = CoverSearch(
+        complement(graph) if cliques else graph, seed, covers=not problem.maximise, walks=walks
+    )
     steps = seconds / (size * search.step_s)
     search.conclusive = steps >= _CONCLUSIVE_STEPS
     return search if steps >= _LEAST_STEPS else None
@@ -296,10 +327,11 @@ def cover_search(problem: Problem, seed: int, seconds: float, walks: int) -> Cov
 
 @entered
 def _choose(starts, others, degrees, heads, nodes, after, chosen):
-    """Chooses a node with the fewest neighbours that are left, removes these, and so on; a removed one has degree -1.
+    """Chooses a node with the fewest neighbours that are left, removes these, and so on; a removed
+    one has degree -1.
 
-    Each time a node's degree changes it is put into the list of that degree, from `heads` along `after`, whose end is
-    -1. Entries of earlier degrees are skipped.
+    Each time a node's degree changes it is put into the list of that degree, from `heads` along
+    `after`, whose end is -1. Entries of earlier degrees are skipped.
     """
     number = 0
     for node in range(degrees.shape[0]):
@@ -336,10 +368,11 @@ def _choose(starts, others, degrees, heads, nodes, after, chosen):
 
 
 def greedy_state(problem: Problem[Graph]) -> Int8[np.ndarray, "1 n"] | None:
-    """Returns an answer to a problem of sets or covers: a set, of nodes of the least degrees left; None with weights.
+    """Returns an answer to a problem of sets or covers: a set, of nodes of the least degrees left;
+    None with weights.
 
-    Source: Halldorsson and Radhakrishnan 1997, "Greed is good: approximating independent sets in sparse and
-    bounded-degree graphs".
+    Source: Halldorsson and Radhakrishnan 1997, "Greed is good: approximating independent sets in
+    sparse and bounded-degree graphs".
     """
     if problem.source.node_weights is not None:
         return None

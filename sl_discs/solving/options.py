@@ -1,4 +1,6 @@
-"""The arguments of `sl_discs.solve`: `SolveOptions`, which check themselves and complete each other with defaults."""
+"""The arguments of `sl_discs.solve`: `SolveOptions`, which check themselves and complete each other
+with defaults.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,28 @@ from sl_discs.problems import Problem
 from sl_discs.problems.problem import of_series, samples_of_frame
 from sl_discs.samplers.registry import base_name, counts_sweeps, is_localized, own_name
 from sl_discs.samplers.single_site import SEQUENTIAL, Metropolis
-from sl_discs.support.checks import boolean, function, integer, keywords, one_of, real, real_array, shown
+from sl_discs.support.checks import (
+    boolean,
+    function,
+    integer,
+    keywords,
+    one_of,
+    real,
+    real_array,
+    shown,
+)
 from sl_discs.support.doubles import unmasked
 from sl_discs.support.errors import InputError
 
 AUTO = "auto"
 SWEEPS = 1_000
 CHAINS = 32
-# Approximate site updates of one chain on a core per second; chains that scan in order and that a core steps together
-# in little more time; and the sweeps of a chain alone from which on as many chains, with less time each, find more.
+# Approximate site updates of one chain on a core per second; chains that scan in order and that a
+# core steps together in little more time; and the sweeps of a chain alone from which on as many
+# chains, with less time each, find more.
 _UPDATES_PER_SECOND, _IN_STEP, _SLOW_SWEEPS = 5e7, 8, 10_000
-# Steps of the round that measures the rate, few enough for one call to the engine, so that large problems also end
-# cold: in sweeps for samplers that try one site per step, in steps for others.
+# Steps of the round that measures the rate, few enough for one call to the engine, so that large
+# problems also end cold: in sweeps for samplers that try one site per step, in steps for others.
 _FIRST_SWEEPS, _FIRST_STEPS = 3, 200
 # The temperatures of this number of steps take a few hundred megabytes.
 MOST_STEPS = 10_000_000
@@ -42,13 +54,15 @@ _ANNEALING = ("t_schedule", "init_temperature", "final_temperature", "decay_rate
 
 @dataclasses.dataclass(frozen=True)
 class SolveOptions:
-    """The arguments of `sl_discs.solve`, which documents them, checked and completed when an object is made.
+    """The arguments of `sl_discs.solve`, which documents them, checked and completed when an object
+    is made.
 
-    `fields` are those of the sampler's config. `annealing` becomes a dict of the given fields of `Annealing`, and
-    `presolve` a decision; `ends_at_proof` tells whether what provers find counts, and a proof ends the run. A sampler
-    `auto` becomes the one that is chosen, which `automatic` tells: `metropolis` if the CPU engine can run it, else
-    `path_auxiliary`. Metropolis then scans the sites in order, which takes half the time of a random scan and finds
-    better answers in the same number of steps.
+    `fields` are those of the sampler's config. `annealing` becomes a dict of the given fields of
+    `Annealing`, and `presolve` a decision; `ends_at_proof` tells whether what provers find counts,
+    and a proof ends the run. A sampler `auto` becomes the one that is chosen, which `automatic`
+    tells: `metropolis` if the CPU engine can run it, else `path_auxiliary`. Metropolis then scans
+    the sites in order, which takes half the time of a random scan and finds better answers in the
+    same number of steps.
 
     Raises:
       InputError: an argument is wrong; the message names it.
@@ -76,7 +90,9 @@ class SolveOptions:
         one_of("engine", self.engine, ENGINES)
         if not isinstance(self.sampler, str):
             raise InputError(
-                f"sampler is {shown(self.sampler)}; expected a name such as 'sl_path_auxiliary', or 'auto'", "sampler"
+                f"sampler is {shown(self.sampler)}; expected a name such as 'sl_path_auxiliary', "
+                "or 'auto'",
+                "sampler",
             )
         values: dict[str, Any] = {"seed": integer("seed", self.seed, bits=64)}
         if self.sampler == AUTO:
@@ -101,7 +117,9 @@ class SolveOptions:
             values["presolve"] = self.sampler == AUTO and self.initial_states is None
             values["ends_at_proof"] = self.sampler == AUTO
         elif boolean("presolve", self.presolve) and self.initial_states is not None:
-            raise InputError("presolve and initial_states are both given; what is left has other variables")
+            raise InputError(
+                "presolve and initial_states are both given; what is left has other variables"
+            )
         else:
             values["ends_at_proof"] = self.presolve or self.ends_at_proof
         for name in "callback", "interrupt":
@@ -113,7 +131,12 @@ class SolveOptions:
         known = [field for field in method_fields(self.sampler) if field != "name"]
         derived = "fields", "automatic", "ends_at_proof"
         arguments = [field.name for field in dataclasses.fields(self) if field.name not in derived]
-        keywords(sorted(set(self.fields) - IGNORED_SAMPLER_FIELDS), [*arguments, "problem"], self.sampler, known)
+        keywords(
+            sorted(set(self.fields) - IGNORED_SAMPLER_FIELDS),
+            [*arguments, "problem"],
+            self.sampler,
+            known,
+        )
         self.choose_engine()
         most = self.steps or MOST_STEPS
         localization = self.method(most, fit=self.time_limit is not None).localization
@@ -131,7 +154,9 @@ class SolveOptions:
 
     @property
     def tries_one_site(self) -> bool:
-        """Whether the sampler tries one site a step, or a pair, so that its steps are counted in sweeps."""
+        """Whether the sampler tries one site a step, or a pair, so that its steps are counted in
+        sweeps.
+        """
         return counts_sweeps(self.sampler)
 
     @property
@@ -142,17 +167,25 @@ class SolveOptions:
 
     @property
     def bound_seconds(self) -> float:
-        """Returns the seconds for a bound: a twentieth of a time limit, and at most two; none without proofs."""
+        """Returns the seconds for a bound: a twentieth of a time limit, and at most two; none
+        without proofs.
+        """
         if not self.proofs:
             return 0.0
-        return _MOST_BOUND_S if self.time_limit is None else min(_BOUND_PART * self.time_limit, _MOST_BOUND_S)
+        return (
+            _MOST_BOUND_S
+            if self.time_limit is None
+            else min(_BOUND_PART * self.time_limit, _MOST_BOUND_S)
+        )
 
     def is_interrupted(self) -> bool:
         """Tells whether the user has interrupted the run."""
         return self.interrupt is not None and bool(self.interrupt())
 
     def method(self, steps: int = MOST_STEPS, *, fit: bool = True) -> Method:
-        """Builds the sampler for `steps` steps; lowers a default number of levels K to fit, and with `fit` any."""
+        """Builds the sampler for `steps` steps; lowers a default number of levels K to fit, and
+        with `fit` any.
+        """
         fields = {"name": self.sampler, **self.fields}
         if is_localized(self.sampler):
             levels = fields.get("K", Localization.K)
@@ -168,11 +201,11 @@ class SolveOptions:
     def for_size(self, num_sites: int, on_host: bool) -> SolveOptions:
         """Chooses the number of chains: 32, or fewer under a time limit, so that each cools slowly.
 
-        A core steps one chain where the time is short, and one for each 10,000 sweeps where it is long: eight, if
-        they scan in order and are stepped together.
+        A core steps one chain where the time is short, and one for each 10,000 sweeps where it is
+        long: eight, if they scan in order and are stepped together.
 
-        This only applies to samplers that try one site per step on the CPU engine, whose number of sweeps in a given
-        time is predictable.
+        This only applies to samplers that try one site per step on the CPU engine, whose number of
+        sweeps in a given time is predictable.
         """
         chains = self.num_chains
         if self.chains is None and self.time_limit is not None and self.tries_one_site and on_host:
@@ -187,7 +220,9 @@ class SolveOptions:
         return min(max(_FEWEST_INFORMED, 10 * num_sites), _MOST_INFORMED)
 
     def first_round(self, num_sites: int, on_host: bool) -> tuple[int, int]:
-        """Returns the steps of the round that measures the rate, or of each; and what lengths are multiples of."""
+        """Returns the steps of the round that measures the rate, or of each; and what lengths are
+        multiples of.
+        """
         # On JAX, the steps of a call, so that rounds share one program.
         unit = 1_000 if not on_host and self.tries_one_site else 100
         if not self.fills_time:
@@ -199,16 +234,22 @@ class SolveOptions:
     def searches(self) -> bool:
         """Whether `auto` may use more than its sampler, on the CPU engine.
 
-        It may not where the number of steps is given, or the values asked for are those that chains visit.
+        It may not where the number of steps is given, or the values asked for are those that chains
+        visit.
         """
-        return self.automatic and self.steps is None and self.ends_at_proof and self.fields == {"scan": SEQUENTIAL}
+        return (
+            self.automatic
+            and self.steps is None
+            and self.ends_at_proof
+            and self.fields == {"scan": SEQUENTIAL}
+        )
 
 
 def given_annealing(annealing: Any) -> dict[str, Any]:
     """Returns the given fields of `Annealing`, from what `sl_discs.solve` takes.
 
-    A t_schedule of temperatures includes the initial and final one. InputError for anything else, or a field out of
-    range.
+    A t_schedule of temperatures includes the initial and final one. InputError for anything else,
+    or a field out of range.
     """
     if annealing is None:
         return {}
@@ -216,13 +257,14 @@ def given_annealing(annealing: Any) -> dict[str, Any]:
         ends = real_array("annealing: a temperature", annealing)
         if ends.shape != (2,):
             raise InputError(
-                f"annealing is {shown(annealing)}; expected (initial, final) temperatures or a dict of "
-                + ", ".join(_ANNEALING)
+                f"annealing is {shown(annealing)}; expected (initial, final) temperatures or a "
+                "dict of " + ", ".join(_ANNEALING)
             )
         annealing = dict(zip(("init_temperature", "final_temperature"), ends.tolist(), strict=True))
         if ends[1] > ends[0]:
             raise InputError(
-                f"annealing goes from {ends[0]} to {ends[1]}; expected initial >= final > 0", "annealing"
+                f"annealing goes from {ends[0]} to {ends[1]}; expected initial >= final > 0",
+                "annealing",
             )
     given = dict(annealing)
     unknown = [name for name in given if name not in _ANNEALING]
@@ -240,7 +282,9 @@ def given_annealing(annealing: Any) -> dict[str, Any]:
     try:
         Annealing(**given)
     except InputError as error:
-        raise InputError(str(error).replace("config.experiment.", "annealing: "), "annealing") from None
+        raise InputError(
+            str(error).replace("config.experiment.", "annealing: "), "annealing"
+        ) from None
     return given
 
 
@@ -255,7 +299,9 @@ def times(annealing: Mapping[str, Any], factor: float) -> dict[str, Any]:
 
 
 def as_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R N"] | None:
-    """Returns initial states of zeros and ones from what `sl_discs.solve` takes; InputError for anything else."""
+    """Returns initial states of zeros and ones from what `sl_discs.solve` takes; InputError for
+    anything else.
+    """
     if given is None:
         return None
     given = samples_of_frame(of_series("initial_states", given))
@@ -266,12 +312,17 @@ def as_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R 
         try:
             given = np.asarray(given)
         except ValueError:
-            raise InputError("initial_states have rows of different lengths; expected [N] or [R, N]") from None
+            raise InputError(
+                "initial_states have rows of different lengths; expected [N] or [R, N]"
+            ) from None
         if given.ndim not in (1, 2):
             raise InputError(
-                f"initial_states have shape {given.shape}; expected a dict, a list of dicts, or values [N] or [R, N]"
+                f"initial_states have shape {given.shape}; expected a dict, a list of dicts, or "
+                "values [N] or [R, N]"
             )
         given = np.atleast_2d(given)
     if not 1 <= len(given) <= chains:
-        raise InputError(f"{len(given)} initial_states for {chains} chains; give from 1 to as many as chains")
+        raise InputError(
+            f"{len(given)} initial_states for {chains} chains; give from 1 to as many as chains"
+        )
     return np.stack([problem.as_state(one) for one in given])

@@ -17,7 +17,8 @@ from sl_discs.problems.problem import rounded_bound
 
 # What is left of a problem after reductions, and the way back.
 
-# How far the rounding of reductions moves values at most, in units of the sum of all absolute terms.
+# How far the rounding of reductions moves values at most, in units of the sum of all absolute
+# terms.
 ROUNDED = 2.0**-40
 # Times as long as on an idle machine that rules may take.
 _SLOWEST = 2
@@ -27,16 +28,18 @@ _SLOWEST = 2
 class Presolved:
     """A smaller problem of the same kind, whose best states give best states of the original.
 
-    A state of the reduced problem, repaired where it has conflicts, lifts to a feasible state of the original whose
-    value is larger by `constant`. The value of an answer is found by evaluating it on the original all the same.
+    A state of the reduced problem, repaired where it has conflicts, lifts to a feasible state of
+    the original whose value is larger by `constant`. The value of an answer is found by evaluating
+    it on the original all the same.
 
     Attributes:
       original: the problem that was reduced.
       problem: what is left, with the labels of the variables that are; None: nothing is.
       kept: [n] which variables of the original those are.
       constant: the value of a lifted state less that of the reduced state.
-      found: [F, N] states of the original that count as well: known answers, and those of rules after which only
-        better ones are sure to be left. Where F is 0, a best state of the reduced problem lifts to a best one.
+      found: [F, N] states of the original that count as well: known answers, and those of rules
+        after which only better ones are sure to be left. Where F is 0, a best state of the reduced
+        problem lifts to a best one.
       removed: number of variables that went by each rule, of the rules that applied.
     """
 
@@ -57,8 +60,8 @@ class Presolved:
     def lift(self, states: np.ndarray) -> Int8[np.ndarray, "B N"]:
         """States of the original problem from states [B, n] of the reduced one, of zeros and ones.
 
-        Sets and cliques with conflicts are repaired first, unless nothing was reduced. Where nothing is left, the
-        empty state, [1, 0], lifts to a best one.
+        Sets and cliques with conflicts are repaired first, unless nothing was reduced. Where
+        nothing is left, the empty state, [1, 0], lifts to a best one.
         """
         states = np.asarray(states, np.int8)
         if self.problem is self.original:
@@ -68,7 +71,9 @@ class Presolved:
         return self._lift(states)
 
     def lifted_bound(self, bound: Fraction | float) -> Fraction | float:
-        """Returns a bound on the answers to the original problem from one on those of the reduced one."""
+        """Returns a bound on the answers to the original problem from one on those of the reduced
+        one.
+        """
         problem = self.original
         if self.problem is not problem:
             worst = max if problem.maximise else min
@@ -104,5 +109,7 @@ def part_of(problem: Problem, kept: Int[np.ndarray, "n"], source: Any) -> Proble
 
 
 def ends_at(seconds: float) -> float:
-    """Returns when rules written in Python end at the latest, by `time.perf_counter`, that have nominal seconds."""
+    """Returns when rules written in Python end at the latest, by `time.perf_counter`, that have
+    nominal seconds.
+    """
     return time.perf_counter() + _SLOWEST * seconds

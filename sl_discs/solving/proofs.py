@@ -1,7 +1,9 @@
-"""Provers, which work on bounds and proofs in slices, and `Proofs`, which lets those of a problem take turns.
+"""Provers, which work on bounds and proofs in slices, and `Proofs`, which lets those of a problem
+take turns.
 
-The kind of a problem names its provers. Work is counted in nominal seconds, roughly those of one core, from numbers
-of operations: what a prover finds with so much work is the same on every machine.
+The kind of a problem names its provers. Work is counted in nominal seconds, roughly those of one
+core, from numbers of operations: what a prover finds with so much work is the same on every
+machine.
 """
 
 from __future__ import annotations
@@ -22,19 +24,22 @@ from sl_discs.solving.presolved import ROUNDED, Presolved
 
 # Nominal seconds of a turn, after which another prover, the chains or Ctrl-C have theirs.
 TURN = 0.05
-# The factor by which provers may overestimate what they need: the last parts of a search are the smallest.
+# The factor by which provers may overestimate what they need: the last parts of a search are the
+# smallest.
 _PESSIMISTIC = 20
 
 
 class Prover(abc.ABC):
-    """An attempt to bound the answers to a problem, or to find the best one, by what reductions left of it.
+    """An attempt to bound the answers to a problem, or to find the best one, by what reductions
+    left of it.
 
     Attributes:
       by: what it proves something by, in words.
-      bound: a value that no answer to the original problem is better than, in its sense; None: none so far.
+      bound: a value that no answer to the original problem is better than, in its sense; None: none
+        so far.
       states: [K, N] answers to the original problem that it has found.
-      expected: nominal seconds that it will still need for a proof, as far as it can tell; None: it cannot yet, or it
-        only bounds.
+      expected: nominal seconds that it will still need for a proof, as far as it can tell; None: it
+        cannot yet, or it only bounds.
       best: the best value known.
     """
 
@@ -52,7 +57,9 @@ class Prover(abc.ABC):
         """Yields the nominal seconds of each part of the work before it does that."""
 
     def advance(self, work: float, best: float) -> bool:
-        """Works for about `work` nominal seconds, given the best value so far; returns whether more is to do."""
+        """Works for about `work` nominal seconds, given the best value so far; returns whether more
+        is to do.
+        """
         self.best = best
         self._work += work
         while self._next <= self._work:
@@ -68,7 +75,8 @@ class Prover(abc.ABC):
 
 
 class SetProver(Prover):
-    """A prover of heaviest independent sets, lightest covers, or heaviest cliques, of which `by` says what it does.
+    """A prover of heaviest independent sets, lightest covers, or heaviest cliques, of which `by`
+    says what it does.
 
     Attributes:
       problem: what reductions left.
@@ -82,7 +90,9 @@ class SetProver(Prover):
         self.problem = presolved.left
         self.cliques = graph_kind(self.problem.kind).joined
         graph = self.problem.source
-        self.weights = np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights
+        self.weights = (
+            np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights
+        )
         self.total = exact_sum(self.weights)
 
     def _value(self, weight: float) -> float:
@@ -90,11 +100,15 @@ class SetProver(Prover):
         return float(weight if self.problem.maximise else self.total - weight)
 
     def weight_of(self, value: float) -> float:
-        """Returns the weight of the set or clique of an answer to the original problem of this value."""
+        """Returns the weight of the set or clique of an answer to the original problem of this
+        value.
+        """
         return abs(value - self.presolved.constant - self._value(0))
 
     def take_bound(self, weight: float) -> None:
-        """Takes that no set or clique weighs more, but for errors of rounding where weights are not whole."""
+        """Takes that no set or clique weighs more, but for errors of rounding where weights are not
+        whole.
+        """
         error = 0.0 if self.problem.integer_values else ROUNDED * self.total
         self.bound = self.presolved.lifted_bound(self._value(weight + error))
 
@@ -105,17 +119,20 @@ class SetProver(Prover):
         self.states = self.presolved.lift(chosen)
 
 
-# Makes a prover of what reductions left of a problem, or says in words why there is none; None: it is for problems of
-# another kind or size, which need not be said.
+# Makes a prover of what reductions left of a problem, or says in words why there is none; None: it
+# is for problems of another kind or size, which need not be said.
 Factory = Callable[[Presolved], Prover | str | None]
 
 
 class Proofs:
-    """The provers of a problem, in turns, each with as much work as the others, and what they found so far.
+    """The provers of a problem, in turns, each with as much work as the others, and what they found
+    so far.
 
     Attributes:
-      closed: whether the best answer known is proved to be that; its value is compared with the bound exactly.
-      states: [K, N] an answer that a prover found, better than any that was known then; K is 0 without one.
+      closed: whether the best answer known is proved to be that; its value is compared with the
+        bound exactly.
+      states: [K, N] an answer that a prover found, better than any that was known then; K is 0
+        without one.
       best: its value, or the best value known, rounded; infinitely bad without one.
       refused: which provers could not be used, and why, in words.
     """
@@ -126,7 +143,8 @@ class Proofs:
         self._problem, self._sign = problem, 1 if problem.maximise else -1
         self.states, self.best = presolved.found[:0], -self._sign * np.inf
         self._incumbent: Evaluated | None = None
-        # Bounds, each tighter than the one before, with what they are from; and what had one that an answer passes.
+        # Bounds, each tighter than the one before, with what they are from; and what had one that
+        # an answer passes.
         self._bounds: list[tuple[Fraction | float, str]] = []
         self._wrong: set[str] = set()
         self.closed = False
@@ -146,7 +164,9 @@ class Proofs:
 
     @property
     def by(self) -> str:
-        """What the bound is from, in words; where it proves nothing, also which provers did not end with a proof."""
+        """What the bound is from, in words; where it proves nothing, also which provers did not end
+        with a proof.
+        """
         words = [self._bounds[-1][1]] if self._bounds else []
         if not self.closed:
             at_work = [f"{one.by} needs more time" for one in self._waiting]
@@ -170,7 +190,9 @@ class Proofs:
         return self.closed or not self._waiting
 
     def update_incumbent(self, found: Evaluated) -> bool:
-        """Takes feasible answers into account; returns whether one is better than the best that was known."""
+        """Takes feasible answers into account; returns whether one is better than the best that was
+        known.
+        """
         if self._incumbent is not None:
             found = Evaluated(*map(np.concatenate, zip(self._incumbent, found, strict=True)))
         place = best_row(self._problem, found)
@@ -181,10 +203,14 @@ class Proofs:
         self._settle()
         return True
 
-    def advance(self, work: float, later: float = 0.0, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Lets provers work for `work` nominal seconds, until there is nothing left to prove, or it is over.
+    def advance(
+        self, work: float, later: float = 0.0, is_over: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Lets provers work for `work` nominal seconds, until there is nothing left to prove, or it
+        is over.
 
-        Those that will need more than what there is now, and `later`, as far as they can tell, are given up.
+        Those that will need more than what there is now, and `later`, as far as they can tell, are
+        given up.
         """
         later += work
         while work > 0 and not self.over and not is_over():
@@ -218,7 +244,9 @@ class Proofs:
             self.states = self._incumbent.states
 
     def take_bound(self, found: Fraction | float | None, by: str) -> None:
-        """Takes a bound on the original problem into account, if there is one, with what it is from."""
+        """Takes a bound on the original problem into account, if there is one, with what it is
+        from.
+        """
         if found is None or by in self._wrong:
             return
         if self.bound is None or self._sign * found < self._sign * self.bound:
@@ -226,7 +254,9 @@ class Proofs:
             self._settle()
 
     def _settle(self) -> None:
-        """Compares the best answer with the bound; where it passes that, what the bound is from counts no more."""
+        """Compares the best answer with the bound; where it passes that, what the bound is from
+        counts no more.
+        """
         self.closed = False
         while self._bounds and self._incumbent is not None:
             bound, by = self._bounds[-1]

@@ -10,16 +10,17 @@ from sl_discs.solving.workers import workers_of
 
 
 def presolve(problem: Problem, seconds: float = math.inf) -> Presolved:
-    """Removes variables by the exact rules of the problem's kind, with work that is bounded to a second or two.
+    """Removes variables by the exact rules of the problem's kind, with work that is bounded to a
+    second or two.
 
-    With fewer `seconds`, about that much work is done. It is counted, so that results only depend on the machine
-    where slow rules take twice as long, and are ended.
+    With fewer `seconds`, about that much work is done. It is counted, so that results only depend
+    on the machine where slow rules take twice as long, and are ended.
 
-    `mis` and `vertex_cover`: nodes whose neighbours are a clique, or all but one of them, and unconfined ones
-    (`sets`); not with weights of nodes. `maxclique`: nodes with too few neighbours for a
-    clique larger than one found at once. `qubo`, `ising` and `maxcut`: dominant couplings,
-    spins with up to three couplings (`quadratic`), and, where `dwave-preprocessing` is installed and there are linear
-    terms, roof duality. Other kinds have no rules.
+    `mis` and `vertex_cover`: nodes whose neighbours are a clique, or all but one of them, and
+    unconfined ones (`sets`); not with weights of nodes. `maxclique`: nodes with too few neighbours
+    for a clique larger than one found at once. `qubo`, `ising` and `maxcut`: dominant couplings,
+    spins with up to three couplings (`quadratic`), and, where `dwave-preprocessing` is installed
+    and there are linear terms, roof duality. Other kinds have no rules.
 
     A coefficient of what is left is rounded as sums in double precision are.
     """

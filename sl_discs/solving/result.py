@@ -21,7 +21,14 @@ from sl_discs.engines.program import Trace
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import LAST_STATE
 from sl_discs.problems import Evaluated
-from sl_discs.problems.problem import best_row, improve, label_of, plain_label, reported_bound, units
+from sl_discs.problems.problem import (
+    best_row,
+    improve,
+    label_of,
+    plain_label,
+    reported_bound,
+    units,
+)
 from sl_discs.solving.answers import Answer, Answers
 from sl_discs.solving.options import times
 from sl_discs.solving.presolved import Presolved
@@ -34,7 +41,8 @@ from sl_discs.support.terminal import printable
 
 
 class Trajectory(NamedTuple):
-    """Records of L logged steps, in the problem's own sense and offset; values have 32 bits and include penalties.
+    """Records of L logged steps, in the problem's own sense and offset; values have 32 bits and
+    include penalties.
 
     Attributes:
       step: of the whole run, over all rounds.
@@ -60,7 +68,8 @@ def joined(parts: Sequence[Trajectory]) -> Trajectory:
     return Trajectory(*map(np.concatenate, zip(empty, *parts, strict=True)))
 
 
-# A `Result` is stored in one .npz file: arrays, and everything else as JSON text. Nothing is pickled.
+# A `Result` is stored in one .npz file: arrays, and everything else as JSON text. Nothing is
+# pickled.
 _FORMAT = "sl_discs result 7"
 
 # The most nodes of a graph that is drawn with an answer.
@@ -74,7 +83,9 @@ _FAR = 0.5
 
 
 def _check_values(fields: Mapping[str, Any]) -> None:
-    """Checks what types and shapes of arrays do not say; ValueError if something contradicts something else."""
+    """Checks what types and shapes of arrays do not say; ValueError if something contradicts
+    something else.
+    """
     labels, timing = fields["labels"], fields["timing"]
     chains, size = fields["states"].shape
     if chains < 1:
@@ -102,7 +113,8 @@ _ENDINGS = {
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """Answers to a problem; all values are exact, evaluated on the host from the problem as it was given.
+    """Answers to a problem; all values are exact, evaluated on the host from the problem as it was
+    given.
 
     Example:
         >>> result = sl_discs.solve(sl_discs.mis(nx.cycle_graph(7)))
@@ -117,15 +129,18 @@ class Result:
       labels: [N] labels of the variables.
       maximise: whether the best value is the largest.
       spins: whether variables are -1 and 1 instead of 0 and 1.
-      values: [B] value of the best state that each chain visited at any step, or that was found beside the chains,
-        after `sl_discs.problems.problem.improve`.
+      values: [B] value of the best state that each chain visited at any step, or that was found
+        beside the chains, after `sl_discs.problems.problem.improve`.
       improved: [B] how much better this is than before.
-      states: [B, N] these states, in the problem's own values and the order of `labels`; sets are repaired.
+      states: [B, N] these states, in the problem's own values and the order of `labels`; sets are
+        repaired.
       feasible_chains: [B] whether they satisfy the constraints.
-      final_states: [B, N] the final state of each chain in the last complete round, as sampled and not repaired,
-        unless reductions came first. In a run at a constant temperature these are the samples.
-      final_is: the kind of final state: `last state`; for an `sl_` sampler `sign(Y)`, the sign of the observation, or
-        `last state (not localized)` if that sign is mostly noise, see `Localization.localizes`.
+      final_states: [B, N] the final state of each chain in the last complete round, as sampled and
+        not repaired, unless reductions came first. In a run at a constant temperature these are the
+        samples.
+      final_is: the kind of final state: `last state`; for an `sl_` sampler `sign(Y)`, the sign of
+        the observation, or `last state (not localized)` if that sign is mostly noise, see
+        `Localization.localizes`.
       trajectory: records of the logged steps.
       acceptance: mean acceptance probability of a step.
       hops: mean number of variables that a step changed.
@@ -133,16 +148,19 @@ class Result:
       rounds: number of annealings.
       stopped: why the run ended: `steps`, `time`, `target`, `bound`, `callback` or `interrupt`.
       bound: a value that no answer is better than; None: not known.
-      bound_by: what it is from, in words, such as `a semidefinite relaxation`, and what else could not be used.
+      bound_by: what it is from, in words, such as `a semidefinite relaxation`, and what else could
+        not be used.
       presolved: what exact reductions did before the search; empty: nothing.
       timing: seconds: `build_s` to build the arrays of the problem, `compile_s` to trace and
-        compile, `run_s` to sample, `verify_s` to repair, improve and verify the best state of every chain.
+        compile, `run_s` to sample, `verify_s` to repair, improve and verify the best state of every
+        chain.
       engine: the engine used.
       engine_note: why this engine; empty if it was requested.
       sampler: its name.
       annealing: settings of the temperature.
       seed: of the chains.
-      edges: [E, 2] positions in `labels` of the edges of a graph that `plot` draws, of at most 200 nodes; else none.
+      edges: [E, 2] positions in `labels` of the edges of a graph that `plot` draws, of at most 200
+        nodes; else none.
     """
 
     kind: str
@@ -175,7 +193,9 @@ class Result:
 
     @property
     def best_chain(self) -> int:
-        """The chain with the best value, of the feasible ones if there are any; the first one of equal ones."""
+        """The chain with the best value, of the feasible ones if there are any; the first one of
+        equal ones.
+        """
         return int(self._order()[0])
 
     def _order(self) -> Int[np.ndarray, "B"]:
@@ -209,21 +229,26 @@ class Result:
 
     @property
     def optimal(self) -> bool:
-        """Whether the best answer is proved to be optimal: its value is the bound, and it is feasible."""
+        """Whether the best answer is proved to be optimal: its value is the bound, and it is
+        feasible.
+        """
         return self.feasible and self.best_value == self.bound
 
     @property
     def gap(self) -> float | None:
-        """|bound - best value| / |best value|; None where no bound is known, or only the best value is 0."""
+        """|bound - best value| / |best value|; None where no bound is known, or only the best value
+        is 0.
+        """
         if self.bound is None or (self.best_value == 0 != self.bound):
             return None
         return abs(self.bound - self.best_value) / abs(self.best_value) if self.best_value else 0.0
 
     def distinct(self, most: int | None = None) -> Result:
-        """Returns this result with one row for each different answer, the best first, and at most `most`.
+        """Returns this result with one row for each different answer, the best first, and at most
+        `most`.
 
-        The answers are those that chains visited, one of each. A proof may leave one: `presolve=False` and more
-        chains give more of them.
+        The answers are those that chains visited, one of each. A proof may leave one:
+        `presolve=False` and more chains give more of them.
 
         Example:
             >>> result = sl_discs.solve(sl_discs.mis(nx.cycle_graph(4)), presolve=False)
@@ -238,7 +263,9 @@ class Result:
 
     @property
     def gap_in_words(self) -> str:
-        """The gap, or that the bound is so far off that it says nothing; empty where there is none."""
+        """The gap, or that the bound is so far off that it says nothing; empty where there
+        is none.
+        """
         if self.gap is None:
             return ""
         return f"a gap of {100 * self.gap:.3g} %" if self.gap <= _FAR else "no useful bound"
@@ -246,7 +273,11 @@ class Result:
     def _text(self) -> dict[str, Any]:
         """Returns the fields that are numbers or words."""
         apart = "labels", "trajectory"
-        return {k: one for k, one in vars(self).items() if not isinstance(one, np.ndarray) and k not in apart}
+        return {
+            k: one
+            for k, one in vars(self).items()
+            if not isinstance(one, np.ndarray) and k not in apart
+        }
 
     @property
     def answer(self) -> Answer:
@@ -254,9 +285,17 @@ class Result:
         run = self._text() | {"chain_values": self.values.tolist()}
         name, bound, bound_by = (run.pop(field) for field in ("name", "bound", "bound_by"))
         return Answer(
-            name=name, value=self.best_value, labels=self.labels, values=self.states[self.best_chain].tolist(),
-            feasible=self.feasible, optimal=self.optimal, bound=bound, gap=self.gap, bound_by=bound_by, run=run,
-        )  # fmt: skip
+            name=name,
+            value=self.best_value,
+            labels=self.labels,
+            values=self.states[self.best_chain].tolist(),
+            feasible=self.feasible,
+            optimal=self.optimal,
+            bound=bound,
+            gap=self.gap,
+            bound_by=bound_by,
+            run=run,
+        )
 
     def answer_lines(self) -> list[str]:
         """Returns the label and the value of each variable in the best answer, as lines."""
@@ -265,11 +304,16 @@ class Result:
     @property
     def ending(self) -> str:
         """Why the run ended, in words."""
-        further = "; more time may find a better value" if self.stopped == "time" and not self.optimal else ""
+        further = (
+            "; more time may find a better value"
+            if self.stopped == "time" and not self.optimal
+            else ""
+        )
         return _ENDINGS[self.stopped] + further
 
     def to_dataframe(self, value: Hashable = "value"):
-        """Returns a pandas DataFrame with a row for each chain, the best first, and columns for labels and value.
+        """Returns a pandas DataFrame with a row for each chain, the best first, and columns for
+        labels and value.
 
         Args:
           value: name of the column of values.
@@ -279,16 +323,21 @@ class Result:
         """
         check_label("the column of values", value)
         if value in self.labels:
-            raise InputError(f"{value!r} is also a label; name the column of values with to_dataframe(value=...)")
+            raise InputError(
+                f"{value!r} is also a label; name the column of values with to_dataframe(value=...)"
+            )
         pandas = import_extra("pandas")
-        frame = pandas.DataFrame(self.states, columns=pandas.Index(list(self.labels), tupleize_cols=False))
+        frame = pandas.DataFrame(
+            self.states, columns=pandas.Index(list(self.labels), tupleize_cols=False)
+        )
         frame[value] = self.values
         return frame.iloc[self._order()].reset_index(drop=True)
 
     def plot(self, path: str | os.PathLike | None = None):
         """Plots best and mean value, the bound and the temperature against steps.
 
-        Where nothing was sampled, it draws the graph with the best answer, if it has at most 200 nodes.
+        Where nothing was sampled, it draws the graph with the best answer, if it has at most 200
+        nodes.
 
         Args:
           path: of a PNG file; None to return the matplotlib figure, which a notebook shows.
@@ -297,7 +346,11 @@ class Result:
           InputError: matplotlib is not installed, or the file cannot be written.
         """
         size = 6.0, 3.6
-        return new_figure(size, self._paint) if path is None else save_figure(Path(path), size, self._paint)
+        return (
+            new_figure(size, self._paint)
+            if path is None
+            else save_figure(Path(path), size, self._paint)
+        )
 
     def _paint(self, figure) -> None:
         axes = figure.subplots()
@@ -308,21 +361,35 @@ class Result:
             axes.set(title=title, xticks=[], yticks=[])
             if len(self.edges):
                 chosen = _CHOSEN.get(self.kind)
-                names = (f"in the {chosen}", f"not in the {chosen}") if chosen else ("one side", "the other side")
+                names = (
+                    (f"in the {chosen}", f"not in the {chosen}")
+                    if chosen
+                    else ("one side", "the other side")
+                )
                 answer, inside = self.states[self.best_chain] > 0, self.kind == "maxclique"
                 paint_graph(axes, self.edges, answer, self.labels, names, inside=inside)
                 return
-            axes.text(0.5, 0.5, f"nothing was sampled\n{self.engine_note}", ha="center", va="center")
+            axes.text(
+                0.5, 0.5, f"nothing was sampled\n{self.engine_note}", ha="center", va="center"
+            )
             return
-        axes.plot(self.trajectory.step, self.trajectory.mean, color=COLOURS[5], label="mean of chains")
+        axes.plot(
+            self.trajectory.step, self.trajectory.mean, color=COLOURS[5], label="mean of chains"
+        )
         axes.plot(self.trajectory.step, self.trajectory.best, color=COLOURS[0], label="best so far")
-        if self.bound is not None and abs(self.bound - self.best_value) <= _FAR * abs(self.best_value):
+        if self.bound is not None and abs(self.bound - self.best_value) <= _FAR * abs(
+            self.best_value
+        ):
             axes.axhline(self.bound, color="0.4", linewidth=0.8, linestyle="--", label="bound")
         axes.ticklabel_format(axis="y", useOffset=False)
         axes.set(xlabel="step", ylabel="value", title=title)
         other = axes.twinx()
         other.plot(
-            self.trajectory.step, self.trajectory.temperature, color=COLOURS[1], linewidth=0.8, label="temperature"
+            self.trajectory.step,
+            self.trajectory.temperature,
+            color=COLOURS[1],
+            linewidth=0.8,
+            label="temperature",
         )
         other.set(yscale="log", ylabel="temperature")
         if self.rounds > 1:  # each annealing is longer than those before
@@ -333,28 +400,40 @@ class Result:
     def save(self, path: str | os.PathLike) -> Path:
         """Writes the result atomically, in the format that the suffix of the file's name says.
 
-        `.npz` holds all of it, and is what `load` reads, without unpickling. `.json` holds the best answer, fields
-        that are numbers or words, and the value of each chain; `sl_discs.read_answers` and `sl-discs check` read it.
-        `.csv` and `.txt` have a line with the label and the value of each variable; the former begins with a heading.
+        `.npz` holds all of it, and is what `load` reads, without unpickling. `.json` holds the best
+        answer, fields that are numbers or words, and the value of each chain;
+        `sl_discs.read_answers` and `sl-discs check` read it. `.csv` and `.txt` have a line with the
+        label and the value of each variable; the former begins with a heading.
 
         Raises:
-          InputError: another suffix, the file cannot be written, or a label is not made of numbers, strings, None and
-            tuples.
+          InputError: another suffix, the file cannot be written, or a label is not made of numbers,
+            strings, None and tuples.
         """
         path = Path(path)
         if path.suffix == ".csv":
             text = io.StringIO(newline="")
-            csv.writer(text, lineterminator="\n").writerows([("label", "value"), *self.best_sample.items()])
+            csv.writer(text, lineterminator="\n").writerows(
+                [("label", "value"), *self.best_sample.items()]
+            )
             return write_text(path, text.getvalue())
         if path.suffix == ".txt":
             return write_text(path, "".join(f"{line}\n" for line in self.answer_lines()))
         if path.suffix == ".json":
             return Answers(self.kind, [self.answer]).save(path)
         if path.suffix != ".npz":
-            raise InputError(f"{path}: results are saved as .npz, .json, .csv or .txt; choose one of these suffixes")
-        arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+            raise InputError(
+                f"{path}: results are saved as .npz, .json, .csv or .txt; choose one of these "
+                "suffixes"
+            )
+        arrays = {
+            name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)
+        }
         text = self._text()
-        text["labels"] = None if isinstance(self.labels, range) else [plain_label(path, one) for one in self.labels]
+        text["labels"] = (
+            None
+            if isinstance(self.labels, range)
+            else [plain_label(path, one) for one in self.labels]
+        )
         arrays |= {f"trajectory_{name}": leaf for name, leaf in self.trajectory._asdict().items()}
         return write_document(path, _FORMAT, arrays, text)
 
@@ -363,14 +442,19 @@ class Result:
         """Reads a file of `save`.
 
         Raises:
-          InputError: there is no such file, it is another kind of file, or its fields contradict each other.
+          InputError: there is no such file, it is another kind of file, or its fields contradict
+            each other.
         """
         try:
             arrays, text = read_document(Path(path), _FORMAT)
             labels, states = text.pop("labels"), arrays["states"]
             fields = text | {
-                "labels": range(states.shape[-1]) if labels is None else tuple(map(label_of, labels)),
-                "trajectory": Trajectory(*(arrays.pop(f"trajectory_{name}") for name in Trajectory._fields)),
+                "labels": range(states.shape[-1])
+                if labels is None
+                else tuple(map(label_of, labels)),
+                "trajectory": Trajectory(
+                    *(arrays.pop(f"trajectory_{name}") for name in Trajectory._fields)
+                ),
                 **arrays,
             }
             check_fields(cls, fields)
@@ -393,24 +477,30 @@ class Result:
         if self.rounds:
             rounds = f" in {self.rounds} rounds" if self.rounds > 1 else ""
             how = (
-                f"{self.sampler} on {self.engine}, {len(self.values)} chains x {self.steps:,} steps{rounds}, "
+                f"{self.sampler} on {self.engine}, {len(self.values)} chains x {self.steps:,} "
+                f"steps{rounds}, "
                 f"{self.timing['run_s']:.3g} s"
             )
-        return f"Result({self.kind} {self.name!r}: best_value={self.best_value:.12g}{quality}, {how}, {self.ending})"
+        return (
+            f"Result({self.kind} {self.name!r}: best_value={self.best_value:.12g}{quality}, "
+            f"{how}, {self.ending})"
+        )
 
 
 class Collector:
     """Collects the outcomes of rounds of chains into one result, with all values recomputed.
 
     Attributes:
-      constant: what the reduced problem's value leaves out of the original's, times the sign of its sense.
+      constant: what the reduced problem's value leaves out of the original's, times the sign of its
+        sense.
     """
 
     def __init__(self, presolved: Presolved):
         self._problem, self._presolved = presolved.original, presolved
         self._sign = 1.0 if self._problem.maximise else -1.0
         self.constant = self._sign * presolved.constant
-        # Of states that count as visited, and of the chains in all rounds: None until there are any.
+        # Of states that count as visited, and of the chains in all rounds: None until there are
+        # any.
         self._begun: Evaluated | None = None
         self._chains: tuple[np.ndarray, np.ndarray] | None = None
         self._final: np.ndarray | None = None
@@ -420,40 +510,59 @@ class Collector:
         self._steps = 0
 
     def begin(self, states: Int8[np.ndarray, "B N"]) -> Evaluated:
-        """Adds states of the original problem that count as visited; returns them with their values."""
+        """Adds states of the original problem that count as visited; returns them with their
+        values.
+        """
         found = self._problem.evaluate(states)
         self._begun = self._better(found, self._begun)
         return found
 
     def _better(self, one: Evaluated, other: Evaluated | None) -> Evaluated:
-        """Returns the better ones of pairs of states, by exact values where rounded ones are equal."""
+        """Returns the better ones of pairs of states, by exact values where rounded ones
+        are equal.
+        """
         if other is None:
             return one
         better = self._sign * (one.values - other.values) >= 0
         if not self._problem.integer_values:
             for row in np.flatnonzero(one.values == other.values):
-                pair = (np.stack([first[row], second[row]]) for first, second in zip(one, other, strict=True))
+                pair = (
+                    np.stack([first[row], second[row]])
+                    for first, second in zip(one, other, strict=True)
+                )
                 better[row] = best_row(self._problem, Evaluated(*pair)) == 0
         pairs = zip(one, other, strict=True)
         return Evaluated(
-            *(np.where(better if first.ndim == 1 else better[:, None], first, second) for first, second in pairs)
+            *(
+                np.where(better if first.ndim == 1 else better[:, None], first, second)
+                for first, second in pairs
+            )
         )
 
     def add(
-        self, outcome: Outcome, every: int, temperatures: TemperatureSchedule, steps: int, constant: float, *,
+        self,
+        outcome: Outcome,
+        every: int,
+        temperatures: TemperatureSchedule,
+        steps: int,
+        constant: float,
+        *,
         complete: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Adds a round of `steps` steps, of which every `every`-th was logged.
 
-        `constant` is the part of the reduced problem's value that the chains' model omits, and `complete` is whether
-        the round was not cut short.
+        `constant` is the part of the reduced problem's value that the chains' model omits, and
+        `complete` is whether the round was not cut short.
         """
         size, constant = len(self._presolved.kept), constant + self.constant
         values, states = outcome.best[0][0] + constant, outcome.best[1][0][:, :size]
         if self._chains is not None:
             before, earlier = self._chains
             better = values > before
-            values, states = np.where(better, values, before), np.where(better[:, None], states, earlier)
+            values, states = (
+                np.where(better, values, before),
+                np.where(better[:, None], states, earlier),
+            )
         self._chains = values, states
         if self._final is None or complete:
             self._final, self._final_is = outcome.final[0][:, :size], outcome.final_is
@@ -486,12 +595,15 @@ class Collector:
         timing: Mapping[str, float],
         **how: Any,
     ) -> Result:
-        """Returns the result so far; a known answer that is better than those of all chains stands for theirs.
+        """Returns the result so far; a known answer that is better than those of all chains stands
+        for theirs.
 
-        Chains keep the state with the highest value, which may be worth less after its repair than another one.
+        Chains keep the state with the highest value, which may be worth less after its repair than
+        another one.
 
-        `how` holds the remaining fields of `Result`, `timing` what the problem cannot know. The chains' best states
-        are evaluated once, here: for a dense problem this takes longer than a round.
+        `how` holds the remaining fields of `Result`, `timing` what the problem cannot know. The
+        chains' best states are evaluated once, here: for a dense problem this takes longer than a
+        round.
         """
         begin, problem, presolved = time.perf_counter(), self._problem, self._presolved
         if problem.left_out:
@@ -515,7 +627,11 @@ class Collector:
         if problem.integer_values:
             hidden &= best.values != best.values[place]
         best.states[hidden] = best.states[place]
-        reported = None if bound is None else reported_bound(problem, bound, best.states[place], float(values[place]))
+        reported = (
+            None
+            if bound is None
+            else reported_bound(problem, bound, best.states[place], float(values[place]))
+        )
         timing = {**timing, "verify_s": time.perf_counter() - begin}
         trajectory = joined(self._parts)
         drawn = isinstance(problem.source, Graph) and problem.num_variables <= _DRAWN
@@ -526,11 +642,26 @@ class Collector:
             scaled = scaled._replace(**{name: of_given})
         final = best.states if final is None else presolved.lift(final)
         return Result(
-            kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
-            spins=problem.spins, values=values, improved=improved, states=problem.as_values(best.states),
-            feasible_chains=best.feasible, final_states=problem.as_values(final), final_is=self._final_is,
+            kind=problem.kind,
+            name=problem.name,
+            labels=problem.labels,
+            maximise=problem.maximise,
+            spins=problem.spins,
+            values=values,
+            improved=improved,
+            states=problem.as_values(best.states),
+            feasible_chains=best.feasible,
+            final_states=problem.as_values(final),
+            final_is=self._final_is,
             presolved=presolved.summary() if presolved.removed else "",
-            trajectory=scaled, acceptance=self._mean("acceptance"), hops=self._mean("hops"),
-            steps=self._steps, rounds=len(self._parts), annealing=times(annealing, given.unit), timing=timing,
-            bound=reported, edges=np.asarray(problem.source.edges if drawn else np.empty((0, 2)), np.int32), **how,
-        )  # fmt: skip
+            trajectory=scaled,
+            acceptance=self._mean("acceptance"),
+            hops=self._mean("hops"),
+            steps=self._steps,
+            rounds=len(self._parts),
+            annealing=times(annealing, given.unit),
+            timing=timing,
+            bound=reported,
+            edges=np.asarray(problem.source.edges if drawn else np.empty((0, 2)), np.int32),
+            **how,
+        )

@@ -1,4 +1,6 @@
-"""Rounds of annealing and of local search that fill a time limit, and what watches them and gives provers turns."""
+"""Rounds of annealing and of local search that fill a time limit, and what watches them and gives
+provers turns.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int8
 
-from sl_discs.chains.annealing import ChainSettings, TimedSchedule, annealed_terms, complete_annealing
+from sl_discs.chains.annealing import (
+    ChainSettings,
+    TimedSchedule,
+    annealed_terms,
+    complete_annealing,
+)
 from sl_discs.chains.batches import (
     Layout,
     Shape,
@@ -39,14 +46,16 @@ from sl_discs.solving.result import Collector
 from sl_discs.support.memory import check_memory
 from sl_discs.support.terminal import Advance
 
-# Part of the remaining time that a round of fixed length may plan with: rates vary, and an annealing that is cut off
-# ends hot. And where temperatures follow the time, so that a rate that was measured too low does not end it early.
+# Part of the remaining time that a round of fixed length may plan with: rates vary, and an
+# annealing that is cut off ends hot. And where temperatures follow the time, so that a rate that
+# was measured too low does not end it early.
 _SAFE, _AMPLE = 0.9, 2.0
 # Another round is skipped if it is shorter than this part of the longest.
 _WORTH = 0.25
 # Part of the time that each of several rivals has to show what it can do.
 TRIAL = 0.1
-# Part of the time that provers have beside the annealings where one expects to end with a proof, and otherwise.
+# Part of the time that provers have beside the annealings where one expects to end with a proof,
+# and otherwise.
 PROOFS, BOUNDS = 0.75, 0.05
 # Relative error of the chains' 32-bit values, and of penalties that a repair takes away.
 _ABOUT = 1e-3
@@ -58,9 +67,11 @@ _MOST_TRIES = 2**30
 _SMALL = 128
 
 
-# Estimates the memory and time that building the arrays of a problem will take, before they are built.
+# Estimates the memory and time that building the arrays of a problem will take, before they are
+# built.
 
-# Bytes of a term in the problem, in the model, and in the matrices for temperatures and exact values.
+# Bytes of a term in the problem, in the model, and in the matrices for temperatures and exact
+# values.
 _TERM_BYTES = 60
 # The least number of terms that one core processes per second.
 _TERMS_PER_S = 2e6
@@ -69,14 +80,17 @@ _TERMS_PER_S = 2e6
 def check_fit(
     problem: Problem, options: SolveOptions, steps: int, engine: Engine, shape: Shape | None = None
 ) -> None:
-    """Raises an InputError if the memory of chains is not there; without a shape, couplings do not count yet."""
+    """Raises an InputError if the memory of chains is not there; without a shape, couplings do not
+    count yet.
+    """
     size, terms = problem.num_variables, problem.num_terms
     shape = shape or Shape(padded_size(size), 1, options.num_chains, 0, Layout(1, 1))
     logged = min(steps, 100)
     need = terms * _TERM_BYTES + program_bytes(steps, not options.tries_one_site)
     need += batch_bytes(shape, logged, engine.name) * shape.layout.instances * shape.layout.chains
     check_memory(
-        f"{problem.name} ({size:,} variables, {terms:,} terms) with {options.num_chains:,} chains of {steps:,} steps",
+        f"{problem.name} ({size:,} variables, {terms:,} terms) with {options.num_chains:,} chains "
+        f"of {steps:,} steps",
         need,
         "give a smaller problem, or fewer chains or steps",
     )
@@ -110,7 +124,8 @@ class Rival:
     """What fills a time limit, alone or beside others.
 
     Attributes:
-      best: the best exact value found where rivals are compared, times the sign of the problem's sense.
+      best: the best exact value found where rivals are compared, times the sign of the problem's
+        sense.
       conclusive: whether a trial tells what it would find in the rest of the time.
     """
 
@@ -123,7 +138,8 @@ _FIRST_WALK, _MOST_WALK = 500, 1_000_000
 
 
 class LocalSearch(Rival, abc.ABC):
-    """Walks beside the annealings of a problem, which its kind names, each on a core with its own random numbers.
+    """Walks beside the annealings of a problem, which its kind names, each on a core with its own
+    random numbers.
 
     Where they are depends on the seed, the number of walks and the number of steps alone.
 
@@ -146,7 +162,9 @@ class LocalSearch(Rival, abc.ABC):
 
     @abc.abstractmethod
     def walk(self, place: int, draws: Float64[np.ndarray, "S"]) -> int:
-        """Makes a step of a walk for each number from [0, 1); returns how many it made, fewer at its end."""
+        """Makes a step of a walk for each number from [0, 1); returns how many it made, fewer at
+        its end.
+        """
 
     def play(self, steps: int) -> bool:
         """Makes `steps` steps of each walk; returns whether more is to do."""
@@ -172,7 +190,8 @@ class LocalSearch(Rival, abc.ABC):
 
 
 class Annealer(Rival):
-    """Annealings of one sampler on one problem, perhaps with a penalty of its own; each has its own random numbers.
+    """Annealings of one sampler on one problem, perhaps with a penalty of its own; each has its own
+    random numbers.
 
     InputError where coefficients are beyond the range of the model's 32-bit numbers.
 
@@ -195,8 +214,8 @@ class Annealer(Rival):
     def settings(self, steps: int, every: int = 1) -> ChainSettings:
         """Returns the settings of a run of `steps` steps, which logs every `every`-th of them.
 
-        Where a step tries one site, the temperature changes once in a sweep, but at least a hundred times; annealings
-        inside levels may be shorter than that.
+        Where a step tries one site, the temperature changes once in a sweep, but at least a hundred
+        times; annealings inside levels may be shorter than that.
         """
         options, annealing = self.options, self._annealing
         over_run = options.fields.get("anneal", Localization.anneal) == "run"
@@ -204,31 +223,50 @@ class Annealer(Rival):
             same = max(1, min(self.problem.num_variables, steps // 100))
             annealing = dataclasses.replace(annealing, anneal_every=same)
         return ChainSettings(
-            batch_size=options.num_chains, chain_length=steps, log_every_steps=every, **vars(annealing),
-        )  # fmt: skip
+            batch_size=options.num_chains,
+            chain_length=steps,
+            log_every_steps=every,
+            **vars(annealing),
+        )
 
     def reported(self) -> dict[str, Any]:
-        """Returns the fields of the annealing that results show: those of its temperatures, and the given ones."""
-        names = "t_schedule", "init_temperature", "final_temperature", "decay_rate", *self.options.annealing
+        """Returns the fields of the annealing that results show: those of its temperatures, and the
+        given ones.
+        """
+        names = (
+            "t_schedule",
+            "init_temperature",
+            "final_temperature",
+            "decay_rate",
+            *self.options.annealing,
+        )
         return {name: getattr(self._annealing, name) for name in names}
 
     @property
     def timed(self) -> bool:
         """Whether temperatures can follow the time.
 
-        Levels of localization are numbers of steps, and the CPU engine weighs proposals for a whole run.
+        Levels of localization are numbers of steps, and the CPU engine weighs proposals for a whole
+        run.
         """
         options = self.options
-        return not is_localized(options.sampler) and (options.tries_one_site or not self.engine.on_host)
+        return not is_localized(options.sampler) and (
+            options.tries_one_site or not self.engine.on_host
+        )
 
     @functools.cached_property
     def chains(self) -> Chains:
-        """The chains, whose arrays are built on first use; InputError where they do not fit into memory."""
+        """The chains, whose arrays are built on first use; InputError where they do not fit into
+        memory.
+        """
         terms, options = self._terms, self.options
         sampler = options.method(self.first, fit=options.fills_time).sampler
-        shape = shape_of_one(terms, options.num_chains, *devices_for(self.engine, sampler, self.settings(self.first)))
+        shape = shape_of_one(
+            terms, options.num_chains, *devices_for(self.engine, sampler, self.settings(self.first))
+        )
         degree = shape.degree
-        # Similar problems share a program: neighbour lists have lengths of powers of two, small problems have none.
+        # Similar problems share a program: neighbour lists have lengths of powers of two, small
+        # problems have none.
         if degree is not None:
             longer = 1 << max(degree - 1, 0).bit_length()
             degree = longer if sparse_is_cheaper(longer, shape.num_sites) else degree
@@ -237,9 +275,11 @@ class Annealer(Rival):
         return Chains.of_one(terms, 0, shape, sampler, self.engine, options.seed)
 
     def next_length(self, left: float, longest: int) -> int:
-        """Returns the steps of the next round, of `left` seconds, after rounds of up to `longest`; 0: there is none.
+        """Returns the steps of the next round, of `left` seconds, after rounds of up to `longest`;
+        0: there is none.
 
-        One round measures the rate, and the next fills the time. Others follow where that took less than expected.
+        One round measures the rate, and the next fills the time. Others follow where that took less
+        than expected.
         """
         if self.seconds_per_step is None:
             return self.first
@@ -257,12 +297,13 @@ def is_over(options: SolveOptions, clock: Clock) -> bool:
 
 
 class Watcher:
-    """Checks the chains after each call to the engine, gives provers their turns, and decides when the run ends.
+    """Checks the chains after each call to the engine, gives provers their turns, and decides when
+    the run ends.
 
-    Unless the options want the values of chains alone, proofs are told of better values, and the run ends when
-    nothing is left to prove. Provers have no turns without a time limit. With one, once a twentieth of it has passed
-    and there are good answers, they have that part of it, and three quarters of the time that passes where one of
-    them expects to end with a proof.
+    Unless the options want the values of chains alone, proofs are told of better values, and the
+    run ends when nothing is left to prove. Provers have no turns without a time limit. With one,
+    once a twentieth of it has passed and there are good answers, they have that part of it, and
+    three quarters of the time that passes where one of them expects to end with a proof.
 
     Attributes:
       reason: `target`, `bound`, `callback`, `interrupt` or `time`; empty while there is none.
@@ -283,7 +324,9 @@ class Watcher:
         self._begun_at, self._spent_s = clock(), 0.0
 
     def _lacking(self) -> float:
-        """Returns the seconds that provers lack of their part so far; 0 if they have none, or are over."""
+        """Returns the seconds that provers lack of their part so far; 0 if they have none, or are
+        over.
+        """
         limit, passed = self._options.time_limit, self._clock() - self._begun_at
         if self._proofs is None or limit is None or self._proofs.over or passed < BOUNDS * limit:
             return 0.0
@@ -302,7 +345,9 @@ class Watcher:
 
     def reached(self, found: Evaluated) -> bool:
         """Takes verified answers into account; returns whether the run ends."""
-        self._best = self._sign * max(self._sign * self._best, float((self._sign * found.values).max()))
+        self._best = self._sign * max(
+            self._sign * self._best, float((self._sign * found.values).max())
+        )
         if self._proofs is not None:
             self._proofs.update_incumbent(found)
             if self._proofs.closed:
@@ -340,7 +385,9 @@ class Watcher:
         return bool(self.reason)
 
     def status(self) -> str:
-        """Returns the best value so far, less its penalty, the bound, and the seconds that are left."""
+        """Returns the best value so far, less its penalty, the bound, and the seconds that are
+        left.
+        """
         best, value = max(self._seen, self._sign * self._best), self._units.value
         parts = [f"best {value(self._sign * best):.6g}"] if math.isfinite(best) else []
         if self._proofs is not None and self._proofs.bound is not None:
@@ -350,22 +397,29 @@ class Watcher:
         return ", ".join(parts)
 
     def _is_used(self, value: float) -> bool:
-        """Tells whether target, callback or bound ask for the exact value; the bound only if it is about as good."""
+        """Tells whether target, callback or bound ask for the exact value; the bound only if it is
+        about as good.
+        """
         if self._options.target is not None or self._options.callback is not None:
             return True
         bound = None if self._proofs is None else self._proofs.bound
         if bound is None:
             return False
-        return bool(value + self.constant >= self._sign * float(bound) - _ABOUT * max(1.0, abs(float(bound))))
+        return bool(
+            value + self.constant
+            >= self._sign * float(bound) - _ABOUT * max(1.0, abs(float(bound)))
+        )
 
 
 class Rounds:
-    """Plays rounds of annealing and of local search on one problem, watches them, and collects what they find.
+    """Plays rounds of annealing and of local search on one problem, watches them, and collects what
+    they find.
 
     Attributes:
       watcher: its `reason` says why the run ends, and is empty before.
       collector: of everything that was visited.
-      bar: called with the name of a sampler, the number of chain-steps done, and what the watcher says.
+      bar: called with the name of a sampler, the number of chain-steps done, and what the watcher
+        says.
     """
 
     def __init__(
@@ -396,9 +450,9 @@ class Rounds:
     def share(self, annealer: Annealer, search: LocalSearch | None = None) -> None:
         """Fills the seconds that are left, by annealings and perhaps a local search beside them.
 
-        Each of the two first has a tenth of the time. That which found the better value has the rest; where both
-        found the same, they share it, annealing first. A local search whose trial is too short to tell what it would
-        find has its trial alone.
+        Each of the two first has a tenth of the time. That which found the better value has the
+        rest; where both found the same, they share it, annealing first. A local search whose trial
+        is too short to tell what it would find has its trial alone.
         """
         rivals: list[Rival] = [annealer]
         if search is not None:
@@ -414,7 +468,9 @@ class Rounds:
             rivals = [one for one in rivals if one.best == best]
         for number, one in enumerate(rivals):
             if not self.watcher.reason:
-                self.fill(one, self._clock.left() / (len(rivals) - number), compared=len(rivals) > 1)
+                self.fill(
+                    one, self._clock.left() / (len(rivals) - number), compared=len(rivals) > 1
+                )
 
     def fill(self, rival: Rival, seconds: float, *, compared: bool) -> None:
         """Anneals in rounds, or searches, for `seconds`; finds the `best` value where compared."""
@@ -447,20 +503,24 @@ class Rounds:
             if not np.array_equal(states, before):
                 self._compare(search, states)
                 self.visit(self._presolved.lift(states))
-            if self.watcher(0, Best(np.full((1, 1), -np.inf), np.zeros((1, 1, 0), np.int8))):  # no chain has moved
+            if self.watcher(
+                0, Best(np.full((1, 1), -np.inf), np.zeros((1, 1, 0), np.int8))
+            ):  # no chain has moved
                 break
         self.watcher.next_round()
 
     def play(
         self, annealer: Annealer, length: int, left: Callable[[], float] | None = None
     ) -> Int8[np.ndarray, "B N"]:
-        """Anneals once, for `length` steps, or as many as fit into the seconds `left` if the rate is known.
+        """Anneals once, for `length` steps, or as many as fit into the seconds `left` if the rate
+        is known.
 
         Returns the best state that each chain visited.
         """
         options, engine = annealer.options, annealer.engine
         method = options.method(length, fit=options.fills_time)
-        # A hundredth of the steps, but no more than the steps of a call, which cannot be interrupted.
+        # A hundredth of the steps, but no more than the steps of a call, which cannot be
+        # interrupted.
         every = max(1, min(length // 100, engine.steps_per_call(method.sampler)))
         if options.time_limit is None:
             steps_per_call = engine.visible_steps(method.sampler, length)
@@ -493,9 +553,15 @@ class Rounds:
         self.watcher.constant = self.collector.constant + annealer.constant
         annealer.chains.set_instance_ids([self._number] * annealer.chains.shape.num_instances)
         outcome = anneal(
-            annealer.chains, method, settings, tell, states=self._states, watch=watch, steps_per_call=steps_per_call,
+            annealer.chains,
+            method,
+            settings,
+            tell,
+            states=self._states,
+            watch=watch,
+            steps_per_call=steps_per_call,
             temperatures=plan if timed is not None else None,
-        )  # fmt: skip
+        )
         played = self.watcher.next_round()
         complete = played == length or (timed is not None and self.watcher.reason in ("", "time"))
         played_at = schedule_of(method, settings) if timed is None else timed

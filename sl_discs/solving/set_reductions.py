@@ -2,23 +2,24 @@
 
 Three rules shrink a graph without changing which independent sets are largest.
 
-Clique: where the neighbours of v are all joined to each other, some largest set holds v: v is taken. Nodes of degree
-0 and 1 are the simplest cases.
+Clique: where the neighbours of v are all joined to each other, some largest set holds v: v is
+taken. Nodes of degree 0 and 1 are the simplest cases.
 
-Funnel: where they are a clique but for u, some largest set holds one of u and v: both are removed with their common
-neighbours, and the other neighbours A of v are joined to the other neighbours B of u. A set of what remains that
-meets A leaves out B, so u joins it; otherwise v does. Degree 2 is the simplest case, the fold. The rule is applied
-where the number of edges does not grow.
+Funnel: where they are a clique but for u, some largest set holds one of u and v: both are removed
+with their common neighbours, and the other neighbours A of v are joined to the other neighbours B
+of u. A set of what remains that meets A leaves out B, so u joins it; otherwise v does. Degree 2 is
+the simplest case, the fold. The rule is applied where the number of edges does not grow.
 
-Unconfined: v is removed where, if every largest set held v, some set as large would do without it. With S = {v}: if a
-node u with exactly one neighbour in S has no neighbour outside S and its neighbours, v is unconfined; if it has
-exactly one, that joins S, and so on. S = {v} alone is domination, N[u] within N[v].
+Unconfined: v is removed where, if every largest set held v, some set as large would do without it.
+With S = {v}: if a node u with exactly one neighbour in S has no neighbour outside S and its
+neighbours, v is unconfined; if it has exactly one, that joins S, and so on. S = {v} alone is
+domination, N[u] within N[v].
 
 A rule that takes a node adds exactly one to the size of every set that it lifts.
 
-Sources: Akiba and Iwata, "Branch-and-reduce exponential/FPT algorithms in practice: a case study of vertex cover",
-2016; Xiao and Nagamochi, "Confining sets and avoiding bottleneck cases: a simple maximum independent set algorithm in
-degree-3 graphs", 2013.
+Sources: Akiba and Iwata, "Branch-and-reduce exponential/FPT algorithms in practice: a case study of
+vertex cover", 2016; Xiao and Nagamochi, "Confining sets and avoiding bottleneck cases: a simple
+maximum independent set algorithm in degree-3 graphs", 2013.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ from sl_discs.solving.presolved import Presolved, ends_at, part_of, unreduced
 CLIQUE, FUNNEL, UNCONFINED, CORE = "clique", "funnel", "unconfined", "core"
 # The most nodes in S, which keeps each test short.
 _LARGEST_S = 16
-# Seconds for each edge to lay the graph out, neighbours that are looked at in a second, and the most.
+# Seconds for each edge to lay the graph out, neighbours that are looked at in a second, and the
+# most.
 _EDGE_S, _LOOKS_A_SECOND, _MOST_LOOKS = 4e-7, 2e6, 4 * 10**6
 
 
@@ -56,7 +58,8 @@ class _Rules:
         size = graph.num_nodes
         self.near = _neighbour_sets(graph)
         self.left = [True] * size
-        # Nodes that were taken, or with the other of a funnel: that is taken where the set meets the nodes listed.
+        # Nodes that were taken, or with the other of a funnel: that is taken where the set meets
+        # the nodes listed.
         self.taken: list[int] = []
         self.funnels: list[tuple[int, int, list[int]]] = []
         self.removed: collections.Counter[str] = collections.Counter()
@@ -67,7 +70,8 @@ class _Rules:
     def apply(self, most_looks: float, end: float) -> None:
         """Applies the rules until none applies, or too many neighbours were looked at.
 
-        Tests for unconfined nodes come last, since what the other rules find is cheap and makes them fewer.
+        Tests for unconfined nodes come last, since what the other rules find is cheap and makes
+        them fewer.
         """
         queue, confined = self._queue, self._confined
         while (queue or confined) and self._looks < most_looks and time.perf_counter() < end:
@@ -92,7 +96,9 @@ class _Rules:
         self._confined.update(dict.fromkeys(nodes))
 
     def _take(self, node: int) -> None:
-        """Takes a node whose neighbours are a clique, or one of two where they are but for one of them."""
+        """Takes a node whose neighbours are a clique, or one of two where they are but for one of
+        them.
+        """
         near = self.near
         odd = self._odd_one(node)
         if odd == -1:
@@ -114,7 +120,9 @@ class _Rules:
             self.funnels.append((node, odd, list(of_node)))
 
     def _odd_one(self, node: int) -> int:
-        """Returns -1 where all neighbours are joined to each other, the one but for which they are, or -2."""
+        """Returns -1 where all neighbours are joined to each other, the one but for which they are,
+        or -2.
+        """
         others, odd, most, second, total = self.near[node], -1, 0, 0, 0
         for other in others:
             misses = len(others) - 1 - len(others & self.near[other])
@@ -136,7 +144,9 @@ class _Rules:
             for other, count in counts.items():
                 if count == 1:
                     # Two of its neighbours outside are enough to know.
-                    outside = list(itertools.islice((one for one in near[other] if one not in around), 2))
+                    outside = list(
+                        itertools.islice((one for one in near[other] if one not in around), 2)
+                    )
                     self._looks += 4
                     if not outside:
                         return True
@@ -159,7 +169,8 @@ class _Rules:
 
 
 def reduce_sets(problem: Problem[Graph], seconds: float) -> Presolved:
-    """Reduces a problem `mis`, or `vertex_cover`, whose nodes that are left out are an independent set.
+    """Reduces a problem `mis`, or `vertex_cover`, whose nodes that are left out are an independent
+    set.
 
     No rule is for weights of nodes, with which `proofs.integer` proves what rules could remove.
     """
@@ -194,7 +205,9 @@ def reduce_sets(problem: Problem[Graph], seconds: float) -> Presolved:
 def _subgraph_problem(
     problem: Problem[Graph], kept: Int[np.ndarray, "n"], edges: Int[np.ndarray, "E 2"]
 ) -> Problem | None:
-    """Returns the problem on the graph of the nodes `kept`, joined by these edges; None: there are no nodes."""
+    """Returns the problem on the graph of the nodes `kept`, joined by these edges; None: there are
+    no nodes.
+    """
     if not len(kept):
         return None
     graph = problem.source
@@ -205,16 +218,19 @@ def _subgraph_problem(
     return part_of(problem, kept, graph_kind(problem.kind).counted(source))
 
 
-# Cliques: with one of k nodes at hand, a larger one lies where every node has k neighbours, in the k-core. With
-# weights of nodes, a node and its neighbours must be heavier than the clique at hand. That one is kept beside what is
-# left, on which branch and bound is fast where the core is small.
+# Cliques: with one of k nodes at hand, a larger one lies where every node has k neighbours, in the
+# k-core. With weights of nodes, a node and its neighbours must be heavier than the clique at hand.
+# That one is kept beside what is left, on which branch and bound is fast where the core is small.
 
-# From how many nodes a clique is grown, those with most neighbours first; and seconds for each edge.
+# From how many nodes a clique is grown, those with most neighbours first; and seconds for each
+# edge.
 _STARTS, _CORE_EDGE_S = 50, 1e-6
 
 
 def core(near: Neighbours, weights: Float64[np.ndarray, "N"], size: float) -> Bool[np.ndarray, "N"]:
-    """Returns which nodes are left when those that weigh up to `size` with their neighbours are removed in turn."""
+    """Returns which nodes are left when those that weigh up to `size` with their neighbours are
+    removed in turn.
+    """
     around = near.matrix(np.ones(len(near.ends), np.int8)) @ weights
     masses, heavy = (weights + around).tolist(), weights.tolist()
     others, ends = near.others.tolist(), near.starts.tolist()
@@ -230,7 +246,9 @@ def core(near: Neighbours, weights: Float64[np.ndarray, "N"], size: float) -> Bo
 
 
 def reduce_maxclique(problem: Problem[Graph], seconds: float) -> Presolved:
-    """Reduces a problem `maxclique` to its core; graphs for which that takes more than `seconds` are left as is."""
+    """Reduces a problem `maxclique` to its core; graphs for which that takes more than `seconds`
+    are left as is.
+    """
     graph, size = problem.source, problem.num_variables
     if graph.num_edges * _CORE_EDGE_S > seconds:
         return unreduced(problem)
@@ -249,12 +267,19 @@ def reduce_maxclique(problem: Problem[Graph], seconds: float) -> Presolved:
         return lifted
 
     left = _subgraph_problem(problem, kept, graph.edges[inside[graph.edges].all(axis=1)])
-    return dataclasses.replace(whole, problem=left, kept=kept, removed={CORE: size - len(kept)}, _lift=lift)
+    return dataclasses.replace(
+        whole, problem=left, kept=kept, removed={CORE: size - len(kept)}, _lift=lift
+    )
 
 
 def _grown_clique(neighbours: Neighbours, weights: Float64[np.ndarray, "N"]) -> list[int]:
-    """Returns a large clique: from each start, the candidate with most, or heaviest, neighbours joins."""
-    near = [neighbours.others[begin:end] for begin, end in itertools.pairwise(neighbours.starts.tolist())]
+    """Returns a large clique: from each start, the candidate with most, or heaviest, neighbours
+    joins.
+    """
+    near = [
+        neighbours.others[begin:end]
+        for begin, end in itertools.pairwise(neighbours.starts.tolist())
+    ]
     ranks = (np.diff(neighbours.starts) + 1) * weights
     best: list[int] = []
     for start in np.argsort(-ranks, kind="stable")[:_STARTS]:

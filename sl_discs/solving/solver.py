@@ -1,4 +1,6 @@
-"""`sl_discs.solve`: from a problem to its answer, by reductions, provers, samplers and local searches."""
+"""`sl_discs.solve`: from a problem to its answer, by reductions, provers, samplers and local
+searches.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,26 @@ from sl_discs.solving.proofs import Proofs
 from sl_discs.solving.provers.tables import EXACT
 from sl_discs.solving.reductions import presolve
 from sl_discs.solving.result import Collector, Result
-from sl_discs.solving.rounds import TRIAL, Annealer, Clock, LocalSearch, Rounds, check_fit, is_over, layout_seconds
+from sl_discs.solving.rounds import (
+    TRIAL,
+    Annealer,
+    Clock,
+    LocalSearch,
+    Rounds,
+    check_fit,
+    is_over,
+    layout_seconds,
+)
 from sl_discs.solving.workers import workers_of
 from sl_discs.support.errors import fields_are_keywords
 from sl_discs.support.terminal import progress_bar
 
-# Part of the time limit that reductions may take, in nominal seconds, and the part that may have passed on the clock
-# when a prover begins a turn before the first sweep. That begins within a quarter of the limit on a loaded machine.
+# Part of the time limit that reductions may take, in nominal seconds, and the part that may have
+# passed on the clock when a prover begins a turn before the first sweep. That begins within a
+# quarter of the limit on a loaded machine.
 _PRESOLVE, _FIRST_TURNS = 0.1, 0.15
-# Nominal seconds of proofs before and after a search without a time limit, and of local searches before it.
+# Nominal seconds of proofs before and after a search without a time limit, and of local searches
+# before it.
 _BEFORE_S, _AFTER_S, _SEARCH_S = 0.25, 5.0, 0.5
 
 if TYPE_CHECKING:
@@ -73,51 +86,57 @@ def solve(
 
     Args:
       problem: from `sl_discs.maxcut`, `sl_discs.qubo` or another constructor.
-      sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`, `exchange`, any of these localized (`sl_gwg`),
-        or `auto`: `metropolis` with scan="sequential" on the CPU engine, else `path_auxiliary`.
-      steps: of each chain; None: 1,000 per variable, but at most 10 million, for `metropolis`, `gibbs` and
-        `exchange`, which try one or two variables per step; ten per variable, but 2,000 to 20,000, for the others.
-      time_limit: seconds of wall time for building the arrays and sampling; compilation, loading of compiled code,
-        and the exact verification of the answers are not included. A short annealing measures the rate, another takes
-        a twentieth of the time, and one whose temperature follows the clock fills the rest. With `steps`, annealings
-        of that length follow each other. The best state of all counts. The time is checked between calls to the
-        engine, about ten times per second on CPU cores, and may be exceeded by that much. If none is left for
-        sampling, a warning says so (in advance, if the problem is much too large for the limit), and one short
-        annealing is run all the same. On sets and covers without weights `auto` begins with a greedy answer; it also
-        tries a local search, see `sl_discs.solving.rounds.Rounds.share`. Without a limit and without `steps` it
-        begins with a short one.
-      target: a value: the run ends as soon as a value this good is found, which is checked between calls to the
-        engine.
-      chains: number of parallel chains; None: 32, but fewer on the CPU engine under a time limit in which 32 chains
-        of a sampler that tries one site a step would cool too fast.
-      annealing: None: exponential decay between temperatures chosen from the problem's gains (`temperature_range`
-        of `sl_discs.chains.annealing`); (initial, final) for other temperatures; or a dict of t_schedule,
-        init_temperature, final_temperature, decay_rate, anneal_every, where t_schedule may be a sequence of
-        temperatures, each for an equal part of the steps. Temperatures are in units of the problem's value.
-      initial_states: initial states of every round: one sample as a dict or [N] for all chains, or a list or array
-        [R, N] of up to `chains` samples, which are repeated in turn; None: random. The answer is no worse than these.
-      presolve: whether exact reductions remove variables first (`sl_discs.solving.reductions`), what provers find
-        counts, and
-        the run ends as soon as an answer is proved to be optimal; None: for the sampler `auto`, without reductions
-        where there are initial states.
-      proofs: whether provers bound the answers beside the search, and end it with a proof where they may.
-        False saves their time, and leaves the bound to what is known without any work.
-      engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise `reference`.
+      sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`, `exchange`, any of these
+        localized (`sl_gwg`), or `auto`: `metropolis` with scan="sequential" on the CPU engine, else
+        `path_auxiliary`.
+      steps: of each chain; None: 1,000 per variable, but at most 10 million, for `metropolis`,
+        `gibbs` and `exchange`, which try one or two variables per step; ten per variable, but 2,000
+        to 20,000, for the others.
+      time_limit: seconds of wall time for building the arrays and sampling; compilation, loading of
+        compiled code, and the exact verification of the answers are not included. A short annealing
+        measures the rate, another takes a twentieth of the time, and one whose temperature follows
+        the clock fills the rest. With `steps`, annealings of that length follow each other. The
+        best state of all counts. The time is checked between calls to the engine, about ten times
+        per second on CPU cores, and may be exceeded by that much. If none is left for sampling, a
+        warning says so (in advance, if the problem is much too large for the limit), and one short
+        annealing is run all the same. On sets and covers without weights `auto` begins with a
+        greedy answer; it also tries a local search, see `sl_discs.solving.rounds.Rounds.share`.
+        Without a limit and without `steps` it begins with a short one.
+      target: a value: the run ends as soon as a value this good is found, which is checked between
+        calls to the engine.
+      chains: number of parallel chains; None: 32, but fewer on the CPU engine under a time limit in
+        which 32 chains of a sampler that tries one site a step would cool too fast.
+      annealing: None: exponential decay between temperatures chosen from the problem's gains
+        (`temperature_range` of `sl_discs.chains.annealing`); (initial, final) for other
+        temperatures; or a dict of t_schedule, init_temperature, final_temperature, decay_rate,
+        anneal_every, where t_schedule may be a sequence of temperatures, each for an equal part of
+        the steps. Temperatures are in units of the problem's value.
+      initial_states: initial states of every round: one sample as a dict or [N] for all chains, or
+        a list or array [R, N] of up to `chains` samples, which are repeated in turn; None: random.
+        The answer is no worse than these.
+      presolve: whether exact reductions remove variables first (`sl_discs.solving.reductions`),
+        what provers find counts, and the run ends as soon as an answer is proved to be optimal;
+        None: for the sampler `auto`, without reductions where there are initial states.
+      proofs: whether provers bound the answers beside the search, and end it with a proof where
+        they may. False saves their time, and leaves the bound to what is known without any work.
+      engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise
+        `reference`.
       seed: at least 0, less than 2^64.
-      callback: called between calls to the engine with the steps done and the exact best value so far; a true result
-        ends the run.
-      interrupt: called without arguments between calls to the engine; a true result ends the run. It is cheaper
-        than `callback`, since nothing is evaluated for it.
+      callback: called between calls to the engine with the steps done and the exact best value so
+        far; a true result ends the run.
+      interrupt: called without arguments between calls to the engine; a true result ends the run.
+        It is cheaper than `callback`, since nothing is evaluated for it.
       progress: whether to show a progress bar, with tqdm.
-      **sampler_fields: of the sampler's config, such as `K=128, sigma=4.0` of localized ones. The default number of
-        levels K is the largest for which the steps suffice, but at most 256; a given K is only lowered in the short
-        rounds of a time limit.
+      **sampler_fields: of the sampler's config, such as `K=128, sigma=4.0` of localized ones. The
+        default number of levels K is the largest for which the steps suffice, but at most 256; a
+        given K is only lowered in the short rounds of a time limit.
 
     Raises:
-      InputError: an argument is wrong (the message names it), the problem or run does not fit into memory, or the
-        process was forked from one that was using JAX, where chains would wait for threads for ever: use
-        multiprocessing's start method `spawn`.
-      KeyboardInterrupt: Ctrl-C, which discards the results. To keep them, end the run with `interrupt` or `callback`.
+      InputError: an argument is wrong (the message names it), the problem or run does not fit into
+        memory, or the process was forked from one that was using JAX, where chains would wait for
+        threads for ever: use multiprocessing's start method `spawn`.
+      KeyboardInterrupt: Ctrl-C, which discards the results. To keep them, end the run with
+        `interrupt` or `callback`.
     """
     arguments = locals()
     checked_problem(arguments.pop("problem"))
@@ -125,16 +144,24 @@ def solve(
 
 
 def annealed(problem: Problem, options: SolveOptions) -> Result:
-    """Returns the answer of chains, or one that is known without them where the options ask for that.
+    """Returns the answer of chains, or one that is known without them where the options ask for
+    that.
 
     InputError where the problem's coefficients are out of range, or it does not fit into memory.
     """
     check_threads()
-    clock, limit = Clock(options.time_limit), math.inf if options.time_limit is None else options.time_limit
+    clock, limit = (
+        Clock(options.time_limit),
+        math.inf if options.time_limit is None else options.time_limit,
+    )
     problem = normal_form(problem)
-    options = dataclasses.replace(options, annealing=times(options.annealing, 1 / units(problem).unit))
+    options = dataclasses.replace(
+        options, annealing=times(options.annealing, 1 / units(problem).unit)
+    )
     engine, _ = options.choose_engine(problem.num_variables)
-    check_fit(problem, options, options.first_round(problem.num_variables, engine.on_host)[0], engine)
+    check_fit(
+        problem, options, options.first_round(problem.num_variables, engine.on_host)[0], engine
+    )
     states = as_states(problem, options.initial_states, options.num_chains)
     presolved = presolve(problem, _PRESOLVE * limit) if options.presolve else unreduced(problem)
     reduced = presolved.problem
@@ -145,7 +172,8 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
     too_large = seconds > limit
     if too_large:
         warnings.warn(
-            f"{problem.name}: building the arrays of the problem will take about {seconds:.1f} s, more than the time "
+            f"{problem.name}: building the arrays of the problem will take about {seconds:.1f} s, "
+            "more than the time "
             f"limit of {limit:g} s; one short annealing will be played",
             stacklevel=4,
         )
@@ -156,8 +184,14 @@ def annealed(problem: Problem, options: SolveOptions) -> Result:
             proofs.update_incumbent(problem.evaluate(states))
         if not too_large:
             # Without a good answer, provers cannot tell how long they will take.
-            short = options.bound_seconds if limit < math.inf or not options.ends_at_proof else _BEFORE_S
-            proofs.advance(short, math.inf, lambda: clock() >= _FIRST_TURNS * limit or options.is_interrupted())
+            short = (
+                options.bound_seconds
+                if limit < math.inf or not options.ends_at_proof
+                else _BEFORE_S
+            )
+            proofs.advance(
+                short, math.inf, lambda: clock() >= _FIRST_TURNS * limit or options.is_interrupted()
+            )
             search = None
             if limit == math.inf and not proofs.closed:
                 search = local_search(presolved.left, options)
@@ -180,7 +214,9 @@ def begun_greedily(presolved: Presolved, options: SolveOptions) -> Presolved:
     state = greedy(presolved.left)
     if state is None:
         return presolved
-    return dataclasses.replace(presolved, found=np.concatenate([presolved.found, presolved.lift(state)]))
+    return dataclasses.replace(
+        presolved, found=np.concatenate([presolved.found, presolved.lift(state)])
+    )
 
 
 def local_search(problem: Problem, options: SolveOptions) -> LocalSearch | None:
@@ -189,7 +225,9 @@ def local_search(problem: Problem, options: SolveOptions) -> LocalSearch | None:
     if search is None or not options.searches:
         return None
     # Without a time limit, results do not depend on the number of cores.
-    seconds, walks = (_SEARCH_S, 1) if options.time_limit is None else (TRIAL * options.time_limit, num_cores())
+    seconds, walks = (
+        (_SEARCH_S, 1) if options.time_limit is None else (TRIAL * options.time_limit, num_cores())
+    )
     return search(problem, options.seed, seconds, walks)
 
 
@@ -202,9 +240,11 @@ def _searched(
     *,
     too_large: bool,
 ) -> Result:
-    """Anneals from these states, and verifies the answers; InputError where the chains do not fit into memory.
+    """Anneals from these states, and verifies the answers; InputError where the chains do not fit
+    into memory.
 
-    Where the problem is too large for the time limit, which the user knows, there is one short annealing.
+    Where the problem is too large for the time limit, which the user knows, there is one short
+    annealing.
     """
     limit, annealer = options.time_limit, Annealer(presolved.left, options)
     search = None
@@ -212,7 +252,8 @@ def _searched(
         search = local_search(presolved.left, options)
     rounds = Rounds(presolved, options, proofs, clock, states)
     rounds.begin()
-    # What is found beside the chains counts, unless the values asked for are those that chains visit.
+    # What is found beside the chains counts, unless the values asked for are those that chains
+    # visit.
     if options.ends_at_proof:
         rounds.visit(proofs.states)
     total = None if limit is not None else annealer.first * options.num_chains
@@ -221,7 +262,8 @@ def _searched(
         build_s = clock()
         if limit is not None and build_s >= limit and not too_large:
             warnings.warn(
-                f"{annealer.problem.name}: building the arrays of the problem took {build_s:.1f} s, more than the "
+                f"{annealer.problem.name}: building the arrays of the problem took {build_s:.1f} "
+                "s, more than the "
                 f"time limit of {limit:g} s; one short annealing is played",
                 stacklevel=5,
             )
@@ -259,19 +301,27 @@ def _searched(
 def _by_reductions(presolved: Presolved, options: SolveOptions, clock: Clock) -> Result:
     """Returns the result where reductions leave nothing to search.
 
-    Reductions round real coefficients, so that the best answer is theirs only up to a rounding error. Enumeration and
-    elimination of the whole problem compare exactly, where they can.
+    Reductions round real coefficients, so that the best answer is theirs only up to a rounding
+    error. Enumeration and elimination of the whole problem compare exactly, where they can.
     """
     problem = presolved.original
     states = np.concatenate([presolved.lift(np.zeros((1, 0), np.int8)), presolved.found])
-    provers = () if problem.integer_values else [one for one in workers_of(problem).provers if one in EXACT]
+    provers = (
+        ()
+        if problem.integer_values
+        else [one for one in workers_of(problem).provers if one in EXACT]
+    )
     proofs = Proofs(dataclasses.replace(unreduced(problem), found=states), provers)
     proofs.take_bound(presolved.lifted_bound(proofs.best - presolved.constant), "reductions")
     proofs.advance(options.bound_seconds)
-    return _without_chains(presolved, proofs, "reductions left nothing to search", options.seed, clock)
+    return _without_chains(
+        presolved, proofs, "reductions left nothing to search", options.seed, clock
+    )
 
 
-def _without_chains(presolved: Presolved, proofs: Proofs, note: str, seed: int, clock: Clock) -> Result:
+def _without_chains(
+    presolved: Presolved, proofs: Proofs, note: str, seed: int, clock: Clock
+) -> Result:
     """Returns the result of the best answer known, which no chain is to improve."""
     collector = Collector(presolved)
     collector.begin(proofs.answer)

@@ -18,16 +18,16 @@ from sl_discs.solving.presolved import Presolved, ends_at, part_of, unreduced
 #
 # Fields are couplings to one spin more that is always 1, so that every term is k s_a s_b.
 #
-# Dominant coupling: where |k_ij| is at least the sum of all other |k_il|, some best state has s_i = sign(k_ij) s_j,
-# since turning s_i loses nothing; i is merged into j. It covers every spin with one or two couplings, and where j is
-# the spin that is always 1, i is fixed: first-order persistency.
+# Dominant coupling: where |k_ij| is at least the sum of all other |k_il|, some best state has s_i =
+# sign(k_ij) s_j, since turning s_i loses nothing; i is merged into j. It covers every spin with one
+# or two couplings, and where j is the spin that is always 1, i is fixed: first-order persistency.
 #
-# Star to triangle: the best s_i gives |k_ia s_a + k_ib s_b + k_ic s_c| with three couplings. That does not change
-# when all three turn, so it is a constant and couplings between the three, exactly.
+# Star to triangle: the best s_i gives |k_ia s_a + k_ib s_b + k_ic s_c| with three couplings. That
+# does not change when all three turn, so it is a constant and couplings between the three, exactly.
 #
-# Sources: Boros and Hammer, "Pseudo-Boolean optimization", 2002, for persistency; Liers, Juenger, Reinelt and
-# Rinaldi, "Computing exact ground states of hard Ising spin glass problems by branch-and-cut", 2004, for the rules on
-# cuts.
+# Sources: Boros and Hammer, "Pseudo-Boolean optimization", 2002, for persistency; Liers, Juenger,
+# Reinelt and Rinaldi, "Computing exact ground states of hard Ising spin glass problems by
+# branch-and-cut", 2004, for the rules on cuts.
 
 # Above these the tables in Python would take over a second to make or to work through.
 _MOST_IN_RULES, _MOST_LOOKS = 300_000, 3_000_000
@@ -61,10 +61,12 @@ class _Spins:
     def fix_by_roof_duality(self) -> None:
         """Fixes spins whose values in all best states follow from a maximum flow.
 
-        It is computed by D-Wave's `dwave-preprocessing`, where that is installed (extra `presolve`). Without fields
-        every state is as good as its opposite, and no spin can be fixed.
+        It is computed by D-Wave's `dwave-preprocessing`, where that is installed (extra
+        `presolve`). Without fields every state is as good as its opposite, and no spin can be
+        fixed.
 
-        Source: Boros, Hammer, Tavares, "Preprocessing of unconstrained quadratic binary optimization", 2006.
+        Source: Boros, Hammer, Tavares, "Preprocessing of unconstrained quadratic binary
+          optimization", 2006.
         """
         fields, pairs, couplings = self.form.fields, self.form.pairs, self.form.couplings
         if not fields.any() or len(pairs) > _MOST_IN_ROOF_DUALITY:
@@ -78,8 +80,8 @@ class _Spins:
         model = BinaryQuadraticModel.from_numpy_vectors(
             -fields, (*pairs.T, -couplings), 0.0, SPIN, variable_order=order
         )
-        # strict=True fixes the spins that agree in all best states. False should fix more, as in some best state, but
-        # version 0.6.11 minimises s_0 s_2 + s_1 with it by s_0 = s_2.
+        # strict=True fixes the spins that agree in all best states. False should fix more, as in
+        # some best state, but version 0.6.11 minimises s_0 s_2 + s_1 with it by s_0 = s_2.
         _, fixed = roof_duality(model, strict=True)
         if not fixed:
             return
@@ -107,8 +109,15 @@ class _Spins:
         return np.flatnonzero(self._left & ((degrees <= 3) | (2 * largest >= total)))
 
     def apply_rules(self, seconds: float) -> None:
-        """Applies the rules until none applies; large problems to which some apply are left as they are."""
-        fields, pairs, couplings, size = self.form.fields, self.form.pairs, self.form.couplings, self._size
+        """Applies the rules until none applies; large problems to which some apply are left as they
+        are.
+        """
+        fields, pairs, couplings, size = (
+            self.form.fields,
+            self.form.pairs,
+            self.form.couplings,
+            self._size,
+        )
         queue = dict.fromkeys(self._candidates().tolist())  # in order, and each once
         if not queue:
             return
@@ -174,7 +183,9 @@ class _Spins:
 
     def _merge(self, spin: int, other: int) -> None:
         alone = len(self._near[spin]) == 1
-        couplings = self._remove(spin, FIXED if other == self._size else PENDANT if alone else MERGED)
+        couplings = self._remove(
+            spin, FIXED if other == self._size else PENDANT if alone else MERGED
+        )
         coupling = couplings.pop(other)
         self._decided.append((spin, [other], [coupling]))
         self._constant += abs(coupling)
@@ -186,7 +197,12 @@ class _Spins:
         self._decided.append((spin, list(couplings), list(couplings.values())))
         (a, b, c), (ka, kb, kc) = couplings, couplings.values()
         # What the best spin gives where the three agree, and where one of them differs.
-        agree, of_a, of_b, of_c = abs(ka + kb + kc), abs(kb + kc - ka), abs(ka + kc - kb), abs(ka + kb - kc)
+        agree, of_a, of_b, of_c = (
+            abs(ka + kb + kc),
+            abs(kb + kc - ka),
+            abs(ka + kc - kb),
+            abs(ka + kb - kc),
+        )
         self._constant += (agree + of_a + of_b + of_c) / 4
         self._couple(b, c, (agree + of_a - of_b - of_c) / 4)
         self._couple(a, c, (agree + of_b - of_a - of_c) / 4)
@@ -194,13 +210,20 @@ class _Spins:
 
     def presolved(self) -> Presolved:
         """Returns what is left of the problem."""
-        problem, kept, values, decided = self._problem, np.flatnonzero(self._left), self._values, self._decided
+        problem, kept, values, decided = (
+            self._problem,
+            np.flatnonzero(self._left),
+            self._values,
+            self._decided,
+        )
         if len(kept) == self._size:
             return unreduced(problem)
         left, constant = None, self.form.constant if problem.maximise else -self.form.constant
         if len(kept):
             place = (np.cumsum(self._left) - 1).astype(np.int32)
-            form = dataclasses.replace(self.form, fields=self.form.fields[kept], pairs=place[self.form.pairs])
+            form = dataclasses.replace(
+                self.form, fields=self.form.fields[kept], pairs=place[self.form.pairs]
+            )
             assert self._kind.from_spins is not None
             source, constant = self._kind.from_spins(form, problem.source)
             left = part_of(problem, kept, source)
@@ -225,8 +248,8 @@ class _Spins:
 def reduce_spins(problem: Problem, seconds: float) -> Presolved:
     """Reduces a problem whose value is a function of spins, `qubo`, `ising` or `maxcut`.
 
-    What is left of a form has the constant in its offset; weights of what is left of a graph can be fractions and of
-    either sign.
+    What is left of a form has the constant in its offset; weights of what is left of a graph can be
+    fractions and of either sign.
     """
     spins = _Spins(problem)
     spins.fix_by_roof_duality()

@@ -1,13 +1,15 @@
 """Tabu search in double precision on quadratic functions of zeros and ones.
 
-A step flips the variable that gains most, or loses least, among those that were not flipped lately; one that leads to
-the best value of the walk may always be flipped. The number of steps for which a variable rests is drawn at random.
-A walk that has found nothing better for long flips some variables at random and goes on from there.
+A step flips the variable that gains most, or loses least, among those that were not flipped lately;
+one that leads to the best value of the walk may always be flipped. The number of steps for which a
+variable rests is drawn at random. A walk that has found nothing better for long flips some
+variables at random and goes on from there.
 
-Chains have values of 32 bits, which hide small differences beside large coefficients, as in number partitioning.
+Chains have values of 32 bits, which hide small differences beside large coefficients, as in number
+partitioning.
 
-Source: Palubeckis 2004, "Multistart tabu search strategies for the unconstrained binary quadratic optimization
-problem".
+Source: Palubeckis 2004, "Multistart tabu search strategies for the unconstrained binary quadratic
+optimization problem".
 """
 
 from __future__ import annotations
@@ -22,15 +24,18 @@ from sl_discs.engines.cpu.jit import entered, in_long_vectors
 from sl_discs.problems import Problem
 from sl_discs.solving.rounds import LocalSearch
 
-# The shortest rest of a variable in steps, what is added at random, and the part of the variables that is added.
+# The shortest rest of a variable in steps, what is added at random, and the part of the variables
+# that is added.
 _REST, _MORE_REST, _REST_PART = 2, 10, 0.01
-# Steps in vain for each variable after which some are flipped at random, and the part of them, but at least so many.
+# Steps in vain for each variable after which some are flipped at random, and the part of them, but
+# at least so many.
 _PATIENCE, _KICK_PART, _LEAST_KICK = 20, 0.1, 4
 # Nominal seconds of a step, for each variable and for each neighbour of one.
 _STEP_S, _SITE_S, _NEIGHBOUR_S = 1e-7, 1e-9, 1e-9
 # Terms take some 40 bytes each; steps for each variable that a trial needs.
 _MOST_TERMS, _LEAST_STEPS = 5_000_000, 10
-# Entries of `state`: steps so far, the step in which the walk was last improved, and random flips that are left.
+# Entries of `state`: steps so far, the step in which the walk was last improved, and random flips
+# that are left.
 _STEP, _IMPROVED, _KICKS = range(3)
 # Entries of `values`: that of the state, and the best ones since the last random flips and of all.
 _VALUE, _TOP, _BEST = range(3)
@@ -58,7 +63,9 @@ class Walk(NamedTuple):
 
 @entered
 def walk(starts, others, couplings, one, draws):
-    """Makes a step for each of the numbers drawn uniformly from [0, 1); J has rows of `others` and `couplings`."""
+    """Makes a step for each of the numbers drawn uniformly from [0, 1); J has rows of `others` and
+    `couplings`.
+    """
     in_long_vectors()
     x, gains, rests, values, state = one.x, one.gains, one.rests, one.values, one.state
     size = x.shape[0]
@@ -81,7 +88,9 @@ def walk(starts, others, couplings, one, draws):
         for place in range(starts[chosen], starts[chosen + 1]):
             other = others[place]
             gains[other] += change * (1 - 2 * x[other]) * couplings[place]
-        rests[chosen] = state[_STEP] + _REST + np.int64(_REST_PART * size + _MORE_REST * ((draw * size) % 1.0))
+        rests[chosen] = (
+            state[_STEP] + _REST + np.int64(_REST_PART * size + _MORE_REST * ((draw * size) % 1.0))
+        )
         if values[_VALUE] > values[_TOP]:
             values[_TOP], state[_IMPROVED] = values[_VALUE], state[_STEP]
             if values[_VALUE] > values[_BEST]:
@@ -109,7 +118,9 @@ class TabuSearch(LocalSearch):
             gains = (1.0 - 2 * x) * (terms.linear + self._rows @ x.astype(np.float64))
             value = float(x @ (terms.linear + self._rows @ x.astype(np.float64) / 2))
             values = np.array([value, -np.inf, value])
-            self._walks.append(Walk(x, gains, np.zeros(size, np.int64), x.copy(), values, np.zeros(3, np.int64)))
+            self._walks.append(
+                Walk(x, gains, np.zeros(size, np.int64), x.copy(), values, np.zeros(3, np.int64))
+            )
 
     @property
     def state(self) -> Int8[np.ndarray, "n"]:
@@ -121,7 +132,9 @@ class TabuSearch(LocalSearch):
 
 
 def tabu_search(problem: Problem, seed: int, seconds: float, walks: int) -> TabuSearch | None:
-    """Returns a search of a problem without constraints; None if that is too large for a trial of `seconds`."""
+    """Returns a search of a problem without constraints; None if that is too large for a trial of
+    `seconds`.
+    """
     if problem.num_terms > _MOST_TERMS:
         return None
     search = TabuSearch(problem, seed, walks)

@@ -1,4 +1,6 @@
-"""What works on a problem beside its chains, by kind: reductions, provers, greedy answers and local searches."""
+"""What works on a problem beside its chains, by kind: reductions, provers, greedy answers and local
+searches.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class Workers(NamedTuple):
       reduction: of a problem and seconds: what exact rules leave of it.
       provers: in the order of their first turns.
       greedy: of a problem: a state [1, N] to begin with, or None.
-      search: of a problem, a seed, seconds of a trial and a number of walks: a local search, or None.
+      search: of a problem, a seed, seconds of a trial and a number of walks: a local search, or
+        None.
     """
 
     reduction: Callable[[Problem, float], Presolved] | None = None
@@ -36,13 +39,16 @@ class Workers(NamedTuple):
     search: Callable[[Problem, int, float, int], LocalSearch | None] | None = None
 
 
-# Weights that are not whole are known to branch and bound up to rounding, and to enumeration exactly.
-ON_SETS = Workers(reduce_sets, (Cover, clique_prover, integer_prover, enumeration), greedy_state, cover_search)
+# Weights that are not whole are known to branch and bound up to rounding, and to enumeration
+# exactly.
+ON_SETS = Workers(
+    reduce_sets, (Cover, clique_prover, integer_prover, enumeration), greedy_state, cover_search
+)
 # Of values that are functions of spins.
 ON_SPINS = Workers(reduce_spins, (enumeration, elimination, semidefinite_prover), None, tabu_search)
 
-# By the name of a kind. A kind of your own may be given some: `WORKERS["mine"] = ON_SPINS`; without them, `solve`
-# enumerates small problems.
+# By the name of a kind. A kind of your own may be given some: `WORKERS["mine"] = ON_SPINS`; without
+# them, `solve` enumerates small problems.
 WORKERS = {
     "mis": ON_SETS,
     "vertex_cover": ON_SETS,

@@ -1,1 +1,3 @@
-"""What all above use: errors, checks of arguments, files, locks, caches, memory, signals, terminal and figures."""
+"""What all above use: errors, checks of arguments, files, locks, caches, memory, signals, terminal
+and figures.
+"""

@@ -1,4 +1,6 @@
-"""The folder for files that only save time: drawn graphs, and the compiled code that numba and JAX keep."""
+"""The folder for files that only save time: drawn graphs, and the compiled code that numba and JAX
+keep.
+"""
 
 import contextlib
 import functools
@@ -25,14 +27,18 @@ def cache_folder(folder: str | os.PathLike | None = None, part: str = "") -> Pat
       part: name of a folder in it, which is returned; empty: the cache itself.
     """
     try:
-        chosen = Path(folder or os.environ.get("SL_DISCS_CACHE") or "~/.cache/sl_discs").expanduser()
+        chosen = Path(
+            folder or os.environ.get("SL_DISCS_CACHE") or "~/.cache/sl_discs"
+        ).expanduser()
         for name in dict.fromkeys(["", part]):
             chosen = chosen / name
             chosen.mkdir(mode=0o700, parents=True, exist_ok=True)
             # Later uses of the path must not pass a link that somebody else can turn elsewhere.
             chosen = chosen.resolve(strict=True)
             if not _is_private(chosen):
-                raise PermissionError(0, "other users can write there (chmod go-w), or it is theirs")
+                raise PermissionError(
+                    0, "other users can write there (chmod go-w), or it is theirs"
+                )
     except RuntimeError:
         chosen, reason = Path("~"), "there is no home folder"
     except OSError as error:
@@ -66,13 +72,16 @@ def or_no_cache(cache: Path) -> Iterator[None]:
     except InputError as error:
         reason = error.__cause__.strerror if isinstance(error.__cause__, OSError) else error
         warn_once(
-            f"nothing more is kept in {cache} ({reason}), so later runs do some work again; free some space, or set "
+            f"nothing more is kept in {cache} ({reason}), so later runs do some work again; free "
+            "some space, or set "
             "SL_DISCS_CACHE to another folder"
         )
 
 
 def checked(content: bytes) -> bytes:
-    """Returns the content of a file that says whether it is damaged: a checksum, and the content."""
+    """Returns the content of a file that says whether it is damaged: a checksum, and the
+    content.
+    """
     return hashlib.sha256(content).digest() + content
 
 

@@ -1,4 +1,6 @@
-"""Checks of arguments: each returns the value in a plain type, or raises an InputError that names the argument."""
+"""Checks of arguments: each returns the value in a plain type, or raises an InputError that names
+the argument.
+"""
 
 import difflib
 import math
@@ -15,7 +17,8 @@ from jaxtyping import Float64
 from sl_discs.support.doubles import exact_doubles, unmasked
 from sl_discs.support.errors import InputError
 
-# Checks of arguments: each returns the value in a plain type, or raises an InputError that names the argument.
+# Checks of arguments: each returns the value in a plain type, or raises an InputError that names
+# the argument.
 
 
 # The longest value that a message repeats.
@@ -23,12 +26,20 @@ _LONGEST = 80
 
 
 def shown(value: Any) -> str:
-    """Returns a value as messages show it, in one line: of arrays, tables and long values, the type and size."""
+    """Returns a value as messages show it, in one line: of arrays, tables and long values, the type
+    and size.
+    """
     text = repr(value.item() if isinstance(value, np.generic) else value)
     if len(text) <= _LONGEST and "\n" not in text:
         return text
     shape = getattr(value, "shape", None)
-    size = f" of shape {shape}" if shape else f" of length {len(value)}" if isinstance(value, Sized) else ""
+    size = (
+        f" of shape {shape}"
+        if shape
+        else f" of length {len(value)}"
+        if isinstance(value, Sized)
+        else ""
+    )
     return f"a {type(value).__name__}{size}"
 
 
@@ -68,7 +79,9 @@ def file_path(name: str, value: Any) -> Path:
 
 def mapping(name: str, value: Any) -> dict[str, Any]:
     """Returns a dict with names as keys, from any mapping, or None for an empty one."""
-    if not (value is None or (isinstance(value, Mapping) and all(isinstance(key, str) for key in value))):
+    if not (
+        value is None or (isinstance(value, Mapping) and all(isinstance(key, str) for key in value))
+    ):
         raise InputError(f"{name} is {shown(value)}; expected a dict of values by name", name)
     return dict(value or {})
 
@@ -85,7 +98,9 @@ def integer(name: str, value: Any, least: int = 0, bits: int | None = None) -> i
 
 
 def real(name: str, value: Any, *, least: float | None = None, above: float | None = None) -> float:
-    """Returns a finite number, Python's or NumPy's, but not a boolean; at least `least`, and larger than `above`."""
+    """Returns a finite number, Python's or NumPy's, but not a boolean; at least `least`, and larger
+    than `above`.
+    """
     allowed = ""
     if _is_enormous(value):
         raise InputError(f"{name} has over 300 digits; expected a finite number", name)
@@ -107,7 +122,8 @@ def check_label(where: str, label: Any) -> None:
         hash(label)
     except TypeError:
         raise InputError(
-            f"{where}: {shown(label)} is not a label; expected a number, a string or a tuple of these"
+            f"{where}: {shown(label)} is not a label; expected a number, a string or a tuple of "
+            "these"
         ) from None
 
 
@@ -121,13 +137,16 @@ def boolean(name: str, value: Any) -> bool:
 def real_array(name: str, values: Any) -> Float64[np.ndarray, "..."]:
     """Numbers in an array of any shape, not necessarily finite.
 
-    Booleans, complex numbers, strings, and whole numbers that are not exact in double precision are refused.
+    Booleans, complex numbers, strings, and whole numbers that are not exact in double precision are
+    refused.
     """
     values = unmasked(name, values)
     try:
         found = np.asarray(values)
     except ValueError:
-        raise InputError(f"{name}: rows of different lengths; expected numbers in a rectangular array") from None
+        raise InputError(
+            f"{name}: rows of different lengths; expected numbers in a rectangular array"
+        ) from None
     mixed = isinstance(values, list | tuple) and bool in set(map(type, values))
     if found.dtype.kind in "iuf" and not mixed:
         return exact_doubles(name, values)
@@ -141,8 +160,12 @@ def real_array(name: str, values: Any) -> Float64[np.ndarray, "..."]:
     return exact_doubles(name, values)
 
 
-def keywords(given: Iterable[str], arguments: Collection[str], sampler: str, fields: Collection[str]) -> None:
-    """Names that are not among a function's own arguments must be fields of its sampler's config."""
+def keywords(
+    given: Iterable[str], arguments: Collection[str], sampler: str, fields: Collection[str]
+) -> None:
+    """Names that are not among a function's own arguments must be fields of its sampler's
+    config.
+    """
     for name in given:
         if name not in fields:
             near = difflib.get_close_matches(name, [*arguments, *fields])
@@ -165,4 +188,6 @@ def check_choice(
     unknown = [name for name in chosen if name not in known]
     if unknown:
         how = f"; it needs {absent[unknown[0]]}" if absent and unknown[0] in absent else ""
-        raise InputError(f"--{flag}: {unknown[0]!r} is not available{how}; there are {', '.join(known)}")
+        raise InputError(
+            f"--{flag}: {unknown[0]!r} is not available{how}; there are {', '.join(known)}"
+        )

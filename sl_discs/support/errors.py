@@ -13,8 +13,9 @@ class InputError(ValueError):
     Commands print only the message, without a traceback, and exit with code 2.
 
     Attributes:
-      argument: name of the function argument with which the message begins, which a command writes as its flag; None
-        if it begins otherwise. Fields of configs are written as `sampler_config.sigma` anywhere in a message.
+      argument: name of the function argument with which the message begins, which a command writes
+        as its flag; None if it begins otherwise. Fields of configs are written as
+        `sampler_config.sigma` anywhere in a message.
     """
 
     def __init__(self, message: str, argument: str | None = None):
@@ -28,11 +29,15 @@ class InputError(ValueError):
 
 
 class FormatError(InputError):
-    """A file's content is damaged, or is not what its format, or the program that reads it, asks for."""
+    """A file's content is damaged, or is not what its format, or the program that reads it, asks
+    for.
+    """
 
 
 class NotSupported(InputError):
-    """Valid in itself, but this package cannot do it: a sampler on an engine, or a format that it does not read."""
+    """Valid in itself, but this package cannot do it: a sampler on an engine, or a format that it
+    does not read.
+    """
 
 
 class MissingExtra(InputError, ImportError):
@@ -47,7 +52,8 @@ def import_extra(name: str) -> Any:
         raise MissingExtra(f"this needs {name}; install it with: pip install {name}") from error
 
 
-# EX_TEMPFAIL in sysexits.h, the exit code after `Interrupted`: the same command, run again, continues.
+# EX_TEMPFAIL in sysexits.h, the exit code after `Interrupted`: the same command, run again,
+# continues.
 RESUME_ME = 75
 
 
@@ -60,7 +66,9 @@ class Interrupted(Exception):
 
 @contextlib.contextmanager
 def fields_are_keywords() -> Iterator[None]:
-    """Makes errors name `sigma` alone, for functions that take the fields of a sampler's config as keywords."""
+    """Makes errors name `sigma` alone, for functions that take the fields of a sampler's config as
+    keywords.
+    """
     try:
         yield
     except InputError as error:
@@ -70,7 +78,8 @@ def fields_are_keywords() -> Iterator[None]:
 
 @contextlib.contextmanager
 def errors_of(where: object) -> Iterator[None]:
-    """Errors of the block are of the content of a file: FormatError, unless they are of another kind than InputError.
+    """Errors of the block are of the content of a file: FormatError, unless they are of another
+    kind than InputError.
 
     They begin with `where` they are, such as the path of the file, unless they do already.
     """

@@ -27,7 +27,8 @@ _FIGURE_STYLE: dict[Any, Any] = {
     "axes.linewidth": 0.7,
     "lines.linewidth": 1.4,
     "savefig.dpi": 200,
-    # Names of instances and samplers are not TeX, even if they contain dollar signs and backslashes.
+    # Names of instances and samplers are not TeX, even if they contain dollar signs and
+    # backslashes.
     "text.parse_math": False,
 }
 
@@ -38,14 +39,17 @@ def check_matplotlib() -> None:
         import matplotlib.figure  # noqa: F401
     except Exception as error:  # broken installations fail in many ways
         raise MissingExtra(
-            "matplotlib is missing, so no figure; install it with: pip install -e '.[run]' in the clone"
+            "matplotlib is missing, so no figure; install it with: pip install -e '.[run]' in the "
+            "clone"
             if isinstance(error, ModuleNotFoundError) and error.name == "matplotlib"
             else f"matplotlib cannot be imported, so no figure ({error})"
         ) from error
 
 
 def can_draw() -> bool:
-    """For studies with optional figures: whether figures can be drawn; if not, writes a line that says why."""
+    """For studies with optional figures: whether figures can be drawn; if not, writes a line that
+    says why.
+    """
     try:
         check_matplotlib()
     except InputError as error:
@@ -55,7 +59,9 @@ def can_draw() -> bool:
 
 
 def new_figure(size: tuple[float, float], paint: Callable):
-    """Lets `paint` fill a matplotlib figure and returns it; names in it are never TeX. InputError as above."""
+    """Lets `paint` fill a matplotlib figure and returns it; names in it are never TeX. InputError
+    as above.
+    """
     check_matplotlib()
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -80,7 +86,9 @@ def new_figure(size: tuple[float, float], paint: Callable):
 
 
 def save_figure(path: str | Path, size: tuple[float, float], paint: Callable) -> Path:
-    """Lets `paint` fill a matplotlib figure and writes it as a PNG file, atomically; InputError if it cannot."""
+    """Lets `paint` fill a matplotlib figure and writes it as a PNG file, atomically; InputError if
+    it cannot.
+    """
     figure = new_figure(size, paint)
     from matplotlib import rc_context
 
@@ -89,7 +97,9 @@ def save_figure(path: str | Path, size: tuple[float, float], paint: Callable) ->
 
 
 def or_warn(draw: Callable[[], Path]) -> Path | None:
-    """Draws an optional figure at the end of a run, and returns its path; a failure is a line that says why."""
+    """Draws an optional figure at the end of a run, and returns its path; a failure is a line that
+    says why.
+    """
     try:
         return draw()
     except Exception as error:
@@ -120,7 +130,8 @@ def paint_graph(
       chosen: the nodes of the first colour.
       labels: of the nodes, shown for up to 40.
       names: of the two colours, for the legend.
-      inside: whether edges between chosen nodes matter, as of a clique, in place of those between the colours.
+      inside: whether edges between chosen nodes matter, as of a clique, in place of those between
+        the colours.
     """
     import networkx as nx  # imported here, as runs do without it
     from matplotlib.collections import LineCollection
@@ -132,12 +143,24 @@ def paint_graph(
     first, second = chosen[edges].T
     dark = first & second if inside else first != second
     if len(edges) <= _MOST_EDGES:
-        axes.add_collection(LineCollection(list(places[edges[~dark]]), colors="0.85", linewidths=0.7, zorder=1))
-    axes.add_collection(LineCollection(list(places[edges[dark]]), colors="0.45", linewidths=0.7, zorder=1))
+        axes.add_collection(
+            LineCollection(list(places[edges[~dark]]), colors="0.85", linewidths=0.7, zorder=1)
+        )
+    axes.add_collection(
+        LineCollection(list(places[edges[dark]]), colors="0.45", linewidths=0.7, zorder=1)
+    )
     axes.autoscale_view()
     size = 110 if len(chosen) <= _NAMED else 22
     for part, colour, name in ((chosen, COLOURS[5], names[0]), (~chosen, "white", names[1])):
-        axes.scatter(*places[part].T, s=size, color=colour, edgecolors="0.3", linewidths=0.7, label=name, zorder=2)
+        axes.scatter(
+            *places[part].T,
+            s=size,
+            color=colour,
+            edgecolors="0.3",
+            linewidths=0.7,
+            label=name,
+            zorder=2,
+        )
     for place, label in zip(places, labels, strict=True):
         if len(chosen) <= _NAMED:
             axes.annotate(str(label), place, ha="center", va="center", fontsize=6.5)

@@ -1,4 +1,6 @@
-"""Files that are complete or absent, JSON and `.npz` with checks, and the identity of finished work."""
+"""Files that are complete or absent, JSON and `.npz` with checks, and the identity of finished
+work.
+"""
 
 import contextlib
 import io
@@ -13,7 +15,9 @@ from sl_discs.support.errors import FormatError, InputError
 
 
 def write_atomically(path: str | os.PathLike, write: Callable[[BinaryIO], object]) -> Path:
-    """Lets `write` fill a temporary file beside `path` and moves it there; InputError if the system refuses."""
+    """Lets `write` fill a temporary file beside `path` and moves it there; InputError if the system
+    refuses.
+    """
     path = Path(path)
     write_together({path: write})
     return path
@@ -22,8 +26,8 @@ def write_atomically(path: str | os.PathLike, write: Callable[[BinaryIO], object
 def write_together(files: Mapping[Path, Callable[[BinaryIO], object]]) -> None:
     """Writes files that belong together: if the last one is there, all of them are complete.
 
-    All are filled beside their paths before any is moved there, so a full disk leaves those that were there before.
-    Of several, the last one is removed before others are replaced.
+    All are filled beside their paths before any is moved there, so a full disk leaves those that
+    were there before. Of several, the last one is removed before others are replaced.
 
     Args:
       files: path to the function that fills the file.
@@ -47,7 +51,8 @@ def write_together(files: Mapping[Path, Callable[[BinaryIO], object]]) -> None:
             os.replace(temporary[path], path)  # noqa: PTH105
     except OSError as error:
         raise InputError(
-            f"{path}: cannot write ({error.strerror or error}); free some space or choose another folder"
+            f"{path}: cannot write ({error.strerror or error}); free some space or choose another "
+            "folder"
         ) from error
     finally:
         for one in temporary.values():
@@ -58,7 +63,9 @@ _TEMPORARY = re.compile(r"\.(probe\.)?[0-9a-f]{32}\.tmp")
 
 
 def is_temporary(path: Path) -> bool:
-    """Returns whether a file has a name of those that are filled and then moved; what is left was killed."""
+    """Returns whether a file has a name of those that are filled and then moved; what is left was
+    killed.
+    """
     return _TEMPORARY.fullmatch(path.name) is not None
 
 
@@ -76,36 +83,46 @@ def write_text(path: str | os.PathLike, text: str) -> Path:
 
 
 def check_writable(folder: str | os.PathLike) -> Path:
-    """Creates the folder where needed and tries a file in it, before a long run ends with nowhere to save."""
+    """Creates the folder where needed and tries a file in it, before a long run ends with nowhere
+    to save.
+    """
     folder = Path(folder)
     probe = folder / f".probe.{uuid.uuid4().hex}.tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe.write_bytes(b"\n")  # on a full disk, an empty file is no error
     except OSError as error:
-        raise InputError(f"{folder}: cannot write there ({error.strerror}); choose another folder") from error
+        raise InputError(
+            f"{folder}: cannot write there ({error.strerror}); choose another folder"
+        ) from error
     finally:
         _remove(probe)
     return folder
 
 
 def check_file(path: str | os.PathLike) -> Path:
-    """Checks the folder of a file that will be written, in whose place no folder, pipe or device may stand."""
+    """Checks the folder of a file that will be written, in whose place no folder, pipe or device
+    may stand.
+    """
     try:
         wanted = Path(path)
         taken = wanted.exists() and not wanted.is_file()
     except (OSError, TypeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path!r}: not the path of a file ({reason}); choose another name") from error
+        raise InputError(
+            f"{path!r}: not the path of a file ({reason}); choose another name"
+        ) from error
     if taken:
-        kind = "a folder stands where this file should go" if wanted.is_dir() else "not a regular file"
+        kind = (
+            "a folder stands where this file should go" if wanted.is_dir() else "not a regular file"
+        )
         raise InputError(f"{path}: {kind}; choose another name")
     check_writable(wanted.parent)
     return wanted
 
 
-# What packed files, of text or of arrays, may unpack to: this many times their own size, or the least that is given.
-# Lists of numbers compress 3 to 20 times, and a bomb a thousand times.
+# What packed files, of text or of arrays, may unpack to: this many times their own size, or the
+# least that is given. Lists of numbers compress 3 to 20 times, and a bomb a thousand times.
 _UNPACKED_RATIO = 100
 
 
@@ -114,7 +131,8 @@ def check_unpacked(path: str | os.PathLike, file: BinaryIO, size: int, least: in
     limit = unpacked_limit(file, least)
     if size > limit:
         raise FormatError(
-            f"{path}: unpacks to more than {limit >> 20} MiB, far beyond its own size; if you trust it, unpack it "
+            f"{path}: unpacks to more than {limit >> 20} MiB, far beyond its own size; if you "
+            "trust it, unpack it "
             "yourself and give what is in it"
         )
 
@@ -129,7 +147,9 @@ _LFS = b"version https://git-lfs"
 
 
 def open_regular(path: str | os.PathLike) -> io.BufferedReader:
-    """Opens a file for reading; InputError where it cannot. Of a pipe or a device, the end may never come."""
+    """Opens a file for reading; InputError where it cannot. Of a pipe or a device, the end may
+    never come.
+    """
     try:
         path = Path(path)
         if path.is_dir():
@@ -139,14 +159,18 @@ def open_regular(path: str | os.PathLike) -> io.BufferedReader:
         file = path.open("rb")
         if file.peek(len(_LFS)).startswith(_LFS):
             file.close()
-            raise InputError(f"{path}: a Git LFS pointer, not the file itself; fetch that with: git lfs pull")
+            raise InputError(
+                f"{path}: a Git LFS pointer, not the file itself; fetch that with: git lfs pull"
+            )
         return file
     except InputError:
         raise
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; check the path") from None
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror}); check its permissions"
+        ) from error
     except (TypeError, ValueError) as error:
         raise InputError(f"{str(path)!r}: not a path ({error}); check it") from error
 

@@ -8,9 +8,9 @@ from sl_discs.support.errors import InputError
 
 # Pieces of work that are done once: what identifies one.
 #
-# The identity of a piece of work is everything that its numbers depend on, in nested dicts of plain values. A run's
-# checkpoints, a sweep's runs, a search for settings and a reproduction's cells each keep it beside what they have
-# found, which counts only where the identity is the same.
+# The identity of a piece of work is everything that its numbers depend on, in nested dicts of plain
+# values. A run's checkpoints, a sweep's runs, a search for settings and a reproduction's cells each
+# keep it beside what they have found, which counts only where the identity is the same.
 
 
 def digest(content: dict[str, Any]) -> str:
@@ -27,11 +27,17 @@ def differences(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "") 
             words += differences(mine, other, f"{prefix}{name}.")
         elif mine != other:
             short = all(len(json.dumps(value)) < 80 for value in (mine, other))
-            words.append(f"{prefix}{name} {other!r} there, {mine!r} here" if short else f"another {prefix}{name}")
+            words.append(
+                f"{prefix}{name} {other!r} there, {mine!r} here"
+                if short
+                else f"another {prefix}{name}"
+            )
     return words
 
 
 def check_same(what: str, ours: dict[str, Any], theirs: dict[str, Any], advice: str) -> None:
-    """Raises an InputError unless two identities agree; `what` says of what `theirs` is, `advice` what to do."""
+    """Raises an InputError unless two identities agree; `what` says of what `theirs` is, `advice`
+    what to do.
+    """
     if differs := differences(ours, theirs):
         raise InputError(f"{what}: {'; '.join(differs)}; {advice}")

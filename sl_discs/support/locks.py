@@ -31,17 +31,22 @@ class FolderInUse(InputError):
     """Another process, `holder` in words, holds a folder."""
 
     def __init__(self, folder: Path, holder: str):
-        super().__init__(f"{folder}: another run ({holder}) is writing there; wait for it, or choose another folder")
+        super().__init__(
+            f"{folder}: another run ({holder}) is writing there; wait for it, or choose another "
+            "folder"
+        )
         self.holder = holder
 
 
 @contextlib.contextmanager
 def only_run_in(folder: Path, name: str = LOCK, patience_s: float = 0.0) -> Iterator[None]:
-    """Locks the folder during the block; the system releases the lock when the process ends, however it ends.
+    """Locks the folder during the block; the system releases the lock when the process ends,
+    however it ends.
 
     Temporary files that a killed process left there are removed.
 
-    For `patience_s` it waits for another run; then FolderInUse. InputError if the folder cannot be written.
+    For `patience_s` it waits for another run; then FolderInUse. InputError if the folder cannot be
+    written.
     """
     if fcntl is None:
         yield
@@ -50,7 +55,9 @@ def only_run_in(folder: Path, name: str = LOCK, patience_s: float = 0.0) -> Iter
     try:
         file = _open_lock(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
-        raise InputError(f"{path}: cannot write ({error.strerror}); choose another folder") from error
+        raise InputError(
+            f"{path}: cannot write ({error.strerror}); choose another folder"
+        ) from error
     end = time.monotonic() + patience_s
     with file:
         while True:
@@ -62,11 +69,14 @@ def only_run_in(folder: Path, name: str = LOCK, patience_s: float = 0.0) -> Iter
                     raise FolderInUse(folder, _holder_in(file) or "unknown") from None
                 time.sleep(_LOOK_S)
             except OSError:
-                # Some network file systems have no locks; runs in different folders should still work there.
+                # Some network file systems have no locks; runs in different folders should still
+                # work there.
                 yield
                 return
         if (before := _holder_in(file)) and not _HOLDER.fullmatch(before):
-            raise InputError(f"{path}: not a lock of this program; remove it, or choose another folder")
+            raise InputError(
+                f"{path}: not a lock of this program; remove it, or choose another folder"
+            )
         file.seek(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}\n".encode())
         file.flush()
@@ -75,7 +85,9 @@ def only_run_in(folder: Path, name: str = LOCK, patience_s: float = 0.0) -> Iter
 
 
 def holder_of(folder: Path, name: str = LOCK) -> str:
-    """Returns who holds the lock of a folder; empty if nobody does. Looking holds the lock for a moment."""
+    """Returns who holds the lock of a folder; empty if nobody does. Looking holds the lock for a
+    moment.
+    """
     if fcntl is None:
         return ""
     try:
@@ -90,7 +102,9 @@ def holder_of(folder: Path, name: str = LOCK) -> str:
 
 
 def _open_lock(path: Path, flags: int) -> BinaryIO:
-    """Opens a lock without changing it; OSError for a link, which may lead anywhere, and for a pipe or device."""
+    """Opens a lock without changing it; OSError for a link, which may lead anywhere, and for a pipe
+    or device.
+    """
     number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     file = os.fdopen(number, "r+b" if flags & os.O_RDWR else "rb", buffering=0)
     if not stat.S_ISREG(os.fstat(number).st_mode):
@@ -100,6 +114,8 @@ def _open_lock(path: Path, flags: int) -> BinaryIO:
 
 
 def _holder_in(file: BinaryIO) -> str:
-    """Returns the first line of a lock; after it may follow the rest of a longer one that it has replaced."""
+    """Returns the first line of a lock; after it may follow the rest of a longer one that it has
+    replaced.
+    """
     file.seek(0)
     return file.read(_MOST_READ).decode(errors="replace").partition("\n")[0]

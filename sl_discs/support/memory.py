@@ -25,9 +25,11 @@ def _limit_of_cgroup() -> int | None:
 
 
 def usable_memory() -> int | None:
-    """Returns the bytes that arrays may take on this machine or in its job; None where nobody knows.
+    """Returns the bytes that arrays may take on this machine or in its job; None where nobody
+    knows.
 
-    All memory is counted, not what is free at the moment: what fits must not depend on what else runs.
+    All memory is counted, not what is free at the moment: what fits must not depend on what else
+    runs.
     """
     try:
         there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -37,17 +39,22 @@ def usable_memory() -> int | None:
 
 
 def check_number(what: str, count: int, advice: str) -> None:
-    """Raises an InputError for more of something than can be numbered; `what` names it, `advice` says what to do."""
+    """Raises an InputError for more of something than can be numbered; `what` names it, `advice`
+    says what to do.
+    """
     if count > MOST_NUMBERED:
         raise InputError(f"{what}; at most 2^31 - 1 are supported, {advice}")
 
 
 def check_memory(what: str, need: int, advice: str) -> None:
-    """Raises an InputError for arrays of `need` bytes that this machine cannot hold; `advice` says what to do."""
+    """Raises an InputError for arrays of `need` bytes that this machine cannot hold; `advice` says
+    what to do.
+    """
     there = usable_memory()
     if there is not None and need > there:
         raise InputError(
-            f"{what} would take about {format_bytes(need)} of memory, and there are {format_bytes(there)}; {advice}"
+            f"{what} would take about {format_bytes(need)} of memory, and there are "
+            f"{format_bytes(there)}; {advice}"
         )
 
 

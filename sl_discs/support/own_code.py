@@ -1,4 +1,6 @@
-"""The user's own Python code, such as the definition of a sampler, that a command imports before anything else."""
+"""The user's own Python code, such as the definition of a sampler, that a command imports before
+anything else.
+"""
 
 import hashlib
 import importlib
@@ -18,8 +20,8 @@ _IMPORTED: dict[str, str] = {}
 def import_code(given: str) -> None:
     """Imports a Python file, such as `samplers/mine.py`, or module, such as `mine.samplers`, once.
 
-    What the code imports is also looked for in the file's folder, and a module in the working directory, after all
-    other places. InputError if it does not exist, or raises an error.
+    What the code imports is also looked for in the file's folder, and a module in the working
+    directory, after all other places. InputError if it does not exist, or raises an error.
     """
     module = _file(given) if given.endswith(".py") or "/" in given else _module(given)
     path = getattr(module, "__file__", None)
@@ -54,7 +56,9 @@ def _file(given: str) -> types.ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise InputError(f"--import={given}: {_line_of(error, path)}{_describe_error(error)}") from error
+        raise InputError(
+            f"--import={given}: {_line_of(error, path)}{_describe_error(error)}"
+        ) from error
     return module
 
 
@@ -74,8 +78,14 @@ def _look_in(folder: Path) -> None:
 
 
 def _line_of(error: BaseException, path: Path) -> str:
-    """Returns the line of the file at which an error arose, if it arose there; a SyntaxError names it."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    """Returns the line of the file at which an error arose, if it arose there; a SyntaxError names
+    it.
+    """
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == str(path)
+    ]
     return f"line {lines[-1]}: " if lines and not isinstance(error, SyntaxError) else ""
 
 
@@ -90,7 +100,8 @@ def error_of_file(error: BaseException) -> str:
     missing = re.search(r"Attempted \[Relative path\]:\s+(\S+)\s+\[Errno 2\]", str(error))
     if missing:
         return (
-            f"there is no file {missing[1]} in {Path.cwd()}; the folder configs/ is in the clone of sl_discs, so run "
+            f"there is no file {missing[1]} in {Path.cwd()}; the folder configs/ is in the clone "
+            "of sl_discs, so run "
             "the command there, or give the whole path"
         )
     if isinstance(error, (OSError, ImportError, SyntaxError, ValueError)):

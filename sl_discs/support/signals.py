@@ -14,7 +14,9 @@ _SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if has
 
 @dataclasses.dataclass
 class Notice:
-    """Whether the run was told to stop, and the number of the signal that told it; 0 if there was none."""
+    """Whether the run was told to stop, and the number of the signal that told it; 0 if there was
+    none.
+    """
 
     given: bool = False
     signal: int = 0
@@ -22,18 +24,21 @@ class Notice:
 
 @contextlib.contextmanager
 def notice_of_end(*more: int, said: str = "", raises: bool = False) -> Iterator[Notice]:
-    """During the block, a first SIGTERM or SIGUSR1 only sets the notice; a second one acts as before.
+    """During the block, a first SIGTERM or SIGUSR1 only sets the notice; a second one acts as
+    before.
 
     Args:
       *more: further signals, such as SIGINT.
       said: a message for the error stream when the first signal comes.
-      raises: whether a second signal whose action is to end the process raises SystemExit in its place, so that a
-        program that this one has started can be ended, too.
+      raises: whether a second signal whose action is to end the process raises SystemExit in its
+        place, so that a program that this one has started can be ended, too.
     """
     notice = Notice()
     before = {number: signal.getsignal(number) for number in (*_SIGNALS, *more)}
     # Signals that are ignored, such as SIGINT in background jobs, stay ignored.
-    before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
+    before = {
+        number: handler for number, handler in before.items() if handler is not signal.SIG_IGN
+    }
 
     def leave(number, frame):
         del frame
@@ -42,7 +47,9 @@ def notice_of_end(*more: int, said: str = "", raises: bool = False) -> Iterator[
     def receive(number, frame):
         del frame
         notice.given, notice.signal = True, number
-        signal.signal(number, leave if raises and before[number] is signal.SIG_DFL else before[number])
+        signal.signal(
+            number, leave if raises and before[number] is signal.SIG_DFL else before[number]
+        )
         with contextlib.suppress(OSError):
             os.write(2, said.encode())  # not sys.stderr, which may be in the middle of a write
 

@@ -1,7 +1,8 @@
-"""Lines and progress for a terminal or a log, whatever the text holds and whether or not anybody reads it.
+"""Lines and progress for a terminal or a log, whatever the text holds and whether or not anybody
+reads it.
 
-Names and labels come from files that anybody may have written: what a terminal would obey, such as escape sequences,
-and what its encoding lacks is written as Python's `repr` writes it.
+Names and labels come from files that anybody may have written: what a terminal would obey, such as
+escape sequences, and what its encoding lacks is written as Python's `repr` writes it.
 """
 
 import contextlib
@@ -16,10 +17,14 @@ from tqdm import tqdm
 
 
 def printable(text: str) -> str:
-    """Returns a text as one line in which characters that are not printable are escaped: `\\x1b`, `\\n`."""
+    """Returns a text as one line in which characters that are not printable are escaped: `\\x1b`,
+    `\\n`.
+    """
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+    )
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -28,7 +33,9 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
-        cells = [f"{row[0]:<{widths[0]}}"] + [f"{c:>{w}}" for c, w in zip(row[1:], widths[1:], strict=True)]
+        cells = [f"{row[0]:<{widths[0]}}"] + [
+            f"{c:>{w}}" for c, w in zip(row[1:], widths[1:], strict=True)
+        ]
         lines.append("  " + "  ".join(cells))
     return lines
 
@@ -51,8 +58,8 @@ def on_terminal() -> bool:
 def say(lines: str) -> None:
     """Prints lines on standard output and flushes it.
 
-    Once nobody reads it any more, as after `| head`, or its disk is full, nothing is printed, and the command still
-    saves its files.
+    Once nobody reads it any more, as after `| head`, or its disk is full, nothing is printed, and
+    the command still saves its files.
     """
     try:
         _write(sys.stdout, lines)
@@ -63,7 +70,9 @@ def say(lines: str) -> None:
 
 
 def tell(lines: str) -> None:
-    """Writes lines on the error stream, in place of a progress bar if there is one; nothing where it is closed."""
+    """Writes lines on the error stream, in place of a progress bar if there is one; nothing where
+    it is closed.
+    """
     if sys.stderr is not None and not sys.stderr.closed:
         with contextlib.suppress(OSError):  # nobody reads it
             sys.stderr.write("\r\033[K" if on_terminal() else "")
@@ -77,7 +86,8 @@ def _write(stream: TextIO, lines: str) -> None:
     stream.flush()
 
 
-# Progress of a run: a bar on a terminal, or one line per minute in a log, for instance in chain-steps.
+# Progress of a run: a bar on a terminal, or one line per minute in a log, for instance in
+# chain-steps.
 #
 # Every line estimates the remaining time, from the time without compilation.
 
@@ -89,14 +99,18 @@ class Advance(Protocol):
     """Reports the progress of a run."""
 
     def __call__(self, name: str, done: int, words: str = "") -> None:
-        """Reports that `done` more units of a sampler are done; `words` describe all units so far."""
+        """Reports that `done` more units of a sampler are done; `words` describe all units
+        so far.
+        """
 
 
 _CLOCKS: list[Callable[[], float]] = []
 
 
 def count_apart(clock: Callable[[], float]) -> None:
-    """Leaves the seconds of a clock, which counts those of compilation, out of the rates of progress."""
+    """Leaves the seconds of a clock, which counts those of compilation, out of the rates of
+    progress.
+    """
     _CLOCKS.append(clock)
 
 
@@ -105,16 +119,25 @@ def _compiled() -> float:
 
 
 class _Bar:
-    """A bar of tqdm, or its lines in a log; it says that code is compiled until the first units are done."""
+    """A bar of tqdm, or its lines in a log; it says that code is compiled until the first units are
+    done.
+    """
 
     def __init__(self, title: str, total: int | None, unit: str, done: int):
         self._in_log = not on_terminal()
         style: dict[str, Any] = {"file": sys.stderr}
         if self._in_log:
             line = "{desc}: {n_fmt} of {total_fmt}{unit}, {remaining} left{postfix}"
-            style = {"bar_format": line, "mininterval": _EVERY_S, "maxinterval": math.inf, "file": io.StringIO()}
+            style = {
+                "bar_format": line,
+                "mininterval": _EVERY_S,
+                "maxinterval": math.inf,
+                "file": io.StringIO(),
+            }
             style["delay"] = _EVERY_S
-        self._bar = tqdm(total=total, desc=title, unit=unit, unit_scale=True, initial=done, miniters=1, **style)
+        self._bar = tqdm(
+            total=total, desc=title, unit=unit, unit_scale=True, initial=done, miniters=1, **style
+        )
         if self._in_log:
             self._bar.sp = tell  # what tqdm prints its lines with
         self._compiled = _compiled()
@@ -124,7 +147,9 @@ class _Bar:
         self._compiled = _compiled()
         self._bar.start_t += self._compiled - before
         self._bar.last_print_t += self._compiled - before
-        self._bar.set_postfix_str("compiling" if done == self._bar.n == 0 else words, refresh=not self._in_log)
+        self._bar.set_postfix_str(
+            "compiling" if done == self._bar.n == 0 else words, refresh=not self._in_log
+        )
         self._bar.update(done)
 
     def close(self) -> None:
@@ -136,7 +161,8 @@ class _Bar:
 def progress_bar(
     total: int | None, unit: str = " chain-steps", label: str = "", *, shown: bool = True
 ) -> Iterator[Advance]:
-    """A function that shows one progress bar per sampler on the error stream, or lines if that is not a terminal.
+    """A function that shows one progress bar per sampler on the error stream, or lines if that is
+    not a terminal.
 
     Args:
       total: number of units of each sampler; None: unknown.

@@ -1,13 +1,15 @@
-"""Statistical tests that a sampler leaves its target invariant, for any sampler with DISCS's calling convention.
+"""Statistical tests that a sampler leaves its target invariant, for any sampler with DISCS's
+calling convention.
 
     from sl_discs.testing import check_sampler
     check_sampler(MySampler())        # raises ConformanceError with the violated property
 
-The sampler needs `make_init_state(rng)` and `step(model, rng, x, model_param, state, x_mask)`. The model has
-`forward(params, x)` and `get_value_and_grad(params, x)` (`sl_discs.models.model.TargetModel`). Chains start
-from exact draws of the target, so after any number of steps their states must again be independent exact draws
-(except for chains that adapt together). A chi-squared test checks this at a stated false-alarm rate, so a sampler
-that only looks plausible on a benchmark does not pass.
+The sampler needs `make_init_state(rng)` and `step(model, rng, x, model_param, state, x_mask)`. The
+model has `forward(params, x)` and `get_value_and_grad(params, x)`
+(`sl_discs.models.model.TargetModel`). Chains start from exact draws of the target, so after any
+number of steps their states must again be independent exact draws (except for chains that adapt
+together). A chi-squared test checks this at a stated false-alarm rate, so a sampler that only looks
+plausible on a benchmark does not pass.
 """
 
 from __future__ import annotations
@@ -66,19 +68,27 @@ def _quadratic(problem: str, edges, weights=None, sparse: bool = False):
     graph = Graph.from_arrays(problem, _NUM_SITES, np.array(edges), weights)
     terms = graph_kind(problem).terms(graph, penalty=1.5)
     params = quadratic_params(terms, _NUM_SITES, terms.max_degree() if sparse else None)
-    return QuadraticModel(_NUM_SITES, field_dtype(params.coupling)), jax.tree.map(jnp.asarray, params)
+    return QuadraticModel(_NUM_SITES, field_dtype(params.coupling)), jax.tree.map(
+        jnp.asarray, params
+    )
 
 
 def _lattice(field: Float[Array, "6"], x: Float[Array, "6"]) -> Float[Array, ""]:
-    """Returns the log-density of an Ising model on a torus of 2 x 3 spins, both bonds of the short side included."""
+    """Returns the log-density of an Ising model on a torus of 2 x 3 spins, both bonds of the short
+    side included.
+    """
     spins = 2 * x - 1
     torus = spins.reshape(2, 3)
-    bonds = jnp.sum(torus * jnp.roll(torus, 1, axis=0)) + jnp.sum(torus * jnp.roll(torus, 1, axis=1))
+    bonds = jnp.sum(torus * jnp.roll(torus, 1, axis=0)) + jnp.sum(
+        torus * jnp.roll(torus, 1, axis=1)
+    )
     return 0.3 * bonds + jnp.sum(field * spins)
 
 
 def standard_cases() -> list[Case]:
-    """Returns six targets on five or six sites that together cover every part of a sampler's contract."""
+    """Returns six targets on five or six sites that together cover every part of a sampler's
+    contract.
+    """
     path = [(0, 1), (1, 2), (2, 3), (3, 4), (0, 2)]
     tilt = jnp.array([0.4, -0.7, 0.2, 0.0, 0.9], jnp.float32)
     everywhere = np.ones(_NUM_SITES, bool)
@@ -87,7 +97,9 @@ def standard_cases() -> list[Case]:
     kept = np.array([0, 0, 1, 0, 0], np.int8)
 
     mis, mis_params = _quadratic("mis", path)
-    cut, cut_params = _quadratic("maxcut", path, np.array([1.0, -0.5, 0.75, 1.25, -1.0]), sparse=True)
+    cut, cut_params = _quadratic(
+        "maxcut", path, np.array([1.0, -0.5, 0.75, 1.25, -1.0]), sparse=True
+    )
     clique, clique_params = _quadratic("maxclique", path)
     lattice = DifferentiableModel(_lattice, 6)
     field = jnp.array([0.3, -0.2, 0.0, 0.1, 0.5, -0.4], jnp.float32)
@@ -101,7 +113,14 @@ def standard_cases() -> list[Case]:
         case("mis, cold, tilted, masked", mis, mis_params, 0.25, some, kept, tilt),
         case("maxcut, weighted, masked", cut, cut_params, 0.5, some, kept),
         case("maxclique, tilted", clique, clique_params, 0.6, everywhere, zeros, -tilt),
-        case("ising lattice by autodiff, hot", lattice, field, 2.0, np.ones(6, bool), np.zeros(6, np.int8)),
+        case(
+            "ising lattice by autodiff, hot",
+            lattice,
+            field,
+            2.0,
+            np.ones(6, bool),
+            np.zeros(6, np.int8),
+        ),
     ]
 
 
@@ -124,8 +143,12 @@ class Law(NamedTuple):
 
 
 def states_of(counts: Sequence[int]) -> Int8[np.ndarray, "S N"]:
-    """Returns all states of sites with `counts` values, in order of their index; the first site varies fastest."""
-    return np.stack(np.unravel_index(np.arange(np.prod(counts)), counts, order="F"), axis=1).astype(np.int8)
+    """Returns all states of sites with `counts` values, in order of their index; the first site
+    varies fastest.
+    """
+    return np.stack(np.unravel_index(np.arange(np.prod(counts)), counts, order="F"), axis=1).astype(
+        np.int8
+    )
 
 
 def all_states(num_sites: int) -> Int8[np.ndarray, "S N"]:
@@ -156,16 +179,24 @@ _SMALLEST = 5
 
 
 def _merged(observed: Int[np.ndarray, "S"], expected: Float[np.ndarray, "S"]):
-    """Counts with the smallest cells merged into one, so that every cell expects at least `_SMALLEST`."""
+    """Counts with the smallest cells merged into one, so that every cell expects at least
+    `_SMALLEST`.
+    """
     order = np.argsort(expected)
     total = np.cumsum(expected[order])
     # The merged cell takes as many cells as it needs to be large enough itself.
-    rare = min(int(np.searchsorted(total, _SMALLEST)) + 1, len(order)) if expected.min() < _SMALLEST else 1
+    rare = (
+        min(int(np.searchsorted(total, _SMALLEST)) + 1, len(order))
+        if expected.min() < _SMALLEST
+        else 1
+    )
     cells = np.split(order, np.arange(rare, len(order)))
     return np.array([(observed[cell].sum(), expected[cell].sum()) for cell in cells]).T
 
 
-def chi_squared(observed: Int[np.ndarray, "*R S"], expected: Float[np.ndarray, "*R S"]) -> tuple[float, float]:
+def chi_squared(
+    observed: Int[np.ndarray, "*R S"], expected: Float[np.ndarray, "*R S"]
+) -> tuple[float, float]:
     """Tests independent rows of counts, each of which has the sum of its expectations.
 
     Args:
@@ -177,7 +208,9 @@ def chi_squared(observed: Int[np.ndarray, "*R S"], expected: Float[np.ndarray, "
     """
     size = np.shape(expected)[-1]
     statistic, freedom = 0.0, 0
-    for row, law in zip(np.reshape(observed, (-1, size)), np.reshape(expected, (-1, size)), strict=True):
+    for row, law in zip(
+        np.reshape(observed, (-1, size)), np.reshape(expected, (-1, size)), strict=True
+    ):
         counts, expectations = _merged(row, law)
         statistic += ((counts - expectations) ** 2 / expectations).sum()
         freedom += len(counts) - 1
@@ -190,21 +223,33 @@ _BATCHES = 2**14
 
 
 class ConformanceError(AssertionError):
-    """A sampler is incorrect; the message says which property it violates, on which target, and by how much."""
+    """A sampler is incorrect; the message says which property it violates, on which target, and by
+    how much.
+    """
 
 
 def _check_kernel(sampler: Sampler, case: Case, starts: Int8[np.ndarray, "B N"]) -> None:
-    """Checks that a `Sampler` can be a static argument, and that its kernel returns what the next step takes."""
+    """Checks that a `Sampler` can be a static argument, and that its kernel returns what the next
+    step takes.
+    """
     who, root = type(sampler).__name__, jnp.zeros(2, jnp.uint32)
     if dataclasses.is_dataclass(sampler) and not sampler.__dataclass_params__.frozen:  # type: ignore[attr-defined]
-        raise ConformanceError(f"{who} is not frozen; decorate it with @dataclasses.dataclass(frozen=True)")
+        raise ConformanceError(
+            f"{who} is not frozen; decorate it with @dataclasses.dataclass(frozen=True)"
+        )
     x, target = jnp.asarray(starts, jnp.int8), case.target.masked(jnp.asarray(case.mask))
-    states = sampler.make_init_state(jax.random.key(0), len(x), target.sites.shape(target.num_sites))
+    states = sampler.make_init_state(
+        jax.random.key(0), len(x), target.sites.shape(target.num_sites)
+    )
     given = Chain(x, jax.vmap(target.init)(x), states)
-    step = over_chains(lambda number, chain: sampler.kernel(sampler.step_key(root, number), target, chain))
+    step = over_chains(
+        lambda number, chain: sampler.kernel(sampler.step_key(root, number), target, chain)
+    )
     found = jax.eval_shape(step, jnp.arange(len(x)), given)
     if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], Chain)):
-        raise ConformanceError(f"{who}.kernel returns a {type(found).__name__}; return the pair (Chain, Info)")
+        raise ConformanceError(
+            f"{who}.kernel returns a {type(found).__name__}; return the pair (Chain, Info)"
+        )
     for part, before, after in zip(Chain._fields, given, found[0], strict=True):
         if _describe(before) != _describe(after):
             raise ConformanceError(
@@ -219,7 +264,9 @@ def _describe(part: Any) -> str:
 
 
 def _simulate(sampler, case: Case, starts, steps: int, seed: int, warm_up: int):
-    """States [3, M, B, N] before, after one step and after all steps of M independent batches of B chains."""
+    """States [3, M, B, N] before, after one step and after all steps of M independent batches of B
+    chains.
+    """
     target, x = case.target, jnp.asarray(case.start, jnp.int8)
     if target.tilt is None:  # so that all targets of a model share one program
         target = target.tilted(jnp.zeros_like(target.sites.spins(x), jnp.float32))
@@ -230,7 +277,8 @@ def _simulate(sampler, case: Case, starts, steps: int, seed: int, warm_up: int):
     first, last, kept = _played(sampler, keys, starts, target, mask, warm_up, steps)
     if not kept:
         raise ConformanceError(
-            f"{case.name}: {type(sampler).__name__}.kernel returns a field that is not that of the state it returns; "
+            f"{case.name}: {type(sampler).__name__}.kernel returns a field that is not that of the "
+            "state it returns; "
             "choose both by the same test, as accept_or_keep does"
         )
     return np.stack([np.asarray(one) for one in (starts, first, last)])
@@ -238,23 +286,34 @@ def _simulate(sampler, case: Case, starts, steps: int, seed: int, warm_up: int):
 
 @functools.partial(jax.jit, static_argnums=0)
 def _played(sampler, keys, starts, target, mask, warm_up, steps):
-    """Returns the states after one step, after all, and whether the fields are those of the states."""
-    own, target, number = isinstance(sampler, Sampler), target.masked(mask), jnp.arange(starts.shape[1])
+    """Returns the states after one step, after all, and whether the fields are those of the
+    states.
+    """
+    own, target, number = (
+        isinstance(sampler, Sampler),
+        target.masked(mask),
+        jnp.arange(starts.shape[1]),
+    )
 
     def moved(key, x, field, state):
-        """Returns the next states, fields and samplers' states of a batch; fields are those of a `Sampler` alone."""
+        """Returns the next states, fields and samplers' states of a batch; fields are those of a
+        `Sampler` alone.
+        """
         if not own:
             x, state, _ = sampler.step(TargetModel(), key, x, target, state, mask)
             return x, field, state
         root = from_rng(key)
-        step = over_chains(lambda number, chain: sampler.kernel(sampler.step_key(root, number), target, chain))
+        step = over_chains(
+            lambda number, chain: sampler.kernel(sampler.step_key(root, number), target, chain)
+        )
         return step(number, Chain(x, field, state))[0]
 
     def fields(x):
         return jax.vmap(target.init)(x) if own else ()
 
     def one_batch(key, x, elsewhere):
-        # From draws other than x, as the adaptation must not depend on the initial state of the test.
+        # From draws other than x, as the adaptation must not depend on the initial state of the
+        # test.
         shape = target.sites.shape(target.num_sites)
         state = sampler.make_init_state(key, *((len(x), shape) if own else ()))
         begin = fields(x)
@@ -262,7 +321,10 @@ def _played(sampler, keys, starts, target, mask, warm_up, steps):
         def step(number, carry):
             begins = number == warm_up
             now, first = carry
-            now = (*jax.tree.map(lambda new, old: jnp.where(begins, new, old), (x, begin), now[:2]), now[2])
+            now = (
+                *jax.tree.map(lambda new, old: jnp.where(begins, new, old), (x, begin), now[:2]),
+                now[2],
+            )
             now = tuple(moved(jax.random.fold_in(key, number), *now))
             return now, jnp.where(begins, now[0], first)
 
@@ -273,12 +335,16 @@ def _played(sampler, keys, starts, target, mask, warm_up, steps):
 
     first, last, found, right = jax.vmap(one_batch)(keys, starts, jnp.roll(starts, 1, axis=0))
     leaves = zip(jax.tree.leaves(found), jax.tree.leaves(right), strict=True)
-    kept = jnp.array([jnp.allclose(one, other, rtol=1e-3, atol=1e-3, equal_nan=True) for one, other in leaves]).all()
+    kept = jnp.array(
+        [jnp.allclose(one, other, rtol=1e-3, atol=1e-3, equal_nan=True) for one, other in leaves]
+    ).all()
     return first, last, kept
 
 
 def total_variation(states, law: Law) -> float:
-    """Returns the total variation between the empirical distribution of states [..., N] and a law."""
+    """Returns the total variation between the empirical distribution of states [..., N] and
+    a law.
+    """
     counts = np.bincount(law.numbers(states).ravel(), minlength=len(law.probabilities))
     return float(np.abs(counts / counts.sum() - law.probabilities).sum() / 2)
 
@@ -295,18 +361,19 @@ def check_case(
     seed: int = 0,
     false_alarm: float = FALSE_ALARM,
 ) -> float:
-    """Checks the kernel's types, invariance, reversibility, the mask, and that the chain moves, on one target.
+    """Checks the kernel's types, invariance, reversibility, the mask, and that the chain moves, on
+    one target.
 
     Args:
       sampler: with DISCS's calling convention.
       case: the target.
-      reversible: whether to test detailed balance, of one step and of all together; None: as given by a `Sampler`,
-        and True for any other object.
+      reversible: whether to test detailed balance, of one step and of all together; None: as given
+        by a `Sampler`, and True for any other object.
       batches: independent batches of chains.
       chains: in a batch; more than one, so that coupling between chains shows.
       steps: between exact draw and test.
-      warm_up: steps before, from another state, so that a sampler's state which remembers x shows; more for a sampler
-        that adapts, whose adaptation must have ended by then.
+      warm_up: steps before, from another state, so that a sampler's state which remembers x shows;
+        more for a sampler that adapts, whose adaptation must have ended by then.
       seed: of all random numbers.
       false_alarm: probability with which a correct sampler fails any one of the tests.
 
@@ -331,18 +398,26 @@ def check_case(
     statistic, p_value = chi_squared(last, law.probabilities * last.sum())
     if p_value < false_alarm:
         raise ConformanceError(
-            f"{case.name}: the target is not invariant: after {steps} steps from exact draws, chi-squared "
-            f"{statistic:.0f} (p = {p_value:.1e}), total variation {total_variation(visited[-1], law):.4f}"
+            f"{case.name}: the target is not invariant: after {steps} steps from exact draws, "
+            "chi-squared "
+            f"{statistic:.0f} (p = {p_value:.1e}), total variation "
+            f"{total_variation(visited[-1], law):.4f}"
         )
     if reversible if reversible is not None else getattr(sampler, "reversible", True):
         for number in {1, steps}:
-            _check_detailed_balance(case, law, visited[0], visited[1 if number == 1 else 2], number, false_alarm)
+            _check_detailed_balance(
+                case, law, visited[0], visited[1 if number == 1 else 2], number, false_alarm
+            )
     return p_value
 
 
-def _check_detailed_balance(case: Case, law: Law, before, after, number: int, false_alarm: float) -> None:
+def _check_detailed_balance(
+    case: Case, law: Law, before, after, number: int, false_alarm: float
+) -> None:
     size = len(law.probabilities)
-    pairs = np.bincount((law.numbers(before) * size + law.numbers(after)).ravel(), minlength=size * size)
+    pairs = np.bincount(
+        (law.numbers(before) * size + law.numbers(after)).ravel(), minlength=size * size
+    )
     pairs = pairs.reshape(size, size)
     forth, back = pairs[np.triu_indices(size, 1)], pairs.T[np.triu_indices(size, 1)]
     often = forth + back >= 10
@@ -350,16 +425,25 @@ def _check_detailed_balance(case: Case, law: Law, before, after, number: int, fa
     p_value = float(stats.chi2.sf(statistic, max(int(often.sum()), 1)))
     if p_value < false_alarm:
         raise ConformanceError(
-            f"{case.name}: detailed balance does not hold after {number} steps: chi-squared {statistic:.0f} over "
+            f"{case.name}: detailed balance does not hold after {number} steps: chi-squared "
+            f"{statistic:.0f} over "
             f"{int(often.sum())} pairs of states (p = {p_value:.1e})"
         )
 
 
 def check_convergence(
-    sampler, case: Case, *, steps: int = 200, batches: int = 2**12, chains: int = 4, warm_up: int = 0, seed: int = 0,
+    sampler,
+    case: Case,
+    *,
+    steps: int = 200,
+    batches: int = 2**12,
+    chains: int = 4,
+    warm_up: int = 0,
+    seed: int = 0,
     bound: float = 0.03,
-) -> float:  # fmt: skip
-    """Checks that from a fixed state the law after `steps` steps is within `bound` of the target in total variation.
+) -> float:
+    """Checks that from a fixed state the law after `steps` steps is within `bound` of the target in
+    total variation.
 
     Returns:
       the distance, of which about 0.4 sqrt(states/chains) is sampling noise.
@@ -370,7 +454,8 @@ def check_convergence(
     distance = total_variation(visited[-1], law)
     if distance > bound:
         raise ConformanceError(
-            f"{case.name}: total variation {distance:.3f} from the target after {steps} steps from {case.start}"
+            f"{case.name}: total variation {distance:.3f} from the target after {steps} steps from "
+            f"{case.start}"
         )
     return distance
 
@@ -392,14 +477,20 @@ class Conformance:
     def __str__(self) -> str:
         width = max(map(len, self.p_values))
         lines = [f"  {name:<{width}}  p = {p_value:.2g}" for name, p_value in self.p_values.items()]
-        return "\n".join([
-            f"{self.sampler} leaves {len(lines)} targets invariant, keeps to the mask, and moves:", *lines,
-            f"from one state, its total variation from {next(iter(self.p_values))} falls to {self.distance:.3f}",
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                f"{self.sampler} leaves {len(lines)} targets invariant, keeps to the mask, and "
+                "moves:",
+                *lines,
+                f"from one state, its total variation from {next(iter(self.p_values))} falls to "
+                f"{self.distance:.3f}",
+            ]
+        )
 
 
 def check_sampler(sampler, cases: list[Case] | None = None, **options) -> Conformance:
-    """Calls `check_case` on every standard target and `check_convergence` on the first, in about 18 CPU seconds.
+    """Calls `check_case` on every standard target and `check_convergence` on the first, in about 18
+    CPU seconds.
 
     Example:
         >>> print(check_sampler(Gibbs(), standard_cases()[:1]))
@@ -420,8 +511,14 @@ def check_sampler(sampler, cases: list[Case] | None = None, **options) -> Confor
       InputError: `sampler` is a class.
     """
     if isinstance(sampler, type):
-        raise InputError(f"sampler is the class {sampler.__name__}; give a sampler, such as {sampler.__name__}()")
+        raise InputError(
+            f"sampler is the class {sampler.__name__}; give a sampler, such as {sampler.__name__}()"
+        )
     cases = standard_cases() if cases is None else cases
-    p_values = {case.name: check_case(sampler, case, **{"batches": _BATCHES, **options}) for case in cases}
+    p_values = {
+        case.name: check_case(sampler, case, **{"batches": _BATCHES, **options}) for case in cases
+    }
     shared = {name: options[name] for name in ("chains", "warm_up", "seed") if name in options}
-    return Conformance(type(sampler).__name__, p_values, check_convergence(sampler, cases[0], **shared))
+    return Conformance(
+        type(sampler).__name__, p_values, check_convergence(sampler, cases[0], **shared)
+    )

@@ -1,14 +1,16 @@
-"""Transition matrices of the samplers on a few sites, written from their definitions, which every engine must match.
+"""Transition matrices of the samplers on a few sites, written from their definitions, which every
+engine must match.
 
-A target on {0,1}^N is given by its log-density at all 2^N states, up to a constant and including temperature and
-tilt; state k has bit i of k at site i. The code is slow and shares nothing with an engine: it is float64 NumPy that
-sums over everything that can happen in a step.
+A target on {0,1}^N is given by its log-density at all 2^N states, up to a constant and including
+temperature and tilt; state k has bit i of k at site i. The code is slow and shares nothing with an
+engine: it is float64 NumPy that sums over everything that can happen in a step.
 
 A step at x proposes y with probability q and accepts it with a probability that depends on
 
     ratio = p(y) q_reverse / (p(x) q)
 
-only. If several sequences of draws lead to the same y, each is a separate proposal with its own ratio.
+only. If several sequences of draws lead to the same y, each is a separate proposal with its own
+ratio.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ def metropolis_test_with_ties(ratio: float) -> float:
 
 
 def barker_test(ratio: float) -> float:
-    """Returns ratio/(1 + ratio), the conditional probability of y given that the state is x or y."""
+    """Returns ratio/(1 + ratio), the conditional probability of y given that the state is x
+    or y.
+    """
     return ratio / (1 + ratio)
 
 
@@ -76,7 +80,9 @@ def kernel_of_proposals(
     proposals: Callable[[int], Iterable[tuple[int, float, float]]],
     test: Callable[[float], float] = metropolis_test,
 ) -> Kernel:
-    """Returns the kernel of `proposals(x)`, which lists every y with the probabilities q and q_reverse."""
+    """Returns the kernel of `proposals(x)`, which lists every y with the probabilities q and
+    q_reverse.
+    """
     size = len(log_density)
     kernel = Kernel(np.zeros((size, size)), np.zeros(size))
     for x in range(size):
@@ -93,14 +99,22 @@ def flip(x: int, sites: Iterable[int]) -> int:
     return functools.reduce(lambda y, site: y ^ (1 << int(site)), set(sites), x)
 
 
-def balanced_weights(log_density: LogDensity, mask: Mask, balancing: str) -> Float64[np.ndarray, "S N"]:
-    """Returns g(p(y)/p(x)) for each state x and the y that differs from it at one site; 0 outside the mask."""
+def balanced_weights(
+    log_density: LogDensity, mask: Mask, balancing: str
+) -> Float64[np.ndarray, "S N"]:
+    """Returns g(p(y)/p(x)) for each state x and the y that differs from it at one site; 0 outside
+    the mask.
+    """
     states = np.arange(len(log_density))
-    gains = np.stack([log_density[states ^ (1 << site)] - log_density for site in range(len(mask))], axis=1)
+    gains = np.stack(
+        [log_density[states ^ (1 << site)] - log_density for site in range(len(mask))], axis=1
+    )
     return np.where(mask, BALANCING[balancing](np.exp(gains)), 0.0)
 
 
-def single_site(log_density: LogDensity, sites: Iterable[int], test: Callable[[float], float]) -> Kernel:
+def single_site(
+    log_density: LogDensity, sites: Iterable[int], test: Callable[[float], float]
+) -> Kernel:
     """Proposes to flip one of these sites, drawn uniformly."""
     sites = list(sites)
 
@@ -111,8 +125,11 @@ def single_site(log_density: LogDensity, sites: Iterable[int], test: Callable[[f
     return kernel_of_proposals(log_density, proposals, test)
 
 
-def exchange(log_density: LogDensity, mask: Mask, coupled: Bool[np.ndarray, "N N"], single: float) -> Kernel:
-    """Flips a uniformly drawn site; or, with probability 1 - single, draws one and then one of its partners.
+def exchange(
+    log_density: LogDensity, mask: Mask, coupled: Bool[np.ndarray, "N N"], single: float
+) -> Kernel:
+    """Flips a uniformly drawn site; or, with probability 1 - single, draws one and then one of its
+    partners.
 
     Partners are coupled sites with different values. Either of the two may be drawn first.
     """
@@ -136,9 +153,15 @@ def exchange(log_density: LogDensity, mask: Mask, coupled: Bool[np.ndarray, "N N
 
 
 def gwg(
-    log_density: LogDensity, mask: Mask, num_flips: int, balancing: str = "SQRT", proposed: LogDensity | None = None
+    log_density: LogDensity,
+    mask: Mask,
+    num_flips: int,
+    balancing: str = "SQRT",
+    proposed: LogDensity | None = None,
 ) -> Kernel:
-    """Draws sites with replacement from the normalized weights at x; the same draws at y are the reverse."""
+    """Draws sites with replacement from the normalized weights at x; the same draws at y are the
+    reverse.
+    """
     weights = balanced_weights(log_density if proposed is None else proposed, mask, balancing)
     chances = weights / weights.sum(axis=1, keepdims=True)
 
@@ -151,13 +174,20 @@ def gwg(
 
 
 def path_auxiliary(
-    log_density: LogDensity, mask: Mask, num_flips: int, balancing: str = "SQRT", proposed: LogDensity | None = None
+    log_density: LogDensity,
+    mask: Mask,
+    num_flips: int,
+    balancing: str = "SQRT",
+    proposed: LogDensity | None = None,
 ) -> Kernel:
     """Draws distinct sites in turn at x; the reverse draws them at y in reverse order."""
     weights = balanced_weights(log_density if proposed is None else proposed, mask, balancing)
 
     def in_turn(weights, sequence):
-        chances = (weights[site] / np.delete(weights, sequence[:k]).sum() for k, site in enumerate(sequence))
+        chances = (
+            weights[site] / np.delete(weights, sequence[:k]).sum()
+            for k, site in enumerate(sequence)
+        )
         return np.prod(list(chances))
 
     def proposals(x):
@@ -169,7 +199,9 @@ def path_auxiliary(
 
 
 def independent_flips(
-    log_density: LogDensity, chances: Float64[np.ndarray, "S N"], test: Callable[[float], float] = metropolis_test
+    log_density: LogDensity,
+    chances: Float64[np.ndarray, "S N"],
+    test: Callable[[float], float] = metropolis_test,
 ) -> Kernel:
     """Flips every site independently, with these chances at each state."""
     states = all_states(chances.shape[1])
@@ -188,8 +220,8 @@ def independent_flips(
 def langevin_odds(
     weights: Float64[np.ndarray, "S N"], step_size: float | None, expected_flips: float | None
 ) -> Float64[np.ndarray, "S N"]:
-    """Returns the weights times exp(-1/(2 step_size)), or times expected_flips over their sum at the state that is
-    left.
+    """Returns the weights times exp(-1/(2 step_size)), or times expected_flips over their sum at
+    the state that is left.
     """
     if step_size is not None:
         return weights * np.exp(-1 / (2 * step_size))
@@ -201,8 +233,12 @@ def dmala(odds: Float64[np.ndarray, "S N"]) -> Float64[np.ndarray, "S N"]:
     return odds / (1 + odds)
 
 
-def dlmc(odds: Float64[np.ndarray, "S N"], log_density: LogDensity, solver: str) -> Float64[np.ndarray, "S N"]:
-    """Chances that a site has jumped at the time 1 in a chain of its own with these rates of leaving its value."""
+def dlmc(
+    odds: Float64[np.ndarray, "S N"], log_density: LogDensity, solver: str
+) -> Float64[np.ndarray, "S N"]:
+    """Chances that a site has jumped at the time 1 in a chain of its own with these rates of
+    leaving its value.
+    """
     other = balanced_weights(log_density, np.ones(odds.shape[1], bool), "RATIO")
     return np.minimum(odds, other) if solver == EULER else other * (1 - np.exp(-odds / other))
 
@@ -210,7 +246,8 @@ def dlmc(odds: Float64[np.ndarray, "S N"], log_density: LogDensity, solver: str)
 def numbers_of_flips(radius: float, most: int, frozen: bool) -> dict[int, float]:
     """Returns the probability of each number of flips R at an adaptive radius, from 1 to `most`.
 
-    R = round(radius) while the radius adapts, and floor(radius - 1/2 + u) for a uniform number u once it is frozen.
+    R = round(radius) while the radius adapts, and floor(radius - 1/2 + u) for a uniform number u
+    once it is frozen.
     """
     lowest = np.floor(radius - 0.5)
     upper = radius - 0.5 - lowest
@@ -256,7 +293,10 @@ def kernel_of(
     proposed = log_density if proposed is None else proposed
     balancing = sampler.balancing_fn_type
     if type(sampler) in (DMALA, DLMC):
-        weights, test = balanced_weights(proposed, mask, balancing), metropolis_test if sampler.adjusted else no_test
+        weights, test = (
+            balanced_weights(proposed, mask, balancing),
+            metropolis_test if sampler.adjusted else no_test,
+        )
         fixed = sampler.step_size if sampler.scaling == "fixed" else None
         odds = langevin_odds(weights, fixed, sampler.expected_flips if scale is None else scale)
         chances = dmala(odds) if type(sampler) is DMALA else dlmc(odds, proposed, sampler.solver)
@@ -265,14 +305,30 @@ def kernel_of(
     most = len(mask) if type(sampler) is GWG else int(mask.sum())
     radius = sampler.num_flips if scale is None else scale
     numbers = numbers_of_flips(radius, most, sampler.adaptive and frozen)
-    parts = [(chance, matrix(log_density, mask, number, balancing, proposed)) for number, chance in numbers.items()]
-    return Kernel(*(sum((chance * kernel[field] for chance, kernel in parts), np.zeros(())) for field in range(2)))
+    parts = [
+        (chance, matrix(log_density, mask, number, balancing, proposed))
+        for number, chance in numbers.items()
+    ]
+    return Kernel(
+        *(
+            sum((chance * kernel[field] for chance, kernel in parts), np.zeros(()))
+            for field in range(2)
+        )
+    )
 
 
 def kernel_of_steps(
-    sampler: Sampler, log_density: LogDensity, mask: Mask, number: int, *, done: int = 0, **options: Any
+    sampler: Sampler,
+    log_density: LogDensity,
+    mask: Mask,
+    number: int,
+    *,
+    done: int = 0,
+    **options: Any,
 ) -> Kernel:
-    """Returns several steps as one kernel, with their mean acceptance; arguments as of `kernel_of`."""
+    """Returns several steps as one kernel, with their mean acceptance; arguments as of
+    `kernel_of`.
+    """
     transitions, acceptance = np.eye(len(log_density)), np.zeros(len(log_density))
     for k in range(done, done + number):
         step = kernel_of(sampler, log_density, mask, done=k, **options)

@@ -1,8 +1,8 @@
 """Does localization help to optimise? The runs of `claim.py`, after README.md beside it.
 
-A *pair* is a set and a base sampler, and an *arm* says how the settings of the localized sampler and of its base are
-chosen. Everything is made of cells, which are kept: a function here asks for the cells that it needs, in the same way
-when they are run and when only finished ones are read.
+A *pair* is a set and a base sampler, and an *arm* says how the settings of the localized sampler
+and of its base are chosen. Everything is made of cells, which are kept: a function here asks for
+the cells that it needs, in the same way when they are run and when only finished ones are read.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class Size:
       block: test graphs of a round; a given set is divided into equal rounds of at most as many.
       rounds: most rounds; a set with fewer graphs is played again with the next seed.
       trials: trials of a search.
-      rungs: of successive halving: numbers of training graphs, each with the number of trials that go on from there.
+      rungs: of successive halving: numbers of training graphs, each with the number of trials that
+        go on from there.
       chosen: trials that are compared on test graphs, and the number of these graphs.
       steps, chains: None: as in the set's config.
     """
@@ -90,7 +91,9 @@ class Size:
 
 
 SIZES = {
-    "smoke": Size((_ER[0], _ER[1], PRIMARY[-1]), (), 4, 2, 4, ((2, 2), (4, 1)), (4, 4), steps=600, chains=4),
+    "smoke": Size(
+        (_ER[0], _ER[1], PRIMARY[-1]), (), 4, 2, 4, ((2, 2), (4, 1)), (4, 4), steps=600, chains=4
+    ),
     "cpu": Size(PRIMARY, OTHERS, 128, 8, 48, ((8, 12), (32, 3), (128, 1)), (100, 32)),
     "full": Size(PRIMARY, OTHERS, 128, 32, 96, ((16, 24), (64, 6), (256, 1)), (100, 128)),
 }
@@ -106,7 +109,9 @@ class Item(NamedTuple):
 
 
 def plan(size: Size) -> list[Item]:
-    """All steps in their order: defaults on the primary sets, the other arms, the other sets, further rounds."""
+    """All steps in their order: defaults on the primary sets, the other arms, the other sets,
+    further rounds.
+    """
 
     def items(names: tuple[str, ...], chosen: tuple[str, ...], number: int) -> Iterator[Item]:
         for arm in chosen:
@@ -125,10 +130,11 @@ def plan(size: Size) -> list[Item]:
 
 
 class Pair(NamedTuple):
-    """The values of the localized sampler and of its base on a graph, and what 100 of the published unit are.
+    """The values of the localized sampler and of its base on a graph, and what 100 of the published
+    unit are.
 
-    `whole` is 100 where the published unit is nodes, and otherwise the graph's reference, or the cut of the base at
-    default settings if it has none.
+    `whole` is 100 where the published unit is nodes, and otherwise the graph's reference, or the
+    cut of the base at default settings if it has none.
     """
 
     localized: float
@@ -149,7 +155,8 @@ class Searched(NamedTuple):
     Attributes:
       trial, candidate: the chosen trial and its settings.
       mean, graphs: its mean over so many training graphs.
-      tried: the settings of each trial, and its mean on the first rung; the first trial has the defaults.
+      tried: the settings of each trial, and its mean on the first rung; the first trial has the
+        defaults.
     """
 
     trial: int
@@ -163,14 +170,17 @@ class Searched(NamedTuple):
 class Study:
     """The runs of the comparison; `play` gives the result of a cell on graphs, or raises Missing.
 
-    `searches` has what each search found, by set, sampler, arm and whether it is that of the localized sampler.
+    `searches` has what each search found, by set, sampler, arm and whether it is that of the
+    localized sampler.
     """
 
     size: Size
     choice: Choice
     data_root: str | None
     play: Play
-    searches: dict[tuple[str, str, str, bool], Searched] = dataclasses.field(default_factory=dict, compare=False)
+    searches: dict[tuple[str, str, str, bool], Searched] = dataclasses.field(
+        default_factory=dict, compare=False
+    )
 
     def round(self, item: Item) -> dict[int, Pair]:
         """The values of both samplers by the position of each test graph."""
@@ -198,7 +208,9 @@ class Study:
         return dict(zip(graphs.index, pairs, strict=True))
 
     def search(self, dataset: PublishedSet, name: str, arm: str, *, localized: bool) -> Searched:
-        """Successive halving on training graphs, of which no test graph is one; ties go to the earlier trial."""
+        """Successive halving on training graphs, of which no test graph is one; ties go to the
+        earlier trial.
+        """
         key = dataset.name, name, arm, localized
         if key not in self.searches:
             self.searches[key] = self._search(dataset, name, arm, localized)
@@ -212,18 +224,27 @@ class Study:
         for stop, keep in self.size.rungs:
             part = part_of(train, first, stop)
             for trial in standing:
-                cell = self._trial(dataset, name, arm, trial, _FIRST_TRIAL_SEED, localized=localized)
+                cell = self._trial(
+                    dataset, name, arm, trial, _FIRST_TRIAL_SEED, localized=localized
+                )
                 seen[trial] += self.play(cell, part).best[0].tolist()
             standing = sorted(standing, key=lambda trial: (-np.mean(seen[trial]), trial))[:keep]
             first = stop
         (best,) = standing
-        candidates = [self._candidate(dataset, name, arm, trial, localized=localized) for trial in seen]
+        candidates = [
+            self._candidate(dataset, name, arm, trial, localized=localized) for trial in seen
+        ]
         rung = self.size.rungs[0][0]
-        tried = [(one, float(np.mean(values[:rung]))) for one, values in zip(candidates, seen.values(), strict=True)]
+        tried = [
+            (one, float(np.mean(values[:rung])))
+            for one, values in zip(candidates, seen.values(), strict=True)
+        ]
         return Searched(best, candidates[best], float(np.mean(seen[best])), len(seen[best]), tried)
 
     def chosen(self, dataset: PublishedSet, name: str) -> dict[str, Any]:
-        """Means on test graphs, minus the base's, of trials that are chosen there; and with the tilt off."""
+        """Means on test graphs, minus the base's, of trials that are chosen there; and with the
+        tilt off.
+        """
         trials, count = self.size.chosen
         block, _ = test_graphs(dataset, self.size, 0, self.data_root)
         graphs = part_of(block, 0, min(count, len(block.graphs)))
@@ -232,9 +253,19 @@ class Study:
         scale = 100 / base if graph_kind(graphs.problem).in_percent else 1.0
         gains = {}
         for arm in (SEARCHED, NULL):
-            cells = [self._trial(dataset, name, arm, trial, _CHOSEN_SEED, localized=True) for trial in range(trials)]
-            gains[arm] = [scale * float(self.play(cell, graphs).best.mean() - base) for cell in cells]
-        return {"dataset": dataset.name, "sampler": name, "graphs": len(graphs.graphs), "gains": gains}
+            cells = [
+                self._trial(dataset, name, arm, trial, _CHOSEN_SEED, localized=True)
+                for trial in range(trials)
+            ]
+            gains[arm] = [
+                scale * float(self.play(cell, graphs).best.mean() - base) for cell in cells
+            ]
+        return {
+            "dataset": dataset.name,
+            "sampler": name,
+            "graphs": len(graphs.graphs),
+            "gains": gains,
+        }
 
     def _default(self, dataset: PublishedSet, name: str, *, localized: bool) -> Candidate:
         variant = SAMPLERS[name]
@@ -242,32 +273,56 @@ class Study:
         annealing = annealing_of(self.choice.cell(dataset, method).settings)
         return Candidate(method_fields(method) | variant.changes, annealing)
 
-    def _candidate(self, dataset: PublishedSet, name: str, arm: str, trial: int, *, localized: bool) -> Candidate:
+    def _candidate(
+        self, dataset: PublishedSet, name: str, arm: str, trial: int, *, localized: bool
+    ) -> Candidate:
         """The settings of a trial; trial 0 has the defaults."""
         start = self._default(dataset, name, localized=localized)
         if trial:
             space = search_space(arm, self.choice.steps(dataset), localized=localized)
             start = candidate_of(point_of_trial(trial, space), start)
-        return dataclasses.replace(start, sampler=start.sampler | {"tilt": False}) if arm == NULL else start
+        return (
+            dataclasses.replace(start, sampler=start.sampler | {"tilt": False})
+            if arm == NULL
+            else start
+        )
 
     def _trial(
-        self, dataset: PublishedSet, name: str, arm: str, trial: int, first_seed: int, *, localized: bool
+        self,
+        dataset: PublishedSet,
+        name: str,
+        arm: str,
+        trial: int,
+        first_seed: int,
+        *,
+        localized: bool,
     ) -> Cell:
         candidate = self._candidate(dataset, name, arm, trial, localized=localized)
         return self._cell(dataset, candidate, f"{arm}, trial {trial}", first_seed + trial)
 
     def _cell(
-        self, dataset: PublishedSet, candidate: Candidate, protocol: str, seed: int, stretch: float = 1
+        self,
+        dataset: PublishedSet,
+        candidate: Candidate,
+        protocol: str,
+        seed: int,
+        stretch: float = 1,
     ) -> Cell:
         choice = dataclasses.replace(self.choice, seeds=(seed,))
         if stretch != 1:
-            choice = dataclasses.replace(choice, chain_length=round(stretch * choice.steps(dataset)))
+            choice = dataclasses.replace(
+                choice, chain_length=round(stretch * choice.steps(dataset))
+            )
         return choice.cell(dataset, candidate.sampler["name"], tuned=candidate, protocol=protocol)
 
-    def _best(self, item: Item, candidate: Candidate, graphs: Dataset, seed: int) -> Float64[np.ndarray, "G"]:
+    def _best(
+        self, item: Item, candidate: Candidate, graphs: Dataset, seed: int
+    ) -> Float64[np.ndarray, "G"]:
         return self.play(self._cell(item.dataset, candidate, item.arm, seed), graphs).best[0]
 
-    def _planted(self, item: Item, base: Candidate, graphs: Dataset, seed: int) -> Float64[np.ndarray, "G"]:
+    def _planted(
+        self, item: Item, base: Candidate, graphs: Dataset, seed: int
+    ) -> Float64[np.ndarray, "G"]:
         if item.arm == MORE_STEPS:
             longer = self._cell(item.dataset, base, item.arm, seed, PLANTED_STEPS)
             return self.play(longer, graphs).best[0]
@@ -280,7 +335,9 @@ class Study:
 
 
 def search_space(arm: str, chain_length: int, *, localized: bool) -> tuple[Dimension, ...]:
-    """The dimensions of a search: localization's and, where both are searched, those of the temperature."""
+    """The dimensions of a search: localization's and, where both are searched, those of the
+    temperature.
+    """
     localization = space_of("sl_gwg", "sl", chain_length) if localized else ()
     if arm != BOTH:
         return localization
@@ -292,28 +349,35 @@ def search_space(arm: str, chain_length: int, *, localized: bool) -> tuple[Dimen
 
 
 def published_gain(dataset: str, sampler: str) -> float | None:
-    """The published mean of the localized sampler minus that of its base; None if the paper does not give both."""
+    """The published mean of the localized sampler minus that of its base; None if the paper does
+    not give both.
+    """
     base = SAMPLERS[sampler].base
     ours, theirs = published_row(dataset, f"sl_{base}"), published_row(dataset, base)
     return None if ours is None or theirs is None else ours.mean - theirs.mean
 
 
 def is_precise(dataset: str, sampler: str, differences: Float64[np.ndarray, "G"]) -> bool:
-    """Whether the half-width of the interval is below a quarter of the published gain, whatever the mean is."""
+    """Whether the half-width of the interval is below a quarter of the published gain, whatever the
+    mean is.
+    """
     gain, half = published_gain(dataset, sampler), interval(differences).half
     return bool(gain and half and half < abs(gain) / 4)
 
 
-# Points of a search: a fixed list for each space, the same for every set and sampler. Each block of eight is a Latin
-# hypercube, so that eight trials cover all eight values of sigma and every eighth of each other range. A trial only
-# depends on its number, and finished trials stay valid when more are requested.
+# Points of a search: a fixed list for each space, the same for every set and sampler. Each block of
+# eight is a Latin hypercube, so that eight trials cover all eight values of sigma and every eighth
+# of each other range. A trial only depends on its number, and finished trials stay valid when more
+# are requested.
 
 _BLOCK = 8
 _POINTS_SEED = 0
 
 
 class Uniform:
-    """Chooses by a number from [0, 1) for each name: a position in the range, or among the choices."""
+    """Chooses by a number from [0, 1) for each name: a position in the range, or among the
+    choices.
+    """
 
     def __init__(self, numbers: dict[str, float]):
         self._numbers = numbers
@@ -334,15 +398,23 @@ def point_of_trial(trial: int, space: tuple[Dimension, ...]) -> Point:
     rng = np.random.default_rng([_POINTS_SEED, block])
     strata = rng.permuted(np.tile(np.arange(_BLOCK), (len(space), 1)), axis=1)
     numbers = (strata + rng.random(strata.shape)) / _BLOCK
-    return propose(space, Uniform({one.name: float(u) for one, u in zip(space, numbers[:, place], strict=True)}))
+    return propose(
+        space,
+        Uniform({one.name: float(u) for one, u in zip(space, numbers[:, place], strict=True)}),
+    )
 
 
-# Training and test graphs: from different seeds of a random family, or different graphs of a given set.
+# Training and test graphs: from different seeds of a random family, or different graphs of a given
+# set.
 
 
 @functools.lru_cache(maxsize=3)
-def test_graphs(dataset: PublishedSet, size: Size, number: int, data_root: str | None) -> tuple[Dataset, int]:
-    """The test graphs of a round and the run seed of the base: the next graphs or, where there are no more, seeds."""
+def test_graphs(
+    dataset: PublishedSet, size: Size, number: int, data_root: str | None
+) -> tuple[Dataset, int]:
+    """The test graphs of a round and the run seed of the base: the next graphs or, where there are
+    no more, seeds.
+    """
     if dataset.is_random():
         load = functools.partial(load_dataset, *dataset.flags, None, data_seed=TEST_SEED)
         return load(num_instances=size.block, first=number * size.block), 0
@@ -355,18 +427,26 @@ def test_graphs(dataset: PublishedSet, size: Size, number: int, data_root: str |
 
 @functools.lru_cache(maxsize=3)
 def training_graphs(dataset: PublishedSet, size: Size, data_root: str | None) -> Dataset:
-    """The training graphs of every search, as many as its last rung has, or fewer where there are not so many."""
+    """The training graphs of every search, as many as its last rung has, or fewer where there are
+    not so many.
+    """
     count = size.rungs[-1][0]
     if dataset.is_random():
         return load_dataset(*dataset.flags, None, num_instances=count, data_seed=TRAINING_SEED)
     whole = load_dataset(*dataset.flags, data_root)
-    return _select(whole, _shuffled(range(_TRAINING_EVERY - 1, whole.total, _TRAINING_EVERY))[:count])
+    return _select(
+        whole, _shuffled(range(_TRAINING_EVERY - 1, whole.total, _TRAINING_EVERY))[:count]
+    )
 
 
 def test_positions(dataset: PublishedSet, total: int) -> list[int]:
-    """The positions of a given set's test graphs, in the order of the rounds: any first ones are a random choice."""
+    """The positions of a given set's test graphs, in the order of the rounds: any first ones are a
+    random choice.
+    """
     divided = dataset.name in PRIMARY
-    return _shuffled([k for k in range(total) if not divided or k % _TRAINING_EVERY != _TRAINING_EVERY - 1])
+    return _shuffled(
+        [k for k in range(total) if not divided or k % _TRAINING_EVERY != _TRAINING_EVERY - 1]
+    )
 
 
 def _shuffled(positions) -> list[int]:
@@ -374,4 +454,6 @@ def _shuffled(positions) -> list[int]:
 
 
 def _select(dataset: Dataset, positions: list[int]) -> Dataset:
-    return dataclasses.replace(dataset, graphs=[dataset.graphs[k] for k in positions], index=positions)
+    return dataclasses.replace(
+        dataset, graphs=[dataset.graphs[k] for k in positions], index=positions
+    )

@@ -59,7 +59,9 @@ def finished(folder: Path, cell: Cell, graphs: Dataset) -> CellResult:
 
 @dataclasses.dataclass
 class Found:
-    """What is finished: values of each round by graph, and gains of trials that are chosen on test graphs."""
+    """What is finished: values of each round by graph, and gains of trials that are chosen on test
+    graphs.
+    """
 
     rounds: dict[Item, dict[int, Pair]] = dataclasses.field(default_factory=dict)
     choices: dict[tuple[str, str], dict[str, Any]] = dataclasses.field(default_factory=dict)
@@ -67,7 +69,9 @@ class Found:
     def read(self, items: list[Item], study: Study) -> None:
         """Adds the rounds that are finished, of each pair and arm from the first on."""
         missing = set()
-        for item in sorted(items, key=lambda item: (item.round, item.dataset.name)):  # graphs are loaded once
+        for item in sorted(
+            items, key=lambda item: (item.round, item.dataset.name)
+        ):  # graphs are loaded once
             key = item[:3]
             try:
                 if key not in missing:
@@ -97,11 +101,15 @@ class Found:
         return 100 * localized / whole - 100 * base / whole
 
     def is_settled(self, item: Item) -> bool:
-        """Whether a step is finished, or is not needed because the interval is narrow enough without it."""
+        """Whether a step is finished, or is not needed because the interval is narrow enough
+        without it.
+        """
         if item.arm == CHOSEN:
             return (item.dataset.name, item.sampler) in self.choices
         values = self.differences(item.arm, item.dataset.name, item.sampler)
-        return item in self.rounds or (len(values) > 1 and is_precise(item.dataset.name, item.sampler, values))
+        return item in self.rounds or (
+            len(values) > 1 and is_precise(item.dataset.name, item.sampler, values)
+        )
 
     def words(self, item: Item) -> str:
         """The pair, the arm and the difference so far."""
@@ -116,7 +124,9 @@ class Found:
 
 
 def gain_rows(found: Found) -> list[dict[str, Any]]:
-    """A row for each pair and arm: the gain, its interval, and both tests, alone and by Holm's method in its arm."""
+    """A row for each pair and arm: the gain, its interval, and both tests, alone and by Holm's
+    method in its arm.
+    """
     rows = []
     for arm in (arm for arm in ARMS if arm != CHOSEN):
         chosen: list[dict[str, Any]] = []
@@ -124,7 +134,10 @@ def gain_rows(found: Found) -> list[dict[str, Any]]:
             values = found.differences(arm, dataset, sampler)
             if len(values) < 2:
                 continue
-            gain, published = interval(values), None if arm in PLANTED else published_gain(dataset, sampler)
+            gain, published = (
+                interval(values),
+                None if arm in PLANTED else published_gain(dataset, sampler),
+            )
             chosen.append({
                 "arm": arm, "dataset": dataset, "sampler": sampler, "unit": _unit(dataset), "published": published,
                 "mean": gain.mean, "se": gain.se, "ci95": gain.bounds(), "n": gain.n, "p_zero": gain.p_value(0.0),
@@ -141,7 +154,12 @@ def gain_rows(found: Found) -> list[dict[str, Any]]:
 
 def _pairs(found: Found) -> list[tuple[str, str]]:
     played = {(item.dataset.name, item.sampler) for item in found.rounds}
-    return [(dataset, sampler) for dataset in PUBLISHED for sampler in SAMPLERS if (dataset, sampler) in played]
+    return [
+        (dataset, sampler)
+        for dataset in PUBLISHED
+        for sampler in SAMPLERS
+        if (dataset, sampler) in played
+    ]
 
 
 def _unit(dataset: str) -> str:
@@ -149,11 +167,15 @@ def _unit(dataset: str) -> str:
 
 
 def pooled_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Random-effects means over sets of the gain as a share of the published one; `headline.py` has nodes."""
+    """Random-effects means over sets of the gain as a share of the published one; `headline.py` has
+    nodes.
+    """
     pooled = []
     for arm in _LETTERS:
         for sampler in SAMPLERS:
-            mine = [row for row in rows if (row["arm"], row["sampler"]) == (arm, sampler) and row["se"]]
+            mine = [
+                row for row in rows if (row["arm"], row["sampler"]) == (arm, sampler) and row["se"]
+            ]
             positive = [row for row in mine if (row["published"] or 0) > 0]
             if len(positive) > 1:
                 shares = random_effects(
@@ -165,14 +187,19 @@ def pooled_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def power_rows(found: Found) -> list[dict[str, Any]]:
-    """Detection probabilities by numbers of graphs: of planted gains as measured, and of the published gain.
+    """Detection probabilities by numbers of graphs: of planted gains as measured, and of the
+    published gain.
 
-    The published gain is added to differences at default settings whose mean was removed, the same for all sizes.
+    The published gain is added to differences at default settings whose mean was removed, the same
+    for all sizes.
     """
     rows = []
     for dataset, sampler in _pairs(found):
         for arm in (*PLANTED, DEFAULTS):
-            values, gain = found.differences(arm, dataset, sampler), published_gain(dataset, sampler)
+            values, gain = (
+                found.differences(arm, dataset, sampler),
+                published_gain(dataset, sampler),
+            )
             if len(values) < 2 or (arm == DEFAULTS and not (gain and gain > 0)):
                 continue
             planted = values - values.mean() + gain if arm == DEFAULTS else values
@@ -185,11 +212,15 @@ def power_rows(found: Found) -> list[dict[str, Any]]:
 
 
 def search_rows(searches: dict[tuple[str, str, str, bool], Searched]) -> list[dict[str, Any]]:
-    """What each search found: the trial, its training mean, its settings, and the first rung's means by sigma."""
+    """What each search found: the trial, its training mean, its settings, and the first rung's
+    means by sigma.
+    """
     rows = []
     for (dataset, sampler, arm, localized), one in searches.items():
         defaults = method_fields(one.candidate.sampler["name"]) | SAMPLERS[sampler].changes
-        changed = {name: value for name, value in one.candidate.sampler.items() if value != defaults[name]}
+        changed = {
+            name: value for name, value in one.candidate.sampler.items() if value != defaults[name]
+        }
         rows.append({
             "dataset": dataset, "sampler": sampler, "arm": arm, "localized": localized, "trial": one.trial,
             "mean": one.mean, "graphs": one.graphs, "changed": changed,
@@ -197,7 +228,9 @@ def search_rows(searches: dict[tuple[str, str, str, bool], Searched]) -> list[di
             "by_sigma": _by_sigma(one.tried) if localized and arm == SEARCHED else None,
         })  # fmt: skip
     names = list(PUBLISHED)
-    return sorted(rows, key=lambda row: (ARMS.index(row["arm"]), names.index(row["dataset"]), row["sampler"]))
+    return sorted(
+        rows, key=lambda row: (ARMS.index(row["arm"]), names.index(row["dataset"]), row["sampler"])
+    )
 
 
 def _by_sigma(tried: list[tuple[Candidate, float]]) -> dict[str, float]:
@@ -208,21 +241,27 @@ def _by_sigma(tried: list[tuple[Candidate, float]]) -> dict[str, float]:
 
 
 def chosen_rows(found: Found) -> list[dict[str, Any]]:
-    """Gains of trials that are chosen on test graphs, by arm, with the expected best of n of them."""
+    """Gains of trials that are chosen on test graphs, by arm, with the expected best of n
+    of them.
+    """
     rows = []
     for row in found.choices.values():
         best = {
             arm: {str(n): expected_best(gains, n) for n in _BEST_OF if n <= len(gains)}
             for arm, gains in row["gains"].items()
         }
-        rows.append(row | {"published": published_gain(row["dataset"], row["sampler"]), "expected_best": best})
+        rows.append(
+            row
+            | {"published": published_gain(row["dataset"], row["sampler"]), "expected_best": best}
+        )
     return rows
 
 
 def claim_levels(found: Found, choice: Choice) -> list[dict[str, Any]]:
     """Each method at its defaults beside the published mean.
 
-    Where the published one is a percentage of references that are not at hand, ours is in edges and has no z.
+    Where the published one is a percentage of references that are not at hand, ours is in edges and
+    has no z.
     """
     rows = []
     for dataset, sampler in _pairs(found):
@@ -232,7 +271,10 @@ def claim_levels(found: Found, choice: Choice) -> list[dict[str, Any]]:
         absolute = one.problem == "maxcut" and one.is_random()
         shown = values[:, :2] if absolute else 100 * values[:, :2] / values[:, 2:]
         for prefix, column in ("sl_", shown[:, 0]), ("", shown[:, 1]):
-            ours, published = Spread.of(column), published_row(dataset, prefix + SAMPLERS[sampler].base)
+            ours, published = (
+                Spread.of(column),
+                published_row(dataset, prefix + SAMPLERS[sampler].base),
+            )
             rows.append({
                 "dataset": dataset, "method": prefix + sampler, "chain_length": choice.steps(one),
                 "graphs": "drawn" if one.is_random() else "given", "unit": "edges" if absolute else _unit(dataset),
@@ -243,13 +285,22 @@ def claim_levels(found: Found, choice: Choice) -> list[dict[str, Any]]:
 
 
 def write_settings(study: Study, folder: Path, measured: dict[str, Any]) -> list[Path]:
-    """Writes the settings that searches of both sides found, a file for each set and method, for `run` to read."""
+    """Writes the settings that searches of both sides found, a file for each set and method, for
+    `run` to read.
+    """
     paths = []
     for (dataset, sampler, arm, localized), one in study.searches.items():
         if arm == BOTH:
-            record = {"trials": study.size.trials, "trial": one.trial, "mean": one.mean, "graphs": one.graphs}
+            record = {
+                "trials": study.size.trials,
+                "trial": one.trial,
+                "mean": one.mean,
+                "graphs": one.graphs,
+            }
             path = folder / dataset / f"{'sl_' if localized else ''}{sampler}.json"
-            paths.append(write_tuned(path, one.candidate, record | {"data_seed": TRAINING_SEED} | measured))
+            paths.append(
+                write_tuned(path, one.candidate, record | {"data_seed": TRAINING_SEED} | measured)
+            )
     return sorted(paths)
 
 
@@ -268,8 +319,12 @@ Graphs are drawn anew from the paper's distribution, or given: a random choice o
 stands beside the published GWG. The references of generated cuts are not at hand: ours is in edges and has no z."""
 
 
-def write_report(found: Found, study: Study, folder: Path, measured: dict[str, Any], *, final: bool) -> Path:
-    """Writes report.md and report.json of everything that is finished, and, if `final`, the figure."""
+def write_report(
+    found: Found, study: Study, folder: Path, measured: dict[str, Any], *, final: bool
+) -> Path:
+    """Writes report.md and report.json of everything that is finished, and, if `final`, the
+    figure.
+    """
     rows = gain_rows(found)
     data = {
         "gains": rows, "pooled": pooled_rows(rows), "power": power_rows(found),
@@ -282,7 +337,12 @@ def write_report(found: Found, study: Study, folder: Path, measured: dict[str, A
         blocks += ["\n".join(_in_short(rows)), _gain_table(shown), _pooled_table(data["pooled"])]
     blocks += _others(data)
     name = "claim.png"
-    if final and shown and can_draw() and or_warn(lambda: draw_forest(shown, folder / name)) is not None:
+    if (
+        final
+        and shown
+        and can_draw()
+        and or_warn(lambda: draw_forest(shown, folder / name)) is not None
+    ):
         blocks.append(f"![{name}]({name})")
     blocks.append(how_measured(measured))
     write_json(folder / "report.json", {"measured": measured, "claim": data}, allow_nan=False)
@@ -300,20 +360,34 @@ def _in_short(rows: list[dict]) -> list[str]:
         excluded = [row for row in known if row["ci95"][1] < row["published"]]
         surely = [row for row in excluded if row["p_published_holm"] < ALPHA]
         above, below = (
-            [f"{row['dataset']} {row['sampler']}" for row in clear if sign * row["mean"] > 0] for sign in (1, -1)
+            [f"{row['dataset']} {row['sampler']}" for row in clear if sign * row["mean"] > 0]
+            for sign in (1, -1)
         )
         sets, samplers = ({row[name] for row in mine} for name in ("dataset", "sampler"))
         lines.append(
             f"- {letter} {arm}: {len(mine)} pairs ({len(sets)} sets, {len(samplers)} samplers). "
-            f"Gain above zero by Holm in {len(above)}{listed(above, ': ')}; below zero in {len(below)}"
-            f"{listed(below, ': ')}. The published gain lies above the 95% interval in {len(excluded)} of "
+            f"Gain above zero by Holm in {len(above)}{listed(above, ': ')}; below zero in "
+            f"{len(below)}"
+            f"{listed(below, ': ')}. The published gain lies above the 95% interval in "
+            f"{len(excluded)} of "
             f"{len(known)} pairs, by Holm in {len(surely)}."
         )
     return lines
 
 
 def _gain_table(rows: list[dict]) -> str:
-    titles = ["set", "sampler", "arm", "gain", "95% interval", "n", "published", "unit", "p", "p, published"]
+    titles = [
+        "set",
+        "sampler",
+        "arm",
+        "gain",
+        "95% interval",
+        "n",
+        "published",
+        "unit",
+        "p",
+        "p, published",
+    ]
     return table(titles, (
         [
             row["dataset"], row["sampler"], _LETTERS[row["arm"]], number(row["mean"], 3, "+"), bounds(row, 3),
@@ -348,7 +422,8 @@ def _others(data: dict[str, Any]) -> list[str]:
             for row in data["power"]
         )  # fmt: skip
         note = (
-            "Probability that the 95 % interval of n test graphs lies above zero, of planted and of published gains."
+            "Probability that the 95 % interval of n test graphs lies above zero, of planted "
+            "and of published gains."
         )
         blocks.append(f"### Power\n\n{note}\n\n{table(titles, lines)}")
     if data["searches"]:
@@ -365,15 +440,29 @@ def _others(data: dict[str, Any]) -> list[str]:
     if tilted:
         sigmas = list(tilted[0]["by_sigma"])
         lines = (
-            [row["dataset"], f"sl_{row['sampler']}", *(number(row["by_sigma"][sigma], 2) for sigma in sigmas)]
+            [
+                row["dataset"],
+                f"sl_{row['sampler']}",
+                *(number(row["by_sigma"][sigma], 2) for sigma in sigmas),
+            ]
             for row in tilted
         )
-        note = "Mean on the first rung's training graphs of all trials with a value of sigma; the tilt falls with it."
+        note = (
+            "Mean on the first rung's training graphs of all trials with a value of sigma; the "
+            "tilt falls with it."
+        )
         titles = ["set", "sampler", *(f"sigma = {sigma}" for sigma in sigmas)]
         blocks.append(f"### The size of the tilt\n\n{note}\n\n{table(titles, lines)}")
     if data["chosen"]:
         counts = list(data["chosen"][0]["expected_best"][SEARCHED])
-        titles = ["set", "sampler", "graphs", "trials", *(f"best of {n}" for n in counts), "published"]
+        titles = [
+            "set",
+            "sampler",
+            "graphs",
+            "trials",
+            *(f"best of {n}" for n in counts),
+            "published",
+        ]
         lines = (
             [row["dataset"], row["sampler"], str(row["graphs"]), "localized" if arm == SEARCHED else "tilt off",
              *(number(best[n], 3, "+") for n in counts), number(row["published"], 3, "+")]
@@ -400,7 +489,9 @@ all choices of n trials. The best of 1 is their mean, and with the tilt off it s
 
 
 def draw_forest(rows: list[dict], path: Path) -> Path:
-    """A row for each set and sampler, a panel for each problem: the published gain (diamond), each arm's interval."""
+    """A row for each set and sampler, a panel for each problem: the published gain (diamond), each
+    arm's interval.
+    """
     arms = [arm for arm in _LETTERS if any(row["arm"] == arm for row in rows)]
     groups: dict[str, dict[tuple[str, str], list[dict]]] = {}
     for row in rows:
@@ -414,14 +505,18 @@ def draw_forest(rows: list[dict], path: Path) -> Path:
         for axes, (problem, pairs) in zip(panels[:, 0], groups.items(), strict=True):
             for place, mine in enumerate(pairs.values()):
                 if mine[0]["published"] is not None:
-                    axes.plot(mine[0]["published"], place, "D", color="black", markersize=4, zorder=3)
+                    axes.plot(
+                        mine[0]["published"], place, "D", color="black", markersize=4, zorder=3
+                    )
                 for row in mine:
                     rank = arms.index(row["arm"])
                     height = place + 0.5 * ((rank + 0.5) / len(arms) - 0.5)
                     style = {"fmt": "o", "markersize": 3, "color": COLOURS[rank], "linewidth": 1}
                     axes.errorbar(row["mean"], height, xerr=row["ci95"][1] - row["mean"], **style)
             axes.axvline(0, color="grey", linewidth=0.8)
-            labels = [f"{dataset.removeprefix(f'{problem}/')}  {sampler}" for dataset, sampler in pairs]
+            labels = [
+                f"{dataset.removeprefix(f'{problem}/')}  {sampler}" for dataset, sampler in pairs
+            ]
             unit = {"nodes": "nodes", "%": "per cent of the reference"}[mine[0]["unit"]]
             axes.set_yticks(range(len(pairs)), labels, fontsize=6.5)
             axes.set_ylim(len(pairs) - 0.4, -0.6)
@@ -430,7 +525,9 @@ def draw_forest(rows: list[dict], path: Path) -> Path:
         first.plot([], [], "D", color="black", markersize=4, label="published")
         for colour, arm in zip(COLOURS, arms, strict=False):
             first.plot([], [], "o-", color=colour, markersize=3, label=f"{_LETTERS[arm]} {arm}")
-        figure.legend(*first.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
+        figure.legend(
+            *first.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False
+        )
 
     height = 0.24 * sum(len(pairs) for pairs in groups.values()) + 1.4
     return save_figure(path, (7.0, height), paint)

@@ -2,11 +2,12 @@
 
 python studies/claim/headline.py
 
-There is one estimator. The gain of a set is the mean over its graphs of localized minus base, on the same graph with
-the same number of steps. The gain over the four sets is the mean of the four, with equal weights, as the published
-one is; its standard error is that of graphs. `report.json` has the graphs of the arms, and `readings.json` other
-graphs with both sides at their defaults. Pages quote `headline.json`, which this writes; it also has the arms' shares
-of the published gains over all sets, of `report.json`.
+There is one estimator. The gain of a set is the mean over its graphs of localized minus base, on
+the same graph with the same number of steps. The gain over the four sets is the mean of the four,
+with equal weights, as the published one is; its standard error is that of graphs. `report.json` has
+the graphs of the arms, and `readings.json` other graphs with both sides at their defaults. Pages
+quote `headline.json`, which this writes; it also has the arms' shares of the published gains over
+all sets, of `report.json`.
 """
 
 from __future__ import annotations
@@ -46,15 +47,20 @@ def joined(samples: Sequence[Sample]) -> Sample:
     """Returns the sample of all graphs of several samples, which have none in common."""
     n = sum(one.n for one in samples)
     mean = sum(one.n * one.mean for one in samples) / n
-    squares = sum((one.n - 1) * one.n * one.se**2 + one.n * (one.mean - mean) ** 2 for one in samples)
+    squares = sum(
+        (one.n - 1) * one.n * one.se**2 + one.n * (one.mean - mean) ** 2 for one in samples
+    )
     return Sample(mean, math.sqrt(squares / (n - 1) / n), n)
 
 
-def over_sets(sets: Sequence[Sample], published: Sequence[float], published_n: Sequence[int]) -> dict[str, Any]:
+def over_sets(
+    sets: Sequence[Sample], published: Sequence[float], published_n: Sequence[int]
+) -> dict[str, Any]:
     """Returns the mean over sets with equal weights, its error, and two tests.
 
-    A published gain has the error of as many graphs as the paper has, with the spread of ours. `p_zero` tests that
-    the gain is 0, and `p_published`, with both errors, that it is the published one.
+    A published gain has the error of as many graphs as the paper has, with the spread of ours.
+    `p_zero` tests that the gain is 0, and `p_published`, with both errors, that it is the published
+    one.
     """
 
     def error(parts):
@@ -80,14 +86,17 @@ def headline() -> list[dict[str, Any]]:
             sets, published = [], []
             for dataset in ER:
                 of_pair = [
-                    row for row in claim if (row["arm"], row["dataset"], row["sampler"]) == (arm, dataset, sampler)
+                    row
+                    for row in claim
+                    if (row["arm"], row["dataset"], row["sampler"]) == (arm, dataset, sampler)
                 ]
                 samples = [Sample(row["mean"], row["se"], row["n"]) for row in of_pair]
                 if samples and arm == DEFAULTS:
                     samples += [
                         Sample(row["gain"][0], row["gain"][1], row["graphs"])
                         for row in readings
-                        if (row["dataset"], row["sampler"], row["reading"]) == (dataset, sampler, _OVER_THE_RUN)
+                        if (row["dataset"], row["sampler"], row["reading"])
+                        == (dataset, sampler, _OVER_THE_RUN)
                     ]
                 if samples:
                     sets.append(joined(samples))
@@ -108,11 +117,18 @@ def _main(_) -> int:
     made = {"command": "python studies/claim/headline.py", "sets": list(ER)}
     path = write_json(Path(FLAGS.output), made | {"rows": rows, "shares": claim["pooled"]})
     lines = [
-        [row["arm"], row["sampler"], f"{row['mean']:+.3f} ({row['se']:.3f})", ", ".join(map(str, row["graphs"])),
-         f"{row['published']:+.3f} ({row['published_se']:.3f})", f"{row['p_zero']:.3f}", f"{row['p_published']:.5f}"]
+        [row["arm"], row["sampler"], f"{row['mean']:+.3f} "
+            f"({row['se']:.3f})", ", ".join(map(str, row["graphs"])),
+         f"{row['published']:+.3f} "
+         f"({row['published_se']:.3f})", f"{row['p_zero']:.3f}", f"{row['p_published']:.5f}"]
         for row in rows
     ]  # fmt: skip
-    say(table(["arm", "sampler", "gain", "graphs", "published", "p, no gain", "p, as published"], lines))
+    say(
+        table(
+            ["arm", "sampler", "gain", "graphs", "published", "p, no gain", "p, as published"],
+            lines,
+        )
+    )
     say(f"saved: {path}")
     return 0
 

@@ -1,15 +1,18 @@
-"""Asks what a tilt does to an annealed chain, and how many steps of the base sampler its loss is worth.
+"""Asks what a tilt does to an annealed chain, and how many steps of the base sampler its loss is
+worth.
 
-    python studies/claim/tilt.py [--datasets=...] [--samplers=path_auxiliary,gwg,dmala] [--output=results/tilt]
+    python studies/claim/tilt.py [--datasets=...] [--samplers=path_auxiliary,gwg,dmala]
+    [--output=results/tilt]
 
-Base samplers on sets of the paper, with DISCS's annealing and 10,000 steps, and localized samplers from weak to
-strong tilts (sigma from 20 to 1, all else at its defaults). For each, the page has the mean and the spread of the
-chains' best values, the share of sites that the tilt has decided, and sites changed a step as a share of the base's.
-Base samplers with fewer steps, over which the same annealing is compressed, are the alternative without localization:
+Base samplers on sets of the paper, with DISCS's annealing and 10,000 steps, and localized samplers
+from weak to strong tilts (sigma from 20 to 1, all else at its defaults). For each, the page has the
+mean and the spread of the chains' best values, the share of sites that the tilt has decided, and
+sites changed a step as a share of the base's. Base samplers with fewer steps, over which the same
+annealing is compressed, are the alternative without localization:
 the last column is the number of steps with which the base's chains have the same mean.
 
-Where every graph carries its optimum and every run reaches it, all gains are zero; there the page also has the steps
-until the first chain is at the optimum.
+Where every graph carries its optimum and every run reaches it, all gains are zero; there the page
+also has the steps until the first chain is at the optimum.
 """
 
 from __future__ import annotations
@@ -57,10 +60,10 @@ class Played(NamedTuple):
     Attributes:
       best: [G, B] the best value of each chain.
       hops: [L] sites changed a step, of the steps of each call.
-      decided: [L] mean |tanh h| of the tilt h over sites, chains and graphs after each call; empty without
-        localization.
-      reached: [G] steps until the first chain has the reference of its graph, in calls' ends; inf: none has, or there
-        is none.
+      decided: [L] mean |tanh h| of the tilt h over sites, chains and graphs after each call; empty
+        without localization.
+      reached: [G] steps until the first chain has the reference of its graph, in calls' ends; inf:
+        none has, or there is none.
     """
 
     best: Float64[np.ndarray, "G B"]
@@ -70,7 +73,9 @@ class Played(NamedTuple):
 
 
 class _Watch:
-    """Looks at the tilt and at the best states after each call; a watch of `anneal`, which never ends it."""
+    """Looks at the tilt and at the best states after each call; a watch of `anneal`, which never
+    ends it.
+    """
 
     def __init__(self, chains: Chains, references: Float64[np.ndarray, "G"]):
         self._chains = chains
@@ -87,31 +92,56 @@ class _Watch:
 
 
 def _decided(chains: Chains) -> float:
-    """Returns |tanh h|, the mean of a free spin in the field h of the observation, over sites, chains and graphs."""
-    state, levels, mask = chains.states.chain.state, chains.program.levels, np.asarray(chains.batch.mask)
+    """Returns |tanh h|, the mean of a free spin in the field h of the observation, over sites,
+    chains and graphs.
+    """
+    state, levels, mask = (
+        chains.states.chain.state,
+        chains.program.levels,
+        np.asarray(chains.batch.mask),
+    )
     assert levels is not None
     sizes = np.abs(np.tanh(levels.tilt_scale[levels.at(chains.done)] * np.asarray(state.y)))
     return float((sizes.mean(axis=1, dtype=np.float64) * mask).sum() / mask.sum())
 
 
 def play(graphs: Dataset, settings: Settings, fields: dict[str, Any], seeds: int) -> Played:
-    """Plays all graphs with a sampler of these config fields, once for each seed; a graph with a seed is a graph."""
-    played = [_play(graphs, dataclasses.replace(settings, seed=seed), fields) for seed in range(seeds)]
+    """Plays all graphs with a sampler of these config fields, once for each seed; a graph with a
+    seed is a graph.
+    """
+    played = [
+        _play(graphs, dataclasses.replace(settings, seed=seed), fields) for seed in range(seeds)
+    ]
     best, hops, decided, reached = zip(*played, strict=True)
-    return Played(np.concatenate(best), np.mean(hops, axis=0), np.mean(decided, axis=0), np.concatenate(reached))
+    return Played(
+        np.concatenate(best),
+        np.mean(hops, axis=0),
+        np.mean(decided, axis=0),
+        np.concatenate(reached),
+    )
 
 
 def _play(graphs: Dataset, settings: Settings, fields: dict[str, Any]) -> Played:
     kind, method = graph_kind(graphs.problem), build_method(fields)
     engine, _ = choose_engine(settings.engine, method.sampler)
-    references = np.array([np.nan if graph.reference is None else graph.reference for graph in graphs.graphs])
-    best, reached = np.empty((len(graphs.graphs), settings.batch_size)), np.empty(len(graphs.graphs))
+    references = np.array(
+        [np.nan if graph.reference is None else graph.reference for graph in graphs.graphs]
+    )
+    best, reached = (
+        np.empty((len(graphs.graphs), settings.batch_size)),
+        np.empty(len(graphs.graphs)),
+    )
     hops, decided, weights = [], [], []
     terms = [kind.terms(graph, PENALTY) for graph in graphs.graphs]
     for pack in batches_of(graphs, PENALTY, method.sampler, settings, engine):
         instance_ids = [graphs.index[k] for k in pack.filled]
         chains = Chains(
-            [terms[k] for k in pack.filled], instance_ids, pack.shape, method.sampler, engine, settings.seed
+            [terms[k] for k in pack.filled],
+            instance_ids,
+            pack.shape,
+            method.sampler,
+            engine,
+            settings.seed,
         )
         watch = _Watch(chains, references[pack.filled])
         outcome = anneal(chains, method, settings, watch=watch, steps_per_call=_EVERY)
@@ -132,9 +162,11 @@ class Row(NamedTuple):
       gain: of the best chain of each graph.
       mean_gain: of the mean over chains.
       spread: standard deviation over chains of their best values, mean over graphs.
-      decided: share of the sites that the tilt has decided, after a quarter and half of the steps; empty without it.
+      decided: share of the sites that the tilt has decided, after a quarter and half of the steps;
+        empty without it.
       moves: sites changed a step as a share of the base's, in the second and third quarter.
-      slower: logarithm of the steps to the optimum as a share of the base's; None where not every run is there.
+      slower: logarithm of the steps to the optimum as a share of the base's; None where not every
+        run is there.
     """
 
     name: str
@@ -149,7 +181,11 @@ class Row(NamedTuple):
 def row(name: str, played: Played, base: Played) -> Row:
     quarters = [np.array_split(one.hops, 4)[1:3] for one in (played, base)]
     moves = [float(ours.mean() / theirs.mean()) for ours, theirs in zip(*quarters, strict=True)]
-    decided = [float(played.decided[len(played.decided) // part - 1]) for part in (4, 2) if len(played.decided)]
+    decided = [
+        float(played.decided[len(played.decided) // part - 1])
+        for part in (4, 2)
+        if len(played.decided)
+    ]
     gain = interval(played.best.max(axis=1) - base.best.max(axis=1))
     spread = float(played.best.std(axis=1, ddof=1).mean())
     there = np.isfinite([played.reached, base.reached]).all()
@@ -158,7 +194,9 @@ def row(name: str, played: Played, base: Played) -> Row:
 
 
 def gain(one: Row) -> str:
-    """The gain of the best chain with its half-width, with a third decimal where that is below .1."""
+    """The gain of the best chain with its half-width, with a third decimal where that is
+    below .1.
+    """
     places = 2 if (one.gain.half or 1.0) >= 0.1 else 3
     return f"{one.gain.mean:+.{places}f} ± {one.gain.half:.{places}f}"
 
@@ -168,7 +206,9 @@ def variant_of(sampler: str) -> Variant:
     return SAMPLERS.get(sampler, Variant(sampler, {}))
 
 
-def compare(graphs: Dataset, settings: Settings, sampler: str, seeds: int) -> tuple[Played, list[Row], list[Row]]:
+def compare(
+    graphs: Dataset, settings: Settings, sampler: str, seeds: int
+) -> tuple[Played, list[Row], list[Row]]:
     """The base, the tilts, and the base with fewer steps."""
     variant = variant_of(sampler)
     base_fields = method_fields(variant.base) | variant.changes
@@ -186,7 +226,9 @@ def compare(graphs: Dataset, settings: Settings, sampler: str, seeds: int) -> tu
 
 
 def steps_worth(loss: float, shorter: list[Row], steps: int) -> str:
-    """The steps with which the base's chains lose as much on average, interpolated in their logarithm."""
+    """The steps with which the base's chains lose as much on average, interpolated in their
+    logarithm.
+    """
     losses = [0.0, *(one.mean_gain for one in shorter)]
     counts = [steps, *(steps // part for part in PARTS)]
     if loss >= losses[1] / 2:  # nearer to all steps than to the next number
@@ -223,14 +265,23 @@ def rows_of(base: Played, tilts: list[Row], shorter: list[Row], steps: int) -> l
         first.append(f"{np.exp(np.log(base.reached).mean()):,.0f} steps")
     titles += ["decided at 1/4, 1/2", "moves in quarters 2, 3", "mean as of the base with"]
     lines = [[*first, "", "", f"{steps:,} steps"]]
-    lines += [[f"sigma = {one.name}", *cells(one, steps_worth(one.mean_gain, shorter, steps))] for one in tilts]
+    lines += [
+        [f"sigma = {one.name}", *cells(one, steps_worth(one.mean_gain, shorter, steps))]
+        for one in tilts
+    ]
     return [titles, *lines, *([f"base, {one.name} steps", *cells(one, "")] for one in shorter)]
 
 
 FLAGS, define = own_flags()
 define.list("datasets", ["mis/er_density/r-0.10"], "Datasets of the paper.")
-define.string("data_root", None, "Folder of given graphs; without it, random families are drawn anew.")
-define.list("samplers", ["path_auxiliary", "gwg", "dmala"], "Base samplers; gwg_one_flip is gwg with one flip.")
+define.string(
+    "data_root", None, "Folder of given graphs; without it, random families are drawn anew."
+)
+define.list(
+    "samplers",
+    ["path_auxiliary", "gwg", "dmala"],
+    "Base samplers; gwg_one_flip is gwg with one flip.",
+)
 define.integer("graphs", 64, "Number of graphs.", lower_bound=2)
 define.integer("seeds", 1, "Runs of each graph, which count as that many graphs.", lower_bound=1)
 define.integer("steps", 10_000, "Steps of a chain.", lower_bound=2_000)
@@ -242,7 +293,12 @@ def _main(_) -> int:
     for sampler in FLAGS.samplers:  # before anything is played
         method_fields(variant_of(sampler).base)
     loaded = [
-        (dataset, load_dataset(*dataset.flags, FLAGS.data_root, num_instances=FLAGS.graphs, data_seed=_DATA_SEED))
+        (
+            dataset,
+            load_dataset(
+                *dataset.flags, FLAGS.data_root, num_instances=FLAGS.graphs, data_seed=_DATA_SEED
+            ),
+        )
         for dataset in chosen_sets(FLAGS.datasets)
     ]
     cases, sections = [], []
@@ -250,18 +306,21 @@ def _main(_) -> int:
         for sampler in FLAGS.samplers:
             say(f"{dataset.name}, {sampler}")
             settings = settings_from(
-                dataset.experiment() | {"engine": "cpu", "chain_length": FLAGS.steps, "log_every_steps": _EVERY}
+                dataset.experiment()
+                | {"engine": "cpu", "chain_length": FLAGS.steps, "log_every_steps": _EVERY}
             )
             base, tilts, shorter = compare(graphs, settings, sampler, FLAGS.seeds)
             rows = rows_of(base, tilts, shorter, settings.chain_length)
             best = base.best.max(axis=1)
             sections.append(
-                f"## {dataset.name}, {sampler}\n\nThe base's best chain has {best.mean():.2f}, its chains' mean "
+                f"## {dataset.name}, {sampler}\n\nThe base's best chain has {best.mean():.2f}, its "
+                "chains' mean "
                 f"is {base.best.mean():.2f}.\n\n{table(rows[0], rows[1:])}\n"
             )
             cases.append({"dataset": dataset.name, "sampler": sampler, "rows": rows})
     text = (
-        f"{FLAGS.graphs} graphs of each set, with {FLAGS.seeds} seeds each. Gains of the objective, with 95 % "
+        f"{FLAGS.graphs} graphs of each set, with {FLAGS.seeds} seeds each. Gains of the "
+        "objective, with 95 % "
         "intervals.\n\n" + "\n".join(sections)
     )
     say(text)

@@ -1,10 +1,11 @@
 """Searches the best known cuts of the generated MaxCut sets of the paper.
 
-    python studies/field/best_known.py --datasets=maxcut/ba/r-ba-4-n-512-600 --instances=128 --threads=1
+    python studies/field/best_known.py --datasets=maxcut/ba/r-ba-4-n-512-600 --instances=128
+    --threads=1
 
-Each graph is annealed from several starts with different seeds. Cuts and partitions are saved after each graph, one
-file a set, and a stopped command continues where it left off. A command with other steps, chains or seeds, such as
---first_seed=100, adds its starts and keeps the larger cut.
+Each graph is annealed from several starts with different seeds. Cuts and partitions are saved after
+each graph, one file a set, and a stopped command continues where it left off. A command with other
+steps, chains or seeds, such as --first_seed=100, adds its starts and keeps the larger cut.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ from sl_discs.support.terminal import progress_bar, say
 
 # The file of a set's references: its content, how it is extended, and when a reference is valid.
 #
-# A reference is only valid for the graph on which it was found, identified by a digest of its content. It comes with
-# a partition that has this cut, so that it can be verified.
+# A reference is only valid for the graph on which it was found, identified by a digest of its
+# content. It comes with a partition that has this cut, so that it can be verified.
 
 FOLDER = Path(__file__).parent / "references"
 # Fields that identify a run: a graph that has had a run with equal fields is not run again.
@@ -80,7 +81,8 @@ class ReferenceSet:
     Attributes:
       dataset: its name, such as `maxcut/er/r-er-0.15-n-256-300`.
       data_seed: data seed of its graphs.
-      runs: how references were found: command, sampler, annealing, steps, chains, seeds, engine, version, commit.
+      runs: how references were found: command, sampler, annealing, steps, chains, seeds, engine,
+        version, commit.
       graphs: by the graph's position in the set.
     """
 
@@ -97,13 +99,19 @@ class ReferenceSet:
         return dataclasses.replace(self, runs=(*self.runs, run)), len(self.runs)
 
     def find(self, index: int, graph: Graph) -> Reference | None:
-        """The reference of the graph at a position; None if there is none, or only one of another graph."""
+        """The reference of the graph at a position; None if there is none, or only one of another
+        graph.
+        """
         known = self.graphs.get(index)
         if known is None or known.sha256 != digest(graph):
             return None
-        if known.solution.size < graph.num_nodes or cut_of(graph, known.solution[: graph.num_nodes]) != known.cut:
+        if (
+            known.solution.size < graph.num_nodes
+            or cut_of(graph, known.solution[: graph.num_nodes]) != known.cut
+        ):
             raise InputError(
-                f"references of {self.dataset}: graph {index}: the partition does not have the cut {known.cut:g} "
+                f"references of {self.dataset}: graph {index}: the partition does not have the cut "
+                f"{known.cut:g} "
                 "that is claimed; get the file anew, or remove it and run best_known.py"
             )
         return dataclasses.replace(known, solution=known.solution[: graph.num_nodes])
@@ -111,14 +119,17 @@ class ReferenceSet:
     def with_starts(
         self, index: int, graph: Graph, run: int, cuts: list[float], solution: Int8[np.ndarray, "N"]
     ) -> ReferenceSet:
-        """The set after starts of the run at a position in `runs`; the larger of the old and the new cut is kept.
+        """The set after starts of the run at a position in `runs`; the larger of the old and the
+        new cut is kept.
 
-        A reference of another graph at this position is dropped. `solution` is the partition of the largest of the
-        cuts, one of each start.
+        A reference of another graph at this position is dropped. `solution` is the partition of the
+        largest of the cuts, one of each start.
         """
         cut = cut_of(graph, solution)
         if cut != max(cuts):
-            raise InputError(f"{graph.name}: the partition has the cut {cut:g}, not {max(cuts):g} as claimed")
+            raise InputError(
+                f"{graph.name}: the partition has the cut {cut:g}, not {max(cuts):g} as claimed"
+            )
         new = Reference(digest(graph), cut, solution, {run: tuple(cuts)})
         old = self.find(index, graph)
         if old is not None:
@@ -128,7 +139,9 @@ class ReferenceSet:
 
 
 def digest(graph: Graph) -> str:
-    """64 bits, in hexadecimal, of SHA-256 over nodes, edges and weights; an unweighted graph has weights 1."""
+    """64 bits, in hexadecimal, of SHA-256 over nodes, edges and weights; an unweighted graph has
+    weights 1.
+    """
     weights = np.ones(graph.num_edges) if graph.weights is None else graph.weights
     order = np.lexsort((graph.edges[:, 1], graph.edges[:, 0]))
     content = hashlib.sha256(np.array([graph.num_nodes, graph.num_edges], dtype="<i8").tobytes())
@@ -168,15 +181,29 @@ def _parse(path: Path, text: str, dataset: str, data_seed: int) -> ReferenceSet:
         if not known or (content["dataset"], content["data_seed"]) != (dataset, data_seed):
             raise ValueError
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"{path}: not a file of references of {dataset}; best_known.py writes them") from None
+        raise InputError(
+            f"{path}: not a file of references of {dataset}; best_known.py writes them"
+        ) from None
     return ReferenceSet(dataset, data_seed, runs, graphs)
 
 
 def save_references(references: ReferenceSet, folder: Path = FOLDER) -> Path:
     """Writes a set of references atomically, with one line per graph."""
-    lines = [f' "{index}": {json.dumps(_fields(one))}' for index, one in sorted(references.graphs.items())]
-    head = {"dataset": references.dataset, "data_seed": references.data_seed, "runs": list(references.runs)}
-    text = json.dumps(head, indent=1).removesuffix("\n}") + ',\n "graphs": {\n' + ",\n".join(lines) + "\n }\n}\n"
+    lines = [
+        f' "{index}": {json.dumps(_fields(one))}'
+        for index, one in sorted(references.graphs.items())
+    ]
+    head = {
+        "dataset": references.dataset,
+        "data_seed": references.data_seed,
+        "runs": list(references.runs),
+    }
+    text = (
+        json.dumps(head, indent=1).removesuffix("\n}")
+        + ',\n "graphs": {\n'
+        + ",\n".join(lines)
+        + "\n }\n}\n"
+    )
     path = path_of(references.dataset, references.data_seed, folder)
     return write_text(path, text)
 
@@ -194,13 +221,16 @@ def _reference(fields: dict[str, Any]) -> Reference:
     starts = {int(run): tuple(map(float, cuts)) for run, cuts in fields["starts"].items()}
     # Padded to whole bytes; `find` removes the bits beyond the graph's nodes.
     packed = np.frombuffer(base64.b64decode(fields["solution"], validate=True), dtype=np.uint8)
-    return Reference(str(fields["sha256"]), float(fields["cut"]), np.unpackbits(packed).astype(np.int8), starts)
+    return Reference(
+        str(fields["sha256"]), float(fields["cut"]), np.unpackbits(packed).astype(np.int8), starts
+    )
 
 
-# The search for strong cuts: a long annealing from several starts on each graph that has not been searched yet.
+# The search for strong cuts: a long annealing from several starts on each graph that has not been
+# searched yet.
 #
-# Only metropolis is used: in one and in three seconds of one core per graph, on four graphs of each of the largest
-# sets, it found larger cuts on average than path_auxiliary and gwg; see README.md.
+# Only metropolis is used: in one and in three seconds of one core per graph, on four graphs of each
+# of the largest sets, it found larger cuts on average than path_auxiliary and gwg; see README.md.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,7 +264,9 @@ class Search:
             engine=engine,
             threads=threads,
         )
-        return [dataclasses.replace(first, seed=self.first_seed + start) for start in range(self.starts)]
+        return [
+            dataclasses.replace(first, seed=self.first_seed + start) for start in range(self.starts)
+        ]
 
 
 class Tally(NamedTuple):
@@ -255,8 +287,8 @@ def search_set(
 ) -> Tally:
     """Runs all starts on each graph that has not had them, and saves the file after each graph.
 
-    `settings` of the starts only differ in the seed; `command` is kept in the record, and `progress` is called with
-    the number of chain-steps done or skipped.
+    `settings` of the starts only differ in the seed; `command` is kept in the record, and
+    `progress` is called with the number of chain-steps done or skipped.
     """
     one = settings[0]
     method = build_method(method_fields("metropolis"))
@@ -279,9 +311,13 @@ def search_set(
             progress(sum(start.chain_length * start.batch_size for start in settings), "")
             continue
         alone = dataclasses.replace(dataset, graphs=[graph], index=[index])
-        found = [run_sampler(alone, 1.0, method, start, progress).instances[0] for start in settings]
+        found = [
+            run_sampler(alone, 1.0, method, start, progress).instances[0] for start in settings
+        ]
         best = max(found, key=lambda instance: instance.best)
-        references = references.with_starts(index, graph, run, [instance.best for instance in found], best.solution)
+        references = references.with_starts(
+            index, graph, run, [instance.best for instance in found], best.solution
+        )
         save_references(references, folder)
         played += 1
         improved += known is not None and best.best > known.cut
@@ -302,7 +338,9 @@ FLAGS, define = own_flags()
 define.list("datasets", list(PLANS), "Generated MaxCut sets, as the published tables name them.")
 define.integer("instances", 128, "Number of graphs of each set, from the first on.", 1)
 define.integer("data_seed", DATA_SEED, "Seed of the generated graphs.", 0)
-define.integer("steps", None, "Steps per chain, each a proposal of one node; default: the set's.", 10)
+define.integer(
+    "steps", None, "Steps per chain, each a proposal of one node; default: the set's.", 10
+)
 define.integer("chains", None, "Chains per start; default: the set's.", 1)
 define.integer("starts", None, "Starts per graph; default: the set's.", 1)
 define.integer("first_seed", 0, "Seed of the first start; the others follow it.", 0)
@@ -321,7 +359,9 @@ def _main(given: Given) -> int:
     for name in FLAGS.datasets:
         begin = time.perf_counter()
         search = dataclasses.replace(PLANS[name], **changed)
-        graphs = load_dataset(*parse_dataset(name), num_instances=FLAGS.instances, data_seed=FLAGS.data_seed)
+        graphs = load_dataset(
+            *parse_dataset(name), num_instances=FLAGS.instances, data_seed=FLAGS.data_seed
+        )
         settings = search.settings(FLAGS.engine, FLAGS.threads)
         total = search.steps * search.chains * search.starts * len(graphs.graphs)
         lock = f".{path_of(name, FLAGS.data_seed).stem}.lock"
@@ -331,8 +371,10 @@ def _main(given: Given) -> int:
         known = [tally.references.graphs[index] for index in graphs.index]
         agreed = sum(graph.agrees() for graph in known)
         say(
-            f"{name}: {len(known)} graphs, {tally.played} of them run now, {tally.improved} improved; "
-            f"mean cut {sum(graph.cut for graph in known) / len(known):.3f}; at least two starts at the best known "
+            f"{name}: {len(known)} graphs, {tally.played} of them run now, {tally.improved} "
+            "improved; "
+            f"mean cut {sum(graph.cut for graph in known) / len(known):.3f}; at least two starts "
+            "at the best known "
             f"on {agreed} ({100 * agreed / len(known):.0f}%); {time.perf_counter() - begin:.0f} s"
         )
         say(f"  {path_of(name, FLAGS.data_seed, folder)}")

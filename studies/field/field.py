@@ -2,8 +2,9 @@
 
     python studies/field/field.py --profile=cpu --data_root=FOLDER --output=results/field
 
-`solve` has a budget of CPU seconds for each graph. A set and a budget are a cell: a file of rows, one a graph, in
-OUTPUT/rows, so that a stopped command continues after the last one. docs/field.md has what came of it.
+`solve` has a budget of CPU seconds for each graph. A set and a budget are a cell: a file of rows,
+one a graph, in OUTPUT/rows, so that a stopped command continues after the last one. docs/field.md
+has what came of it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ from sl_discs.support.files import check_writable, write_text
 from sl_discs.support.terminal import progress_bar, say
 
 PUBLISHED = Path(__file__).with_name("field.json")
-# Of each set the number of graphs, and whether given ones are the very graphs of the published results.
+# Of each set the number of graphs, and whether given ones are the very graphs of the published
+# results.
 SETS = {
     "mis/ertest/r-800": (128, True),
     "mis/satlib": (500, True),
@@ -49,7 +51,9 @@ SETS = {
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """A size by its name in `--profile`: CPU seconds a graph, numbers of graphs of drawn and given sets."""
+    """A size by its name in `--profile`: CPU seconds a graph, numbers of graphs of drawn and given
+    sets.
+    """
 
     seconds: tuple[float, ...]
     drawn: int
@@ -79,7 +83,9 @@ class Cell:
         return {**dataclasses.asdict(self), "cores": num_cores(), "version": __version__}
 
     def read(self, folder: Path) -> list[dict[str, Any]]:
-        """The finished rows; InputError where the file is damaged, or is of another number of cores or version."""
+        """The finished rows; InputError where the file is damaged, or is of another number of cores
+        or version.
+        """
         path = self.path(folder)
         try:
             saved = read_json(path)
@@ -88,7 +94,10 @@ class Cell:
         if saved is None:
             return []
         if saved["identity"] != self.identity():
-            raise InputError(f"{path} is of {saved['identity']}, not of {self.identity()}; choose another --output")
+            raise InputError(
+                f"{path} is of {saved['identity']}, not of {self.identity()}; choose another "
+                "--output"
+            )
         return saved["rows"]
 
     def write(self, folder: Path, rows: list[dict[str, Any]]) -> None:
@@ -96,11 +105,15 @@ class Cell:
         write_json(self.path(folder), {"identity": self.identity(), "rows": rows}, indent=None)
 
 
-def play(cell: Cell, graphs: Dataset, folder: Path, done: Callable[[], None]) -> list[dict[str, Any]]:
+def play(
+    cell: Cell, graphs: Dataset, folder: Path, done: Callable[[], None]
+) -> list[dict[str, Any]]:
     """The rows of all graphs, of which those that are missing are run; `done` hears of each."""
     rows = cell.read(folder)
     if any(row["graph"] != graph.name for row, graph in zip(rows, graphs.graphs, strict=False)):
-        raise InputError(f"{cell.path(folder)} has other graphs than {graphs.detail}; choose another --output")
+        raise InputError(
+            f"{cell.path(folder)} has other graphs than {graphs.detail}; choose another --output"
+        )
     for _ in rows[: len(graphs.graphs)]:
         done()
     limit = cell.seconds / num_cores()
@@ -144,7 +157,9 @@ many of a GPU that plays many graphs at a time."""
 
 
 def report(cells: list[tuple[Cell, list[dict[str, Any]]]]) -> tuple[str, list[dict[str, Any]]]:
-    """The text, of each set our rows and those of others, from the best mean down; and our means."""
+    """The text, of each set our rows and those of others, from the best mean down; and our
+    means.
+    """
     published = read_json(PUBLISHED)
     assert published is not None
     summaries, blocks = [], ["# The field's table", _NOTE]
@@ -158,7 +173,8 @@ def report(cells: list[tuple[Cell, list[dict[str, Any]]]]) -> tuple[str, list[di
                 row["mean"],
                 [
                     f"**`solve`, {row['seconds']:g} s**",
-                    f"{row['mean']:,.2f}" + (f" ± {row['half_width']:.2f}" if row["half_width"] else ""),
+                    f"{row['mean']:,.2f}" + (" ± "
+                        f"{row['half_width']:.2f}" if row["half_width"] else ""),
                     f"{row['cpu_s']:.2f}", f"{row['optimal']} of {row['n']}", "",
                 ],
             )
@@ -179,17 +195,33 @@ def report(cells: list[tuple[Cell, list[dict[str, Any]]]]) -> tuple[str, list[di
         ]
         lines.sort(key=lambda line: -line[0])
         graphs = f"{ours[0]['n']} of {SETS[name][0]} graphs"
-        drawn = any(row.get("source") == "generated" for cell, rows in cells if cell.dataset == name for row in rows)
+        drawn = any(
+            row.get("source") == "generated"
+            for cell, rows in cells
+            if cell.dataset == name
+            for row in rows
+        )
         kind = "the published ones" if SETS[name][1] and not drawn else "drawn anew"
         titles = ["method", "mean", "seconds a graph", "proved", "source"]
-        blocks.append(f"## {name}\n\n{graphs}, {kind}.\n\n" + table(titles, [cells for _, cells in lines]))
+        blocks.append(
+            f"## {name}\n\n{graphs}, {kind}.\n\n" + table(titles, [cells for _, cells in lines])
+        )
     return "\n\n".join(blocks), summaries
 
 
 FLAGS, define = own_flags()
-define.enum("profile", "smoke", list(SIZES), "Size: smoke, a minute or two; cpu, 1 and 4 CPU seconds a graph; full.")
+define.enum(
+    "profile",
+    "smoke",
+    list(SIZES),
+    "Size: smoke, a minute or two; cpu, 1 and 4 CPU seconds a graph; full.",
+)
 define.list("datasets", list(SETS), "Datasets, such as mis/ertest/r-800.")
-define.string("data_root", None, "Folder of given instances. Default: none; sets that are not random are left out.")
+define.string(
+    "data_root",
+    None,
+    "Folder of given instances. Default: none; sets that are not random are left out.",
+)
 define.integer("instances", None, "Graphs per dataset instead of the profile's.", 1)
 define.string("output", "results/field", "Folder of rows and report.")
 
@@ -210,18 +242,25 @@ def _main(given: Given) -> int:
         if (reason := dataset.absent(FLAGS.data_root)) is not None:
             say(f"{name}: left out: {reason}")
             continue
-        graphs = dataset.load(FLAGS.data_root, FLAGS.instances or min(count, size.given if same else size.drawn))
+        graphs = dataset.load(
+            FLAGS.data_root, FLAGS.instances or min(count, size.given if same else size.drawn)
+        )
         for cell in cells[name]:
             with progress_bar(len(graphs.graphs), " graphs") as progress:
                 rows = play(cell, graphs, folder / "rows", functools.partial(progress, name, 1))
             found = summary(cell, rows)
             say(
-                f"{name}, {cell.seconds:g} CPU s: mean {found['mean']:,.2f} of {found['n']} graphs, "
+                f"{name}, {cell.seconds:g} CPU s: mean {found['mean']:,.2f} of {found['n']} "
+                "graphs, "
                 f"{found['optimal']} proved optimal, {found['cpu_s']:.2f} CPU s a graph"
             )
-            text, means = report([(one, one.read(folder / "rows")) for each in cells.values() for one in each])
+            text, means = report(
+                [(one, one.read(folder / "rows")) for each in cells.values() for one in each]
+            )
             path = write_text(folder / "report.md", f"{text}\n\n{how_measured(measured)}\n")
-            write_json(folder / "report.json", {"measured": measured, "field": means}, allow_nan=False)
+            write_json(
+                folder / "report.json", {"measured": measured, "field": means}, allow_nan=False
+            )
     if path is None:
         raise InputError("no set is left to solve; give --data_root, or choose other --datasets")
     say(f"saved: {path}")

@@ -1,4 +1,6 @@
-"""How settings are evaluated: training and test instances, runs on them, comparisons, and files of tuned settings."""
+"""How settings are evaluated: training and test instances, runs on them, comparisons, and files of
+tuned settings.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ class Tuning:
 
     @property
     def rungs(self) -> tuple[int, ...]:
-        """Numbers of training instances after which a trial may be pruned: a quarter, a half, all."""
+        """Numbers of training instances after which a trial may be pruned: a quarter, a
+        half, all.
+        """
         count = len(self.train.graphs)
         return tuple(sorted({max(1, count // 4), max(1, count // 2), count}))
 
@@ -60,9 +64,15 @@ class Tuning:
         return candidate_of(point, self.start)
 
     def evaluate(
-        self, candidate: Candidate, dataset: Dataset, seed: int, progress: Callable[[int, str], None]
+        self,
+        candidate: Candidate,
+        dataset: Dataset,
+        seed: int,
+        progress: Callable[[int, str], None],
     ) -> Float64[np.ndarray, "G"]:
-        """Returns the verified best objective of each instance; `progress` is that of `run_sampler`."""
+        """Returns the verified best objective of each instance; `progress` is that of
+        `run_sampler`.
+        """
         settings = dataclasses.replace(candidate.settings(self.settings), seed=seed)
         method = candidate.method()
         return best_values(run_sampler(dataset, self.penalty, method, settings, progress))
@@ -80,22 +90,29 @@ def held_out(
     tuned_base: Candidate | None,
     progress: Advance,
 ) -> dict[str, Any]:
-    """Test means and paired differences; the value of an instance is its mean over run seeds 0..seeds-1.
+    """Test means and paired differences; the value of an instance is its mean over run seeds
+    0..seeds-1.
 
-    Compared are the best settings of a search, the base sampler's defaults with the dataset's usual annealing, and
-    the base sampler's tuned settings, if there are any. `progress` shows each of them under its name.
+    Compared are the best settings of a search, the base sampler's defaults with the dataset's usual
+    annealing, and the base sampler's tuned settings, if there are any. `progress` shows each of
+    them under its name.
     """
 
     def values(name: str, candidate: Candidate) -> Float64[np.ndarray, "G"]:
         advance = functools.partial(progress, name)
-        return np.mean([tuning.evaluate(candidate, test, seed, advance) for seed in range(seeds)], axis=0)
+        return np.mean(
+            [tuning.evaluate(candidate, test, seed, advance) for seed in range(seeds)], axis=0
+        )
 
     ours, theirs = values("tuned", tuned), values("default", default)
     found = {"test_mean": ours.mean().item(), "default_test_mean": theirs.mean().item()}
     found["paired"] = paired(ours, theirs).interval()
     if tuned_base is not None:
         base = values("tuned base", tuned_base)
-        found["tuned_base"] = {"test_mean": base.mean().item(), "paired": paired(ours, base).interval()}
+        found["tuned_base"] = {
+            "test_mean": base.mean().item(),
+            "paired": paired(ours, base).interval(),
+        }
     return found
 
 
@@ -120,26 +137,37 @@ def experiment_settings(names: Names, file: str | None) -> Settings:
 def words_of(dataset: Dataset) -> str:
     """Returns the instances in words."""
     # The path of given files is omitted, as other workers may have them elsewhere.
-    origin = dataset.detail if dataset.source == "generated" else f"{dataset.total} given ({dataset.source})"
+    origin = (
+        dataset.detail
+        if dataset.source == "generated"
+        else f"{dataset.total} given ({dataset.source})"
+    )
     return f"{dataset.index[0]} to {dataset.index[-1]} of {dataset.name}: {origin}"
 
 
 def split_instances(
-    names: Names, data_root: str | os.PathLike | None, num_train: int, num_test: int | None, train_seed: int
+    names: Names,
+    data_root: str | os.PathLike | None,
+    num_train: int,
+    num_test: int | None,
+    train_seed: int,
 ) -> tuple[Dataset, Dataset]:
     """Returns disjoint training and test instances, of which `num_test` is None for all.
 
-    For a random family, the training graphs are drawn from another data seed, `train_seed`, whether the test
-    instances are given or drawn. For a dataset that is not random, the last instances are for training and the first
-    ones for testing.
+    For a random family, the training graphs are drawn from another data seed, `train_seed`, whether
+    the test instances are given or drawn. For a dataset that is not random, the last instances are
+    for training and the first ones for testing.
     """
     if train_seed < 1:
-        raise InputError(f"--train_seed is {train_seed}, but 0 draws the test instances; give another, from 1 on")
+        raise InputError(
+            f"--train_seed is {train_seed}, but 0 draws the test instances; give another, from 1 on"
+        )
     if find_family(*names).generator is None:
         total = load_dataset(*names, data_root, num_instances=1).total
         if num_train >= total or num_train + (num_test or 1) > total:
             raise InputError(
-                f"{names[0]}/{names[1]} has {total} instances: too few to train on {num_train} and to "
+                f"{names[0]}/{names[1]} has {total} instances: too few to train on {num_train} and "
+                "to "
                 f"test on {num_test or 'others'}"
             )
         train = load_dataset(*names, data_root, first=total - num_train)
@@ -152,7 +180,9 @@ def split_instances(
 
 def folder_of(root: str | os.PathLike, dataset: Dataset) -> Path:
     """Returns the folder of a dataset's tuned settings."""
-    return Path(root, *(re.sub(r"[^A-Za-z0-9._+-]+", "-", part) for part in dataset.name.split("/")))
+    return Path(
+        root, *(re.sub(r"[^A-Za-z0-9._+-]+", "-", part) for part in dataset.name.split("/"))
+    )
 
 
 # Tuned settings as files: `configs/sampler/tuned/<dataset>/<method>.json`.

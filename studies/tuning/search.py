@@ -1,7 +1,9 @@
-"""The search: Optuna's trials, which run on a few training instances first, and on more of them if they do well.
+"""The search: Optuna's trials, which run on a few training instances first, and on more of them if
+they do well.
 
-Any number of workers share a study in a storage, which only searches of its kind may continue. Trials count once they
-are complete or pruned: several workers may play a few more than asked for, and one that was killed blocks none.
+Any number of workers share a study in a storage, which only searches of its kind may continue.
+Trials count once they are complete or pruned: several workers may play a few more than asked for,
+and one that was killed blocks none.
 """
 
 from __future__ import annotations
@@ -32,13 +34,17 @@ KIND = "kind"  # of a study: the user attribute that identifies it
 _COUNTED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
-def open_study(where: str, name: str, kind: dict[str, Any], first: Point, *, maximise: bool = True) -> optuna.Study:
-    """Returns the study of this name, created if there is none; InputError if one of this name is of another kind.
+def open_study(
+    where: str, name: str, kind: dict[str, Any], first: Point, *, maximise: bool = True
+) -> optuna.Study:
+    """Returns the study of this name, created if there is none; InputError if one of this name is
+    of another kind.
 
     Args:
       where: path of the study's journal.
       name: name of the study.
-      kind: space, dataset, budget and version as plain data, recorded in the study's user attributes.
+      kind: space, dataset, budget and version as plain data, recorded in the study's user
+        attributes.
       first: the point tried before any other, which may omit dimensions.
       maximise: whether the objective is maximised.
     """
@@ -48,7 +54,9 @@ def open_study(where: str, name: str, kind: dict[str, Any], first: Point, *, max
     kind, path = json.loads(json.dumps(kind)), check_file(where).absolute()
     try:
         study = optuna.create_study(
-            storage=optuna.storages.JournalStorage(JournalFileBackend(str(path), _JournalLock(path))),
+            storage=optuna.storages.JournalStorage(
+                JournalFileBackend(str(path), _JournalLock(path))
+            ),
             study_name=name,
             direction="maximize" if maximise else "minimize",
             pruner=optuna.pruners.MedianPruner(n_startup_trials=8),
@@ -61,7 +69,9 @@ def open_study(where: str, name: str, kind: dict[str, Any], first: Point, *, max
             study.set_user_attr(KIND, kind)
             return study
     except Exception as error:  # journal readers raise errors of many kinds
-        raise InputError(f"--storage={where}: cannot open it ({' '.join(str(error).split())[:200]})") from None
+        raise InputError(
+            f"--storage={where}: cannot open it ({' '.join(str(error).split())[:200]})"
+        ) from None
     advice = "give another --study, or another --storage"
     if not isinstance(found, dict):
         raise InputError(f"study {name!r} is of another kind: it is of another program; {advice}")
@@ -72,7 +82,8 @@ def open_study(where: str, name: str, kind: dict[str, Any], first: Point, *, max
 class _JournalLock(JournalFileOpenLock):
     """The lock of a journal, under which the line within which a worker has died is removed.
 
-    What another worker appends would otherwise become a part of that line, which nobody could read any more.
+    What another worker appends would otherwise become a part of that line, which nobody could read
+    any more.
     """
 
     _BEGIN = b'{"op_code":'
@@ -127,19 +138,22 @@ def run_trials(
 ) -> None:
     """Runs trials until the study has `total` of them, including those of other workers.
 
-    `progress` is that of `run_sampler`, and `tell` is called with each trial that this worker finished,
-    whose last step is the number of its instances.
+    `progress` is that of `run_sampler`, and `tell` is called with each trial that this worker
+    finished, whose last step is the number of its instances.
     """
 
     def play(trial: Trial) -> float:
-        # Seeded by the trial: a single worker repeats its choices, and several workers never make the same ones.
+        # Seeded by the trial: a single worker repeats its choices, and several workers never make
+        # the same ones.
         seed = int(np.random.SeedSequence([tuning.seed, trial.number]).generate_state(1)[0])
         study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
         candidate, first = tuning.candidate(propose(tuning.space, trial)), 0
         best: Float64[np.ndarray, "G"] = np.empty(0)
         for stop in tuning.rungs:
             part = part_of(tuning.train, first, stop)
-            best = np.append(best, tuning.evaluate(candidate, part, FIRST_TRIAL_SEED + trial.number, progress))
+            best = np.append(
+                best, tuning.evaluate(candidate, part, FIRST_TRIAL_SEED + trial.number, progress)
+            )
             trial.report(float(best.mean()), stop)
             first = stop
             if stop < tuning.rungs[-1] and trial.should_prune():
@@ -152,4 +166,6 @@ def run_trials(
     try:
         study.optimize(play, callbacks=[lambda _, trial: tell(trial), enough])
     except OSError as error:
-        raise InputError(f"cannot write ({error.strerror}); the same command continues once it can") from error
+        raise InputError(
+            f"cannot write ({error.strerror}); the same command continues once it can"
+        ) from error

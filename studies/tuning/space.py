@@ -1,7 +1,8 @@
 """The search spaces as data: annealing, the base sampler's own fields, and stochastic localization.
 
-A space is a tuple of dimensions and contains no invalid combinations: the final temperature is a fraction of the
-initial one, and each number of levels K has its own choices of n_min, those that fit into the chain.
+A space is a tuple of dimensions and contains no invalid combinations: the final temperature is a
+fraction of the initial one, and each number of levels K has its own choices of n_min, those that
+fit into the chain.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Dimension:
     """One number or name to choose.
 
     Attributes:
-      name: name in the storage; a field of the sampler, or a quantity that `candidate_of` converts to fields.
+      name: name in the storage; a field of the sampler, or a quantity that `candidate_of` converts
+        to fields.
       choices: the possible values; empty for a number between low and high.
       low: smallest value.
       high: largest value.
@@ -61,13 +63,15 @@ _TEMPERATURES = (
     Dimension("t_schedule", ("exp_decay", "linear", "constant")),
     Dimension("init_temperature", low=0.05, high=5.0, log=True),
     # final temperature / initial temperature
-    Dimension("cooling", low=0.003, high=1.0, log=True, only_if=("t_schedule", ("exp_decay", "linear"))),
+    Dimension(
+        "cooling", low=0.003, high=1.0, log=True, only_if=("t_schedule", ("exp_decay", "linear"))
+    ),
 )
 
 _TARGET = Dimension("target_acceptance_rate", low=0.274, high=0.874, step=0.05)
 _flips = functools.partial(Dimension, low=1.0, high=12.0, step=0.5)
-# Of each base sampler's own fields, those that are searched; a sampler of your own may add some. Few choices or large
-# steps are best, as a sampler's fields are compiled into its program.
+# Of each base sampler's own fields, those that are searched; a sampler of your own may add some.
+# Few choices or large steps are best, as a sampler's fields are compiled into its program.
 SEARCHED: dict[str, tuple[Dimension, ...]] = {
     "gwg": (_TARGET,),
     "path_auxiliary": (_TARGET,),
@@ -95,19 +99,25 @@ def _localization(chain_length: int) -> tuple[Dimension, ...]:
     fitting = {levels: choices for levels, choices in fitting.items() if choices}
     if not fitting:
         raise InputError(
-            f"chain_length {chain_length} is too short for the search of localization, which takes at least "
+            f"chain_length {chain_length} is too short for the search of localization, which takes "
+            "at least "
             f"{_LEVELS[0]} levels of {_N_MIN[0]} steps: {_LEVELS[0] * _N_MIN[0]}"
         )
-    n_min = (Dimension(f"n_min_{levels}", choices, only_if=("K", (levels,))) for levels, choices in fitting.items())
+    n_min = (
+        Dimension(f"n_min_{levels}", choices, only_if=("K", (levels,)))
+        for levels, choices in fitting.items()
+    )
     return (Dimension("K", tuple(fitting)), *_SCHEDULES, *n_min)
 
 
 def space_of(sampler: str, search: str, chain_length: int) -> tuple[Dimension, ...]:
-    """Returns the dimensions of a search; InputError if it does not fit the sampler or the number of steps.
+    """Returns the dimensions of a search; InputError if it does not fit the sampler or the number
+    of steps.
 
     Args:
       sampler: base sampler or `sl_` variant.
-      search: `annealing` (temperatures and the base sampler's own fields), `sl` (localization), or `all`.
+      search: `annealing` (temperatures and the base sampler's own fields), `sl` (localization), or
+        `all`.
       chain_length: number of steps, which limits levels and n_min.
     """
     base = base_name(sampler)
@@ -115,20 +125,26 @@ def space_of(sampler: str, search: str, chain_length: int) -> tuple[Dimension, .
         raise InputError(f"--search={search} is unknown; known: {', '.join(SEARCHES)}")
     localized = is_localized(sampler)
     if search == "sl" and not localized:
-        raise InputError(f"--search=sl needs a localized sampler, such as --sampler=sl_{sampler}, not {sampler}")
+        raise InputError(
+            f"--search=sl needs a localized sampler, such as --sampler=sl_{sampler}, not {sampler}"
+        )
     annealed = (*_TEMPERATURES, *SEARCHED.get(base, ())) if search != "sl" else ()
     schedules = _localization(chain_length) if localized and search != "annealing" else ()
     return annealed + schedules
 
 
 def propose(space: tuple[Dimension, ...], trial: Any) -> Point:
-    """Returns a point of the space, each choice made by an Optuna trial, or by what has its two methods."""
+    """Returns a point of the space, each choice made by an Optuna trial, or by what has its two
+    methods.
+    """
     point: Point = {}
     for one in space:
         if one.applies(point) and one.choices:
             point[one.name] = trial.suggest_categorical(one.name, one.choices)
         elif one.applies(point):
-            point[one.name] = trial.suggest_float(one.name, one.low, one.high, log=one.log, step=one.step)
+            point[one.name] = trial.suggest_float(
+                one.name, one.low, one.high, log=one.log, step=one.step
+            )
     return point
 
 
@@ -154,15 +170,18 @@ def _rounded(value: float) -> float:
 
 
 def candidate_of(point: Point, start: Candidate) -> Candidate:
-    """Returns the settings that a point of any space of the sampler represents, and `start` for everything that it
-    omits.
+    """Returns the settings that a point of any space of the sampler represents, and `start` for
+    everything that it omits.
     """
     sampler, experiment = dict(start.sampler), dict(start.experiment)
     for name, value in point.items():
         if name == "t_schedule":
             initial, cooling = _rounded(point["init_temperature"]), point.get("cooling", 1.0)
             experiment |= {"t_schedule": value, "init_temperature": initial}
-            experiment |= {"final_temperature": _rounded(initial * cooling), "decay_rate": _rounded(cooling)}
+            experiment |= {
+                "final_temperature": _rounded(initial * cooling),
+                "decay_rate": _rounded(cooling),
+            }
         elif name == "K":
             sampler |= {"K": value, "n_min": point[f"n_min_{value}"]}
         elif name in sampler:
@@ -177,8 +196,16 @@ def point_of(candidate: Candidate) -> Point:
     if annealing["t_schedule"] == "exp_decay":
         # The temperature that is reached: `final_temperature` is only a floor for this schedule.
         final = max(initial * annealing["decay_rate"], final)
-    point: Point = {"t_schedule": annealing["t_schedule"], "init_temperature": initial, "cooling": final / initial}
-    point |= {name: value for name, value in candidate.sampler.items() if value is not None and name != "name"}
+    point: Point = {
+        "t_schedule": annealing["t_schedule"],
+        "init_temperature": initial,
+        "cooling": final / initial,
+    }
+    point |= {
+        name: value
+        for name, value in candidate.sampler.items()
+        if value is not None and name != "name"
+    }
     if "K" in point:
         point[f"n_min_{point['K']}"] = point["n_min"]
     return point

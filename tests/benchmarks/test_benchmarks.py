@@ -1,4 +1,6 @@
-"""The benchmarks measure what they say: their cases, counts, verified results and intervals. Times are not tested."""
+"""The benchmarks measure what they say: their cases, counts, verified results and intervals. Times
+are not tested.
+"""
 
 import itertools
 import json
@@ -31,7 +33,10 @@ def small_dataset(problem="mis"):
 
 
 def largest_sets(dataset):
-    return [max(map(len, nx.find_cliques(nx.complement(networkx_graph(graph))))) for graph in dataset.graphs]
+    return [
+        max(map(len, nx.find_cliques(nx.complement(networkx_graph(graph)))))
+        for graph in dataset.graphs
+    ]
 
 
 def test_an_engine_is_measured_and_verified():
@@ -45,7 +50,13 @@ def test_an_engine_is_measured_and_verified():
 
 @pytest.mark.parametrize(
     ("name", "unit"),
-    [("dwave-samplers", 28 * 8), ("tabu", 2 * 8), ("openjij", 28 * 8), ("kamis", 2), ("bifurcation", 8)],
+    [
+        ("dwave-samplers", 28 * 8),
+        ("tabu", 2 * 8),
+        ("openjij", 28 * 8),
+        ("kamis", 2),
+        ("bifurcation", 8),
+    ],
 )
 def test_peers_solve_the_same_problem(name, unit):
     if name in how_to_get():
@@ -71,7 +82,9 @@ def test_an_annealer_has_its_time_within_a_tenth_or_one_sweep(monkeypatch, sweep
             return np.zeros((self._reads, problem.num_nodes), np.int8)
 
     monkeypatch.setattr(
-        contenders, "timed", lambda call, sweeps, seed: (0.3 + sweep_s * sweeps, 1.0, call(sweeps, seed))
+        contenders,
+        "timed",
+        lambda call, sweeps, seed: (0.3 + sweep_s * sweeps, 1.0, call(sweeps, seed)),
     )
     graph = Graph("pair", 2, np.array([[0, 1]]))
     dataset = Dataset("mis/pair", "mis", "generated", "pair", [graph], [0], 1)
@@ -87,7 +100,9 @@ def test_reads_are_verified():
 
 
 def test_the_interval_of_a_lead_covers():
-    """Of 2,000 pairs of contenders on 8 graphs, 5 % miss the true lead of 1; five standard errors are 2.4 %."""
+    """Of 2,000 pairs of contenders on 8 graphs, 5 % miss the true lead of 1; five standard errors
+    are 2.4 %.
+    """
     rng = np.random.default_rng(0)
 
     def row(best):
@@ -107,7 +122,9 @@ def test_the_interval_of_a_lead_covers():
 
 
 def test_the_cost_is_found_although_the_machine_s_speed_changes_by_half():
-    """Coverage of two standard errors, 95 % if deviations were normal; 1,000 draws, below 91 % by chance 1e-7."""
+    """Coverage of two standard errors, 95 % if deviations were normal; 1,000 draws, below 91 % by
+    chance 1e-7.
+    """
     rng = np.random.default_rng(0)
     speeds = rng.uniform(0.5, 1.5, (1_000, 25)) * np.where(rng.random((1_000, 25)) < 0.1, 3, 1)
     base = speeds * rng.normal(1, 0.02, speeds.shape)
@@ -153,7 +170,9 @@ def test_contenders_draw_from_the_target_and_count_their_updates(name):
     weights = np.exp(terms.evaluator()(STATES) / 3.0)
     truth = terms.evaluator()(STATES) @ weights / weights.sum()
     chains, draws = 2_000 if name == "dwave-samplers" else 8, 200
-    drawn = contender(name, terms, Target(small_problem, 3.0, warm_up=20, sweeps=3), chains, draws)(5)
+    drawn = contender(name, terms, Target(small_problem, 3.0, warm_up=20, sweeps=3), chains, draws)(
+        5
+    )
     values = observed(terms, drawn.bits)["value"]
     assert abs(values.mean() - truth) < 4 * values.std() / np.sqrt(values.size / 2)
     if name == "chain/cpu":
@@ -173,17 +192,20 @@ def test_contenders_draw_from_the_target_and_count_their_updates(name):
         (
             "rates",
             "bench.json",
-            "--cases=maxcut-er-256 --graphs=1 --chains=4 --steps=50 --repeats=2 --samplers=gwg,sl_gwg --engines=cpu",
+            "--cases=maxcut-er-256 --graphs=1 --chains=4 --steps=50 --repeats=2 "
+            "--samplers=gwg,sl_gwg --engines=cpu",
         ),
         (
             "sampling",
             "bench_sampling.json",
-            "--targets=spin-glass --methods=sweeps --engines=cpu --peers=numpy --chains=2 --draws=4 --repeats=2",
+            "--targets=spin-glass --methods=sweeps --engines=cpu --peers=numpy --chains=2 "
+            "--draws=4 --repeats=2",
         ),
         pytest.param(
             "localization",
             "bench_localization.json",
-            "--cases=maxcut-er-256 --samplers=metropolis --engines=reference --steps=40 --chains=2 --seconds=0.1"
+            "--cases=maxcut-er-256 --samplers=metropolis --engines=reference --steps=40 --chains=2 "
+            "--seconds=0.1"
             " --processes=1",
             marks=pytest.mark.slow,
         ),

@@ -24,7 +24,9 @@ def forget_discs():
 def no_discs(monkeypatch):
     """An interpreter in which no discs is importable; tests may put one first on sys.path."""
     forget_discs()
-    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if not (Path(entry) / "discs").is_dir()])
+    monkeypatch.setattr(
+        sys, "path", [entry for entry in sys.path if not (Path(entry) / "discs").is_dir()]
+    )
     yield
     forget_discs()
 
@@ -35,7 +37,9 @@ def discs():
     forget_discs()
     spec = importlib.util.find_spec("discs")
     if spec is None:
-        pytest.skip("DISCS is not importable: put a checkout of google-research/discs on PYTHONPATH")
+        pytest.skip(
+            "DISCS is not importable: put a checkout of google-research/discs on PYTHONPATH"
+        )
     if not all(importlib.util.find_spec(name) for name in ("flax", "optax")):
         pytest.skip("DISCS needs flax and optax: pip install -e '.[discs]' in the clone")
     discs_plugin.register(compat=True)

@@ -1,4 +1,5 @@
-"""The adapter for models of DISCS, against values enumerated for every kind of model, with 2 and 3 values.
+"""The adapter for models of DISCS, against values enumerated for every kind of model, with 2 and 3
+values.
 
 For two values, coordinates are states; for three, they are one-hot vectors.
 """
@@ -14,7 +15,10 @@ from sl_discs.testing.conformance import states_of
 SHAPE = (2, 2)
 FORMS = {2: States(SHAPE), 3: States(SHAPE, 3)}
 STATES = {q: jnp.asarray(states_of((q,) * 4), jnp.int32) for q in FORMS}
-TILTS = {q: np.random.default_rng(q).normal(size=form.spin_shape).astype(np.float32) for q, form in FORMS.items()}
+TILTS = {
+    q: np.random.default_rng(q).normal(size=form.spin_shape).astype(np.float32)
+    for q, form in FORMS.items()
+}
 MATRIX = np.random.default_rng(0).normal(size=(12, 12)) * (1 - np.kron(np.eye(4), np.ones((3, 3))))
 COUPLINGS = {2: (MATRIX + MATRIX.T)[::3, ::3], 3: MATRIX + MATRIX.T}
 
@@ -59,7 +63,9 @@ class ThreeRatios(Values):
 
 
 def tilted_part(q, x, tilt):
-    return jnp.sum((jax.vmap(FORMS[q].sites.spins)(x.astype(jnp.int8)) * tilt).reshape(len(x), -1), axis=1)
+    return jnp.sum(
+        (jax.vmap(FORMS[q].sites.spins)(x.astype(jnp.int8)) * tilt).reshape(len(x), -1), axis=1
+    )
 
 
 def value_of(q, x, tilt):
@@ -88,7 +94,11 @@ def test_all_methods_agree_with_enumeration(q, model, tilted):
     tilt = TILTS[q] if tilted else jnp.zeros(form.spin_shape)
     value, gains = value_of(q, states, tilt), exact_gains(q, tilt)
     origin = jnp.roll(states, 3, axis=0)
-    params = AdaptedParams(2.0, jnp.broadcast_to(tilt, gains.shape), origin) if tilted else AdaptedParams(2.0)
+    params = (
+        AdaptedParams(2.0, jnp.broadcast_to(tilt, gains.shape), origin)
+        if tilted
+        else AdaptedParams(2.0)
+    )
     adapted = AdaptedModel(model(form), form)
     value, z = value - tilted_part(q, origin, tilt), form.coordinates(states)
     np.testing.assert_allclose(adapted.forward(params, states), value, atol=2e-5)
@@ -96,7 +106,9 @@ def test_all_methods_agree_with_enumeration(q, model, tilted):
     np.testing.assert_allclose(ratio_value, value, atol=2e-5)
     np.testing.assert_allclose(ratios, gains, atol=2e-5)
     place, wanted = (2, 1 - states[:, 2]) if q == 2 else (2 * q + 1, 1)
-    np.testing.assert_array_equal(neighbor(None, states, jnp.full(len(states), place))[:, 2], wanted)
+    np.testing.assert_array_equal(
+        neighbor(None, states, jnp.full(len(states), place))[:, 2], wanted
+    )
     grad_value, grad = adapted.get_value_and_grad(params, z)
     np.testing.assert_allclose(grad_value, value, atol=2e-5)
     np.testing.assert_allclose(gains_of(form, states, grad), gains, atol=2e-5)
@@ -106,10 +118,16 @@ def test_all_methods_agree_with_enumeration(q, model, tilted):
 def test_masked_sites_do_not_count_and_are_never_proposed(q):
     form, states = FORMS[q], STATES[q]
     params = AdaptedParams(2.0, None, jnp.zeros_like(states), jnp.array([True, False, True, True]))
-    adapted, z, held = AdaptedModel(Gradients(form), form), form.coordinates(states), states.at[:, 1].set(0)
+    adapted, z, held = (
+        AdaptedModel(Gradients(form), form),
+        form.coordinates(states),
+        states.at[:, 1].set(0),
+    )
     np.testing.assert_array_equal(adapted.forward(params, states), value_of(q, held, 0.0))
     value, grad = adapted.get_value_and_grad(params, z)
-    plain = AdaptedModel(Gradients(form), form).get_value_and_grad(AdaptedParams(2.0), form.coordinates(held))
+    plain = AdaptedModel(Gradients(form), form).get_value_and_grad(
+        AdaptedParams(2.0), form.coordinates(held)
+    )
     np.testing.assert_array_equal(value, plain[0])
     np.testing.assert_array_equal(grad[:, 2:], plain[1][:, 2:])
     others = np.ones(z.shape, bool) if q == 2 else np.asarray(z == 0)
@@ -124,5 +142,9 @@ def test_models_of_two_values_are_given_floats_on_request():
             return super().forward(params, x)
 
     adapted = AdaptedModel(Picky(FORMS[2]), FORMS[2], as_floats=True)
-    np.testing.assert_array_equal(adapted.forward(AdaptedParams(2.0), STATES[2]), value_of(2, STATES[2], 0.0))
-    assert adapted.logratio_in_neighborhood(AdaptedParams(2.0), STATES[2])[2] == 5  # all neighbours are evaluated
+    np.testing.assert_array_equal(
+        adapted.forward(AdaptedParams(2.0), STATES[2]), value_of(2, STATES[2], 0.0)
+    )
+    assert (
+        adapted.logratio_in_neighborhood(AdaptedParams(2.0), STATES[2])[2] == 5
+    )  # all neighbours are evaluated

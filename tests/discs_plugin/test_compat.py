@@ -59,7 +59,10 @@ def test_names_that_jax_has_dropped(old):
     replicated = old.jax.device_put_replicated(tree, [None, None])
     assert replicated["a"].shape == (2, 3)
     key = jax.random.PRNGKey(5)
-    for found in (old.jax.random.normal(key[None], (3,)), old.random.normal(key=key[None], shape=(3,))):
+    for found in (
+        old.jax.random.normal(key[None], (3,)),
+        old.random.normal(key=key[None], shape=(3,)),
+    ):
         np.testing.assert_array_equal(found, jax.random.normal(key, (3,)))
     with pytest.raises(ValueError):
         old.random.normal(jax.random.split(key, 2), (3,))  # several keys are a mistake still
@@ -104,7 +107,9 @@ def test_effective_sample_size_term_by_term():
     trace = sum(0.6**k * noise[k : k + length] for k in range(10)).astype(np.float32)
     for x in trace.T.astype(float):
         x = x - x.mean()
-        correlations = np.array([np.mean(x[: length - k] * x[k:]) for k in range(length)]) / np.mean(x * x)
+        correlations = np.array(
+            [np.mean(x[: length - k] * x[k:]) for k in range(length)]
+        ) / np.mean(x * x)
         end = np.argmax(correlations < 0)
         lags = np.arange(1, end)
         expected.append(length / (1 + 2 * np.sum((1 - lags / length) * correlations[1:end])))

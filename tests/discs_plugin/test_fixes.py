@@ -46,7 +46,9 @@ def test_scale_in_log_space(per_chain):
 
 
 def test_first_scale_is_stored_and_never_nan():
-    def update(state, acc, local_stats):  # as DISCS's: the logarithm of a number of flips that may be negative
+    def update(
+        state, acc, local_stats
+    ):  # as DISCS's: the logarithm of a number of flips that may be negative
         state["log_z"] = local_stats["log_z"]
         flips = jnp.exp(state["log_tau"] + state["log_z"]) + 3 * (acc - 0.5)
         state["log_tau"] = jnp.log(flips) - state["log_z"]

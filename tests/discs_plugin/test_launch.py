@@ -41,9 +41,14 @@ def run(tmp_path, discs):
     """Runs `sl-discs discs ...` in a process and a folder of its own."""
 
     def run(*arguments, path=discs.parent):
-        environment = os.environ | {"PYTHONPATH": f"{path}{os.pathsep}{ROOT}", "JAX_PLATFORMS": "cpu"}
+        environment = os.environ | {
+            "PYTHONPATH": f"{path}{os.pathsep}{ROOT}",
+            "JAX_PLATFORMS": "cpu",
+        }
         command = [sys.executable, "-m", "sl_discs", "discs", *arguments]
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
+        )
 
     return run
 
@@ -52,17 +57,31 @@ def test_a_run_from_anywhere(run, tmp_path, discs):
     """With a config copied from DISCS, of which only the name was changed."""
     config = (discs / "samplers/configs/randomwalk_config.py").read_text()
     (tmp_path / "mine.py").write_text(config.replace("'randomwalk'", "'sl_randomwalk'"))
-    done = run("main", *SMALL, "-sampler_config", "mine.py", "--sampler_config.K=8", "--fixes", "--run_local")
+    done = run(
+        "main",
+        *SMALL,
+        "-sampler_config",
+        "mine.py",
+        "--sampler_config.K=8",
+        "--fixes",
+        "--run_local",
+    )
     assert done.returncode == 0, done.stderr
     path = tmp_path / "discs/results/bernoulli_hightemp/results.csv"
-    assert f"saved {path.relative_to(tmp_path)}: its effective sample size has no meaning" in done.stdout
+    assert (
+        f"saved {path.relative_to(tmp_path)}: its effective sample size has no meaning"
+        in done.stdout
+    )
     assert "took" in done.stdout and "ESS" in path.read_text()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--sampler_config=discs/samplers/configs/sl_exchange_config.py",), "or sl_sldiscs_gwg_config.py for"),
+        (
+            ("--sampler_config=discs/samplers/configs/sl_exchange_config.py",),
+            "or sl_sldiscs_gwg_config.py for",
+        ),
         ((LOCALIZED, "--sampler_config.sigma=-1.0"), "sampler_config.sigma is -1.0"),
         ((LOCALIZED, "--nonsense=1"), "nonsense"),
         ((), "the package discs of google-research is not importable; clone https://"),
@@ -77,11 +96,17 @@ def test_bad_input_is_one_line(run, tmp_path, discs, arguments, message):
 
 @pytest.mark.parametrize(
     ("given", "missing"),
-    [(LOCALIZED, "model_config"), ("--model_config=discs/models/configs/bernoulli_config.py", "sampler_config")],
+    [
+        (LOCALIZED, "model_config"),
+        ("--model_config=discs/models/configs/bernoulli_config.py", "sampler_config"),
+    ],
 )
 def test_a_config_that_is_not_given_is_named(run, given, missing):
     done = run("main", given)
-    assert done.returncode == 2 and f"no {missing} is given; pass --{missing}=FILE, such as discs/" in done.stderr
+    assert (
+        done.returncode == 2
+        and f"no {missing} is given; pass --{missing}=FILE, such as discs/" in done.stderr
+    )
 
 
 @pytest.fixture
@@ -102,12 +127,14 @@ def test_runs_of_a_sweep_file(sweep_file):
     with pytest.raises(InputError, match="chain_length after -- would replace the values in which"):
         with_overrides(sweep, {"config.experiment.chain_length": "50"})
     given = with_overrides(
-        read_sweep(sweep_file, ["randomwalk"]), {"sampler_config.name": "other", "sampler_config.K": "8"}
+        read_sweep(sweep_file, ["randomwalk"]),
+        {"sampler_config.name": "other", "sampler_config.K": "8"},
     )
     assert given.folder(2) == "2_chain_length=60,name='other'"
     alone = dataclasses.replace(sweep, runs=sweep.runs[2:])
     assert (
-        with_overrides(alone, {"config.experiment.chain_length": "50"}).folder(1) == "1_chain_length=50,block_size=1"
+        with_overrides(alone, {"config.experiment.chain_length": "50"}).folder(1)
+        == "1_chain_length=50,block_size=1"
     )
     arguments = discs_arguments(sweep, 3, "./sco", Path("out"))
     assert "--sampler_config=discs/samplers/configs/hammingball_config.py" in arguments
@@ -118,17 +145,26 @@ def test_runs_of_a_sweep_file(sweep_file):
 
 def test_chosen_samplers_keep_the_settings_of_their_base_or_their_own(sweep_file):
     sweep = read_sweep(sweep_file, ["sl_randomwalk", "hammingball", "sl_hammingball"])
-    names = [(settings["sampler_config.name"], settings.get("sampler_config.block_size")) for settings in sweep.runs]
+    names = [
+        (settings["sampler_config.name"], settings.get("sampler_config.block_size"))
+        for settings in sweep.runs
+    ]
     pairs = [(name, size) for size in (1, 2) for name in ("hammingball", "sl_hammingball")]
     assert names == [("sl_randomwalk", None), ("sl_randomwalk", None), *pairs]
-    with pytest.raises(InputError, match="no settings for 'sl_nearby'; the sweep has hammingball, randomwalk"):
+    with pytest.raises(
+        InputError, match="no settings for 'sl_nearby'; the sweep has hammingball, randomwalk"
+    ):
         read_sweep(sweep_file, ["sl_nearby"])
     sweep_file.write_text(SWEEP.replace('["randomwalk"]', '["randomwalk", "sl_hammingball"]'))
     own = {"config.experiment.chain_length", "sampler_config.name"}
-    assert [set(settings) for settings in read_sweep(sweep_file, ["sl_hammingball"]).runs] == [own] * 2
+    assert [set(settings) for settings in read_sweep(sweep_file, ["sl_hammingball"]).runs] == [
+        own
+    ] * 2
 
 
-def test_a_signal_to_a_sweep_ends_the_current_run(command, discs, sweep_file, tmp_path, monkeypatch):
+def test_a_signal_to_a_sweep_ends_the_current_run(
+    command, discs, sweep_file, tmp_path, monkeypatch
+):
     """With a program in place of Python that never ends by itself."""
     pid, program = tmp_path / "pid", tmp_path / "python"
     program.write_text(f"#!/bin/sh\necho $$ >{pid}.new; mv {pid}.new {pid}; exec sleep 600\n")
@@ -141,8 +177,13 @@ def test_a_signal_to_a_sweep_ends_the_current_run(command, discs, sweep_file, tm
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=tell, daemon=True).start()
-    code, _, err = command("discs", "sweep", f"--sweep={sweep_file}", f"--save_root={tmp_path}", "--only=2,3,4")
-    assert code == 128 + signal.SIGTERM and err == "stopped; --only=2,3,4 performs the runs that are left\n"
+    code, _, err = command(
+        "discs", "sweep", f"--sweep={sweep_file}", f"--save_root={tmp_path}", "--only=2,3,4"
+    )
+    assert (
+        code == 128 + signal.SIGTERM
+        and err == "stopped; --only=2,3,4 performs the runs that are left\n"
+    )
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
 
@@ -158,7 +199,12 @@ def test_the_command_of_sweeps(run, sweep_file, tmp_path):
     assert sweep("--only=1").returncode == 0
     done = sweep("--only=2", "--", "--sampler_config.K=8")
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "discs-bernoulli-small" / "2_chain_length=40,name='sl_randomwalk'" / "results.csv").is_file()
+    assert (
+        tmp_path
+        / "discs-bernoulli-small"
+        / "2_chain_length=40,name='sl_randomwalk'"
+        / "results.csv"
+    ).is_file()
     failed = sweep("--only=2")  # 256 levels do not fit into 40 steps
     assert failed.returncode == 1 and "1 of the runs failed; --only=2 repeats them" in failed.stderr
     wrong = sweep("--only=9")

@@ -1,7 +1,8 @@
-"""Samplers in DISCS's calling convention: DISCS's own, localized, and this project's, of two and three values.
+"""Samplers in DISCS's calling convention: DISCS's own, localized, and this project's, of two and
+three values.
 
-Seeds are fixed; a correct sampler fails a statistical test with probability 1e-6. Bounds on total variation hold
-sampling noise, 0.4 sqrt(states/chains), and the discretisation of time.
+Seeds are fixed; a correct sampler fails a statistical test with probability 1e-6. Bounds on total
+variation hold sampling noise, 0.4 sqrt(states/chains), and the discretisation of time.
 """
 
 import functools
@@ -27,7 +28,8 @@ from sl_discs.support.errors import InputError
 from sl_discs.testing import check_case, enumerate_law, standard_cases, total_variation
 from sl_discs.testing.conformance import Law, all_states
 
-# One that proposes flips, one that evaluates the states of one chain after the other, and one of this project.
+# One that proposes flips, one that evaluates the states of one chain after the other, and one of
+# this project.
 BASES = ["gwg", "hammingball", "sldiscs_gibbs"]
 EXACT = ["gwg", "gibbs", "sldiscs_gibbs"]
 FLAT = (("hammingball", 5), ("sldiscs_gibbs", 1, 5))
@@ -77,7 +79,9 @@ def play(sampler, model, params, x, steps, temperatures=None):
         return (x, state), x
 
     state = sampler.make_init_state(jax.random.PRNGKey(0))
-    (_, state), visited = jax.jit(lambda carry: jax.lax.scan(step, carry, jnp.arange(steps)))((x, state))
+    (_, state), visited = jax.jit(lambda carry: jax.lax.scan(step, carry, jnp.arange(steps)))(
+        (x, state)
+    )
     return visited, state
 
 
@@ -97,33 +101,49 @@ def test_without_tilt_it_is_the_base_sampler(discs, name, shape):
     localized, state = play(flat, model, params, x, 64)
     np.testing.assert_array_equal(plain, localized)
     assert int(state["steps"]) == 64 and int(state["num_ll_calls"]) > 0
-    # It has moved and has been localized, so the equality could fail; the law of the tilted chain is tested below.
-    assert (plain != x).any() and (state["chains"].level == 7).all() and (state["chains"].y != 0).all()
+    # It has moved and has been localized, so the equality could fail; the law of the tilted chain
+    # is tested below.
+    assert (
+        (plain != x).any() and (state["chains"].level == 7).all() and (state["chains"].y != 0).all()
+    )
 
 
-ANNEALED = {"t_schedule": "exp_decay", "init_temperature": 2, "decay_rate": 0.05, "final_temperature": 0.2}
+ANNEALED = {
+    "t_schedule": "exp_decay",
+    "init_temperature": 2,
+    "decay_rate": 0.05,
+    "final_temperature": 0.2,
+}
 
 
 @pytest.mark.parametrize("name", slow_except([f"sl_{name}" for name in BASES], ("sl_gwg",)))
 def test_an_annealing_inside_each_level_replaces_the_temperatures_of_the_run(discs, name):
-    """Without tilt: the base sampler in each level at the temperatures of a run of DISCS as long as the level."""
+    """Without tilt: the base sampler in each level at the temperatures of a run of DISCS as long as
+    the level.
+    """
     model, params = pairs()
     x = some_states(7)
     config = whole_config(name)
     config.sampler.update({"K": 5, "tilt": False, "anneal": "level"})
     if "adaptive" in config.sampler:
         config.sampler.adaptive = False
-    config.experiment.update({"batch_size": 7, "chain_length": 64, "run_parallel": False, **ANNEALED})
+    config.experiment.update(
+        {"batch_size": 7, "chain_length": 64, "run_parallel": False, **ANNEALED}
+    )
     localized = importlib.import_module(f"discs.samplers.{name}").build_sampler(config)
     lengths = level_budgets("exp_decay", 64, 5, 4, 0.1)
-    course = np.concatenate([np.maximum(2 * 0.05 ** (np.arange(1, n + 1) / n), 0.2) for n in lengths])
+    course = np.concatenate(
+        [np.maximum(2 * 0.05 ** (np.arange(1, n + 1) / n), 0.2) for n in lengths]
+    )
     base = sampler_of(name.removeprefix("sl_"), 7)
     expected, _ = play(base, model, params, x, 64, course.astype(np.float32))
     np.testing.assert_array_equal(play(localized, model, params, x, 64)[0], expected)
     other, _ = play(base, model, params, x, 64)
     assert (other != expected).any()
     del config.experiment.t_schedule
-    with pytest.raises(InputError, match="has no t_schedule to begin anew in each level; set it to 'run'"):
+    with pytest.raises(
+        InputError, match="has no t_schedule to begin anew in each level; set it to 'run'"
+    ):
         importlib.import_module(f"discs.samplers.{name}").build_sampler(config)
 
 
@@ -134,25 +154,33 @@ def test_it_returns_the_law(discs, name):
     sampler = sampler_of(name, chains, localization=SHORT, steps=steps)
     _, state = play(sampler, model, params, jnp.zeros((chains, 5), jnp.int32), steps)
     states = all_states(5)
-    weights = np.exp(np.asarray(model.forward(params, jnp.asarray(states, jnp.float32)), np.float64))
+    weights = np.exp(
+        np.asarray(model.forward(params, jnp.asarray(states, jnp.float32)), np.float64)
+    )
     law = Law(states, weights / weights.sum())
     assert total_variation(np.asarray(sampler.final_sample(state)), law) < 0.06
     assert np.isfinite(state["chains"].y).all() and (state["chains"].level == SHORT.K - 1).all()
 
 
 def test_a_sampler_that_goes_chain_by_chain_has_random_numbers_for_each(discs):
-    """With a tilt it gets batches of one chain; equal chains with equal tilts must not stay equal."""
+    """With a tilt it gets batches of one chain; equal chains with equal tilts must not stay
+    equal.
+    """
     model, params = pairs()
     base, x, tilt = sampler_of("hammingball", 64), jnp.zeros((64, 5), jnp.int32), jnp.zeros((64, 5))
     state = base.make_init_state(jax.random.PRNGKey(0))
     new_x, after, _ = base.step(model, jax.random.PRNGKey(1), x, params, state, None, tilt)
     assert set(np.flatnonzero(np.asarray(new_x).any(axis=0))) == set(range(5))
-    assert {key: leaf.shape for key, leaf in after.items()} == {key: leaf.shape for key, leaf in state.items()}
+    assert {key: leaf.shape for key, leaf in after.items()} == {
+        key: leaf.shape for key, leaf in state.items()
+    }
 
 
 @pytest.mark.parametrize("name", ["gwg", "sldiscs_gibbs"])
 def test_noise_is_drawn_in_a_branch_also_when_mapped_over_graphs(discs, name):
-    """So that localization costs next to nothing in a step: JAX would make a mapped branch a select."""
+    """So that localization costs next to nothing in a step: JAX would make a mapped branch a
+    select.
+    """
     model, params = pairs()
     sampler = sampler_of(name, 4, localization=Localization(K=8), steps=64)
     states = jax.vmap(sampler.make_init_state)(jax.random.split(jax.random.PRNGKey(0), 3))
@@ -163,12 +191,17 @@ def test_noise_is_drawn_in_a_branch_also_when_mapped_over_graphs(discs, name):
 
 @pytest.mark.parametrize("name", ["gwg", "sldiscs_gibbs"])
 def test_observations_begin_with_the_first_key_and_levels_end_as_scheduled(discs, name):
-    """The state is the same everywhere at first, as DISCS replicates it; the first step's key tells graphs apart."""
+    """The state is the same everywhere at first, as DISCS replicates it; the first step's key tells
+    graphs apart.
+    """
     model, params = pairs()
     sampler = sampler_of(name, 2, localization=Localization(K=4, n_min=2), steps=20)
     state, x = sampler.make_init_state(jax.random.PRNGKey(0)), jnp.zeros((2, 5), jnp.int32)
     step = jax.jit(functools.partial(sampler.step, model))
-    first = [np.asarray(step(jax.random.PRNGKey(k), x, params, state)[1]["chains"].y).ravel() for k in (1, 2)]
+    first = [
+        np.asarray(step(jax.random.PRNGKey(k), x, params, state)[1]["chains"].y).ravel()
+        for k in (1, 2)
+    ]
     assert len(np.unique(first)) == 20
     levels, moved = [], []
     for number in range(24):
@@ -185,7 +218,9 @@ def test_a_batch_of_another_size_is_named(discs):
     model, params = pairs()
     sampler = sampler_of("gwg", 4, localization=Localization(K=8), steps=64)
     state = sampler.make_init_state(jax.random.PRNGKey(0))
-    with pytest.raises(InputError, match=r"got states of shape \(3, 5\), but was built for \(4, 5\)"):
+    with pytest.raises(
+        InputError, match=r"got states of shape \(3, 5\), but was built for \(4, 5\)"
+    ):
         sampler.step(model, jax.random.PRNGKey(0), jnp.zeros((3, 5), jnp.int32), params, state)
 
 
@@ -194,7 +229,9 @@ def test_a_batch_of_another_size_is_named(discs):
 THREE = States((4,), 3)
 POTTS = potts_case("potts, tilted", 3, 4, (0.7, -1.4, 1.3, 0.6), tilted=True)
 SOME = (True, True, False, True)
-MASKED = potts_case("cold, tilted, masked", 3, 4, (0.7, -0.4, 1.3), temperature=0.5, tilted=True, mask=SOME)
+MASKED = potts_case(
+    "cold, tilted, masked", 3, 4, (0.7, -0.4, 1.3), temperature=0.5, tilted=True, mask=SOME
+)
 
 
 class InCoordinates(TargetModel):
@@ -213,7 +250,11 @@ class OnThreeValues(OwnSampler):
 
 
 KERNELS = [
-    pytest.param(kernel, id=type(kernel).__name__, marks=[] if type(kernel) is PathAuxiliary else pytest.mark.slow)
+    pytest.param(
+        kernel,
+        id=type(kernel).__name__,
+        marks=[] if type(kernel) is PathAuxiliary else pytest.mark.slow,
+    )
     for kernel in (Metropolis(), GWG(), PathAuxiliary(num_flips=2), DMALA())
 ]
 
@@ -230,7 +271,9 @@ def test_the_tilted_target_on_three_values_is_invariant(kernel):
 
 
 def test_localized_samples_of_three_values_have_the_law():
-    """Bound 0.09: noise of 2,000 samples of 81 states is at most 0.4 sqrt(81/2000) = 0.08, and here 0.06."""
+    """Bound 0.09: noise of 2,000 samples of 81 states is at most 0.4 sqrt(81/2000) = 0.08, and here
+    0.06.
+    """
     untilted = POTTS.target.tilted(None)
     sampler = OwnSampler(GWG(), 2_000, THREE, FINE, 128 * 8)
     _, state = play(sampler, InCoordinates(), untilted, jnp.zeros((2_000, 4), jnp.int32), 128 * 8)

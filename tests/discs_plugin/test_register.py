@@ -12,7 +12,9 @@ from sl_discs.support.errors import InputError
 
 def whole_config(name, **model):
     config = importlib.import_module("discs.common.configs").get_config()
-    config.sampler.update(importlib.import_module(f"discs.samplers.configs.{name}_config").get_config())
+    config.sampler.update(
+        importlib.import_module(f"discs.samplers.configs.{name}_config").get_config()
+    )
     config.model.update({"name": "bernoulli", "shape": (5,), "num_categories": 2} | model)
     return config
 
@@ -47,8 +49,16 @@ def test_registering_again_changes_nothing_but_the_fixes(discs):
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("sl_locallybalanced", {"model.num_categories": 4}, "sl_locallybalanced needs a model of at most 2 values"),
-        ("sl_sldiscs_gibbs", {"model.num_categories": 4}, "sl_sldiscs_gibbs needs exact gains, which gradients of"),
+        (
+            "sl_locallybalanced",
+            {"model.num_categories": 4},
+            "sl_locallybalanced needs a model of at most 2 values",
+        ),
+        (
+            "sl_sldiscs_gibbs",
+            {"model.num_categories": 4},
+            "sl_sldiscs_gibbs needs exact gains, which gradients of",
+        ),
         ("sl_gwg", {"sampler.sigma": -1.0}, r"sampler_config.sigma is -1.0"),
         ("sl_gwg", {"experiment.chain_length": 10}, "exceed chain_length = 10"),
     ],

@@ -1,6 +1,8 @@
-"""The plugin on the real DISCS, on sites of two and three values; skipped where no checkout is importable.
+"""The plugin on the real DISCS, on sites of two and three values; skipped where no checkout is
+importable.
 
-Seeds are fixed. Statistical tests fail a correct sampler with probability 1e-6; bounds on total variation are stated.
+Seeds are fixed. Statistical tests fail a correct sampler with probability 1e-6; bounds on total
+variation are stated.
 """
 
 import functools
@@ -37,7 +39,9 @@ def raw_sampler(name, shape, combinatorial=True, num_values=2, **fields):
         "model": {"name": "test", "shape": shape, "num_categories": num_values},
         "experiment": {"co_opt_prob": combinatorial},
     }
-    return importlib.import_module(f"discs.samplers.{name}").build_sampler(config_dict.ConfigDict(config))
+    return importlib.import_module(f"discs.samplers.{name}").build_sampler(
+        config_dict.ConfigDict(config)
+    )
 
 
 def base_sampler(name, shape, fixes=False, combinatorial=True, num_values=2, **fields):
@@ -52,7 +56,11 @@ class Tilting:
         self.sampler, self.make_init_state = sampler, sampler.make_init_state
 
     def step(self, model, rng, x, target, state, mask):
-        tilt = None if target.tilt is None else jnp.broadcast_to(target.tilt, (len(x), *target.tilt.shape))
+        tilt = (
+            None
+            if target.tilt is None
+            else jnp.broadcast_to(target.tilt, (len(x), *target.tilt.shape))
+        )
         model = InCoordinates() if self.sampler.states.num_values > 2 else model
         return self.sampler.step(model, rng, x, target.tilted(None), state, mask, tilt)
 
@@ -70,7 +78,9 @@ def test_names_and_defaults_are_those_of_discs(discs):
     for name in ("gwg", "path_auxiliary", "dmala", "dlmc"):
         ours, theirs = sampler_fields(name), upstream.sampler_config(name).to_dict()
         shared = {field for field in theirs if field in ours}
-        assert "adaptive" in shared and {f: ours[f] for f in shared} == {f: theirs[f] for f in shared}
+        assert "adaptive" in shared and {f: ours[f] for f in shared} == {
+            f: theirs[f] for f in shared
+        }
 
 
 EXACT = [
@@ -165,8 +175,13 @@ def test_without_tilt_and_fixes_it_visits_what_the_object_of_discs_visits(discs,
     plain, state = play(base, model, params, x, 16)
     visited, localized_state = play(localized, model, params, x, 16)
     np.testing.assert_array_equal(plain, visited)
-    # The sampler's own scale is a mean over chains, whose order of summation the compiler may choose.
-    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-5), state, localized_state["chains"].base)
+    # The sampler's own scale is a mean over chains, whose order of summation the compiler may
+    # choose.
+    jax.tree.map(
+        functools.partial(np.testing.assert_allclose, rtol=1e-5),
+        state,
+        localized_state["chains"].base,
+    )
     if name == "locallybalanced":
         return  # DISCS's own cannot be called with this model
     raw = raw_sampler(name, fields["shape"], False, values)
@@ -180,7 +195,9 @@ def law_of(model_name, shape):
     model, params = upstream_model(model_name, **MODELS[model_name] | {"shape": shape})
     states = states_of((MODELS[model_name].get("num_categories", 2),) * int(np.prod(shape)))
     dtype = jnp.int32 if model_name == "potts" else jnp.float32
-    values = np.asarray(model.forward(params, jnp.asarray(states.reshape(-1, *shape), dtype)), np.float64)
+    values = np.asarray(
+        model.forward(params, jnp.asarray(states.reshape(-1, *shape), dtype)), np.float64
+    )
     return model, params, Law(states, np.exp(values) / np.exp(values).sum())
 
 
@@ -191,7 +208,9 @@ def test_whole_couplings_of_ising(discs, name):
     x = jnp.asarray(law.sample(np.random.default_rng(0), 2**15).reshape(-1, 2, 3), jnp.int32)
     distances = []
     for fixes in (False, True):
-        sampler = base_sampler(name, (2, 3), fixes, False, **(FIXED_STEP if name == "randomwalk" else {}))
+        sampler = base_sampler(
+            name, (2, 3), fixes, False, **(FIXED_STEP if name == "randomwalk" else {})
+        )
         visited, _ = play(sampler, model, params, x, 40)
         distances.append(total_variation(np.asarray(visited[-1]).reshape(-1, 6), law))
     assert distances[0] > 0.2 and distances[1] < 0.04

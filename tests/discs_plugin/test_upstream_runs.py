@@ -1,4 +1,6 @@
-"""Whole runs of DISCS with the plugin's samplers: models, devices, plots; skipped without a checkout."""
+"""Whole runs of DISCS with the plugin's samplers: models, devices, plots; skipped without a
+checkout.
+"""
 
 import importlib
 import os
@@ -22,8 +24,8 @@ from sl_discs.samplers.registry import BUILT_IN, is_localized, known_samplers
 from sl_discs.support.errors import InputError
 
 ROOT = Path(__file__).parents[2]
-# All models of DISCS that need no download, on small data: combinatorial ones with a family of graphs, others with
-# fields of their config.
+# All models of DISCS that need no download, on small data: combinatorial ones with a family of
+# graphs, others with fields of their config.
 FAMILIES = {
     "mis": ("er_density", "r-0.20"),
     "maxcut": ("ba", "r-ba-4-n-16-20"),
@@ -52,14 +54,18 @@ NAMES = [
 
 
 def write_weights(root):
-    """Writes parameters of a restricted Boltzmann machine and of a network, as DISCS's training does."""
+    """Writes parameters of a restricted Boltzmann machine and of a network, as DISCS's training
+    does.
+    """
     for name, fields in (
         ("rbm", {"shape": (16,), "num_visible": 16, "num_hidden": 4}),
         ("resnet", {"shape": (16,), "image_shape": (4, 4), "n_channels": 2}),
     ):
         config = ConfigDict({"model": fields | {"num_categories": 2}})
         model = importlib.import_module(f"discs.models.{name}").build_model(config)
-        params = dict(model.make_init_params(jax.random.PRNGKey(0))) | {"data_mean": np.full(16, 0.5)}
+        params = dict(model.make_init_params(jax.random.PRNGKey(0))) | {
+            "data_mean": np.full(16, 0.5)
+        }
         folder = root / name
         folder.mkdir()
         (folder / "params.pkl").write_bytes(pickle.dumps({"params": params}))
@@ -73,7 +79,9 @@ def write_graphs(root):
         nx.set_edge_attributes(graph, 1.0, "weight")
     files = {
         "er_700_800/ER-700-800-0.20.pkl": pickle.dumps(graphs),
-        "maxcut-ba/maxcut-ba-4-n-16-20/test-0.pkl": b"".join(pickle.dumps((g, (40.0,))) for g in weighted),
+        "maxcut-ba/maxcut-ba-4-n-16-20/test-0.pkl": b"".join(
+            pickle.dumps((g, (40.0,))) for g in weighted
+        ),
         "RB_test/RB_0.pkl": pickle.dumps([(5, graph) for graph in graphs]),
         "nets/path.pkl": pickle.dumps(nx.path_graph(9)),
     }
@@ -85,7 +93,9 @@ def write_graphs(root):
 
 @pytest.fixture
 def run_discs(discs, tmp_path, monkeypatch):
-    """Calls the main function of DISCS with configs in place of its flags; returns the folder of the results."""
+    """Calls the main function of DISCS with configs in place of its flags; returns the folder of
+    the results.
+    """
 
     def run_discs(model, sampler):
         def config(name):
@@ -107,10 +117,19 @@ def run_discs(discs, tmp_path, monkeypatch):
             experiment = config(f"experiment.configs.{model}.{kind}")
         else:
             of_model.update(FIELDS[model])
-        small = {"batch_size": 4, "chain_length": 20, "log_every_steps": 5, "save_root": str(folder)}
+        small = {
+            "batch_size": 4,
+            "chain_length": 20,
+            "log_every_steps": 5,
+            "save_root": str(folder),
+        }
         experiment.experiment.update(small)
         main = importlib.import_module("discs.experiment.main_sampling")
-        flags = {"_EXPERIMENT_CONFIG": experiment, "_MODEL_CONFIG": of_model, "_SAMPLER_CONFIG": of_sampler}
+        flags = {
+            "_EXPERIMENT_CONFIG": experiment,
+            "_MODEL_CONFIG": of_model,
+            "_SAMPLER_CONFIG": of_sampler,
+        }
         for name, value in (flags | {"_RUN_LOCAL": False}).items():
             monkeypatch.setattr(main, name, SimpleNamespace(value=value))
         main.main([])
@@ -122,16 +141,22 @@ def run_discs(discs, tmp_path, monkeypatch):
 
 
 def test_all_names_take_the_keys_that_discs_gives(discs):
-    """For a combinatorial problem one key, under `jax.vmap`; for others the batch of keys of its models, as it is."""
+    """For a combinatorial problem one key, under `jax.vmap`; for others the batch of keys of its
+    models, as it is.
+    """
     assert set(NAMES) <= set(modules.sampler_names())
     keys = jax.random.split(jax.random.PRNGKey(0), 1)
     config = importlib.import_module("discs.common.configs").get_config()
     config.model.update({"name": "ising", "shape": (4, 4), "num_categories": 2})
     for name in NAMES:
-        config.sampler = importlib.import_module(f"discs.samplers.configs.{name}_config").get_config()
+        config.sampler = importlib.import_module(
+            f"discs.samplers.configs.{name}_config"
+        ).get_config()
         sampler = importlib.import_module(f"discs.samplers.{name}").build_sampler(config)
         for_one, for_all = sampler.make_init_state(keys), jax.vmap(sampler.make_init_state)(keys)
-        jax.tree.map(lambda one, many: np.testing.assert_array_equal(one, many[0]), for_one, for_all)
+        jax.tree.map(
+            lambda one, many: np.testing.assert_array_equal(one, many[0]), for_one, for_all
+        )
 
 
 def pairs():
@@ -140,12 +165,16 @@ def pairs():
     default = dict(zip(models, NAMES[len(SAMPLERS) :], strict=False))
     for model in models:
         for sampler in NAMES:
-            yield pytest.param(model, sampler, marks=() if default[model] == sampler else pytest.mark.slow)
+            yield pytest.param(
+                model, sampler, marks=() if default[model] == sampler else pytest.mark.slow
+            )
 
 
 @pytest.mark.parametrize(("model", "sampler"), list(pairs()))
 def test_every_sampler_runs_on_every_model(run_discs, model, sampler):
-    """But for those without a form for several values, and Gibbs on a model whose gradients are no gains."""
+    """But for those without a form for several values, and Gibbs on a model whose gradients are no
+    gains.
+    """
     base = sampler.removeprefix("sl_")
     has_no_form = base in NO_SEVERAL_VALUES and model in SEVERAL_VALUES
     if has_no_form or (base == "sldiscs_gibbs" and model == "normcut"):
@@ -156,16 +185,24 @@ def test_every_sampler_runs_on_every_model(run_discs, model, sampler):
     if model in FAMILIES:
         results = pickle.loads((folder / "results.pkl").read_bytes())
         count = 1 if model == "normcut" else SMALL["num_models"]
-        assert results["trajectory"].shape == (4, count) and np.isfinite(results["best_ratio"]).all()
+        assert (
+            results["trajectory"].shape == (4, count) and np.isfinite(results["best_ratio"]).all()
+        )
     else:
         assert "ESS" in (folder / "results.csv").read_text()
 
 
 def command(discs, folder, *arguments, own=False, **variables):
     """`sl-discs discs ...`, or with `own` `sl-discs ...`, in a process of its own."""
-    variables |= {"PYTHONPATH": f"{discs.parent}{os.pathsep}{ROOT}", "JAX_PLATFORMS": "cpu", "MPLBACKEND": "Agg"}
+    variables |= {
+        "PYTHONPATH": f"{discs.parent}{os.pathsep}{ROOT}",
+        "JAX_PLATFORMS": "cpu",
+        "MPLBACKEND": "Agg",
+    }
     words = [sys.executable, "-m", "sl_discs", *([] if own else ["discs"]), *arguments]
-    return subprocess.run(words, cwd=folder, env=os.environ | variables, capture_output=True, text=True, timeout=600)
+    return subprocess.run(
+        words, cwd=folder, env=os.environ | variables, capture_output=True, text=True, timeout=600
+    )
 
 
 @pytest.mark.slow
@@ -187,17 +224,25 @@ def test_results_open_in_the_plotting_scripts(discs, run_discs, tmp_path):
     done = command(discs, tmp_path, "plot", "plot_co_through_time", root, "--graphtype=mis")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("'log_every_steps': '5', 'chain_length': '20'") == 2 * 3
-    assert "IDs:  [[0, 1, 2]]" in done.stdout and "\nsaved plots/discs-mis-test/Steps_" in done.stdout
+    assert (
+        "IDs:  [[0, 1, 2]]" in done.stdout and "\nsaved plots/discs-mis-test/Steps_" in done.stdout
+    )
     bars = "plot", "plot_results", root, "--evaluation_type=co", "--key=name"
     done = command(discs, tmp_path, *bars)
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "plots").rglob("*.png"))) == 2
     (table,) = (tmp_path / "co_csv").rglob("*.csv")
-    assert [row.partition(",")[0] for row in table.read_text().splitlines()[1:]] == ["gwg", "sl_gwg", "sl_pas"]
+    assert [row.partition(",")[0] for row in table.read_text().splitlines()[1:]] == [
+        "gwg",
+        "sl_gwg",
+        "sl_pas",
+    ]
     assert f"saved {table.relative_to(tmp_path)}" in done.stdout
     (tmp_path / "discs-empty").mkdir()
     done = command(discs, tmp_path, *bars[:2], "--gcs_results_path=./discs-empty")
-    assert done.returncode == 2 and "./discs-empty: no folder of a run, such as 1_name=" in done.stderr
+    assert (
+        done.returncode == 2 and "./discs-empty: no folder of a run, such as 1_name=" in done.stderr
+    )
 
 
 GWG = "--sampler_config=discs/samplers/configs/gwg_config.py"
@@ -210,7 +255,10 @@ MIS = "--model_config=discs/models/configs/mis_config.py"
         ([GWG, MIS], "mis needs an experiment config of its own; pass --config=FILE"),
         ([GWG, MIS, "--model_config.graph_type=foo"], "DISCS has no graph_type 'foo' of mis"),
         ([GWG, MIS, "--model_config.cfg_str=_"], "does not understand model_config.cfg_str=_"),
-        ([GWG, "--model_config=discs/models/configs/text_infilling_config.py"], "text_infilling cannot be imported"),
+        (
+            [GWG, "--model_config=discs/models/configs/text_infilling_config.py"],
+            "text_infilling cannot be imported",
+        ),
         (
             [GWG, "--model_config=discs/models/configs/rbm_config.py"],
             "there is no RBM_DATA/fashion_mnist-4-50/params.pkl, the trained parameters of rbm",
@@ -230,7 +278,12 @@ GRAPHS = ("graph_type=er_density", "cfg_str=r-0.20", "data_root=.")
     ("model", "experiment", "fields", "headline"),
     [
         ("mis", "experiment/configs/mis/er_density.py", GRAPHS, r"best ratio \d+\.\d+, of"),
-        ("ising", "common/configs.py", ["shape=(4, 4)"], "its effective sample size has no meaning"),
+        (
+            "ising",
+            "common/configs.py",
+            ["shape=(4, 4)"],
+            "its effective sample size has no meaning",
+        ),
     ],
 )
 def test_chains_and_graphs_on_several_devices(discs, tmp_path, model, experiment, fields, headline):
@@ -247,5 +300,8 @@ def test_chains_and_graphs_on_several_devices(discs, tmp_path, model, experiment
     done = command(discs, tmp_path, "main", *arguments, XLA_FLAGS=devices)
     assert done.returncode == 0, done.stderr
     assert "saved out/results." in done.stdout and re.search(headline, done.stdout)
-    note = "has 4 graphs here: batches are of 4 (num_models; DISCS's config: 32), and sizes are read from the files"
+    note = (
+        "has 4 graphs here: batches are of 4 (num_models; DISCS's config: 32), and sizes are "
+        "read from the files"
+    )
     assert (note in done.stderr) == (model == "mis")

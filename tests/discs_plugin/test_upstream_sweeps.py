@@ -1,4 +1,6 @@
-"""The sweep files of the real DISCS on combinatorial problems, on tiny graphs; skipped without a checkout."""
+"""The sweep files of the real DISCS on combinatorial problems, on tiny graphs; skipped without a
+checkout.
+"""
 
 import json
 import pickle
@@ -30,8 +32,14 @@ def write_graphs(root, model, graph_type, cfg_str):
         folder = root / graph_type / ("test-1000" if graph_type == "gap_rand" else "")
         folder.mkdir(parents=True)
         for k in range(5 if graph_type == "gap_rand" else 1):
-            graph = nx.gnp_random_graph(1000, 0.005, seed=k) if graph_type == "gap_rand" else nx.path_graph(9)
-            (folder / (f"{k}.pkl" if graph_type == "gap_rand" else f"{name}.pkl")).write_bytes(pickle.dumps(graph))
+            graph = (
+                nx.gnp_random_graph(1000, 0.005, seed=k)
+                if graph_type == "gap_rand"
+                else nx.path_graph(9)
+            )
+            (folder / (f"{k}.pkl" if graph_type == "gap_rand" else f"{name}.pkl")).write_bytes(
+                pickle.dumps(graph)
+            )
         return
     files = find_family(model, graph_type, cfg_str).files
     if files.layout is None:
@@ -40,7 +48,9 @@ def write_graphs(root, model, graph_type, cfg_str):
         for k in range(COUNT):
             (folder / f"{k}.cnf").write_text("p cnf 4 3\n1 -2 3 0\n-1 2 4 0\n2 -3 -4 0\n")
         return
-    graphs = [Graph.from_arrays(f"g{k}", 9 + k, list(nx.cycle_graph(9 + k).edges)) for k in range(COUNT)]
+    graphs = [
+        Graph.from_arrays(f"g{k}", 9 + k, list(nx.cycle_graph(9 + k).edges)) for k in range(COUNT)
+    ]
     for k in range(COUNT if files.per_file == 1 else 1):
         path = root / files.folder / files.pattern.replace("*", f"{k}.pkl")
         files.write(path, [graphs[k]] if files.per_file == 1 else graphs)
@@ -54,10 +64,17 @@ def test_these_are_all_of_them(discs):
 @pytest.mark.slow
 @pytest.mark.parametrize("file", FILES)
 def test_a_run_of_each_sweep_file_in_discs_and_here(discs, tmp_path, file):
-    """In DISCS all graphs run in one batch without padding; here, problems that this project lacks are refused."""
-    name, given = f"discs/run_configs/co/{file}.py", [f"--config.experiment.{one}={n}" for one, n in TINY.items()]
+    """In DISCS all graphs run in one batch without padding; here, problems that this project lacks
+    are refused.
+    """
+    name, given = (
+        f"discs/run_configs/co/{file}.py",
+        [f"--config.experiment.{one}={n}" for one, n in TINY.items()],
+    )
     sweep = read_sweep(discs.parent / name)
-    write_graphs(tmp_path, sweep.model, sweep.graph_type, sweep.runs[0].get("model_config.cfg_str", "_"))
+    write_graphs(
+        tmp_path, sweep.model, sweep.graph_type, sweep.runs[0].get("model_config.cfg_str", "_")
+    )
     shared = f"--sweep={name}", "--data_root=."
     done = command(discs, tmp_path, "sweep", *shared, "--only=1", "--save_root=there", "--", *given)
     assert done.returncode == 0, done.stderr
@@ -73,12 +90,25 @@ def test_a_run_of_each_sweep_file_in_discs_and_here(discs, tmp_path, file):
     ours = sorted(names.intersection(known_samplers()))
     shared += (f"--samplers={','.join(ours)}",) if ours else ()
     done = command(
-        discs, tmp_path, "sweep", "run", *shared, "--sweep_index=1", "--save_root=here", "--", *given, own=True
+        discs,
+        tmp_path,
+        "sweep",
+        "run",
+        *shared,
+        "--sweep_index=1",
+        "--save_root=here",
+        "--",
+        *given,
+        own=True,
     )
     if sweep.model not in GRAPH_PROBLEMS:
-        assert done.returncode == 2 and "sl-discs discs sweep runs DISCS's other models" in done.stderr
+        assert (
+            done.returncode == 2 and "sl-discs discs sweep runs DISCS's other models" in done.stderr
+        )
         return
     assert done.returncode == 0, done.stdout + done.stderr
     (folder,) = (path for path in (tmp_path / "here").iterdir() if path.is_dir())
     (sampler,) = json.loads((folder / "results.json").read_text())["samplers"].values()
-    assert len(sampler["instances"]) == COUNT and all(one["feasible"] for one in sampler["instances"])
+    assert len(sampler["instances"]) == COUNT and all(
+        one["feasible"] for one in sampler["instances"]
+    )

@@ -1,4 +1,6 @@
-"""A short run of the engine `cuda` on one warp and on two, for compute-sanitizer; run by run_scripts/gpu_check.sh."""
+"""A short run of the engine `cuda` on one warp and on two, for compute-sanitizer; run by
+run_scripts/gpu_check.sh.
+"""
 
 import numpy as np
 

@@ -1,4 +1,6 @@
-"""A card without a GPU: its memory is counted, and kernels that were compiled for it are found again."""
+"""A card without a GPU: its memory is counted, and kernels that were compiled for it are found
+again.
+"""
 
 import contextlib
 import importlib.util
@@ -25,14 +27,18 @@ ROOT = Path(__file__).parents[2]
 
 
 class FakeCuda:
-    """`numba.cuda` with a card of so many bytes, of which those of deleted arrays are free when they are cleared."""
+    """`numba.cuda` with a card of so many bytes, of which those of deleted arrays are free when
+    they are cleared.
+    """
 
     def __init__(self, size):
         self._free, self._cleared = size, 0
         self.gpus = [contextlib.nullcontext()]
 
     def current_context(self):
-        return types.SimpleNamespace(get_memory_info=lambda: (self._free, 1 << 40), deallocations=self)
+        return types.SimpleNamespace(
+            get_memory_info=lambda: (self._free, 1 << 40), deallocations=self
+        )
 
     def clear(self):
         self._free += self._cleared
@@ -49,7 +55,9 @@ def instances_of(num_sites=64):
 
 def test_instances_that_do_not_fit_are_refused_with_numbers(monkeypatch):
     monkeypatch.setattr(card, "import_cuda", lambda: FakeCuda(1 << 10))
-    with pytest.raises(InputError, match=r"1 instances need 0.01 MiB on GPU 0, which has 0.00 MiB free; lower"):
+    with pytest.raises(
+        InputError, match=r"1 instances need 0.01 MiB on GPU 0, which has 0.00 MiB free; lower"
+    ):
         Card(0, 32, instances_of())
 
 
@@ -59,14 +67,19 @@ def test_chains_and_records_that_do_not_fit_are_refused_with_numbers(monkeypatch
     fake._cleared = cleared
     monkeypatch.setattr(card, "import_cuda", lambda: fake)
     monkeypatch.setattr(card, "kernel_of", lambda kind, warps: (None, None))
-    held, chains = Card(0, 32, instances_of()), types.SimpleNamespace(x=np.zeros((256, 128), np.int8))
+    held, chains = (
+        Card(0, 32, instances_of()),
+        types.SimpleNamespace(x=np.zeros((256, 128), np.int8)),
+    )
     monkeypatch.setattr(card, "num_bytes", lambda *groups: 1 << 18)
     kind = kind_of(GWG(), 4, True, False)
     if cleared:  # arrays that only wait to be freed are no obstacle: it goes on, to the kernel that is missing here
         with pytest.raises((TypeError, AttributeError)):
             held.begin(kind, None, chains, None, None, 4)
     else:
-        with pytest.raises(InputError, match=r"256 chains of a batch and their records need 0.25 MiB on GPU 0"):
+        with pytest.raises(
+            InputError, match=r"256 chains of a batch and their records need 0.25 MiB on GPU 0"
+        ):
             held.begin(kind, None, chains, None, None, 4)
 
 
@@ -128,12 +141,16 @@ print("done")
 def test_two_processes_that_compile_at_once_find_their_own_kernels(tmp_path, monkeypatch):
     monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path))
     folders = [folder for folder in sys.path if folder.endswith(("tests", "tests/engines"))]
-    commands = [[sys.executable, "-c", WRITER, name, *folders] for name in ("gwg", "gwg", "path_auxiliary")]
+    commands = [
+        [sys.executable, "-c", WRITER, name, *folders] for name in ("gwg", "gwg", "path_auxiliary")
+    ]
     writers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
     assert [writer.communicate()[0] for writer in writers] == 3 * ["done\n"]
     for sampler, code in ((GWG(), b"g"), (PathAuxiliary(), b"p")):
         store = store_of(sampler)
-        assert all(store.load(store.path(number, ())) == ("entry", 30_000 * code) for number in range(100))
+        assert all(
+            store.load(store.path(number, ())) == ("entry", 30_000 * code) for number in range(100)
+        )
     assert len([file for file in cache_folder().rglob("*") if file.is_file()]) == 200
 
 
@@ -141,11 +158,14 @@ def test_a_store_that_is_not_asked_says_so(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "numba_cuda", types.SimpleNamespace(__version__="99.0"))
     store = store_of(GWG())
     store.check_use()
-    assert "kernels are compiled anew in each process: with numba-cuda 99.0" in capsys.readouterr().err
+    assert (
+        "kernels are compiled anew in each process: with numba-cuda 99.0" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.skipif(
-    importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda and its compiler are not installed"
+    importlib.util.find_spec("numba_cuda") is None,
+    reason="numba-cuda and its compiler are not installed",
 )
 def test_a_compiled_kernel_is_found_again(tmp_path, monkeypatch):
     """Compiled and linked for a card that is not there."""
@@ -184,11 +204,14 @@ assert devices.has_card()
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
 def test_a_card_does_not_survive_a_fork():
-    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED], capture_output=True, text=True, check=True
+    )
     assert done.stdout.startswith("False this process was forked from one that had opened the GPU")
 
 
-# Every command with a choice of engines leaves the card to `cuda`, before JAX opens it. The card is a fake.
+# Every command with a choice of engines leaves the card to `cuda`, before JAX opens it. The card is
+# a fake.
 
 COMMAND = """
 import sys
@@ -231,6 +254,10 @@ def test_commands_keep_jax_off_the_card(tmp_path, name):
     (tmp_path / "small.edges").write_text("0 1\n1 2\n")
     environment = {key: value for key, value in os.environ.items() if key != "JAX_PLATFORMS"}
     command = [sys.executable, "-c", COMMAND, name, *COMMANDS[name], "--engine=cpu"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
-    assert "in use: False" in done.stdout and "in use: True" not in done.stdout, done.stdout + done.stderr
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
+    )
+    assert "in use: False" in done.stdout and "in use: True" not in done.stdout, (
+        done.stdout + done.stderr
+    )
     assert "platforms: cpu code: 0" in done.stdout, done.stdout + done.stderr

@@ -1,4 +1,6 @@
-"""The compiled kernels of the engine `cuda`, interpreted: they play the chain of one lane, without hazards."""
+"""The compiled kernels of the engine `cuda`, interpreted: they play the chain of one lane, without
+hazards.
+"""
 
 import functools
 import importlib.util
@@ -38,7 +40,10 @@ def play(engine, sampler, num_sites, localized=True, weight=-1.0, steps=4):
     rng = np.random.default_rng(0)
     edges = random_edges(rng, num_sites, num_sites / 5)
     weights = weight * rng.choice([-1, 1], len(edges))
-    case, levels = quadratic_case(rng.normal(size=num_sites), edges, weights), Localization(K=2, sigma=2.0, n_min=2)
+    case, levels = (
+        quadratic_case(rng.normal(size=num_sites), edges, weights),
+        Localization(K=2, sigma=2.0, n_min=2),
+    )
     temperature = np.linspace(1.0, 0.3, steps) * abs(weight)
     program = program_at(temperature, levels.levels(steps) if localized else None)
     return play_program(engine, case, sampler, rng.integers(0, 2, (1, num_sites)), program)
@@ -56,7 +61,9 @@ def check(engine, sampler, *arguments, **named):
     assert not hazards(engine)
 
 
-@pytest.mark.parametrize("localized", slow_except([False, True], [True]), ids=["plain", "localized"])
+@pytest.mark.parametrize(
+    "localized", slow_except([False, True], [True]), ids=["plain", "localized"]
+)
 @pytest.mark.parametrize("name", slow_except(IN_WARPS, IN_WARPS.keys() - {"dmala, fixed"}))
 def test_a_compiled_kernel_plays_the_chain_of_one_lane(monkeypatch, name, localized):
     check(engine_of(monkeypatch), IN_WARPS[name], 40, localized)
@@ -70,7 +77,9 @@ def test_compiled_warps_play_the_chain_of_one_lane(monkeypatch, name, warps, num
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("weight", [63, 100, 0.7], ids=["largest packed", "whole in float32", "real"])
+@pytest.mark.parametrize(
+    "weight", [63, 100, 0.7], ids=["largest packed", "whole in float32", "real"]
+)
 @pytest.mark.parametrize("name", ["path_auxiliary", "dmala"])
 def test_compiled_kernels_add_rows_of_any_couplings(monkeypatch, name, weight):
     check(engine_of(monkeypatch), IN_WARPS[name], 40, weight=weight, steps=12)
@@ -78,8 +87,12 @@ def test_compiled_kernels_add_rows_of_any_couplings(monkeypatch, name, weight):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis"])
-def test_compiled_kernels_end_at_the_best_state_when_gains_are_beyond_single_precision(monkeypatch, name):
-    """The minimum and maximum of a GPU treat what is not a number differently from those of a CPU."""
+def test_compiled_kernels_end_at_the_best_state_when_gains_are_beyond_single_precision(
+    monkeypatch, name
+):
+    """The minimum and maximum of a GPU treat what is not a number differently from those of
+    a CPU.
+    """
     check_gains_beyond_single_precision(engine_of(monkeypatch), IN_WARPS[name])
 
 
@@ -91,7 +104,8 @@ def test_hazards_and_bounds_are_seen(monkeypatch):
     assert len(hazards(engine)) >= 10
     shared = re.compile(r"(\.shared .*\[)(\d+)\]")
     small = engine_of(
-        monkeypatch, change=lambda text: shared.sub(lambda one: f"{one[1]}{max(int(one[2]) // 2, 4)}]", text)
+        monkeypatch,
+        change=lambda text: shared.sub(lambda one: f"{one[1]}{max(int(one[2]) // 2, 4)}]", text),
     )
     with pytest.raises(ptx.PtxError, match="out of bounds"):
         play(small, sampler, 40)
@@ -99,7 +113,8 @@ def test_hazards_and_bounds_are_seen(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "num_sites", "expected"), [("path_auxiliary, 38 draws", 40, (8, 8)), ("dmala, fixed", 80, (6, 5))]
+    ("name", "num_sites", "expected"),
+    [("path_auxiliary, 38 draws", 40, (8, 8)), ("dmala, fixed", 80, (6, 5))],
 )
 def test_a_barrier_that_is_left_out_is_seen(monkeypatch, name, num_sites, expected):
     """Only dmala does not need the one before each step."""
@@ -109,7 +124,9 @@ def test_a_barrier_that_is_left_out_is_seen(monkeypatch, name, num_sites, expect
         numbers = itertools.count()
         engine = engine_of(
             monkeypatch,
-            change=lambda text, k=left_out, n=numbers: barrier.sub(lambda one: "" if next(n) == k else one[0], text),
+            change=lambda text, k=left_out, n=numbers: barrier.sub(
+                lambda one: "" if next(n) == k else one[0], text
+            ),
         )
         play(engine, sampler, num_sites, steps=12)
         seen += bool(hazards(engine))

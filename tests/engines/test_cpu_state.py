@@ -1,4 +1,6 @@
-"""What the native loops are made of: weights and their sums, flips taken back, the best state, and arithmetic."""
+"""What the native loops are made of: weights and their sums, flips taken back, the best state, and
+arithmetic.
+"""
 
 import jax.numpy as jnp
 import numba
@@ -33,12 +35,16 @@ def tree_of(weights):
 def assert_sums_are_those_of_the_weights(tree, rtol):
     fresh = tree_of(tree.weights)
     np.testing.assert_allclose(tree.sums[3:], fresh.sums[3:], rtol=rtol)
-    np.testing.assert_allclose(tree.sums[trees.TOTAL], tree.weights.sum(dtype=np.float64), rtol=rtol)
+    np.testing.assert_allclose(
+        tree.sums[trees.TOTAL], tree.weights.sum(dtype=np.float64), rtol=rtol
+    )
 
 
 @pytest.mark.parametrize("size", [128, 384, 128 * 16 * 3 + 128])
 def test_draws_are_in_proportion_to_weights(size):
-    """Every quantile of (0, 1) leads to a site in proportion to its weight; sites of weight 0 are never drawn."""
+    """Every quantile of (0, 1) leads to a site in proportion to its weight; sites of weight 0 are
+    never drawn.
+    """
     rng = np.random.default_rng(0)
     weights = (rng.random(size) * (rng.random(size) < 0.5)).astype(np.float32)
     tree = tree_of(weights)
@@ -50,10 +56,15 @@ def test_draws_are_in_proportion_to_weights(size):
     assert weights[last] > 0
 
 
-@given(st.lists(st.tuples(st.integers(0, 383), st.integers(-80, 80)), max_size=60), st.integers(0, 2**31))
+@given(
+    st.lists(st.tuples(st.integers(0, 383), st.integers(-80, 80)), max_size=60),
+    st.integers(0, 2**31),
+)
 @settings(max_examples=300, deadline=None)
 def test_sums_follow_changes_of_weights_however_much_cancels(changes, seed):
-    """Weights between 2^-80 and 2^80, put and taken away again: what is left is never made of rounding errors."""
+    """Weights between 2^-80 and 2^80, put and taken away again: what is left is never made of
+    rounding errors.
+    """
     tree = tree_of(np.random.default_rng(seed).random(384).astype(np.float32))
     for site, exponent in changes:
         put(tree, site, np.float32(2.0**exponent))
@@ -106,12 +117,17 @@ def test_weights_are_the_reference_s_after_flips_and_after_taking_them_back(dens
         count = 1 + turn % 3
         chain.flipped[:count] = rng.choice(target.open_sites, count, replace=False)
         changes, touched = flip_sites(chain, target, count)
-        np.testing.assert_allclose(changes.observed, chain.y @ (chain.spins - state), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            changes.observed, chain.y @ (chain.spins - state), rtol=1e-4, atol=1e-5
+        )
         in_place = weigh_proposal(chain, target, slope, tree, other, touched)
         in_places.append(in_place)
         proposed = tree if in_place else other
         np.testing.assert_array_equal(chain.coupled, rows.astype(np.int32) @ (chain.spins > 0))
-        wanted, found = expected_weights(chain, target, np.float32(rate)), proposed.weights / proposed.weights.max()
+        wanted, found = (
+            expected_weights(chain, target, np.float32(rate)),
+            proposed.weights / proposed.weights.max(),
+        )
         seen = wanted > 1e-12
         np.testing.assert_allclose(found[seen], wanted[seen], rtol=3e-4 if rate > 10 else 1e-4)
         assert (found[target.mask == 0] == 0).all() and (found[target.mask > 0] > 0).all()
@@ -158,13 +174,24 @@ def over(function):
 def test_exponentials_and_logarithms():
     x = np.linspace(-125, 125, 200_001).astype(np.float32)
     exact = np.exp2(x.astype(np.float64))
-    assert np.max(np.abs(over(lambda x: arithmetic.exp2(x))(x) - exact) / np.spacing(exact.astype(np.float32))) < 4
+    assert (
+        np.max(
+            np.abs(over(lambda x: arithmetic.exp2(x))(x) - exact)
+            / np.spacing(exact.astype(np.float32))
+        )
+        < 4
+    )
     exp_nonpositive = over(lambda x: arithmetic.exp_nonpositive(x))
     assert exp_nonpositive(np.float32([-1e9, -86.7, -0.0])).tolist() == [0, 0, 1]
     np.testing.assert_allclose(exp_nonpositive(-x[x > 0] / 2), np.exp(-x[x > 0] / 2.0), rtol=1e-5)
     log = over(lambda x: arithmetic.log(x))
-    for x, rtol in ((np.exp(np.linspace(-80, 80, 100_001)), 3e-7), (1 + np.linspace(-0.3, 0.4, 10_001), 1e-6)):
-        np.testing.assert_allclose(log(x.astype(np.float32)), np.log(np.float64(np.float32(x))), rtol=rtol, atol=1e-7)
+    for x, rtol in (
+        (np.exp(np.linspace(-80, 80, 100_001)), 3e-7),
+        (1 + np.linspace(-0.3, 0.4, 10_001), 1e-6),
+    ):
+        np.testing.assert_allclose(
+            log(x.astype(np.float32)), np.log(np.float64(np.float32(x))), rtol=rtol, atol=1e-7
+        )
 
 
 def test_random_numbers_are_those_of_the_keys():
@@ -175,4 +202,6 @@ def test_random_numbers_are_those_of_the_keys():
     from_python(arithmetic.fill_uniforms)(key[0], key[1], uniforms)
     normal_pair = from_python(arithmetic.normal_pair)
     pairs = [normal_pair(*pair) for pair in uniforms.reshape(2, -1).T]
-    np.testing.assert_allclose(np.transpose(pairs).ravel(), keys.normals(jnp.asarray(key), (752,)), atol=1e-4)
+    np.testing.assert_allclose(
+        np.transpose(pairs).ravel(), keys.normals(jnp.asarray(key), (752,)), atol=1e-4
+    )

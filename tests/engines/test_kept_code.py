@@ -1,4 +1,6 @@
-"""Compiled code on disk, loops and XLA's programs: found again, never stale, never beside the source."""
+"""Compiled code on disk, loops and XLA's programs: found again, never stale, never beside the
+source.
+"""
 
 import ast
 import os
@@ -31,7 +33,9 @@ FOLDER, LEAST = "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_t
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """The project's cache, before anything is kept in it; other tests share folders that numba and JAX were given."""
+    """The project's cache, before anything is kept in it; other tests share folders that numba and
+    JAX were given.
+    """
     monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(compiled, "_LEAST_S", 0.0)
@@ -65,25 +69,41 @@ def test_loops_are_found_again(folder):
 
 
 def test_code_is_compiled_again_where_its_sources_changed_and_nowhere_else(folder, tmp_path):
-    """Constants are compiled in, so code with an earlier one must not be found; a new process finds the others."""
+    """Constants are compiled in, so code with an earlier one must not be found; a new process finds
+    the others.
+    """
     package = tmp_path / "sl_discs"
-    shutil.copytree(Path(sl_discs.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    loop, factor, other = (package / name for name in ("solving/loop.py", "engines/factor.py", "commands/other.py"))
+    shutil.copytree(
+        Path(sl_discs.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    loop, factor, other = (
+        package / name for name in ("solving/loop.py", "engines/factor.py", "commands/other.py")
+    )
     files = {
-        loop: "from sl_discs.engines.cpu.jit import entered\nfrom sl_discs.engines.factor import FACTOR\n"
+        loop: "from sl_discs.engines.cpu.jit import entered\nfrom sl_discs.engines.factor import "
+        "FACTOR\n"
         "@entered\ndef times(x):\n    return FACTOR * x\n",
         factor: "FACTOR = 3\n",
         other: '"""A command."""\n',
     }
-    program = "from sl_discs.solving.loop import times; print(times(14), sum(times.stats.cache_hits.values()))"
+    program = (
+        "from sl_discs.solving.loop import times; print(times(14), "
+        "sum(times.stats.cache_hits.values()))"
+    )
     environment = os.environ | {"NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": str(tmp_path)}
     said = []
-    changes = {other: '"""Another."""\n'}, {factor: "FACTOR = 4\n"}, {loop: files[loop].replace("* x", "* x + 1")}
+    changes = (
+        {other: '"""Another."""\n'},
+        {factor: "FACTOR = 4\n"},
+        {loop: files[loop].replace("* x", "* x + 1")},
+    )
     for change in (files, *changes):
         for path, text in change.items():
             path.write_text(text)
         command = [sys.executable, "-B", "-c", program]
-        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600
+        )
         said.append(done.stdout.split())
     assert said == [["42", "0"], ["42", "1"], ["56", "0"], ["57", "0"]]
 
@@ -97,11 +117,19 @@ def is_compiled(node):
 
 
 def names_of_compiled_code(tree):
-    """Names in compiled functions and functions around them, and in what these names stand for in the file."""
+    """Names in compiled functions and functions around them, and in what these names stand for in
+    the file.
+    """
     defined = {}
     for node in tree.body:
         targets = getattr(node, "targets", [getattr(node, "target", None)])
-        for name in (one.id for target in targets if target for one in ast.walk(target) if isinstance(one, ast.Name)):
+        for name in (
+            one.id
+            for target in targets
+            if target
+            for one in ast.walk(target)
+            if isinstance(one, ast.Name)
+        ):
             defined[name] = node
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             defined[node.name] = node
@@ -115,7 +143,9 @@ def names_of_compiled_code(tree):
 
 
 def test_all_that_loops_are_compiled_from_is_in_their_digest():
-    """By the syntax of each file: every name of its compiled code that is imported is from one of those sources."""
+    """By the syntax of each file: every name of its compiled code that is imported is from one of
+    those sources.
+    """
     package = Path(sl_discs.__file__).parent
     sources = {path for pattern in compiled._SOURCES for path in package.glob(pattern)}
     files = 0
@@ -139,7 +169,9 @@ def test_all_that_loops_are_compiled_from_is_in_their_digest():
 def test_programs_are_found_again(folder):
     compiled.keep_programs()
     hits, numbers = [], np.array([1, 2], np.float32)
-    jax.monitoring.register_event_listener(lambda event, **_: hits.append(event.endswith("/cache_hits")))
+    jax.monitoring.register_event_listener(
+        lambda event, **_: hits.append(event.endswith("/cache_hits"))
+    )
     for found in (0, 1):
         program = jax.jit(lambda x: 3 * x).lower(numbers).compile()  # as a new process would
         assert program(numbers).tolist() == [3, 6] and sum(hits) == found
@@ -161,7 +193,9 @@ def test_no_folder_no_code_kept(folder, capfd):
     # A compilation that takes long may say so beside it.
     (line,) = (line for line in capfd.readouterr().err.splitlines() if line.startswith("warning: "))
     assert line.startswith("warning: no cache in ") and "SL_DISCS_CACHE" in line
-    assert not list(Path(__file__).parent.rglob("*.nb[ic]")) and not list(Path(__file__).parent.rglob("*.code"))
+    assert not list(Path(__file__).parent.rglob("*.nb[ic]")) and not list(
+        Path(__file__).parent.rglob("*.code")
+    )
 
 
 DAMAGES = {
@@ -244,12 +278,16 @@ def test_a_long_compilation_says_so_once(takes_long, monkeypatch, capsys):
 def test_what_is_only_loaded_is_not_announced(monkeypatch):
     compiled.keep_programs()
     timers, timer = [], threading.Timer
-    monkeypatch.setattr(threading, "Timer", lambda *arguments: timers.append(1) or timer(*arguments))
+    monkeypatch.setattr(
+        threading, "Timer", lambda *arguments: timers.append(1) or timer(*arguments)
+    )
     assert [(loop_is_found(), len(timers)) for _ in range(3)] == [(False, 1), (True, 1), (True, 1)]
 
 
 def test_all_that_jax_compiles_is_counted_once():
-    """Also the programs of single operations, which otherwise count as work of the first method that needs them."""
+    """Also the programs of single operations, which otherwise count as work of the first method
+    that needs them.
+    """
 
     def seconds(work):
         before, begin = compiled.compile_seconds(), time.perf_counter()

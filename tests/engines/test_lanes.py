@@ -45,7 +45,9 @@ def starts(case, count):
 
 @pytest.mark.parametrize("whole", [True, False], ids=["whole couplings", "real couplings"])
 def test_values_and_fields_are_those_of_the_states(whole):
-    """Also between refreshments, whose period does not divide the number of sweeps; f in float64, from the states."""
+    """Also between refreshments, whose period does not divide the number of sweeps; f in float64,
+    from the states.
+    """
     case = random_case(60, whole=whole, degree=12)
     temperature = np.geomspace(5, 0.5, 59 * (REFRESHED * 2 + 20))
     x = starts(case, 33)
@@ -65,7 +67,11 @@ def test_values_and_fields_are_those_of_the_states(whole):
     assert (chains.best.value > chains.best_logged.value).any()
     field = np.float64(chains.chain.x) @ matrix
     largest = np.abs(matrix).sum(axis=0).max()
-    bound = 0 if whole else 2.0**-24 * (REFRESHED + 1) * np.count_nonzero(matrix, axis=0).max() * largest
+    bound = (
+        0
+        if whole
+        else 2.0**-24 * (REFRESHED + 1) * np.count_nonzero(matrix, axis=0).max() * largest
+    )
     assert np.abs(chains.chain.field.coupled - field).max() <= bound
     np.testing.assert_array_equal(trace.hops, trace.acceptance)
     np.testing.assert_array_equal(chains.chain.x[..., 2], x[None, :, 2])
@@ -79,10 +85,14 @@ def spin_glass(edges, couplings, fields):
 
 
 def test_metropolis_meets_states_of_equal_energy():
-    """The law of the energy and the magnetization of a 4 x 4 torus at three temperatures, of one of them infinite."""
+    """The law of the energy and the magnetization of a 4 x 4 torus at three temperatures, of one of
+    them infinite.
+    """
     temperatures, copies = np.array([3.0, 5.0, np.inf], np.float32), 2_000
     site = np.arange(16).reshape(4, 4)
-    edges = np.concatenate([np.stack([site, np.roll(site, 1, axis)], -1).reshape(-1, 2) for axis in (0, 1)])
+    edges = np.concatenate(
+        [np.stack([site, np.roll(site, 1, axis)], -1).reshape(-1, 2) for axis in (0, 1)]
+    )
     states = all_states(16)
     spins = 2 * np.int64(states).reshape(-1, 4, 4) - 1
     energy = (spins * (np.roll(spins, 1, 1) + np.roll(spins, 1, 2))).sum((1, 2))
@@ -97,11 +107,15 @@ def test_metropolis_meets_states_of_equal_energy():
 
 
 def pairs_after(graph, pair, symmetric) -> set[tuple[int, int]]:
-    """The pairs of states that swaps of clusters lead to: of all but the first of the largest ones."""
+    """The pairs of states that swaps of clusters lead to: of all but the first of the
+    largest ones.
+    """
     apart = np.flatnonzero(pair[0] != pair[1])
     if symmetric and 2 * len(apart) > len(pair[0]):
         apart = np.flatnonzero(pair[0] == pair[1])
-    clusters = sorted(nx.connected_components(graph.subgraph(apart.tolist())), key=lambda c: (-len(c), min(c)))[1:]
+    clusters = sorted(
+        nx.connected_components(graph.subgraph(apart.tolist())), key=lambda c: (-len(c), min(c))
+    )[1:]
     found = set()
     for chosen in itertools.product((False, True), repeat=len(clusters)):
         after = pair.copy()
@@ -113,13 +127,18 @@ def pairs_after(graph, pair, symmetric) -> set[tuple[int, int]]:
 
 @pytest.mark.parametrize("fields", [[0.5, -1, 0.25, 0, 2], [0] * 5], ids=["fields", "symmetric"])
 def test_cluster_moves_swap_clusters(fields):
-    """All 1,024 pairs of states of five sites: which pairs follow, and their values, whose sum stays."""
+    """All 1,024 pairs of states of five sites: which pairs follow, and their values, whose sum
+    stays.
+    """
     path, symmetric = nx.path_graph(5), not np.any(fields)
     case = spin_glass(list(path.edges), [1, -2, 0.5, -1], fields)
     [target] = as_targets(case.model, batch_of(case, 1), in_step=True)
     assert target.symmetric is symmetric
     states, move = all_states(5), from_python(swap_clusters)
-    linear, coupling = np.float64(case.target.params.linear), np.float64(case.target.params.coupling.matrix)
+    linear, coupling = (
+        np.float64(case.target.params.linear),
+        np.float64(case.target.params.coupling.matrix),
+    )
     values = states @ linear + np.einsum("si,ij,sj->s", states, coupling, states) / 2
     rng = np.random.default_rng(0)
     lanes = layout.make_lanes(len(target.linear), 16, False)
@@ -146,11 +165,15 @@ def test_cluster_moves_swap_clusters(fields):
 
 @pytest.mark.parametrize("fields", [[0.5, -1, 0.25, 0], [0] * 4], ids=["fields", "symmetric"])
 def test_ladders_with_cluster_moves_have_the_law_of_independent_ladders(fields):
-    """Both states at the colder of two temperatures: all 256 pairs of a frustrated square, by enumeration."""
+    """Both states at the colder of two temperatures: all 256 pairs of a frustrated square, by
+    enumeration.
+    """
     edges, couplings, copies = [(0, 1), (1, 2), (2, 3), (0, 3)], [1, 0.5, -1, 1], 12_000
     case, ladder = spin_glass(edges, couplings, fields), np.float32([0.8, 3.0])
     temperature, x = np.tile(ladder, 2 * copies), np.zeros((4 * copies, 4), np.int8)
-    found, trace = played(case, GIBBS, temperature, x, intervals=30, steps=4 * 30, ladder=2, clusters=2)
+    found, trace = played(
+        case, GIBBS, temperature, x, intervals=30, steps=4 * 30, ladder=2, clusters=2
+    )
     alone, _ = played(case, GIBBS, temperature, x, intervals=30, steps=4 * 30, ladder=2)
     spins = 2.0 * all_states(4) - 1
     values = spins @ np.float64(fields) + sum(
@@ -166,7 +189,9 @@ def test_ladders_with_cluster_moves_have_the_law_of_independent_ladders(fields):
     field = np.float64(found.chain.x) @ np.float64(case.target.params.coupling.matrix)
     np.testing.assert_allclose(found.chain.field.coupled, field)
     with pytest.raises(InputError, match="6 chains do not form pairs of ladders of 2"):
-        Cpu().prepare(case.model, GIBBS, batch_of(case, 6), program_at(np.ones(4), ladder=2, clusters=1))
+        Cpu().prepare(
+            case.model, GIBBS, batch_of(case, 6), program_at(np.ones(4), ladder=2, clusters=1)
+        )
 
 
 def test_chains_without_open_sites_stay():
@@ -178,7 +203,9 @@ def test_chains_without_open_sites_stay():
 
 
 def test_which_chains_are_played_in_step_depends_on_their_instance_only():
-    """Two instances of one batch, in one call, and each by itself: one with few neighbours and one with many."""
+    """Two instances of one batch, in one call, and each by itself: one with few neighbours and one
+    with many.
+    """
     cases = [random_case(150, whole=False, degree=degree) for degree in (4, 120)]
     params = jax.tree.map(lambda *leaves: np.stack(leaves), *(case.target.params for case in cases))
     keys = jax.tree.map(lambda key: np.tile(key, (2, 1, 1)), batch_of(cases[0], 14).keys)

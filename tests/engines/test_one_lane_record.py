@@ -1,8 +1,9 @@
-"""The record of one lane: states and values of each sampler of the engine `cuda`, which changes must leave alone.
+"""The record of one lane: states and values of each sampler of the engine `cuda`, which changes
+must leave alone.
 
-Tests compare warps and compiled kernels with the chain of one lane; this one holds that chain to what it was. The
-lane runs as Python, and states do not depend on the last bits in which elementary functions of machines differ.
-After a change that is meant to change chains, run
+Tests compare warps and compiled kernels with the chain of one lane; this one holds that chain to
+what it was. The lane runs as Python, and states do not depend on the last bits in which elementary
+functions of machines differ. After a change that is meant to change chains, run
 
     PYTHONPATH=.:tests:tests/engines python tests/engines/test_one_lane_record.py
 
@@ -26,12 +27,16 @@ FORMS = {"plain": (False, True), "localized": (True, True), "localized, real": (
 
 
 def entry(name, form):
-    """What two chains have after 12 steps on a random graph, with a site that may not flip: states in hexadecimal."""
+    """What two chains have after 12 steps on a random graph, with a site that may not flip: states
+    in hexadecimal.
+    """
     localized, whole = FORMS[form]
     rng = np.random.default_rng(0)
     edges = random_edges(rng, NUM_SITES, 8)
     weights = rng.choice([-3, -1, 1], len(edges)) if whole else rng.normal(size=len(edges))
-    case = quadratic_case(rng.normal(size=NUM_SITES), edges, weights, mask=np.arange(NUM_SITES) != 7)
+    case = quadratic_case(
+        rng.normal(size=NUM_SITES), edges, weights, mask=np.arange(NUM_SITES) != 7
+    )
     levels = Localization(K=3, sigma=2.0, n_min=2)
     program = program_at(np.linspace(2.0, 0.5, STEPS), levels.levels(STEPS) if localized else None)
     x = rng.integers(0, 2, (2, NUM_SITES))
@@ -63,7 +68,9 @@ def test_the_chain_of_one_lane_is_the_recorded_one(name, form):
 
 if __name__ == "__main__":
     lines = (
-        f"{json.dumps(f'{name}, {form}')}: {json.dumps(entry(name, form))}" for name in IN_WARPS for form in FORMS
+        f"{json.dumps(f'{name}, {form}')}: {json.dumps(entry(name, form))}"
+        for name in IN_WARPS
+        for form in FORMS
     )
     RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n")
     print(f"saved: {RECORD}")

@@ -1,4 +1,6 @@
-"""Interrupted runs end with the results of uninterrupted ones, and checkpoints of other runs are refused."""
+"""Interrupted runs end with the results of uninterrupted ones, and checkpoints of other runs are
+refused.
+"""
 
 import contextlib
 import dataclasses
@@ -32,7 +34,9 @@ from sl_discs.support.locks import holder_of, only_run_in
 from sl_discs.support.signals import Notice, notice_of_end
 
 ROOT = Path(__file__).parents[2]
-SHORT_CALLS = dataclasses.replace(SETTINGS, engine="cpu", checkpoint_every_s=0.0, instances_per_batch=2)
+SHORT_CALLS = dataclasses.replace(
+    SETTINGS, engine="cpu", checkpoint_every_s=0.0, instances_per_batch=2
+)
 # On the reference engine those that JAX compiles fastest.
 METHODS = {"cpu": ("gwg", "sl_path_auxiliary"), "reference": ("metropolis", "sl_metropolis")}
 KIND = {"seed": 0, "experiment": {"chain_length": SETTINGS.chain_length}}
@@ -42,7 +46,10 @@ def play(settings=SHORT_CALLS, checkpoints=None, tell=lambda steps, words: None)
     """Two methods on three graphs: four parts."""
     base, localized = METHODS[settings.engine]
     methods = [method(base), method(localized, K=20)]
-    return {one.name: run_sampler(random_dataset(3), 1.0001, one, settings, tell, checkpoints) for one in methods}
+    return {
+        one.name: run_sampler(random_dataset(3), 1.0001, one, settings, tell, checkpoints)
+        for one in methods
+    }
 
 
 def assert_same(ours, theirs):
@@ -51,7 +58,9 @@ def assert_same(ours, theirs):
 
 
 def play_with_interruptions(folder, settings, meddle=lambda: None):
-    """Told to stop after a few reports, begun anew with a few more; the records, and what each run has continued."""
+    """Told to stop after a few reports, begun anew with a few more; the records, and what each run
+    has continued.
+    """
     continued = []
     for number in range(30):
         notice = Notice()
@@ -85,7 +94,9 @@ def test_interrupted_runs_end_the_same(tmp_path, short_calls, engine, capsys):
     assert len(continued) > 3 and continued[0] == ""
     base, localized = METHODS[engine]
     step = rf"({base}|{localized})-\d from step \d+ of 250"
-    assert re.fullmatch(f"continued from checkpoints: {base}-0 was finished, .*{step}", continued[-1]), continued
+    assert re.fullmatch(
+        f"continued from checkpoints: {base}-0 was finished, .*{step}", continued[-1]
+    ), continued
     assert re.search(f"^continued: {step}$", capsys.readouterr().err, re.MULTILINE)
 
 
@@ -142,15 +153,21 @@ def test_checkpoints_that_cannot_be_used_are_passed_over(tmp_path, short_calls, 
             shutil.copy(max(theirs.glob("state-*.npz")), newest)
 
     resumed, continued = play_with_interruptions(ours, SHORT_CALLS, meddle)
-    assert len(continued) > 3 and "falling back to the previous checkpoint" in capsys.readouterr().err
+    assert (
+        len(continued) > 3 and "falling back to the previous checkpoint" in capsys.readouterr().err
+    )
     assert_same(play(), resumed)
 
 
 def test_checkpoints_of_another_run_and_files_that_are_not_ours_are_refused(tmp_path):
     notice = Notice(given=True)
     with pytest.raises(Interrupted):
-        play(checkpoints=Checkpoints(tmp_path, {"seed": 0, "experiment": {"sigma": 2}}, 0.0, notice))
-    with pytest.raises(InputError, match=r"experiment\.sigma 2 there, 3 here; seed 0 there, 1 here"):
+        play(
+            checkpoints=Checkpoints(tmp_path, {"seed": 0, "experiment": {"sigma": 2}}, 0.0, notice)
+        )
+    with pytest.raises(
+        InputError, match=r"experiment\.sigma 2 there, 3 here; seed 0 there, 1 here"
+    ):
         Checkpoints(tmp_path, {"seed": 1, "experiment": {"sigma": 3}}, 0.0, Notice())
     (tmp_path / "kind.json").write_text("{")
     with pytest.raises(InputError, match="remove the folder"):
@@ -169,21 +186,32 @@ def test_checkpoints_of_another_run_and_files_that_are_not_ours_are_refused(tmp_
 def test_checkpoints_are_removed_but_files_of_others_stay(tmp_path):
     for theirs in ([], ["notes.txt", "state-best.npz"]):
         folder = tmp_path / str(len(theirs))
-        play(dataclasses.replace(SHORT_CALLS, engine="cpu"), Checkpoints(folder, KIND, 0.0, Notice()))
+        play(
+            dataclasses.replace(SHORT_CALLS, engine="cpu"), Checkpoints(folder, KIND, 0.0, Notice())
+        )
         for name in (f".{'0' * 32}.tmp", *theirs):
             (folder / name).touch()
         remove_checkpoints(folder)
-        assert folder.exists() is bool(theirs) and sorted(path.name for path in folder.glob("*")) == theirs
+        assert (
+            folder.exists() is bool(theirs)
+            and sorted(path.name for path in folder.glob("*")) == theirs
+        )
 
 
 def test_finished_results_of_another_run_are_refused(tmp_path):
     def config(samplers=(), **changed):
         settings = Settings(chain_length=500, **changed)
-        return {"experiment": vars(settings), "model": {"name": "mis"}, "samplers": dict.fromkeys(samplers)}
+        return {
+            "experiment": vars(settings),
+            "model": {"name": "mis"},
+            "samplers": dict.fromkeys(samplers),
+        }
 
     check_finished(tmp_path, config(), "mis/a")  # nothing is there
     (tmp_path / "results.json").write_text(json.dumps({"config": config(), "dataset": "mis/a"}))
-    check_finished(tmp_path, config(save_root="elsewhere", threads=3, instances_per_batch=2), "mis/a")
+    check_finished(
+        tmp_path, config(save_root="elsewhere", threads=3, instances_per_batch=2), "mis/a"
+    )
     for ours, dataset, words in (
         (config(seed=1), "mis/a", "experiment.seed 0 there, 1 here"),
         (config(["gwg"]), "mis/b", "dataset 'mis/a' there, 'mis/b' here"),
@@ -201,7 +229,10 @@ def test_native_loops_go_on_with_another_number_of_devices(monkeypatch):
 
     def kinds():
         config = {"model": {}, "samplers": {}}
-        return [run_identity(config, {"gwg": name}, SETTINGS, random_dataset(1)) for name in ("cpu", "reference")]
+        return [
+            run_identity(config, {"gwg": name}, SETTINGS, random_dataset(1))
+            for name in ("cpu", "reference")
+        ]
 
     before = kinds()
     monkeypatch.setattr(jax, "local_devices", lambda: [None] * 7)
@@ -221,8 +252,12 @@ def test_one_run_a_folder(tmp_path):
     """Its holder is named, although an earlier one had a longer name."""
     (tmp_path / ".run.lock").write_text(f"process 1 on {'far' * 50}\n")
     with only_run_in(tmp_path):
-        code = f"from sl_discs.support.locks import *\nwith only_run_in(Path({str(tmp_path)!r})): pass"
-        other = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+        code = (
+            f"from sl_discs.support.locks import *\nwith only_run_in(Path({str(tmp_path)!r})): pass"
+        )
+        other = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+        )
         assert other.returncode and f"another run (process {os.getpid()} on" in other.stderr
         assert holder_of(tmp_path) == f"process {os.getpid()} on {socket.gethostname()}"
     assert holder_of(tmp_path) == ""
@@ -244,7 +279,10 @@ def test_a_lock_that_is_not_ours_is_refused_and_left_alone(tmp_path, kind):
     else:
         lock.write_text("mine\n")
     for _ in range(2):
-        with pytest.raises(InputError, match=r"\.run\.lock: .*choose another folder"), only_run_in(tmp_path):
+        with (
+            pytest.raises(InputError, match=r"\.run\.lock: .*choose another folder"),
+            only_run_in(tmp_path),
+        ):
             pass
     assert holder_of(tmp_path) == "" and victim.read_text() == theirs
     assert kind != "text" or lock.read_text() == "mine\n"
@@ -266,18 +304,23 @@ def test_a_second_signal_acts_as_before():
 
 def digests(folder):
     return {
-        name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("trajectory.npz", "solutions.npz")
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        for name in ("trajectory.npz", "solutions.npz")
     }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_killed_commands_resume(tmp_path, number):
-    """At twenty random moments, in one of two parts: the files of arrays are those of a whole run, bit for bit."""
+    """At twenty random moments, in one of two parts: the files of arrays are those of a whole run,
+    bit for bit.
+    """
     environment = dict(os.environ, JAX_PLATFORMS="cpu", SL_DISCS_CACHE=str(tmp_path / "cache"))
 
     def run(folder, *part, killed_after=None):
-        """Whether a signal met the command running; of one that ends by itself, the results are complete."""
+        """Whether a signal met the command running; of one that ends by itself, the results are
+        complete.
+        """
         command = [
             sys.executable, "-m", "sl_discs.main_sampling",
             "--config=configs/experiment/mis/er_density.py", "--model_config=configs/model/mis_config.py",
@@ -294,7 +337,9 @@ def test_killed_commands_resume(tmp_path, number):
             process.send_signal(number)
         _, error = process.communicate(timeout=600)
         # Before its handler is there, SIGTERM ends Python as SIGKILL does.
-        assert process.returncode in ((0,) if killed_after is None else (0, -number, RESUME_ME)), error
+        assert process.returncode in ((0,) if killed_after is None else (0, -number, RESUME_ME)), (
+            error
+        )
         return process.returncode != 0
 
     run(tmp_path / "whole")

@@ -27,7 +27,12 @@ def test_it_is_the_experiment_of_the_command(tmp_path, command, monkeypatch):
     )  # fmt: skip
     assert code == 0, err
     samplers = ["GWG", {"name": "SL-GWG"} | fields]
-    settings = {"t_schedule": "exp_decay", "init_temperature": 1.0, "final_temperature": 1e-4, "decay_rate": 0.05}
+    settings = {
+        "t_schedule": "exp_decay",
+        "init_temperature": 1.0,
+        "final_temperature": 1e-4,
+        "decay_rate": 0.05,
+    }
     shown = json.loads((tmp_path / "command" / "results.json").read_text())
     settings = {field: shown["config"]["experiment"][field] for field in settings}
     found = sl_discs.run(samplers, **SET, **SHORT, **settings)
@@ -40,7 +45,9 @@ def test_it_is_the_experiment_of_the_command(tmp_path, command, monkeypatch):
                 np.testing.assert_array_equal(ours[array], theirs[array])
     frame = found.to_dataframe()
     for name, sampler in shown["samplers"].items():
-        assert frame[frame.sampler == name].best.tolist() == [one["best"] for one in sampler["instances"]]
+        assert frame[frame.sampler == name].best.tolist() == [
+            one["best"] for one in sampler["instances"]
+        ]
     figure = found.plot(tmp_path / "run.png")
     assert figure.read_bytes()[:4] == b"\x89PNG" and len(found.plot().axes) == 2
 
@@ -64,7 +71,11 @@ def test_a_folder_keeps_the_experiment_and_refuses_another_one(tmp_path):
         (["PAS"], {}, "neither config names a graph_type"),
         (["PAS"], SET | {"steps": 3}, "has no field 'steps'"),
         ([{"name": "gwg", "sigma": 3.0}], SET, "'gwg' has no field 'sigma', which 'sl_gwg' has"),
-        (["PAS"], SET | {"config": {"model": {"name": "maxcut", "graph_type": "ba"}}}, "--config is for maxcut/ba"),
+        (
+            ["PAS"],
+            SET | {"config": {"model": {"name": "maxcut", "graph_type": "ba"}}},
+            "--config is for maxcut/ba",
+        ),
     ],
 )
 def test_a_wrong_argument_is_named_before_anything_is_loaded(samplers, fields, message):

@@ -1,4 +1,6 @@
-"""Batches are cut to fit the memory that there is, and what cannot fit is refused before anything runs."""
+"""Batches are cut to fit the memory that there is, and what cannot fit is refused before anything
+runs.
+"""
 
 import dataclasses
 import math
@@ -35,17 +37,27 @@ def test_batches_are_halved_until_they_fit():
     for instances in (8, 4, 2, 1):
         limited = dataclasses.replace(SETTINGS, memory_gib=need(dataset, instances) / GIB)
         fitted, line = fit_to_memory(dataset, 1.0001, methods, limited)
-        assert fitted == dataclasses.replace(limited, instances_per_batch=instances * (instances < 8))
-        assert line == "" if instances == 8 else "would not fit into" in line and f": using {instances} per" in line
+        assert fitted == dataclasses.replace(
+            limited, instances_per_batch=instances * (instances < 8)
+        )
+        assert (
+            line == ""
+            if instances == 8
+            else "would not fit into" in line and f": using {instances} per" in line
+        )
     limited = dataclasses.replace(SETTINGS, memory_gib=0.99 * need(dataset, 1) / GIB)
-    with pytest.raises(InputError, match=r"g\d \(4\d sites, 8 chains\) takes about .* MiB on a device with "):
+    with pytest.raises(
+        InputError, match=r"g\d \(4\d sites, 8 chains\) takes about .* MiB on a device with "
+    ):
         fit_to_memory(dataset, 1.0001, methods, limited)
     unlimited = dataclasses.replace(SETTINGS, memory_gib=math.inf)
     assert fit_to_memory(dataset, 1.0001, methods, unlimited) == (unlimited, "")
 
 
 def test_a_device_that_is_kept_busy_gets_smaller_batches_too(monkeypatch):
-    """A GPU takes more instances at once by default than it has memory for, but not than one asks for."""
+    """A GPU takes more instances at once by default than it has memory for, but not than one asks
+    for.
+    """
     dataset, methods = random_dataset(8), [method("gwg")]
     monkeypatch.setattr(type(get_engine("reference")), "busy_chains", 10_000, raising=False)
     engine, _ = engine_for(dataset, methods[0].sampler, SETTINGS)
@@ -53,12 +65,17 @@ def test_a_device_that_is_kept_busy_gets_smaller_batches_too(monkeypatch):
     assert instances_at_once(engine, dataclasses.replace(SETTINGS, instances_per_batch=3), 40) == 3
     limited = dataclasses.replace(SETTINGS, memory_gib=need(dataset, 2) / GIB)
     fitted, line = fit_to_memory(dataset, 1.0001, methods, limited)
-    assert instances_at_once(engine, fitted, 40) == 2 and "1250 instances per batch would not fit" in line
+    assert (
+        instances_at_once(engine, fitted, 40) == 2
+        and "1250 instances per batch would not fit" in line
+    )
 
 
 def test_logged_values_of_all_instances_must_fit():
     settings = dataclasses.replace(SETTINGS, batch_size=10**9, log_every_steps=1)
-    with pytest.raises(InputError, match=r"record at 250 logged steps .* there are .*log_every_steps"):
+    with pytest.raises(
+        InputError, match=r"record at 250 logged steps .* there are .*log_every_steps"
+    ):
         fit_to_memory(random_dataset(2), 1.0001, [method("gwg")], settings)
 
 
@@ -72,7 +89,9 @@ def test_the_estimate_covers_what_the_compiler_plans(name):
 
     def planned(lowered):
         account = lowered.compile().memory_analysis()
-        parts = (getattr(account, f"{part}_size_in_bytes") for part in ("argument", "output", "temp"))
+        parts = (
+            getattr(account, f"{part}_size_in_bytes") for part in ("argument", "output", "temp")
+        )
         return sum(parts) - account.alias_size_in_bytes
 
     states = np.zeros((*batch.keys.mcmc.shape[:2], pack.shape.num_sites), np.int8)
@@ -80,10 +99,20 @@ def test_the_estimate_covers_what_the_compiler_plans(name):
     chains = init_chains(model, chosen.sampler, batch, states, program.levels)
     temperature, mesh = program.temperature.whole().reshape(-1, 50), make_mesh()
     call = advance.lower(
-        batch, chains, program.levels, None, temperature, 0, model=model, sampler=chosen.sampler, mesh=mesh
+        batch,
+        chains,
+        program.levels,
+        None,
+        temperature,
+        0,
+        model=model,
+        sampler=chosen.sampler,
+        mesh=mesh,
     )
     largest = planned(call)
-    assert largest <= batch_bytes(pack.shape, 5, "reference") <= 4 * largest  # JAX 0.9 plans a fifth less than 0.10
+    assert (
+        largest <= batch_bytes(pack.shape, 5, "reference") <= 4 * largest
+    )  # JAX 0.9 plans a fifth less than 0.10
     # The engine `cpu` copies the couplings.
     copies = batch_bytes(pack.shape, 5, "cpu") - batch_bytes(pack.shape, 5, "reference")
     assert copies >= batch.params.coupling.matrix.nbytes

@@ -42,20 +42,29 @@ def test_only_parts_of_the_same_run_are_joined(tmp_path):
     part.keep_records(tmp_path, kind(), {})
     for one, own in (part, kind()), (other, kind(index=(2,), devices=2)):
         assert one.records(tmp_path, own) == [{}, None]
-    with pytest.raises(InputError, match=r"experiment.seed 0 there, 1 here; give another save_root"):
+    with pytest.raises(
+        InputError, match=r"experiment.seed 0 there, 1 here; give another save_root"
+    ):
         Part(2, 2).records(tmp_path, kind(seed=1, index=(2,)))
     with pytest.raises(InputError, match=r"graphs.index \[0, 1\] there, \[0, 2\] here"):
         part.records(tmp_path, kind(index=(0, 2)))
     for damage in (
         lambda path: path.write_bytes(b"PK"),
         lambda path: np.savez(path, json='{"format": "sl_discs records 2"}'),
-        lambda path: np.savez(path, json='{"format": "sl_discs records 2", "kind": {}, "samplers": {}}'),
+        lambda path: np.savez(
+            path, json='{"format": "sl_discs records 2", "kind": {}, "samplers": {}}'
+        ),
         lambda path: write_document(
-            path, "sl_discs records 2", {}, {"part": "part 1 of 2", "kind": kind(), "samplers": {"gwg": {}}}
+            path,
+            "sl_discs records 2",
+            {},
+            {"part": "part 1 of 2", "kind": kind(), "samplers": {"gwg": {}}},
         ),
     ):
         damage(part.folder(tmp_path) / "records.npz")
-        with pytest.raises(InputError, match=r"the records of this part cannot be read .*; remove the folder"):
+        with pytest.raises(
+            InputError, match=r"the records of this part cannot be read .*; remove the folder"
+        ):
             part.records(tmp_path, kind())
 
 
@@ -85,19 +94,27 @@ def test_a_part_begins_while_another_one_joins(tmp_path):
 
 def a_record(num_instances, num_logged=2):
     instances = [
-        InstanceRecord(f"g{g}", 1.0, 1.0, 1.0, True, None, np.zeros(3, np.int8)) for g in range(num_instances)
+        InstanceRecord(f"g{g}", 1.0, 1.0, 1.0, True, None, np.zeros(3, np.int8))
+        for g in range(num_instances)
     ]
-    return SamplerRecord(instances, *np.zeros((3, num_logged, num_instances)), np.zeros(num_logged), 1.0, 0.0, 1.0)
+    return SamplerRecord(
+        instances, *np.zeros((3, num_logged, num_instances)), np.zeros(num_logged), 1.0, 0.0, 1.0
+    )
 
 
 def test_records_carry_their_part(tmp_path):
     part, other, own = Part(1, 2), Part(2, 2), kind() | {"samplers": {"gwg": {}}}
     part.keep_records(tmp_path, own, {"gwg": a_record(2)})
     found = part.records(tmp_path, own)[0]["gwg"]
-    assert [one.name for one in found.instances] == ["g0", "g1"] and found.trajectory.shape == (2, 2)
+    assert [one.name for one in found.instances] == ["g0", "g1"] and found.trajectory.shape == (
+        2,
+        2,
+    )
     shutil.copytree(part.folder(tmp_path), other.folder(tmp_path))
     for one in part, other:
-        with pytest.raises(InputError, match=r"2-of-2: .*they are of part 1 of 2.*remove the folder"):
+        with pytest.raises(
+            InputError, match=r"2-of-2: .*they are of part 1 of 2.*remove the folder"
+        ):
             one.records(tmp_path, own)
 
 
@@ -117,9 +134,14 @@ SHORT = (
 
 
 def test_a_whole_run_and_two_parts(tmp_path, command, monkeypatch):
-    """The same arrays, bit for bit; the part that ends last joins them, and files of others stay in their folders."""
+    """The same arrays, bit for bit; the part that ends last joins them, and files of others stay in
+    their folders.
+    """
     monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path / "c"))
-    theirs = [tmp_path / "2" / "parts" / name for name in ("notes.txt", "a-of-b/x.npz", "1-of-2/records.txt")]
+    theirs = [
+        tmp_path / "2" / "parts" / name
+        for name in ("notes.txt", "a-of-b/x.npz", "1-of-2/records.txt")
+    ]
     for path in theirs:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
@@ -130,13 +152,20 @@ def test_a_whole_run_and_two_parts(tmp_path, command, monkeypatch):
         return out
 
     assert "5 instances" in run("1", None)
-    assert run("2", "2/2") == "part 2 of 2: done; missing: 1\n" and not (tmp_path / "2" / "results.json").exists()
+    assert (
+        run("2", "2/2") == "part 2 of 2: done; missing: 1\n"
+        and not (tmp_path / "2" / "results.json").exists()
+    )
     first = run("2", "1/2")
     assert "5 instances" in first and "2 parts" in first and "all parts are done" in run("2", "2/2")
     assert digests(tmp_path / "1") == digests(tmp_path / "2")
-    whole, joined = (json.loads((tmp_path / k / "results.json").read_text())["samplers"] for k in ("1", "2"))
+    whole, joined = (
+        json.loads((tmp_path / k / "results.json").read_text())["samplers"] for k in ("1", "2")
+    )
     assert whole["metropolis"]["instances"] == joined["metropolis"]["instances"]
-    assert sorted(path for path in (tmp_path / "2/parts").rglob("*") if path.is_file()) == sorted(theirs)
+    assert sorted(path for path in (tmp_path / "2/parts").rglob("*") if path.is_file()) == sorted(
+        theirs
+    )
 
 
 def test_a_part_that_does_not_belong_to_the_others_is_refused_before_it_runs(tmp_path, command):

@@ -35,7 +35,9 @@ def on_both_engines(*fast, slow):
         fields = {"K": 20} if name.startswith("sl_") else {}
         chosen = method(name, **fields | ({"scan": "sequential"} if name.endswith("gibbs") else {}))
         marks = pytest.mark.slow if case in slow else ()
-        cases.append(pytest.param(chosen, dataclasses.replace(SETTINGS, engine=engine), id=case, marks=marks))
+        cases.append(
+            pytest.param(chosen, dataclasses.replace(SETTINGS, engine=engine), id=case, marks=marks)
+        )
     return pytest.mark.parametrize(("chosen", "settings"), cases)
 
 
@@ -44,7 +46,9 @@ def random_dataset(count, num_nodes=40, problem="mis"):
     for k in range(count):
         graph = nx.gnp_random_graph(num_nodes + k % 3, 0.2, seed=k)
         graphs.append(Graph.from_arrays(f"g{k}", len(graph), np.array(graph.edges), None, None))
-    return Dataset(f"{problem}/test", problem, "generated", "test", graphs, list(range(count)), count)
+    return Dataset(
+        f"{problem}/test", problem, "generated", "test", graphs, list(range(count)), count
+    )
 
 
 def method(name, **fields):
@@ -61,7 +65,9 @@ def only(dataset, k):
 
 def share(record, k):
     """What a record says of instance k."""
-    traces = {name: getattr(record, name)[:, k : k + 1] for name in ("trajectory", "acceptance", "hops")}
+    traces = {
+        name: getattr(record, name)[:, k : k + 1] for name in ("trajectory", "acceptance", "hops")
+    }
     return dataclasses.replace(record, instances=[record.instances[k]], **traces)
 
 
@@ -74,14 +80,20 @@ def assert_equal(ours, theirs):
 
 
 def test_one_or_three_threads():
-    one, three = (dataclasses.replace(SETTINGS, engine="cpu", threads=threads) for threads in (1, 3))
+    one, three = (
+        dataclasses.replace(SETTINGS, engine="cpu", threads=threads) for threads in (1, 3)
+    )
     assert_equal(*(play(random_dataset(2), method("gwg"), settings) for settings in (one, three)))
 
 
 def test_cold_chains_do_not_depend_on_those_before_them():
-    """The weights of cold chains need other units, which the next chain of the same thread must not take over."""
+    """The weights of cold chains need other units, which the next chain of the same thread must not
+    take over.
+    """
     dataset = random_dataset(3)
-    cold = dataclasses.replace(SETTINGS, engine="cpu", chain_length=1_000, decay_rate=0.005, threads=1)
+    cold = dataclasses.replace(
+        SETTINGS, engine="cpu", chain_length=1_000, decay_rate=0.005, threads=1
+    )
     together = play(dataset, method("sl_gwg", K=20), cold)
     for k in range(3):
         assert_equal(play(only(dataset, k), method("sl_gwg", K=20), cold), share(together, k))
@@ -102,15 +114,21 @@ def test_an_instance_alone_or_with_seven_others(chosen, settings):
     "gibbs-reference", "sl_gibbs-cpu", slow=["gwg-reference", "sl_dmala-reference", "metropolis-cpu"]
 )  # fmt: skip
 def test_an_instance_beside_one_whose_fields_need_more_bits(chosen, settings):
-    """Fields of 16 bits, of 32, and of 16 in a batch that takes 32: the same numbers, whatever was compiled first."""
+    """Fields of 16 bits, of 32, and of 16 in a batch that takes 32: the same numbers, whatever was
+    compiled first.
+    """
     graph = nx.complete_graph(300)
     graphs = [
-        Graph.from_arrays(str(weight), 300, np.array(graph.edges), np.full(graph.number_of_edges(), weight), None)
+        Graph.from_arrays(
+            str(weight), 300, np.array(graph.edges), np.full(graph.number_of_edges(), weight), None
+        )
         for weight in (1.0, 127.0)
     ]
     dataset = Dataset("maxcut/test", "maxcut", "generated", "test", graphs, [0, 1], 2)
     together = play(dataset, chosen, settings)
-    assert_equal(together, play(dataset, chosen, dataclasses.replace(settings, instances_per_batch=1)))
+    assert_equal(
+        together, play(dataset, chosen, dataclasses.replace(settings, instances_per_batch=1))
+    )
     assert together.instances[1].best == 127 * 150**2
     for k in range(2):
         assert_equal(play(only(dataset, k), chosen, settings), share(together, k))
@@ -121,16 +139,23 @@ def test_an_instance_beside_one_whose_fields_need_more_bits(chosen, settings):
     [
         ("sl_metropolis", ("all", "shared")),
         pytest.param("sl_metropolis", ("three",), marks=pytest.mark.slow),
-        pytest.param("sl_path_auxiliary", ("all", "three", "shared radius"), marks=pytest.mark.slow),
+        pytest.param(
+            "sl_path_auxiliary", ("all", "three", "shared radius"), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_one_or_eight_devices(localized, runs, tmp_path):
-    """The same results on 1 and on 8 forced host devices, or on 3 of these, which share 5 instances x 8 chains."""
+    """The same results on 1 and on 8 forced host devices, or on 3 of these, which share 5 instances
+    x 8 chains.
+    """
     environment = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=8")
     folders = map(str, Path(__file__).parents[:2])
     environment["PYTHONPATH"] = os.pathsep.join([*folders, environment.get("PYTHONPATH", "")])
     path = str(tmp_path / "8.npz")
-    code = f"import numpy, test_run; numpy.savez({path!r}, **test_run.arrays_on(8, {localized!r}, {runs!r}))"
+    code = (
+        f"import numpy, test_run; numpy.savez({path!r}, **test_run.arrays_on(8, {localized!r}, "
+        f"{runs!r}))"
+    )
     subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=600)
     with np.load(path) as eight:
         for key, found in arrays_on(1, localized, runs).items():
@@ -146,29 +171,44 @@ def arrays_on(devices, localized, runs):
     }
     arrays = {}
     for name in runs:
-        settings = dataclasses.replace(SETTINGS, use_devices=3 if name == "three" and devices > 1 else 0)
+        settings = dataclasses.replace(
+            SETTINGS, use_devices=3 if name == "three" and devices > 1 else 0
+        )
         record = play(random_dataset(5), others.get(name, method(localized, K=20)), settings)
-        arrays |= {f"{name} {field}": getattr(record, field) for field in ("trajectory", "acceptance")}
-        arrays[f"{name} solutions"] = np.concatenate([instance.solution for instance in record.instances])
+        arrays |= {
+            f"{name} {field}": getattr(record, field) for field in ("trajectory", "acceptance")
+        }
+        arrays[f"{name} solutions"] = np.concatenate(
+            [instance.solution for instance in record.instances]
+        )
     return arrays
 
 
 @functools.cache
 def optima(problem):
     """Of the two graphs of 12 nodes."""
-    return [optimum(getattr(sl_discs, problem)(graph)) for graph in random_dataset(2, num_nodes=12).graphs]
+    return [
+        optimum(getattr(sl_discs, problem)(graph))
+        for graph in random_dataset(2, num_nodes=12).graphs
+    ]
 
 
 @pytest.mark.parametrize("problem", GRAPH_PROBLEMS)
-@pytest.mark.parametrize("name", ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis", "exchange"])
+@pytest.mark.parametrize(
+    "name", ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis", "exchange"]
+)
 def test_small_problems_are_solved(problem, name):
-    """On 12 nodes every sampler and its localized variant meet the optimum, verified and feasible."""
+    """On 12 nodes every sampler and its localized variant meet the optimum, verified and
+    feasible.
+    """
     dataset = random_dataset(2, num_nodes=12, problem=problem)
     settings = dataclasses.replace(SETTINGS, chain_length=1_000, engine="auto")
     sign = graph_kind(problem).sign
     for chosen in (method(name), method("sl_" + name, K=50)):
         record = play(dataset, chosen, settings)
-        for graph, best, instance in zip(dataset.graphs, optima(problem), record.instances, strict=True):
+        for graph, best, instance in zip(
+            dataset.graphs, optima(problem), record.instances, strict=True
+        ):
             assert instance.feasible and instance.best == best
             assert sign * instance.best >= max(sign * instance.best_logged, sign * instance.final)
             assert len(instance.solution) == graph.num_nodes
@@ -183,25 +223,41 @@ def test_small_problems_are_solved(problem, name):
 
 @pytest.mark.parametrize(("problem", "better"), [("mis", max), ("vertex_cover", min)])
 def test_the_best_solution_is_that_of_all_verified_states(problem, better):
-    """A hot state with conflicts may be repaired to more than the state of the largest f is worth."""
+    """A hot state with conflicts may be repaired to more than the state of the largest f is
+    worth.
+    """
     for instance in play(random_dataset(2, 300, problem), method("metropolis")).instances:
         assert instance.best == instance.solution.sum()
         assert instance.best == better(instance.best, instance.best_logged, instance.final)
 
 
-@pytest.mark.parametrize(("problem", "count", "length"), [("mis", 1, 20_030), ("vertex_cover", 3, 20_000)])
+@pytest.mark.parametrize(
+    ("problem", "count", "length"), [("mis", 1, 20_030), ("vertex_cover", 3, 20_000)]
+)
 def test_progress_moves_within_a_long_chain_and_names_the_best_value(problem, count, length):
-    """Ten reports a batch, and one of the tail after the last logged step, add up to all chain-steps.
+    """Ten reports a batch, and one of the tail after the last logged step, add up to all
+    chain-steps.
 
     The values only get better, up to that of the result.
     """
     dataset, told = random_dataset(count, problem=problem), []
-    settings = dataclasses.replace(SETTINGS, chain_length=length, engine="cpu", instances_per_batch=2)
+    settings = dataclasses.replace(
+        SETTINGS, chain_length=length, engine="cpu", instances_per_batch=2
+    )
     record = run_sampler(dataset, 1.0001, method("gwg"), settings, lambda *said: told.append(said))
-    assert sum(steps for steps, _ in told) == length * 8 * count and record.trajectory.shape == (400, count)
+    assert sum(steps for steps, _ in told) == length * 8 * count and record.trajectory.shape == (
+        400,
+        count,
+    )
     last = "batch 2 of 2, " if count > 2 else ""
-    values = [float(words.rpartition(" ")[2]) for _, words in told if words.startswith(f"{last}mean best ")]
-    assert len(values) == 10 + (length % 50 > 0) and values == sorted(values, reverse=problem == "vertex_cover")
+    values = [
+        float(words.rpartition(" ")[2])
+        for _, words in told
+        if words.startswith(f"{last}mean best ")
+    ]
+    assert len(values) == 10 + (length % 50 > 0) and values == sorted(
+        values, reverse=problem == "vertex_cover"
+    )
     assert values[-1] == pytest.approx(record.trajectory[-1, -1:].mean(), rel=0.5)
 
 
@@ -224,7 +280,10 @@ def test_padding_and_batches():
         64, 64, 128, 320, 512, 640, 832, 1152, 1408, 5568,
     ]  # fmt: skip
     terms = [graph_kind("mis").terms(graph, 1.0) for graph in random_dataset(10).graphs]
-    for packs, sizes in (plan(terms, 8, 6), [5, 5]), (plan(terms, 8, 6, num_devices=4, layout=Layout(4, 1)), [8, 8]):
+    for packs, sizes in (
+        (plan(terms, 8, 6), [5, 5]),
+        (plan(terms, 8, 6, num_devices=4, layout=Layout(4, 1)), [8, 8]),
+    ):
         assert [len(pack.filled) for pack in packs] == sizes
         assert sorted(k for pack in packs for k in pack.positions) == list(range(10))
 
@@ -233,7 +292,8 @@ def test_layouts_leave_no_device_idle():
     """The busiest device of the best layout has no more chains than in any other."""
     for devices, instances, chains in itertools.product((1, 2, 6, 16), (1, 3, 8, 50), (1, 5, 32)):
         loads = {
-            (parts, devices // parts): math.ceil(instances / parts) * math.ceil(chains / (devices // parts))
+            (parts, devices // parts): math.ceil(instances / parts)
+            * math.ceil(chains / (devices // parts))
             for parts in range(1, devices + 1)
             if devices % parts == 0
         }

@@ -1,4 +1,6 @@
-"""Settings: each field refuses what it cannot have, in one line that names it as it is typed; and temperatures."""
+"""Settings: each field refuses what it cannot have, in one line that names it as it is typed; and
+temperatures.
+"""
 
 import dataclasses
 import math
@@ -61,7 +63,12 @@ def test_a_field_of_a_sampler_refuses_what_it_cannot_have(sampler):
 
 
 def test_settings_name_what_is_wrong():
-    assert settings_from({"chain_length": 500, "run_parallel": True, "init_temperature": 2}).init_temperature == 2.0
+    assert (
+        settings_from(
+            {"chain_length": 500, "run_parallel": True, "init_temperature": 2}
+        ).init_temperature
+        == 2.0
+    )
     for fields, message in (
         ({"chain_lenght": 5}, "no field 'chain_lenght'; known: .*chain_length"),
         ({"chain_length": 10, "log_every_steps": 100}, "log more often"),
@@ -75,15 +82,24 @@ def test_settings_name_what_is_wrong():
 def test_long_chains_take_no_memory():
     tracemalloc.start()
     long = cooled("exp_decay", 2 * 10**9, init_temperature=2.0)
-    assert len(long) == 2 * 10**9 and long[-1] == np.float32(0.02) and long[10**6 : 10**6 + 3].shape == (3,)
+    assert (
+        len(long) == 2 * 10**9
+        and long[-1] == np.float32(0.02)
+        and long[10**6 : 10**6 + 3].shape == (3,)
+    )
     assert tracemalloc.get_traced_memory()[1] < 2**24
     tracemalloc.stop()
 
 
 def cooled(schedule, length, **fields):
     """Temperatures that fall from 1 to 0.2, or by a factor of 0.01."""
-    fields = {"final_temperature": 0.2 if schedule == "linear" else 1e-4, "decay_rate": 0.01} | fields
-    return Settings(t_schedule=schedule, chain_length=length, log_every_steps=1, **fields).temperatures()
+    fields = {
+        "final_temperature": 0.2 if schedule == "linear" else 1e-4,
+        "decay_rate": 0.01,
+    } | fields
+    return Settings(
+        t_schedule=schedule, chain_length=length, log_every_steps=1, **fields
+    ).temperatures()
 
 
 def test_temperatures():
@@ -124,7 +140,9 @@ def test_an_annealing_inside_each_level_is_that_of_a_run_as_long_as_the_level(na
     np.testing.assert_array_equal(temperatures[:], whole)
     for piece in (slice(0, 0), slice(1, 400), slice(3, 500, 7), np.array([499, 0]), 250):
         np.testing.assert_array_equal(temperatures[piece], whole[piece])
-    over_run = dataclasses.replace(method, localization=dataclasses.replace(localization, anneal="run"))
+    over_run = dataclasses.replace(
+        method, localization=dataclasses.replace(localization, anneal="run")
+    )
     np.testing.assert_array_equal(schedule_of(over_run, settings)[:], settings.temperatures()[:])
     assert (name == "constant") == np.array_equal(whole, settings.temperatures()[:])
 
@@ -133,8 +151,16 @@ def test_an_annealing_inside_each_level_is_that_of_a_run_as_long_as_the_level(na
 def test_slices_of_temperatures_are_those_of_the_whole(every):
     one_by_one = cooled("linear", 70_001, anneal_every=every)
     whole = np.asarray(one_by_one)
-    np.testing.assert_allclose(whole[: 3 * every : every], 1 - 0.8 * (1 + every * np.arange(3)) / 70_001, rtol=1e-6)
+    np.testing.assert_allclose(
+        whole[: 3 * every : every], 1 - 0.8 * (1 + every * np.arange(3)) / 70_001, rtol=1e-6
+    )
     assert (np.diff(whole) < 0).sum() == -(-70_001 // every) - 1
-    for piece in (slice(2, 2), slice(1, 500), slice(65_530, 70_001), slice(65_530, 70_001, 7), np.array([0, 70_000])):
+    for piece in (
+        slice(2, 2),
+        slice(1, 500),
+        slice(65_530, 70_001),
+        slice(65_530, 70_001, 7),
+        np.array([0, 70_000]),
+    ):
         np.testing.assert_array_equal(one_by_one[piece], whole[piece])
     assert one_by_one[69_999] == whole[69_999]

@@ -1,11 +1,20 @@
-"""Archives of graphs and models: the same bits come back; what is damaged or contradictory is refused by name."""
+"""Archives of graphs and models: the same bits come back; what is damaged or contradictory is
+refused by name.
+"""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sl_discs.instances.archive import FORM_ARRAYS, count_graphs, read_archive, read_forms, write_archive, write_forms
+from sl_discs.instances.archive import (
+    FORM_ARRAYS,
+    count_graphs,
+    read_archive,
+    read_forms,
+    write_archive,
+    write_forms,
+)
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats import read_instances
 from sl_discs.instances.graph import Graph
@@ -24,7 +33,9 @@ def graphs(draw, weighted):
     weights = draw(st.lists(FINITE, min_size=len(edges), max_size=len(edges))) if weighted else None
     nodes = draw(st.lists(st.floats(0, 1e300), min_size=n, max_size=n)) if weighted else None
     reference = draw(st.none() | st.floats(0, 100))
-    return Graph.from_arrays(draw(NAME), n, np.array(edges, int).reshape(-1, 2), weights, reference, nodes)
+    return Graph.from_arrays(
+        draw(NAME), n, np.array(edges, int).reshape(-1, 2), weights, reference, nodes
+    )
 
 
 @st.composite
@@ -34,11 +45,15 @@ def forms(draw):
     linear, couplings = (draw(st.lists(FINITE, min_size=k, max_size=k)) for k in (n, len(pairs)))
     flags = {name: draw(st.booleans()) for name in ("spins", "maximise")}
     reference = draw(st.none() | FINITE)
-    return QuadraticForm.from_arrays(draw(NAME), linear, pairs, couplings, draw(FINITE), reference=reference, **flags)
+    return QuadraticForm.from_arrays(
+        draw(NAME), linear, pairs, couplings, draw(FINITE), reference=reference, **flags
+    )
 
 
 def bits(one):
-    return [value.tobytes() if isinstance(value, np.ndarray) else value for value in vars(one).values()]
+    return [
+        value.tobytes() if isinstance(value, np.ndarray) else value for value in vars(one).values()
+    ]
 
 
 @settings(max_examples=30, deadline=None)
@@ -104,10 +119,18 @@ MODELS = {
     [
         (GRAPHS, {"edges": None}, "'edges' is missing"),
         (GRAPHS, {"edge_ptr": np.array([0, 1, 2])}, "edge_ptr must rise from 0 to 3"),
-        (GRAPHS, {"num_nodes": np.array([10**9, 2])}, "graph 0: a: a single chain on 1000000000 nodes"),
+        (
+            GRAPHS,
+            {"num_nodes": np.array([10**9, 2])},
+            "graph 0: a: a single chain on 1000000000 nodes",
+        ),
         (GRAPHS, {"edges": np.array([[0, 1], [1, 0], [0, 1]])}, "graph 0: .*more than once"),
         (GRAPHS, {"names": np.array(["a", None], dtype=object)}, "Object arrays cannot be loaded"),
-        (GRAPHS, {"edge_weight": np.array([1, 1, 2**53 + 1])}, r"graph 1: b: .*9007199254740993 is beyond 2\^53"),
+        (
+            GRAPHS,
+            {"edge_weight": np.array([1, 1, 2**53 + 1])},
+            r"graph 1: b: .*9007199254740993 is beyond 2\^53",
+        ),
         (MODELS, {"num_variables": np.array([4, -1])}, "negative"),
         (MODELS, {"num_variables": np.array([2, 2])}, r"linear has shape \(3,\)"),
         (MODELS, {"spins": np.array([0, 1])}, "spins is int64 .* truth values"),
@@ -118,7 +141,10 @@ def test_contradictions_are_refused_by_name(tmp_path, monkeypatch, good, changes
     read = read_archive if good is GRAPHS else read_forms
     np.savez(tmp_path / "good.npz", **good)
     assert [one.name for one in read(tmp_path / "good.npz")] == ["a", "b"]
-    np.savez(tmp_path / "bad.npz", **{key: array for key, array in (good | changes).items() if array is not None})
+    np.savez(
+        tmp_path / "bad.npz",
+        **{key: array for key, array in (good | changes).items() if array is not None},
+    )
     with pytest.raises(InputError, match=rf"bad\.npz: .*{says}") as caught:
         read(tmp_path / "bad.npz")
     assert "\n" not in str(caught.value)

@@ -1,4 +1,6 @@
-"""The command that turns one file into another: the same graph, one line of summary, one line of error."""
+"""The command that turns one file into another: the same graph, one line of summary, one line of
+error.
+"""
 
 import itertools
 
@@ -22,7 +24,9 @@ def edges_of(path):
     (instance,) = read_instances(path, format=None if path.suffix in (".npz", ".rudy") else "rudy")
     graph = instance.content
     weights = [None] * graph.num_edges if graph.weights is None else graph.weights.tolist()
-    return graph.num_nodes, {(u, v): w for (u, v), w in zip(graph.edges.tolist(), weights, strict=True)}
+    return graph.num_nodes, {
+        (u, v): w for (u, v), w in zip(graph.edges.tolist(), weights, strict=True)
+    }
 
 
 @pytest.mark.parametrize("name", ["out.rudy", "out.npz", "out.TXT"])
@@ -32,7 +36,8 @@ def test_weights_survive(tmp_path, capsys, name):
     out, err = capsys.readouterr()
     assert edges_of(tmp_path / name) == (3, {(0, 1): 0.1, (1, 2): -2.0})
     assert not err and out == (
-        f"{tmp_path / 'in.txt'} (edge_list): 3 nodes, 2 edges, weights -2 to 0.1; saved in {tmp_path / name} "
+        f"{tmp_path / 'in.txt'} (edge_list): 3 nodes, 2 edges, weights -2 to 0.1; saved in "
+        f"{tmp_path / name} "
         f"({'npz); labels 1 to 3 became 0 to 2' if name == 'out.npz' else 'rudy)'}\n"
     )
 
@@ -41,7 +46,9 @@ def test_new_numbers_of_nodes_are_told(tmp_path, capsys):
     target = tmp_path / "out.clq"
     (tmp_path / "in.edges").write_text("10 20\n20 30\n30 5\n")
     assert run(tmp_path / "in.edges", target) == 0
-    assert capsys.readouterr().out.endswith(f"(dimacs); {target}.labels has the label of each number\n")
+    assert capsys.readouterr().out.endswith(
+        f"(dimacs); {target}.labels has the label of each number\n"
+    )
     assert (tmp_path / "out.clq.labels").read_text() == "1 5\n2 10\n3 20\n4 30\n"
     (tmp_path / "in.edges").write_text("0 1\n1 2\n")
     assert run(tmp_path / "in.edges", target) == 0
@@ -68,7 +75,10 @@ def test_archives_of_several_graphs(tmp_path, capsys):
     write_archive(tmp_path / "two.npz", [Graph.from_arrays(str(n), n, [(0, 1)]) for n in (3, 4)])
     assert run(tmp_path / "two.npz", tmp_path / "out.npz", "--complement") == 0
     assert "2 graphs, 3 to 4 nodes, 2 to 5 edges; saved" in capsys.readouterr().out
-    assert [instance.content.num_edges for instance in read_instances(tmp_path / "out.npz")] == [2, 5]
+    assert [instance.content.num_edges for instance in read_instances(tmp_path / "out.npz")] == [
+        2,
+        5,
+    ]
     assert run(tmp_path / "two.npz", tmp_path / "out.clq") == 2
     assert "2 graphs, but a dimacs file holds one; write an .npz" in capsys.readouterr().err
 
@@ -78,11 +88,21 @@ def test_models_go_to_archives(tmp_path, capsys):
     forms = [QuadraticForm.from_arrays("m", *arrays, maximise=True) for arrays in forms]
     write_forms(tmp_path / "in.npz", forms)
     assert run(tmp_path / "in.npz", tmp_path / "out.npz") == 0
-    told = "2 models, 2 to 3 variables, 1 pairs, couplings -2 to 10, zeros and ones, maximise; saved in"
+    told = (
+        "2 models, 2 to 3 variables, 1 pairs, couplings -2 to 10, zeros and ones, maximise; "
+        "saved in"
+    )
     assert f"(npz): {told}" in capsys.readouterr().out
-    first, second = (instance.content for instance in read_instances(tmp_path / "out.npz", problem="qubo"))
-    assert FormValues(first)(np.array([[1, 1]])) == 13 and FormValues(second)(np.array([[1, 1, 1]])) == -2
-    (tmp_path / "m").write_text("%%MatrixMarket matrix coordinate integer symmetric\n2 2 1\n2 1 3\n")
+    first, second = (
+        instance.content for instance in read_instances(tmp_path / "out.npz", problem="qubo")
+    )
+    assert (
+        FormValues(first)(np.array([[1, 1]])) == 13
+        and FormValues(second)(np.array([[1, 1, 1]])) == -2
+    )
+    (tmp_path / "m").write_text(
+        "%%MatrixMarket matrix coordinate integer symmetric\n2 2 1\n2 1 3\n"
+    )
     assert run(tmp_path / "m", tmp_path / "out.npz", "--problem=ising") == 0
     assert "2 variables, 1 pairs, couplings 6, spins, minimise" in capsys.readouterr().out
 
@@ -91,9 +111,17 @@ def test_models_go_to_archives(tmp_path, capsys):
     ("content", "arguments", "says"),
     [
         ("2 1\n1 2 5\n", ["out.clq", "--from=rudy"], "DIMACS graphs have no weights"),
-        ("2 1\n1 2 5\n", ["out.npz", "--from=rudy", "--complement"], "have no weights; give a graph without"),
+        (
+            "2 1\n1 2 5\n",
+            ["out.npz", "--from=rudy", "--complement"],
+            "have no weights; give a graph without",
+        ),
         ("2 1\n1 2 5\n", ["out.xyz"], "no format is known for '.xyz'; give --to=FORMAT"),
-        ("p qubo 0 2 0 1\n0 1 5\n", ["out.rudy"], "holds a quadratic model, which cannot be written as rudy"),
+        (
+            "p qubo 0 2 0 1\n0 1 5\n",
+            ["out.rudy"],
+            "holds a quadratic model, which cannot be written as rudy",
+        ),
     ],
 )
 def test_bad_input(tmp_path, monkeypatch, capsys, content, arguments, says):
@@ -111,14 +139,25 @@ def test_complement_has_the_other_edges(n, data):
     pairs = list(itertools.combinations(range(n), 2))
     edges = data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
     other = complement(Graph.from_arrays("g", n, np.array(edges, int).reshape(-1, 2)))
-    assert [tuple(pair) for pair in other.edges.tolist()] == [pair for pair in pairs if pair not in edges]
+    assert [tuple(pair) for pair in other.edges.tolist()] == [
+        pair for pair in pairs if pair not in edges
+    ]
 
 
 def test_numbers_that_are_not_written_are_told(tmp_path, capsys):
-    graph = '{"nodes": [{"id": 0}, {"id": 1, "x": 0.5}], "edges": [{"source": 0, "target": 1, "cost": 2.5}]}'
+    graph = (
+        '{"nodes": [{"id": 0}, {"id": 1, "x": 0.5}], "edges": [{"source": 0, "target": 1, '
+        '"cost": 2.5}]}'
+    )
     (tmp_path / "in.json").write_text(graph)
     assert run(tmp_path / "in.json", tmp_path / "out.npz") == 0
     err = capsys.readouterr().err
-    assert "edges have numbers under 'cost' that do not count; weight=cost uses them" in err and "under 'x'" in err
+    assert (
+        "edges have numbers under 'cost' that do not count; weight=cost uses them" in err
+        and "under 'x'" in err
+    )
     assert run(tmp_path / "in.json", tmp_path / "out.npz", "--weight=cost") == 0
-    assert "under 'x'" in capsys.readouterr().err and edges_of(tmp_path / "out.npz") == (2, {(0, 1): 2.5})
+    assert "under 'x'" in capsys.readouterr().err and edges_of(tmp_path / "out.npz") == (
+        2,
+        {(0, 1): 2.5},
+    )

@@ -1,5 +1,5 @@
-"""Datasets: DISCS's files before archives before drawing; selections keep their index; what is written in DISCS's
-formats is what is read from them, and nothing is replaced or mixed up silently.
+"""Datasets: DISCS's files before archives before drawing; selections keep their index; what is
+written in DISCS's formats is what is read from them, and nothing is replaced or mixed up silently.
 """
 
 import pickle
@@ -46,7 +46,10 @@ def root(tmp_path):
     cuts = [(graph, (2.0 * (len(graph) - 1), [0, 1])) for graph in graphs]
     dump(root / "er_700_800/ER-700-800-0.10.pkl", graphs)
     for k, graph in enumerate(graphs):
-        dump(root / f"er_800_test/ER_{k}.gpickle", path_graph(len(graph), label=dict.fromkeys((0, 2), 1)))
+        dump(
+            root / f"er_800_test/ER_{k}.gpickle",
+            path_graph(len(graph), label=dict.fromkeys((0, 2), 1)),
+        )
         (root / "satlib_test").mkdir(exist_ok=True)
         (root / f"satlib_test/f{k}.cnf").write_text(f"p cnf 3 {k + 1}\n" + "1 -2 3 0\n" * (k + 1))
     dump(root / "maxcut-ba/maxcut-ba-4-n-16-20/test-b", *cuts[1:])
@@ -73,7 +76,12 @@ DISCS = [
 @pytest.mark.parametrize(("problem", "graph_type", "cfg_str", "name", "references"), DISCS)
 def test_discs_files(root, problem, graph_type, cfg_str, name, references):
     whole = load_dataset(problem, graph_type, cfg_str, root)
-    assert (whole.name, whole.source, whole.total, whole.index) == (name, "discs files", 3, [0, 1, 2])
+    assert (whole.name, whole.source, whole.total, whole.index) == (
+        name,
+        "discs files",
+        3,
+        [0, 1, 2],
+    )
     assert [graph.reference for graph in whole.graphs] == references
     if graph_type != "satlib":
         assert [graph.num_nodes for graph in whole.graphs] == [3, 4, 5]
@@ -89,8 +97,18 @@ def test_discs_files(root, problem, graph_type, cfg_str, name, references):
     ("file", "content", "arguments", "says"),
     [
         ("er_700_800/ER-700-800-0.10.pkl", [3], ("mis", "er_density", "r-0.10"), "int where"),
-        ("optsicom/b.pkl", (nx.path_graph(2), ("x",)), ("maxcut", "optsicom", "r-b"), "could not convert"),
-        ("twitter/twitter-0.pkl", ([nx.path_graph(2)], []), ("maxclique", "twitter", "_"), "is shorter"),
+        (
+            "optsicom/b.pkl",
+            (nx.path_graph(2), ("x",)),
+            ("maxcut", "optsicom", "r-b"),
+            "could not convert",
+        ),
+        (
+            "twitter/twitter-0.pkl",
+            ([nx.path_graph(2)], []),
+            ("maxclique", "twitter", "_"),
+            "is shorter",
+        ),
     ],
 )
 def test_discs_files_of_another_form(root, file, content, arguments, says):
@@ -102,7 +120,9 @@ def test_discs_files_of_another_form(root, file, content, arguments, says):
 
 def test_order_of_sources(root, tmp_path):
     own = root / "maxcut-ba"
-    write_archive(root / "maxcut_ba_ba-4-n-16-20_1.npz", [Graph.from_arrays("archived", 2, [(0, 1)], [1.0])])
+    write_archive(
+        root / "maxcut_ba_ba-4-n-16-20_1.npz", [Graph.from_arrays("archived", 2, [(0, 1)], [1.0])]
+    )
     assert load_dataset("maxcut", "ba", R_BA, root).source == "discs files"
     own.rename(tmp_path / "elsewhere")
     archived = load_dataset("maxcut", "ba", R_BA, root)
@@ -139,7 +159,9 @@ def test_cache_is_used_and_repaired(cache, monkeypatch):
     (file,) = cache.iterdir()
     drawn, draw = [], dataset_module.Generator.draw
     with monkeypatch.context() as patch:
-        patch.setattr(dataset_module.Generator, "draw", lambda *given: drawn.append(given) or draw(*given))
+        patch.setattr(
+            dataset_module.Generator, "draw", lambda *given: drawn.append(given) or draw(*given)
+        )
         assert load_dataset("maxcut", "optsicom", "r-b").digest() == fresh.digest()
     assert len(drawn) == 1  # with which the file is compared
     good = file.read_bytes()
@@ -152,7 +174,9 @@ def test_cache_is_used_and_repaired(cache, monkeypatch):
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
     (tmp_path / "file").write_text("")
-    assert len(load_dataset("maxcut", "optsicom", cache_dir=tmp_path / "file" / "below").graphs) == 10
+    assert (
+        len(load_dataset("maxcut", "optsicom", cache_dir=tmp_path / "file" / "below").graphs) == 10
+    )
 
 
 @pytest.mark.parametrize(
@@ -182,8 +206,14 @@ def test_the_default_folder_need_not_exist(root, tmp_path, monkeypatch):
     [
         ({"first": -1}, "first is -1; expected a whole number, at least 0"),
         ({"stride": 0}, "stride is 0"),
-        ({"num_instances": 10**9}, r"1000000000 graphs of maxcut/ba/.* GiB of memory, and there are"),
-        ({"num_instances": 2, "stride": 2**31}, "graph 2147483648 was asked for; positions go up to 2147483647"),
+        (
+            {"num_instances": 10**9},
+            r"1000000000 graphs of maxcut/ba/.* GiB of memory, and there are",
+        ),
+        (
+            {"num_instances": 2, "stride": 2**31},
+            "graph 2147483648 was asked for; positions go up to 2147483647",
+        ),
     ],
 )
 def test_impossible_selections_are_refused_at_once(wrong, says):
@@ -193,13 +223,19 @@ def test_impossible_selections_are_refused_at_once(wrong, says):
 
 def test_every_third_graph(tmp_path):
     whole = load_dataset("maxcut", "ba", R_BA, num_instances=8, cache_dir=tmp_path / "cache")
-    part = load_dataset("maxcut", "ba", R_BA, first=1, num_instances=2, stride=3, cache_dir=tmp_path / "cache")
-    assert part.index == [1, 4] and [graph.name for graph in part.graphs] == [whole.graphs[k].name for k in (1, 4)]
+    part = load_dataset(
+        "maxcut", "ba", R_BA, first=1, num_instances=2, stride=3, cache_dir=tmp_path / "cache"
+    )
+    assert part.index == [1, 4] and [graph.name for graph in part.graphs] == [
+        whole.graphs[k].name for k in (1, 4)
+    ]
     write_archive(tmp_path / "maxcut_ba_ba-4-n-16-20.npz", whole.graphs)
     for given in ({"first": 1, "num_instances": 3}, {"first": 1}):
         stored = load_dataset("maxcut", "ba", R_BA, tmp_path, stride=3, **given)
         assert stored.index == [1, 4, 7]
-        assert [graph.name for graph in stored.graphs] == [whole.graphs[k].name for k in stored.index]
+        assert [graph.name for graph in stored.graphs] == [
+            whole.graphs[k].name for k in stored.index
+        ]
     with pytest.raises(InputError, match="0 to 7"):
         load_dataset("maxcut", "ba", R_BA, tmp_path, stride=3, num_instances=4)
 
@@ -251,7 +287,8 @@ def files_below(root):
 
 @pytest.mark.parametrize(("problem", "graph_type", "cfg_str", "names"), WRITABLE)
 def test_odd_graphs_come_back(tmp_path, problem, graph_type, cfg_str, names):
-    # Isolated nodes first, last and alone; edges out of order; weights and a reference that are no whole numbers.
+    # Isolated nodes first, last and alone; edges out of order; weights and a reference that are no
+    # whole numbers.
     graphs = [
         Graph.from_arrays("a", 6, [(4, 2), (1, 3), (1, 2)], [0.1, -2.5, 3.0], 2.25),
         Graph.from_arrays("b", 3, np.zeros((0, 2), int)),
@@ -272,7 +309,9 @@ def test_files_of_generated_graphs_say_so_and_placeholders_are_no_references(tmp
     drawn = load_dataset("maxcut", "ba", R_BA, num_instances=2, cache_dir=tmp_path / "cache")
     assert (
         drawn.generated
-        and load_dataset("maxcut", "ba", R_BA, num_instances=2, cache_dir=tmp_path / "cache").generated
+        and load_dataset(
+            "maxcut", "ba", R_BA, num_instances=2, cache_dir=tmp_path / "cache"
+        ).generated
     )
     (path,) = write_discs(drawn, tmp_path / "files")
     with path.open("rb") as file:
@@ -284,7 +323,9 @@ def test_files_of_generated_graphs_say_so_and_placeholders_are_no_references(tmp
         again = load_dataset("maxcut", "ba", R_BA, tmp_path / folder)
         assert again.source == source and again.generated
         assert [graph.reference for graph in again.graphs] == [None, None]
-    (path,) = write_discs(given("maxcut", "ba", R_BA, [Graph.from_arrays("a", 2, [(0, 1)], None, 1.0)]), tmp_path)
+    (path,) = write_discs(
+        given("maxcut", "ba", R_BA, [Graph.from_arrays("a", 2, [(0, 1)], None, 1.0)]), tmp_path
+    )
     known = load_dataset("maxcut", "ba", R_BA, tmp_path)
     assert known.graphs[0].reference == 1.0 and not known.generated
 
@@ -331,12 +372,27 @@ def test_files_are_replaced_on_demand_and_never_mixed(tmp_path):
 def test_command_reads_archives(tmp_path, capsys):
     graphs = [Graph.from_arrays("g", n, [(0, 1)], None, 2) for n in (3, 4, 5)]
     write_archive(tmp_path / "maxclique_twitter.npz", graphs)
-    command = ["discs data", "--model=maxclique", "--graph_type=twitter", f"--data_root={tmp_path / 'a b'}"]
-    assert discs_data.data([*command, f"--source={tmp_path}", "--first_instance=1", "--num_instances=2"]) == 0
+    command = [
+        "discs data",
+        "--model=maxclique",
+        "--graph_type=twitter",
+        f"--data_root={tmp_path / 'a b'}",
+    ]
+    assert (
+        discs_data.data(
+            [*command, f"--source={tmp_path}", "--first_instance=1", "--num_instances=2"]
+        )
+        == 0
+    )
     out = capsys.readouterr().out
-    assert "maxclique/twitter: 2 graphs of 4-5 nodes (archive: " in out and "twitter00001.pkl" in out
+    assert (
+        "maxclique/twitter: 2 graphs of 4-5 nodes (archive: " in out and "twitter00001.pkl" in out
+    )
     assert "known for every graph" in out and "warning" not in out
-    assert f"'--model_config.data_root={tmp_path / 'a b'}'" in out and "--model_config.cfg_str=_ " in out
+    assert (
+        f"'--model_config.data_root={tmp_path / 'a b'}'" in out
+        and "--model_config.cfg_str=_ " in out
+    )
     read = load_dataset("maxclique", "twitter", "_", tmp_path / "a b").graphs
     assert [graph.num_nodes for graph in read] == [4, 5]
 
@@ -346,7 +402,10 @@ def test_command_reads_archives(tmp_path, capsys):
     [
         (["--model=mis", "--graph_type=satlib"], "mis/satlib cannot be written"),
         (["--model=maxclique", "--graph_type=twitter"], "cannot be generated; give --source"),
-        (["--model=maxcut", "--graph_type=optsicom", "--source=no/such/folder"], "no/such/folder is not a folder"),
+        (
+            ["--model=maxcut", "--graph_type=optsicom", "--source=no/such/folder"],
+            "no/such/folder is not a folder",
+        ),
     ],
 )
 def test_command_on_bad_input(tmp_path, capsys, arguments, says):
@@ -364,7 +423,10 @@ def test_warnings_of_what_discs_fixes():
     (size, remedy) = discs_data.warnings(given(*cut, [large, *[small] * 999]))
     assert "1 graphs (first g)" in size and "max_num_nodes=0" in remedy
     assert "7 batches of padding" in discs_data.warnings(given(*cut, [small] * 2))[0]
-    assert "leave out the last 2" in discs_data.warnings(given("mis", "ertest", "r-800", [small] * 130))[0]
+    assert (
+        "leave out the last 2"
+        in discs_data.warnings(given("mis", "ertest", "r-800", [small] * 130))[0]
+    )
 
 
 def test_convert_writes_what_load_reads(root, tmp_path, capsys):
@@ -372,7 +434,10 @@ def test_convert_writes_what_load_reads(root, tmp_path, capsys):
     flags = ["discs archive", "--problem=mis", "--graph_type=satlib", f"--output={out}"]
     assert discs_data.archive([*flags, f"--data_root={root}"]) == 0
     assert f"{out}: 3 graphs of mis/satlib" in capsys.readouterr().out
-    own, archived = load_dataset("mis", "satlib", "_", root), load_dataset("mis", "satlib", "_", out.parent)
+    own, archived = (
+        load_dataset("mis", "satlib", "_", root),
+        load_dataset("mis", "satlib", "_", out.parent),
+    )
     assert archived.source == "archive"
     for a, b in zip(own.graphs, archived.graphs, strict=True):
         assert (a.name, a.num_nodes, a.reference) == (b.name, b.num_nodes, b.reference)

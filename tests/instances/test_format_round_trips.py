@@ -1,4 +1,6 @@
-"""What a file means is what is read: every edge, value and label, in every format, and never as another format."""
+"""What a file means is what is read: every edge, value and label, in every format, and never as
+another format.
+"""
 
 import bz2
 import contextlib
@@ -44,7 +46,8 @@ def read(folder, content, **options):
     return instance
 
 
-# Writers of a graph, (n, {(u, v): weight}) with u < v and nodes from 0 on: the content, and the labels of the nodes.
+# Writers of a graph, (n, {(u, v): weight}) with u < v and nodes from 0 on: the content, and the
+# labels of the nodes.
 
 
 WEIGHTS = st.integers(0, 9)
@@ -66,7 +69,9 @@ def turned(edges, rng):
 
 
 def lines(rows, rng, comment=None):
-    """Words as lines with any blanks between them, and comments and empty lines if the format has comments."""
+    """Words as lines with any blanks between them, and comments and empty lines if the format has
+    comments.
+    """
     text = []
     for row in rows:
         if comment and rng.random() < 0.2:
@@ -83,18 +88,30 @@ def rudy(n, edges, weighted, rng):
 
 
 def dimacs(n, edges, weighted, rng):
-    rows = [("e", u + 1, v + 1) for u, v, _ in turned(edges, rng) for _ in range(rng.choice([1, 1, 2]))]
+    rows = [
+        ("e", u + 1, v + 1) for u, v, _ in turned(edges, rng) for _ in range(rng.choice([1, 1, 2]))
+    ]
     rows += [("e", v, u) for _, u, v in rows if rng.random() < 0.3]
     promised = rng.choice([len(edges), 2 * len(edges), len(rows)])
-    return lines([("p", rng.choice(["edge", "col"]), n, promised), *rows], rng, "c"), range(1, n + 1)
+    return lines([("p", rng.choice(["edge", "col"]), n, promised), *rows], rng, "c"), range(
+        1, n + 1
+    )
 
 
 def metis(n, edges, weighted, rng):
-    rows = [(n, len(edges), f"{int(weighted):03d}")] if weighted or rng.random() < 0.5 else [(n, len(edges))]
+    rows = (
+        [(n, len(edges), f"{int(weighted):03d}")]
+        if weighted or rng.random() < 0.5
+        else [(n, len(edges))]
+    )
     for node in range(n):
         near = [(v if u == node else u, w) for u, v, w in turned(edges, rng) if node in (u, v)]
-        rows.append([word for other, w in near for word in ([other + 1, w] if weighted else [other + 1])])
-    text = "".join(("% a\n" if rng.random() < 0.2 else "") + " ".join(map(str, row)) + "\n" for row in rows)
+        rows.append(
+            [word for other, w in near for word in ([other + 1, w] if weighted else [other + 1])]
+        )
+    text = "".join(
+        ("% a\n" if rng.random() < 0.2 else "") + " ".join(map(str, row)) + "\n" for row in rows
+    )
     return text, range(1, n + 1)
 
 
@@ -118,20 +135,26 @@ def matrix_market(n, edges, weighted, rng):
 
 
 def array(n, edges, weighted, rng):
-    values = "".join(f"{edges.get((min(i, j), max(i, j)), 0)}\n" for j in range(n) for i in range(n))
+    values = "".join(
+        f"{edges.get((min(i, j), max(i, j)), 0)}\n" for j in range(n) for i in range(n)
+    )
     return f"%%MatrixMarket matrix array real general\n{n} {n}\n{values}", range(1, n + 1)
 
 
 def as_networkx(n, edges, weighted, names):
     graph = nx.Graph()
     graph.add_nodes_from(names, colour="red")
-    graph.add_edges_from((names[u], names[v], {"weight": w} if weighted else {}) for (u, v), w in edges.items())
+    graph.add_edges_from(
+        (names[u], names[v], {"weight": w} if weighted else {}) for (u, v), w in edges.items()
+    )
     return graph
 
 
 def gml(n, edges, weighted, rng):
     names = [rng.choice('aä "&[]#0') + str(node) for node in range(n)]
-    return "# note\nVersion 1\n" + "\n".join(nx.generate_gml(as_networkx(n, edges, weighted, names))), names
+    return "# note\nVersion 1\n" + "\n".join(
+        nx.generate_gml(as_networkx(n, edges, weighted, names))
+    ), names
 
 
 def graphml(n, edges, weighted, rng):
@@ -142,7 +165,9 @@ def graphml(n, edges, weighted, rng):
 def node_link(n, edges, weighted, rng):
     names = [rng.choice([node - 3, f"x{node}", (node, "é")]) for node in range(n)]
     return json.dumps(
-        nx.node_link_data(as_networkx(n, edges, weighted, names), edges=rng.choice(["edges", "links"]))
+        nx.node_link_data(
+            as_networkx(n, edges, weighted, names), edges=rng.choice(["edges", "links"])
+        )
     ), names
 
 
@@ -156,7 +181,9 @@ WRITERS = {
 @given(graph=graphs(), rng=RANDOM, weighted=st.booleans())
 @pytest.mark.parametrize("name", WRITERS)
 def test_what_is_written_is_what_is_read(folder, name, graph, rng, weighted):
-    """With the format named, and where its first lines tell; a repeated last line is not lost in silence."""
+    """With the format named, and where its first lines tell; a repeated last line is not lost in
+    silence.
+    """
     n, edges = graph
     content, labels = WRITERS[name](n, edges, weighted, rng)
     weighted = name == "array" or (weighted and name != "dimacs")
@@ -170,18 +197,27 @@ def test_what_is_written_is_what_is_read(folder, name, graph, rng, weighted):
     for problem in None, "mis":
         instance = read(folder, content, format=name, problem=problem)
         found = instance.content
-        assert instance.format == name and list(instance.labels) == list(labels) and found.num_nodes == len(labels)
+        assert (
+            instance.format == name
+            and list(instance.labels) == list(labels)
+            and found.num_nodes == len(labels)
+        )
         assert (found.weights is None) == (not weighted)
         ends = [frozenset(instance.labels[k] for k in pair) for pair in found.edges.tolist()]
         weights = [1] * len(ends) if found.weights is None else found.weights.tolist()
         assert len(ends) == len(meant)
-        assert dict(zip(ends, weights, strict=True)) == {frozenset(pair): w for pair, w in meant.items()}
+        assert dict(zip(ends, weights, strict=True)) == {
+            frozenset(pair): w for pair, w in meant.items()
+        }
         if FORMATS[name].begins and name != "edge_list":
             assert read(folder, content, problem=problem).format == name
     last = content.rstrip().rpartition("\n")[2].strip()
     if name in ("rudy", "dimacs", "edge_list", "matrix_market") and last[0] not in "#%c":
         with contextlib.suppress(InputError):  # a line too many is refused, or remarked on
-            assert any(one.lost for one in read(folder, f"{content.rstrip()}\n{last}\n", format=name).remarks)
+            assert any(
+                one.lost
+                for one in read(folder, f"{content.rstrip()}\n{last}\n", format=name).remarks
+            )
 
 
 # What is left out of a file is said.
@@ -190,13 +226,19 @@ WORDS = ["#tag", "%b", "u", "v", "source", "target", "7", "12", "é", "a,b", "{x
 
 
 @settings(max_examples=200, deadline=None)
-@given(graph=graphs(), names=st.permutations(WORDS), data=st.sampled_from([True, False, ["weight"]]))
+@given(
+    graph=graphs(), names=st.permutations(WORDS), data=st.sampled_from([True, False, ["weight"]])
+)
 def test_names_that_networkx_writes_come_back_or_are_reported(folder, graph, names, data):
-    """Names that begin like comments, or read as headings or numbers, are read, remarked on or refused."""
+    """Names that begin like comments, or read as headings or numbers, are read, remarked on or
+    refused.
+    """
     n, edges = graph
     written = as_networkx(n, edges, True, names)
     try:
-        instance = read(folder, "\n".join(nx.generate_edgelist(written, data=data)), format="edge_list")
+        instance = read(
+            folder, "\n".join(nx.generate_edgelist(written, data=data)), format="edge_list"
+        )
     except InputError:
         assert not set(names[:n]).isdisjoint(WORDS[:8])
         return
@@ -210,18 +252,46 @@ def test_names_that_networkx_writes_come_back_or_are_reported(folder, graph, nam
 
 
 KEY = '<key id="{0}" for="{0}" attr.name="{1}" attr.type="double"><default>4</default></key>'
-GRAPHML = "<graphml>{}<graph>{}<edge source='b' target='c'/><node id='b'/><node id='c'/></graph></graphml>"
+GRAPHML = (
+    "<graphml>{}<graph>{}<edge source='b' target='c'/><node id='b'/><node "
+    "id='c'/></graph></graphml>"
+)
 MIRRORED = "%%MatrixMarket matrix coordinate real general\n% a\n3 3 3\n1 2 5\n2 1 5\n1 3 5\n"
-# Files, the problem of which they lose something, the words of the remark, and the best value of what was read.
+# Files, the problem of which they lose something, the words of the remark, and the best value of
+# what was read.
 LEFT_OUT = [
     ("edge_list", "1 2\n#tag 2\n", "maxcut", "1 lines that begin .* left out .*line 2", 1),
     ("edge_list", "1 2\n2 3\n1 2\n", "maxcut", "1 edges are listed again .*line 3", 2),
     ("edge_list", "u v\na b\n", "mis", "1 line is left out as a heading .*line 1", 1),
-    ("edge_list", "a b {'cost': 3}\n", "maxcut", "under 'cost' .*weight=cost uses them .*'a', 'b'", 1),
-    ("dimacs", "p edge 3 3\ne 1 2\ne 1 3\ne 1 2\n", "maxcut", "1 edges are listed again .*line 4", 2),
+    (
+        "edge_list",
+        "a b {'cost': 3}\n",
+        "maxcut",
+        "under 'cost' .*weight=cost uses them .*'a', 'b'",
+        1,
+    ),
+    (
+        "dimacs",
+        "p edge 3 3\ne 1 2\ne 1 3\ne 1 2\n",
+        "maxcut",
+        "1 edges are listed again .*line 4",
+        2,
+    ),
     ("matrix_market", MIRRORED, "maxcut", "1 edges are listed again .*line 5", 10),
-    ("matrix_market", MIRRORED.replace("1 3 5", "1 3 0"), "mis", "1 entries of value 0 .*line 6", 2),
-    ("graphml", GRAPHML.format(KEY.format("edge", "cost"), ""), "maxcut", "under 'cost' that do not count", 1),
+    (
+        "matrix_market",
+        MIRRORED.replace("1 3 5", "1 3 0"),
+        "mis",
+        "1 entries of value 0 .*line 6",
+        2,
+    ),
+    (
+        "graphml",
+        GRAPHML.format(KEY.format("edge", "cost"), ""),
+        "maxcut",
+        "under 'cost' that do not count",
+        1,
+    ),
 ]
 
 
@@ -229,7 +299,9 @@ LEFT_OUT = [
 def test_what_was_left_out_is_said_and_leaves_no_proof(folder, name, content, problem, says, best):
     (folder / "instance").write_text(content)
     with pytest.warns(UserWarning, match=says):
-        result = sl_discs.solve(sl_discs.read(folder / "instance", problem, format=name), time_limit=1)
+        result = sl_discs.solve(
+            sl_discs.read(folder / "instance", problem, format=name), time_limit=1
+        )
     assert result.best_value == best and result.bound is None and not result.optimal
     assert re.search(says, result.bound_by)
     with warnings.catch_warnings():
@@ -243,10 +315,15 @@ def test_defaults_of_graphml_are_those_of_each_node_and_edge(folder):
     found = read(folder, content).content
     assert found.weights.tolist() == [4] and found.node_weights.tolist() == [4, 4]
     given = (
-        "<node id='a'><data key='node'>1</data></node><edge source='a' target='b'><data key='edge'>1</data></edge>"
+        "<node id='a'><data key='node'>1</data></node><edge source='a' target='b'><data "
+        "key='edge'>1</data></edge>"
     )
     found = read(folder, content.replace("<graph>", f"<graph>{given}")).content
-    assert sorted(found.weights.tolist()) == [1, 4] and sorted(found.node_weights.tolist()) == [1, 4, 4]
+    assert sorted(found.weights.tolist()) == [1, 4] and sorted(found.node_weights.tolist()) == [
+        1,
+        4,
+        4,
+    ]
 
 
 @pytest.mark.parametrize("weights", ["-1", '"heavy"', None])
@@ -261,7 +338,9 @@ def test_weights_of_nodes_that_do_not_count_do_no_harm(folder, weights):
 
 
 def test_words_are_labels_where_the_format_is_named(folder):
-    found = read(folder, 'graph [ node [ id 7 ] node [ id 3 label "b" ] edge [ source 3 target 7 ] ]')
+    found = read(
+        folder, 'graph [ node [ id 7 ] node [ id 3 label "b" ] edge [ source 3 target 7 ] ]'
+    )
     assert list(found.labels) == [7, 3]
 
 
@@ -276,7 +355,9 @@ def test_words_are_labels_where_the_format_is_named(folder):
     ],
 )
 def test_weights_of_nodes(folder, content, weights):
-    found = read(folder, content, format="metis" if content.startswith("%") else None).content.node_weights
+    found = read(
+        folder, content, format="metis" if content.startswith("%") else None
+    ).content.node_weights
     assert found is None if weights is None else found.tolist() == weights
 
 
@@ -296,43 +377,69 @@ def test_numbers_under_another_name_are_told_and_used_when_named(folder, name):
     graph.add_weighted_edges_from([("a", "b", 1), ("b", "c", 7), ("a", "c", 9)], weight="value")
     nx.set_edge_attributes(graph, "red", "colour")
     instance = read(folder, networkx_text(name, graph))
-    assert instance.content.weights is None and [one.of for one in instance.remarks] == ["edges", "nodes"]
+    assert instance.content.weights is None and [one.of for one in instance.remarks] == [
+        "edges",
+        "nodes",
+    ]
     path = folder / "instance"
-    with pytest.warns(UserWarning, match=r"edges have numbers under 'value' that do not count; weight=value uses"):
+    with pytest.warns(
+        UserWarning, match=r"edges have numbers under 'value' that do not count; weight=value uses"
+    ):
         assert sl_discs.solve(sl_discs.read(path, "maxcut")).best_value == 2
     assert sl_discs.solve(sl_discs.read(path, "maxcut", weight="value")).best_value == 16
     with pytest.raises(InputError, match=r"not all nodes have .*; weight=cost uses"):
         sl_discs.read(path, "vertex_cover", weights=True)
     assert sl_discs.solve(sl_discs.read(path, "vertex_cover", weight="cost")).best_value == 5
-    with pytest.raises(InputError, match=r"not all edges have a number under .cost.; .* numbers under .value."):
+    with pytest.raises(
+        InputError, match=r"not all edges have a number under .cost.; .* numbers under .value."
+    ):
         sl_discs.read(path, "maxcut", weight="cost")
     for other in "rudy", "edge_list":
-        with pytest.raises(InputError, match=rf"{other} has no names of weights; leave weight=value out"):
+        with pytest.raises(
+            InputError, match=rf"{other} has no names of weights; leave weight=value out"
+        ):
             read(folder, "2 1\n1 2 1\n", weight="value", format=other)
 
 
 @NETWORKX
 def test_directions_do_not_count_but_must_agree(folder, name):
     graph = nx.DiGraph()
-    graph.add_weighted_edges_from([("a", "b", -0.5), ("b", "c", 2.5), ("a", "c", 1.5), ("c", "a", 1.5)])
+    graph.add_weighted_edges_from(
+        [("a", "b", -0.5), ("b", "c", 2.5), ("a", "c", 1.5), ("c", "a", 1.5)]
+    )
     read(folder, networkx_text(name, graph))
     with pytest.warns(UserWarning, match="1 edges are listed again"):
-        assert sl_discs.solve(sl_discs.read(folder / "instance", "maxcut"), time_limit=1).best_value == 4
+        assert (
+            sl_discs.solve(sl_discs.read(folder / "instance", "maxcut"), time_limit=1).best_value
+            == 4
+        )
     graph.edges["c", "a"]["weight"] = 2.0
-    with pytest.raises(InputError, match=r"edge c a was given before with another weight than 2.0; keep one of them"):
+    with pytest.raises(
+        InputError,
+        match=r"edge c a was given before with another weight than 2.0; keep one of them",
+    ):
         read(folder, networkx_text(name, graph))
 
 
 @NETWORKX
 def test_ends_of_edges_must_be_listed(folder, name):
     text = networkx_text(name, nx.relabel_nodes(nx.path_graph(3), {0: "a", 1: "b", 2: "c"}))
-    node = {"gml": r"node \[\s+id 2[^]]*\]", "graphml": r'<node id="c"\s*/>', "node_link": r', \{"id": "c"\}'}[name]
+    node = {
+        "gml": r"node \[\s+id 2[^]]*\]",
+        "graphml": r'<node id="c"\s*/>',
+        "node_link": r', \{"id": "c"\}',
+    }[name]
     shorter = re.sub(node, "", text)
     assert shorter != text and read(folder, text).content.num_nodes == 3
     with pytest.raises(InputError, match=r"undefined|all listed|not listed"):
         read(folder, shorter)
     if name == "graphml":
-        assert read(folder, re.sub(r" xmlns[:\w]*=\S+| xsi:\S+=\"[^\"]*\"", "", text)).content.num_edges == 2
+        assert (
+            read(
+                folder, re.sub(r" xmlns[:\w]*=\S+| xsi:\S+=\"[^\"]*\"", "", text)
+            ).content.num_edges
+            == 2
+        )
 
 
 TRIANGLE = np.array([[0, 1, 2.5], [1, 0, 3], [2.5, 3, 0]])
@@ -353,7 +460,11 @@ with tarfile.open(fileobj=TAR, mode="w:gz") as archive:
 OTHERS = {
     "adjacency": (lambda: json.dumps(nx.adjacency_data(nx.path_graph(3))), "maxcut", 2),
     "cytoscape": (lambda: json.dumps(nx.cytoscape_data(nx.path_graph(3))), "mis", 2),
-    "dimod": (lambda: json.dumps(dimod.BQM({"a": -1}, {"ab": -2}, 0, "BINARY").to_serializable()), "qubo", -3),
+    "dimod": (
+        lambda: json.dumps(dimod.BQM({"a": -1}, {"ab": -2}, 0, "BINARY").to_serializable()),
+        "qubo",
+        -3,
+    ),
     "gexf": (lambda: "\n".join(nx.generate_gexf(CUT)), "maxcut", 5.5),
     "pajek": (lambda: "\n".join(nx.generate_pajek(CUT)), "maxcut", 5.5),
     "dot": (lambda: "graph G { a -- b; b -- c }", "mis", 2),
@@ -395,13 +506,17 @@ def test_files_that_are_not_read_are_read_as_their_message_says(folder, monkeypa
         assert re.search(best, message)
         return
     if call := re.search(r"sl_discs\..*\)", message):
-        names = {name.partition(".")[0]: pytest.importorskip(name) for name in MODULES if name in call[0]}
+        names = {
+            name.partition(".")[0]: pytest.importorskip(name) for name in MODULES if name in call[0]
+        }
         if "pydot" in call[0]:
             pytest.importorskip("pydot")
         posed = eval(call[0], names)
     elif command := re.search(r"tr '.*(?=, or)", message):
         subprocess.run(command[0], shell=True, check=True)
-        posed = sl_discs.read("NEW.edges", problem, format="coo" if problem == "qubo" else "edge_list")
+        posed = sl_discs.read(
+            "NEW.edges", problem, format="coo" if problem == "qubo" else "edge_list"
+        )
     else:
         command = re.search(r"iconv -f \S+ -t UTF-8", message)
         subprocess.run(f"{command[0]} < other.txt > other.new", shell=True, check=True)
@@ -418,7 +533,9 @@ FORMULA = st.lists(st.lists(LITERAL, max_size=3).map(tuple), min_size=1, max_siz
 @EXAMPLES
 @given(clauses=FORMULA, breaks=RANDOM)
 def test_an_independent_set_satisfies_clauses(folder, clauses, breaks):
-    """In any layout of the file: one node of each clause that can be satisfied with the others, and no more."""
+    """In any layout of the file: one node of each clause that can be satisfied with the others, and
+    no more.
+    """
     words = " ".join(" ".join(map(str, (*clause, 0))) for clause in clauses).split(" ")
     body = "".join(word + breaks.choice([" ", "\n", "\nc note\n", "  \t"]) for word in words)
     (folder / "f.cnf").write_text(f"c first\np cnf 4 {len(clauses)} \n{body}\n%\n0\n\n")
@@ -426,7 +543,9 @@ def test_an_independent_set_satisfies_clauses(folder, clauses, breaks):
     graph = conflict_graph("f", clauses)
     assert graph.num_nodes == sum(map(len, clauses)) and graph.reference == sum(map(bool, clauses))
     signs = itertools.product([False, True], repeat=4)
-    most = max(sum(any((x > 0) == s[abs(x) - 1] for x in clause) for clause in clauses) for s in signs)
+    most = max(
+        sum(any((x > 0) == s[abs(x) - 1] for x in clause) for clause in clauses) for s in signs
+    )
     sets = (np.array(x) for x in itertools.product([0, 1], repeat=graph.num_nodes))
     assert most == max(x.sum() for x in sets if not (x[graph.edges].all(axis=1)).any())
 
@@ -435,7 +554,9 @@ def test_nodes_follow_the_clauses(folder):
     graph = conflict_graph("f", [(1, 2, 3), (-1, 2, -3)])
     assert graph.edges.tolist() == [[0, 1], [0, 2], [0, 3], [1, 2], [2, 5], [3, 4], [3, 5], [4, 5]]
     instance = read(folder, "p cnf 2 3\n1 1 2 0\n-1 -1 0\n-2 -2 0\n", problem="mis")
-    assert list(instance.labels) == ["1:1", "1:2", "2:-1", "3:-2"] and instance.content.reference == 3
+    assert (
+        list(instance.labels) == ["1:1", "1:2", "2:-1", "3:-2"] and instance.content.reference == 3
+    )
 
 
 # Quadratic models. All numbers are multiples of 1/4, so that sums are exact.
@@ -451,8 +572,14 @@ MATRICES = st.integers(1, 4).flatmap(
 @given(matrix=MATRICES, rng=RANDOM, spins=st.booleans())
 @pytest.mark.parametrize("name", ["qbsolv", "biqmac", "mqlib", "coo", "coordinate", "array"])
 def test_models_have_the_values_that_were_written(folder, name, matrix, rng, spins):
-    """v'Mv, with an upper triangle in qbsolv, a symmetric M for Biq Mac and MQLib, and a linear diagonal in coo."""
-    n, labels, spins = len(matrix), range(1, len(matrix) + 1), spins and name in ("coo", "coordinate", "array")
+    """v'Mv, with an upper triangle in qbsolv, a symmetric M for Biq Mac and MQLib, and a linear
+    diagonal in coo.
+    """
+    n, labels, spins = (
+        len(matrix),
+        range(1, len(matrix) + 1),
+        spins and name in ("coo", "coordinate", "array"),
+    )
     linear = np.zeros(n)
     if name == "qbsolv":
         matrix, labels = np.triu(matrix), range(n)
@@ -477,7 +604,9 @@ def test_models_have_the_values_that_were_written(folder, name, matrix, rng, spi
     else:
         rows = [(i + 1, j + 1, matrix[i, j]) for i, j in np.argwhere(matrix).tolist()]
         sparse = lines([(n, n, len(rows)), *rows], rng)
-        values = sparse if name == "coordinate" else "\n".join(map(str, [f"{n} {n}", *matrix.T.ravel()]))
+        values = (
+            sparse if name == "coordinate" else "\n".join(map(str, [f"{n} {n}", *matrix.T.ravel()]))
+        )
         content = f"%%MatrixMarket matrix {name} real general\n{values}"
     format = "matrix_market" if name in ("coordinate", "array") else name
     instance = read(folder, content, format=format, problem="ising" if spins else "qubo")
@@ -495,7 +624,12 @@ def test_a_constant_in_a_comment_counts(folder):
     assert sl_discs.solve(sl_discs.read(folder / "instance")).best_value == 2.0
     assert read(folder, "# vartype=SPIN\n# Constant = -1\n0 1 2\n").content.offset == -1
     assert read(folder, "# vartype=SPIN\n# ObjectiveOffset -1.5\n0 1 2\n").content.offset == -1.5
-    assert read(folder, "# vartype=SPIN\n# offset is unknown\n# constant 1 of 2\n0 1 2\n").content.offset == 0
+    assert (
+        read(
+            folder, "# vartype=SPIN\n# offset is unknown\n# constant 1 of 2\n0 1 2\n"
+        ).content.offset
+        == 0
+    )
     matrix = "%%MatrixMarket matrix coordinate real symmetric\n% offset: 3\n2 2 1\n2 1 4\n"
     assert read(folder, matrix, problem="qubo").content.offset == 3
 
@@ -510,7 +644,10 @@ def test_written_weights_come_back_bit_by_bit(folder, graph, data):
     weights = data.draw(st.lists(st.floats(0, 1e300), min_size=n, max_size=n))
     original = Graph.from_arrays("g", n, np.array(list(edges)), list(edges.values()))
     heavy = Graph.from_arrays("g", n, original.edges, node_weights=weights)
-    for write, other, written in ((write_rudy, write_dimacs, original), (write_dimacs, write_rudy, heavy)):
+    for write, other, written in (
+        (write_rudy, write_dimacs, original),
+        (write_dimacs, write_rudy, heavy),
+    ):
         name = "g.rudy" if write is write_rudy else "g.clq"
         write(folder / name, written)
         found = read_instances(folder / name)[0].content
@@ -555,7 +692,9 @@ LARGE = [
 @pytest.mark.parametrize(("name", "text"), LARGE)
 def test_whole_numbers_beyond_2_to_the_53_are_exact_or_refused(folder, name, text):
     content = read(folder, text.format(2**53 + 2), format=name).content
-    assert int((content.weights if isinstance(content, Graph) else content.couplings)[-1]) == 2**53 + 2
+    assert (
+        int((content.weights if isinstance(content, Graph) else content.couplings)[-1]) == 2**53 + 2
+    )
     with pytest.raises(InputError, match=r"instance:.*9007199254740993'? is beyond 2\^53"):
         read(folder, text.format(2**53 + 1), format=name)
 

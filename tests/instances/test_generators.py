@@ -42,13 +42,17 @@ GOLDEN = {
 def fingerprint(graph):
     digest = hashlib.sha256(f"{graph.num_nodes} {graph.reference}".encode())
     digest.update(np.ascontiguousarray(graph.edges, "<i4").tobytes())
-    digest.update(b"" if graph.weights is None else np.ascontiguousarray(graph.weights, "<f8").tobytes())
+    digest.update(
+        b"" if graph.weights is None else np.ascontiguousarray(graph.weights, "<f8").tobytes()
+    )
     return digest.hexdigest()[:16]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_streams_are_pinned(family):
-    """A change here means GENERATOR_VERSION must go up: seeds would no longer give the published graphs."""
+    """A change here means GENERATOR_VERSION must go up: seeds would no longer give the published
+    graphs.
+    """
     generator = FAMILIES[family]()
     assert [fingerprint(generator.draw(0, 0)), fingerprint(generator.draw(7, 3))] == GOLDEN[family]
     assert len({fingerprint(generator.draw(seed, k)) for seed, k in ((5, 2), (5, 3), (6, 2))}) == 3
@@ -62,13 +66,15 @@ def test_er_density_within_five_standard_errors():
         deviation = sum(g.num_edges for g in graphs) - float(p) * pairs
         assert abs(deviation) < 5 * math.sqrt(pairs * float(p) * (1 - float(p)))
         assert all(700 <= g.num_nodes <= 800 and g.weights is None for g in graphs)
-    # Both bounds occur: of 200 sizes out of three, one is missing with probability 3 (2/3)^200 < 1e-34.
+    # Both bounds occur: of 200 sizes out of three, one is missing with probability 3 (2/3)^200 <
+    # 1e-34.
     sizes = {generators.maxcut_ba("ba-2-n-5-7").draw(0, k).num_nodes for k in range(200)}
     assert sizes == {5, 6, 7}
 
 
 def test_every_pair_is_equally_likely():
-    # 10 pairs, 2000 graphs, p = .3: each count within 5.5 standard errors; false alarm below 10 * 4e-8.
+    # 10 pairs, 2000 graphs, p = .3: each count within 5.5 standard errors; false alarm below 10 *
+    # 4e-8.
     rng = np.random.Generator(np.random.PCG64(0))
     counts = np.zeros((5, 5))
     for _ in range(2000):
@@ -95,14 +101,19 @@ def test_barabasi_albert_grows_as_stated():
     for num_nodes, m in ((5, 4), (2, 1), (60, 4), (300, 3)):
         edges = barabasi_albert_edges(rng, num_nodes, m)
         assert len(edges) == len({tuple(e) for e in edges.tolist()}) == (num_nodes - m) * m
-        assert (np.bincount(edges[:, 1], minlength=num_nodes)[m + 1 :] == m).all()  # m earlier ones each
-    # Preference: old nodes gather far more than m = 3 neighbours on average than they would uniformly (about 15).
+        assert (
+            np.bincount(edges[:, 1], minlength=num_nodes)[m + 1 :] == m
+        ).all()  # m earlier ones each
+    # Preference: old nodes gather far more than m = 3 neighbours on average than they would
+    # uniformly (about 15).
     degrees = np.bincount(edges.ravel())
     assert degrees[:10].mean() > 20
 
 
 def test_rb_has_the_exclusions_that_it_states():
-    """Two groups lack the pairs of whole constraints; how many groups have none is a matter of chance alone."""
+    """Two groups lack the pairs of whole constraints; how many groups have none is a matter of
+    chance alone.
+    """
     for k, (groups, size, p) in enumerate([(10, 5, 0.3), (6, 4, 0.9), (25, 19, 0.5), (12, 8, 0.9)]):
         graph = clique_problem(np.random.Generator(np.random.PCG64(k)), "g", groups, size, p)
         assert (graph.num_nodes, graph.reference) == (groups * size, groups)
@@ -113,10 +124,12 @@ def test_rb_has_the_exclusions_that_it_states():
         excluded = size**2 - edges[np.triu_indices(groups, 1)]
         one = int(p * size**2)
         constraints = int(-math.log(size) / math.log1p(-p) * groups - 1)
-        # No constraint excludes more than `one`, and a pair of groups that has any lacks at least as many edges.
+        # No constraint excludes more than `one`, and a pair of groups that has any lacks at least
+        # as many edges.
         assert ((excluded == 0) | (excluded >= one)).all()
         assert one <= excluded.sum() <= constraints * one
-        # C constraints on P pairs of groups, at random, leave each pair without one with probability (1 - 1/P)^C.
+        # C constraints on P pairs of groups, at random, leave each pair without one with
+        # probability (1 - 1/P)^C.
         pairs = len(excluded)
         free = (1 - 1 / pairs) ** constraints
         # False alarm below 1e-6 each: their variance is below that of independent pairs.
@@ -124,7 +137,8 @@ def test_rb_has_the_exclusions_that_it_states():
 
 
 def test_rb_sizes_and_density():
-    # Graphs differ in density by about .07, so .04 is four standard errors of a mean of 50; the seed pins the draws.
+    # Graphs differ in density by about .07, so .04 is four standard errors of a mean of 50; the
+    # seed pins the draws.
     graphs = [generators.CLIQUES.draw(0, k) for k in range(50)]
     density = [2 * g.num_edges / (g.num_nodes * (g.num_nodes - 1)) for g in graphs]
     assert abs(np.mean(density) - 0.786) < 0.04

@@ -61,8 +61,14 @@ GRAPHS = {
     ),
     "shortest paths": ("c a\np sp 3 2\na 1 2 4\n", ": neither its first lines nor a suffix tells"),
     # Archives and packed files
-    "zip": (zip_of("a{}.txt", "1 2"), r": an archive of another program, with a\{\}.txt; unpack it"),
-    "dimacs in bits": (b"16\nc a\np col 4 3\n\0\x80\xc0", ": a graph in the binary form of DIMACS; .* bin2asc"),
+    "zip": (
+        zip_of("a{}.txt", "1 2"),
+        r": an archive of another program, with a\{\}.txt; unpack it",
+    ),
+    "dimacs in bits": (
+        b"16\nc a\np col 4 3\n\0\x80\xc0",
+        ": a graph in the binary form of DIMACS; .* bin2asc",
+    ),
     "cut zip": (zip_of("a.txt", "1 2")[:30], ": not an .npz archive, or cut short"),
     "cut gzip": (gzip.compress(b"3 1\n1 2 1\n" * 99)[:-9], SHORT),
     "damaged xz": (lzma.compress(b"2 1\n1 2 1\n").replace(b"YZ", b"XX"), SHORT),
@@ -72,35 +78,70 @@ GRAPHS = {
     "rudy: nan": ("3 2\n1 2 1\n2 3 nan\n", ":3: '2 3 nan' where every line"),
     "rudy: loop": ("3 2\n1 2\n2 2\n", ":3: an edge from node 2 to itself"),
     "rudy: repeated": ("3 3\n1 2 1\n1 3 1\n2 1 1\n", ":4: edge 2 1 is listed a second time"),
-    "rudy: 10^15 nodes": ("1000000000000000 1\n1 2 1\n", ":1: 1000000000000000 nodes; at most 2\\^31 - 1"),
+    "rudy: 10^15 nodes": (
+        "1000000000000000 1\n1 2 1\n",
+        ":1: 1000000000000000 nodes; at most 2\\^31 - 1",
+    ),
     "rudy: 10^9 nodes": (
         "1000000000 1\n1 2 1\n",
-        ":1: a single chain on 1000000000 nodes would take about 186.3 GiB of memory, and there are 4.0 GiB",
+        ":1: a single chain on 1000000000 nodes would take about 186.3 GiB of memory, and there "
+        "are 4.0 GiB",
     ),
     # DIMACS
-    "dimacs: too few": ("p edge 3 3\ne 1 2\ne 2 1\n", ":1: the header promises 3 edges on 2 lines, but there are 1"),
-    "dimacs: unknown line": ("p edge 3 1\nq 1 2\n", ":2: 'q 1 2' where every line should be an edge, 'e i j'"),
+    "dimacs: too few": (
+        "p edge 3 3\ne 1 2\ne 2 1\n",
+        ":1: the header promises 3 edges on 2 lines, but there are 1",
+    ),
+    "dimacs: unknown line": (
+        "p edge 3 1\nq 1 2\n",
+        ":2: 'q 1 2' where every line should be an edge, 'e i j'",
+    ),
     "dimacs: node 4": ("p edge 3 2\ne 1 2\nc x\ne 4 1\n", ":4: 4 and 1, but nodes are 1 to 3"),
-    "dimacs: negative weight": ("p edge 3 1\nn 2 -1\ne 1 2\n", ": bad: the weight of node 2 is -1.0"),
+    "dimacs: negative weight": (
+        "p edge 3 1\nn 2 -1\ne 1 2\n",
+        ": bad: the weight of node 2 is -1.0",
+    ),
     # METIS
-    "metis: too few lines": ("4 3 1\n2 5\n1 5 3 1\n2 1\n", ":1: the header promises 4 lines", "metis"),
+    "metis: too few lines": (
+        "4 3 1\n2 5\n1 5 3 1\n2 1\n",
+        ":1: the header promises 4 lines",
+        "metis",
+    ),
     "metis: one way": ("3 1\n2\n\n\n", ":2: neighbour 2 does not have this node in its own line"),
     "metis: range": ("3 2\n2\n1 4\n2\n", ":3: 2 and 4, but nodes are 1 to 3"),
     "metis: edges": ("3 3\n2\n1 3\n2\n", ":1: the header promises 3 edges, but there are 2"),
-    "metis: weights": ("3 2 1\n2 1\n1 2 3 1\n2 1\n", ":3: edge 2 1 was given before with another weight", "metis"),
+    "metis: weights": (
+        "3 2 1\n2 1\n1 2 3 1\n2 1\n",
+        ":3: edge 2 1 was given before with another weight",
+        "metis",
+    ),
     # Edge lists
     "list: columns": ("0 1\n1 2\n2\n", ":3: '2' where every line", "edge_list"),
-    "list: leading zeros": ("0" * 5000 + "1 2\n2 x\n", ":1: '0000.*' where every line", "edge_list"),
+    "list: leading zeros": (
+        "0" * 5000 + "1 2\n2 x\n",
+        ":1: '0000.*' where every line",
+        "edge_list",
+    ),
     "list: digits": ("1 2 " + "1" * 10**5 + "x\n", ":1: '1 2 111.*' where every line", "edge_list"),
     "list: attributes": ("1 2 {}\n1 3 {(\n", ":2: not an edge, .*never closed"),
-    "list: conflict": ("0 1 2\n1 2 2\n1 0 3\n", ":3: edge 1 0 was given before with another weight", "edge_list"),
+    "list: conflict": (
+        "0 1 2\n1 2 2\n1 0 3\n",
+        ":3: edge 1 0 was given before with another weight",
+        "edge_list",
+    ),
     # Matrix Market, by SciPy
     "mm: complex": (f"{MM} complex general\n1 1 0\n", ":1: .* defines neither"),
-    "mm: two numbers": (PATTERN + "3 2\n2 1\n3 2\n", ":2: '3 2' is not a header; write 'ROWS COLUMNS ENTRIES'"),
+    "mm: two numbers": (
+        PATTERN + "3 2\n2 1\n3 2\n",
+        ":2: '3 2' is not a header; write 'ROWS COLUMNS ENTRIES'",
+    ),
     "mm: not square": (REAL + "2 3 0\n", ":2: a matrix of 2 by 3"),
     "mm: too few": (PATTERN + "3 3 2\n2 1\n", ":2: the header promises 2 entries, but there are 1"),
     "mm: a dense one": (ARRAY + "2 2\n1\n", ":2: the header promises 4 entries, but there are 1"),
-    "mm: 10^15 entries": (PATTERN + "3 3 1000000000000000\n2 1\n", ":2: the header promises 10{15} entries"),
+    "mm: 10^15 entries": (
+        PATTERN + "3 3 1000000000000000\n2 1\n",
+        ":2: the header promises 10{15} entries",
+    ),
     "mm: twice": (REAL + "3 3 2\n2 1 5\n2 1 5\n", ":4: the entry of 2 and 1 is given twice"),
     "mm: diagonal": (REAL + "3 3 2\n2 1 5\n2 2 4\n", ":4: an edge from node 2 to itself"),
     # SAT formulas
@@ -112,30 +153,53 @@ GRAPHS = {
     ),
     "cnf: nothing": ("p cnf 1 1\n0\n", ": bad: the graph is empty"),
     # By networkx
-    "gml: cut short": ("graph [\n node [ id 1 ]\n", r": not a graph in GML \(expected ']', found EOF"),
-    "graphml: cut short": ("<graphml><graph>\n", r": not a graph in GraphML \(no element found: line 2"),
+    "gml: cut short": (
+        "graph [\n node [ id 1 ]\n",
+        r": not a graph in GML \(expected ']', found EOF",
+    ),
+    "graphml: cut short": (
+        "<graphml><graph>\n",
+        r": not a graph in GraphML \(no element found: line 2",
+    ),
     "graphml: a value twice": (
-        "<graphml><key id='k' for='edge' attr.name='weight' attr.type='double'/><graph><node id='a'/><node id='b'/>"
-        "<edge source='a' target='b'><data key='k'>2</data><data key='k'>3</data></edge></graph></graphml>",
+        "<graphml><key id='k' for='edge' attr.name='weight' attr.type='double'/><graph><node "
+        "id='a'/><node id='b'/>"
+        "<edge source='a' target='b'><data key='k'>2</data><data "
+        "key='k'>3</data></edge></graph></graphml>",
         ": .*something is listed twice",
     ),
     "gml: entities": ("<!DOCTYPE g [<!ENTITY a 'b'>]><graphml/>", ": .*entities are not read"),
-    "json: both": ('{"nodes": [{}], "edges": [], "links": []}', ": .*lists edges and links beside the nodes"),
+    "json: both": (
+        '{"nodes": [{}], "edges": [], "links": []}',
+        ": .*lists edges and links beside the nodes",
+    ),
     "json: a name twice": ('{"nodes": [], "nodes": [], "edges": []}', ": .* twice"),
-    "json: other content": ('{"best_value": 3}', r": not a graph in node-link JSON \(no lists 'nodes' and 'edges'"),
+    "json: other content": (
+        '{"best_value": 3}',
+        r": not a graph in node-link JSON \(no lists 'nodes' and 'edges'",
+    ),
 }
 MODELS = {
     "qbsolv: couplers": ("c\np qubo 0 2 1 2\n0 0 1\n0 1 1\n", ":2: the header promises 2 couplers"),
-    "qbsolv: twice": ("p qubo 0 2 0 2\n0 1 1\n0 1 1\n", ":3: the coefficient of 0 and 1 was given before"),
+    "qbsolv: twice": (
+        "p qubo 0 2 0 2\n0 1 1\n0 1 1\n",
+        ":3: the coefficient of 0 and 1 was given before",
+    ),
     "qbsolv: scale": ("c scale : 2\np qubo 0 1 1 0\n0 0 1\n", ": a comment with the scale '2'"),
     "coo: vartype": ("# vartype=TERNARY\n0 1 1\n", ": vartype='TERNARY'; expected BINARY or SPIN"),
     "a graph": (
         "p edge 2 1\ne 1 2\n",
         ": dimacs holds a graph, but qubo needs a quadratic model; use .* or vertex_c",
     ),
-    "biqmac: too few": ("3 3\n1 1 2\n1 2 2\n", ":1: the header promises 3 entries, but there are 2"),
+    "biqmac: too few": (
+        "3 3\n1 1 2\n1 2 2\n",
+        ":1: the header promises 3 entries, but there are 2",
+    ),
     "biqmac: twice": ("3 3\n1 1 2\n1 2 2\n2 1 2\n", ":4: the entry of 2 and 1 was given before"),
-    "a sum that overflows": (REAL + "2 2 2\n1 1 1e308\n2 2 1e308\n", ": bad: coefficients that add up to more than"),
+    "a sum that overflows": (
+        REAL + "2 2 2\n1 1 1e308\n2 2 1e308\n",
+        ": bad: coefficients that add up to more than",
+    ),
 }
 
 
@@ -208,12 +272,18 @@ SAMPLES = [
     b"# vartype=SPIN\n0 0 1\n0 7 2\n",
     b"# ObjectiveOffset 2\n3 3\n1 1 -3\n1 2 2\n3 3 1\n",
     b"graph [ node [ id 7 cost 1 ] node [ id 3 ] edge [ source 3 target 7 value 2 ] ]",
-    b'{"nodes": [{"id": 1}, {"id": [2, 3], "x": 1}], "edges": [{"source": 1, "target": [2, 3], "weight": 2}]}',
+    b'{"nodes": [{"id": 1}, {"id": [2, 3], "x": 1}], "edges": [{"source": 1, "target": [2, 3], '
+    b'"weight": 2}]}',
     b"<graphml><graph><node id='a'/><node id='b'/><edge source='a' target='b'/></graph></graphml>",
     b"u;v;w\n1;2;3,5\n2;3;1\n",
     b"0 1 2\n1 0 3\n2 3 0\n",
     gzip.compress(b"3 2\n1 2 1\n2 3 1\n"),
-    archive_of(names=np.array(["g"]), num_nodes=np.array([2]), edge_ptr=np.array([0, 1]), edges=np.array([[0, 1]])),
+    archive_of(
+        names=np.array(["g"]),
+        num_nodes=np.array([2]),
+        edge_ptr=np.array([0, 1]),
+        edges=np.array([[0, 1]]),
+    ),
 ]
 
 
@@ -278,7 +348,9 @@ def test_bombs_unpack_to_the_limit_and_no_further(tmp_path, monkeypatch, pack):
 def test_a_pointer_of_git_lfs_is_no_file_of_any_kind(tmp_path):
     (tmp_path / "g.npz").write_text(LFS)
     for read in read_instances, load_pickle, read_archive:
-        with pytest.raises(InputError, match=r"g\.npz: a Git LFS pointer, not the file itself; fetch"):
+        with pytest.raises(
+            InputError, match=r"g\.npz: a Git LFS pointer, not the file itself; fetch"
+        ):
             read(tmp_path / "g.npz")
 
 
@@ -286,10 +358,13 @@ def test_what_does_not_go_together(tmp_path):
     (tmp_path / "g.edges").write_text("alice bob\nbob eve\n")
     assert_refused(
         tmp_path / "g.edges",
-        ":1: 'alice bob' where every line should be an edge, .* or any words with --format=edge_list",
+        ":1: 'alice bob' where every line should be an edge, .* or any words with "
+        "--format=edge_list",
     )
     path = write(tmp_path, "p qubo 0 2 0 1\n0 1 3\n")
-    assert_refused(path, ": qbsolv holds a quadratic model, which is no mis; use qubo", problem="mis")
+    assert_refused(
+        path, ": qbsolv holds a quadratic model, which is no mis; use qubo", problem="mis"
+    )
     with pytest.raises(InputError, match="format is 'gexf'"):
         read_instances(path, format="gexf")
     assert_refused(path, ": not an .npz archive", format="npz")

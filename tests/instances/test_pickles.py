@@ -1,4 +1,6 @@
-"""Pickles: graphs of every protocol are read; everything that could do more than hold data is refused by name."""
+"""Pickles: graphs of every protocol are read; everything that could do more than hold data is
+refused by name.
+"""
 
 import collections
 import copyreg
@@ -40,7 +42,9 @@ def test_networkx_round_trip(tmp_path_factory, num_nodes, seed, protocol, weight
     for u in range(num_nodes):
         for v in range(u):
             if rng.random() < 0.5:
-                graph.add_edge(u, v, **({"weight": np.float32(rng.integers(-3, 4))} if weighted else {}))
+                graph.add_edge(
+                    u, v, **({"weight": np.float32(rng.integers(-3, 4))} if weighted else {})
+                )
     if touched:  # networkx then stores its views in the pickle
         _ = graph.edges, graph.nodes, graph.degree, graph.adj
     path = save(tmp_path_factory.mktemp("p") / "g.pkl", graph, protocol=protocol)
@@ -62,8 +66,17 @@ def test_values_keep_type_and_content(tmp_path, protocol):
         np.bool_(True),
     ):
         read = load_pickle(save(tmp_path / "v.pkl", value, protocol=protocol))
-        assert read.dtype.newbyteorder("=") == value.dtype.newbyteorder("=") and np.array_equal(read, value)
-    plain = [{"a": (1, 2.5, None, True)}, {3}, frozenset({4}), b"\xff", b"", collections.OrderedDict(x=1)]
+        assert read.dtype.newbyteorder("=") == value.dtype.newbyteorder("=") and np.array_equal(
+            read, value
+        )
+    plain = [
+        {"a": (1, 2.5, None, True)},
+        {3},
+        frozenset({4}),
+        b"\xff",
+        b"",
+        collections.OrderedDict(x=1),
+    ]
     assert load_pickle(save(tmp_path / "v.pkl", plain, protocol=protocol)) == plain
 
 
@@ -76,7 +89,9 @@ def test_graphs_of_networkx_1_and_2(tmp_path):
         old = nx.Graph.__new__(nx.Graph)
         old.__dict__.clear()
         old.__dict__.update(state)
-        graph = graph_from_networkx(load_pickle(save(tmp_path / "g.pkl", old, protocol=2)), "g", weighted=True)
+        graph = graph_from_networkx(
+            load_pickle(save(tmp_path / "g.pkl", old, protocol=2)), "g", weighted=True
+        )
         assert graph.edges.tolist() == [[0, 1]] and graph.weights.tolist() == [2]
 
 
@@ -128,7 +143,10 @@ def scalar(code, argument):
 STREAMS = {
     "dotted name": named("networkx.classes.graph", "Graph.__init__") + b".",
     "the rest of copyreg": named("copyreg", "add_extension") + b".",
-    "alter a class": named("networkx.classes.graph", "Graph") + b"N}" + text("nodes") + b"K\x01s\x86b.",
+    "alter a class": named("networkx.classes.graph", "Graph")
+    + b"N}"
+    + text("nodes")
+    + b"K\x01s\x86b.",
     "alter a builtin": named("builtins", "dict") + b"N}" + text("get") + b"K\x01s\x86b.",
     "alter a function": named("_codecs", "encode") + b"N}" + text("x") + b"K\x01s\x86b.",
     "other codec": named("_codecs", "encode") + text("x") + text("rot13") + b"\x86R.",
@@ -164,7 +182,9 @@ def test_hand_made_streams_are_refused(tmp_path, stream):
 
 def test_graphs_without_a_state_are_refused(tmp_path):
     for kind in "Graph", "DiGraph":
-        (tmp_path / "g.pkl").write_bytes(b"\x80\x04" + named(f"networkx.classes.{kind.lower()}", kind) + b")\x81.")
+        (tmp_path / "g.pkl").write_bytes(
+            b"\x80\x04" + named(f"networkx.classes.{kind.lower()}", kind) + b")\x81."
+        )
         with pytest.raises(InputError, match=r"empty|directed"):
             graph_from_networkx(load_pickle(tmp_path / "g.pkl"), "g")
 
@@ -198,9 +218,13 @@ def test_a_file_cut_short_is_refused(tmp_path):
 
 
 @settings(max_examples=200, deadline=None)
-@given(position=st.integers(0, 10**6), value=st.integers(0, 255), protocol=st.sampled_from([0, 2, 4]))
+@given(
+    position=st.integers(0, 10**6), value=st.integers(0, 255), protocol=st.sampled_from([0, 2, 4])
+)
 def test_a_changed_byte_gives_data_or_input_error(tmp_path_factory, position, value, protocol):
-    whole = bytearray(pickle.dumps((nx.path_graph(4), (np.float64(3), np.arange(4))), protocol=protocol))
+    whole = bytearray(
+        pickle.dumps((nx.path_graph(4), (np.float64(3), np.arange(4))), protocol=protocol)
+    )
     position %= len(whole)
     whole[position] = value
     path = tmp_path_factory.mktemp("p") / "g.pkl"

@@ -1,4 +1,5 @@
-"""Stochastic localization returns the enumerated law: with the exact posterior mean, and with MCMC on each engine.
+"""Stochastic localization returns the enumerated law: with the exact posterior mean, and with MCMC
+on each engine.
 
 Bounds on total variation hold sampling noise (0.4 sqrt(32/count)) and the discretisation of time.
 """
@@ -50,7 +51,9 @@ def distance_of(case, plan):
     ("case", "changes"),
     [
         pytest.param(MIS, {}, id="log_snr"),
-        pytest.param(MIS, {"grid": "uniform", "K": 256, "eps": 1e-3, "eps_end": 1e-3}, id="uniform"),
+        pytest.param(
+            MIS, {"grid": "uniform", "K": 256, "eps": 1e-3, "eps_end": 1e-3}, id="uniform"
+        ),
         pytest.param(MIS, {"integrator": "euler", "K": 256}, id="euler"),
         pytest.param(MIS, {"sigma": 4.0}, id="sigma 4", marks=pytest.mark.slow),
         pytest.param(MIS, {"alpha": "classic", "horizon": 30.0, "eps": 1e-3}, id="classic"),
@@ -77,7 +80,13 @@ def test_the_sign_of_the_observation_is_a_sample_only_where_the_run_localizes(si
 @pytest.mark.parametrize("name", BASES)
 def test_types_are_promoted_explicitly(name):
     """As a user's jax_numpy_dtype_promotion=strict asks of every library."""
-    arrays = FINE.levels(200), jnp.zeros(2, jnp.uint32), MIS.target.params, MIS.target.mask, MIS.start
+    arrays = (
+        FINE.levels(200),
+        jnp.zeros(2, jnp.uint32),
+        MIS.target.params,
+        MIS.target.mask,
+        MIS.start,
+    )
     sampler = BASES[name]
 
     def step(levels, key, params, mask, start):
@@ -92,13 +101,19 @@ def test_types_are_promoted_explicitly(name):
 
 @pytest.mark.parametrize("alpha", ["geom(2,1)", "geom(2,2)", "classic"])
 def test_each_spin_of_a_localized_observation_is_wrong_once_in_30_000(alpha):
-    """sign(alpha x + sigma sqrt(t) Z) at the threshold, x = 1: Phi(-4) by the schedule's own numbers."""
+    """sign(alpha x + sigma sqrt(t) Z) at the threshold, x = 1: Phi(-4) by the schedule's own
+    numbers.
+    """
     plan = Localization(alpha=alpha, sigma=1.0, eps_end=0.01)
     at_threshold = dataclasses.replace(plan, sigma=math.sqrt(plan.last_signal_to_noise() / 16))
     values = at_threshold.levels(10_000)
     # The last move adds up to alpha(t_K) and to a variance of sigma^2 t_K.
-    signal = values.drift.sum(dtype=np.float64) + parse_alpha(alpha).value(np.array(at_threshold.eps))
-    variance = values.first_noise.astype(np.float64) ** 2 + (values.noise.astype(np.float64) ** 2).sum()
+    signal = values.drift.sum(dtype=np.float64) + parse_alpha(alpha).value(
+        np.array(at_threshold.eps)
+    )
+    variance = (
+        values.first_noise.astype(np.float64) ** 2 + (values.noise.astype(np.float64) ** 2).sum()
+    )
     assert signal / math.sqrt(variance) == pytest.approx(4, rel=1e-3)
     assert dataclasses.replace(at_threshold, sigma=0.999 * at_threshold.sigma).localizes
     assert not dataclasses.replace(at_threshold, sigma=1.001 * at_threshold.sigma).localizes
@@ -107,13 +122,24 @@ def test_each_spin_of_a_localized_observation_is_wrong_once_in_30_000(alpha):
 SEVERAL = [name for name, base in BASES.items() if base.several_values]
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n != "gibbs")) for n in SEVERAL])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n != "gibbs")) for n in SEVERAL]
+)
 def test_mcmc_on_several_values_gives_the_law(name):
-    check_localized(ENGINES["reference"], BASES[name], POTTS, SHORT, chain_length=32 * 16, count=4_000, bound=0.06)
+    check_localized(
+        ENGINES["reference"],
+        BASES[name],
+        POTTS,
+        SHORT,
+        chain_length=32 * 16,
+        count=4_000,
+        bound=0.06,
+    )
 
 
 SEQUENTIAL = {
-    f"{name}, sequential": dataclasses.replace(BASES[name], scan="sequential") for name in ("gibbs", "metropolis")
+    f"{name}, sequential": dataclasses.replace(BASES[name], scan="sequential")
+    for name in ("gibbs", "metropolis")
 }
 FAST = {"reference": ("gibbs",), "one lane": ("gwg",)}
 
@@ -121,7 +147,9 @@ FAST = {"reference": ("gibbs",), "one lane": ("gwg",)}
 @pytest.mark.parametrize(
     ("engine", "name"),
     [
-        pytest.param(engine, name, marks=[pytest.mark.slow] * (name not in FAST.get(engine, [name])))
+        pytest.param(
+            engine, name, marks=[pytest.mark.slow] * (name not in FAST.get(engine, [name]))
+        )
         for engine in ENGINES
         for name in known_to(engine, SEQUENTIAL if engine == "in step" else BASES)
     ],
@@ -130,14 +158,18 @@ def test_each_engine_gives_the_law(engine, name):
     check_localized_law(ENGINES[engine], (BASES | SEQUENTIAL)[name])
 
 
-WITHOUT_ADAPTATION = {name: base for name, base in BASES.items() if not getattr(base, "adaptive", False)}
+WITHOUT_ADAPTATION = {
+    name: base for name, base in BASES.items() if not getattr(base, "adaptive", False)
+}
 FAST_STEPS = {"reference": ("gibbs",), "cpu": ("gwg", "dmala", "metropolis"), "one lane": ("gwg",)}
 
 
 @pytest.mark.parametrize(
     ("engine", "name"),
     [
-        pytest.param(engine, name, marks=[pytest.mark.slow] * (name not in FAST_STEPS.get(engine, [name])))
+        pytest.param(
+            engine, name, marks=[pytest.mark.slow] * (name not in FAST_STEPS.get(engine, [name]))
+        )
         for engine in ENGINES
         for name in known_to(engine, SEQUENTIAL if engine == "in step" else WITHOUT_ADAPTATION)
     ],
@@ -154,7 +186,9 @@ class TestAnnealingInsideEachLevel:
 
 def test_an_annealing_over_the_run_is_told_from_one_inside_each_level():
     with pytest.raises(ConformanceError, match="localized samples"):
-        check_law_of_annealed_levels(ENGINES["cpu"], Gibbs(), dataclasses.replace(COOLED, anneal="run"))
+        check_law_of_annealed_levels(
+            ENGINES["cpu"], Gibbs(), dataclasses.replace(COOLED, anneal="run")
+        )
     with pytest.raises(ConformanceError, match="states after 14 steps"):
         check_law_of_steps(ENGINES["cpu"], BASES["gwg"], "run")
 
@@ -163,7 +197,15 @@ def test_an_annealing_over_the_run_is_told_from_one_inside_each_level():
 @pytest.mark.parametrize("name", BASES)
 @pytest.mark.parametrize("case", [MIS, LATTICE], ids=lambda case: case.name)
 def test_much_mcmc_gives_the_law_closely(name, case):
-    check_localized(ENGINES["reference"], BASES[name], case, FINE, chain_length=128 * 40, count=20_000, bound=0.03)
+    check_localized(
+        ENGINES["reference"],
+        BASES[name],
+        case,
+        FINE,
+        chain_length=128 * 40,
+        count=20_000,
+        bound=0.03,
+    )
 
 
 @pytest.mark.parametrize("spoiled", ["tilt_scale", "drift", "noise"])
@@ -172,7 +214,9 @@ def test_localization_without_one_of_its_parts_is_found(spoiled):
         """Plays levels without one of their parts."""
 
         def prepare(self, model, sampler, batch, program):
-            levels = program.levels._replace(**{spoiled: np.zeros_like(getattr(program.levels, spoiled))})
+            levels = program.levels._replace(
+                **{spoiled: np.zeros_like(getattr(program.levels, spoiled))}
+            )
             return super().prepare(model, sampler, batch, program._replace(levels=levels))
 
     with pytest.raises(ConformanceError, match="localized samples"):
@@ -183,6 +227,10 @@ def test_localization_without_one_of_its_parts_is_found(spoiled):
 def test_the_end_of_a_level_moves_only_the_chains_that_reached_it(on_cpu, monkeypatch):
     """A branch on CPUs, a select on GPUs."""
     monkeypatch.setattr(batching, "_decides_cheaply", lambda: on_cpu)
-    step = jax.jit(jax.vmap(lambda ends, y: batching.cond_for_batch(ends, lambda y, by: y + by, y, 3.0)))
+    step = jax.jit(
+        jax.vmap(lambda ends, y: batching.cond_for_batch(ends, lambda y, by: y + by, y, 3.0))
+    )
     np.testing.assert_array_equal(step(jnp.array([True, False]), jnp.array([1.0, 2.0])), [4.0, 2.0])
-    np.testing.assert_array_equal(step(jnp.array([False, False]), jnp.array([1.0, 2.0])), [1.0, 2.0])
+    np.testing.assert_array_equal(
+        step(jnp.array([False, False]), jnp.array([1.0, 2.0])), [1.0, 2.0]
+    )

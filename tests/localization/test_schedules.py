@@ -1,4 +1,6 @@
-"""Schedules of stochastic localization: budgets, grids, alphas, and the arrays they compile into."""
+"""Schedules of stochastic localization: budgets, grids, alphas, and the arrays they compile
+into.
+"""
 
 import dataclasses
 import math
@@ -45,7 +47,9 @@ def test_budgets_spend_the_chain_exactly(levels, n_min, extra, decay, budget):
         assert steps.max() - steps.min() <= 1
 
 
-@pytest.mark.parametrize("alpha", [Classic(5.0), Geometric(2, 1), Geometric(1, 1), Geometric(3, 0.5)])
+@pytest.mark.parametrize(
+    "alpha", [Classic(5.0), Geometric(2, 1), Geometric(1, 1), Geometric(3, 0.5)]
+)
 def test_grids_are_increasing_and_even_in_their_variable(alpha):
     for grid in ("uniform", "log_snr"):
         times = time_grid(alpha, grid, 50, 1e-3, 1e-2)
@@ -70,7 +74,9 @@ def test_names_of_alpha():
 @pytest.mark.parametrize("integrator", ["exponential", "euler"])
 @pytest.mark.parametrize("budget", ["exp_decay", "identical"])
 def test_levels(integrator, budget):
-    plan = Localization(K=20, sigma=3.0, integrator=integrator, budget=budget, mc_ratio=0.3, n_min=2)
+    plan = Localization(
+        K=20, sigma=3.0, integrator=integrator, budget=budget, mc_ratio=0.3, n_min=2
+    )
     levels = plan.levels(1_000)
     assert all(len(leaf) == 20 for leaf in levels[:-1]) and levels.last[-1] == 999
     assert levels.first_noise == pytest.approx(3 * math.sqrt(plan.eps))
@@ -80,7 +86,11 @@ def test_levels(integrator, budget):
     np.testing.assert_array_equal(levels.collected, np.maximum(1, np.ceil(0.3 * sizes - 1e-9)))
     np.testing.assert_allclose(levels.tilt_scale, alpha[:-1] / (9 * times[:-1]), rtol=1e-5)
     np.testing.assert_allclose(levels.noise, 3 * np.sqrt(np.diff(times)), rtol=1e-5)
-    slope = np.diff(alpha) if integrator == "exponential" else np.diff(times) * Geometric().derivative(times[:-1])
+    slope = (
+        np.diff(alpha)
+        if integrator == "exponential"
+        else np.diff(times) * Geometric().derivative(times[:-1])
+    )
     np.testing.assert_allclose(levels.drift, slope, rtol=1e-5)
     ends = levels.last.tolist()
     assert [levels.at(step) for step in (0, ends[0], ends[0] + 1, ends[5], 999, 1_000, 2_000)] == [
@@ -89,7 +99,9 @@ def test_levels(integrator, budget):
 
 
 def test_the_steps_of_a_level_are_those_of_the_algorithm():
-    """`tilt_of` and `observe` against Algorithm 1 written out: two loops, over levels and over the steps of each."""
+    """`tilt_of` and `observe` against Algorithm 1 written out: two loops, over levels and over the
+    steps of each.
+    """
     levels = Localization(K=6, sigma=2.0, n_min=3, mc_ratio=0.4).levels(40)
     rng = np.random.default_rng(0)
     visited = rng.choice([-1, 1], size=(40, 5)).astype(np.int8)
@@ -102,7 +114,10 @@ def test_the_steps_of_a_level_are_those_of_the_algorithm():
     def play(state):
         def step(state, given):
             key, spins = given
-            return observe(key, arrays, state, (), spins), (tilt_of(arrays, state), keys.normals(key, (5,)))
+            return observe(key, arrays, state, (), spins), (
+                tilt_of(arrays, state),
+                keys.normals(key, (5,)),
+            )
 
         return jax.lax.scan(step, state, (keys_of_steps, jnp.asarray(visited)))
 
@@ -142,7 +157,9 @@ def test_impossible_hyperparameters_are_named(change, message):
 def test_methods_from_config_fields():
     method = build_method({"name": "sl_gwg", "sigma": 3, "num_flips": 2})
     assert method.localization.sigma == 3.0 and method.sampler.num_flips == 2
-    assert build_method({"name": "gwg", "use_fast_path": True}).localization is None  # a field of DISCS's
+    assert (
+        build_method({"name": "gwg", "use_fast_path": True}).localization is None
+    )  # a field of DISCS's
     assert set(method_fields("sl_gwg")) > set(method_fields("gwg"))
     with pytest.raises(InputError, match="unknown sampler 'nuts'; known: gwg, path_auxiliary"):
         build_method({"name": "nuts"})

@@ -33,7 +33,9 @@ def random_graph(seed, weighted):
     rng = np.random.default_rng(seed)
     graph = nx.gnp_random_graph(N, 0.5, seed=seed)
     edges = np.array(graph.edges).reshape(-1, 2)
-    return Graph.from_arrays("g", N, edges, rng.integers(-4, 5, len(edges)) / 4 if weighted else None)
+    return Graph.from_arrays(
+        "g", N, edges, rng.integers(-4, 5, len(edges)) / 4 if weighted else None
+    )
 
 
 def direct_value(problem, graph, x, penalty):
@@ -76,7 +78,9 @@ def test_changes_have_the_digits_of_fields_and_not_of_totals():
         assert found == pytest.approx(change, rel=1e-6)
 
 
-@pytest.mark.parametrize(("unit", "largest"), [(1.0, 3.0), (2.0**-40, 3 * 2.0**-40), (0.1, 60.0), (1e-3, 0.6)])
+@pytest.mark.parametrize(
+    ("unit", "largest"), [(1.0, 3.0), (2.0**-40, 3 * 2.0**-40), (0.1, 60.0), (1e-3, 0.6)]
+)
 def test_sums_are_rounded_unless_they_are_whole_multiples_of_one_number(unit, largest):
     """200 couplings of 3 units to one site; sums of 24 bits and more are rounded, too."""
     edges = np.stack([np.zeros(200, int), np.arange(1, 201)], axis=1)
@@ -88,7 +92,9 @@ def test_sums_are_rounded_unless_they_are_whole_multiples_of_one_number(unit, la
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_coupled_sites_are_those_whose_gains_change(sparse):
-    """In a quadratic model, couplings of 0 among the listed ones included; any other model says all."""
+    """In a quadratic model, couplings of 0 among the listed ones included; any other model says
+    all.
+    """
     graph = random_graph(1, weighted=True)
     assert 0 in graph.weights
     model, params = build("maxcut", graph, sparse, padded=8)
@@ -137,7 +143,9 @@ def test_flips_follow_the_field_exactly(on_cpu, sparse, weighted, monkeypatch):
         return after, fresh, model.change(params, x, before, y, after), values
 
     for length in (1, 5):
-        after, fresh, change, values = flipped(x, jnp.asarray(np.isin(np.arange(64), order[:length])))
+        after, fresh, change, values = flipped(
+            x, jnp.asarray(np.isin(np.arange(64), order[:length]))
+        )
         for followed, direct in zip(after, fresh, strict=True):
             np.testing.assert_array_equal(followed, direct)
         np.testing.assert_allclose(change, values[1] - values[0], atol=1e-5)
@@ -163,9 +171,14 @@ def test_integer_couplings_never_drift():
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_fields_of_many_states_on_the_host_are_those_of_each_state(whole):
-    """Beyond the rows that are listed together, with rows of zeros and with all couplings of a row."""
+    """Beyond the rows that are listed together, with rows of zeros and with all couplings
+    of a row.
+    """
     rng, num_sites = np.random.default_rng(0), 1_030
-    rows = np.triu((rng.random((num_sites, num_sites)) < 0.02) * rng.integers(-63, 64, (num_sites, num_sites)), 1)
+    rows = np.triu(
+        (rng.random((num_sites, num_sites)) < 0.02) * rng.integers(-63, 64, (num_sites, num_sites)),
+        1,
+    )
     rows[:-1, -1], rows[5], rows[:, 5] = 100, 0, 0
     rows = rows + rows.T
     coupling = Dense(rows.astype(np.int8) if whole else (0.37 * rows).astype(np.float32))
@@ -176,7 +189,9 @@ def test_fields_of_many_states_on_the_host_are_those_of_each_state(whole):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize(("last", "dtype"), [(1, "int16"), (2, "float32"), (0.5, "float32")])
 def test_fields_take_16_bits_only_where_no_sum_can_leave_them(sparse, last, dtype):
-    """258 neighbours of weight -127 and one more: the sum reaches -32,767, the least allowed, or goes on."""
+    """258 neighbours of weight -127 and one more: the sum reaches -32,767, the least allowed, or
+    goes on.
+    """
     size = 260
     edges = np.stack([np.zeros(size - 1, int), np.arange(1, size)], axis=1)
     weights = -np.append(np.full(size - 2, 127.0), last)
@@ -200,21 +215,32 @@ def test_general_models_have_exact_gains():
 def test_tilt_and_temperature():
     model, params = build("mis", random_graph(0, False), sparse=False)
     tilt = jnp.arange(N) / 4 - 0.875  # sums are exact
-    target, states = Target(model, params, jnp.float32(0.5), jnp.ones(N, bool), tilt), all_states(N)[::7]
+    target, states = (
+        Target(model, params, jnp.float32(0.5), jnp.ones(N, bool), tilt),
+        all_states(N)[::7],
+    )
     spins = 2.0 * states - 1
     values, gains = map(np.asarray, values_and_gains(model, params, states))
     fields = jax.jit(jax.vmap(target.init))(states)
-    found = jax.jit(jax.vmap(lambda x, field: (target.value(x, field), target.gains(x, field))))(states, fields)
+    found = jax.jit(jax.vmap(lambda x, field: (target.value(x, field), target.gains(x, field))))(
+        states, fields
+    )
     np.testing.assert_allclose(found[0], values / 0.5 + spins @ np.asarray(tilt), rtol=1e-5)
     np.testing.assert_allclose(found[1], gains / 0.5 - 2 * spins * np.asarray(tilt), atol=1e-5)
 
 
 def test_a_clique_in_a_sparse_graph_lists_no_missing_edge():
-    """The complement of 20,000 nodes has 2 10^8 edges; as a list and as a background it is the same model."""
+    """The complement of 20,000 nodes has 2 10^8 edges; as a list and as a background it is the same
+    model.
+    """
     edges = np.array([[0, 1], [1, 2], [0, 2], [3, 5]])
     large, terms, nearly_all = (
         graph_kind("maxclique").terms(Graph.from_arrays("graph", size, some), 1.0001)
-        for size, some in ((20_000, edges), (9, edges), (9, np.argwhere(np.triu(np.ones((9, 9)), 1))[4:]))
+        for size, some in (
+            (20_000, edges),
+            (9, edges),
+            (9, np.argwhere(np.triu(np.ones((9, 9)), 1))[4:]),
+        )
     )
     listed = terms.listed()
     assert len(large.edges) == len(nearly_all.edges) == 4

@@ -1,4 +1,6 @@
-"""Whatever form a problem comes in: its value at any answer is that of its definition, by its owner's own labels."""
+"""Whatever form a problem comes in: its value at any answer is that of its definition, by its
+owner's own labels.
+"""
 
 import itertools
 import math
@@ -28,7 +30,9 @@ cheap = settings(max_examples=40, deadline=None)
 def terms(draw, own=True):
     """Labels, and coefficients of pairs of them in any direction."""
     labels = draw(labels_of)
-    pairs = st.tuples(st.sampled_from(labels), st.sampled_from(labels)).filter(lambda p: own or p[0] != p[1])
+    pairs = st.tuples(st.sampled_from(labels), st.sampled_from(labels)).filter(
+        lambda p: own or p[0] != p[1]
+    )
     count = len(labels) if own or len(labels) > 1 else 0
     return labels, draw(st.dictionaries(pairs, numbers, max_size=2 * count))
 
@@ -53,13 +57,21 @@ def test_a_qubo_of_a_dict(data, labelled, offset, maximise):
     problem = sl_discs.qubo(Q, offset=offset, maximise=maximise)
     assert set(problem.labels) == set(labels) and problem.maximise == maximise
     sample = some_sample(data, labels, (0, 1))
-    assert_value(problem, sample, offset + sum(q * sample[i] * sample[j] for (i, j), q in Q.items()))
+    assert_value(
+        problem, sample, offset + sum(q * sample[i] * sample[j] for (i, j), q in Q.items())
+    )
 
 
 @cheap
-@given(st.data(), st.integers(1, 5), st.sampled_from([np.array, scipy.sparse.csr_array, scipy.sparse.coo_matrix]))
+@given(
+    st.data(),
+    st.integers(1, 5),
+    st.sampled_from([np.array, scipy.sparse.csr_array, scipy.sparse.coo_matrix]),
+)
 def test_a_qubo_of_a_matrix(data, size, form):
-    Q = np.array(data.draw(st.lists(numbers, min_size=size**2, max_size=size**2))).reshape(size, size)
+    Q = np.array(data.draw(st.lists(numbers, min_size=size**2, max_size=size**2))).reshape(
+        size, size
+    )
     problem = sl_discs.qubo(form(Q))
     assert problem.labels == range(size) and not problem.maximise
     x = np.array(data.draw(st.lists(st.sampled_from((0, 1)), min_size=size, max_size=size)))
@@ -80,10 +92,14 @@ def test_an_ising_model_of_dicts(data, labelled, offset, maximise):
 @cheap
 @given(st.data(), st.integers(1, 5), st.booleans(), st.booleans())
 def test_an_ising_model_of_arrays(data, size, sparse, dict_of_pairs):
-    J = np.array(data.draw(st.lists(numbers, min_size=size**2, max_size=size**2))).reshape(size, size)
+    J = np.array(data.draw(st.lists(numbers, min_size=size**2, max_size=size**2))).reshape(
+        size, size
+    )
     h = np.array(data.draw(st.lists(numbers, min_size=size, max_size=size)))
     pairs = {(i, j): J[i, j] for i, j in itertools.product(range(size), repeat=2)}
-    problem = sl_discs.ising(h, pairs if dict_of_pairs else scipy.sparse.coo_array(J) if sparse else J)
+    problem = sl_discs.ising(
+        h, pairs if dict_of_pairs else scipy.sparse.coo_array(J) if sparse else J
+    )
     s = np.array(data.draw(st.lists(st.sampled_from((-1, 1)), min_size=size, max_size=size)))
     assert problem.value(s) == pytest.approx(h @ s + s @ J @ s, abs=1e-9)
     assert sl_discs.ising(dict(enumerate(h)), J).value(s) == problem.value(s)
@@ -151,22 +167,42 @@ BAD = {
         ([("a", "b")],),
         r"such as 'a'; .*networkx.Graph\(\); graph.add_edges_",
     ),
-    "edges with weights": (sl_discs.maxcut, ([[0, 1, 2.5]],), "give edges .* and their weights apart, in weights"),
+    "edges with weights": (
+        sl_discs.maxcut,
+        ([[0, 1, 2.5]],),
+        "give edges .* and their weights apart, in weights",
+    ),
     "a set of edges": (sl_discs.maxcut, ({(0, 1)},), "maxcut: a set; expected edges"),
-    "a directed graph": (sl_discs.maxcut, (nx.DiGraph([(0, 1)]),), "of which networkx.Graph.graph. keeps one"),
+    "a directed graph": (
+        sl_discs.maxcut,
+        (nx.DiGraph([(0, 1)]),),
+        "of which networkx.Graph.graph. keeps one",
+    ),
     "a node far away": (
         sl_discs.mis,
         ([[0, 10**8]],),
         "nearly all without a .* without gaps, or give num_nodes",
     ),
-    "a graph for a matrix": (sl_discs.qubo, (nx.path_graph(2),), "Q is a graph; pose a problem on it"),
-    "a BQM for a matrix": (sl_discs.qubo, (dimod.BQM("SPIN"),), "Q is a model of dimod; use sl_discs.from_bqm"),
+    "a graph for a matrix": (
+        sl_discs.qubo,
+        (nx.path_graph(2),),
+        "Q is a graph; pose a problem on it",
+    ),
+    "a BQM for a matrix": (
+        sl_discs.qubo,
+        (dimod.BQM("SPIN"),),
+        "Q is a model of dimod; use sl_discs.from_bqm",
+    ),
     "an edge attribute that is not there": (
         sl_discs.maxcut,
         (nx.Graph([(0, 1, {"cost": 2})]), "length"),
         "weights is 'length', which no edge has; the graph has numbers of edges under cost",
     ),
-    "the name of a file": (sl_discs.maxcut, ("G1.rudy",), r"read a file with sl_discs.read\('G1.rudy', 'maxcut'\)"),
+    "the name of a file": (
+        sl_discs.maxcut,
+        ("G1.rudy",),
+        r"read a file with sl_discs.read\('G1.rudy', 'maxcut'\)",
+    ),
     "a NaN weight between labels": (
         sl_discs.maxcut,
         (nx.Graph([("b", "c", {"weight": 1.0}), ("a", ("b", 1), {"weight": NAN})]),),
@@ -174,7 +210,11 @@ BAD = {
     ),
     "a QUBO with a NaN": (sl_discs.qubo, ({("a", "b"): NAN},), "Q at 'a', 'b' is nan"),
     "a key that is no pair": (sl_discs.qubo, ({"ab": 1},), "'ab'; expected a pair"),
-    "a label beside an array": (sl_discs.ising, (np.ones(2), {(0, "a"): 1}), "'a' is not one of the labels"),
+    "a label beside an array": (
+        sl_discs.ising,
+        (np.ones(2), {(0, "a"): 1}),
+        "'a' is not one of the labels",
+    ),
     "no BQM": (sl_discs.from_bqm, ({},), "dict where a dimod"),
 }
 OPTIONS = {
@@ -226,7 +266,9 @@ def test_every_public_name_is_found_and_documented():
 
 def dict_model(value):
     """A dimod model that keeps Python's numbers, as its dict-based classes do."""
-    return dimod.BinaryQuadraticModel({"a": 1, "b": 2}, {("a", "b"): value}, 0, "BINARY", dtype=object)
+    return dimod.BinaryQuadraticModel(
+        {"a": 1, "b": 2}, {("a", "b"): value}, 0, "BINARY", dtype=object
+    )
 
 
 EXACT = {
@@ -242,7 +284,11 @@ EXACT = {
 def test_whole_numbers_beyond_2_to_the_53_are_exact_or_refused(name):
     for value in 2**53 + 2, -3 * 2**60:
         source = EXACT[name](value).source
-        weights = source.weights if hasattr(source, "weights") else [*source.linear, *source.couplings, source.offset]
+        weights = (
+            source.weights
+            if hasattr(source, "weights")
+            else [*source.linear, *source.couplings, source.offset]
+        )
         assert value in [int(weight) for weight in weights if weight is not None]
     for value in 2**53 + 1, -(2**53) - 1, 3 * 2**60 + 1:
         with pytest.raises(InputError, match=rf"{value} is beyond 2\^53 and not exact"):
@@ -281,9 +327,16 @@ def quadratic_model(label, bias):
 )
 def test_other_models_of_dimod_are_read_as_the_message_says(model):
     model = model()
-    with pytest.raises(InputError, match="a dimod BinaryQuadraticModel is expected; give") as caught:
+    with pytest.raises(
+        InputError, match="a dimod BinaryQuadraticModel is expected; give"
+    ) as caught:
         sl_discs.from_bqm(model)
-    call = str(caught.value).partition("; give ")[2].partition(", which has")[0].partition(" with a")[0]
+    call = (
+        str(caught.value)
+        .partition("; give ")[2]
+        .partition(", which has")[0]
+        .partition(" with a")[0]
+    )
     if isinstance(model, dimod.DiscreteQuadraticModel):
         model.add_variable(2, "a")
         model.set_linear("a", [1, -1.5])
@@ -301,11 +354,18 @@ def test_labels_of_frames_and_series_count_and_not_their_order():
         for x in itertools.product([0, 1], repeat=3):
             sample = dict(zip("abc", x, strict=True))
             expected = sum(weights.loc[i, j] * sample[i] * sample[j] for i in names for j in names)
-            assert problem.value(sample) == expected == problem.value(pd.Series(sample)[["c", "b", "a"]])
+            assert (
+                problem.value(sample)
+                == expected
+                == problem.value(pd.Series(sample)[["c", "b", "a"]])
+            )
     cut = pd.DataFrame([[0, 5, 0], [5, 0, 1], [0, 1, 0]], index=names, columns=names)
     for frame in cut, cut[["c", "a", "b"]]:
         found = sl_discs.solve(sl_discs.maxcut(frame))
-        assert found.best_value == 6 and found.best_sample["a"] != found.best_sample["b"] == found.best_sample["c"]
+        assert (
+            found.best_value == 6
+            and found.best_sample["a"] != found.best_sample["b"] == found.best_sample["c"]
+        )
     for entries in [[0, 1], [0, 0]], [[0, 0], [1, 0]]:  # a triangle of two nodes, not two edges
         pair = sl_discs.mis(pd.DataFrame(entries, index=["a", "b"], columns=["a", "b"]))
         assert pair.num_variables == 2 and sl_discs.solve(pair).best_value == 1
@@ -332,12 +392,23 @@ def test_labels_of_frames_and_series_count_and_not_their_order():
             "rows and columns have diff",
         ),
         (
-            lambda: sl_discs.qubo(pd.DataFrame([[1, 2], [3, 4]], index=["a", "a"], columns=["a", "a"])),
+            lambda: sl_discs.qubo(
+                pd.DataFrame([[1, 2], [3, 4]], index=["a", "a"], columns=["a", "a"])
+            ),
             "different labels",
         ),
-        (lambda: sl_discs.maxcut(pd.DataFrame({"s": [0, 1], "t": [1, 2], "w": [1.0, 2.0]})), "from_pandas_edgelist"),
-        (lambda: sl_discs.ising([1.0], pd.DataFrame([[0]], index=["a"], columns=["a"])), "h as a dict or Series"),
-        (lambda: sl_discs.ising(pd.Series([1.0, 2.0], index=["a", "a"]), None), "the label 'a' twice"),
+        (
+            lambda: sl_discs.maxcut(pd.DataFrame({"s": [0, 1], "t": [1, 2], "w": [1.0, 2.0]})),
+            "from_pandas_edgelist",
+        ),
+        (
+            lambda: sl_discs.ising([1.0], pd.DataFrame([[0]], index=["a"], columns=["a"])),
+            "h as a dict or Series",
+        ),
+        (
+            lambda: sl_discs.ising(pd.Series([1.0, 2.0], index=["a", "a"]), None),
+            "the label 'a' twice",
+        ),
         (
             lambda: sl_discs.mis(nx.path_graph(2)).evaluate(pd.DataFrame([[1, 0]])),
             r"give frame\[list\(pro",
@@ -371,7 +442,9 @@ def test_lists_are_read_as_the_same_array_is():
 
 def test_weights_of_edges_under_another_name_are_told_and_used():
     graph = nx.Graph([("a", "b", {"cost": 2.5, "id": 1}), ("b", "c", {"cost": 1.5, "id": 2})])
-    with pytest.warns(UserWarning, match=r"of edges under cost do not count; weights='cost' uses them") as told:
+    with pytest.warns(
+        UserWarning, match=r"of edges under cost do not count; weights='cost' uses them"
+    ) as told:
         assert sl_discs.solve(sl_discs.maxcut(graph)).best_value == 2
     assert told[0].filename == __file__
     with warnings.catch_warnings():
@@ -384,7 +457,9 @@ def test_a_masked_entry_of_a_matrix_is_no_edge_and_no_coupling():
     path = hidden([[0.0, 1, 9], [1, 0, 1], [9, 1, 0]], [[0, 0, 1], [0, 0, 0], [1, 0, 0]])
     for matrix in path, path.astype(int), path.astype(bool), np.ma.masked_equal(path.data, 9):
         assert sl_discs.maxcut(matrix).source.edges.tolist() == [[0, 1], [1, 2]]
-        assert [sl_discs.solve(make(matrix)).best_value for make in (sl_discs.mis, sl_discs.maxcut)] == [2, 2]
+        assert [
+            sl_discs.solve(make(matrix)).best_value for make in (sl_discs.mis, sl_discs.maxcut)
+        ] == [2, 2]
     model = sl_discs.qubo(hidden([[1.0, 5], [0, 1]], [[0, 1], [0, 0]]), maximise=True)
     assert sl_discs.solve(model).best_value == 2
     model = sl_discs.ising(hidden([1.0, 7.0], [0, 1]), np.ma.masked_invalid([[0, NAN], [2.0, 0]]))
@@ -399,7 +474,9 @@ def test_a_masked_entry_of_a_matrix_is_no_edge_and_no_coupling():
         lambda: sl_discs.maxcut(hidden([[0, 1], [1, 2], [0, 2]], [[0, 0], [0, 0], [0, 1]])),
         lambda: sl_discs.maxcut([[0, 1], [1, 2]], hidden([1.0, 2.0], [0, 1])),
         lambda: sl_discs.mis(nx.path_graph(2)).evaluate(hidden([[1, 0]], [[0, 1]])),
-        lambda: sl_discs.solve(sl_discs.mis(nx.path_graph(2)), initial_states=hidden([1, 0], [0, 1])),
+        lambda: sl_discs.solve(
+            sl_discs.mis(nx.path_graph(2)), initial_states=hidden([1, 0], [0, 1])
+        ),
     ],
 )
 def test_masked_entries_elsewhere_are_refused(make):
@@ -409,7 +486,9 @@ def test_masked_entries_elsewhere_are_refused(make):
 
 def test_neighbours_are_those_of_the_edges_in_order():
     """Whatever the order and direction of the edges; a node without edges has none."""
-    graph = sl_discs.maxcut([[3, 1], [0, 3], [2, 1], [0, 1]], weights=[5.0, 6.0, 7.0, 8.0], num_nodes=5).source
+    graph = sl_discs.maxcut(
+        [[3, 1], [0, 3], [2, 1], [0, 1]], weights=[5.0, 6.0, 7.0, 8.0], num_nodes=5
+    ).source
     near = graph.neighbours
     assert near is graph.neighbours and near.starts.tolist() == [0, 2, 5, 6, 8, 8]
     assert near.others.tolist() == [1, 3, 0, 2, 3, 1, 0, 1]

@@ -21,7 +21,9 @@ def problem_of(kind, rng):
     if kind == "qubo":
         return sl_discs.qubo(matrix, offset=0.5, maximise=bool(rng.integers(2)))
     if kind == "ising":
-        return sl_discs.ising(rng.normal(size=SIZE).round(3), {e: rng.normal() for e in graph.edges}, offset=-1.25)
+        return sl_discs.ising(
+            rng.normal(size=SIZE).round(3), {e: rng.normal() for e in graph.edges}, offset=-1.25
+        )
     if kind == "maxcut":
         return sl_discs.maxcut(graph)
     return getattr(sl_discs, kind)(graph, penalty=1.5)
@@ -30,7 +32,11 @@ def problem_of(kind, rng):
 def objective(problem, state):
     """The value with penalties, in the sense of the problem."""
     terms = problem.terms().listed()
-    value = terms.constant + terms.linear @ state + (terms.scale * terms.weights) @ state[terms.edges].prod(axis=1)
+    value = (
+        terms.constant
+        + terms.linear @ state
+        + (terms.scale * terms.weights) @ state[terms.edges].prod(axis=1)
+    )
     return value if problem.maximise else -value
 
 
@@ -49,9 +55,13 @@ def test_values_are_those_of_the_whole(seed, kind, count):
     values = {problem.labels[k]: int(rng.choice([low, 1])) for k in chosen}
     places = [problem.labels.index(label) for label in values]
     states = all_states(size)
-    fitting = states[(states[:, places] == [int(value > 0) for value in values.values()]).all(axis=1)]
+    fitting = states[
+        (states[:, places] == [int(value > 0) for value in values.values()]).all(axis=1)
+    ]
     if (problem.evaluate(fitting).states != fitting).any(axis=1).all():
-        with pytest.raises(InputError, match=f"conflicts with another of the values: no answer to {kind} has all"):
+        with pytest.raises(
+            InputError, match=f"conflicts with another of the values: no answer to {kind} has all"
+        ):
             problem.fix(values)
         return
     left = problem.fix(values)
@@ -68,7 +78,9 @@ def test_values_are_those_of_the_whole(seed, kind, count):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", ["mis", "maxclique", "vertex_cover"])
 def test_completions_have_the_whole_values_of_the_problem(kind, weighted):
-    """What a cover pays for edges and gets back cancels, though the default penalty is no short fraction."""
+    """What a cover pays for edges and gets back cancels, though the default penalty is no short
+    fraction.
+    """
     rng = np.random.default_rng(0)
     graph = nx.gnp_random_graph(9, 0.5, seed=29)
     weight = rng.integers(1, 1000, 9) if weighted else None
@@ -77,13 +89,17 @@ def test_completions_have_the_whole_values_of_the_problem(kind, weighted):
     states = all_states(9)
     found = problem.evaluate(states)
     feasible = states[(found.states == states).all(axis=1) & (states[:, 0] == 1)]
-    assert left.evaluate(feasible[:, 1:]).values.tolist() == problem.evaluate(feasible).values.tolist()
+    assert (
+        left.evaluate(feasible[:, 1:]).values.tolist() == problem.evaluate(feasible).values.tolist()
+    )
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10**6), st.sampled_from(["mis", "maxclique", "vertex_cover"]))
 def test_with_weights_of_nodes_the_best_completion_is_feasible(seed, kind):
-    """Weights differ by a factor of five, and some are 0: the lighter end of a conflict may be the given one."""
+    """Weights differ by a factor of five, and some are 0: the lighter end of a conflict may be the
+    given one.
+    """
     rng = np.random.default_rng(seed)
     graph = nx.gnp_random_graph(SIZE, 0.5, seed=int(rng.integers(1 << 20)))
     weights = dict(enumerate(rng.integers(0, 6, SIZE).tolist()))

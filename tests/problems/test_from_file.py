@@ -1,4 +1,6 @@
-"""`read` poses the same problem as the constructor from the same graph, and says what does not fit."""
+"""`read` poses the same problem as the constructor from the same graph, and says what does
+not fit.
+"""
 
 import warnings
 
@@ -37,7 +39,9 @@ def test_weights_and_penalties_are_passed_on(graph_file):
         assert sl_discs.read(graph_file, "maxcut").source.node_weights is None
     with pytest.raises(InputError, match="penalty has no effect in maxcut"):
         sl_discs.read(graph_file, "maxcut", penalty=2.0)
-    with pytest.warns(UserWarning, match=r"the weights of its nodes do not count without weights=True") as told:
+    with pytest.warns(
+        UserWarning, match=r"the weights of its nodes do not count without weights=True"
+    ) as told:
         assert sl_discs.read(graph_file, "mis").source.node_weights is None
     assert told[0].filename == __file__
 

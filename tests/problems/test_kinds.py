@@ -1,4 +1,5 @@
-"""What a problem on a graph is: its model, sense, repair, count and improvement agree on every state of small graphs.
+"""What a problem on a graph is: its model, sense, repair, count and improvement agree on every
+state of small graphs.
 
 Weights of nodes, where they count, are part of all of that.
 """
@@ -40,7 +41,9 @@ def graphs(draw, weighted=False, most=7):
 def graphs_and_states(draw):
     graph = draw(graphs(most=9))
     size = graph.num_nodes
-    return graph, np.array(draw(st.lists(st.integers(0, 1), min_size=size, max_size=size)), np.int32)
+    return graph, np.array(
+        draw(st.lists(st.integers(0, 1), min_size=size, max_size=size)), np.int32
+    )
 
 
 def verify(problem, graph, x):
@@ -64,7 +67,9 @@ def test_model_repair_and_improvement(graph, kind, penalty):
     states, sign = all_states(graph.num_nodes), 1 if problem.maximise else -1
     model, found = problem.terms().evaluator()(states), problem.evaluate(states)
     good = np.array([is_feasible(kind, graph, state) for state in states])
-    values = states @ (np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights)
+    values = states @ (
+        np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights
+    )
     np.testing.assert_allclose(model[good], sign * values[good], atol=1e-9)
     assert found.feasible.all() and all(is_feasible(kind, graph, state) for state in found.states)
     assert (found.states[good] == states[good]).all()
@@ -121,7 +126,9 @@ def test_cliques_and_covers_are_independent_sets(case):
     np.testing.assert_array_equal(clique[2], independent[2])
     np.testing.assert_array_equal(cover[2], 1 - independent[2])
     improved = graph_kind("mis").improver(graph)(independent[2])
-    np.testing.assert_array_equal(graph_kind("vertex_cover").improver(graph)(cover[2]), 1 - improved)
+    np.testing.assert_array_equal(
+        graph_kind("vertex_cover").improver(graph)(cover[2]), 1 - improved
+    )
     clique_improver = graph_kind("maxclique").improver(other)
     assert (clique_improver is None) == (graph.num_edges >= other.num_edges)
     if clique_improver is not None:
@@ -152,7 +159,9 @@ def test_the_best_of_many_states_is_found_without_repairing_all(name, weighted, 
     for size in (1, 2, 5, 12, 30):
         edges = np.argwhere(np.triu(rng.random((size, size)) < rng.random(), 1))
         of_edges, of_nodes = (
-            (rng.normal(size=len(edges)), rng.integers(0, 4, size) * 0.3) if weighted else (None, None)
+            (rng.normal(size=len(edges)), rng.integers(0, 4, size) * 0.3)
+            if weighted
+            else (None, None)
         )
         kind = graph_kind(name)
         graph = kind.counted(Graph.from_arrays("g", size, edges, of_edges, node_weights=of_nodes))
@@ -171,7 +180,9 @@ def test_the_best_of_many_states_is_found_without_repairing_all(name, weighted, 
 def test_weights_of_one_change_nothing(graph, kind):
     """Neither where they are recognised nor in any function that takes them."""
     plain = Graph.from_arrays("g", graph.num_nodes, graph.edges)
-    ones = Graph.from_arrays("g", graph.num_nodes, graph.edges, node_weights=np.ones(graph.num_nodes))
+    ones = Graph.from_arrays(
+        "g", graph.num_nodes, graph.edges, node_weights=np.ones(graph.num_nodes)
+    )
     assert getattr(sl_discs, kind)(ones).source.node_weights is None
     one, other = (graph_kind(kind).terms(source, 1.3).listed() for source in (plain, ones))
     assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
@@ -179,7 +190,9 @@ def test_weights_of_one_change_nothing(graph, kind):
     one, other = (graph_kind(kind).evaluator(source)(states) for source in (plain, ones))
     assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
     improve, alike = (graph_kind(kind).improver(source) for source in (plain, ones))
-    assert improve is None or all(np.array_equal(improve(state), alike(state)) for state in one.states)
+    assert improve is None or all(
+        np.array_equal(improve(state), alike(state)) for state in one.states
+    )
 
 
 def test_every_form_of_weights():
@@ -196,7 +209,11 @@ def test_every_form_of_weights():
     ):  # fmt: skip
         problem = sl_discs.mis(given_graph, weight=weight)
         np.testing.assert_array_equal(problem.source.node_weights, array)
-        assert problem.value([0, 1, 0]) == 5.5 and problem.value([1, 0, 1]) == 5 and not problem.integer_values
+        assert (
+            problem.value([0, 1, 0]) == 5.5
+            and problem.value([1, 0, 1]) == 5
+            and not problem.integer_values
+        )
     # Labels 0 .. N - 1 are in their order, whatever that of the graph is.
     turned = nx.Graph([(2, 1), (1, 0)])
     nx.set_node_attributes(turned, {0: 7, 1: 8, 2: 9}, "weight")
@@ -224,7 +241,9 @@ def test_bad_weights(weight, message):
 
 
 def test_large_sparse_graphs_have_no_list_of_missing_edges(monkeypatch):
-    """Cliques are then penalised alike, which is exact as well; nor does the repair list the missing edges."""
+    """Cliques are then penalised alike, which is exact as well; nor does the repair list the
+    missing edges.
+    """
     problem = sl_discs.maxclique(nx.gnp_random_graph(9, 0.3, seed=1), weight=np.arange(9))
     listed = problem.terms()
     monkeypatch.setattr("sl_discs.problems.graphs._MOST_LISTED", 0)
@@ -248,7 +267,11 @@ def test_solve_says_how_much_was_improved():
     for make in sl_discs.mis, sl_discs.vertex_cover:
         problem = make(nx.gnm_random_graph(600, 1_800, seed=0))
         result = sl_discs.solve(problem, "metropolis", steps=2_000, chains=3, seed=0)
-        assert (result.improved > 0).all() and (result.values == result.states.sum(axis=1)).all() and result.feasible
+        assert (
+            (result.improved > 0).all()
+            and (result.values == result.states.sum(axis=1)).all()
+            and result.feasible
+        )
     assert not sl_discs.solve(sl_discs.maxcut([(0, 1)]), steps=10, chains=2).improved.any()
 
 

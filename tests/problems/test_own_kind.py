@@ -46,7 +46,9 @@ def sparse_set():
 
 
 @pytest.mark.parametrize("part", [nx.complete_graph(7), nx.wheel_graph(7)])
-@pytest.mark.parametrize("keywords", [{}, {"time_limit": 60}, {"sampler": "metropolis", "steps": 30_000}])
+@pytest.mark.parametrize(
+    "keywords", [{}, {"time_limit": 60}, {"sampler": "metropolis", "steps": 30_000}]
+)
 @pytest.mark.parametrize("copies", [1, 5])
 @pytest.mark.usefixtures("limits_in_cpu_time")
 def test_only_enumeration_proves_something(sparse_set, part, keywords, copies):
@@ -58,20 +60,31 @@ def test_only_enumeration_proves_something(sparse_set, part, keywords, copies):
     if "time_limit" in keywords:
         keywords = keywords | {"target": copies * optimum}
     result = sl_discs.solve(problem, seed=1, chains=4, **keywords)
-    assert result.best_value == copies * optimum and problem.value(result.best_sample) == result.best_value
-    assert result.optimal == (copies == 1) and result.bound == (result.best_value if copies == 1 else None)
+    assert (
+        result.best_value == copies * optimum
+        and problem.value(result.best_sample) == result.best_value
+    )
+    assert result.optimal == (copies == 1) and result.bound == (
+        result.best_value if copies == 1 else None
+    )
     assert result.presolved == ""
 
 
 def test_a_bound_that_an_answer_passes_proves_nothing():
     """It is dropped, and said to be; whatever else is known counts."""
-    wrong = GraphKind(**vars(KIND) | {"name": "wrong", "bound": lambda graph: 1.0, "bounded_by": "a guess"})
+    wrong = GraphKind(
+        **vars(KIND) | {"name": "wrong", "bound": lambda graph: 1.0, "bounded_by": "a guess"}
+    )
     try:
         small, large = (sl_discs.register_problem(wrong)(nx.path_graph(size)) for size in (7, 40))
         proved, open_ended = (sl_discs.solve(one, steps=4_000, chains=2) for one in (small, large))
     finally:
         del KINDS["wrong"]
-    assert proved.optimal and proved.best_value == proved.bound == 4 and proved.bound_by == "enumeration"
+    assert (
+        proved.optimal
+        and proved.best_value == proved.bound == 4
+        and proved.bound_by == "enumeration"
+    )
     assert open_ended.best_value > 1 and open_ended.bound is None and not open_ended.optimal
     assert open_ended.bound_by == "a guess is left out: an answer passes its bound"
 
@@ -92,7 +105,9 @@ def test_names_are_taken_once(sparse_set):
 
 @pytest.fixture
 def people(tmp_path, monkeypatch):
-    """A folder with the page's file of a kind and a file of a graph with weights of either sign; the best value."""
+    """A folder with the page's file of a kind and a file of a graph with weights of either sign;
+    the best value.
+    """
     for known in KINDS, sys.modules:
         monkeypatch.setitem(known, "agreement", None)  # what is put here is removed at the end
         del known["agreement"]
@@ -100,24 +115,34 @@ def people(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", sys.path[:])
     monkeypatch.chdir(tmp_path)
     text = (Path(__file__).parents[2] / "docs" / "own_problem.md").read_text()
-    [code] = [one for one in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "GraphKind(" in one]
+    [code] = [
+        one for one in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "GraphKind(" in one
+    ]
     Path("agreement.py").write_text(code)
     rng = np.random.default_rng(0)
     weights = {edge: round(rng.normal(), 2) for edge in nx.gnp_random_graph(14, 0.5, seed=2).edges}
-    Path("people.edges").write_text("".join(f"{u} {v} {weight}\n" for (u, v), weight in weights.items()))
+    Path("people.edges").write_text(
+        "".join(f"{u} {v} {weight}\n" for (u, v), weight in weights.items())
+    )
     groups = itertools.product((0, 1), repeat=14)
-    return max(math.fsum(w for (u, v), w in weights.items() if group[u] == group[v]) for group in groups)
+    return max(
+        math.fsum(w for (u, v), w in weights.items() if group[u] == group[v]) for group in groups
+    )
 
 
 @pytest.mark.parametrize("given", ["agreement.py", "agreement"])
 def test_commands_know_an_imported_kind(people, given, capsys):
     known = f"--import={given}", "--problem=agreement"
-    assert main(["sl-discs", "solve", "people.edges", *known, "--save=groups.json", "--seed=1"]) == 0
+    assert (
+        main(["sl-discs", "solve", "people.edges", *known, "--save=groups.json", "--seed=1"]) == 0
+    )
     out = capsys.readouterr().out
     assert f"best {people:.12g}" in out and "optimal, proved by" in out and "edges, weighted" in out
     assert main(["sl-discs", "check", "people.edges", "groups.json", f"--import={given}"]) == 0
     assert "counted: good" in capsys.readouterr().out
-    assert main(["sl-discs", "sample", "people.edges", *known, "--temperature=1", "--draws=2000"]) == 0
+    assert (
+        main(["sl-discs", "sample", "people.edges", *known, "--temperature=1", "--draws=2000"]) == 0
+    )
     assert "agreement" in capsys.readouterr().out
     result = sl_discs.solve(sl_discs.read("people.edges", "agreement"), seed=0)
     assert result.optimal and result.best_value == people
@@ -128,8 +153,12 @@ def test_commands_know_an_imported_kind(people, given, capsys):
     result = sl_discs.solve(sys.modules["agreement"].agreement(larger), seed=0)
     nx.set_edge_attributes(larger, {edge: -sign for edge, sign in signs.items()}, "weight")
     cut = sl_discs.solve(sl_discs.maxcut(larger), seed=0)
-    assert result.optimal and cut.optimal and result.best_value == sum(signs.values()) + cut.best_value
-    assert result.presolved == cut.presolved and re.match(r"[1-9]\d* of 60 variables left", cut.presolved)
+    assert (
+        result.optimal and cut.optimal and result.best_value == sum(signs.values()) + cut.best_value
+    )
+    assert result.presolved == cut.presolved and re.match(
+        r"[1-9]\d* of 60 variables left", cut.presolved
+    )
 
 
 def test_a_problem_that_no_code_registers_is_named(people, capsys):

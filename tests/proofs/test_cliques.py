@@ -1,4 +1,6 @@
-"""Branch and bound finds heaviest cliques, in slices of any length; covers and integer programs hold as bounds."""
+"""Branch and bound finds heaviest cliques, in slices of any length; covers and integer programs
+hold as bounds.
+"""
 
 import itertools
 
@@ -23,7 +25,9 @@ def adjacency_of(graph):
 
 
 def search_of(graph, weights=None, known=0.0, looks=10**9):
-    search = cliques.CliqueSearch(adjacency_of(graph), np.ones(len(graph)) if weights is None else weights)
+    search = cliques.CliqueSearch(
+        adjacency_of(graph), np.ones(len(graph)) if weights is None else weights
+    )
     search.raise_best(known)
     while not search.over:
         assert 0 <= search.done() <= 1
@@ -37,7 +41,9 @@ def search_of(graph, weights=None, known=0.0, looks=10**9):
     st.booleans(),
 )  # fmt: skip
 def test_cliques_are_heaviest(seed, size, density, looks, weighted):
-    """Also of over 64 nodes, which take two words, with levels of their own orders, and where the best is told."""
+    """Also of over 64 nodes, which take two words, with levels of their own orders, and where the
+    best is told.
+    """
     graph, weights = nx.gnp_random_graph(size, density, seed=seed), np.ones(size)
     if weighted:
         weights = np.random.default_rng(seed).integers(0, 20, size).astype(float)
@@ -46,17 +52,26 @@ def test_cliques_are_heaviest(seed, size, density, looks, weighted):
         heaviest = max(weights[clique].sum() for clique in nx.find_cliques(graph))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cliques, "_WORTH", 5)
-        searches = [search_of(graph, weights, known, looks) for known in {0.0, float(heaviest or 0)}]
+        searches = [
+            search_of(graph, weights, known, looks) for known in {0.0, float(heaviest or 0)}
+        ]
     for search in searches:
         assert heaviest is None or search.best == heaviest
-        assert all(graph.has_edge(u, v) for u, v in itertools.combinations(search.found.tolist(), 2))
+        assert all(
+            graph.has_edge(u, v) for u, v in itertools.combinations(search.found.tolist(), 2)
+        )
         assert len(search.found) == 0 or weights[search.found].sum() == search.best
         assert len(set(search.found.tolist())) == len(search.found)
 
 
 def check_bound(problem, factory, known, **tolerance):
-    """A prover's bound holds; that of a search is the best value, up to rounding where weights are not whole."""
-    sign, values = 1 if problem.maximise else -1, problem.evaluate(all_states(problem.num_variables)).values
+    """A prover's bound holds; that of a search is the best value, up to rounding where weights are
+    not whole.
+    """
+    sign, values = (
+        1 if problem.maximise else -1,
+        problem.evaluate(all_states(problem.num_variables)).values,
+    )
     best = (sign * values).max()
     prover = factory(unreduced(problem))
     while prover.advance(1.0, sign * best if known else -sign * np.inf):
@@ -66,12 +81,19 @@ def check_bound(problem, factory, known, **tolerance):
         whole = problem.integer_values
         assert sign * prover.bound == (best if whole else pytest.approx(best, **tolerance))
         # Where all weights are 0, nothing is found.
-        assert not len(prover.states) or sign * problem.evaluate(prover.states).values[0] == pytest.approx(best)
+        assert not len(prover.states) or sign * problem.evaluate(prover.states).values[
+            0
+        ] == pytest.approx(best)
     prover.close()
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.integers(0, 10**6), st.integers(1, 9), st.sampled_from(["mis", "maxclique", "vertex_cover"]), st.booleans())
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 9),
+    st.sampled_from(["mis", "maxclique", "vertex_cover"]),
+    st.booleans(),
+)
 def test_bounds_of_weights_hold(seed, size, kind, whole):
     rng = np.random.default_rng(seed)
     weights = rng.integers(0, 9, size) if whole else rng.random(size)
@@ -92,21 +114,33 @@ def test_solve_proves_sets_of_a_hundred_nodes(kind):
 
 
 def test_hopeless_problems_are_given_up():
-    """Of 300 nodes and few edges: the part of the tree that was searched shows that it would take days."""
+    """Of 300 nodes and few edges: the part of the tree that was searched shows that it would take
+    days.
+    """
     problem = sl_discs.mis(nx.gnp_random_graph(300, 0.1, seed=1))
     proofs = Proofs(unreduced(problem), [covers.Cover, cliques.clique_prover])
     proofs.best = 44.0
     proofs.advance(3.0, 10.0)
-    assert proofs.over and proofs.refused == ["branch and bound was given up: it needs more time than is left"]
-    assert cliques.clique_prover(unreduced(sl_discs.mis(nx.path_graph(2_001)))).endswith("up to 2,000 nodes")
+    assert proofs.over and proofs.refused == [
+        "branch and bound was given up: it needs more time than is left"
+    ]
+    assert cliques.clique_prover(unreduced(sl_discs.mis(nx.path_graph(2_001)))).endswith(
+        "up to 2,000 nodes"
+    )
 
 
 def test_provers_are_hopeful_only_while_one_expects_to_end():
-    """Covers only bound; branch and bound does not know at first, and then knows that this search ends."""
-    proofs = Proofs(unreduced(sl_discs.mis(nx.gnp_random_graph(3_000, 0.003, seed=1))), WORKERS["mis"].provers)
+    """Covers only bound; branch and bound does not know at first, and then knows that this search
+    ends.
+    """
+    proofs = Proofs(
+        unreduced(sl_discs.mis(nx.gnp_random_graph(3_000, 0.003, seed=1))), WORKERS["mis"].provers
+    )
     proofs.advance(0.06)
     assert not proofs.over and not proofs.hopeful
-    proofs = Proofs(unreduced(sl_discs.mis(nx.gnp_random_graph(200, 0.1, seed=1))), WORKERS["mis"].provers)
+    proofs = Proofs(
+        unreduced(sl_discs.mis(nx.gnp_random_graph(200, 0.1, seed=1))), WORKERS["mis"].provers
+    )
     proofs.best = 40.0
     assert not proofs.hopeful
     proofs.advance(1.0, 30.0)
@@ -128,7 +162,8 @@ def test_every_edge_is_in_a_clique_and_no_set_passes_the_relaxation(seed, size, 
     matrix = sparse.csr_array([[float(node in clique) for node in range(size)] for clique in found])
     weights = np.random.default_rng(seed).integers(1, 9, size)
     assert (
-        relaxed(weights.astype(float), matrix) >= search_of(nx.complement(graph), weights.astype(float)).best - 1e-9
+        relaxed(weights.astype(float), matrix)
+        >= search_of(nx.complement(graph), weights.astype(float)).best - 1e-9
     )
 
 
@@ -142,7 +177,9 @@ def test_integer_programming_proves_sets_covers_and_cliques(kind, whole):
 
 
 def test_a_process_stops_after_the_relaxation_and_ends_with_the_proofs():
-    """It goes on where the best known answer is near, waits where it is not, and is given up where it is far off."""
+    """It goes on where the best known answer is near, waits where it is not, and is given up where
+    it is far off.
+    """
     problem = sl_discs.mis(nx.gnp_random_graph(120, 0.04, seed=1), weight=range(1, 121))
     proofs = Proofs(unreduced(problem), [integer.integer_prover])
     while proofs.bound is None:
@@ -166,11 +203,16 @@ def _no_process(*given, **more):
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "fails"), [("tempfile", "TemporaryFile", _no_folder), ("subprocess", "Popen", _no_process)]
+    ("module", "name", "fails"),
+    [("tempfile", "TemporaryFile", _no_folder), ("subprocess", "Popen", _no_process)],
 )
 def test_solve_goes_on_without_a_prover_that_the_system_refuses(monkeypatch, module, name, fails):
-    """No folder for its input, or no further process: the answer is that of the search, and the bound says why."""
-    problem = sl_discs.mis(nx.random_regular_graph(5, 2_010, seed=0))  # too large for branch and bound
+    """No folder for its input, or no further process: the answer is that of the search, and the
+    bound says why.
+    """
+    problem = sl_discs.mis(
+        nx.random_regular_graph(5, 2_010, seed=0)
+    )  # too large for branch and bound
     monkeypatch.setattr(getattr(integer, module), name, fails)
     result = sl_discs.solve(problem, steps=3_000, chains=2, seed=0)
     assert result.feasible and result.bound > result.best_value
@@ -179,7 +221,9 @@ def test_solve_goes_on_without_a_prover_that_the_system_refuses(monkeypatch, mod
 
 @pytest.mark.slow
 def test_solve_proves_sparse_graphs_with_weights():
-    """A torus, whose cliques are its edges, and a tree with weights that are not whole, up to rounding."""
+    """A torus, whose cliques are its edges, and a tree with weights that are not whole, up to
+    rounding.
+    """
     graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(16, 16, periodic=True))
     weights = np.random.default_rng(1).integers(1, 21, 256)
     result = sl_discs.solve(sl_discs.mis(graph, weight=weights))

@@ -1,4 +1,6 @@
-"""The semidefinite bound holds on every problem, whatever its scale, and its certificate is checked in fractions."""
+"""The semidefinite bound holds on every problem, whatever its scale, and its certificate is checked
+in fractions.
+"""
 
 import itertools
 from fractions import Fraction
@@ -52,11 +54,15 @@ def test_no_form_passes_its_bound(wide, maximise):
     rng = np.random.default_rng(wide)
     for number in range(60):
         size = int(rng.integers(1, 10))
-        coefficients = scales(rng, size * size, wide).reshape(size, size) * (rng.random((size, size)) < 0.7)
+        coefficients = scales(rng, size * size, wide).reshape(size, size) * (
+            rng.random((size, size)) < 0.7
+        )
         offset = float(scales(rng, 1, wide)[0])
         problem = sl_discs.qubo(coefficients, maximise=maximise, offset=offset)
         if number % 2:
-            problem = sl_discs.ising(coefficients[0], np.triu(coefficients, 1), maximise=maximise, offset=offset)
+            problem = sl_discs.ising(
+                coefficients[0], np.triu(coefficients, 1), maximise=maximise, offset=offset
+            )
         sign = 1 if maximise else -1
         assert sign * (bound_of(problem) - optimum(problem)) >= 0
 
@@ -77,7 +83,9 @@ def test_the_certificate_holds_in_fractions(wide):
     rng = np.random.default_rng(wide)
     for _ in range(40):
         size = int(rng.integers(2, 9))
-        upper = np.triu(scales(rng, size * size, wide).reshape(size, size), 1) * (rng.random((size, size)) < 0.8)
+        upper = np.triu(scales(rng, size * size, wide).reshape(size, size), 1) * (
+            rng.random((size, size)) < 0.8
+        )
         matrix = upper + upper.T
         guess = np.abs(scales(rng, size, wide)) * np.abs(matrix).sum(axis=1)
         dual = semidefinite.certified(sparse.csr_array(matrix), guess)
@@ -85,19 +93,25 @@ def test_the_certificate_holds_in_fractions(wide):
 
 
 def test_what_is_hardly_infeasible_is_refused():
-    """The largest eigenvalue of this matrix is N - 1, and no rounding may hide that a dual below is infeasible."""
+    """The largest eigenvalue of this matrix is N - 1, and no rounding may hide that a dual below is
+    infeasible.
+    """
     size = 40
     matrix = np.ones((size, size)) - np.eye(size)
     for part in 1e-15, 1e-14, 1e-12, 1e-9:
         dual = np.full(size, (size - 1) * (1 - part))
         assert not semidefinite._is_feasible(sparse.csr_array(matrix), dual)
     assert not semidefinite._is_feasible(sparse.csr_array(matrix), np.full(size, float(size - 1)))
-    assert semidefinite._is_feasible(sparse.csr_array(matrix), np.full(size, (size - 1) * (1 + 1e-9)))
+    assert semidefinite._is_feasible(
+        sparse.csr_array(matrix), np.full(size, (size - 1) * (1 + 1e-9))
+    )
 
 
 @pytest.mark.parametrize("size", [1, 40, 600])
 def test_only_positive_definite_matrices_have_a_factor(size):
-    """Taking a little more than fits from one direction leaves a matrix that is hardly indefinite."""
+    """Taking a little more than fits from one direction leaves a matrix that is hardly
+    indefinite.
+    """
     rng = np.random.default_rng(size)
     root = rng.normal(size=(size, size))
     matrix, vector = root @ root.T + size * np.eye(size), rng.normal(size=size)
@@ -107,13 +121,17 @@ def test_only_positive_definite_matrices_have_a_factor(size):
 
 
 def test_known_values():
-    """A cycle of five edges has 5 (1 + cos(pi / 5)) / 2 = 4.52; a graph with two sides and K3 are tight."""
+    """A cycle of five edges has 5 (1 + cos(pi / 5)) / 2 = 4.52; a graph with two sides and K3 are
+    tight.
+    """
     assert bound_of(sl_discs.maxcut(nx.cycle_graph(5))) == 4
     assert bound_of(sl_discs.maxcut(nx.complete_bipartite_graph(3, 4))) == 12
     assert bound_of(sl_discs.maxcut(nx.complete_graph(3))) == 2
     odd = sl_discs.maxcut(nx.cycle_graph(5), name="odd")
     scaled = sl_discs.ising(None, dict.fromkeys(nx.cycle_graph(5).edges, 0.3))
-    assert bound_of(scaled) == pytest.approx(-0.3 * (2 * 5 * (1 + np.cos(np.pi / 5)) / 2 - 5), rel=2e-3)
+    assert bound_of(scaled) == pytest.approx(
+        -0.3 * (2 * 5 * (1 + np.cos(np.pi / 5)) / 2 - 5), rel=2e-3
+    )
     assert Proofs(unreduced(odd)).by == "the positive weights"
 
 
@@ -128,7 +146,9 @@ def test_any_multipliers_give_a_bound():
     rng = np.random.default_rng(7)
     for seed in range(20):
         graph = nx.gnp_random_graph(8, 0.7, seed=seed)
-        terms = spin_form(sl_discs.ising(None, {edge: rng.normal() for edge in graph.edges}, maximise=True).source)
+        terms = spin_form(
+            sl_discs.ising(None, {edge: rng.normal() for edge in graph.edges}, maximise=True).source
+        )
         pairs, entries = semidefinite.pairs_of(terms)
         multipliers = semidefinite.Multipliers(
             2 * entries, semidefinite.find(pairs, np.ones(len(entries), np.float32), True, 10**6)

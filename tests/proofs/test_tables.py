@@ -28,15 +28,24 @@ def run(prover, work):
 
 
 @settings(deadline=None, max_examples=80)
-@given(st.integers(0, 10**6), st.integers(1, 9), st.booleans(), st.sampled_from(["whole", "real", "wide"]))
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 9),
+    st.booleans(),
+    st.sampled_from(["whole", "real", "wide"]),
+)
 def test_both_prove_the_optimum(seed, size, spins, numbers):
     rng = np.random.default_rng(seed)
     values = rng.integers(-3, 4, (size, size)).astype(float)
     if numbers != "whole":
-        values = rng.normal(size=(size, size)) * 10.0 ** (rng.choice([0, 9, 17], (size, size)) * (numbers == "wide"))
+        values = rng.normal(size=(size, size)) * 10.0 ** (
+            rng.choice([0, 9, 17], (size, size)) * (numbers == "wide")
+        )
     values *= rng.random((size, size)) < 0.6
     problem = (
-        sl_discs.ising(values[0], np.triu(values, 1)) if spins else sl_discs.qubo(values, maximise=bool(seed % 2))
+        sl_discs.ising(values[0], np.triu(values, 1))
+        if spins
+        else sl_discs.qubo(values, maximise=bool(seed % 2))
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tables, "_LOW", 3)
@@ -51,7 +60,9 @@ def test_both_prove_the_optimum(seed, size, spins, numbers):
 
 
 def test_states_that_seem_equal_are_compared_exactly(monkeypatch):
-    """-1e17 - 1 is -1e17 in double precision; the better state is neither the first nor in the table of the first."""
+    """-1e17 - 1 is -1e17 in double precision; the better state is neither the first nor in the
+    table of the first.
+    """
     monkeypatch.setattr(tables, "_LOW", 2)
     problem = sl_discs.qubo({(0, 0): -1e17, (1, 1): 1.0, (2, 2): 1.0, (3, 3): -1.0})
     for prover in exact_provers_of(problem):
@@ -69,7 +80,9 @@ def test_enumeration_is_interrupted_and_goes_on():
 
 
 def test_too_many_states_that_seem_best_are_forgotten_for_better_ones():
-    """Half of all states have the value 0, and are met first; with the other value of one variable they differ."""
+    """Half of all states have the value 0, and are met first; with the other value of one variable
+    they differ.
+    """
     size, hub = 18, 12
     terms = {(hub, other): 0.1 for other in range(size) if other != hub} | {(hub, hub): -0.35}
     problem = sl_discs.qubo(terms, maximise=True)
@@ -83,7 +96,9 @@ def test_too_many_states_that_seem_best_are_forgotten_for_better_ones():
 def test_a_glass_on_a_torus_is_proved(gaussian):
     graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(6, 6, periodic=True))
     rng = np.random.default_rng(5)
-    couplings = {edge: rng.normal() if gaussian else int(rng.choice([-1, 1])) for edge in graph.edges}
+    couplings = {
+        edge: rng.normal() if gaussian else int(rng.choice([-1, 1])) for edge in graph.edges
+    }
     result = sl_discs.solve(sl_discs.ising(None, couplings))
     assert result.optimal and result.bound_by == "elimination of variables" and result.rounds == 0
     found = sl_discs.solve(sl_discs.ising(None, couplings), "metropolis", steps=72_000, chains=16)

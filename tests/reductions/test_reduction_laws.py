@@ -32,7 +32,9 @@ def graphs(draw, most=8, weighted=False):
     """Sparse and dense ones alike; labels that are no numbers."""
     size = draw(st.integers(1, most))
     pairs = list(itertools.combinations(range(size), 2))
-    edges = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=2 * size) if pairs else st.just([]))
+    edges = draw(
+        st.lists(st.sampled_from(pairs), unique=True, max_size=2 * size) if pairs else st.just([])
+    )
     if draw(st.booleans()):
         edges = sorted(set(pairs) - set(edges))
     graph = nx.Graph()
@@ -73,8 +75,16 @@ def check(problem):
         states, values = np.zeros((1, 0), np.int8), np.zeros(1)
     else:
         kept_labels = tuple(problem.labels[k] for k in reduced.kept)
-        assert (left.kind, left.name, tuple(left.labels)) == (problem.kind, problem.name, kept_labels)
-        assert (left.penalty, left.maximise, left.spins) == (problem.penalty, problem.maximise, problem.spins)
+        assert (left.kind, left.name, tuple(left.labels)) == (
+            problem.kind,
+            problem.name,
+            kept_labels,
+        )
+        assert (left.penalty, left.maximise, left.spins) == (
+            problem.penalty,
+            problem.maximise,
+            problem.spins,
+        )
         states = all_states(left.num_variables)
         evaluated = left.evaluate(states)
         values = evaluated.values
@@ -136,7 +146,9 @@ def test_every_rule_of_independent_sets():
         reduced = presolve(problem)
         met.update(reduced.removed)
         left = reduced.problem
-        best = reduced.lift(np.zeros((1, 0), np.int8) if left is None else largest_independent_set(left))
+        best = reduced.lift(
+            np.zeros((1, 0), np.int8) if left is None else largest_independent_set(left)
+        )
         found, optimum = problem.evaluate(best), problem.evaluate(largest_independent_set(problem))
         assert (found.states == best).all() and found.values == optimum.values
     assert set(met) == {CLIQUE, FUNNEL, UNCONFINED}
@@ -153,12 +165,16 @@ def test_every_rule_of_forms():
     problems = [random_form(seed) for seed in range(30)] + [
         sl_discs.maxcut(nx.gnp_random_graph(9, 0.3, seed=seed)) for seed in range(30)
     ]
-    assert {rule for problem in problems for rule, count in check(problem).removed.items() if count} == expected
+    assert {
+        rule for problem in problems for rule, count in check(problem).removed.items() if count
+    } == expected
 
 
 @pytest.mark.parametrize(("kind", "some"), [("mis", 3e-4), ("maxcut", 1.5e-3)])
 def test_work_is_bounded(monkeypatch, kind, some):
-    """What is done until then counts; the clock ends rules on a machine where each look takes a second."""
+    """What is done until then counts; the clock ends rules on a machine where each look takes a
+    second.
+    """
     problem = getattr(sl_discs, kind)(nx.gnp_random_graph(200, 0.012, seed=4))
     clock = itertools.count()
     with monkeypatch.context() as patch:
@@ -170,7 +186,9 @@ def test_work_is_bounded(monkeypatch, kind, some):
     sizes = [len(part.kept) for part in parts]
     assert sizes[0] == 200 > sizes[1] > sizes[2] and sizes[3] > sizes[2]
     solved = [
-        0 if part.problem is None else sl_discs.solve(part.problem, "metropolis", steps=60_000, chains=8).best_value
+        0
+        if part.problem is None
+        else sl_discs.solve(part.problem, "metropolis", steps=60_000, chains=8).best_value
         for part in parts
     ]
     assert len({value + part.constant for value, part in zip(solved, parts, strict=True)}) == 1

@@ -1,18 +1,20 @@
-"""The paper's numbers: the level of each method, differences of MaxCut methods, and which method is above which.
+"""The paper's numbers: the level of each method, differences of MaxCut methods, and which method is
+above which.
 
-A level or a difference passes within 2.5 combined standard errors: a method equal to the paper's fails a comparison
-with probability 1.2 %, an order as its own test states. All seeds are fixed, so a comparison
-that passes today fails only through a change of graphs, methods or engine. What is known to be apart stands in
-`APART` with its reason, and fails as soon as it no longer is.
+A level or a difference passes within 2.5 combined standard errors: a method equal to the paper's
+fails a comparison with probability 1.2 %, an order as its own test states. All seeds are fixed, so
+a comparison that passes today fails only through a change of graphs, methods or engine. What is
+known to be apart stands in `APART` with its reason, and fails as soon as it no longer is.
 
-The paper's DMALA takes its step from the mean over the chains of an instance, as DISCS does, which is ours with
-shared_scale=True: that is what has to have the published level and differences. Our default, with a step for each
-chain, is exact and finds better solutions, so that it may be above the level but not below it.
+The paper's DMALA takes its step from the mean over the chains of an instance, as DISCS does, which
+is ours with shared_scale=True: that is what has to have the published level and differences. Our
+default, with a step for each chain, is exact and finds better solutions, so that it may be above
+the level but not below it.
 
-Not marked slow are a few graphs of two cells; the whole takes 33 CPU minutes, more than half of it for the
-shared step, which only the reference engine plays (on 16 graphs where levels are compared). SL_DISCS_CELLS names a
-folder where finished cells are kept.
-Real instances are those of the folder that the other tests use.
+Not marked slow are a few graphs of two cells; the whole takes 33 CPU minutes, more than half of it
+for the shared step, which only the reference engine plays (on 16 graphs where levels are compared).
+SL_DISCS_CELLS names a folder where finished cells are kept. Real instances are those of the folder
+that the other tests use.
 """
 
 import functools
@@ -38,21 +40,26 @@ LIMIT = 2.5
 
 pytestmark = [
     pytest.mark.published,
-    pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="without numba it takes hours"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("numba") is None, reason="without numba it takes hours"
+    ),
 ]
 
 BASE = ("gwg", "path_auxiliary", "dmala")
 ONE_FLIP = "gwg, one flip"
 SHARED_STEP = "dmala, shared step"
 VARIANTS = {ONE_FLIP: ("gwg", {"adaptive": False}), SHARED_STEP: ("dmala", {"shared_scale": True})}
-# The paper's base methods as it plays them, and DMALA with a step for each chain, which may be better.
+# The paper's base methods as it plays them, and DMALA with a step for each chain, which may be
+# better.
 AS_PUBLISHED, OWN_STEP = ("gwg", "path_auxiliary", SHARED_STEP), ("dmala", "sl_dmala")
 LEVELS = "annealing inside each level, K 512"
 
 # Graphs of a cell, as in a report of that profile; those of random sets are drawn from data seed 0.
 GRAPHS = {name: PROFILES["cpu"].count(name, False) for name in PUBLISHED}
 # The published percentages of these are of a reference that is not at hand.
-DRAWN_CUTS = [name for name in GRAPHS if name.startswith("maxcut/er") or name.startswith("maxcut/ba")]
+DRAWN_CUTS = [
+    name for name in GRAPHS if name.startswith("maxcut/er") or name.startswith("maxcut/ba")
+]
 WITH_LEVEL = [name for name in GRAPHS if name not in DRAWN_CUTS]
 
 
@@ -67,7 +74,9 @@ def published_mean(dataset, name):
 
 @pytest.fixture(scope="module")
 def play(tmp_path_factory):
-    """(dataset, method or VARIANTS, number of graphs if not the usual one) -> the finished cell; each is run once."""
+    """(dataset, method or VARIANTS, number of graphs if not the usual one) -> the finished cell;
+    each is run once.
+    """
     kept = os.environ.get("SL_DISCS_CELLS")
     runner = Runner(Path(kept) if kept else tmp_path_factory.mktemp("cells"), lambda line: None, 0)
     choice = Choice(None, None, "auto", (0,))
@@ -86,20 +95,31 @@ def play(tmp_path_factory):
 
 
 def paired(play, dataset, first, second):
-    """[G] first minus second on the graphs that both played: sizes, or per cent of the better of the two."""
+    """[G] first minus second on the graphs that both played: sizes, or per cent of the better of
+    the two.
+    """
     one, two = (play(dataset, name).result.by_graph() for name in (first, second))
     count = min(len(one), len(two))
     one, two = one[:count], two[:count]
-    return one - two if PUBLISHED[dataset].problem == "mis" else 100 * (one - two) / np.maximum(one, two)
+    return (
+        one - two
+        if PUBLISHED[dataset].problem == "mis"
+        else 100 * (one - two) / np.maximum(one, two)
+    )
 
 
 # Why a comparison is further apart than its limit, by its parameters.
 _ONE_FLIP = (
-    "The paper's GWG flips several sites a step, as DISCS's gwg_config.py has it (adaptive=True): ours reaches the "
-    "published means so (z -0.9, -0.5, 0.2, 0.2 on the four densities, -0.1 on satlib), and not with one flip (z of "
+    "The paper's GWG flips several sites a step, as DISCS's gwg_config.py has it (adaptive=True): "
+    "ours reaches the "
+    "published means so (z -0.9, -0.5, 0.2, 0.2 on the four densities, -0.1 on satlib), and not "
+    "with one flip (z of "
     "five seeds -3.2 to -3.9 on r-0.05, -2.8 to -3.5 on r-0.10)"
 )
-_SPARSE = "512 short annealings are too short for ER-0.05: z -3.0 for PAS on 64 graphs, -4.3 for GWG on 128"
+_SPARSE = (
+    "512 short annealings are too short for ER-0.05: z -3.0 for PAS on 64 graphs, -4.3 for "
+    "GWG on 128"
+)
 APART = {
     ("mis/er_density/r-0.05", ONE_FLIP, None): _ONE_FLIP,
     ("mis/er_density/r-0.10", ONE_FLIP, None): _ONE_FLIP,
@@ -110,7 +130,9 @@ APART = {
 
 @pytest.fixture
 def compare(record_property):
-    """Compares z with its bounds, and leaves the comparison to the table at the end of the output."""
+    """Compares z with its bounds, and leaves the comparison to the table at the end of the
+    output.
+    """
 
     def check(cell, published, ours, z, least=-LIMIT, most=LIMIT):
         bound = f"{least:+g} to {most:+g}" if math.isfinite(least) and math.isfinite(most) else ""
@@ -137,20 +159,34 @@ def slow(keys):
     [
         ("mis/er_density/r-0.20", "path_auxiliary", 16),
         ("maxcut/optsicom/r-b", "path_auxiliary", 10),
-        *slow(itertools.product(WITH_LEVEL, [*AS_PUBLISHED, "sl_gwg", "sl_path_auxiliary", *OWN_STEP], [None])),
-        *slow(itertools.product(["mis/er_density/r-0.05", "mis/er_density/r-0.10"], [ONE_FLIP], [None])),
+        *slow(
+            itertools.product(
+                WITH_LEVEL, [*AS_PUBLISHED, "sl_gwg", "sl_path_auxiliary", *OWN_STEP], [None]
+            )
+        ),
+        *slow(
+            itertools.product(
+                ["mis/er_density/r-0.05", "mis/er_density/r-0.10"], [ONE_FLIP], [None]
+            )
+        ),
     ],
 )
 def test_level(play, compare, record_property, dataset, name, count):
-    """A mean in the paper's unit; where every published graph is solved to the optimum, 98 % of ours are."""
+    """A mean in the paper's unit; where every published graph is solved to the optimum, 98 % of
+    ours are.
+    """
     done = play(dataset, name, count)
     published = published_row(dataset, method_and_fields(name)[0])
     values = in_published_unit(done)
     if values is None:
-        pytest.skip("drawn graphs have no reference; the folder of real instances has the published ones")
+        pytest.skip(
+            "drawn graphs have no reference; the folder of real instances has the published ones"
+        )
     if published.std == 0:
         bound = "98 % at it"
-        record_property(COMPARED, [f"{dataset} {name}", published.mean, float(values.mean()), None, bound])
+        record_property(
+            COMPARED, [f"{dataset} {name}", published.mean, float(values.mean()), None, bound]
+        )
         assert (values == published.mean).mean() >= 0.98
     else:
         z = z_score(Spread.of(values), published, PUBLISHED[dataset].published_n)
@@ -163,14 +199,19 @@ def test_level(play, compare, record_property, dataset, name, count):
     slow(
         (dataset, *pair)
         for dataset in DRAWN_CUTS
-        for pair in [*itertools.combinations(AS_PUBLISHED, 2), ("gwg", "dmala"), ("path_auxiliary", "dmala")]
+        for pair in [
+            *itertools.combinations(AS_PUBLISHED, 2),
+            ("gwg", "dmala"),
+            ("path_auxiliary", "dmala"),
+        ]
     ),
 )
 def test_difference_of_cuts(play, compare, dataset, first, second):
-    """First minus second, in per cent, which hardly depends on the reference; our own DMALA may be nearer.
+    """First minus second, in per cent, which hardly depends on the reference; our own DMALA may be
+    nearer.
 
-    The paper gives no error of a difference. It is taken to scatter over the published graphs as ours does over our
-    own; to that comes the rounding of two means to three digits.
+    The paper gives no error of a difference. It is taken to scatter over the published graphs as
+    ours does over our own; to that comes the rounding of two means to three digits.
     """
     values = paired(play, dataset, first, second)
     published = published_mean(dataset, first) - published_mean(dataset, second)
@@ -198,14 +239,21 @@ def published_order():
 
 @pytest.mark.parametrize(("dataset", "better", "worse"), slow(published_order()))
 def test_order(play, compare, dataset, better, worse):
-    """The published order is not turned round: the better one's mean is not lower by more than the limit.
+    """The published order is not turned round: the better one's mean is not lower by more than the
+    limit.
 
-    Most of these differences are smaller than our errors, too, so that only a clear reversal says anything; two equal
-    methods show one with probability 0.6 %.
+    Most of these differences are smaller than our errors, too, so that only a clear reversal says
+    anything; two equal methods show one with probability 0.6 %.
     """
     values = paired(play, dataset, better, worse)
     error = values.std(ddof=1) / math.sqrt(len(values))
-    z = values.mean() / error if error else math.copysign(math.inf, values.mean()) if values.mean() else 0.0
+    z = (
+        values.mean() / error
+        if error
+        else math.copysign(math.inf, values.mean())
+        if values.mean()
+        else 0.0
+    )
     published = published_mean(dataset, better) - published_mean(dataset, worse)
     compare(f"{dataset} {better} > {worse}", published, values.mean(), z, most=math.inf)
 
@@ -215,9 +263,11 @@ def test_order(play, compare, dataset, better, worse):
     slow(itertools.product([name for name in GRAPHS if "er_density" in name], BASE, [LEVELS])),
 )
 def test_annealing_inside_each_level_has_the_published_level(compare, dataset, name, reading):
-    """The localized row of the paper, by the reading of `studies/readings.py` whose gains are of the published size.
+    """The localized row of the paper, by the reading of `studies/readings.py` whose gains are of
+    the published size.
 
-    DMALA may be better. A method equal to the paper's fails with probability 1.2 %, DMALA with 0.6 %.
+    DMALA may be better. A method equal to the paper's fails with probability 1.2 %, DMALA with 0.6
+    %.
     """
     setup = readings.Setup(steps=None, chains=None, engine="auto", data_root=None, until=math.inf)
     graphs = 128 if (dataset, name, reading) in APART else 32

@@ -1,4 +1,6 @@
-"""The report beside the published numbers: its figures, cells that are kept, and the command as a whole."""
+"""The report beside the published numbers: its figures, cells that are kept, and the command as a
+whole.
+"""
 
 import dataclasses
 import importlib.util
@@ -52,7 +54,15 @@ from sl_discs.reproduction.report import (
     write_report,
     z_score,
 )
-from sl_discs.reproduction.runs import CellResult, Done, Runner, identity, load_result, path_of, save_result
+from sl_discs.reproduction.runs import (
+    CellResult,
+    Done,
+    Runner,
+    identity,
+    load_result,
+    path_of,
+    save_result,
+)
 from sl_discs.support.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -62,17 +72,23 @@ CHOICE = Choice(chain_length=60, batch_size=4, engine="cpu", seeds=(0, 1))
 
 
 def dataset_of(graphs, name=MIS.name, index=None):
-    return Dataset(name, name.partition("/")[0], "generated", "", graphs, index or list(range(len(graphs))), 32)
+    return Dataset(
+        name, name.partition("/")[0], "generated", "", graphs, index or list(range(len(graphs))), 32
+    )
 
 
 def small_dataset():
     drawn = [nx.gnp_random_graph(12, 0.3, seed=seed) for seed in range(3)]
-    return dataset_of([Graph.from_arrays(f"g{k}", 12, np.array(graph.edges)) for k, graph in enumerate(drawn)])
+    return dataset_of(
+        [Graph.from_arrays(f"g{k}", 12, np.array(graph.edges)) for k, graph in enumerate(drawn)]
+    )
 
 
 @pytest.fixture(autouse=True)
 def few_graphs_are_enough(monkeypatch):
-    """For short lists of values; `test_what_is_not_the_same_experiment_is_not_compared` sets the true number."""
+    """For short lists of values; `test_what_is_not_the_same_experiment_is_not_compared` sets the
+    true number.
+    """
     monkeypatch.setattr(summary_module, "FEWEST", 3)
 
 
@@ -80,13 +96,22 @@ def made_up(
     method, best, references=None, *, published=MIS, steps=10_000, chains=None, rate=1e6, protocol=DEFAULTS,
     setting="",
 ):  # fmt: skip
-    """A cell that was not run, on paths of three nodes; `best` has a value of each graph, or of seeds and graphs."""
+    """A cell that was not run, on paths of three nodes; `best` has a value of each graph, or of
+    seeds and graphs.
+    """
     best = np.atleast_2d(np.array(best, np.float64))
     known = references or [None] * best.shape[1]
-    graphs = [Graph.from_arrays(f"g{k}", 3, [[0, 1], [1, 2]], reference=one) for k, one in enumerate(known)]
-    cell = Choice(steps, chains, "cpu", tuple(range(len(best)))).cell(published, method, setting=setting)
+    graphs = [
+        Graph.from_arrays(f"g{k}", 3, [[0, 1], [1, 2]], reference=one)
+        for k, one in enumerate(known)
+    ]
+    cell = Choice(steps, chains, "cpu", tuple(range(len(best)))).cell(
+        published, method, setting=setting
+    )
     result = CellResult(best, 2.0, rate, {"source": "made up"}, {})
-    return Done(dataclasses.replace(cell, protocol=protocol), dataset_of(graphs, published.name), result)
+    return Done(
+        dataclasses.replace(cell, protocol=protocol), dataset_of(graphs, published.name), result
+    )
 
 
 def rows(*done):
@@ -103,8 +128,15 @@ def test_every_published_cell_can_be_planned():
     assert gwg.build().sampler.adaptive and pas.build().sampler.adaptive  # as the paper has them
     assert sl_pas.sampler["K"] == 256
     ablation, left_out = ablation_cells(full, MIS, methods)
-    assert len(ablation) == 39 and not left_out and {cell.setting for cell in ablation} == set(ABLATION)
-    assert sum(published_row(MIS.name, cell.method, cell.setting) is not None for cell in ablation) == 27
+    assert (
+        len(ablation) == 39
+        and not left_out
+        and {cell.setting for cell in ablation} == set(ABLATION)
+    )
+    assert (
+        sum(published_row(MIS.name, cell.method, cell.setting) is not None for cell in ablation)
+        == 27
+    )
 
 
 def test_the_reading_with_an_annealing_in_each_level_stands_beside_the_same_without_tilt():
@@ -112,10 +144,22 @@ def test_the_reading_with_an_annealing_in_each_level_stands_beside_the_same_with
     assert [cell.protocol for cell in planned] == [DEFAULTS, LEVEL, NO_TILT]
     base, level, without = (cell.sampler for cell in planned)
     assert level | {"tilt": False} == without and "anneal" not in base
-    assert (level["anneal"], level["K"], level["sigma"], level["tilt"]) == ("level", 512, 15.0, True)
-    assert [cell.sampler["K"] for cell in reading_cells(CHOICE, MIS, ["sl_gwg"])] == [15, 15]  # of 60 steps
+    assert (level["anneal"], level["K"], level["sigma"], level["tilt"]) == (
+        "level",
+        512,
+        15.0,
+        True,
+    )
+    assert [cell.sampler["K"] for cell in reading_cells(CHOICE, MIS, ["sl_gwg"])] == [
+        15,
+        15,
+    ]  # of 60 steps
     assert "--sampler_config.anneal=level" in planned[1].command(None, small_dataset())
-    cells = ("gwg", DEFAULTS, [60, 62, 61]), ("sl_gwg", LEVEL, [62, 62, 61]), ("sl_gwg", NO_TILT, [61, 63, 60])
+    cells = (
+        ("gwg", DEFAULTS, [60, 62, 61]),
+        ("sl_gwg", LEVEL, [62, 62, 61]),
+        ("sl_gwg", NO_TILT, [61, 63, 60]),
+    )
     done = [made_up(method, best, protocol=protocol) for method, protocol, best in cells]
     found = rows(*done)
     assert [row["gain"] and row["gain"]["mean"] for row in found] == [
@@ -124,7 +168,12 @@ def test_the_reading_with_an_annealing_in_each_level_stands_beside_the_same_with
         pytest.approx(1 / 3),
     ]
     shown = reading_table(found)
-    for words in f"| {MIS.name} | sl_gwg | 3 | 61.938 ± ", "| 61.667 ± 0.47 | ", "| 61.333 ± 1.25 | ", "| +0.667 [":
+    for words in (
+        f"| {MIS.name} | sl_gwg | 3 | 61.938 ± ",
+        "| 61.667 ± 0.47 | ",
+        "| 61.333 ± 1.25 | ",
+        "| +0.667 [",
+    ):
         assert words in shown
     assert shown.count("\n") == 2 and reading_table(found[:1]) == ""
     assert "in 0 of 1 pairs" in "\n".join(summary(found))  # the control has no tilt
@@ -132,7 +181,9 @@ def test_the_reading_with_an_annealing_in_each_level_stands_beside_the_same_with
 
 def test_what_does_not_fit_a_short_chain_is_left_out_with_its_reason():
     cells, left_out = ablation_cells(Choice(500, 4, "reference", (0,)), MIS, ["gwg", "sl_gwg"])
-    assert [cell.setting for cell in cells] == [name for name in ABLATION if not name.startswith("K=")]
+    assert [cell.setting for cell in cells] == [
+        name for name in ABLATION if not name.startswith("K=")
+    ]
     assert len(left_out) == 3 and "sampler_config.n_min = 1024 * 4" in left_out[-1]
     assert cells[0].sampler["K"] == 125
 
@@ -175,17 +226,31 @@ def test_cuts_without_a_reference_have_no_percentage_but_gains():
     assert row["ours"] == {"mean": None, "std": None, "se": None} and row["z"] is None
     assert row["ours_absolute"]["mean"] == pytest.approx(389 / 3)
     gain = localized["gain"]
-    assert gain["mean"] == pytest.approx(np.mean([10.0, -5.0, 0.0])) and gain["unit"] == "% of the better one"
+    assert (
+        gain["mean"] == pytest.approx(np.mean([10.0, -5.0, 0.0]))
+        and gain["unit"] == "% of the better one"
+    )
     row, localized = rows(*(made_up(*cell, [100, 200, 90], published=CUT) for cell in cells))
-    assert row["ours"]["mean"] == pytest.approx(np.mean([90.0, 100.0, 110.0])) and row["z"] is not None
+    assert (
+        row["ours"]["mean"] == pytest.approx(np.mean([90.0, 100.0, 110.0])) and row["z"] is not None
+    )
     assert localized["gain"]["unit"] == "% of reference"
 
 
 def test_levels_are_pooled_by_method():
     row = {"method": "gwg", "chain_length": 10_000}
-    cells = [row | {"dataset": name, "z": z} for name, z in (("a", 1.0), ("b", -3.0), ("c", 0.0), ("d", None))]
+    cells = [
+        row | {"dataset": name, "z": z}
+        for name, z in (("a", 1.0), ("b", -3.0), ("c", 0.0), ("d", None))
+    ]
     assert level_rows(cells) == [
-        {"method": "gwg", "sets": 3, "within": 2, "far": {"b": -3.0}, "pooled_z": pytest.approx(-2 / 2**0.5)}
+        {
+            "method": "gwg",
+            "sets": 3,
+            "within": 2,
+            "far": {"b": -3.0},
+            "pooled_z": pytest.approx(-2 / 2**0.5),
+        }
     ]
     assert level_rows(cells[3:]) == [] and levels_table([]) == ""
     assert "| gwg | 2 of 3 | -1.4 | b (-3.0) |" in levels_table(cells, pooled=True)
@@ -198,7 +263,8 @@ def test_comparisons_with_published_numbers_end_the_output_as_a_table():
 
     stats = {
         "failed": [report("b gwg", 61.75, 60.0, -4.123, "-2.5 to +2.5")],
-        "passed": [report("a gwg", 34.0, 34.1, 0.5, "-2.5 to +2.5"), SimpleNamespace(), report("c", 1, 1, None, "")],
+        "passed": [report("a gwg", 34.0, 34.1, 0.5, "-2.5 to "
+            "+2.5"), SimpleNamespace(), report("c", 1, 1, None, "")],
     }  # fmt: skip
     title, *lines = comparisons(stats)
     assert title.split() == ["cell", "published", "ours", "z", "bound", "test"]
@@ -211,8 +277,10 @@ def test_what_stands_out_is_named():
     base, localized = made_up("gwg", [[55, 56, 54]]), made_up("sl_gwg", [[61, 62, 61]])
     text = "\n".join(summary(rows(base, localized)))
     for words in (
-        "2 of the 84 published cells are compared", "on 1 of the paper's sets, 3 graphs each. Drawn anew",
-        f"| gwg | 0 of 1 | {MIS.name} (-11.3) |", "| sl_gwg | 1 of 1 | -", "below zero in 0 of 1 pairs",
+        "2 of the 84 published cells are compared", "on 1 of the paper's sets, 3 graphs each. "
+            "Drawn anew",
+        f"| gwg | 0 of 1 | {MIS.name} (-11.3) |", "| sl_gwg | 1 of 1 | "
+            "-", "below zero in 0 of 1 pairs",
         f"above zero in 1 of 1 pairs: {MIS.name} sl_gwg (defaults)",
     ):  # fmt: skip
         assert words in text and "pooled" not in text
@@ -223,13 +291,17 @@ def test_what_is_not_the_same_experiment_is_not_compared(monkeypatch):
     monkeypatch.setattr(summary_module, "FEWEST", 8)
     many = [[55, 56, 54] * 3]
     pair = made_up("gwg", many), made_up("sl_gwg", many)
-    assert [row["not_compared"] for row in rows(*pair)] == ["", ""] and "61.750" in main_table(rows(*pair))
+    assert [row["not_compared"] for row in rows(*pair)] == ["", ""] and "61.750" in main_table(
+        rows(*pair)
+    )
     for reason, changes in (
         ("chain_length=1100, not 10000", {"steps": 1_100}),
         ("batch_size=8, not 32", {"chains": 8}),
         ("3 instances, fewer than 8", {"best": [[55, 56, 54]]}),
     ):
-        _, localized = found = rows(*(made_up(name, **{"best": many} | changes) for name in ("gwg", "sl_gwg")))
+        _, localized = found = rows(
+            *(made_up(name, **{"best": many} | changes) for name in ("gwg", "sl_gwg"))
+        )
         for row in found:
             assert (row["not_compared"], row["z"], row["published"]["mean"]) == (reason, None, None)
             assert row["published_s"] is row["published_sl_over_base"] is None
@@ -240,7 +312,10 @@ def test_what_is_not_the_same_experiment_is_not_compared(monkeypatch):
 
 
 def test_a_setting_is_compared_with_the_defaults_graph_by_graph():
-    done = [made_up("sl_gwg", [best], setting=one) for one, best in (("GEOM(2,1)", [60, 62]), ("sigma=1", [57, 61]))]
+    done = [
+        made_up("sl_gwg", [best], setting=one)
+        for one, best in (("GEOM(2,1)", [60, 62]), ("sigma=1", [57, 61]))
+    ]
     unchanged, changed = (row["change"] for row in rows(*done))
     assert unchanged == {"mean": 0, "se": 0, "published": 0}
     # Differences of -3 and -1 in per cent of 61.
@@ -250,23 +325,37 @@ def test_a_setting_is_compared_with_the_defaults_graph_by_graph():
 
 
 def test_a_report_and_its_figure(tmp_path):
-    done = [made_up("sl_gwg", [[60, 61, 62]], setting="K=256"), made_up("sl_dmala", [[50, 51, 52]], setting="K=512")]
+    done = [
+        made_up("sl_gwg", [[60, 61, 62]], setting="K=256"),
+        made_up("sl_dmala", [[50, 51, 52]], setting="K=512"),
+    ]
     measured = {"command": "c", "commit": "1", "date": "2026-01-01"}
     text, numbers = write_report(tmp_path, "ablation", rows(*done), ["why not"], "x.png", measured)
     shown = text.read_text()
-    assert f"| {MIS.name} | sl_gwg | K=256 | 3 | " in shown and "| 61.410 ± 0.82 | 61.000 ± 0.82 |" in shown
-    assert "- left out: why not" in shown and "![x.png](x.png)" in shown and "`c`, 2026-01-01: commit 1." in shown
+    assert (
+        f"| {MIS.name} | sl_gwg | K=256 | 3 | " in shown
+        and "| 61.410 ± 0.82 | 61.000 ± 0.82 |" in shown
+    )
+    assert (
+        "- left out: why not" in shown
+        and "![x.png](x.png)" in shown
+        and "`c`, 2026-01-01: commit 1." in shown
+    )
     report = json.loads(numbers.read_text())
     assert len(report["cells"]) == 2 and report["levels"] == [] and report["measured"] == measured
     if importlib.util.find_spec("matplotlib"):
-        done = [made_up(m, [60, 61, 62], published=one) for m in ("gwg", "sl_gwg") for one in (MIS, CUT)]
+        done = [
+            made_up(m, [60, 61, 62], published=one) for m in ("gwg", "sl_gwg") for one in (MIS, CUT)
+        ]
         assert draw_levels(rows(*done), tmp_path / "main.png").stat().st_size > 5_000
 
 
 def test_the_interval_of_a_figure_is_students_also_of_few_graphs(tmp_path, monkeypatch):
     figure_module = pytest.importorskip("matplotlib.figure")
     painted = []
-    monkeypatch.setattr(report_module, "save_figure", lambda path, size, paint: painted.append(paint))
+    monkeypatch.setattr(
+        report_module, "save_figure", lambda path, size, paint: painted.append(paint)
+    )
     draw_levels(rows(made_up("gwg", [60, 62])), tmp_path / "main.png")
     figure = figure_module.Figure()
     painted[0](figure)
@@ -297,7 +386,9 @@ def assert_same(result, kept):
 
 
 def test_a_cell_is_named_by_all_that_its_numbers_depend_on(tmp_path):
-    """A new setting either belongs here, and makes old cells other cells, or among those without effect."""
+    """A new setting either belongs here, and makes old cells other cells, or among those without
+    effect.
+    """
     dataset, cell = small_dataset(), CHOICE.cell(MIS, "sl_gwg")
     renamed = dataclasses.replace(dataset.graphs[0], name=dataset.graphs[2].name)
     contents = [
@@ -331,8 +422,17 @@ def test_a_cell_that_was_changed_does_not_count(tmp_path, capfd):
 def test_tuned_settings_make_the_second_protocol(tmp_path, monkeypatch):
     MIS.experiment()  # read once, from where it is
     monkeypatch.setattr(cells_module, "CONFIGS", tmp_path)
-    annealing = {"t_schedule": "exp_decay", "init_temperature": 0.4, "final_temperature": 0.1, "decay_rate": 0.25}
-    content = {"sampler": {"name": "sl_gwg", "sigma": 4.0}, "experiment": annealing, "search": {"trials": 3}}
+    annealing = {
+        "t_schedule": "exp_decay",
+        "init_temperature": 0.4,
+        "final_temperature": 0.1,
+        "decay_rate": 0.25,
+    }
+    content = {
+        "sampler": {"name": "sl_gwg", "sigma": 4.0},
+        "experiment": annealing,
+        "search": {"trials": 3},
+    }
     path = tmp_path / "sampler" / "tuned" / MIS.name / "sl_gwg.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(content))
@@ -370,7 +470,9 @@ def test_names_are_chosen_once_and_unknown_ones_are_refused():
     assert chosen_sets([MIS.name, MIS.name]) == [MIS] and chosen_methods(["PAS", "SL-PAS", "path_auxiliary"]) == [
         "path_auxiliary", "sl_path_auxiliary"
     ]  # fmt: skip
-    with pytest.raises(InputError, match="--datasets: 'mis' is not available; there are mis/er_density"):
+    with pytest.raises(
+        InputError, match="--datasets: 'mis' is not available; there are mis/er_density"
+    ):
         chosen_sets(["mis"])
     with pytest.raises(InputError, match="--methods: 'gibbs' is not available"):
         chosen_methods(["gibbs"])
@@ -384,18 +486,29 @@ def test_the_command_and_the_command_that_it_prints(tmp_path):
     def run(arguments, folder):
         environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(tmp_path)}
         command = [sys.executable, "-m", "sl_discs", *arguments]
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    size = "--instances=2", "--steps=100", "--chains=4", "--engine=reference", f"--output={tmp_path / 'out'}"
+    size = (
+        "--instances=2",
+        "--steps=100",
+        "--chains=4",
+        "--engine=reference",
+        f"--output={tmp_path / 'out'}",
+    )
     what = "--datasets=maxcut/optsicom/r-b,maxclique/twitter", "--methods=gwg,sl_gwg"
     said = run(["reproduce", "main", *size, *what], tmp_path)
     assert "left out: maxclique/twitter: it is not random" in said and "2 of 2 cells run" in said
     row, other = json.loads((tmp_path / "out" / "main.json").read_text())["cells"]
     assert {"dataset", "method", "published", "ours", "z", "run_s", "command"} <= set(row)
     assert {"mean", "ci95", "n", "published"} <= set(other["gain"]) and row["gain"] is None
-    assert "| maxcut/optsicom/r-b | sl_gwg | defaults | 2 |" in (tmp_path / "out" / "main.md").read_text()
+    assert (
+        "| maxcut/optsicom/r-b | sl_gwg | defaults | 2 |"
+        in (tmp_path / "out" / "main.md").read_text()
+    )
     assert (tmp_path / "out" / "main.png").exists()
     program, *arguments = shlex.split(other["command"])
     assert program == "sl-discs"

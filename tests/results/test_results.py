@@ -1,4 +1,6 @@
-"""The files of a run: strict JSON, DISCS's pickle without our package, round trips, and no half-written file ever."""
+"""The files of a run: strict JSON, DISCS's pickle without our package, round trips, and no
+half-written file ever.
+"""
 
 import dataclasses
 import json
@@ -51,7 +53,9 @@ def build_sampler(seed, num_instances=4, num_logged=5, references=None, level=60
     ]
     acceptance, hops = rng.random((2, num_logged, num_instances))
     temperature = np.geomspace(1.0, 0.05, num_logged)
-    return SamplerRecord(instances, trajectory, acceptance, 4 * hops, temperature, 1.25e6, 3.5, 12.0)
+    return SamplerRecord(
+        instances, trajectory, acceptance, 4 * hops, temperature, 1.25e6, 3.5, 12.0
+    )
 
 
 def make_record(
@@ -99,12 +103,28 @@ def test_json_has_the_agreed_keys_and_values(tmp_path):
     assert content["config"]["sampler"] == {"radius": 0.5, "sizes": [1, 2]}
     sampler, instances = content["samplers"]["gwg"], record.samplers["gwg"].instances
     assert set(sampler) == {
-        *("instances", "final_is", "mean", "std", "acceptance", "hops", "chain_steps_per_s", "compile_s", "run_s")
+        *(
+            "instances",
+            "final_is",
+            "mean",
+            "std",
+            "acceptance",
+            "hops",
+            "chain_steps_per_s",
+            "compile_s",
+            "run_s",
+        )
     }
     for row, instance in zip(sampler["instances"], instances, strict=True):
-        assert row == {name: value for name, value in dataclasses.asdict(instance).items() if name != "solution"}
+        assert row == {
+            name: value
+            for name, value in dataclasses.asdict(instance).items()
+            if name != "solution"
+        }
     assert sampler["std"] == pytest.approx(np.std([instance.best for instance in instances]))
-    assert set(content["paired"]) == {"sl_gwg - gwg"} and set(content["paired"]["sl_gwg - gwg"]) == {
+    assert set(content["paired"]) == {"sl_gwg - gwg"} and set(
+        content["paired"]["sl_gwg - gwg"]
+    ) == {
         "mean",
         "se",
         "n",
@@ -117,15 +137,24 @@ def test_json_is_read_again(tmp_path):
     assert found.engine == record.engine and list(found.samplers) == list(record.samplers)
     for one, sampler in zip(found.samplers.values(), record.samplers.values(), strict=True):
         assert one.best == {instance.name: instance.best for instance in sampler.instances}
-        assert one.spread == Spread.of(best_values(sampler)) and one.chain_steps_per_s == sampler.chain_steps_per_s
+        assert (
+            one.spread == Spread.of(best_values(sampler))
+            and one.chain_steps_per_s == sampler.chain_steps_per_s
+        )
 
 
 def test_json_holds_none_where_a_number_is_not_finite(tmp_path):
     record = make_record(num_instances=1)
-    record.samplers["gwg"] = dataclasses.replace(record.samplers["gwg"], compile_s=float("nan"), run_s=float("inf"))
+    record.samplers["gwg"] = dataclasses.replace(
+        record.samplers["gwg"], compile_s=float("nan"), run_s=float("inf")
+    )
     content = load_strictly(write_results(record, tmp_path)["results.json"])
     broken = content["samplers"]["gwg"]
-    assert broken["compile_s"] is None and broken["run_s"] is None and content["paired"]["sl_gwg - gwg"]["se"] is None
+    assert (
+        broken["compile_s"] is None
+        and broken["run_s"] is None
+        and content["paired"]["sl_gwg - gwg"]["se"] is None
+    )
 
 
 def test_one_sampler_lies_where_discs_puts_it_and_several_in_folders(tmp_path):
@@ -161,11 +190,16 @@ def test_the_pickle_names_numpy_only_and_loads_without_this_package(tmp_path):
     operations = list(pickletools.genops(path.read_bytes()))
     modules = {argument for _, argument, _ in operations if isinstance(argument, str)}
     assert not any("sl_discs" in text or "jax" in text for text in modules)
-    imports = [i for i, (code, _, _) in enumerate(operations) if code.name in ("GLOBAL", "STACK_GLOBAL")]
+    imports = [
+        i for i, (code, _, _) in enumerate(operations) if code.name in ("GLOBAL", "STACK_GLOBAL")
+    ]
     strings = [[a for _, a, _ in operations[:i] if isinstance(a, str)] for i in imports]
     assert imports
     assert all(any(text.split(".")[0] == "numpy" for text in before[-3:]) for before in strings)
-    code = f"import pickle, sys; pickle.load(open({str(path)!r}, 'rb')); assert 'sl_discs' not in sys.modules"
+    code = (
+        f"import pickle, sys; pickle.load(open({str(path)!r}, 'rb')); assert 'sl_discs' not in "
+        "sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
 
 
@@ -214,7 +248,9 @@ def test_arrays_and_config_come_back(tmp_path):
 @pytest.mark.parametrize("fails", ["fsync", "replace"])
 @pytest.mark.parametrize("successes", range(5))
 def test_a_failure_leaves_nothing_that_looks_complete(tmp_path, monkeypatch, successes, fails):
-    """A full disk leaves the results of before as they were; whatever ends the moves, no old results.json stays."""
+    """A full disk leaves the results of before as they were; whatever ends the moves, no old
+    results.json stays.
+    """
     write_results(make_record(("gwg",), level=50.0), tmp_path)
     before = {name: (tmp_path / name).read_bytes() for name in files_in(tmp_path)}
     function, calls = getattr(os, fails), []
@@ -257,14 +293,22 @@ def test_a_place_without_room_is_refused_before_the_run(tmp_path, monkeypatch):
     check_place(tmp_path, ["gwg"], 5, sizes)
     for num_logged in 5, 50_000:
         record = make_record(("gwg",), num_logged=num_logged, chain_length=num_logged)
-        written = sum(path.stat().st_size for path in write_results(record, tmp_path / "out").values())
-        monkeypatch.setattr(shutil, "disk_usage", lambda folder, free=written - 1: SimpleNamespace(free=free))
-        with pytest.raises(InputError, match=r"take up to \d+\.\d\d MiB, but only \d+\.\d\d MiB are free"):
+        written = sum(
+            path.stat().st_size for path in write_results(record, tmp_path / "out").values()
+        )
+        monkeypatch.setattr(
+            shutil, "disk_usage", lambda folder, free=written - 1: SimpleNamespace(free=free)
+        )
+        with pytest.raises(
+            InputError, match=r"take up to \d+\.\d\d MiB, but only \d+\.\d\d MiB are free"
+        ):
             check_place(tmp_path, ["gwg"], num_logged, sizes)
     monkeypatch.undo()
     (tmp_path / "sl_gwg" / "results.pkl").mkdir(parents=True)
     check_place(tmp_path, ["gwg"], 100, [7, 8])
-    with pytest.raises(InputError, match=r"sl_gwg/results\.pkl: a folder stands where this file should go"):
+    with pytest.raises(
+        InputError, match=r"sl_gwg/results\.pkl: a folder stands where this file should go"
+    ):
         check_place(tmp_path, ["gwg", "sl_gwg"], 100, [7, 8])
 
 

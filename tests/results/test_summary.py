@@ -1,4 +1,6 @@
-"""What a run says: pairs against their formulas, the summary and its width, the published numbers, and the figure."""
+"""What a run says: pairs against their formulas, the summary and its width, the published numbers,
+and the figure.
+"""
 
 import dataclasses
 import math
@@ -13,7 +15,12 @@ from test_results import make_record
 from sl_discs.experiment import summary
 from sl_discs.experiment.record import Spread, paired_differences, percent_of_reference
 from sl_discs.experiment.results import write_results
-from sl_discs.experiment.summary import draw_trajectories, format_summary, published_name, published_row
+from sl_discs.experiment.summary import (
+    draw_trajectories,
+    format_summary,
+    published_name,
+    published_row,
+)
 from sl_discs.instances.graph import Graph
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers import registry
@@ -24,7 +31,9 @@ from sl_discs.support.figures import new_figure
 def test_a_spread_is_mean_population_std_and_sample_standard_error():
     spread = Spread.of(np.array([3.0, 5.0, 10.0]))
     assert (spread.mean, spread.n) == (6.0, 3)
-    assert spread.std == pytest.approx(math.sqrt(26 / 3)) and spread.se == pytest.approx(math.sqrt(26 / 2 / 3))
+    assert spread.std == pytest.approx(math.sqrt(26 / 3)) and spread.se == pytest.approx(
+        math.sqrt(26 / 2 / 3)
+    )
     assert Spread.of(np.array([4.0])) == Spread(4.0, 0.0, None, 1)
 
 
@@ -43,7 +52,9 @@ def test_percentage_points_need_every_reference():
     record = make_record(dataset="maxcut/ba/x", references=references)
     ours, theirs = (record.samplers[name].instances for name in ("sl_gwg", "gwg"))
     points = [100 * (a.best - b.best) / r for a, b, r in zip(ours, theirs, references, strict=True)]
-    assert paired_differences(record, percent_of_reference)["sl_gwg", "gwg"].mean == pytest.approx(np.mean(points))
+    assert paired_differences(record, percent_of_reference)["sl_gwg", "gwg"].mean == pytest.approx(
+        np.mean(points)
+    )
     incomplete = make_record(dataset="maxcut/ba/x", references=[100.0, None, 100.0, 50.0])
     assert paired_differences(incomplete, percent_of_reference) == {}
 
@@ -51,13 +62,22 @@ def test_percentage_points_need_every_reference():
 def test_published_rows_by_our_names():
     assert published_row("mis/er_density/r-0.10", "sl_path_auxiliary") == (61.906, 0.88)
     assert published_row("maxcut/ba/r-ba-4-n-1024-1100", "dmala") == (101.243, 0.39)
-    assert published_row("mis/er_density/r-0.10", "gibbs") is None is published_row("mis/elsewhere", "gwg")
+    assert (
+        published_row("mis/er_density/r-0.10", "gibbs")
+        is None
+        is published_row("mis/elsewhere", "gwg")
+    )
     assert published_row("mis/er_density/r-0.10", "sl_gwg", "K=256") == (61.41, 0.82)
     assert published_row("mis/er_density/r-0.10", "sl_path_auxiliary", "K=1") is None
     assert published_name("sl_gwg") == "SL-GWG"
 
 
-LONG = ("path_auxiliary", "sl_path_auxiliary", "a_sampler_of_a_long_name", "sl_a_sampler_of_a_long_name")
+LONG = (
+    "path_auxiliary",
+    "sl_path_auxiliary",
+    "a_sampler_of_a_long_name",
+    "sl_a_sampler_of_a_long_name",
+)
 ROOT = Path(__file__).parents[2]
 
 
@@ -69,7 +89,9 @@ def line_with(text, *parts):
 
 def published_record(**changes):
     """A run that is the paper's experiment, but for changes."""
-    return make_record(**{"num_instances": 8, "chain_length": 10_000, "source": "discs files"} | changes)
+    return make_record(
+        **{"num_instances": 8, "chain_length": 10_000, "source": "discs files"} | changes
+    )
 
 
 def test_a_row_shows_the_run_and_the_published_numbers():
@@ -81,9 +103,15 @@ def test_a_row_shows_the_run_and_the_published_numbers():
     assert "set size" in text and "settings" not in text
     assert line_with(text, "sl_gwg - gwg").endswith("+0.188")
     assert line_with(text, "engine reference").endswith("cpu, 2 cores, engine reference")
-    assert "other graphs" not in text and "published experiment" not in text and "last states" not in text
+    assert (
+        "other graphs" not in text
+        and "published experiment" not in text
+        and "last states" not in text
+    )
     assert "other graphs of the same" in format_summary(published_record(source="generated"))
-    record.samplers["sl_gwg"] = dataclasses.replace(record.samplers["sl_gwg"], final_is="last state (not localized)")
+    record.samplers["sl_gwg"] = dataclasses.replace(
+        record.samplers["sl_gwg"], final_is="last state (not localized)"
+    )
     assert format_summary(record).count("final samples of sl_gwg are the chains' last states") == 1
 
 
@@ -113,25 +141,40 @@ def test_a_sampler_with_other_settings_than_the_defaults_says_them():
     record = published_record()
     record.config["samplers"]["sl_gwg"] |= {"sigma": 1.0, "K": 64}
     text = format_summary(record)
-    assert "settings  sl_gwg with K=64, sigma=1.0" in text and "experiment: sl_gwg with K=64, sigma=1.0." in text
-    assert line_with(text, "  gwg ", "61.750 +- 0.90") and "61.938" not in text and "+0.188" not in text
+    assert (
+        "settings  sl_gwg with K=64, sigma=1.0" in text
+        and "experiment: sl_gwg with K=64, sigma=1.0." in text
+    )
+    assert (
+        line_with(text, "  gwg ", "61.750 +- 0.90")
+        and "61.938" not in text
+        and "+0.188" not in text
+    )
     record.config["experiment"] = record.config["experiment"] | {"decay_rate": 0.1}
     assert "61.750" not in format_summary(record)
 
 
 def test_the_published_settings_are_those_of_the_configs():
     for family, fields in summary.published_tables()["settings"].items():
-        config = runpy.run_path(ROOT / "configs" / "experiment" / f"{family}.py")["get_config"]().experiment
+        config = runpy.run_path(ROOT / "configs" / "experiment" / f"{family}.py")[
+            "get_config"
+        ]().experiment
         assert {name: config.get(name, PENALTY) for name in fields} == fields
 
 
 def test_weighted_sets_are_not_compared_with_the_published_sizes():
     """Weights of nodes that are all 1, or of a cut, are not counted."""
     published = {"mis": "mis/er_density/r-0.10", "maxcut": "maxcut/ba/r-ba-4-n-256-300"}
-    for problem, weights, counted in (("mis", [2, 1], True), ("mis", [1, 1], False), ("maxcut", [2, 1], False)):
+    for problem, weights, counted in (
+        ("mis", [2, 1], True),
+        ("mis", [1, 1], False),
+        ("maxcut", [2, 1], False),
+    ):
         graph = Graph.from_arrays("g", 2, [(0, 1)], node_weights=weights)
         record = published_record(dataset=published[problem], references=[60.0] * 8)
-        record = dataclasses.replace(record, dataset=dataclasses.replace(record.dataset, graphs=[graph]))
+        record = dataclasses.replace(
+            record, dataset=dataclasses.replace(record.dataset, graphs=[graph])
+        )
         assert ("published" in format_summary(record)) is not counted
 
 
@@ -147,12 +190,18 @@ def test_saved_files_are_listed_and_lines_stay_within_a_hundred_columns(tmp_path
     monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
     monkeypatch.setattr(registry, "_DEFAULTS", dict(registry._DEFAULTS))
     registry.register_sampler(LONG[2], GWG)
-    record = make_record(LONG, "maxcut/ba/r-ba-4-n-256-300", references=[5e4, 6e4, 7e4, 8e4], level=7.1e4)
+    record = make_record(
+        LONG, "maxcut/ba/r-ba-4-n-256-300", references=[5e4, 6e4, 7e4, 8e4], level=7.1e4
+    )
     text = format_summary(record, write_results(record, tmp_path))
     assert f"saved in {tmp_path}:" in text and "results.json" in text
     assert max(len(line) for line in text.splitlines() if str(tmp_path) not in line) <= 100
     alone = format_summary(make_record(dataset="mis/mine", num_instances=1))
-    assert "1 instance\n" in alone and "+- ?" in line_with(alone, "sl_gwg - gwg") and "published" not in alone
+    assert (
+        "1 instance\n" in alone
+        and "+- ?" in line_with(alone, "sl_gwg - gwg")
+        and "published" not in alone
+    )
 
 
 @pytest.mark.parametrize(
@@ -194,7 +243,9 @@ def test_names_are_not_tex():
 
 
 def test_the_panel_shows_what_the_table_shows():
-    """A sampler that never leaves its penalties has a running best below 0, and a verified set all the same."""
+    """A sampler that never leaves its penalties has a running best below 0, and a verified set all
+    the same.
+    """
     pytest.importorskip("matplotlib")
     record = make_record(("gwg",), num_instances=3)
     [(name, sampler)] = record.samplers.items()
@@ -202,10 +253,14 @@ def test_the_panel_shows_what_the_table_shows():
     record = dataclasses.replace(record, samplers={name: sampler})
     drawn = []
     with mock.patch.object(
-        summary, "save_figure", lambda path, size, paint: drawn.append(new_figure(size, paint)) or path
+        summary,
+        "save_figure",
+        lambda path, size, paint: drawn.append(new_figure(size, paint)) or path,
     ):
         draw_trajectories(record, Path("trajectory.png"))
     axes = drawn[0].axes[0]
     best = np.mean([instance.best for instance in sampler.instances])
     assert any(line.get_ydata()[-1] == pytest.approx(best) for line in axes.lines)
-    assert 0 < axes.get_ylim()[0] < best < axes.get_ylim()[1] and "less penalties" in axes.get_ylabel()
+    assert (
+        0 < axes.get_ylim()[0] < best < axes.get_ylim()[1] and "less penalties" in axes.get_ylabel()
+    )

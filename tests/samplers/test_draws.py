@@ -11,7 +11,13 @@ from marks import slow_except
 
 from sl_discs.models import batching, keys
 from sl_discs.models.batching import over_chains
-from sl_discs.samplers.draws import draw_site, draw_sites, invert_cdf, log_probability, softmax_weights
+from sl_discs.samplers.draws import (
+    draw_site,
+    draw_sites,
+    invert_cdf,
+    log_probability,
+    softmax_weights,
+)
 from sl_discs.testing.conformance import chi_squared
 
 
@@ -30,7 +36,8 @@ def sequence_probability(weights, sequence, replacement):
 
 def both_ways(weights, drawn, replacement):
     return [
-        log_probability(weights, drawn, replacement=replacement, backwards=backwards) for backwards in (False, True)
+        log_probability(weights, drawn, replacement=replacement, backwards=backwards)
+        for backwards in (False, True)
     ]
 
 
@@ -57,7 +64,9 @@ def test_sequences_follow_the_weights(replacement):
     """3 of 5 sites in order, one masked."""
     mask = jnp.arange(5) != 2
     weights = softmax_weights(jnp.array([0.5, -2.0, 3.0, 1.0, 0.0]), mask)
-    draw = jax.vmap(lambda key: draw_sites(key, weights, jnp.int32(3), 5, replacement=replacement).sites[:3])
+    draw = jax.vmap(
+        lambda key: draw_sites(key, weights, jnp.int32(3), 5, replacement=replacement).sites[:3]
+    )
     found = np.asarray(jax.jit(draw)(many_keys(200_000, seed=4)))
     law = [
         sequence_probability(np.asarray(weights), sequence, replacement)
@@ -101,18 +110,24 @@ def test_sequences_have_the_probability_they_report(replacement):
         sequence = np.asarray(drawn.sites[:6])
         assert (np.asarray(drawn.sites[6:]) == 40).all() and drawn.length == 6
         for found, ordered in zip(probabilities, (sequence, sequence[::-1]), strict=True):
-            np.testing.assert_allclose(found, np.log(sequence_probability(plain, ordered, replacement)), rtol=1e-4)
+            np.testing.assert_allclose(
+                found, np.log(sequence_probability(plain, ordered, replacement)), rtol=1e-4
+            )
         assert set(np.flatnonzero(drawn.flips)) == set(sequence)
 
 
 @pytest.mark.parametrize(
-    "logits", [[70, 69, *np.linspace(0, 2, 30)], [5000, -5000, 4999, 0]], ids=["two sites dominate", "enormous"]
+    "logits",
+    [[70, 69, *np.linspace(0, 2, 30)], [5000, -5000, 4999, 0]],
+    ids=["two sites dominate", "enormous"],
 )
 def test_dominant_sites_leave_the_others_their_probability(logits):
     """Float32 sums of all weights cannot see the rest, the draws must."""
     logits = np.float32(logits)
     weights = softmax_weights(jnp.asarray(logits), jnp.ones(len(logits), bool))
-    drawn = jax.jit(lambda key: draw_sites(key, weights, jnp.int32(4), 4, replacement=False))(many_keys(1)[0])
+    drawn = jax.jit(lambda key: draw_sites(key, weights, jnp.int32(4), 4, replacement=False))(
+        many_keys(1)[0]
+    )
     found = log_probability(weights, drawn, replacement=False)
     plain = np.exp(np.maximum(np.float64(logits) - logits.max(), -80))
     sites = np.asarray(drawn.sites)
@@ -121,14 +136,20 @@ def test_dominant_sites_leave_the_others_their_probability(logits):
 
 
 def test_rounding_never_leads_to_a_place_without_weight():
-    """Running sums need not stay the same where weights are 0: their rounding depends on the place."""
+    """Running sums need not stay the same where weights are 0: their rounding depends on
+    the place.
+    """
     rng = np.random.default_rng(0)
     shape = (50, 333)
-    weights = np.where(rng.random(shape) < 0.5, 0, 10.0 ** rng.uniform(-6, 0, shape)).astype(np.float32)
+    weights = np.where(rng.random(shape) < 0.5, 0, 10.0 ** rng.uniform(-6, 0, shape)).astype(
+        np.float32
+    )
     # At 0, just below 1, and on both sides of every running sum.
     running = np.asarray(jax.vmap(jnp.cumsum)(jnp.asarray(weights)))
     edges = running / running[:, -1:]
-    uniforms = np.concatenate([np.zeros((50, 1), np.float32), edges, np.nextafter(edges, np.float32(0))], axis=1)
+    uniforms = np.concatenate(
+        [np.zeros((50, 1), np.float32), edges, np.nextafter(edges, np.float32(0))], axis=1
+    )
     uniforms = np.minimum(uniforms, np.float32(1 - 2.0**-24))
     places = jax.jit(jax.vmap(jax.vmap(invert_cdf, (0, None))))(uniforms, jnp.asarray(weights))
     assert (np.take_along_axis(weights, np.asarray(places), axis=1) > 0).all()

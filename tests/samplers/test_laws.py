@@ -18,7 +18,13 @@ from sl_discs.models.model import TargetModel
 from sl_discs.samplers import registry
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
-from sl_discs.samplers.registry import BUILT_IN, build_sampler, is_localized, known_samplers, register_sampler
+from sl_discs.samplers.registry import (
+    BUILT_IN,
+    build_sampler,
+    is_localized,
+    known_samplers,
+    register_sampler,
+)
 from sl_discs.samplers.sampler import Chain, Sampler
 from sl_discs.samplers.single_site import Gibbs, Metropolis
 from sl_discs.support.errors import InputError
@@ -39,13 +45,22 @@ def test_whole_conformance_suite(name):
 def test_a_correct_sampler_has_a_report():
     report = check_sampler(Gibbs(), [TILTED, MASKED], batches=2**10)
     names = [TILTED.name, MASKED.name]
-    assert list(report.p_values) == names and min(report.p_values.values()) > 1e-6 and report.distance < 0.03
+    assert (
+        list(report.p_values) == names
+        and min(report.p_values.values()) > 1e-6
+        and report.distance < 0.03
+    )
     lines = str(report).splitlines()
-    assert lines[0] == "Gibbs leaves 2 targets invariant, keeps to the mask, and moves:" and len(lines) == 4
+    assert (
+        lines[0] == "Gibbs leaves 2 targets invariant, keeps to the mask, and moves:"
+        and len(lines) == 4
+    )
 
 
 def test_every_registered_sampler_is_checked():
-    assert {name.split(",")[0] for name in SAMPLERS} >= {name for name in BUILT_IN if not is_localized(name)}
+    assert {name.split(",")[0] for name in SAMPLERS} >= {
+        name for name in BUILT_IN if not is_localized(name)
+    }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +126,11 @@ class Thawed(Sampler):
         (WrongSign(), TILTED, "not invariant"),
         (IgnoresMask(), MASKED, "outside the mask"),
         (NeverMoves(), TILTED, "no chain ever moved"),
-        (ForgetsTheField(), TILTED, "ForgetsTheField.kernel returns a field that is not that of the state"),
+        (
+            ForgetsTheField(),
+            TILTED,
+            "ForgetsTheField.kernel returns a field that is not that of the state",
+        ),
         (DMALA(adjusted=False), TILTED, "not invariant"),
         pytest.param(PathAuxiliary(adaptive=True), TILTED, "not invariant", marks=pytest.mark.slow),
     ],
@@ -126,7 +145,10 @@ def test_broken_samplers_fail(sampler, case, message):
     ("sampler", "message"),
     [
         (ReturnsTheChainAlone(), r"kernel returns a Chain; return the pair \(Chain, Info\)"),
-        (CountsInHalves(), r"whose state is Counters\(steps=float32\[\], .* expected Counters\(steps=int32\[\], "),
+        (
+            CountsInHalves(),
+            r"whose state is Counters\(steps=float32\[\], .* expected Counters\(steps=int32\[\], ",
+        ),
         (Thawed(), r"Thawed is not frozen; decorate it with @dataclasses.dataclass\(frozen=True\)"),
     ],
     ids=lambda value: "" if isinstance(value, str) else type(value).__name__,
@@ -145,16 +167,25 @@ def test_a_sequential_scan_is_invariant_and_known_not_to_be_reversible():
 
 @pytest.mark.slow
 def test_coupling_between_chains_is_found():
-    """DISCS's step size from the mean over the batch; needs more chains than the quick tests use."""
+    """DISCS's step size from the mean over the batch; needs more chains than the quick
+    tests use.
+    """
     with pytest.raises(ConformanceError, match="not invariant"):
         check_case(DMALA(shared_scale=True), standard_cases()[0], batches=2**16)
 
 
 def test_a_shared_radius_is_one_for_all_chains():
-    """DISCS's form of adaptation follows the batch's mean acceptance; ours each chain's own, as the oracle's does."""
+    """DISCS's form of adaptation follows the batch's mean acceptance; ours each chain's own, as the
+    oracle's does.
+    """
     sampler = PathAuxiliary(adaptive=True, shared_adaptation=True)
-    state, x = sampler.make_init_state(jax.random.key(0), CHAINS, (5,)), jnp.zeros((CHAINS, 5), jnp.int32)
-    step = jax.jit(lambda key, x, state: sampler.step(TargetModel(), key, x, TILTED.target, state)[:2])
+    state, x = (
+        sampler.make_init_state(jax.random.key(0), CHAINS, (5,)),
+        jnp.zeros((CHAINS, 5), jnp.int32),
+    )
+    step = jax.jit(
+        lambda key, x, state: sampler.step(TargetModel(), key, x, TILTED.target, state)[:2]
+    )
     for number in range(10):
         x, state = step(jax.random.key(number), x, state)
     radii = np.asarray(state.radius)
@@ -169,13 +200,21 @@ class StepOnly:
 
     def step(self, model, rng, x, model_param, state, x_mask=None):
         site_key, accept_key = jax.random.split(rng)
-        weights = jnp.zeros(x.shape) if x_mask is None else jnp.where(x_mask, 0.0, -jnp.inf) * jnp.ones(x.shape)
+        weights = (
+            jnp.zeros(x.shape)
+            if x_mask is None
+            else jnp.where(x_mask, 0.0, -jnp.inf) * jnp.ones(x.shape)
+        )
         site = jax.random.categorical(site_key, weights)
         y = x.at[jnp.arange(len(x)), site].set(1 - x[jnp.arange(len(x)), site])
         log_ratio = model.forward(model_param, y) - model.forward(model_param, x)
         accepted = jnp.log(jax.random.uniform(accept_key, (len(x),))) < log_ratio
         acceptance = jnp.exp(jnp.minimum(log_ratio, 0))
-        return jnp.where(accepted[:, None], y, x), {"steps": state["steps"] + 1}, jnp.mean(acceptance)
+        return (
+            jnp.where(accepted[:, None], y, x),
+            {"steps": state["steps"] + 1},
+            jnp.mean(acceptance),
+        )
 
 
 def test_a_third_party_sampler_passes_and_can_be_registered():
@@ -224,13 +263,22 @@ def test_a_name_that_would_never_be_looked_up_is_refused(name):
 
 
 def test_carried_field_and_fresh_field_give_the_same_chain():
-    """The run's route (kernel with a carried field) and DISCS's (step, field built anew) agree bit for bit."""
+    """The run's route (kernel with a carried field) and DISCS's (step, field built anew) agree bit
+    for bit.
+    """
     case = standard_cases()[2]
     sampler, target, x = PathAuxiliary(adaptive=True), case.target, jnp.asarray(case.start)
     chain = Chain(x, target.init(x), sampler.init_state(jnp.zeros(2, jnp.uint32), x.shape))
-    batch_x, batch_state = x[None].astype(jnp.int32), sampler.make_init_state(jax.random.key(0), 1, x.shape)
+    batch_x, batch_state = (
+        x[None].astype(jnp.int32),
+        sampler.make_init_state(jax.random.key(0), 1, x.shape),
+    )
     kernel = jax.jit(sampler.kernel)
-    step = jax.jit(lambda rng, x, state: sampler.step(TargetModel(), rng, x, target, state, jnp.asarray(target.mask)))
+    step = jax.jit(
+        lambda rng, x, state: sampler.step(
+            TargetModel(), rng, x, target, state, jnp.asarray(target.mask)
+        )
+    )
     for number in range(50):
         rng = jax.random.key(number)
         chain, _ = kernel(keys.fold(keys.from_rng(rng), 0), target, chain)

@@ -1,4 +1,5 @@
-"""Samplers on sites of several values leave their targets invariant, a Potts model and a product of categoricals.
+"""Samplers on sites of several values leave their targets invariant, a Potts model and a product of
+categoricals.
 
 Seeds are fixed; a correct sampler fails a single test with probability 1e-6.
 """
@@ -17,7 +18,15 @@ from sl_discs.samplers.single_site import Gibbs, Metropolis
 from sl_discs.support.errors import InputError
 from sl_discs.testing import ConformanceError, check_case
 
-POTTS = potts_case("potts", 3, 4, (0.7, -0.4, 1.3, 0.6), temperature=0.5, tilted=True, mask=(True, True, False, True))
+POTTS = potts_case(
+    "potts",
+    3,
+    4,
+    (0.7, -0.4, 1.3, 0.6),
+    temperature=0.5,
+    tilted=True,
+    mask=(True, True, False, True),
+)
 PRODUCT = potts_case("product of categoricals", 4, 3, temperature=2.0)
 SAMPLERS = {
     "gibbs": (Gibbs(), {}),
@@ -29,7 +38,9 @@ SAMPLERS = {
 }
 
 
-@pytest.mark.parametrize("case", [POTTS, pytest.param(PRODUCT, marks=pytest.mark.slow)], ids=["potts", "product"])
+@pytest.mark.parametrize(
+    "case", [POTTS, pytest.param(PRODUCT, marks=pytest.mark.slow)], ids=["potts", "product"]
+)
 @pytest.mark.parametrize("name", slow_except(SAMPLERS, ("gibbs", "gwg", "path_auxiliary", "dmala")))
 def test_the_target_is_invariant(name, case):
     sampler, options = SAMPLERS[name]

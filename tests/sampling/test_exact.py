@@ -29,13 +29,20 @@ def values_of(terms: Coefficients, states: np.ndarray) -> np.ndarray:
     K = np.full((len(terms.linear),) * 2, terms.background)
     K[terms.edges[:, 0], terms.edges[:, 1]] = terms.weights
     pairs = np.triu(K, 1)
-    return np.array([terms.constant + terms.linear @ x + terms.scale * (x @ pairs @ x) for x in states.astype(float)])
+    return np.array(
+        [
+            terms.constant + terms.linear @ x + terms.scale * (x @ pairs @ x)
+            for x in states.astype(float)
+        ]
+    )
 
 
 def grid(side: int) -> np.ndarray:
     site = np.arange(side * side).reshape(side, side)
     ends = [(site[:, :-1], site[:, 1:]), (site[:-1], site[1:])]
-    return np.concatenate([np.stack([u.ravel(), v.ravel()], axis=1) for u, v in ends]).astype(np.int32)
+    return np.concatenate([np.stack([u.ravel(), v.ravel()], axis=1) for u, v in ends]).astype(
+        np.int32
+    )
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 10])
@@ -76,7 +83,10 @@ def test_a_state_without_weight_is_not_drawn():
         (random_terms(12, 0.2, 0.0), None),  # in several components
         (random_terms(12, 0.3, 0.0, seed=3), None),
         (random_terms(9, 0.8, 0.4), 8),
-        (random_terms(7, 0.3, 0.0)._replace(linear=np.zeros(7)), None),  # one variable without any coefficient
+        (
+            random_terms(7, 0.3, 0.0)._replace(linear=np.zeros(7)),
+            None,
+        ),  # one variable without any coefficient
     ],
 )
 @pytest.mark.parametrize("temperature", [1.7, 0.05])

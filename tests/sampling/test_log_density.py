@@ -48,7 +48,8 @@ def test_exact_draws():
     assert found.method == "exact" and np.isclose(found.log_z[0], log_z, atol=1e-5)
     counts = np.bincount(state_index(found.states), minlength=64)
     distance = np.abs(counts / len(found) - probabilities).sum() / 2
-    # Of 4,000 exact draws from 64 states it is about 0.4 sqrt(64/4000) = .05, with a deviation of below .01.
+    # Of 4,000 exact draws from 64 states it is about 0.4 sqrt(64/4000) = .05, with a deviation of
+    # below .01.
     assert distance < 0.1
     np.testing.assert_allclose(found.values, VALUES[state_index(found.states)], atol=1e-5)
 
@@ -82,7 +83,9 @@ def test_means_are_those_of_the_law(method, sampler):
 
 @pytest.mark.parametrize("method", ["exact", "chain", "tempering"])
 def test_a_value_of_plus_infinity_is_refused(method):
-    """Where no check of starts sees it: at one state of 4,096, to which chains are drawn, and never leave it."""
+    """Where no check of starts sees it: at one state of 4,096, to which chains are drawn, and never
+    leave it.
+    """
     pattern = jnp.arange(12) % 2
 
     def infinite_at_one(params, x):
@@ -96,8 +99,12 @@ def test_a_value_of_plus_infinity_is_refused(method):
 
 def test_a_lookup_is_enough_for_samplers_without_gains():
     table = jnp.linspace(0, 3, 64)
-    lookup = sl_discs.from_log_density(lambda table, x: table[(x @ 2 ** jnp.arange(6)).astype(int)], table, 6)
-    found = sl_discs.sample(lookup, 1.0, draws=1000, method="chain", sampler="metropolis", scan="random", seed=0)
+    lookup = sl_discs.from_log_density(
+        lambda table, x: table[(x @ 2 ** jnp.arange(6)).astype(int)], table, 6
+    )
+    found = sl_discs.sample(
+        lookup, 1.0, draws=1000, method="chain", sampler="metropolis", scan="random", seed=0
+    )
     weights = np.exp(table)
     mean, error = found.mean()
     assert abs(mean - weights @ table / weights.sum()) < 6 * error
@@ -113,16 +120,28 @@ WIDE = sl_discs.from_log_density(lambda p, x: x.sum(), (), 21)
     ("call", "message"),
     [
         (lambda: sl_discs.from_log_density(lambda p, x: x, (), 4), r"fn returns shape \(4,\)"),
-        (lambda: sl_discs.from_log_density(lambda p, x: jnp.log(x.sum() - 9), (), 4), "fn is nan at all zeros"),
-        (lambda: sl_discs.from_log_density(lambda p, x: 1 / x.sum(), (), 4), "fn is inf at all zeros"),
+        (
+            lambda: sl_discs.from_log_density(lambda p, x: jnp.log(x.sum() - 9), (), 4),
+            "fn is nan at all zeros",
+        ),
+        (
+            lambda: sl_discs.from_log_density(lambda p, x: 1 / x.sum(), (), 4),
+            "fn is inf at all zeros",
+        ),
         (lambda: sl_discs.from_log_density(lambda p, x: x.sum() - jnp.inf, (), 40), "give start=x"),
         (
             lambda: sl_discs.from_log_density(lambda p, x: -jnp.inf * x[0], (), 2, start=[0, 1]),
             "fn is nan at the flat",
         ),
-        (lambda: sl_discs.from_log_density(lambda p, x: x.sum(), (), 2, start=[[1, 0]]), r"start has shape \(1, 2\)"),
+        (
+            lambda: sl_discs.from_log_density(lambda p, x: x.sum(), (), 2, start=[[1, 0]]),
+            r"start has shape \(1, 2\)",
+        ),
         (lambda: sl_discs.sample(problem(), method="chain", engine="cpu"), "engine 'cpu'"),
-        (lambda: sl_discs.sample(WITHOUT_GRADIENT, method="chain", sampler="gwg"), "fn cannot be diff"),
+        (
+            lambda: sl_discs.sample(WITHOUT_GRADIENT, method="chain", sampler="gwg"),
+            "fn cannot be diff",
+        ),
         (lambda: sl_discs.sample(WIDE, method="exact"), "method 'exact' enumerates"),
     ],
 )
@@ -141,30 +160,40 @@ def hard_core(weight, x):
 
 @pytest.mark.parametrize("method", ["exact", "chain", "tempering"])
 def test_states_of_probability_0_are_never_visited(method):
-    """At infinite temperature, 322 of 4,096 states are equally probable; log Z counts them by random states."""
+    """At infinite temperature, 322 of 4,096 states are equally probable; log Z counts them by
+    random states.
+    """
     states = all_states(12)
     sizes = states[(states & np.roll(states, 1, axis=1)).sum(axis=1) == 0].sum(axis=1)
     weights = np.exp(0.5 * sizes)
     problem = sl_discs.from_log_density(hard_core, 0.5, 12)
     found = sl_discs.sample(problem, draws=1_000, method=method, sampler="gibbs", seed=1)
     assert found.reliable and np.isfinite(found.values).all()
-    assert abs(found.mean().mean - 0.5 * weights @ sizes / weights.sum()) < 6 * found.mean().error + 1e-6
+    assert (
+        abs(found.mean().mean - 0.5 * weights @ sizes / weights.sum())
+        < 6 * found.mean().error + 1e-6
+    )
     if method != "chain":
         assert (
-            found.log_z.error < 0.05 and abs(found.log_z.mean - np.log(weights.sum())) < 6 * found.log_z.error + 1e-5
+            found.log_z.error < 0.05
+            and abs(found.log_z.mean - np.log(weights.sum())) < 6 * found.log_z.error + 1e-5
         )
     if method == "tempering":
         assert np.isfinite(found.ladder.mean_values).all()
 
 
 def test_where_hardly_any_state_has_a_probability_log_z_is_unknown():
-    """Independent sets of a grid, 2e-4 of all states, which the rung at infinite temperature holds alone."""
+    """Independent sets of a grid, 2e-4 of all states, which the rung at infinite temperature holds
+    alone.
+    """
     rows, columns = np.array(nx.convert_node_labels_to_integers(nx.grid_2d_graph(5, 6)).edges).T
 
     def independent(_, x):
         return jnp.where(x[rows] @ x[columns] > 0, -jnp.inf, 0.7 * x.sum())
 
-    found = sl_discs.sample(sl_discs.from_log_density(independent, (), 30), draws=800, method="tempering", seed=0)
+    found = sl_discs.sample(
+        sl_discs.from_log_density(independent, (), 30), draws=800, method="tempering", seed=0
+    )
     assert found.reliable and found.log_z is None and "log Z is unknown" in " ".join(found.notes)
 
 
@@ -172,8 +201,12 @@ def test_where_hardly_any_state_has_a_probability_log_z_is_unknown():
 @pytest.mark.parametrize("small", [0.0, 1e-12])
 @pytest.mark.parametrize("sampler", ["gwg", "path_auxiliary", "dmala"])
 def test_derivatives_without_bound_hold_no_chain(sampler, small, temperature):
-    """Those of sqrt at 0, and 5e5 beside it; probabilities by 5 standard errors of about 100 independent chains."""
-    target = DifferentiableModel(lambda _, x: -jnp.sqrt(x + small).sum(), 3).target((), jnp.ones(3, bool))
+    """Those of sqrt at 0, and 5e5 beside it; probabilities by 5 standard errors of about 100
+    independent chains.
+    """
+    target = DifferentiableModel(lambda _, x: -jnp.sqrt(x + small).sum(), 3).target(
+        (), jnp.ones(3, bool)
+    )
     target, kernel = (
         dataclasses.replace(target, temperature=temperature),
         build_sampler(sampler, {"adapt_until": 100}),
@@ -188,7 +221,9 @@ def test_derivatives_without_bound_hold_no_chain(sampler, small, temperature):
         return jax.lax.scan(step, begin, jnp.arange(400))[1][200:]
 
     starts = np.random.default_rng(0).integers(0, 2, (128, 3), np.int8)
-    ones = jax.jit(jax.vmap(chain))(keys.chain_keys(0, 1, np.arange(1), 128)[0], starts).mean(axis=(1, 2))
+    ones = jax.jit(jax.vmap(chain))(keys.chain_keys(0, 1, np.arange(1), 128)[0], starts).mean(
+        axis=(1, 2)
+    )
     known = 1 / (1 + np.exp(1 / temperature))
     assert abs(ones.mean() - known) < 5 * ones.std() / np.sqrt(128) < 0.1
 
@@ -204,8 +239,12 @@ def test_a_start_may_be_given():
     with pytest.raises(InputError, match="fn is -inf at 66 states; give start=x"):
         sl_discs.from_log_density(near, (), 40)
     problem = sl_discs.from_log_density(near, (), 40, start=hidden)
-    draws = sl_discs.sample(problem, draws=160, method="chain", sampler="gibbs", scan="random", seed=0)
-    assert (np.abs(draws.states - hidden).sum(axis=1) <= 2).all() and np.ptp(draws.states, axis=0).any()
+    draws = sl_discs.sample(
+        problem, draws=160, method="chain", sampler="gibbs", scan="random", seed=0
+    )
+    assert (np.abs(draws.states - hidden).sum(axis=1) <= 2).all() and np.ptp(
+        draws.states, axis=0
+    ).any()
 
 
 def linear(params, x):
@@ -221,7 +260,8 @@ def linear_above(constant):
 def test_a_constant_in_double_precision_changes_no_draw(method):
     with jax.enable_x64(True):
         few, many = (
-            sl_discs.sample(linear_above(one), draws=800, method=method, sampler="gibbs") for one in (0.0, 1e8)
+            sl_discs.sample(linear_above(one), draws=800, method=method, sampler="gibbs")
+            for one in (0.0, 1e8)
         )
         assert jnp.array([1e8]).dtype == jnp.float64 and many.reliable
         np.testing.assert_array_equal(few.states, many.states)
@@ -239,24 +279,39 @@ def test_values_too_coarse_for_the_temperature_are_not_reliable(method):
 
 def test_an_offset_beyond_double_precision_changes_no_law():
     """Of enumerated states of a quadratic problem, beside which its coefficients would vanish."""
-    few, many = (sl_discs.sample(sl_discs.qubo({("a", "a"): 1.0}, offset=one), draws=80) for one in (0.0, 1e17))
+    few, many = (
+        sl_discs.sample(sl_discs.qubo({("a", "a"): 1.0}, offset=one), draws=80)
+        for one in (0.0, 1e17)
+    )
     assert few.marginal("a") == many.marginal("a") and few.marginal("a").mean < 0.3
 
 
 def test_under_a_transformation_of_jax_the_message_says_so():
-    """Not that the function is wrong: params are traced, or what it closes over, or everything, as under jit."""
+    """Not that the function is wrong: params are traced, or what it closes over, or everything, as
+    under jit.
+    """
 
     def drawn(weight, closed=False):
-        fn = (lambda params, x: weight * x.sum()) if closed else (lambda params, x: params * x.sum())
-        return sl_discs.sample(sl_discs.from_log_density(fn, 1.0 if closed else weight, 3), draws=8).mean().mean
+        fn = (
+            (lambda params, x: weight * x.sum()) if closed else (lambda params, x: params * x.sum())
+        )
+        return (
+            sl_discs.sample(sl_discs.from_log_density(fn, 1.0 if closed else weight, 3), draws=8)
+            .mean()
+            .mean
+        )
 
     cut = sl_discs.maxcut(nx.path_graph(3))
     for call in (
         lambda: jax.grad(drawn)(1.0),
         lambda: jax.grad(lambda weight: drawn(weight, closed=True))(1.0),
-        lambda: jax.grad(lambda temperature: sl_discs.sample(cut, temperature, draws=8).mean().mean)(1.0),
+        lambda: jax.grad(
+            lambda temperature: sl_discs.sample(cut, temperature, draws=8).mean().mean
+        )(1.0),
         lambda: jax.jit(drawn)(1.0),
-        lambda: jax.jit(lambda temperature: sl_discs.sample(cut, draws=8).mean().mean * temperature)(1.0),
+        lambda: jax.jit(
+            lambda temperature: sl_discs.sample(cut, draws=8).mean().mean * temperature
+        )(1.0),
     ):
         with pytest.raises(InputError, match="called under JAX's jit, grad or vmap"):
             call()

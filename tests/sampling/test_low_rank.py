@@ -1,7 +1,8 @@
-"""Low-rank localization against enumeration and closed forms, and that it knows when it does not apply.
+"""Low-rank localization against enumeration and closed forms, and that it knows when it does not
+apply.
 
-With seeds fixed and limits of 5 standard errors of 16 groups a right method fails a comparison with probability below
-2e-4; where all is in closed form draws are independent, and 5 errors mean 1e-6.
+With seeds fixed and limits of 5 standard errors of 16 groups a right method fails a comparison with
+probability below 2e-4; where all is in closed form draws are independent, and 5 errors mean 1e-6.
 """
 
 import networkx as nx
@@ -17,7 +18,9 @@ from sl_discs.support.errors import InputError
 
 
 def planted(size, noise, strengths, *, field=0.5, seed=0):
-    """Couplings with orthogonal planted patterns, Gaussian ones beside, and a weak field along the first pattern."""
+    """Couplings with orthogonal planted patterns, Gaussian ones beside, and a weak field along the
+    first pattern.
+    """
     rng = np.random.default_rng(seed)
     patterns = np.where(np.arange(size) % 4 < 2, 1, -1), np.where(np.arange(size) % 2 == 0, 1, -1)
     signs = rng.choice([-1, 1], size)
@@ -85,7 +88,9 @@ def test_a_time_limit_gives_draws():
 
 
 def test_what_remains_may_be_too_large_to_be_played():
-    """A sparse model: its eigenvalues are found, but without the direction every pair of variables is coupled."""
+    """A sparse model: its eigenvalues are found, but without the direction every pair of variables
+    is coupled.
+    """
     graph = nx.random_regular_graph(12, 5000, seed=0)
     problem = sl_discs.ising({}, dict.fromkeys(graph.edges, -0.2))
     with pytest.raises(InputError, match=r"is dense on 5,000 variables.*method='tempering'"):
@@ -117,10 +122,16 @@ def test_spin_terms_and_the_width_of_the_rest():
     # The rest has no part in the direction.
     left = spin.matrix() - found.loadings @ found.loadings.T
     strength = np.linalg.norm(found.loadings)
-    assert np.linalg.norm(left @ found.loadings) == pytest.approx(strength * (strength**2 - values[-1]), rel=1e-6)
+    assert np.linalg.norm(left @ found.loadings) == pytest.approx(
+        strength * (strength**2 - values[-1]), rel=1e-6
+    )
     states = np.random.default_rng(0).integers(0, 2, (5, 30))
     spins = 2 * states - 1
-    f = 0.5 * np.einsum("si,ij,sj->s", spins, spin.matrix(), spins) + spins @ spin.fields + spin.constant
+    f = (
+        0.5 * np.einsum("si,ij,sj->s", spins, spin.matrix(), spins)
+        + spins @ spin.fields
+        + spin.constant
+    )
     dense = problem.terms().listed()
     x = states.astype(float)
     pairs = dense.scale * (x[:, dense.edges[:, 0]] * x[:, dense.edges[:, 1]]) @ dense.weights
@@ -146,4 +157,7 @@ def test_gradients_of_polynomials_are_fitted_exactly():
 @pytest.mark.slow
 def test_standard_errors_are_calibrated():
     problem, _ = planted(12, 0.2, (1.6,))
-    check_calibrated(lambda seed: sl_discs.sample(problem, 1.0, 1000, "low_rank", seed=seed), truth_of(problem, 1.0))
+    check_calibrated(
+        lambda seed: sl_discs.sample(problem, 1.0, 1000, "low_rank", seed=seed),
+        truth_of(problem, 1.0),
+    )

@@ -1,4 +1,6 @@
-"""The parts of sampling, each against what is known: ladders, log Z, batch means, R-hat's limit, packed draws."""
+"""The parts of sampling, each against what is known: ladders, log Z, batch means, R-hat's limit,
+packed draws.
+"""
 
 from unittest import mock
 
@@ -13,7 +15,16 @@ import sl_discs
 import truths
 from sl_discs.sampling import tempering
 from sl_discs.sampling.diagnostics import above, diagnose, judge, r_hat_limit, worst_variables
-from sl_discs.sampling.drawn import Batches, Drawn, Request, column, overlaps, packed, pieces, unpacked
+from sl_discs.sampling.drawn import (
+    Batches,
+    Drawn,
+    Request,
+    column,
+    overlaps,
+    packed,
+    pieces,
+    unpacked,
+)
 from sl_discs.sampling.plain_chains import RecordedChains
 from sl_discs.sampling.tempering import log_z_of_ladder
 
@@ -43,7 +54,10 @@ def test_rungs_have_equal_steps_of_the_barrier():
     rates = np.array([0.1, 0.1, 0.4, 0.4])
     found = tempering.adapted_ladder(inverse, rates, 11)
     np.testing.assert_allclose(found[[0, 1, 2, 6, 10]], [0, 0.25, 0.5, 0.75, 1])
-    assert tempering.best_number_of_rungs(rates) == 3 and tempering.best_number_of_rungs(2 * rates) == 5
+    assert (
+        tempering.best_number_of_rungs(rates) == 3
+        and tempering.best_number_of_rungs(2 * rates) == 5
+    )
     assert tempering.best_number_of_rungs(np.full(7, 0.9)) == 16
 
 
@@ -57,7 +71,9 @@ def test_rejection_rates_are_those_of_the_rule():
 
 
 def test_log_z_of_independent_spins():
-    """f = sum of N spins' fields: Z = (2 cosh b)^N, values at b are sums of N coins; errors cover the truth."""
+    """f = sum of N spins' fields: Z = (2 cosh b)^N, values at b are sums of N coins; errors cover
+    the truth.
+    """
     rng, size = np.random.default_rng(1), 50
     inverse = np.linspace(0, 1.2, 7)
     heads = 1 / (1 + np.exp(-2 * inverse))
@@ -87,7 +103,9 @@ def test_standard_errors_of_an_autoregressive_chain():
 
 
 def test_the_limit_of_r_hat_holds_for_independent_draws():
-    """Of 2,000 sets of independent draws at most 8 pass it where 2 are expected (false-alarm rate 2e-4)."""
+    """Of 2,000 sets of independent draws at most 8 pass it where 2 are expected (false-alarm rate
+    2e-4).
+    """
     rng = np.random.default_rng(3)
     limit = r_hat_limit(8, 480.0)
     assert limit > 1.01
@@ -104,14 +122,18 @@ def verdict_of(states):
 
 @pytest.mark.parametrize("size", [30, 300, 1_000])
 def test_independent_draws_are_reliable_however_many_variables(size):
-    """600 draws of 8 groups. False alarms were measured in 1 to 3 % of 300 runs: more than 5 of 40 in 1 of 1,000."""
+    """600 draws of 8 groups. False alarms were measured in 1 to 3 % of 300 runs: more than 5 of 40
+    in 1 of 1,000.
+    """
     rng = np.random.default_rng(size)
     alarms = sum(not verdict_of(rng.random((8, 75, size)) < 0.3).reliable for _ in range(40))
     assert alarms <= 5
 
 
 def test_draws_that_are_worth_too_few_are_not_reliable():
-    """Each of 200 states three times in a row, or one variable of 300 that changes every twelve draws."""
+    """Each of 200 states three times in a row, or one variable of 300 that changes every twelve
+    draws.
+    """
     rng = np.random.default_rng(1)
     for _ in range(10):
         states = rng.random((8, 75, 300)) < 0.3
@@ -135,14 +157,18 @@ def test_packed_draws(size, groups, draws, piece, seed):
     np.testing.assert_array_equal(unpacked(bits, size, first, size), states[:, :, first:])
     other = np.roll(states, -1, axis=0)
     with mock.patch("sl_discs.sampling.drawn._PIECE", piece):
-        np.testing.assert_array_equal(np.concatenate([one for _, one in pieces(bits, size)], axis=1), states)
+        np.testing.assert_array_equal(
+            np.concatenate([one for _, one in pieces(bits, size)], axis=1), states
+        )
         expected = ((2 * states - 1) * (2 * other - 1)).mean(axis=2)
         np.testing.assert_allclose(overlaps(bits, size), expected, atol=1e-12)
 
 
 def test_an_engine_that_compiles_each_call_length_compiles_two():
     terms = sl_discs.maxcut(nx.cycle_graph(8)).terms()
-    chains = RecordedChains(Request(terms, 1.0, None, 4, "metropolis", {"scan": "random"}, "reference", 0), 4)
+    chains = RecordedChains(
+        Request(terms, 1.0, None, 4, "metropolis", {"scan": "random"}, "reference", 0), 4
+    )
     lengths = [len(part.values) for part in chains.play(1.0, 250)]
     assert sum(lengths) == 250 and len(lengths) > 2 and len(set(lengths)) <= 2
 
@@ -159,12 +185,16 @@ def test_an_engine_that_compiles_each_call_length_compiles_two():
     ],
 )
 def test_r_hat_and_effective_sizes_are_those_of_arviz(values):
-    array_stats = pytest.importorskip("arviz_stats.base", reason="the peer of this test").array_stats
+    array_stats = pytest.importorskip(
+        "arviz_stats.base", reason="the peer of this test"
+    ).array_stats
     axes = {"chain_axis": 0, "draw_axis": 1}
     found = diagnose("x", values)
     known = [array_stats.ess(values, **axes, method="bulk")]
     known.append(array_stats.ess(values, **axes, method="tail", prob=(0.05, 0.95)))
-    np.testing.assert_allclose([found.ess_bulk, found.ess_tail], known, rtol=0.01)  # they differ in the last lag
+    np.testing.assert_allclose(
+        [found.ess_bulk, found.ess_tail], known, rtol=0.01
+    )  # they differ in the last lag
     if len(values) > 1:
         np.testing.assert_allclose(found.r_hat, array_stats.rhat(values, **axes), rtol=1e-4)
 
@@ -183,32 +213,45 @@ def test_where_ladders_swap_clusters():
 
     grid = nx.grid_2d_graph(8, 8)
     assert found(grid) and found(grid, 4) and not found(grid, 2) and not found(grid, 7)
-    assert not found(nx.grid_2d_graph(7, 7)) and not found(nx.grid_graph((5, 5, 5))) and found(nx.path_graph(40))
+    assert (
+        not found(nx.grid_2d_graph(7, 7))
+        and not found(nx.grid_graph((5, 5, 5)))
+        and found(nx.path_graph(40))
+    )
 
 
 @pytest.mark.slow
 def test_errors_cover_where_ladders_swap_clusters():
-    """Each of 16 runs on a grid in random fields against its transfer matrix; draws count by pair of ladders."""
+    """Each of 16 runs on a grid in random fields against its transfer matrix; draws count by pair
+    of ladders.
+    """
     truth, apart = truths.random_field_grid(8, 1.2), []
     for seed in range(16):
         samples = sl_discs.sample(truth.problem, truth.temperature, 800, "tempering", seed=seed)
         assert samples.how["rungs with cluster moves"] > 2 and samples.how["ladders"] == 8
         assert samples.bits.shape[:2] == (4, 200) and samples.ladder.round_trips.shape == (4,)
         apart.append([errors(samples.mean(), truth.mean_value), errors(samples.log_z, truth.log_z)])
-    # The root mean square of 16 normal numbers is outside with probability 1e-3 below and 6e-4 above.
+    # The root mean square of 16 normal numbers is outside with probability 1e-3 below and 6e-4
+    # above.
     spread = np.sqrt(np.mean(np.square(apart), axis=0))
     assert (spread > 0.5).all() and (spread < 1.6).all(), spread
 
 
 def test_ladders_with_modes_of_their_own_show_in_the_dispersion_of_round_trips():
-    even, uneven = np.array([20, 24, 19, 22, 21, 23, 20, 22]), np.array([60, 0, 55, 2, 1, 61, 0, 58])
+    even, uneven = (
+        np.array([20, 24, 19, 22, 21, 23, 20, 22]),
+        np.array([60, 0, 55, 2, 1, 61, 0, 58]),
+    )
     assert tempering._reasons(even) == ()
     [reason] = tempering._reasons(uneven)
     assert reason == (
         "the ladders made 0 to 61 round trips, which is more than chance apart; "
         "some ladders may hold modes that others do not"
     )
-    assert tempering._effective(uneven) == 0 and 0.9 * even.sum() < tempering._effective(even) <= even.sum()
+    assert (
+        tempering._effective(uneven) == 0
+        and 0.9 * even.sum() < tempering._effective(even) <= even.sum()
+    )
 
 
 def test_the_variable_that_differs_is_the_worst():
@@ -220,4 +263,7 @@ def test_the_variable_that_differs_is_the_worst():
 
 def test_a_number_above_its_limit_is_shown_to_be():
     assert above(1.02914, 1.02906, 3) == "1.02914, above 1.02906"
-    assert above(2.0, 1.01, 3) == "2.000, above 1.010" and above(1.5, 1.4999, 1) == "1.5000, above 1.4999"
+    assert (
+        above(2.0, 1.01, 3) == "2.000, above 1.010"
+        and above(1.5, 1.4999, 1) == "1.5000, above 1.4999"
+    )

@@ -1,6 +1,8 @@
-"""`sl_discs.sample` through its public interface: every method against known truths, and evidence that bites.
+"""`sl_discs.sample` through its public interface: every method against known truths, and evidence
+that bites.
 
-All estimates of one run are compared with what is known in units of their own standard errors (`estimates.py`).
+All estimates of one run are compared with what is known in units of their own standard errors
+(`estimates.py`).
 """
 
 import csv
@@ -48,11 +50,16 @@ def problems():
 SLOW = pytest.mark.slow
 
 
-# What the methods have in common, such as senses and offsets, is tested by two of them for each kind of problem.
+# What the methods have in common, such as senses and offsets, is tested by two of them for each
+# kind of problem.
 @pytest.mark.parametrize(
     ("name", "method"),
     [
-        pytest.param(name, method, marks=SLOW if name in ("qubo", "maxcut") and method not in METHODS[:2] else ())
+        pytest.param(
+            name,
+            method,
+            marks=SLOW if name in ("qubo", "maxcut") and method not in METHODS[:2] else (),
+        )
         for name in ("ising", "qubo", "mis", "maxcut")
         for method in METHODS
     ],
@@ -67,7 +74,10 @@ def test_every_method_has_the_law_of_small_problems(method, name):
     both = enumerate_law(problem.terms(), temperature).moments()[1, 1, 2, 1]
     assert abs(errors(samples.pair_marginal(first, second), both)) < LIMIT
     low = -1 if problem.spins else 0
-    one, other = samples.pair_marginal(second, first, (low, 1)), samples.pair_marginal(first, second, (1, low))
+    one, other = (
+        samples.pair_marginal(second, first, (low, 1)),
+        samples.pair_marginal(first, second, (1, low)),
+    )
     assert one == other and abs(errors(other, samples.marginal(first).mean - both)) < 2 * LIMIT
     # Values are those of the states, in the problem's sense and offset.
     f = problem.terms().evaluator()((samples.states > 0).astype(np.int8))
@@ -89,8 +99,14 @@ def test_the_critical_ising_model(side):
     truth = truths.ising_torus(side, truths.CRITICAL)
     samples = sl_discs.sample(truth.problem, truth.temperature, 800, "tempering", seed=1)
     energy = samples.mean()
-    assert abs(energy.mean - truth.mean_value) < LIMIT * energy.error and energy.error < 0.02 * truth.mean_value
-    assert abs(samples.log_z.mean - truth.log_z) < LIMIT * samples.log_z.error and samples.log_z.error < 1
+    assert (
+        abs(energy.mean - truth.mean_value) < LIMIT * energy.error
+        and energy.error < 0.02 * truth.mean_value
+    )
+    assert (
+        abs(samples.log_z.mean - truth.log_z) < LIMIT * samples.log_z.error
+        and samples.log_z.error < 1
+    )
 
 
 def test_chains_that_sit_in_one_mode_are_called_unreliable():
@@ -99,13 +115,17 @@ def test_chains_that_sit_in_one_mode_are_called_unreliable():
     assert not alone.reliable and "R-hat" in str(alone.verdict)
     assert "nothing is known of how fast" in alone.notes[-1]
     samples = sl_discs.sample(truth.problem, truth.temperature, 2000, "tempering")
-    weight = samples.expectation(lambda states: states[:, :10].sum(axis=1) > states[:, 10:].sum(axis=1))
+    weight = samples.expectation(
+        lambda states: states[:, :10].sum(axis=1) > states[:, 10:].sum(axis=1)
+    )
     assert abs(weight.mean - truth.mode_weight) < 3 * weight.error, (weight, truth.mode_weight)
     assert samples.reliable, samples.verdict
 
 
 def test_auto_does_not_trust_chains_that_agree_in_one_of_two_modes():
-    """All chains of this seed meet the larger side: P(node 3) = .0938 was reported as 0, and called reliable."""
+    """All chains of this seed meet the larger side: P(node 3) = .0938 was reported as 0, and called
+    reliable.
+    """
     problem = sl_discs.mis(nx.complete_bipartite_graph(30, 31), penalty=3.0)
     samples = sl_discs.sample(problem, temperature=0.5, draws=2000, seed=12)
     found = samples.marginal(3)
@@ -121,7 +141,9 @@ def test_auto_does_not_trust_chains_that_agree_in_one_of_two_modes():
 def test_by_default_a_run_goes_on_until_its_evidence_is_enough():
     """1,000 draws of this spin glass are worth some 270 independent ones."""
     size = 40
-    couplings = np.triu(np.random.default_rng(3).choice((-1.0, 1.0), (size, size)), 1) / np.sqrt(size)
+    couplings = np.triu(np.random.default_rng(3).choice((-1.0, 1.0), (size, size)), 1) / np.sqrt(
+        size
+    )
     problem = sl_discs.ising(np.zeros(size), couplings)
     short = sl_discs.sample(problem, 0.2, 1000, seed=0)
     assert len(short) == 1000 and not short.reliable and short.verdict.times > 1, short.verdict
@@ -132,7 +154,9 @@ def test_by_default_a_run_goes_on_until_its_evidence_is_enough():
 
 @pytest.mark.parametrize("method", ["chain", "tempering"])
 def test_means_over_all_sweeps_have_smaller_errors_than_those_of_draws_and_cover(method):
-    """Of 25 seeds, whose z values have a standard deviation between .6 and 1.5 but for one case in 10,000."""
+    """Of 25 seeds, whose z values have a standard deviation between .6 and 1.5 but for one case in
+    10,000.
+    """
     truth = truths.ising_torus(6, 3.0)
     z, gains = [], []
     for seed in range(25):
@@ -148,13 +172,33 @@ def test_means_over_all_sweeps_have_smaller_errors_than_those_of_draws_and_cover
     [
         (truths.random_field_grid(12, 4.0).problem, 4.0, True),  # 4 tanh(1/4) < 1
         (truths.random_field_grid(12, 1.5).problem, 1.5, False),
-        (truths.curie_weiss(50, 1.2).problem, 1.2, True),  # only the spectrum, or Dobrushin's condition
+        (
+            truths.curie_weiss(50, 1.2).problem,
+            1.2,
+            True,
+        ),  # only the spectrum, or Dobrushin's condition
         (truths.curie_weiss(50, 0.9).problem, 0.9, False),
-        (sl_discs.ising({}, {(i, j): 0.05 for i in range(60) for j in range(i)}), 1.0, True),  # a negative outlier
-        (sl_discs.ising({}, {(i, j): 0.5 for i in range(40) for j in range(i % 2, i, 2)}), 1.0, False),  # two of them
-        (sl_discs.ising({}, {(i, j): 5.0 for i in range(40) for j in range(i)}), 1.0, False),  # frozen
+        (
+            sl_discs.ising({}, {(i, j): 0.05 for i in range(60) for j in range(i)}),
+            1.0,
+            True,
+        ),  # a negative outlier
+        (
+            sl_discs.ising({}, {(i, j): 0.5 for i in range(40) for j in range(i % 2, i, 2)}),
+            1.0,
+            False,
+        ),  # two of them
+        (
+            sl_discs.ising({}, {(i, j): 5.0 for i in range(40) for j in range(i)}),
+            1.0,
+            False,
+        ),  # frozen
         (sl_discs.mis(nx.star_graph(50), penalty=3.0), 0.5, False),
-        (sl_discs.ising({0: 9.0}, {(0, j): -0.9 for j in range(1, 9)}), 1.0, True),  # the field decides on the centre
+        (
+            sl_discs.ising({0: 9.0}, {(0, j): -0.9 for j in range(1, 9)}),
+            1.0,
+            True,
+        ),  # the field decides on the centre
     ],
 )
 def test_certificates_of_fast_mixing(problem, temperature, fast):
@@ -184,22 +228,30 @@ def test_auto_enumerates_and_takes_chains_where_they_do():
 
 
 def test_localization_counts_its_bias():
-    """geom(1,1) has a signal at its first time that pure noise leaves out; poor posterior means bias the draws."""
+    """geom(1,1) has a signal at its first time that pure noise leaves out; poor posterior means
+    bias the draws.
+    """
     problem = next(problems())[1]
     samples = sl_discs.sample(problem, 1.7, 800, "localization", alpha="geom(1,1)")
     assert "signal-to-noise ratio" in str(samples.verdict)
     poor = sl_discs.sample(problem, 1.7, 4000, "localization", K=16, sampler="gwg")
-    assert poor.diagnostics[0].ess_bulk < len(poor) / 4 and poor.marginals["s0"].error > 0.5 / np.sqrt(len(poor))
+    assert poor.diagnostics[0].ess_bulk < len(poor) / 4 and poor.marginals[
+        "s0"
+    ].error > 0.5 / np.sqrt(len(poor))
 
 
 def test_localized_draws_with_wrong_weights_of_modes_are_not_called_reliable():
-    """Two modes between which the base sampler does not cross: marginals are off by .3, alike in all groups."""
+    """Two modes between which the base sampler does not cross: marginals are off by .3, alike in
+    all groups.
+    """
     truth = truths.random_field_grid(10, 1.5, field=0.3)
     samples = sl_discs.sample(truth.problem, 1.5, 500, "localization", K=64)
     found = [one.mean for one in samples.marginals.values()]
     assert np.abs(found - truth.marginals).max() > 0.2
     assert "stay where they began" in str(samples.verdict)
-    few_levels = sl_discs.sample(truths.random_field_grid(6, 1.5).problem, 1.5, 2000, "localization", K=16)
+    few_levels = sl_discs.sample(
+        truths.random_field_grid(6, 1.5).problem, 1.5, 2000, "localization", K=16
+    )
     assert "drift: the change of means in standard errors is" in str(few_levels.verdict)
     easy = truths.random_field_grid(6, 4.0)
     samples = sl_discs.sample(easy.problem, 4.0, 1000, "localization", K=64)
@@ -209,7 +261,9 @@ def test_localized_draws_with_wrong_weights_of_modes_are_not_called_reliable():
 
 @pytest.mark.parametrize("method", ["chain", "tempering", "localization", "low_rank"])
 def test_no_key_is_used_twice(method, monkeypatch):
-    """Chains that are laid out one after the other have instance numbers of their own; 520 draws take 9 batches."""
+    """Chains that are laid out one after the other have instance numbers of their own; 520 draws
+    take 9 batches.
+    """
     numbers, keys_of = [], batches.step_keys
 
     def noted(instance_ids, *arguments):
@@ -226,7 +280,9 @@ def test_the_same_arguments_give_the_same_draws_and_other_seeds_others():
     """Also where sums of real couplings are rounded whenever an engine hands them over."""
     problem = truths.random_field_grid(5, 2.0, field=0.3).problem
     for method in ("chain", "tempering"):
-        one, same, other = (sl_discs.sample(problem, 2.0, 200, method, seed=seed) for seed in (4, 4, 5))
+        one, same, other = (
+            sl_discs.sample(problem, 2.0, 200, method, seed=seed) for seed in (4, 4, 5)
+        )
         np.testing.assert_array_equal(one.bits, same.bits)
         assert not np.array_equal(one.bits, other.bits)
 
@@ -241,14 +297,18 @@ def test_a_time_limit_is_filled_and_interruption_keeps_what_was_drawn():
         # A run of localization is looked at between batches of chains.
         assert method == "localization" or samples.seconds["total_s"] < 2
     stopped = sl_discs.sample(problem, 2.0, 10**6, "chain", interrupt=lambda: True)
-    assert stopped.interrupted and 8 <= len(stopped) < 10**6 and "interrupted" in str(stopped.verdict)
+    assert (
+        stopped.interrupted and 8 <= len(stopped) < 10**6 and "interrupted" in str(stopped.verdict)
+    )
 
 
 @pytest.mark.parametrize("method", ["chain", "tempering"])
 def test_ctrl_c_keeps_what_was_drawn(method):
     """In the middle of drawing; before there are draws it is raised."""
     problem = truths.random_field_grid(8, 2.0).problem
-    asked = mock.Mock(side_effect=itertools.chain([False] * 12, itertools.repeat(KeyboardInterrupt)))
+    asked = mock.Mock(
+        side_effect=itertools.chain([False] * 12, itertools.repeat(KeyboardInterrupt))
+    )
     samples = sl_discs.sample(problem, 2.0, 10**7, method, interrupt=asked)
     assert samples.interrupted and 8 <= len(samples) < 10**7 and not samples.reliable
     with pytest.raises(KeyboardInterrupt):
@@ -259,17 +319,25 @@ def test_draws_that_all_agree_have_no_known_error():
     """An event has one, by the rule of succession."""
     problem = sl_discs.ising(dict.fromkeys(range(9), -1e17), {})
     samples = sl_discs.sample(problem, 1e15, 80, "chain")
-    assert np.isnan(samples.mean().error) and np.isnan(samples.expectation(lambda states: states[:, 0]).error)
+    assert np.isnan(samples.mean().error) and np.isnan(
+        samples.expectation(lambda states: states[:, 0]).error
+    )
     event = samples.expectation(lambda states: states[:, 0] > 0)
     assert event == samples.marginal(0) and 0.5 / 80 < event.error < 2 / 80
     assert {row[0]: row[2] for row in estimates(samples)}["value"] == "unknown: all draws agree"
-    assert samples.plot().axes[1].patches  # although an edge at a fixed distance is rounded to the value
+    assert (
+        samples.plot().axes[1].patches
+    )  # although an edge at a fixed distance is rounded to the value
 
 
 def test_a_ladder_whose_values_all_agree_has_no_known_error_of_log_z(tmp_path):
     """One of 2^24 states has probability 1/2, and no run has seen it."""
     samples = sl_discs.sample(needle(24, 0.5).problem, [1.0, 2.0], 64, "tempering")
-    assert np.isnan(samples.log_z.error) and np.isnan(samples.curve.log_z[:, 1]).all() and not samples.reliable
+    assert (
+        np.isnan(samples.log_z.error)
+        and np.isnan(samples.curve.log_z[:, 1]).all()
+        and not samples.reliable
+    )
     assert {row[0]: row[2] for row in estimates(samples)}["log Z"] == "unknown: all draws agree"
     samples.save(tmp_path / "needle.npz")
     loaded = sl_discs.Samples.load(tmp_path / "needle.npz")
@@ -281,7 +349,10 @@ def test_energies_far_above_the_temperature():
     rng = np.random.default_rng(0)
     problem = sl_discs.ising({}, {(i, j): rng.normal() for i in range(9) for j in range(i)})
     samples = sl_discs.sample(problem, 1e-9, 64, "tempering")
-    assert samples.values.min() == pytest.approx(sl_discs.solve(problem).best_value) or not samples.reliable
+    assert (
+        samples.values.min() == pytest.approx(sl_discs.solve(problem).best_value)
+        or not samples.reliable
+    )
 
 
 def test_what_single_precision_cannot_hold_is_refused():
@@ -291,8 +362,14 @@ def test_what_single_precision_cannot_hold_is_refused():
     with pytest.raises(InputError, match="temperature is 1e-300"):
         sl_discs.sample(next(problems())[1], 1e-300, 64, "low_rank")
     density = sl_discs.from_log_density(lambda scale, x: -scale * (1 + x.sum()), 1.0, (3,))
-    for given in next(problems())[1], sl_discs.qubo([[0.0]], offset=5.0), density:  # log Z would be infinite
-        with pytest.raises(InputError, match=r"over the temperature 1e-310 is beyond the range of double precision"):
+    for given in (
+        next(problems())[1],
+        sl_discs.qubo([[0.0]], offset=5.0),
+        density,
+    ):  # log Z would be infinite
+        with pytest.raises(
+            InputError, match=r"over the temperature 1e-310 is beyond the range of double precision"
+        ):
             sl_discs.sample(given, 1e-310)
 
 
@@ -319,7 +396,10 @@ def test_saved_and_loaded_again(tmp_path):
     for method in ("tempering", "exact"):
         samples = sl_discs.sample(problem, 1.7, 200, method)
         loaded = sl_discs.Samples.load(samples.save(tmp_path / f"{method}.npz"))
-        assert repr(loaded.summary()) == repr(samples.summary()) and loaded.marginals == samples.marginals
+        assert (
+            repr(loaded.summary()) == repr(samples.summary())
+            and loaded.marginals == samples.marginals
+        )
         assert repr(loaded) == repr(samples) and str(loaded) == str(samples)
     with pytest.raises(InputError, match=r"must end in \.npz, for the draws, or \.csv"):
         samples.save(tmp_path / "draws.json")
@@ -340,29 +420,43 @@ def test_marginals_as_a_csv_file_and_as_pictures(tmp_path):
     problem = next(problems())[1]
     samples = sl_discs.sample(problem, 1.7, 400, "tempering")
     title, *rows = csv.reader(samples.save(tmp_path / "marginals.csv").open(newline=""))
-    assert title == ["variable", "probability", "error"] and [row[0] for row in rows] == list(problem.labels)
-    np.testing.assert_allclose(np.array(rows)[:, 1:].astype(float), list(samples.marginals.values()))
+    assert title == ["variable", "probability", "error"] and [row[0] for row in rows] == list(
+        problem.labels
+    )
+    np.testing.assert_allclose(
+        np.array(rows)[:, 1:].astype(float), list(samples.marginals.values())
+    )
     assert samples.grid is None and samples.plot(tmp_path / "bars.png").stat().st_size > 10_000
     assert len(samples.plot().axes) == 7 and len(samples.plot(panels=["swaps", "values"]).axes) == 2
     [axes] = samples.plot(panels=["marginals"]).axes
     bars = [one.get_height() for one in axes.patches]
     np.testing.assert_allclose(bars, [one.mean for one in samples.marginals.values()])
     lattice = sl_discs.sample(sl_discs.maxcut(nx.grid_2d_graph(5, 5)), 1.5, 80)
-    labelled = sl_discs.sample(sl_discs.qubo({(f"v{k}", f"v{k}"): 1.0 for k in range(60)}), draws=16)
-    shown = [label.get_text() for label in labelled.plot(panels=["marginals"]).axes[0].get_xticklabels()]
+    labelled = sl_discs.sample(
+        sl_discs.qubo({(f"v{k}", f"v{k}"): 1.0 for k in range(60)}), draws=16
+    )
+    shown = [
+        label.get_text() for label in labelled.plot(panels=["marginals"]).axes[0].get_xticklabels()
+    ]
     assert shown[0] == "v0" and shown[-1] == "v59" and len(shown) == 24
     [image] = lattice.plot(panels=["marginals"]).axes[0].images
-    np.testing.assert_allclose(image.get_array().ravel(), [one.mean for one in lattice.marginals.values()])
+    np.testing.assert_allclose(
+        image.get_array().ravel(), [one.mean for one in lattice.marginals.values()]
+    )
 
 
 def test_no_panel_has_more_than_60_bars_and_each_distribution_has_all_draws():
     many = sl_discs.sample(sl_discs.qubo({(k, k): 0.1 * k for k in range(61)}), draws=16, seed=0)
-    *distributions, marginals = many.plot(panels=["values", "magnetisation", "overlaps", "marginals"]).axes
+    *distributions, marginals = many.plot(
+        panels=["values", "magnetisation", "overlaps", "marginals"]
+    ).axes
     for axes in distributions:
         heights = [one.get_height() for one in axes.patches]
         assert len(heights) <= 60 and sum(heights) == pytest.approx(1)
     [line] = marginals.lines
-    np.testing.assert_allclose(line.get_ydata(), sorted(one.mean for one in many.marginals.values()))
+    np.testing.assert_allclose(
+        line.get_ydata(), sorted(one.mean for one in many.marginals.values())
+    )
     assert not marginals.patches
 
 
@@ -388,7 +482,10 @@ def test_a_panel_that_draws_do_not_have_is_refused(panels, message):
         ({"temperature": float("nan")}, "temperature is nan"),
         ({"method": "magic"}, "method is 'magic'"),
         ({"sampler": "sl_gibbs"}, "expected a base sampler"),
-        ({"beta": 2.0}, "sampler 'gibbs' has no field 'beta'; use temperature = 1/beta; its fields"),
+        (
+            {"beta": 2.0},
+            "sampler 'gibbs' has no field 'beta'; use temperature = 1/beta; its fields",
+        ),
         ({"method": "localization", "sigma": 10.0}, "sign(Y) is mostly noise"),
     ],
 )
@@ -406,7 +503,10 @@ def test_expectations_do_not_overflow_and_unknown_names_are_refused():
     for call, message in (
         (lambda: samples.mean("energy level"), "unknown observable 'energy level'"),
         (lambda: samples.marginal("s99"), "'s99' is not a label"),
-        (lambda: samples.expectation(lambda states: states), "expected a real number for each state"),
+        (
+            lambda: samples.expectation(lambda states: states),
+            "expected a real number for each state",
+        ),
     ):
         with pytest.raises(InputError, match=message):
             call()
@@ -430,16 +530,23 @@ def test_the_example_of_the_guide(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("method", ["chain", "tempering", "localization"])
 def test_standard_errors_are_calibrated(method):
     problem = next(problems())[1]
-    check_calibrated(lambda seed: sl_discs.sample(problem, 1.7, 1000, method, seed=seed), truth_of(problem, 1.7))
+    check_calibrated(
+        lambda seed: sl_discs.sample(problem, 1.7, 1000, method, seed=seed), truth_of(problem, 1.7)
+    )
 
 
 @pytest.mark.parametrize("method", ["tempering", "chain"])
 def test_rounding_of_records_is_no_error_of_the_mean(method):
-    """Eight frozen spins: all draws are the ground state, whose value differs in the last digits of its records."""
+    """Eight frozen spins: all draws are the ground state, whose value differs in the last digits of
+    its records.
+    """
     rng = np.random.default_rng(5)
     couplings = {(i, j): float(rng.normal()) for i in range(8) for j in range(i)}
     problem = sl_discs.ising({i: float(rng.normal()) for i in range(8)}, couplings)
-    ground = [1 if spin > 0 else -1 for spin in np.array(list(sl_discs.solve(problem).best_sample.values()))]
+    ground = [
+        1 if spin > 0 else -1
+        for spin in np.array(list(sl_discs.solve(problem).best_sample.values()))
+    ]
     samples = sl_discs.sample(problem, 0.3 if method == "tempering" else 0.01, 800, method, seed=5)
     mean = samples.mean()
     if method == "tempering":
@@ -455,7 +562,9 @@ def test_draws_with_conflicts_are_said_and_the_penalty_that_excludes_them(constr
     problem = construct(graph(9), penalty=1.5)
     draws = sl_discs.sample(problem, 0.7, 400, seed=1)
     share = (problem.evaluate(draws.states).states != draws.states).any(axis=1).mean()
-    assert 0 < share < 1 and draws.notes[0].startswith(f"{100 * share:.3g} % of the draws have conflicts")
+    assert 0 < share < 1 and draws.notes[0].startswith(
+        f"{100 * share:.3g} % of the draws have conflicts"
+    )
     penalty = int(draws.notes[0].rpartition("penalty=")[2])
     strict = sl_discs.sample(construct(graph(9), penalty=penalty), 0.7, 400, seed=1)
     assert strict.notes == () and penalty < 20

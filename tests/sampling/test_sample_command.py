@@ -1,4 +1,6 @@
-"""The command, as a newcomer runs it: what it prints and saves, its exit codes, and how it refuses."""
+"""The command, as a newcomer runs it: what it prints and saves, its exit codes, and how it
+refuses.
+"""
 
 import os
 import re
@@ -29,19 +31,31 @@ def ring(tmp_path):
 def cells(out):
     """Rows of the first table by their titles."""
     rows = re.findall(r"^  (\S.*?)  +([-\d.,]+)  +(\S+)(.*)$", out, re.MULTILINE)
-    return {title: (float(mean.replace(",", "")), error, rest.split()) for title, mean, error, rest in rows}
+    return {
+        title: (float(mean.replace(",", "")), error, rest.split())
+        for title, mean, error, rest in rows
+    }
 
 
 def test_the_table_and_the_verdict(tmp_path, capsys):
-    """Two pairs of spins, one of them with a field: log Z = 2 log(2 cosh) + log of a sum of four."""
+    """Two pairs of spins, one of them with a field: log Z = 2 log(2 cosh) + log of a sum of
+    four.
+    """
     path = tmp_path / "pairs.coo"
     path.write_text("# vartype=SPIN\n0 1 -1.25\n2 3 0.5\n2 2 0.75\n")
     saved, picture = (tmp_path / f"run.{suffix}" for suffix in ("npz", "png"))
     files = f"--save={saved}", f"--plot={picture}"
-    code, out, err = run(capsys, path, "--temperature=0.8", "--draws=2000", "--top=3", "--seed=4", *files)
+    code, out, err = run(
+        capsys, path, "--temperature=0.8", "--draws=2000", "--top=3", "--seed=4", *files
+    )
     assert code == 0, err
-    assert out.startswith("pairs: ising of pairs.coo (coo), 4 variables, 2 quadratic terms; temperature 0.8\n")
-    assert "2,000 draws by exact (auto: 4 variables are enumerated)" in out and "the 3 of 4 variables" in out
+    assert out.startswith(
+        "pairs: ising of pairs.coo (coo), 4 variables, 2 quadratic terms; temperature 0.8\n"
+    )
+    assert (
+        "2,000 draws by exact (auto: 4 variables are enumerated)" in out
+        and "the 3 of 4 variables" in out
+    )
     found, loaded = cells(out), Samples.load(saved)
     beta = 1 / 0.8
     second = np.array([-0.5 * s * t - 0.75 * s for s in (-1, 1) for t in (-1, 1)])
@@ -54,7 +68,9 @@ def test_the_table_and_the_verdict(tmp_path, capsys):
     assert len(loaded) == 2000 and list(loaded.labels) == [0, 1, 2, 3] and loaded.seed == 4
     assert out.splitlines()[-1] == "pairs: reliable"
     assert re.search(
-        r"^  seconds: reading [\d.]+, compiling [\d.]+, drawing [\d.]+, evidence [\d.]+$", out, re.MULTILINE
+        r"^  seconds: reading [\d.]+, compiling [\d.]+, drawing [\d.]+, evidence [\d.]+$",
+        out,
+        re.MULTILINE,
     )
     assert picture.stat().st_size > 10_000
 
@@ -62,9 +78,14 @@ def test_the_table_and_the_verdict(tmp_path, capsys):
 def test_too_few_draws_are_called_so(ring, capsys):
     code, out, _ = run(capsys, ring, "--temperature=2,0.5", "--draws=16")
     assert code == 0 and "temperature 2, 0.5" in out and "heat capacity" in out
-    code, out, _ = run(capsys, ring, "--temperature=1", "--draws=16", "--method=chain", "--field=scan=sequential")
+    code, out, _ = run(
+        capsys, ring, "--temperature=1", "--draws=16", "--method=chain", "--field=scan=sequential"
+    )
     assert code == 1 and "by chain: sampler gibbs" in out
-    assert out.splitlines()[-1].startswith("ring: NOT reliable: ") and "draw many more" in out.splitlines()[-1]
+    assert (
+        out.splitlines()[-1].startswith("ring: NOT reliable: ")
+        and "draw many more" in out.splitlines()[-1]
+    )
 
 
 def test_several_problems_have_files_of_their_own(tmp_path, capsys):
@@ -72,7 +93,9 @@ def test_several_problems_have_files_of_their_own(tmp_path, capsys):
     forms = [([1, 1], [(0, 1)], [-6]), ([5], [], [])]
     path = tmp_path / "models.npz"
     write_forms(path, [QuadraticForm.from_arrays("m", *arrays, maximise=True) for arrays in forms])
-    code, out, err = run(capsys, path, "--temperature=1", "--draws=8", f"--save={tmp_path / 'd.csv'}")
+    code, out, err = run(
+        capsys, path, "--temperature=1", "--draws=8", f"--save={tmp_path / 'd.csv'}"
+    )
     assert code == 0, err
     rows = [(tmp_path / f"d-{k}.csv").read_text().splitlines() for k in (1, 2)]
     assert [len(one) for one in rows] == [3, 2] and rows[1][1].startswith("0,0.9933")
@@ -106,7 +129,10 @@ def test_an_interrupted_run_keeps_its_draws(ring, tmp_path, capsys, monkeypatch,
         (["--temperature=1,hot"], "--temperature=1,hot: expected numbers above 0"),
         (["--temperature=1,0"], "--temperature is [1.0, 0.0]; expected numbers above 0"),
         (["--temperature=1", "--field=scan=zigzag"], "scan is 'zigzag'"),
-        (["--temperature=1", "--time_limit=1", "--draws=9"], "--draws has no effect with --time_limit"),
+        (
+            ["--temperature=1", "--time_limit=1", "--draws=9"],
+            "--draws has no effect with --time_limit",
+        ),
         (["--temperature=1", "--save=d.txt"], "the name of this file must end in .npz or .csv"),
         (["--temperature=1", "--plot=folder.png"], "a folder stands where this file should go"),
     ],

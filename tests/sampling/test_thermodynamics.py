@@ -1,4 +1,6 @@
-"""Curves over temperatures, against sums over all states; within 6 standard errors where they are estimates."""
+"""Curves over temperatures, against sums over all states; within 6 standard errors where they are
+estimates.
+"""
 
 import json
 
@@ -17,7 +19,9 @@ LIMIT = 6
 
 
 def ring(size=9, free=0):
-    """A ring with an offset, of 9 variables to share compiled programs with other tests; and free variables."""
+    """A ring with an offset, of 9 variables to share compiled programs with other tests; and free
+    variables.
+    """
     rng = np.random.default_rng(3)
     couplings = {(k, (k + 1) % size): float(rng.normal()) for k in range(size)}
     fields = {k: float(rng.normal()) for k in range(size)}
@@ -59,13 +63,17 @@ def test_a_curve_by_elimination_is_that_by_enumeration():
 
 @pytest.mark.parametrize("size", [15, 40])
 def test_exact_heat_capacities_and_entropies_have_all_digits_at_any_temperature(size):
-    """An open chain of enumerated or eliminated spins: two states, and size - 1 independent bonds."""
+    """An open chain of enumerated or eliminated spins: two states, and size - 1 independent
+    bonds.
+    """
     temperatures = np.array([0.02, 0.1, 1.0, 50.0])
     chain = sl_discs.ising({}, {(i, i + 1): -1.0 for i in range(size - 1)}, offset=1e3)
     curve, odds = exact_curve(chain.terms(), temperatures), np.exp(-2 / temperatures)
     capacity = (2 / temperatures) ** 2 * odds / (1 + odds) ** 2
     entropy = np.log1p(odds) + 2 / temperatures * odds / (1 + odds)
-    np.testing.assert_allclose(curve.heat_capacity, np.stack([(size - 1) * capacity, 0 * odds], 1), rtol=1e-9)
+    np.testing.assert_allclose(
+        curve.heat_capacity, np.stack([(size - 1) * capacity, 0 * odds], 1), rtol=1e-9
+    )
     np.testing.assert_allclose(curve.entropy[:, 0], np.log(2) + (size - 1) * entropy, rtol=1e-9)
 
 
@@ -92,14 +100,18 @@ def test_a_curve_by_tempering(tmp_path):
 
 
 def test_a_curve_of_a_log_density_with_states_of_probability_0():
-    """Of ten free sites two exclude each other: log Z and the entropy count three quarters of all states."""
+    """Of ten free sites two exclude each other: log Z and the entropy count three quarters of all
+    states.
+    """
 
     def excluded(field, x):
         return jnp.where(x[0] * x[1] > 0, -jnp.inf, field * x.sum())
 
     problem = sl_discs.from_log_density(excluded, 0.5, 10)
     known = sl_discs.sample(problem, TEMPERATURES, draws=80)
-    found = sl_discs.sample(problem, TEMPERATURES, draws=800, method="tempering", sampler="gibbs", seed=1)
+    found = sl_discs.sample(
+        problem, TEMPERATURES, draws=800, method="tempering", sampler="gibbs", seed=1
+    )
     for name in known.curve._fields[1:]:
         mean, error = getattr(found.curve, name).T
         assert (np.abs(mean - getattr(known.curve, name)[:, 0]) < LIMIT * error).all(), name

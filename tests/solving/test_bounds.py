@@ -40,31 +40,44 @@ def test_no_answer_passes_its_bound(seed, size, density):
     for problem in problems:
         for bound in problem.bound(), bound_of(problem):
             # The optimum is rounded, which keeps the order.
-            assert bound is None or (float(bound) - optimum(problem)) * (1 if problem.maximise else -1) >= 0
+            assert (
+                bound is None
+                or (float(bound) - optimum(problem)) * (1 if problem.maximise else -1) >= 0
+            )
 
 
 def test_without_proofs_no_prover_is_made(monkeypatch):
     """Chains are the same, and a bound is one that needs no work."""
     graph = nx.gnp_random_graph(60, 0.3, seed=1)
     for kind in GRAPH_KINDS:
-        problem, how = getattr(sl_discs, kind)(graph), {"steps": 6_000, "chains": 4, "presolve": False}
+        problem, how = (
+            getattr(sl_discs, kind)(graph),
+            {"steps": 6_000, "chains": 4, "presolve": False},
+        )
         proved = sl_discs.solve(problem, **how)
         with monkeypatch.context() as patch:
             patch.setattr(Prover, "__init__", lambda *arguments: pytest.fail("a prover was made"))
             found = sl_discs.solve(problem, proofs=False, **how)
             sl_discs.solve(problem, proofs=False, steps=6_000, chains=4)
         assert (found.states == proved.states).all() and not found.optimal
-        assert found.bound is None or (found.bound - proved.bound) * (1 if problem.maximise else -1) >= 0
+        assert (
+            found.bound is None
+            or (found.bound - proved.bound) * (1 if problem.maximise else -1) >= 0
+        )
 
 
 def test_bounds_on_whole_numbers_are_whole():
-    """The entries of a pair add up to a whole number, but not to the bound's; with another half, nothing is whole."""
+    """The entries of a pair add up to a whole number, but not to the bound's; with another half,
+    nothing is whole.
+    """
     couplings = {(0, 1): 1.5, (1, 0): -0.5, (1, 1): 1.0}
     for more, most, least in ((0.0, 2.0, 0.0), (0.5, 3.0, -0.5)):
         problem = sl_discs.qubo(couplings | {(2, 2): more}, maximise=True)
         assert problem.bound() == most and form_bound(problem.source) == 2.5 + more
         assert sl_discs.qubo(couplings | {(2, 2): more}).bound() == least
-    assert sl_discs.qubo({(0, 0): 0.1, (0, 1): 0.2}, offset=2.0**40, maximise=True).bound() > 2.0**40
+    assert (
+        sl_discs.qubo({(0, 0): 0.1, (0, 1): 0.2}, offset=2.0**40, maximise=True).bound() > 2.0**40
+    )
 
 
 @pytest.mark.parametrize("maximise", [True, False])
@@ -84,14 +97,18 @@ def test_what_reductions_leave_has_no_fractional_bound(maximise):
 
 
 def test_a_bound_on_what_reductions_leave_is_not_rounded_below_the_optimum():
-    """All couplings of a ferromagnet, up to a change of signs, can be met; reductions remove its pendant spins."""
+    """All couplings of a ferromagnet, up to a change of signs, can be met; reductions remove its
+    pendant spins.
+    """
     proved = 0
     for seed in range(20):
         rng = np.random.default_rng(seed)
         graph = nx.random_regular_graph(5, 12, seed=seed)
         graph.add_edges_from((node, 12 + 2 * node + k) for node in range(12) for k in (0, 1))
         best = rng.choice([-1, 1], 36)
-        couplings = {(u, v): float(-best[u] * best[v] * rng.uniform(0.5, 1.5)) for u, v in graph.edges}
+        couplings = {
+            (u, v): float(-best[u] * best[v] * rng.uniform(0.5, 1.5)) for u, v in graph.edges
+        }
         problem = sl_discs.ising(None, couplings, offset=0.1)
         result = sl_discs.solve(problem, steps=3_000, chains=2)
         assert result.bound == problem.value(best)
@@ -100,8 +117,12 @@ def test_a_bound_on_what_reductions_leave_is_not_rounded_below_the_optimum():
 
 
 def test_bounds_beside_a_large_constant_are_compared_exactly():
-    """The sum of the best signs is lower than the optimum by 1, which doubles of this size do not tell."""
-    result = sl_discs.solve(sl_discs.qubo({(0, 1): -1.0, (1, 1): 1.5520913312345679}, offset=2.0**70))
+    """The sum of the best signs is lower than the optimum by 1, which doubles of this size do not
+    tell.
+    """
+    result = sl_discs.solve(
+        sl_discs.qubo({(0, 1): -1.0, (1, 1): 1.5520913312345679}, offset=2.0**70)
+    )
     assert result.optimal and result.best_value == 2.0**70
 
 
@@ -109,24 +130,33 @@ def test_bounds_beside_a_large_constant_are_compared_exactly():
 def test_problems_of_twenty_nodes_are_proved(kind):
     """Also where sets with conflicts are as good, and there are many best states."""
     keywords = {} if kind == "maxcut" else {"penalty": 1.0}
-    for graph in nx.gnp_random_graph(20, 0.3, seed=3), nx.disjoint_union_all([nx.path_graph(2)] * 10):
+    for graph in (
+        nx.gnp_random_graph(20, 0.3, seed=3),
+        nx.disjoint_union_all([nx.path_graph(2)] * 10),
+    ):
         problem = getattr(sl_discs, kind)(graph, **keywords)
         result = sl_discs.solve(problem)
         assert result.optimal and result.rounds == 0
-        assert result.best_value == sl_discs.solve(problem, "metropolis", steps=20_000, chains=8).best_value
+        assert (
+            result.best_value
+            == sl_discs.solve(problem, "metropolis", steps=20_000, chains=8).best_value
+        )
 
 
 def test_an_interrupt_ends_provers_that_would_go_on():
     """Branch and bound would take a minute; the interrupt comes after eight turns of provers."""
     asked = []
     problem = sl_discs.mis(nx.gnp_random_graph(250, 0.1, seed=3))
-    found = sl_discs.solve(problem, time_limit=60, chains=1, interrupt=lambda: asked.append(0) or len(asked) > 8)
+    found = sl_discs.solve(
+        problem, time_limit=60, chains=1, interrupt=lambda: asked.append(0) or len(asked) > 8
+    )
     assert found.stopped == "interrupt" and len(asked) <= 11
     assert found.bound >= found.best_value and not found.optimal
 
 
 def test_reductions_of_real_coefficients_prove_nothing_by_rounded_sums():
-    """Merged spins add fields of 1e8 and 3e-9: the small one is lost, and with it the better of two states.
+    """Merged spins add fields of 1e8 and 3e-9: the small one is lost, and with it the better of two
+    states.
 
     Elimination compares exactly; where it does not apply, the bound is a rounding error away.
     """
@@ -166,9 +196,11 @@ HIDDEN = {
 @pytest.mark.parametrize("case", HIDDEN)
 @pytest.mark.parametrize("how", [{}, {"chains": 3, "steps": 50, "presolve": False}])
 def test_rounding_never_makes_a_worse_answer_optimal(case, size, maximise, how):
-    """The optimum has each variable on the side of its sign, which rounded values do not tell; a claim is then true.
+    """The optimum has each variable on the side of its sign, which rounded values do not tell; a
+    claim is then true.
 
-    Problems of 3 variables are enumerated, those of 24 by a prover, and those of 40 have the bound of their signs.
+    Problems of 3 variables are enumerated, those of 24 by a prover, and those of 40 have the bound
+    of their signs.
     """
     numbers, offset = HIDDEN[case]
     terms = {(k, k): number for k, number in enumerate((numbers * size)[:size])}
@@ -189,7 +221,9 @@ def test_rounding_never_makes_a_worse_answer_optimal(case, size, maximise, how):
 
 
 def test_a_cut_of_weights_of_many_sizes_is_compared_exactly():
-    """Every edge of a forest is cut at the optimum; the sum of the weights rounds away all but the heaviest."""
+    """Every edge of a forest is cut at the optimum; the sum of the weights rounds away all but the
+    heaviest.
+    """
     for count in 2, 20:
         edges = np.arange(2 * count).reshape(-1, 2)
         for how in {}, {"presolve": False, "steps": 20}:

@@ -1,4 +1,6 @@
-"""The local search on vertex covers: always covers, smallest ones on small graphs, and a fair rival of annealing."""
+"""The local search on vertex covers: always covers, smallest ones on small graphs, and a fair rival
+of annealing.
+"""
 
 import functools
 import itertools
@@ -25,7 +27,8 @@ def graph_of(given: nx.Graph) -> Graph:
 
 @functools.cache
 def planted(groups: int, size: int, constraints: int, seed: int) -> tuple[Graph, np.ndarray]:
-    """A graph of model RB with a planted independent set of one node in each group, which is a largest one.
+    """A graph of model RB with a planted independent set of one node in each group, which is a
+    largest one.
 
     A constraint excludes a quarter of the pairs of nodes of two groups, but not the planted one.
     """
@@ -76,7 +79,11 @@ def test_searches_depend_on_the_seed_and_the_number_of_steps_alone():
 
 def test_a_planted_set_is_found_in_every_form():
     graph, state = planted(20, 10, 160, seed=0)
-    problems = sl_discs.mis(graph), sl_discs.vertex_cover(graph), sl_discs.maxclique(complement(graph))
+    problems = (
+        sl_discs.mis(graph),
+        sl_discs.vertex_cover(graph),
+        sl_discs.maxclique(complement(graph)),
+    )
     for problem in problems:
         searching = cover_search(problem, 1, 1.0, 1)
         searching.play(50_000)
@@ -88,7 +95,9 @@ def test_a_planted_set_is_found_in_every_form():
 
 def test_graphs_that_are_too_large_for_a_trial_or_have_weights_have_no_search():
     problem = sl_discs.mis(nx.gnp_random_graph(200, 0.5, seed=0))
-    assert cover_search(problem, 0, 1.0, 1) is not None and cover_search(problem, 0, 1e-3, 1) is None
+    assert (
+        cover_search(problem, 0, 1.0, 1) is not None and cover_search(problem, 0, 1e-3, 1) is None
+    )
     many = sl_discs.mis(nx.cycle_graph(10_000))
     assert cover_search(many, 0, 10.0, 1) is not None and cover_search(many, 0, 0.1, 1) is None
     assert cover_search(sl_discs.maxclique(nx.empty_graph(200)), 0, 1e-3, 1) is None
@@ -96,7 +105,9 @@ def test_graphs_that_are_too_large_for_a_trial_or_have_weights_have_no_search():
 
 
 def formula_graph(num_variables: int, num_clauses: int, seed: int) -> nx.Graph:
-    """A graph of a random formula with three literals a clause, of which the drawn assignment satisfies each."""
+    """A graph of a random formula with three literals a clause, of which the drawn assignment
+    satisfies each.
+    """
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 2, num_variables)
     literals = []
@@ -115,7 +126,9 @@ def formula_graph(num_variables: int, num_clauses: int, seed: int) -> nx.Graph:
 @pytest.mark.parametrize("kind", ["mis", "vertex_cover"])
 @pytest.mark.parametrize("how", [{}, {"time_limit": 20.0}])
 def test_satisfiable_formulas_are_solved_and_proved(kind, how):
-    """Every clause has a literal in the set, so a clique cover proves the optimum; annealing misses a few clauses."""
+    """Every clause has a literal in the set, so a clique cover proves the optimum; annealing misses
+    a few clauses.
+    """
     result = sl_discs.solve(getattr(sl_discs, kind)(formula_graph(100, 400, seed=1)), seed=0, **how)
     assert result.optimal and result.best_value == (400 if kind == "mis" else 800)
 
@@ -155,9 +168,15 @@ def test_the_best_answer_may_be_its(searches, kind):
 
 def test_it_is_for_auto_and_answers_after_reductions(monkeypatch):
     advanced, real = [], CoverSearch.advance
-    monkeypatch.setattr(CoverSearch, "advance", lambda self, seconds: advanced.append(0) or real(self, seconds))
+    monkeypatch.setattr(
+        CoverSearch, "advance", lambda self, seconds: advanced.append(0) or real(self, seconds)
+    )
     problem = sl_discs.mis(nx.gnp_random_graph(60, 0.3, seed=1))
-    for how in {"presolve": False}, {"sampler": "metropolis"}, {"sampler": "metropolis", "presolve": True}:
+    for how in (
+        {"presolve": False},
+        {"sampler": "metropolis"},
+        {"sampler": "metropolis", "presolve": True},
+    ):
         sl_discs.solve(problem, time_limit=0.1, chains=2, **how)
     sl_discs.solve(problem, steps=1_000, chains=2)
     sl_discs.solve(sl_discs.maxcut(problem.source), time_limit=0.1, chains=2)
@@ -165,7 +184,11 @@ def test_it_is_for_auto_and_answers_after_reductions(monkeypatch):
     graph = nx.gnp_random_graph(200, 0.5, seed=3)
     graph.add_edges_from((node, 1_000 + node) for node in range(0, 40, 2))
     found = sl_discs.solve(sl_discs.mis(graph), time_limit=LIMIT_S)
-    assert found.presolved and nx.is_empty(graph.subgraph(found.best_set)) and set(found.best_sample) == set(graph)
+    assert (
+        found.presolved
+        and nx.is_empty(graph.subgraph(found.best_set))
+        and set(found.best_sample) == set(graph)
+    )
 
 
 @pytest.mark.usefixtures("searches")
@@ -173,7 +196,9 @@ def test_it_is_for_auto_and_answers_after_reductions(monkeypatch):
 def test_it_ends_where_annealing_does(monkeypatch, end):
     problem, begun, real = hard(), [], CoverSearch.advance
     monkeypatch.setattr("sl_discs.solving.rounds.TRIAL", 0.9)
-    monkeypatch.setattr(CoverSearch, "advance", lambda self, seconds: begun.append(0) or real(self, seconds))
+    monkeypatch.setattr(
+        CoverSearch, "advance", lambda self, seconds: begun.append(0) or real(self, seconds)
+    )
     how = {
         "target": {"target": 40},
         "interrupt": {"interrupt": lambda: len(begun) > 2},
@@ -191,14 +216,20 @@ def test_it_ends_where_annealing_does(monkeypatch, end):
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1), st.floats(0.0, 0.5), st.booleans())
-def test_greedy_sets_are_largest_on_forests_and_as_large_as_promised_elsewhere(size, seed, density, maximise):
-    """A node of degree 0 or 1 is in a largest set; elsewhere there are at least sum 1 / (degree + 1) (Wei 1981)."""
+def test_greedy_sets_are_largest_on_forests_and_as_large_as_promised_elsewhere(
+    size, seed, density, maximise
+):
+    """A node of degree 0 or 1 is in a largest set; elsewhere there are at least sum 1 / (degree +
+    1) (Wei 1981).
+    """
     make = sl_discs.mis if maximise else sl_discs.vertex_cover
     graph = nx.gnp_random_graph(size, density, seed=seed)
     forest = nx.minimum_spanning_tree(graph)
     for one in graph, forest:
         problem = make(one)
-        nodes = [problem.labels[place] for place in np.flatnonzero(greedy_state(problem)[0] == maximise)]
+        nodes = [
+            problem.labels[place] for place in np.flatnonzero(greedy_state(problem)[0] == maximise)
+        ]
         assert nx.is_empty(one.subgraph(nodes))
         assert len(nodes) >= sum(1 / (degree + 1) for _, degree in one.degree) - 1e-9
     assert len(nodes) == size - len(nx.max_weight_matching(forest, maxcardinality=True))

@@ -1,8 +1,10 @@
-"""Laws over all kinds of problems: what states the same problem has the same answers, bounds and proofs.
+"""Laws over all kinds of problems: what states the same problem has the same answers, bounds and
+proofs.
 
-A problem times a power of two is the same bit for bit, and so is one whose values are whole multiples of a unit with
-another constant, or with its terms in parts. Otherwise, and where only the order of variables or terms changes, as by
-new labels, flipped signs of spins or exchanged zeros and ones, the optimum is the same, and it is proved.
+A problem times a power of two is the same bit for bit, and so is one whose values are whole
+multiples of a unit with another constant, or with its terms in parts. Otherwise, and where only the
+order of variables or terms changes, as by new labels, flipped signs of spins or exchanged zeros and
+ones, the optimum is the same, and it is proved.
 """
 
 import dataclasses
@@ -33,7 +35,9 @@ HOW = {"provers": {}, "chains": BY_CHAINS, "both": {"presolve": False, "steps": 
 
 @dataclasses.dataclass(frozen=True)
 class Stated:
-    """A problem in numbers: `own` [N] of variables (weights of nodes, where these count), and `coupled` of pairs."""
+    """A problem in numbers: `own` [N] of variables (weights of nodes, where these count), and
+    `coupled` of pairs.
+    """
 
     kind: str
     own: np.ndarray | None
@@ -47,7 +51,9 @@ class Stated:
         return self.kind in ("qubo", "ising")
 
     def problem(self, size, parts=False):
-        """Returns the problem on `size` variables; of a form with terms in `parts`, each in both directions."""
+        """Returns the problem on `size` variables; of a form with terms in `parts`, each in both
+        directions.
+        """
         if self.kind in SETS:
             return getattr(sl_discs, self.kind)(edges(self.pairs), weight=self.own, num_nodes=size)
         if self.kind == "maxcut":
@@ -69,7 +75,11 @@ def edges(pairs):
 
 @st.composite
 def stated(draw, kinds=KINDS, sizes=tuple(SIZES), most=8):
-    kind, size, number = draw(st.sampled_from(kinds)), draw(st.integers(1, most)), SIZES[draw(st.sampled_from(sizes))]
+    kind, size, number = (
+        draw(st.sampled_from(kinds)),
+        draw(st.integers(1, most)),
+        SIZES[draw(st.sampled_from(sizes))],
+    )
     every = [(i, j) for i in range(size) for j in range(i + 1, size)]
     pairs = sorted(draw(st.sets(st.sampled_from(every)))) if every else []
     own = np.array(draw(st.lists(number, min_size=size, max_size=size)))
@@ -81,11 +91,21 @@ def stated(draw, kinds=KINDS, sizes=tuple(SIZES), most=8):
 
 
 def check_same(first, second, unit=1.0, constant=None):
-    """Compares two results bit for bit, the values of the second one in another unit, or with another constant."""
+    """Compares two results bit for bit, the values of the second one in another unit, or with
+    another constant.
+    """
     assert first.states.tobytes() == second.states.tobytes()
     assert first.final_states.tobytes() == second.final_states.tobytes()
-    assert (first.optimal, first.bound_by, first.stopped) == (second.optimal, second.bound_by, second.stopped)
-    assert (first.presolved, first.steps, first.acceptance) == (second.presolved, second.steps, second.acceptance)
+    assert (first.optimal, first.bound_by, first.stopped) == (
+        second.optimal,
+        second.bound_by,
+        second.stopped,
+    )
+    assert (first.presolved, first.steps, first.acceptance) == (
+        second.presolved,
+        second.steps,
+        second.acceptance,
+    )
     if constant is not None:
         return
     assert (first.values * unit).tobytes() == second.values.tobytes()
@@ -95,7 +115,9 @@ def check_same(first, second, unit=1.0, constant=None):
     if first.values.any():  # temperatures of a problem that is 0 are not its own
         names.append("temperature")
     for name in names:
-        assert (getattr(first.trajectory, name) * unit).tobytes() == getattr(second.trajectory, name).tobytes()
+        assert (getattr(first.trajectory, name) * unit).tobytes() == getattr(
+            second.trajectory, name
+        ).tobytes()
 
 
 def check_true(problem, result):
@@ -108,7 +130,11 @@ def check_true(problem, result):
 
 
 def in_units(how, unit):
-    return how | {"annealing": tuple(unit * one for one in how["annealing"])} if "annealing" in how else how
+    return (
+        how | {"annealing": tuple(unit * one for one in how["annealing"])}
+        if "annealing" in how
+        else how
+    )
 
 
 def check_scaled(case, how, exponent):
@@ -117,15 +143,23 @@ def check_scaled(case, how, exponent):
     if given.kind in SETS and own is None:
         own = np.ones(size)
     scaled = dataclasses.replace(
-        given, own=None if own is None else own * unit, coupled=given.coupled * unit, offset=given.offset * unit
+        given,
+        own=None if own is None else own * unit,
+        coupled=given.coupled * unit,
+        offset=given.offset * unit,
     )
     problem = given.problem(size)
     first = sl_discs.solve(problem, seed=1, **HOW[how])
     check_true(problem, first)
-    check_same(first, sl_discs.solve(scaled.problem(size), seed=1, **in_units(HOW[how], unit)), unit)
+    check_same(
+        first, sl_discs.solve(scaled.problem(size), seed=1, **in_units(HOW[how], unit)), unit
+    )
 
 
-few, many = settings(max_examples=40, derandomize=True), settings(max_examples=1_000, derandomize=True)
+few, many = (
+    settings(max_examples=40, derandomize=True),
+    settings(max_examples=1_000, derandomize=True),
+)
 scaling = given(stated(), st.sampled_from(tuple(HOW)), st.integers(-60, 60))
 test_a_power_of_two_changes_nothing = few(scaling(check_scaled))
 test_a_power_of_two_changes_nothing_in_many_examples = pytest.mark.slow(many(scaling(check_scaled)))
@@ -134,7 +168,8 @@ test_a_power_of_two_changes_nothing_in_many_examples = pytest.mark.slow(many(sca
 def check_restated(case, how, constant):
     """Terms of forms in parts, and another constant where values are whole multiples of a unit.
 
-    Parts may be multiples of half the unit alone, in which sums are larger: up to 2^33 they are whole numbers.
+    Parts may be multiples of half the unit alone, in which sums are larger: up to 2^33 they are
+    whole numbers.
     """
     size, given = case
     problem, parts = given.problem(size), given.problem(size, parts=True)
@@ -155,10 +190,14 @@ def check_restated(case, how, constant):
 
 
 restating = given(
-    stated(("qubo", "ising")), st.sampled_from(tuple(HOW)), st.sampled_from([0.0, 0.1, -7.0, 2.0**70, 1e-30])
+    stated(("qubo", "ising")),
+    st.sampled_from(tuple(HOW)),
+    st.sampled_from([0.0, 0.1, -7.0, 2.0**70, 1e-30]),
 )
 test_parts_of_terms_and_constants_change_nothing = few(restating(check_restated))
-test_parts_of_terms_and_constants_in_many_examples = pytest.mark.slow(many(restating(check_restated)))
+test_parts_of_terms_and_constants_in_many_examples = pytest.mark.slow(
+    many(restating(check_restated))
+)
 
 
 def relabelled(given, order):
@@ -172,7 +211,9 @@ def relabelled(given, order):
 
 
 def flipped(given, flip):
-    """Returns the problem with the signs of some spins flipped, or some zeros and ones exchanged; whole numbers."""
+    """Returns the problem with the signs of some spins flipped, or some zeros and ones exchanged;
+    whole numbers.
+    """
     sign = np.where(flip, -1.0, 1.0)
     ends = edges(given.pairs)
     coupled = given.coupled * sign[ends].prod(axis=1)
@@ -219,15 +260,18 @@ test_labels_and_signs_in_many_examples = pytest.mark.slow(many(ordering(check_eq
 
 
 def check_drawn(case, method, exponent, constant, temperature):
-    """Draws of a problem and those of it in another unit, at the temperature in that unit, with another constant, and
-    with the terms of a form in parts.
+    """Draws of a problem and those of it in another unit, at the temperature in that unit, with
+    another constant, and with the terms of a form in parts.
     """
     size, given = case
     unit, own = 2.0**exponent, given.own
     if given.kind in SETS and own is None:
         own = np.ones(size)
     scaled = dataclasses.replace(
-        given, own=None if own is None else own * unit, coupled=given.coupled * unit, offset=constant * unit
+        given,
+        own=None if own is None else own * unit,
+        coupled=given.coupled * unit,
+        offset=constant * unit,
     )
     how = {"method": method, "draws": 16, "groups": 4, "seed": 1}
     if method == "localization":

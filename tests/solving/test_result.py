@@ -13,9 +13,13 @@ from sl_discs import InputError, Result
 
 @pytest.fixture(scope="module")
 def cut():
-    graph = nx.relabel_nodes(nx.cycle_graph(6), {0: "zero", 1: (1, ("a", None)), 2: 2.5, 3: -3, 4: 4, 5: 5})
+    graph = nx.relabel_nodes(
+        nx.cycle_graph(6), {0: "zero", 1: (1, ("a", None)), 2: 2.5, 3: -3, 4: 4, 5: 5}
+    )
     graph.graph["name"] = "ring"
-    return graph, sl_discs.solve(sl_discs.maxcut(graph), steps=600, chains=3, seed=4, presolve=False)
+    return graph, sl_discs.solve(
+        sl_discs.maxcut(graph), steps=600, chains=3, seed=4, presolve=False
+    )
 
 
 def test_the_answer_in_words(cut):
@@ -25,7 +29,10 @@ def test_the_answer_in_words(cut):
     assert left == result.best_set and left | right == set(graph) and not left & right
     assert set(result.best_sample) == set(graph)
     text = repr(result)
-    assert "maxcut 'ring': best_value=6, optimal, metropolis on cpu, 3 chains x 600 steps" in text and len(text) < 140
+    assert (
+        "maxcut 'ring': best_value=6, optimal, metropolis on cpu, 3 chains x 600 steps" in text
+        and len(text) < 140
+    )
     proved = repr(sl_discs.solve(sl_discs.maxcut(graph)))
     assert "ended at the bound" in proved and "chains" not in proved
 
@@ -35,8 +42,14 @@ def assert_same(one, other):
     for field in dataclasses.fields(Result):
         ours, theirs = getattr(one, field.name), getattr(other, field.name)
         assert type(ours) is type(theirs), field.name
-        for a, b in zip(ours, theirs, strict=True) if field.name == "trajectory" else [(ours, theirs)]:
-            assert (a.dtype == b.dtype and np.array_equal(a, b)) if isinstance(a, np.ndarray) else a == b, field.name
+        for a, b in (
+            zip(ours, theirs, strict=True) if field.name == "trajectory" else [(ours, theirs)]
+        ):
+            assert (
+                (a.dtype == b.dtype and np.array_equal(a, b))
+                if isinstance(a, np.ndarray)
+                else a == b
+            ), field.name
 
 
 def test_a_file_holds_all_of_it(cut, tmp_path):
@@ -74,11 +87,20 @@ def test_each_answer_once():
     """The best first, with what belongs to it; a bound that is far off is no gap."""
     result = sl_discs.solve(sl_discs.mis(nx.path_graph(4)), steps=40, presolve=False)
     worst = np.where(np.arange(len(result.values)) % 3 == 0, 0, 1).astype(np.int8)
-    result = dataclasses.replace(result, states=result.states * worst[:, None], values=result.values * worst)
+    result = dataclasses.replace(
+        result, states=result.states * worst[:, None], values=result.values * worst
+    )
     distinct = result.distinct()
     assert {*map(tuple, distinct.states.tolist())} == {*map(tuple, result.states.tolist())}
-    assert 2 <= len(distinct.states) == len(np.unique(distinct.states, axis=0)) == len(distinct.feasible_chains)
-    assert (distinct.values == distinct.states.sum(axis=1)).all() and (np.diff(distinct.values) <= 0).all()
+    assert (
+        2
+        <= len(distinct.states)
+        == len(np.unique(distinct.states, axis=0))
+        == len(distinct.feasible_chains)
+    )
+    assert (distinct.values == distinct.states.sum(axis=1)).all() and (
+        np.diff(distinct.values) <= 0
+    ).all()
     assert distinct.best_sample == result.best_sample
     assert len(result.distinct(1).states) == 1
     with pytest.raises(InputError, match="most is 0"):
@@ -111,16 +133,26 @@ def test_the_suffix_says_how_a_result_is_saved(cut, tmp_path):
     _, result = cut
     read = sl_discs.read_answers(result.save(tmp_path / "r.json"))
     [answer] = read.answers
-    assert answer.sample == result.best_sample and answer.run["chain_values"] == result.values.tolist()
+    assert (
+        answer.sample == result.best_sample and answer.run["chain_values"] == result.values.tolist()
+    )
     assert (answer.value, answer.bound, answer.gap) == (result.best_value, result.bound, result.gap)
     assert answer.optimal == result.optimal and answer.run["seed"] == 4 and read.problem == "maxcut"
     with result.save(tmp_path / "r.csv").open(newline="") as file:
         title, *rows = csv.reader(file)
-    assert title == ["label", "value"] and rows == [[str(k), str(v)] for k, v in result.best_sample.items()]
+    assert title == ["label", "value"] and rows == [
+        [str(k), str(v)] for k, v in result.best_sample.items()
+    ]
     lines = result.save(tmp_path / "r.txt").read_text().splitlines()
-    assert lines == [f"{label} {value}" for label, value in result.best_sample.items()] == result.answer_lines()
+    assert (
+        lines
+        == [f"{label} {value}" for label, value in result.best_sample.items()]
+        == result.answer_lines()
+    )
     for name in "r.md", "r":
-        with pytest.raises(InputError, match=rf"{name}: results are saved as \.npz, \.json, \.csv or \.txt"):
+        with pytest.raises(
+            InputError, match=rf"{name}: results are saved as \.npz, \.json, \.csv or \.txt"
+        ):
             result.save(tmp_path / name)
 
 
@@ -132,7 +164,10 @@ def test_the_plot_of_an_answer_without_sampling_is_the_graph_with_it(tmp_path):
         [axes] = result.plot().axes
         assert [text.get_text() for text in axes.texts] == list("abcde")
         within, outside = axes.collections[0], axes.collections[1]
-        assert len(within.get_segments()) + len(outside.get_segments()) == 5 and len(outside.get_segments()) == 4
+        assert (
+            len(within.get_segments()) + len(outside.get_segments()) == 5
+            and len(outside.get_segments()) == 4
+        )
         counts = {one.get_label(): len(one.get_offsets()) for one in axes.collections[2:]}
         assert counts == {"in the set": 2, "not in the set": 3}
     [axes] = sl_discs.solve(sl_discs.qubo(np.ones((3, 3)))).plot().axes
@@ -148,7 +183,9 @@ def test_edges_within_a_clique_are_dark_and_others_of_a_dense_graph_left_out():
     many = nx.compose(nx.complete_graph(4), nx.complete_bipartite_graph(25, 25))
     [axes] = sl_discs.solve(sl_discs.maxclique(many)).plot().axes
     dark, chosen, _ = axes.collections
-    assert len(many.edges) > 500 and len(dark.get_segments()) == 10 and len(chosen.get_offsets()) == 5
+    assert (
+        len(many.edges) > 500 and len(dark.get_segments()) == 10 and len(chosen.get_offsets()) == 5
+    )
 
 
 def test_the_plot_of_a_run_shows_its_bound():

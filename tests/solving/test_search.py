@@ -47,7 +47,9 @@ class ClaimedSearch(LocalSearch):
 def test_the_time_is_shared_by_success(monkeypatch, best, conclusive, rest):
     """After a trial of each; a search has the rest where its trial tells what it would find."""
     filled = []
-    monkeypatch.setattr(Rounds, "fill", lambda self, one, seconds, *, compared: filled.append((one.name, seconds)))
+    monkeypatch.setattr(
+        Rounds, "fill", lambda self, one, seconds, *, compared: filled.append((one.name, seconds))
+    )
     monkeypatch.setattr(Clock, "left", lambda self: 10.0)
     presolved = unreduced(sl_discs.mis([(0, 1)]))
     rounds = Rounds(presolved, SolveOptions(time_limit=10.0, chains=2), Proofs(presolved), Clock())
@@ -78,7 +80,9 @@ def test_provers_leave_three_quarters_of_the_time_to_chains_on_a_slow_machine(mo
 
 
 def test_a_search_of_what_is_left_answers_the_whole_problem():
-    """A dense part that no rule reduces, with trees on it: every label has a value, and values are the whole's."""
+    """A dense part that no rule reduces, with trees on it: every label has a value, and values are
+    the whole's.
+    """
     graph = nx.gnp_random_graph(40, 0.5, seed=3)
     graph.add_edges_from((node, 100 + node) for node in range(0, 40, 2))
     for kind in ("mis", "vertex_cover", "maxcut"):
@@ -87,7 +91,11 @@ def test_a_search_of_what_is_left_answers_the_whole_problem():
         assert found.presolved and set(found.best_sample) == set(graph)
         assert problem.value(found.best_sample) == found.best_value and found.feasible
         whole = sl_discs.solve(problem, "metropolis", steps=60_000, chains=8, seed=1)
-        assert (found.best_value >= whole.best_value) if problem.maximise else (found.best_value <= whole.best_value)
+        assert (
+            (found.best_value >= whole.best_value)
+            if problem.maximise
+            else (found.best_value <= whole.best_value)
+        )
 
 
 def test_presolve_is_for_auto_unless_it_is_asked_for(monkeypatch):
@@ -102,10 +110,17 @@ def test_presolve_is_for_auto_unless_it_is_asked_for(monkeypatch):
     assert sl_discs.solve(problem, "metropolis", presolve=True).rounds == 0 and reduced
     state = np.zeros(9, int)
     reduced.clear()
-    assert sl_discs.solve(problem, steps=100, chains=2, initial_states=state).optimal and not reduced
-    assert sl_discs.solve(problem, steps=100, chains=2, initial_states=state, presolve=False).rounds == 1
+    assert (
+        sl_discs.solve(problem, steps=100, chains=2, initial_states=state).optimal and not reduced
+    )
+    assert (
+        sl_discs.solve(problem, steps=100, chains=2, initial_states=state, presolve=False).rounds
+        == 1
+    )
     with pytest.raises(InputError, match="presolve and initial_states"):
         sl_discs.solve(problem, presolve=True, initial_states=state)
     problem = sl_discs.mis(nx.gnp_random_graph(100, 0.1, seed=4))
-    met, helped = (sl_discs.solve(problem, "gwg", steps=2, chains=1, presolve=given) for given in (False, True))
+    met, helped = (
+        sl_discs.solve(problem, "gwg", steps=2, chains=1, presolve=given) for given in (False, True)
+    )
     assert met.best_value < helped.best_value and helped.optimal and not met.optimal

@@ -1,4 +1,6 @@
-"""From a problem to its answer: optimal where that can be enumerated, repeatable, and ended when it was asked to."""
+"""From a problem to its answer: optimal where that can be enumerated, repeatable, and ended when it
+was asked to.
+"""
 
 import contextlib
 import dataclasses
@@ -78,7 +80,9 @@ def test_the_reference_engine_under_a_time_limit():
     """Rounds of any length are calls of one shape, for which nothing is compiled anew."""
     problem = PROBLEMS["maxcut"]
     sl_discs.solve(problem, chains=4, engine="reference", time_limit=0.1, presolve=False)
-    result = sl_discs.solve(problem, chains=4, engine="reference", time_limit=0.8, seed=2, presolve=False)
+    result = sl_discs.solve(
+        problem, chains=4, engine="reference", time_limit=0.8, seed=2, presolve=False
+    )
     assert_exact(problem, result)
     assert result.best_value == optimum(problem) and result.sampler == "path_auxiliary"
     assert result.rounds > 1 and result.stopped == "time" and result.timing["compile_s"] == 0
@@ -89,7 +93,9 @@ def test_the_reference_engine_under_a_time_limit():
 @pytest.mark.parametrize("sampler", ["metropolis", "sl_metropolis"])
 def test_the_same_seed_gives_the_same_bits(sampler):
     problem = PROBLEMS["ising"]
-    one, two, other = (sl_discs.solve(problem, sampler, steps=2_000, chains=4, seed=s) for s in (7, 7, 8))
+    one, two, other = (
+        sl_discs.solve(problem, sampler, steps=2_000, chains=4, seed=s) for s in (7, 7, 8)
+    )
     for field in ("values", "states", "final_states"):
         np.testing.assert_array_equal(getattr(one, field), getattr(two, field))
     np.testing.assert_array_equal(one.trajectory.mean, two.trajectory.mean)
@@ -103,7 +109,9 @@ def test_a_problem_in_two_forms_gives_the_same_bits():
     named = {(labels[i], labels[j]): Q[i, j] for i in range(9) for j in range(9)}
     one = sl_discs.solve(sl_discs.qubo(Q), steps=1_000, chains=3)
     two = sl_discs.solve(
-        sl_discs.qubo({key: -q for key, q in named.items()}, maximise=True, offset=5.0), steps=1_000, chains=3
+        sl_discs.qubo({key: -q for key, q in named.items()}, maximise=True, offset=5.0),
+        steps=1_000,
+        chains=3,
     )
     np.testing.assert_array_equal(one.states, two.states)
     np.testing.assert_allclose(one.values, 5.0 - two.values, atol=1e-12)
@@ -121,7 +129,9 @@ def test_chains_begin_where_they_are_told_to():
     best = sl_discs.solve(problem, chains=4, seed=1).best_sample
     kept = sl_discs.solve(problem, "metropolis", steps=1, chains=2, initial_states=best)
     assert kept.values.tolist() == [optimum(problem)] * 2
-    assert sl_discs.solve(problem, steps=1, chains=2, initial_states=[best, best]).best_sample == best
+    assert (
+        sl_discs.solve(problem, steps=1, chains=2, initial_states=[best, best]).best_sample == best
+    )
 
 
 @pytest.mark.usefixtures("limits_in_cpu_time")
@@ -136,7 +146,9 @@ def test_a_start_that_is_proved_to_be_optimal_ends_the_run():
 
 
 def test_it_stops_at_the_target():
-    """At the first look at the chains after it was reached; a run to a target begins as one without."""
+    """At the first look at the chains after it was reached; a run to a target begins as one
+    without.
+    """
     problem = sl_discs.maxcut(nx.random_regular_graph(3, 60, seed=1))
     whole, ended, easy = (
         sl_discs.solve(problem, "metropolis", steps=2_000_000, chains=2, seed=1, target=target)
@@ -191,8 +203,12 @@ def test_progress_and_the_end_say_value_bound_and_time(monkeypatch):
     result = sl_discs.solve(problem, "metropolis", time_limit=1, presolve=True, progress=True)
     assert told[0].startswith("annealing 1, ")
     found = re.fullmatch(r"annealing (\d+), best (\d+)\S*, bound (\d+), \d s left", told[-1])
-    assert int(found[1]) == result.rounds and int(found[2]) <= result.best_value <= result.bound <= int(found[3])
-    assert "branch and bound" in repr(result) and "more time may find a better value" in repr(result)
+    assert int(found[1]) == result.rounds and int(
+        found[2]
+    ) <= result.best_value <= result.bound <= int(found[3])
+    assert "branch and bound" in repr(result) and "more time may find a better value" in repr(
+        result
+    )
 
 
 @pytest.mark.usefixtures("limits_in_cpu_time")
@@ -202,7 +218,9 @@ def test_all_time_is_accounted_for_and_layout_counts_in_the_limit():
     sl_discs.solve(sl_discs.qubo(Q), steps=10, chains=2)  # whatever must be compiled
     begin = time.perf_counter()
     problem = sl_discs.qubo(Q)
-    with pytest.warns(UserWarning, match=r"qubo: .* will take about .* more than the time limit of 0\.001 s"):
+    with pytest.warns(
+        UserWarning, match=r"qubo: .* will take about .* more than the time limit of 0\.001 s"
+    ):
         result = sl_discs.solve(problem, chains=2, time_limit=0.001)
     wall = time.perf_counter() - begin
     assert set(result.timing) == {"build_s", "compile_s", "run_s", "verify_s"}
@@ -228,9 +246,13 @@ def test_one_round_of_fixed_length_fills_the_time_where_the_rate_is_known(pace):
 
 @pytest.mark.parametrize("pace", [1e-4, 1e-3, 1e-5])
 def test_temperatures_follow_the_time(pace):
-    """Chains are cold when the time is over, whatever rate was expected, though it falls to a third on the way."""
+    """Chains are cold when the time is over, whatever rate was expected, though it falls to a third
+    on the way.
+    """
     now, limit = 0.0, 10.0
-    settings = Settings(chain_length=int(2 * limit / pace), final_temperature=0.01, decay_rate=0.01, anneal_every=5)
+    settings = Settings(
+        chain_length=int(2 * limit / pace), final_temperature=0.01, decay_rate=0.01, anneal_every=5
+    )
     temperatures = TimedSchedule(settings, len(settings.temperatures()), seconds_per_step=pace)
     done = 0
     while now < limit and done < len(temperatures):
@@ -253,11 +275,17 @@ def test_temperatures_follow_the_time(pace):
 
 
 def test_temperatures_of_known_landscapes():
-    """An independent field: every loss is known. A big penalty leaves small steps their own temperature."""
-    free = temperature_range(Coefficients(np.full(50, -3.0), np.zeros((0, 2), np.int32), np.zeros(0), 1.0))
+    """An independent field: every loss is known. A big penalty leaves small steps their own
+    temperature.
+    """
+    free = temperature_range(
+        Coefficients(np.full(50, -3.0), np.zeros((0, 2), np.int32), np.zeros(0), 1.0)
+    )
     assert free == pytest.approx((1.5, 3.0 / 4))
     mixed = temperature_range(
-        Coefficients(np.r_[np.full(45, 100.0), np.full(5, 1.0)], np.zeros((0, 2), int), np.zeros(0), 1.0)
+        Coefficients(
+            np.r_[np.full(45, 100.0), np.full(5, 1.0)], np.zeros((0, 2), int), np.zeros(0), 1.0
+        )
     )
     assert mixed == pytest.approx((50.0, 1 / 4))
     path = np.stack([np.arange(199), np.arange(1, 200)], axis=1)
@@ -285,19 +313,33 @@ def test_costs_count_beside_penalties_far_above_them(penalty):
     assert result.trajectory.best[-1] == pytest.approx(least, abs=0.01)
     with contextlib.ExitStack() as stack:
         if penalty > 1e6:
-            stack.enter_context(pytest.warns(UserWarning, match="values of 32 bits, which cannot tell costs"))
-        assert sl_discs.solve(problem, steps=100, annealing=(penalty, 1.0), proofs=False).final_states.any()
+            stack.enter_context(
+                pytest.warns(UserWarning, match="values of 32 bits, which cannot tell costs")
+            )
+        assert sl_discs.solve(
+            problem, steps=100, annealing=(penalty, 1.0), proofs=False
+        ).final_states.any()
 
 
 def test_penalties_that_are_not_far_above_costs_stay_as_they_are():
     """Nor are sums that were rounded, or penalties close to 1, taken for penalties and costs."""
     graph = nx.gnp_random_graph(40, 0.2, seed=1)
     tenths = np.triu(np.random.default_rng(0).integers(1, 9, (30, 30)) * 0.1)
-    others = sl_discs.maxcut(graph), sl_discs.mis(graph), sl_discs.qubo(tenths), assignment(5, 500.0)[0]
+    others = (
+        sl_discs.maxcut(graph),
+        sl_discs.mis(graph),
+        sl_discs.qubo(tenths),
+        assignment(5, 500.0)[0],
+    )
     assert not any(penalties_of(problem.terms()) for problem in others)
     terms = assignment(5, 1e8)[0].terms()
     lowered = penalties_of(terms).lowered
-    feasible = np.stack([np.eye(5, dtype=np.int8)[list(order)].ravel() for order in itertools.permutations(range(5))])
+    feasible = np.stack(
+        [
+            np.eye(5, dtype=np.int8)[list(order)].ravel()
+            for order in itertools.permutations(range(5))
+        ]
+    )
     np.testing.assert_allclose(lowered.evaluator()(feasible), terms.evaluator()(feasible))
     assert lowered.largest() < 5_000
 
@@ -316,8 +358,12 @@ def test_a_localized_sampler_may_anneal_inside_each_level():
     problem = sl_discs.maxcut(nx.random_regular_graph(3, 100, seed=0))
     for sampler in ("sl_gwg", "sl_gibbs"):
         fields = {"steps": 400, "chains": 1, "K": 4, "budget": "identical"}
-        temperature = sl_discs.solve(problem, sampler, anneal="level", **fields).trajectory.temperature
-        np.testing.assert_array_equal(temperature.reshape(4, -1), np.broadcast_to(temperature[:25], (4, 25)))
+        temperature = sl_discs.solve(
+            problem, sampler, anneal="level", **fields
+        ).trajectory.temperature
+        np.testing.assert_array_equal(
+            temperature.reshape(4, -1), np.broadcast_to(temperature[:25], (4, 25))
+        )
         assert (np.diff(temperature[:25]) < 0).all()
 
 
@@ -325,12 +371,18 @@ def test_annealing_can_be_given():
     problem = PROBLEMS["ising"]
 
     def temperatures(annealing):
-        return sl_discs.solve(problem, "gibbs", steps=100, chains=1, annealing=annealing).trajectory.temperature
+        return sl_discs.solve(
+            problem, "gibbs", steps=100, chains=1, annealing=annealing
+        ).trajectory.temperature
 
     decay = temperatures((2.0, 0.02))
     assert decay[-1] == pytest.approx(0.02) and decay[49] == pytest.approx(0.2)
-    np.testing.assert_allclose(temperatures({"t_schedule": "constant", "init_temperature": 3.0}), 3.0)
-    linear = temperatures({"t_schedule": "linear", "init_temperature": 1.0, "final_temperature": 2.0})
+    np.testing.assert_allclose(
+        temperatures({"t_schedule": "constant", "init_temperature": 3.0}), 3.0
+    )
+    linear = temperatures(
+        {"t_schedule": "linear", "init_temperature": 1.0, "final_temperature": 2.0}
+    )
     assert linear[49] == pytest.approx(1.5)
     table = temperatures({"t_schedule": [3.0, 1.0, 2.0, 0.5]})
     np.testing.assert_allclose(table, np.repeat([3.0, 1.0, 2.0, 0.5], 25))
@@ -345,9 +397,15 @@ BAD = {
     "a field that is NaN": ({"sampler": "sl_gwg", "sigma": math.nan}, "sigma is nan"),
     "a seed of many bits": ({"seed": 2**64}, "seed is 18446744073709551616; .* to 2.64 - 1"),
     "a callback that is none": ({"callback": 3}, "callback is 3; expected a function"),
-    "annealing at a table with a 0": ({"annealing": {"t_schedule": [1.0, 0]}}, "expected temperatures above 0"),
+    "annealing at a table with a 0": (
+        {"annealing": {"t_schedule": [1.0, 0]}},
+        "expected temperatures above 0",
+    ),
     "annealing that heats": ({"annealing": (1, 2)}, "initial >= final"),
-    "ragged states": ({"initial_states": [[1, 1], [1]]}, "initial_states have rows of different lengths"),
+    "ragged states": (
+        {"initial_states": [[1, 1], [1]]},
+        "initial_states have rows of different lengths",
+    ),
     "a misspelt argument": ({"stepz": 100}, "no argument 'stepz', .*did you mean steps"),
     "too many levels": ({"sampler": "sl_gibbs", "steps": 100, "K": 64, "n_min": 4}, "exceed"),
 }
@@ -374,7 +432,9 @@ def test_bad_arguments_are_explained(case):
 
 def test_a_gpu_that_is_missing_is_what_is_said(monkeypatch):
     pytest.importorskip("sl_discs.engines.cuda.cuda_engine")
-    monkeypatch.setattr("sl_discs.engines.cuda.cuda_engine.missing_card", lambda: "there is no NVIDIA GPU")
+    monkeypatch.setattr(
+        "sl_discs.engines.cuda.cuda_engine.missing_card", lambda: "there is no NVIDIA GPU"
+    )
     for arguments in ({}, {"sampler": "gibbs", "scan": "sequential"}):
         with pytest.raises(InputError, match=r"engine is 'cuda', which .* no NVIDIA GPU"):
             sl_discs.solve(PROBLEMS["ising"], engine="cuda", **arguments)
@@ -402,8 +462,12 @@ with multiprocessing.get_context("fork").Pool(1) as pool:
 
 @pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="needs fork")
 def test_a_forked_worker_is_told_to_spawn():
-    """After a fork JAX has lost its threads and would wait for ever; before it has any, a fork is fine."""
-    done = subprocess.run([sys.executable, "-c", FORKING], capture_output=True, text=True, timeout=600)
+    """After a fork JAX has lost its threads and would wait for ever; before it has any, a fork is
+    fine.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING], capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stderr
     first, second = done.stdout.splitlines()
     assert first == "-1.0" and "forked" in second and "spawn" in second
@@ -422,7 +486,9 @@ def test_a_solved_problem_is_pickled_for_workers(name):
 def test_a_device_that_is_not_there_is_named(call):
     code = f"import sl_discs; problem = sl_discs.maxcut([[0, 1], [1, 2]]); sl_discs.{call}"
     environment = os.environ | {"JAX_PLATFORMS": "cuda"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=600)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=600
+    )
     assert "InputError: JAX_PLATFORMS is 'cuda'" in done.stderr.splitlines()[-1]
 
 
@@ -431,7 +497,9 @@ def test_an_interrupt_ends_a_run_and_a_keyboard_interrupt_leaves_nothing_broken(
     problem, calls = PROBLEMS["ising"], []
 
     def run(**more):
-        return sl_discs.solve(problem, "gibbs", steps=3_000, chains=2, engine="reference", seed=1, **more)
+        return sl_discs.solve(
+            problem, "gibbs", steps=3_000, chains=2, engine="reference", seed=1, **more
+        )
 
     def press(*_):
         raise KeyboardInterrupt
@@ -443,7 +511,9 @@ def test_an_interrupt_ends_a_run_and_a_keyboard_interrupt_leaves_nothing_broken(
     for name in "interrupt", "callback":
         with pytest.raises(KeyboardInterrupt):
             run(**{name: press})
-    np.testing.assert_array_equal(run().trajectory.mean[: len(ended.trajectory.step)], ended.trajectory.mean)
+    np.testing.assert_array_equal(
+        run().trajectory.mean[: len(ended.trajectory.step)], ended.trajectory.mean
+    )
 
 
 @pytest.mark.slow
@@ -454,7 +524,9 @@ def test_the_example_draws_its_picture(tmp_path):
 
 
 def test_under_a_time_limit_there_are_as_many_chains_as_cool_slowly(monkeypatch):
-    """A core makes 50,000,000 updates a second; eight chains that scan in order cost it little more than one."""
+    """A core makes 50,000,000 updates a second; eight chains that scan in order cost it little more
+    than one.
+    """
     monkeypatch.setattr("sl_discs.solving.options.num_cores", lambda: 2)
 
     def chains(seconds, sites, **options):
@@ -463,4 +535,7 @@ def test_under_a_time_limit_there_are_as_many_chains_as_cool_slowly(monkeypatch)
     assert [chains(1.0, sites, engine="cpu") for sites in (300, 4_000, 10_000)] == [32, 16, 2]
     random = {"engine": "cpu", "sampler": "metropolis"}
     assert [chains(1.0, sites, **random) for sites in (300, 2_000, 10_000)] == [32, 4, 2]
-    assert chains(1.0, 300, chains=5) == 5 and SolveOptions().for_size(300, on_host=True).num_chains == 32
+    assert (
+        chains(1.0, 300, chains=5) == 5
+        and SolveOptions().for_size(300, on_host=True).num_chains == 32
+    )

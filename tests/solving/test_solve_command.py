@@ -39,22 +39,35 @@ def write_rudy(path, graph):
 
 @pytest.fixture
 def cycle(tmp_path):
-    """Of five nodes: the largest cut has four edges, independent set and clique two nodes, the smallest cover 3."""
+    """Of five nodes: the largest cut has four edges, independent set and clique two nodes, the
+    smallest cover 3.
+    """
     return write_rudy(tmp_path / "cycle.rudy", nx.cycle_graph(5))
 
 
-@pytest.mark.parametrize(("kind", "value"), [("maxcut", 4), ("mis", 2), ("maxclique", 2), ("vertex_cover", 3)])
+@pytest.mark.parametrize(
+    ("kind", "value"), [("maxcut", 4), ("mis", 2), ("maxclique", 2), ("vertex_cover", 3)]
+)
 def test_graph(cycle, tmp_path, capsys, kind, value):
     saved = tmp_path / "answer.json"
     code, out, err = run(
-        capsys, cycle, f"--problem={kind}", "--steps=300", "--chains=4", "--nopresolve", f"--save={saved}", "--print"
+        capsys,
+        cycle,
+        f"--problem={kind}",
+        "--steps=300",
+        "--chains=4",
+        "--nopresolve",
+        f"--save={saved}",
+        "--print",
     )
     assert code == 0, err
     assert f"best {value}, reached by" in out and "verified: " in out and str(saved) in out
     answers = read_answers(saved)
     [answer] = answers.answers
     assert (answers.problem, answers.file, answer.value) == (kind, "cycle.rudy", value)
-    printed = [f"{label} {value}" for label, value in zip(answer.labels, answer.values, strict=True)]
+    printed = [
+        f"{label} {value}" for label, value in zip(answer.labels, answer.values, strict=True)
+    ]
     assert list(answer.labels) == [1, 2, 3, 4, 5] and set(printed) <= set(out.splitlines())
     code, out, err = recount(capsys, cycle, saved)
     assert code == 0 and f"{value} claimed, {value} counted: good" in out and not err
@@ -64,7 +77,9 @@ def test_graph(cycle, tmp_path, capsys, kind, value):
 def test_answers_from_python_are_checked_and_those_of_the_command_read(tmp_path, capsys):
     path = tmp_path / "g.clq"
     path.write_text("p edge 4 3\nn 2 7\nn 3 2.5\ne 1 2\ne 2 3\ne 3 4\n")
-    solved = {given: sl_discs.solve(sl_discs.read(path, "mis", weights=given)) for given in (False, True)}
+    solved = {
+        given: sl_discs.solve(sl_discs.read(path, "mis", weights=given)) for given in (False, True)
+    }
     for weights, result in solved.items():
         saved = result.save(tmp_path / "a.json")
         code, out, err = recount(capsys, path, saved, f"--weights={str(weights).lower()}")
@@ -75,10 +90,16 @@ def test_answers_from_python_are_checked_and_those_of_the_command_read(tmp_path,
 def test_problems_that_need_no_chains(tmp_path, capsys):
     saved, figure, ring = tmp_path / "answer.json", tmp_path / "a.png", tmp_path / "ring.rudy"
     ring.write_text("25 25\n" + "".join(f"{k + 1} {(k + 1) % 25 + 1} 1\n" for k in range(25)))
-    code, out, err = run(capsys, ring, "--problem=mis", "--time_limit=5", f"--save={saved}", f"--plot={figure}")
+    code, out, err = run(
+        capsys, ring, "--problem=mis", "--time_limit=5", f"--save={saved}", f"--plot={figure}"
+    )
     assert code == 0 and not err
     assert "best 12; verified: " in out and "optimal, proved by reductions" in out
-    assert f"plot: {figure}" in out and figure.exists() and "reductions: 0 of 25 variables left: " in out
+    assert (
+        f"plot: {figure}" in out
+        and figure.exists()
+        and "reductions: 0 of 25 variables left: " in out
+    )
     assert " chains" not in out and recount(capsys, ring, saved)[0] == 0
 
 
@@ -87,23 +108,44 @@ def test_weights_of_nodes_count_where_they_are_asked_for(tmp_path, capsys):
     path.write_text("p edge 4 3\nn 2 7\nn 3 2.5\ne 1 2\ne 2 3\ne 3 4\n")
     code, out, err = run(capsys, path, "--problem=mis", "--weights", f"--save={saved}")
     assert code == 0, err
-    assert "4 nodes with weights" in out and "best 8; verified" in out and "weights of nodes as given" in out
+    assert (
+        "4 nodes with weights" in out
+        and "best 8; verified" in out
+        and "weights of nodes as given" in out
+    )
     code, out, _ = recount(capsys, path, saved)
     assert code == 0 and "8 claimed, 8 counted: good" in out
     code, out, _ = run(capsys, path, "--problem=mis")
-    assert code == 0 and "best 2; verified" in out and "(their weights do not count without --weights)" in out
+    assert (
+        code == 0
+        and "best 2; verified" in out
+        and "(their weights do not count without --weights)" in out
+    )
     path.write_text("p edge 2 1\ne 1 2\n")
-    for kind, message in (("maxcut", "weights of nodes do not count"), ("mis", "not all nodes have a number")):
+    for kind, message in (
+        ("maxcut", "weights of nodes do not count"),
+        ("mis", "not all nodes have a number"),
+    ):
         code, _, err = run(capsys, path, f"--problem={kind}", "--weights")
         assert code == 2 and message in err
 
 
 def test_weights_under_another_name_are_told_used_and_checked(tmp_path, capsys):
     path, saved = (tmp_path / name for name in ("g.json", "a.json"))
-    path.write_text('{"nodes": [{"id": 1}, {"id": 2}], "links": [{"source": 1, "target": 2, "value": 7}]}')
+    path.write_text(
+        '{"nodes": [{"id": 1}, {"id": 2}], "links": [{"source": 1, "target": 2, "value": 7}]}'
+    )
     code, out, err = run(capsys, path, "--problem=maxcut", "--time_limit=1")
-    assert code == 0 and "best 1;" in out and "optimal" not in out and "no bound, since 1 edges have numbers" in out
-    assert err.startswith("warning: ") and "under 'value' that do not count; weight=value uses them" in err
+    assert (
+        code == 0
+        and "best 1;" in out
+        and "optimal" not in out
+        and "no bound, since 1 edges have numbers" in out
+    )
+    assert (
+        err.startswith("warning: ")
+        and "under 'value' that do not count; weight=value uses them" in err
+    )
     code, out, _ = run(capsys, path, "--problem=maxcut", "--weight=value", f"--save={saved}")
     assert code == 0 and "best 7;" in out and "weighted" in out
     code, out, _ = recount(capsys, path, saved)
@@ -114,7 +156,9 @@ def test_weights_under_another_name_are_told_used_and_checked(tmp_path, capsys):
 
 def test_check_finds_wrong_answers(cycle, tmp_path, capsys):
     saved = tmp_path / "answer.json"
-    assert run(capsys, cycle, "--problem=mis", "--steps=300", "--chains=4", f"--save={saved}")[0] == 0
+    assert (
+        run(capsys, cycle, "--problem=mis", "--steps=300", "--chains=4", f"--save={saved}")[0] == 0
+    )
     content = json.loads(saved.read_text())
     for change, words in (
         ({"value": 2**53 + 1}, ", not the claimed value: WRONG"),
@@ -128,7 +172,9 @@ def test_check_finds_wrong_answers(cycle, tmp_path, capsys):
     values = content["answers"][0]["values"]
     for value in 0.9, "1", True:
         rounded = [value if one else 0 for one in values]
-        saved.write_text(json.dumps(content | {"answers": [content["answers"][0] | {"values": rounded}]}))
+        saved.write_text(
+            json.dumps(content | {"answers": [content["answers"][0] | {"values": rounded}]})
+        )
         code, out, err = recount(capsys, cycle, saved)
         assert code == 2 and "not a file of answers" in err and not out
     other = write_rudy(tmp_path / "other.rudy", nx.path_graph(5))
@@ -152,10 +198,14 @@ def test_an_interrupted_run_keeps_the_best_so_far(tmp_path, capsys, monkeypatch,
     monkeypatch.setattr(solve, "annealed", interrupted)
     before = signal.getsignal(sent)
     files = tmp_path / "a.json", tmp_path / "a.png"
-    code, out, err = run(capsys, path, "--time_limit=60", "--nopresolve", f"--save={files[0]}", f"--plot={files[1]}")
+    code, out, err = run(
+        capsys, path, "--time_limit=60", "--nopresolve", f"--save={files[0]}", f"--plot={files[1]}"
+    )
     assert code == 128 + sent, err
     assert signal.getsignal(sent) is before
-    assert "best so far 1" in out and "interrupted before its end" in out and "1 of 2 problems" in out
+    assert (
+        "best so far 1" in out and "interrupted before its end" in out and "1 of 2 problems" in out
+    )
     answers = read_answers(files[0])
     assert answers.interrupted and [one.value for one in answers.answers] == [1]
     assert (tmp_path / "a-1.png").exists()
@@ -171,9 +221,19 @@ def test_an_answer_that_does_not_hold_is_called_so():
     assert not good and "recomputed" in words
 
 
-def test_a_figure_is_refused_before_the_run_or_costs_nothing_but_itself(cycle, tmp_path, capsys, monkeypatch):
+def test_a_figure_is_refused_before_the_run_or_costs_nothing_but_itself(
+    cycle, tmp_path, capsys, monkeypatch
+):
     figure, saved = tmp_path / "run.png", tmp_path / "a.json"
-    asked = cycle, "--problem=mis", "--steps=100", "--chains=2", "--nopresolve", f"--plot={figure}", f"--save={saved}"
+    asked = (
+        cycle,
+        "--problem=mis",
+        "--steps=100",
+        "--chains=2",
+        "--nopresolve",
+        f"--plot={figure}",
+        f"--save={saved}",
+    )
 
     def fail(*arguments):
         raise OSError("disk full")
@@ -188,10 +248,14 @@ def test_a_figure_is_refused_before_the_run_or_costs_nothing_but_itself(cycle, t
 
 def test_warnings_are_a_line(cycle, capsys):
     """A limit that reading the file alone exceeds, and laying it out."""
-    code, out, err = run(capsys, cycle, "--problem=mis", "--time_limit=1e-6", "--chains=2", "--nopresolve")
+    code, out, err = run(
+        capsys, cycle, "--problem=mis", "--time_limit=1e-6", "--chains=2", "--nopresolve"
+    )
     assert code == 0 and "recounting" in out
     reading, layout = err.splitlines()
-    assert reading.startswith("warning: reading took ") and reading.endswith("--time_limit=1e-06 does not count")
+    assert reading.startswith("warning: reading took ") and reading.endswith(
+        "--time_limit=1e-06 does not count"
+    )
     assert layout.startswith("warning: cycle: building the arrays of the problem will take about ")
 
 
@@ -209,13 +273,18 @@ def test_one_edge_is_no_plural(tmp_path, capsys):
         (["--problem=mis", "--save=new/a.md"], "the name of this file must end in .json or .csv"),
         (["--problem=mis", "--save=folder.json"], "a folder stands where this file should go"),
         (["--problem=mis", "--time_limit=0"], "error: --time_limit is 0"),
-        (["--problem=mis", "--sampler=sl_gwg", "--field=sigma=-1.0"], "error: --field=sigma is -1.0; expected"),
+        (
+            ["--problem=mis", "--sampler=sl_gwg", "--field=sigma=-1.0"],
+            "error: --field=sigma is -1.0; expected",
+        ),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(cycle, capsys, monkeypatch, arguments, message):
     """Flags are checked before the file is read, and before a folder is made for the answers."""
     monkeypatch.chdir(cycle.parent)
     (cycle.parent / "folder.json").mkdir()
-    code, out, err = run(capsys, "missing.rudy" if "--problem=mis" in arguments else cycle, *arguments)
+    code, out, err = run(
+        capsys, "missing.rudy" if "--problem=mis" in arguments else cycle, *arguments
+    )
     assert code == 2 and err.startswith("error: ") and err.count("\n") == 1 and message in err, err
     assert "best" not in out and not (cycle.parent / "new").exists()

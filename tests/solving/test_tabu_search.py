@@ -1,4 +1,6 @@
-"""The tabu search: optima of small problems, and values that chains of 32 bits cannot tell apart."""
+"""The tabu search: optima of small problems, and values that chains of 32 bits cannot tell
+apart.
+"""
 
 import math
 
@@ -14,9 +16,15 @@ from sl_discs.solving.tabu_search import TabuSearch, tabu_search
 def problems():
     rng = np.random.default_rng(1)
     graph = nx.gnp_random_graph(12, 0.5, seed=2)
-    nx.set_edge_attributes(graph, {edge: int(rng.integers(-9, 10)) for edge in graph.edges}, "weight")
+    nx.set_edge_attributes(
+        graph, {edge: int(rng.integers(-9, 10)) for edge in graph.edges}, "weight"
+    )
     Q = rng.normal(size=(12, 12))
-    return sl_discs.maxcut(graph), sl_discs.qubo(Q, maximise=True), sl_discs.ising(rng.normal(size=12), Q, offset=2.0)
+    return (
+        sl_discs.maxcut(graph),
+        sl_discs.qubo(Q, maximise=True),
+        sl_discs.ising(rng.normal(size=12), Q, offset=2.0),
+    )
 
 
 @pytest.mark.parametrize("problem", problems(), ids=lambda problem: problem.kind)
@@ -25,7 +33,9 @@ def test_the_best_state_of_a_small_problem_is_found_and_kept(problem):
     values = []
     for steps in 1, 20, 2_000:
         assert search.play(steps)
-        values.append(problem.evaluate(search.state[None]).values[0] * (1 if problem.maximise else -1))
+        values.append(
+            problem.evaluate(search.state[None]).values[0] * (1 if problem.maximise else -1)
+        )
     assert values == sorted(values)
     assert problem.evaluate(search.state[None]).values[0] == optimum(problem)
 
@@ -48,7 +58,9 @@ def test_problems_that_are_too_large_for_a_trial_have_no_search():
 @pytest.mark.parametrize("how", [{}, {"time_limit": 2.0}])
 @pytest.mark.usefixtures("limits_in_cpu_time")
 def test_numbers_of_24_bits_are_parted_better_than_chains_can_tell(how):
-    """Sums of squares have 54 bits. Chains alone end at a difference above 1,000; annealing in doubles at 331."""
+    """Sums of squares have 54 bits. Chains alone end at a difference above 1,000; annealing in
+    doubles at 331.
+    """
     numbers = np.random.default_rng(0).integers(1, 2**24, 60).astype(float)
     couplings = np.triu(2 * np.outer(numbers, numbers), 1)
     problem = sl_discs.ising(None, couplings, offset=float(numbers @ numbers))

@@ -20,7 +20,9 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.models.terms import Coefficients
 from sl_discs.samplers.path import GWG
 
-SETTINGS = Settings(batch_size=4, chain_length=10_000, init_temperature=1.0, decay_rate=0.05, final_temperature=1e-4)
+SETTINGS = Settings(
+    batch_size=4, chain_length=10_000, init_temperature=1.0, decay_rate=0.05, final_temperature=1e-4
+)
 
 
 def program(name, settings=SETTINGS, constant=0.2):
@@ -56,7 +58,8 @@ def test_every_tilt_stands_beside_the_same_run_without():
 def test_tilts_of_half_a_run():
     whole = program("annealing over the run").levels
     first, last = (
-        program(f"tilt in the {half}").levels.tilt_scale for half in (readings_plan.FIRST, readings_plan.LAST)
+        program(f"tilt in the {half}").levels.tilt_scale
+        for half in (readings_plan.FIRST, readings_plan.LAST)
     )
     np.testing.assert_array_equal(first + last, whole.tilt_scale)
     assert whole.last[np.flatnonzero(first)[-1]] < 5_000 <= whole.last[np.flatnonzero(last)[0]]
@@ -68,15 +71,20 @@ def test_temperatures_of_levels():
     starts = np.append(0, held.levels.last[:-1] + 1)
     for played in (held, by_level):
         np.testing.assert_array_equal(
-            temperature_of(played), np.repeat(temperature_of(played)[starts], np.diff(starts, append=10_000))
+            temperature_of(played),
+            np.repeat(temperature_of(played)[starts], np.diff(starts, append=10_000)),
         )
     assert np.abs(np.log(temperature_of(held) / temperature_of(run))).max() < 0.05
     np.testing.assert_allclose(temperature_of(by_level)[-1], 0.05, rtol=1e-6)
-    assert temperature_of(by_level)[5_000] > 1.5 * temperature_of(run)[5_000]  # levels become shorter
+    assert (
+        temperature_of(by_level)[5_000] > 1.5 * temperature_of(run)[5_000]
+    )  # levels become shorter
 
 
 def test_coding_by_zero_and_one_is_twice_the_noise():
-    """Given y = alpha x + sigma B, x in {0, 1} has the law of spins under the tilt of 2 y - alpha and 2 sigma."""
+    """Given y = alpha x + sigma B, x in {0, 1} has the law of spins under the tilt of 2 y - alpha
+    and 2 sigma.
+    """
     rng, sigma, t, alpha = np.random.default_rng(0), 1.3, 0.4, 0.7
     x = (np.arange(16)[:, None] >> np.arange(4)) & 1
     log_law, y = rng.normal(size=16), rng.normal(size=4)
@@ -90,11 +98,15 @@ def test_coding_by_zero_and_one_is_twice_the_noise():
 # Laws on 4 spins.
 
 TERMS = Coefficients(
-    np.array([0.5, 1.0, -0.3, 0.2]), np.array([(0, 1), (1, 2), (2, 3)]), np.array([-2.0, 1.0, 1.0]), 1.0
+    np.array([0.5, 1.0, -0.3, 0.2]),
+    np.array([(0, 1), (1, 2), (2, 3)]),
+    np.array([-2.0, 1.0, 1.0]),
+    1.0,
 )
 STATES = ((np.arange(16)[:, None] >> np.arange(4)) & 1).astype(np.int8)
 CHAINS = 4_000
-# A sample of so many states is .016 from its law on average, and further than .04 once in 10,000 times.
+# A sample of so many states is .016 from its law on average, and further than .04 once in 10,000
+# times.
 BOUND = 0.04
 
 
@@ -105,7 +117,9 @@ def four_spins():
 
 def law(temperature, tilt=0.0):
     first, second = TERMS.edges.T
-    value = STATES @ TERMS.linear + (TERMS.weights * STATES[:, first] * STATES[:, second]).sum(axis=1)
+    value = STATES @ TERMS.linear + (TERMS.weights * STATES[:, first] * STATES[:, second]).sum(
+        axis=1
+    )
     weights = np.exp(value / temperature + (2.0 * STATES - 1) @ np.broadcast_to(tilt, 4))
     return weights / weights.sum()
 
@@ -116,9 +130,13 @@ def distance(states, wanted):
 
 
 def few_levels(reading, **fields):
-    """The reading with a signal that decides, in few levels of 20 steps, at a constant temperature."""
+    """The reading with a signal that decides, in few levels of 20 steps, at a constant
+    temperature.
+    """
     few = {"K": 1_000, "sigma": 2.0, "grid": "log_snr", "budget": "identical", "mc_ratio": 0.75}
-    return reading._replace(annealing=readings_plan.CONSTANT, localization=reading.localization | few | fields)
+    return reading._replace(
+        annealing=readings_plan.CONSTANT, localization=reading.localization | few | fields
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,7 +145,10 @@ def few_levels(reading, **fields):
 )
 def test_readings_at_a_constant_temperature_have_the_law(name):
     """The last states do, and the signs of Y where there is a tilt."""
-    settings, reading = dataclasses.replace(SETTINGS, chain_length=1_000), few_levels(READINGS[name])
+    settings, reading = (
+        dataclasses.replace(SETTINGS, chain_length=1_000),
+        few_levels(READINGS[name]),
+    )
     if name == "0/1 coding":
         reading = few_levels(READINGS[name], sigma=READINGS[name].localization["sigma"] / 10)
     played = readings_plan.program_of(reading, settings, 0.8)
@@ -145,7 +166,9 @@ def test_readings_at_a_constant_temperature_have_the_law(name):
 def test_signs_of_one_observation_a_graph_have_the_law():
     """Of many graphs, one draw each; all chains of a graph have the same observation."""
     settings = dataclasses.replace(SETTINGS, chain_length=1_000, batch_size=2)
-    played = readings_plan.program_of(few_levels(READINGS["one observation a graph"]), settings, 0.8)
+    played = readings_plan.program_of(
+        few_levels(READINGS["one observation a graph"]), settings, 0.8
+    )
     graphs = 1_000
     shape = Shape(4, graphs, 2, None, Layout(1, 1))
     chains = Chains([TERMS] * graphs, list(range(graphs)), shape, GWG(adaptive=False), Cpu(), 1)
@@ -180,7 +203,9 @@ def test_inside_the_temperature_the_tilt_is_divided_by_it():
 
 
 def setup(**fields):
-    return Setup(**{"steps": 300, "chains": 2, "engine": "cpu", "data_root": None, "until": np.inf} | fields)
+    return Setup(
+        **{"steps": 300, "chains": 2, "engine": "cpu", "data_root": None, "until": np.inf} | fields
+    )
 
 
 def test_cells_do_not_depend_on_their_company():
@@ -195,9 +220,13 @@ def test_cells_do_not_depend_on_their_company():
 
 
 def test_searched_annealing_is_that_of_the_set():
-    """Without it, or with the base's temperatures, the run would be the base's, with the same random numbers."""
+    """Without it, or with the base's temperatures, the run would be the base's, with the same
+    random numbers.
+    """
     name = "searched annealing, no localization"
-    found = dict(readings.play(Block(SETS[6], 0, 3, (("gwg", BASE), ("gwg", name))), setup(steps=100)))
+    found = dict(
+        readings.play(Block(SETS[6], 0, 3, (("gwg", BASE), ("gwg", name))), setup(steps=100))
+    )
     assert (found["gwg", name] != found["gwg", BASE]).any()
     assert readings_plan.searched(SETS[7]) is None
 
@@ -237,17 +266,24 @@ def test_a_stopped_command_goes_on(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(readings, "play_all", once)
     assert readings.main(["readings", *flags]) == 130
-    monkeypatch.setattr(readings, "play_all", lambda block, setup: calls.append(block) or play(block, setup))
+    monkeypatch.setattr(
+        readings, "play_all", lambda block, setup: calls.append(block) or play(block, setup)
+    )
     assert readings.main(["readings", *flags]) == 0
     assert [(block.first, block.count) for block in calls] == [(0, 2), (2, 1)]
     found = json.loads((tmp_path / "found" / "readings.json").read_text())
     rows = found["rows"]
     # There was no search for this set.
-    played = [one for one in readings_plan.PRIMARY if READINGS[one].annealing != readings_plan.SEARCHED]
+    played = [
+        one for one in readings_plan.PRIMARY if READINGS[one].annealing != readings_plan.SEARCHED
+    ]
     assert [row["reading"] for row in rows] == played[1:]
     assert all(row["graphs"] == 3 and row["primary"] for row in rows)
     page = (tmp_path / "found" / "readings.md").read_text()
-    assert page.count("| 3 |") == len(rows) + len(found["averages"]) and "no tilt: gain above zero in" in page
+    assert (
+        page.count("| 3 |") == len(rows) + len(found["averages"])
+        and "no tilt: gain above zero in" in page
+    )
     assert readings.main(["readings", *flags]) == 0 and len(calls) == 2
     capsys.readouterr()
 
@@ -286,7 +322,13 @@ def test_averages_are_of_the_graphs_that_all_samplers_played():
     }  # fmt: skip
     found = {one["reading"]: one for one in readings_table.averages(cells)}
     without = [f"{levels}{k}, no tilt" for k in (512, 256)]
-    assert found.keys() == {f"{levels}512", f"{levels}256", *without, "annealing over the run", None}
+    assert found.keys() == {
+        f"{levels}512",
+        f"{levels}256",
+        *without,
+        "annealing over the run",
+        None,
+    }
 
     def about(mean, error):
         return [pytest.approx(mean), pytest.approx(error)]

@@ -1,4 +1,6 @@
-"""Each study's command in small: it writes its page, and goes on from its finished cells to the same page."""
+"""Each study's command in small: it writes its page, and goes on from its finished cells to the
+same page.
+"""
 
 import dataclasses
 import importlib
@@ -18,7 +20,8 @@ CUT = "maxcut/er/r-er-0.15-n-256-300"
 TINY_CLAIM = dataclasses.replace(
     claim_plan.SIZES["smoke"], block=2, rounds=1, trials=2, rungs=((1, 2), (2, 1)), chosen=(2, 2)
 )
-# The module, its page, arguments, and the size that takes the place of the full one where no flag sets it.
+# The module, its page, arguments, and the size that takes the place of the full one where no flag
+# sets it.
 COMMANDS = {
     "claim": ("report.md", [MIS, "--samplers=path_auxiliary", "--arms=defaults,null"], TINY_CLAIM),
     "tilt": ("tilt.md", [MIS, "--samplers=gwg", "--graphs=2", "--steps=2000"], None),
@@ -57,7 +60,10 @@ def test_a_command_goes_on_from_its_cells_to_the_same_page(name, tmp_path, monke
     folder = f"--folder={tmp_path}" if name == "best_known" else f"--output={tmp_path}"
 
     def run():
-        code, said = module.main([f"studies/{name}.py", *arguments, folder]), capsys.readouterr().err
+        code, said = (
+            module.main([f"studies/{name}.py", *arguments, folder]),
+            capsys.readouterr().err,
+        )
         if code == 2 and "pip install" in said:
             pytest.skip(said)
         assert code == 0, said
@@ -65,7 +71,9 @@ def test_a_command_goes_on_from_its_cells_to_the_same_page(name, tmp_path, monke
 
     first = run()
     cells = sorted(path for path in tmp_path.rglob("*.json") if path.parent != tmp_path)
-    for path in cells[::2] if name in ("convergence", "theory", "claim") else ():  # no times on their pages
+    for path in (
+        cells[::2] if name in ("convergence", "theory", "claim") else ()
+    ):  # no times on their pages
         path.unlink()
     assert run() == first
     assert sorted(path for path in tmp_path.rglob("*.json") if path.parent != tmp_path) == cells

@@ -1,7 +1,8 @@
-"""What makes the figures of the studies of laws trustworthy: each of their parts against enumeration or a formula.
+"""What makes the figures of the studies of laws trustworthy: each of their parts against
+enumeration or a formula.
 
-`test_studies.py` runs the commands. Total variation of 20,000 draws from a law on eight states is below 0.02 but for
-one time in a million.
+`test_studies.py` runs the commands. Total variation of 20,000 draws from a law on eight states is
+below 0.02 but for one time in a million.
 """
 
 import dataclasses
@@ -54,7 +55,9 @@ def test_the_exact_mean_gives_the_law_with_many_levels_alone():
 
 
 def test_a_state_in_the_place_of_the_mean_needs_no_levels():
-    """Given Y_s, Y_t is Y_s + (alpha(t) - alpha(s)) X + noise with X drawn from the posterior: no discretisation."""
+    """Given Y_s, Y_t is Y_s + (alpha(t) - alpha(s)) X + noise with X drawn from the posterior: no
+    discretisation.
+    """
     last, mean = (small_runs.gibbs_mean(FORM, 60, collected) for collected in (1, 60))
     assert error(last, 2) < NOISE < 0.08 < error(mean, 2)
 
@@ -63,7 +66,10 @@ def test_rao_blackwell_and_tap():
     assert error(small_runs.gibbs_mean(FORM, 8, 8, rao_blackwell=True), 64) < NOISE
     weak = small_runs.glass(3, 0.2, 0.5, seed=4)
     tilt = np.random.default_rng(0).normal(size=(50, 3))
-    exact, tap = (mean(None, tilt, tilt)[0] for mean in (small_runs.exact_mean(weak), small_runs.tap_mean(weak)))
+    exact, tap = (
+        mean(None, tilt, tilt)[0]
+        for mean in (small_runs.exact_mean(weak), small_runs.tap_mean(weak))
+    )
     assert np.abs(exact - tap).max() < 0.01
 
 
@@ -102,7 +108,9 @@ def test_one_site(h):
 @pytest.mark.parametrize("target", small_targets(3)[:1] + small_targets(3)[3:])
 def test_dula_is_the_oracles_and_reversible_for_its_own_law(target):
     density = target.log_density(0.8)
-    wanted = oracle.kernel_of(DMALA(scaling="fixed", step_size=0.3, adjusted=False), density, target.mask).transitions
+    wanted = oracle.kernel_of(
+        DMALA(scaling="fixed", step_size=0.3, adjusted=False), density, target.mask
+    ).transitions
     matrix = gaps.dula(density, 0.3)
     np.testing.assert_allclose(matrix, wanted, atol=ROUNDING)
     own = density + np.logaddexp(0, gaps.flip_gains(density) / 2 - 1 / 0.6).sum(axis=1)
@@ -117,7 +125,9 @@ def test_the_mean_of_a_chain_has_the_exact_error():
     steps = [1, 4, 64]
     measured = np.sqrt((glauber_errors(density, steps, 4_000) ** 2).mean(axis=(1, 2)))
     np.testing.assert_allclose(measured, exact_rms(density, np.array(steps)), rtol=0.03 * 2)
-    found = mean_errors(density, gaps.gap_of(gaps.transitions("glauber", density)).one_sided, steps, 500, 0.25)
+    found = mean_errors(
+        density, gaps.gap_of(gaps.transitions("glauber", density)).one_sided, steps, 500, 0.25
+    )
     assert (np.array(found["missed"]) <= np.array(found["chernoff"]) + 0.01).all()
 
 
@@ -128,17 +138,25 @@ PARAMS = energy.RBMParams(*(RNG.normal(size=shape).astype(np.float32) for shape 
 
 
 def values(density, size):
-    return np.asarray(jax.vmap(density, (None, 0))(PARAMS, jnp.asarray(all_states(size), jnp.float32)), np.float64)
+    return np.asarray(
+        jax.vmap(density, (None, 0))(PARAMS, jnp.asarray(all_states(size), jnp.float32)), np.float64
+    )
 
 
 def test_the_joint_density_sums_to_the_marginal_one_and_both_to_z():
-    joint = values(energy.joint_log_density, 8).reshape(2**3, 2**5)  # hidden units have the higher bits
-    np.testing.assert_allclose(special.logsumexp(joint, axis=0), values(energy.log_density, 5), rtol=1e-5)
+    joint = values(energy.joint_log_density, 8).reshape(
+        2**3, 2**5
+    )  # hidden units have the higher bits
+    np.testing.assert_allclose(
+        special.logsumexp(joint, axis=0), values(energy.log_density, 5), rtol=1e-5
+    )
     np.testing.assert_allclose(energy.log_z(PARAMS), special.logsumexp(joint), rtol=1e-6)
 
 
 def test_layers_are_drawn_from_the_law(monkeypatch):
-    """By 5 standard errors of 4,000 chains of 20 steps, from all zeros: 5e-6 for each of 8 means."""
+    """By 5 standard errors of 4,000 chains of 20 steps, from all zeros: 5e-6 for each of 8
+    means.
+    """
     monkeypatch.setattr(energy, "PIXELS", 5)
     target = DifferentiableModel(energy.joint_log_density, 8).target(PARAMS, jnp.ones(8, bool))
     sampler = energy.LayerGibbs()
@@ -154,9 +172,13 @@ def test_layers_are_drawn_from_the_law(monkeypatch):
 
         return jax.lax.scan(step, chain, jnp.arange(20))[0].x
 
-    states = np.asarray(drawn(jax.vmap(energy.keys.fold, (None, 0))(energy.keys.from_seed(0), jnp.arange(4_000))))
+    states = np.asarray(
+        drawn(jax.vmap(energy.keys.fold, (None, 0))(energy.keys.from_seed(0), jnp.arange(4_000)))
+    )
     exact = special.softmax(values(energy.joint_log_density, 8)) @ all_states(8)
-    assert (np.abs(states.mean(axis=0) - exact) < 5 * np.sqrt(exact * (1 - exact) / len(states))).all()
+    assert (
+        np.abs(states.mean(axis=0) - exact) < 5 * np.sqrt(exact * (1 - exact) / len(states))
+    ).all()
 
 
 # Errors of draws at equal time.
@@ -168,7 +190,9 @@ def small_truths():
     return {
         "glass": laws_targets.enumerated(problem, 1.3, direction),
         "hopfield": hopfield(16, [1.6, 1.2], 0.8, field=0.05, seed=1),
-        "machine": boltzmann_machine(rng.normal(size=(8, 5)), rng.normal(size=8), rng.normal(size=5)),
+        "machine": boltzmann_machine(
+            rng.normal(size=(8, 5)), rng.normal(size=8), rng.normal(size=5)
+        ),
     }
 
 
@@ -181,7 +205,9 @@ def test_exact_draws_have_the_errors_of_their_number(name):
     one = 1 / np.sqrt(found.draws)
     terms = truth.problem.terms()
     law = laws_targets.enumerate_law(terms, truth.temperature)
-    deviation = np.sqrt(law.probabilities @ (terms.evaluator()(all_states(size)) - law.mean_value) ** 2)
+    deviation = np.sqrt(
+        law.probabilities @ (terms.evaluator()(all_states(size)) - law.mean_value) ** 2
+    )
     assert found.errors["mode"] < 5 * one / 2
     assert found.errors["energy"] < 5 * one * deviation / truth.temperature / size
     assert found.errors["marginals"] < 5 * one / 2
@@ -191,11 +217,16 @@ def test_exact_draws_have_the_errors_of_their_number(name):
 
 
 def test_intervals_cover_what_they_should():
-    """Of 200 intervals of 40 seeds more than 160 hold the true ratio 1; 190 would be expected of exact ones."""
+    """Of 200 intervals of 40 seeds more than 160 hold the true ratio 1; 190 would be expected of
+    exact ones.
+    """
     rng, covered = np.random.default_rng(2), 0
 
     def plays():
-        return [Play(1.0, 10, dict.fromkeys(laws_report.ERRORS, abs(rng.normal())), True, 0.1) for _ in range(40)]
+        return [
+            Play(1.0, 10, dict.fromkeys(laws_report.ERRORS, abs(rng.normal())), True, 0.1)
+            for _ in range(40)
+        ]
 
     for _ in range(200):
         by_method = {name: {1.0: plays()} for name in ("tempering", "other")}
@@ -206,7 +237,9 @@ def test_intervals_cover_what_they_should():
 
 
 def test_verdicts_count_those_that_are_silently_wrong():
-    """Wrong are more than 4 of one's own errors, with the truth's, and .02, and only what calls itself reliable."""
+    """Wrong are more than 4 of one's own errors, with the truth's, and .02, and only what calls
+    itself reliable.
+    """
     null = dict.fromkeys(laws_report.ERRORS, 0.3)
 
     def count(error, own, reliable, of_truth=0.0):
@@ -216,7 +249,12 @@ def test_verdicts_count_those_that_are_silently_wrong():
 
     assert count(0.05, 0.01, True) == (2, 2, 2)
     assert count(0.05, 0.01, False) == (2, 0, 0)
-    assert count(0.05, 0.013, True) == count(0.05, 0.01, True, of_truth=0.01) == count(0.019, 0, True) == (2, 2, 0)
+    assert (
+        count(0.05, 0.013, True)
+        == count(0.05, 0.01, True, of_truth=0.01)
+        == count(0.019, 0, True)
+        == (2, 2, 0)
+    )
 
 
 # Samplers on families of graphs.
@@ -225,11 +263,19 @@ def test_verdicts_count_those_that_are_silently_wrong():
 def paths(count):
     """Paths of 3, 5, 7 ... nodes; the largest independent sets have 2, 3, 4 ... nodes."""
     sizes = [2 * number + 3 for number in range(count)]
-    return [Graph.from_arrays(f"p{n}", n, np.array([[i, i + 1] for i in range(n - 1)])) for n in sizes]
+    return [
+        Graph.from_arrays(f"p{n}", n, np.array([[i, i + 1] for i in range(n - 1)])) for n in sizes
+    ]
 
 
-def test_temperatures_are_chosen_on_other_graphs_than_those_that_are_measured(tmp_path, monkeypatch):
-    monkeypatch.setitem(CASES, "mis-paths", dataclasses.replace(CASES["mis-er-0.05"], name="mis-paths", graphs=paths))
+def test_temperatures_are_chosen_on_other_graphs_than_those_that_are_measured(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setitem(
+        CASES,
+        "mis-paths",
+        dataclasses.replace(CASES["mis-er-0.05"], name="mis-paths", graphs=paths),
+    )
     played = []
     run = samplers.run_sampler
 
@@ -241,7 +287,10 @@ def test_temperatures_are_chosen_on_other_graphs_than_those_that_are_measured(tm
     size = samplers.Size(("mis-paths",), 400, 0.001, 4, tuning=1, graphs=2, draws=8, seeds=2)
     text = samplers.run(tmp_path, ["metropolis"], size)
     assert played == 2 * (6 * [[7]] + [[3, 5]])
-    assert text.count("| metropolis | 2.5 (0.0 ± 0.0) |") == 2 and (tmp_path / "samplers.md").read_text() == text
+    assert (
+        text.count("| metropolis | 2.5 (0.0 ± 0.0) |") == 2
+        and (tmp_path / "samplers.md").read_text() == text
+    )
     assert samplers.run(tmp_path, ["metropolis"], size) == text and len(played) == 14
 
 
@@ -256,8 +305,9 @@ def grid(rows, columns):
 
 
 def test_draws_of_the_law_agree_at_the_stated_rate_and_others_do_not():
-    """Of 200 sets of exact draws at most 5 % have p < .05 up to chance: 21 or more have probability 1e-3. A law at a
-    temperature that is 15 % higher, or 4 % of the draws replaced by one state, is found out.
+    """Of 200 sets of exact draws at most 5 % have p < .05 up to chance: 21 or more have probability
+    1e-3. A law at a temperature that is 15 % higher, or 4 % of the draws replaced by one state, is
+    found out.
     """
     problem = grid(5, 5)
     exact = exact_moments(problem, 1.0)

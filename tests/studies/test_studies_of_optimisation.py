@@ -1,4 +1,5 @@
-"""What makes the figures of the studies of optimisation trustworthy: statistics, unseen graphs, and controls.
+"""What makes the figures of the studies of optimisation trustworthy: statistics, unseen graphs, and
+controls.
 
 `test_studies.py` runs the commands.
 """
@@ -45,14 +46,17 @@ def test_holm_against_a_worked_example():
 def test_the_expected_best_of_n_is_the_mean_over_all_choices():
     values = [0.3, -1.0, 2.5, 0.3, 0.0]
     for n in range(1, 6):
-        assert expected_best(values, n) == pytest.approx(np.mean([*map(max, itertools.combinations(values, n))]))
+        assert expected_best(values, n) == pytest.approx(
+            np.mean([*map(max, itertools.combinations(values, n))])
+        )
 
 
 def test_the_headline_is_of_all_graphs_with_equal_weights_of_sets():
     rng = np.random.default_rng(0)
     parts, other = [rng.normal(size=n) for n in (20, 31)], rng.normal(1.0, size=40)
     samples = [
-        headline.Sample(one.mean(), one.std(ddof=1) / math.sqrt(len(one)), len(one)) for one in (*parts, other)
+        headline.Sample(one.mean(), one.std(ddof=1) / math.sqrt(len(one)), len(one))
+        for one in (*parts, other)
     ]
     whole = np.concatenate(parts)
     both = headline.joined(samples[:2])
@@ -70,14 +74,17 @@ def test_the_headline_is_of_all_graphs_with_equal_weights_of_sets():
 def test_the_headline_file_is_what_its_script_writes():
     kept = json.loads((headline.FOLDER / "headline.json").read_text())
     assert kept["rows"] == headline.headline(), "run: python studies/claim/headline.py"
-    assert kept["shares"] == json.loads((headline.FOLDER / "report.json").read_text())["claim"]["pooled"]
+    assert (
+        kept["shares"]
+        == json.loads((headline.FOLDER / "report.json").read_text())["claim"]["pooled"]
+    )
 
 
 def test_random_effects_against_a_sum_by_hand():
     """Effects 0, 1, 4 with variances 1, 1, 2.
 
-    Weights 1, 1, 1/2: fixed mean 3/2.5 = 1.2; Q = 1.44 + .04 + 3.92 = 5.4; C = 2.5 - 2.25/2.5 = 1.6;
-    tau2 = (5.4 - 2)/1.6 = 2.125. Weights 1/3.125, 1/3.125, 1/4.125.
+    Weights 1, 1, 1/2: fixed mean 3/2.5 = 1.2; Q = 1.44 + .04 + 3.92 = 5.4; C = 2.5 - 2.25/2.5 =
+    1.6; tau2 = (5.4 - 2)/1.6 = 2.125. Weights 1/3.125, 1/3.125, 1/4.125.
     """
     found = random_effects([0.0, 1.0, 4.0], [1.0, 1.0, math.sqrt(2.0)])
     a, b = 1 / 3.125, 1 / 4.125
@@ -88,15 +95,21 @@ def test_random_effects_against_a_sum_by_hand():
     assert [found.low, found.high] == pytest.approx([mean - half, mean + half])
     equal = random_effects([2.0, 2.0], [1.0, 1.0])
     assert equal.tau2 == 0 and equal.mean == 2.0
-    assert equal.high - 2.0 == pytest.approx(12.706204736 / math.sqrt(2))  # the scale is not below 1
+    assert equal.high - 2.0 == pytest.approx(
+        12.706204736 / math.sqrt(2)
+    )  # the scale is not below 1
 
 
 def fake(values, played):
-    """A `play` that gives `values(cell, graph)` and remembers which graphs each protocol was played on."""
+    """A `play` that gives `values(cell, graph)` and remembers which graphs each protocol was played
+    on.
+    """
 
     def play(cell, graphs):
         played.append((cell.protocol, cell.seeds, graphs))
-        return SimpleNamespace(best=np.array([[values(cell, graph) for graph in graphs.graphs]], np.float64))
+        return SimpleNamespace(
+            best=np.array([[values(cell, graph) for graph in graphs.graphs]], np.float64)
+        )
 
     return play
 
@@ -122,29 +135,40 @@ def test_a_search_sees_no_test_graph(name, arm, satlib):
     study = Study(SMOKE, CHOICE, satlib, fake(lambda cell, graph: graph.num_nodes, played))
     for number in range(3 if name == SATLIB.name else 2):
         study.round(Item(arm, PUBLISHED[name], "gwg", number))
-    training = {content(graph) for words, _, part in played if "trial" in words for graph in part.graphs}
-    tests = {content(graph) for words, _, part in played if "trial" not in words for graph in part.graphs}
+    training = {
+        content(graph) for words, _, part in played if "trial" in words for graph in part.graphs
+    }
+    tests = {
+        content(graph) for words, _, part in played if "trial" not in words for graph in part.graphs
+    }
     assert training and tests and not training & tests
     seeds = {seed for words, found, _ in played if "trial" in words for seed in found}
     assert seeds == {1_000 + trial for trial in range(SMOKE.trials)}
 
 
 def test_a_graph_with_two_seeds_counts_once(satlib):
-    found, study = Found(), Study(SMOKE, CHOICE, satlib, fake(lambda cell, graph: float(cell.seeds[0]), []))
+    found, study = (
+        Found(),
+        Study(SMOKE, CHOICE, satlib, fake(lambda cell, graph: float(cell.seeds[0]), [])),
+    )
     for number in range(7):
         found.rounds[Item(DEFAULTS, SATLIB, "gwg", number)] = dict.fromkeys(
-            planned.test_graphs(SATLIB, SMOKE, number, satlib)[0].index, Pair(3.0 + (number == 6), 3.0, 100.0)
+            planned.test_graphs(SATLIB, SMOKE, number, satlib)[0].index,
+            Pair(3.0 + (number == 6), 3.0, 100.0),
         )
     values = found.differences(DEFAULTS, SATLIB.name, "gwg")
     assert len(values) == 24 and sorted(set(values)) == [0.0, 0.5]
     assert (
-        study.round(Item(DEFAULTS, SATLIB, "gwg", 0)).keys() == found.rounds[Item(DEFAULTS, SATLIB, "gwg", 0)].keys()
+        study.round(Item(DEFAULTS, SATLIB, "gwg", 0)).keys()
+        == found.rounds[Item(DEFAULTS, SATLIB, "gwg", 0)].keys()
     )
 
 
 def small_graphs():
     drawn = [nx.gnp_random_graph(40, 0.2, seed=seed) for seed in range(2)]
-    made = [Graph.from_arrays(f"g{seed}", 40, np.array(graph.edges)) for seed, graph in enumerate(drawn)]
+    made = [
+        Graph.from_arrays(f"g{seed}", 40, np.array(graph.edges)) for seed, graph in enumerate(drawn)
+    ]
     return Dataset(DENSITY.name, "mis", "generated", "small", made, [0, 1], 2)
 
 
@@ -156,7 +180,12 @@ def test_without_its_tilt_a_localized_chain_is_that_of_its_base():
         base = dataclasses.replace(choice, seeds=(7 + trial,)).cell(DENSITY, "gwg")
         assert null.seeds == base.seeds
         first, second = (
-            run_sampler(small_graphs(), 1.0001, cell.build(), dataclasses.replace(cell.settings, seed=cell.seeds[0]))
+            run_sampler(
+                small_graphs(),
+                1.0001,
+                cell.build(),
+                dataclasses.replace(cell.settings, seed=cell.seeds[0]),
+            )
             for cell in (null, base)
         )
         np.testing.assert_array_equal(first.trajectory, second.trajectory)
@@ -167,7 +196,13 @@ def test_without_its_tilt_a_localized_chain_is_that_of_its_base():
 # Largest known cuts, and when a tilted chain reaches them.
 
 NAME = "maxcut/er/r-er-0.15-n-256-300"
-RUN = {"sampler": {"name": "metropolis"}, "annealing": {}, "chain_length": 1, "batch_size": 1, "seeds": [0]}
+RUN = {
+    "sampler": {"name": "metropolis"},
+    "annealing": {},
+    "chain_length": 1,
+    "batch_size": 1,
+    "seeds": [0],
+}
 RUN |= {"engine": "reference", "command": "c"}
 
 
@@ -177,13 +212,18 @@ def small_graph(seed):
 
 
 def small_dataset(graphs):
-    return Dataset(NAME, "maxcut", "generated", "small", graphs, list(range(len(graphs))), len(graphs))
+    return Dataset(
+        NAME, "maxcut", "generated", "small", graphs, list(range(len(graphs))), len(graphs)
+    )
 
 
 def all_cuts(graph):
     """Every partition with its cut, without the project's own counting."""
     for sides in itertools.product((0, 1), repeat=graph.num_nodes):
-        yield sum(sides[u] != sides[v] for u, v in graph.edges.tolist()), np.array(sides, dtype=np.int8)
+        yield (
+            sum(sides[u] != sides[v] for u, v in graph.edges.tolist()),
+            np.array(sides, dtype=np.int8),
+        )
 
 
 def test_references_of_small_graphs_are_the_enumerated_optima(tmp_path):
@@ -192,7 +232,10 @@ def test_references_of_small_graphs_are_the_enumerated_optima(tmp_path):
     tally = search_set(small_dataset(graphs), 0, settings, "c", tmp_path, lambda steps, words: None)
     optima = [max(value for value, _ in all_cuts(graph)) for graph in graphs]
     assert [tally.references.graphs[k].cut for k in range(6)] == optima
-    assert all(len(one.starts[0]) == 2 for one in tally.references.graphs.values()) and tally.played == 6
+    assert (
+        all(len(one.starts[0]) == 2 for one in tally.references.graphs.values())
+        and tally.played == 6
+    )
 
 
 def test_the_file_holds_all_and_a_false_cut_is_refused(tmp_path):
@@ -203,26 +246,35 @@ def test_the_file_holds_all_and_a_false_cut_is_refused(tmp_path):
     kept = load_references(NAME, 0, tmp_path)
     found = kept.find(3, graph)
     np.testing.assert_array_equal(found.solution, references.graphs[3].solution)
-    assert dataclasses.replace(found, solution=None) == dataclasses.replace(references.graphs[3], solution=None)
+    assert dataclasses.replace(found, solution=None) == dataclasses.replace(
+        references.graphs[3], solution=None
+    )
     assert kept.runs == references.runs and kept.find(0, graph) is None
     assert load_references(NAME, 1, tmp_path).graphs == {}
     content = json.loads(path.read_text())
     content["graphs"]["3"]["cut"] = 11.0
     path.write_text(json.dumps(content))
-    with pytest.raises(InputError, match="graph 3: the partition does not have the cut 11 that is claimed"):
+    with pytest.raises(
+        InputError, match="graph 3: the partition does not have the cut 11 that is claimed"
+    ):
         load_references(NAME, 0, tmp_path).find(3, graph)
     for damaged in ("{", json.dumps(content | {"data_seed": 5})):
         path.write_text(damaged)
-        with pytest.raises(InputError, match=r"not a file of references of .* best_known.py writes them"):
+        with pytest.raises(
+            InputError, match=r"not a file of references of .* best_known.py writes them"
+        ):
             load_references(NAME, 0, tmp_path)
 
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_a_reference_is_reached_when_the_best_chain_has_it(more):
-    """Within the run where its best cut is the reference, and never where the reference is larger by 1."""
+    """Within the run where its best cut is the reference, and never where the reference is larger
+    by 1.
+    """
     dataset = PUBLISHED["maxcut/optsicom/r-b"]
     settings = settings_from(
-        dataset.experiment() | {"engine": "cpu", "chain_length": 400, "log_every_steps": 20, "batch_size": 8}
+        dataset.experiment()
+        | {"engine": "cpu", "chain_length": 400, "log_every_steps": 20, "batch_size": 8}
     )
     graphs = load_dataset(*dataset.flags, None, num_instances=1)
     first = tilt.play(graphs, settings, method_fields("gwg"), 1)

@@ -39,7 +39,11 @@ def test_truth_is_the_sum_over_all_states(truth):
     states = all_states(truth.problem.num_variables).astype(float)
     terms = truth.problem.terms().listed()
     u, v = terms.edges.T
-    values = terms.constant + states @ terms.linear + terms.scale * (states[:, u] * states[:, v]) @ terms.weights
+    values = (
+        terms.constant
+        + states @ terms.linear
+        + terms.scale * (states[:, u] * states[:, v]) @ terms.weights
+    )
     exponents = values / truth.temperature
     log_z = special.logsumexp(exponents)
     p = np.exp(exponents - log_z)
@@ -47,7 +51,9 @@ def test_truth_is_the_sum_over_all_states(truth):
     np.testing.assert_allclose(truth.mean_value, p @ values, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(truth.marginals, p @ states, rtol=1e-9, atol=1e-12)
     if truth.counts is not None:
-        np.testing.assert_allclose(truth.counts, np.bincount(_order(truth, states), p), rtol=1e-9, atol=1e-14)
+        np.testing.assert_allclose(
+            truth.counts, np.bincount(_order(truth, states), p), rtol=1e-9, atol=1e-14
+        )
     if truth.mode_weight is not None:
         np.testing.assert_allclose(truth.mode_weight, p[_in_mode(truth, states)].sum(), rtol=1e-9)
 

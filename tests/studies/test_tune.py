@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("optuna", reason="optuna is not installed: pip install -e '.[tune]' in the clone")
+pytest.importorskip(
+    "optuna", reason="optuna is not installed: pip install -e '.[tune]' in the clone"
+)
 
 import optuna
 from optuna.storages import JournalStorage
@@ -60,17 +62,31 @@ def test_the_search(tmp_path, tune, monkeypatch):
     assert "trial 1: " in out and "saved tuned/maxcut/ba/r-ba-4-n-16-20/metropolis.json" in out
     file = tmp_path / "tuned/maxcut/ba/r-ba-4-n-16-20/metropolis.json"
     found = json.loads(file.read_text())
-    assert build_method(found["sampler"]).name == "metropolis" and settings_from(found["experiment"])
+    assert build_method(found["sampler"]).name == "metropolis" and settings_from(
+        found["experiment"]
+    )
     assert read_tuned(file).sampler == found["sampler"]
     search = found["search"]
     assert search["trials"] == 2 and search["chain_length"] == 600 and search["chains"] == 2
-    assert "data_seed 1" in search["train"] and "data_seed 0" in search["test"] and "maxcut/ba" in search["command"]
+    assert (
+        "data_seed 1" in search["train"]
+        and "data_seed 0" in search["test"]
+        and "maxcut/ba" in search["command"]
+    )
     assert search["best_of_curve"][0][0] == 0 and search["paired"]["n"] == 3
-    assert search["paired"]["mean"] == pytest.approx(search["test_mean"] - search["default_test_mean"])
+    assert search["paired"]["mean"] == pytest.approx(
+        search["test_mean"] - search["default_test_mean"]
+    )
 
     flat = found | {"sampler": {"name": "sl_metropolis", "tilt": False}}
     (tmp_path / "flat.json").write_text(json.dumps(flat))
-    localized = "--sampler=sl_metropolis", "--search=sl", "--trials=2", "--storage=b.journal", "--start=flat.json"
+    localized = (
+        "--sampler=sl_metropolis",
+        "--search=sl",
+        "--trials=2",
+        "--storage=b.journal",
+        "--start=flat.json",
+    )
     code, out, err = tune(*SMALL, *localized)
     assert code == 0 and "metropolis as found" in out, err
     found = json.loads(file.with_name("sl_metropolis.json").read_text())
@@ -91,7 +107,10 @@ def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
     assert any("trial 0: " in line for line in search.stdout)
     search.send_signal(signal.SIGUSR1)
     _, err = search.communicate(timeout=600)
-    assert search.returncode == 75 and "the same command, run again, continues from tuning.journal" in err
+    assert (
+        search.returncode == 75
+        and "the same command, run again, continues from tuning.journal" in err
+    )
     journal = JournalStorage(JournalFileBackend(str(tmp_path / "tuning.journal")))
     study = optuna.load_study(study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all", storage=journal)
     states = [trial.state.name for trial in study.trials]
@@ -101,8 +120,18 @@ def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     {
-        (DATASET, "--sampler=gwg", CONFIG_OF_BA, "--start=/dev/zero"): "/dev/zero: not a regular file",
-        (DATASET, "--sampler=gwg", CONFIG_OF_BA, "--storage=/dev/zero"): "/dev/zero: not a regular file",
+        (
+            DATASET,
+            "--sampler=gwg",
+            CONFIG_OF_BA,
+            "--start=/dev/zero",
+        ): "/dev/zero: not a regular file",
+        (
+            DATASET,
+            "--sampler=gwg",
+            CONFIG_OF_BA,
+            "--storage=/dev/zero",
+        ): "/dev/zero: not a regular file",
         (DATASET, "--sampler=gwg", "--search=sl"): "--search=sl needs a localized sampler",
         (DATASET, "--sampler=gwg", "--chains=1000000000"): "fewer chains",
     }.items(),
@@ -117,8 +146,14 @@ def test_bad_input_is_one_line_and_exit_code_2(tune, arguments, message):
     [
         (lambda odd: parse_dataset("mis/grid"), "unknown graph_type 'grid'"),
         (lambda odd: read_tuned(odd), "odd.json: not a file of tuned settings"),
-        (lambda odd: experiment_settings(parse_dataset("mis/satlib"), "none.py"), "no experiment config none.py"),
-        (lambda odd: experiment_settings(parse_dataset("mis/satlib"), str(odd)), r"odd.json: cannot be run"),
+        (
+            lambda odd: experiment_settings(parse_dataset("mis/satlib"), "none.py"),
+            "no experiment config none.py",
+        ),
+        (
+            lambda odd: experiment_settings(parse_dataset("mis/satlib"), str(odd)),
+            r"odd.json: cannot be run",
+        ),
     ],
 )
 def test_files_and_names_that_are_wrong(tmp_path, call, message):

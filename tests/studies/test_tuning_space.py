@@ -18,7 +18,11 @@ from space import annealing_of, candidate_of, point_of
 BASES = [name for name in known_samplers() if not is_localized(name) and ":" not in name]
 SEARCHES = [
     *((base, "all") for base in BASES),
-    *((f"sl_{base}", search) for base in ("gwg", "path_auxiliary", "dmala") for search in space.SEARCHES),
+    *(
+        (f"sl_{base}", search)
+        for base in ("gwg", "path_auxiliary", "dmala")
+        for search in space.SEARCHES
+    ),
 ]
 
 
@@ -34,11 +38,17 @@ class RandomChooser:
     def suggest_float(self, name, low, high, *, log, step):
         if step is not None:
             return low + step * self.rng.integers(round((high - low) / step) + 1)
-        return float(np.exp(self.rng.uniform(np.log(low), np.log(high))) if log else self.rng.uniform(low, high))
+        return float(
+            np.exp(self.rng.uniform(np.log(low), np.log(high)))
+            if log
+            else self.rng.uniform(low, high)
+        )
 
 
 def default(sampler, **annealing):
-    settings = Settings(**{"t_schedule": "exp_decay", "decay_rate": 0.05, "final_temperature": 1e-4} | annealing)
+    settings = Settings(
+        **{"t_schedule": "exp_decay", "decay_rate": 0.05, "final_temperature": 1e-4} | annealing
+    )
     return Candidate(method_fields(sampler), annealing_of(settings))
 
 
@@ -60,7 +70,10 @@ def test_every_point_can_be_played(sampler, search, chain_length):
         if "t_schedule" in point:
             np.testing.assert_allclose(temperature[-1], annealed.final_temperature, rtol=2e-3)
         if program.levels is not None:
-            assert len(program.levels.last) == candidate.sampler["K"] and program.levels.last[-1] == chain_length - 1
+            assert (
+                len(program.levels.last) == candidate.sampler["K"]
+                and program.levels.last[-1] == chain_length - 1
+            )
             assert all(np.isfinite(leaf).all() for leaf in program.levels)
         if chain_length == 600:
             assert candidate.sampler.get("K", 256) == 256 and candidate.sampler.get("n_min", 2) == 2
@@ -86,7 +99,9 @@ def test_settings_go_to_a_point_and_back(sampler, search, annealing):
     assert all(one.name in point for one in dimensions if one.applies(point)) or annealing
     again = candidate_of(point, start)
     assert again.sampler == start.sampler
-    temperatures = [one.settings(Settings(chain_length=10_000)).temperatures() for one in (again, start)]
+    temperatures = [
+        one.settings(Settings(chain_length=10_000)).temperatures() for one in (again, start)
+    ]
     np.testing.assert_allclose(*temperatures, rtol=1e-6)
 
 

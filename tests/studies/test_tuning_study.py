@@ -8,7 +8,9 @@ import time
 import numpy as np
 import pytest
 
-optuna = pytest.importorskip("optuna", reason="optuna is not installed: pip install -e '.[tune]' in the clone")
+optuna = pytest.importorskip(
+    "optuna", reason="optuna is not installed: pip install -e '.[tune]' in the clone"
+)
 
 import search  # noqa: E402
 import space  # noqa: E402
@@ -61,7 +63,9 @@ def test_a_rerun_continues_and_counts_in_total(tmp_path):
     assert [one.number for one in play(study, 5)] == [2, 3, 4]
     assert play(study, 5) == [] and len(study.trials) == 5
     curve = search.best_of_curve(study)
-    assert curve[0] == [0, study.trials[0].value] and [value for _, value in curve] == sorted(v for _, v in curve)
+    assert curve[0] == [0, study.trials[0].value] and [value for _, value in curve] == sorted(
+        v for _, v in curve
+    )
 
 
 def test_trials_climb_rungs_and_are_pruned(tmp_path):
@@ -80,7 +84,9 @@ def test_one_worker_makes_the_same_choices_again(tmp_path):
     play(studies[0], 14)
     for total in (5, 14):
         play(studies[1], total)
-    assert [trial.params for trial in studies[0].trials] == [trial.params for trial in studies[1].trials]
+    assert [trial.params for trial in studies[0].trials] == [
+        trial.params for trial in studies[1].trials
+    ]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +147,9 @@ def test_a_trial_that_was_interrupted_or_killed_does_not_count(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         play(study, 2, quick(evaluate=interrupt))
     study.ask()  # of a worker that was killed
-    assert [one.number for one in play(study, 2)] == [2, 3] and study.trials[1].state.name == "RUNNING"
+    assert [one.number for one in play(study, 2)] == [2, 3] and study.trials[
+        1
+    ].state.name == "RUNNING"
 
 
 def worker(where, total, ended):
@@ -152,7 +160,9 @@ def test_two_processes_share_the_trials(tmp_path):
     """A worker counts what has ended, so that the other one may add a trial."""
     context = multiprocessing.get_context("spawn")
     ended = context.Queue()
-    workers = [context.Process(target=worker, args=(tmp_path / "a.journal", 20, ended)) for _ in range(2)]
+    workers = [
+        context.Process(target=worker, args=(tmp_path / "a.journal", 20, ended)) for _ in range(2)
+    ]
     for one in workers:
         one.start()
     numbers = [ended.get(timeout=600) for _ in workers]

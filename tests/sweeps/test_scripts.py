@@ -1,4 +1,6 @@
-"""The scripts for Slurm and for a GPU, with stand-ins for sbatch, scontrol and the programs that they start."""
+"""The scripts for Slurm and for a GPU, with stand-ins for sbatch, scontrol and the programs that
+they start.
+"""
 
 import os
 import re
@@ -12,8 +14,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "run_scripts").glob("*.sh"))
-# Runs a copy of the script in a folder of its own, as Slurm does, once for each task. The batch script gets the
-# signals in `hit` once the program has started; after `early`, that does not listen yet.
+# Runs a copy of the script in a folder of its own, as Slurm does, once for each task. The batch
+# script gets the signals in `hit` once the program has started; after `early`, that does not listen
+# yet.
 SBATCH = """
 echo "sbatch $*" >>"$LOG"
 tasks=1
@@ -75,14 +78,20 @@ def write_programs(folder, **texts):
 
 @pytest.fixture
 def place(tmp_path):
-    """A repository of scripts with its environment made, in which `.venv/bin/python` is a stand-in, as is Slurm."""
+    """A repository of scripts with its environment made, in which `.venv/bin/python` is a stand-in,
+    as is Slurm.
+    """
     place = tmp_path / "repository"
     shutil.copytree(ROOT / "run_scripts", place / "run_scripts")
     shutil.copy(ROOT / "pyproject.toml", place)
     write_programs(place / ".venv" / "bin", python=PYTHON.format(python=sys.executable))
-    write_programs(tmp_path / "bin", sbatch=SBATCH, scontrol='echo "scontrol $*" >>"$LOG"', sleep=SLEEP)
+    write_programs(
+        tmp_path / "bin", sbatch=SBATCH, scontrol='echo "scontrol $*" >>"$LOG"', sleep=SLEEP
+    )
     (place / "program.py").write_text(PROGRAM)
-    wanted = subprocess.run(["cksum"], input=(place / "pyproject.toml").read_bytes(), capture_output=True).stdout
+    wanted = subprocess.run(
+        ["cksum"], input=(place / "pyproject.toml").read_bytes(), capture_output=True
+    ).stdout
     for extras in ("run", "run,tune"):
         (place / ".venv" / f"installed-{extras}").write_bytes(wanted)
     return place
@@ -96,7 +105,9 @@ def call(place, name, *arguments, **variables):
         "LOG": str(record), "SPOOL": str(place.parent / "spool"),
     }  # fmt: skip
     command = ["bash", place / "run_scripts" / name, *arguments]
-    done = subprocess.run(command, cwd=place.parent, env=environment, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        command, cwd=place.parent, env=environment, capture_output=True, text=True, timeout=600
+    )
     return done, record.read_text().splitlines() if record.exists() else []
 
 
@@ -106,11 +117,23 @@ def test_the_shell_can_read_them(script):
 
 
 def test_one_run_a_run_in_parts_and_workers_of_a_search(place):
-    _, told = call(place, "sbatch_run.sh", "--samplers=gwg,sl_gwg", "--x=a folder", slurm="--time=4:00:00 --nodes=1")
+    _, told = call(
+        place,
+        "sbatch_run.sh",
+        "--samplers=gwg,sl_gwg",
+        "--x=a folder",
+        slurm="--time=4:00:00 --nodes=1",
+    )
     arguments = "--samplers=gwg,sl_gwg --x=a folder"
-    assert told[-2:] == [f"python -m sl_discs run {arguments}", "exit 0"] and "--time=4:00:00 --nodes=1" in told[0]
+    assert (
+        told[-2:] == [f"python -m sl_discs run {arguments}", "exit 0"]
+        and "--time=4:00:00 --nodes=1" in told[0]
+    )
     _, told = call(place, "sbatch_run.sh", "--engine=cpu", parts="2", slurm="--export=NONE")
-    assert any(line.startswith("sbatch --export=NONE --array=1-2 run_scripts/sbatch_run.sh ") for line in told)
+    assert any(
+        line.startswith("sbatch --export=NONE --array=1-2 run_scripts/sbatch_run.sh ")
+        for line in told
+    )
     assert told[-4::2] == [f"python -m sl_discs run --part={k}/2 --engine=cpu" for k in (1, 2)]
     search = {"script": "studies/tuning/main.py", "slurm": "--array=1-3 --export=NONE"}
     _, told = call(place, "sbatch_run.sh", "--sampler=gwg", **search)
@@ -127,9 +150,15 @@ def test_one_run_a_run_in_parts_and_workers_of_a_search(place):
         ("75", "TERM", "", ["waited 1800", "exit 75"]),
     ],
 )
-def test_a_job_goes_back_into_the_queue_unless_it_may_have_been_cancelled(place, code, hit, restarts, ends):
-    """The program is told once and ends half a second later; after SIGTERM, Slurm says what becomes of the job."""
-    _, told = call(place, "sbatch_run.sh", code, script="program.py", hit=hit, SLURM_RESTART_COUNT=restarts)
+def test_a_job_goes_back_into_the_queue_unless_it_may_have_been_cancelled(
+    place, code, hit, restarts, ends
+):
+    """The program is told once and ends half a second later; after SIGTERM, Slurm says what becomes
+    of the job.
+    """
+    _, told = call(
+        place, "sbatch_run.sh", code, script="program.py", hit=hit, SLURM_RESTART_COUNT=restarts
+    )
     assert told[1:] == ends
 
 
@@ -144,10 +173,15 @@ def test_a_job_goes_back_into_the_queue_unless_it_may_have_been_cancelled(place,
     ],
 )
 def test_the_check_of_a_gpu(place, driver, code, told):
-    """With stand-ins for nvidia-smi and Python, which fails if told to the benchmark that it gets."""
+    """With stand-ins for nvidia-smi and Python, which fails if told to the benchmark that
+    it gets.
+    """
     (place / "run_scripts" / "environment.sh").write_text('echo "extras $EXTRAS"\n')
     fails = 'case "$*" in *--engines=cuda*) exit 1;; esac' if "wrong" in driver else ""
-    programs = {"nvidia-smi": f"echo {driver}" if driver else "exit 9", "python": f'echo "$@"\n{fails}'}
+    programs = {
+        "nvidia-smi": f"echo {driver}" if driver else "exit 9",
+        "python": f'echo "$@"\n{fails}',
+    }
     write_programs(place / ".venv" / "bin", **programs)
     done, _ = call(place, "gpu_check.sh", "--save=found.json", "--only=gibbs", "--durations=5")
     assert done.returncode == code and told in done.stdout + done.stderr
@@ -163,5 +197,7 @@ def test_tests_with_discs_need_a_checkout_of_it(tmp_path):
     done = subprocess.run(words, capture_output=True, text=True, timeout=600)
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
     assert f"--discs={tmp_path}: no checkout of google-research/discs is there" in done.stderr
-    commit = re.search("DISCS_COMMIT: ([0-9a-f]{40})", (ROOT / ".github/workflows/tests.yml").read_text())[1]
+    commit = re.search(
+        "DISCS_COMMIT: ([0-9a-f]{40})", (ROOT / ".github/workflows/tests.yml").read_text()
+    )[1]
     assert f"`{commit[:7]}`" in (ROOT / "docs/discs.md").read_text()

@@ -45,8 +45,14 @@ pytestmark = [
 
 
 def call(*command, where=ROOT, **variables):
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHON": sys.executable, "JAX_PLATFORMS": "cpu"} | variables
-    done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, timeout=1200)
+    environment = (
+        os.environ
+        | {"PYTHONPATH": str(ROOT), "PYTHON": sys.executable, "JAX_PLATFORMS": "cpu"}
+        | variables
+    )
+    done = subprocess.run(
+        command, cwd=where, env=environment, capture_output=True, text=True, timeout=1200
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -86,7 +92,9 @@ def whole(tmp_path_factory):
 
 @pytest.fixture
 def submit(tmp_path, queue):
-    """Submits the run from a clone whose environment is made, for which the tests' own Python stands; the job."""
+    """Submits the run from a clone whose environment is made, for which the tests' own Python
+    stands; the job.
+    """
     clone = tmp_path / "clone"
     for name in ("run_scripts", "configs"):
         shutil.copytree(ROOT / name, clone / name)
@@ -95,11 +103,15 @@ def submit(tmp_path, queue):
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
-    (clone / ".venv" / "installed-run").write_text(call("sh", "-c", "cksum <pyproject.toml", where=clone))
+    (clone / ".venv" / "installed-run").write_text(
+        call("sh", "-c", "cksum <pyproject.toml", where=clone)
+    )
 
     def submit(folder, **variables):
         arguments = *RUN, f"--config.experiment.save_root={folder}"
-        said = call("bash", clone / "run_scripts" / "sbatch_run.sh", *arguments, where=clone, **variables)
+        said = call(
+            "bash", clone / "run_scripts" / "sbatch_run.sh", *arguments, where=clone, **variables
+        )
         job = re.search(r"Submitted batch job (\d+)", said)[1]
         queue.append(job)
         return job
@@ -121,15 +133,21 @@ def assert_bit_equal(one, other):
 def test_a_sweep_and_its_table(tmp_path, queue):
     (tmp_path / "sweep.py").write_text(SWEEP)
     sweep = f"--sweep={tmp_path}/sweep.py", f"--save_root={tmp_path}/runs"
-    said = sl_discs("sweep", "run", *sweep, "--executor=slurm", "--slurm=time=0:10:00,cpus_per_task=1")
+    said = sl_discs(
+        "sweep", "run", *sweep, "--executor=slurm", "--slurm=time=0:10:00,cpus_per_task=1"
+    )
     job = re.search(r"4 of 4 runs: Submitted batch job (\d+)", said)[1]
     queue.append(job)
-    assert "nothing to submit" in sl_discs("sweep", "run", *sweep, "--executor=slurm")  # while the jobs wait or run
+    assert "nothing to submit" in sl_discs(
+        "sweep", "run", *sweep, "--executor=slurm"
+    )  # while the jobs wait or run
     wait_until(lambda: not in_queue(job))
     assert "4 in total: 4 done" in sl_discs("sweep", "status", *sweep)
     sl_discs("sweep", "collect", *sweep)
     rows = json.loads((tmp_path / "runs" / "collect.json").read_text())["rows"]
-    assert [(row["sampler"], row["seed"]) for row in rows] == [(s, k) for s in ("gwg", "sl_gwg") for k in (0, 1)]
+    assert [(row["sampler"], row["seed"]) for row in rows] == [
+        (s, k) for s in ("gwg", "sl_gwg") for k in (0, 1)
+    ]
     assert "nothing to submit" in sl_discs("sweep", "run", *sweep, "--executor=slurm")
 
 
@@ -139,7 +157,9 @@ def test_parts_of_which_one_is_requeued(tmp_path, submit, whole):
     wait_until(lambda: (folder / "parts" / "1-of-2" / "checkpoint").is_dir())
     call("scontrol", "requeue", f"{job}_1")
     wait_until(lambda: not in_queue(job))
-    assert "waits until Slurm requeues" in submit.log(f"{job}_1") and "continued: " in submit.log(f"{job}_1")
+    assert "waits until Slurm requeues" in submit.log(f"{job}_1") and "continued: " in submit.log(
+        f"{job}_1"
+    )
     assert_bit_equal(folder, whole)
 
 
@@ -149,11 +169,15 @@ def test_a_job_that_is_cancelled_stays_cancelled(tmp_path, submit):
     wait_until(lambda: (folder / "checkpoint").is_dir())
     call("scancel", job)
     wait_until(lambda: not in_queue(job))
-    assert "waits until Slurm requeues" in submit.log(job) and not (folder / "results.json").exists()
+    assert (
+        "waits until Slurm requeues" in submit.log(job) and not (folder / "results.json").exists()
+    )
 
 
 def test_a_time_limit(tmp_path, submit, whole):
-    """The signal comes up to half a minute after the start, since the limit is within 80 s from there on."""
+    """The signal comes up to half a minute after the start, since the limit is within 80 s from
+    there on.
+    """
     folder = tmp_path / "limit"
     job = submit(folder, slurm="--cpus-per-task=1 --time=1 --signal=B:USR1@50")
     wait_until(lambda: not in_queue(job))

@@ -44,7 +44,13 @@ def get_config():
 """
 
 
-def sweep_of(folder, model="mis", graph_type="er_density", more='"model_config.cfg_str": ["r-0.05"],', base="gwg"):
+def sweep_of(
+    folder,
+    model="mis",
+    graph_type="er_density",
+    more='"model_config.cfg_str": ["r-0.05"],',
+    base="gwg",
+):
     path, kind = folder / "sweep.py", f'"graph_type": "{graph_type}",' if graph_type else ""
     path.write_text(SWEEP.format(model=model, graph_type=kind, more=more).replace("gwg", base))
     return read_sweep(path)
@@ -62,7 +68,9 @@ def checked(sweep, extra=()):
 def test_flags_of_a_run(tmp_path, monkeypatch):
     sweep = sweep_of(tmp_path)
     arguments = checked(sweep, ["--config.experiment.seed=3", "--engine=reference"])
-    monkeypatch.chdir(tmp_path)  # configs are found from anywhere, and others only where they are named
+    monkeypatch.chdir(
+        tmp_path
+    )  # configs are found from anywhere, and others only where they are named
     for flag in ("config", "model_config", "sampler_config"):
         other = tmp_path / arguments[1][flag]
         other.parent.mkdir(parents=True, exist_ok=True)
@@ -80,11 +88,14 @@ def test_flags_of_a_run(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("fields", "extra", "message"),
     [
-        ({"model": "ising", "graph_type": ""}, [], "model is 'ising'; this project runs mis, maxcut, maxclique"),
-        ({"more": '"sampler_config.steps": [1],'}, ["--model_config.cfg_str=r-0.05"], "no field 'steps'"),
+        ({"model": "ising", "graph_type": ""}, [], "model is 'ising'; this project runs mis, "
+            "maxcut, maxclique"),
+        ({"more": '"sampler_config.steps": [1],'}, ["--model_config.cfg_str=r-0.05"], "no field "
+            "'steps'"),
         ({}, ["--model_config.data_root=nowhere"], "nowhere is not a folder"),
         ({}, ["--import=own.py"], "--import is not for single runs"),
-        ({"more": '"config.experiment.seed": [0, 1],'}, ["--config.experiment.seed=7"], "the sweep.s runs differ"),
+        ({"more": '"config.experiment.seed": [0, 1],'}, ["--config.experiment.seed=7"], "the "
+            "sweep.s runs differ"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_run_is_refused_before_it_starts(tmp_path, fields, extra, message):
@@ -93,11 +104,16 @@ def test_what_cannot_be_run_is_refused_before_it_starts(tmp_path, fields, extra,
 
 
 def test_folders_of_many_settings_have_names_that_can_be_written(tmp_path):
-    sweep = sweep_of(tmp_path, more="".join(f'"sampler_config.field{k}": ["é" * 10],' for k in range(30)))
+    sweep = sweep_of(
+        tmp_path, more="".join(f'"sampler_config.field{k}": ["é" * 10],' for k in range(30))
+    )
     folders = [tmp_path / sweep.folder(number) for number in range(1, len(sweep.runs) + 1)]
     for folder in folders:
         folder.mkdir()
-    assert len({folder.name for folder in folders}) == len(folders) > 1 and "field4='éé" in folders[0].name
+    assert (
+        len({folder.name for folder in folders}) == len(folders) > 1
+        and "field4='éé" in folders[0].name
+    )
 
 
 PLAIN = SWEEP.format(model="mis", graph_type="", more="")
@@ -132,7 +148,9 @@ def test_a_sampler_of_ones_own_is_imported_by_every_run(tmp_path, command, monke
         "register_sampler('own_gwg', GWG)\n"
     )
     sweep_of(tmp_path, graph_type="satlib", more="", base="own_gwg")
-    code, out, err = command("sweep", "run", "--dry_run", f"--sweep={tmp_path / 'sweep.py'}", f"--import={own}")
+    code, out, err = command(
+        "sweep", "run", "--dry_run", f"--sweep={tmp_path / 'sweep.py'}", f"--import={own}"
+    )
     assert code == 0 and out.count(f"--import={own} ") == 2, err
     assert "own_config.py:own_gwg " in out and "own_config.py:sl_own_gwg " in out
 
@@ -140,7 +158,9 @@ def test_a_sampler_of_ones_own_is_imported_by_every_run(tmp_path, command, monke
 def test_every_sweep_of_discs_on_our_problems():
     spec = importlib.util.find_spec("discs")
     if spec is None or spec.submodule_search_locations is None:
-        pytest.skip("DISCS is not importable: put a checkout of google-research/discs on PYTHONPATH")
+        pytest.skip(
+            "DISCS is not importable: put a checkout of google-research/discs on PYTHONPATH"
+        )
     folder = Path(spec.submodule_search_locations[0]) / "run_configs" / "co"
     counts = {}
     for problem in ("mis", "maxcut", "maxclique"):
@@ -158,22 +178,40 @@ def test_every_sweep_of_discs_on_our_problems():
 def finished_runs(root, numbers):
     """Runs of the example, of which some have results: made-up ones."""
     sweep = read_sweep(EXAMPLE)
-    runs = [Run(k, sweep.label(k), root / sweep.folder(k), run_arguments(sweep, k, None, {})) for k in range(1, 13)]
+    runs = [
+        Run(k, sweep.label(k), root / sweep.folder(k), run_arguments(sweep, k, None, {}))
+        for k in range(1, 13)
+    ]
     for run in runs:
         if run.number in numbers:
             run.folder.mkdir(parents=True)
-            (run.folder / "run.json").write_text(json.dumps({"number": run.number, "arguments": run.arguments}))
-            instances = [{"name": str(i), "best": 10 + run.number + i * (1 + (run.number > 6))} for i in range(2)]
+            (run.folder / "run.json").write_text(
+                json.dumps({"number": run.number, "arguments": run.arguments})
+            )
+            instances = [
+                {"name": str(i), "best": 10 + run.number + i * (1 + (run.number > 6))}
+                for i in range(2)
+            ]
             half = 0.5 + 0.5 * (run.number > 6)
-            values = {"mean": 10 + run.number + half, "std": half, "chain_steps_per_s": 1e5 / run.number}
+            values = {
+                "mean": 10 + run.number + half,
+                "std": half,
+                "chain_steps_per_s": 1e5 / run.number,
+            }
             samplers = {sweep.sampler_of(run.number): {"instances": instances} | values}
-            content = {"samplers": samplers, "engine": "reference", "versions": {"jax": 1 + (run.number > 6)}}
+            content = {
+                "samplers": samplers,
+                "engine": "reference",
+                "versions": {"jax": 1 + (run.number > 6)},
+            }
             run.results.write_text(json.dumps(content))
     return sweep, runs
 
 
 def test_the_table_has_what_the_results_have(tmp_path):
-    """Localized samplers stand beside their bases of the same seed, whatever K is, with the paired difference."""
+    """Localized samplers stand beside their bases of the same seed, whatever K is, with the paired
+    difference.
+    """
     with pytest.raises(InputError, match="no run of the sweep is done"):
         sweep_runs.collect(*finished_runs(tmp_path, set()), tmp_path)
     lines = sweep_runs.collect(*finished_runs(tmp_path, {1, 2, 7}), tmp_path)
@@ -186,11 +224,27 @@ def test_the_table_has_what_the_results_have(tmp_path):
     with (tmp_path / "collect.csv").open(newline="") as file:
         read = list(csv.DictReader(file))
     assert [float(row["mean"]) for row in read] == [row["mean"] for row in found["rows"]]
-    assert lines[0].split() == ["run", "sampler", "seed", "K", "mean", "std", "n", "chain_steps_per_s", "engine"]
+    assert lines[0].split() == [
+        "run",
+        "sampler",
+        "seed",
+        "K",
+        "mean",
+        "std",
+        "n",
+        "chain_steps_per_s",
+        "engine",
+    ]
     assert "9 of 12 runs are not done" in lines[-3] and sum("6.5" in line for line in lines) == 1
     assert lines[-2] == "runs 7 had other versions than run 1: jax 2 there, 1 here"
     [pair] = found["pairs"]
-    assert [pair[name] for name in ("run", "base run", "difference", "se", "n")] == [7, 1, 6.5, 0.5, 2]
+    assert [pair[name] for name in ("run", "base run", "difference", "se", "n")] == [
+        7,
+        1,
+        6.5,
+        0.5,
+        2,
+    ]
 
 
 def test_the_states_as_a_table(tmp_path):
@@ -198,14 +252,23 @@ def test_the_states_as_a_table(tmp_path):
     runs[0].folder.mkdir()
     (runs[0].folder / "failed.json").write_text(json.dumps({"message": "error: no"}))
     lines = sweep_runs.status_lines(sweep, runs)
-    assert [line.split()[-1] for line in lines[1:13]] == ["failed", "missing", *["done"] * 9, "missing"]
+    assert [line.split()[-1] for line in lines[1:13]] == [
+        "failed",
+        "missing",
+        *["done"] * 9,
+        "missing",
+    ]
     assert lines[-2:] == ["run 1 failed: error: no", "12 in total: 9 done, 1 failed, 2 missing"]
 
 
 def test_commands_for_others_perform_the_runs_of_the_same_sweep(tmp_path, command):
-    """With --dry_run, each line of `list` and that of the script for Slurm print the run; nothing is written."""
+    """With --dry_run, each line of `list` and that of the script for Slurm print the run; nothing
+    is written.
+    """
     flags = f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}", "--samplers=gwg,sl_gwg"
-    code, script, _ = command("sweep", "run", *flags, "--executor=slurm", "--dry_run", "--", "--engine=cpu")
+    code, script, _ = command(
+        "sweep", "run", *flags, "--executor=slurm", "--dry_run", "--", "--engine=cpu"
+    )
     assert code == 0 and "#SBATCH --array=1-6\n" in script and list(tmp_path.iterdir()) == []
     code, listed, _ = command("sweep", "list", *flags, "--", "--engine=cpu")
     [line] = [line for line in script.splitlines() if line.endswith(" -- --engine=cpu &")]
@@ -214,17 +277,25 @@ def test_commands_for_others_perform_the_runs_of_the_same_sweep(tmp_path, comman
     assert words[1] == "-P" and words[4:-1] == shlex.split(listed[1])[1:]
     assert "--executor" not in line and len(listed) == 6
     printed = command("sweep", "run", *flags, "--dry_run", "--", "--engine=cpu")[1].splitlines()
-    assert all(run.startswith("sl-discs run --config=") and " --engine=cpu " in run for run in printed)
+    assert all(
+        run.startswith("sl-discs run --config=") and " --engine=cpu " in run for run in printed
+    )
     for line, run in zip(listed, printed, strict=True):
         assert line.startswith("sl-discs sweep run ")
-        assert command(*shlex.split(line.replace(" -- ", " --dry_run -- "))[1:])[1].splitlines() == [run]
+        assert command(*shlex.split(line.replace(" -- ", " --dry_run -- "))[1:])[
+            1
+        ].splitlines() == [run]
 
 
 def test_one_run_from_the_command_line(tmp_path, command, monkeypatch):
     monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path))
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     arguments = [f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}"]
-    short = ["--config.experiment.chain_length=200", "--config.experiment.batch_size=2", "--engine=reference"]
+    short = [
+        "--config.experiment.chain_length=200",
+        "--config.experiment.batch_size=2",
+        "--engine=reference",
+    ]
     monkeypatch.chdir(tmp_path)  # a folder without configs, whose files are no modules
     (tmp_path / "csv.py").write_text("raise SystemExit('imported')")
     code, out, err = command("sweep", "run", *arguments, "--sweep_index=5", "--", *short)
@@ -248,8 +319,14 @@ def test_one_run_from_the_command_line(tmp_path, command, monkeypatch):
     [
         (["play", f"--sweep={EXAMPLE}"], "give list, run, status or collect before the options"),
         (["run", f"--sweep={EXAMPLE}", "--save_root=/proc/none"], "/proc/none"),
-        (["run", f"--sweep={EXAMPLE}", "--slurm=partition=gpu"], "--slurm has no effect without --executor=slurm"),
-        (["run", f"--sweep={EXAMPLE}", "--parallel=2"], "--parallel has no effect without --executor=slurm"),
+        (
+            ["run", f"--sweep={EXAMPLE}", "--slurm=partition=gpu"],
+            "--slurm has no effect without --executor=slurm",
+        ),
+        (
+            ["run", f"--sweep={EXAMPLE}", "--parallel=2"],
+            "--parallel has no effect without --executor=slurm",
+        ),
         (["status", f"--sweep={EXAMPLE}", "--retry"], "--retry has no effect in `sweep status`"),
         (
             ["run", f"--sweep={EXAMPLE}", "--", "--engin=cpu"],
@@ -260,8 +337,14 @@ def test_one_run_from_the_command_line(tmp_path, command, monkeypatch):
             ["run", f"--sweep={EXAMPLE}", "--", "--samplers=gwg"],
             "--samplers is not for single runs",
         ),
-        (["run", f"--sweep={EXAMPLE}", "--", "--engine=gpu"], "run 1: flag --engine=gpu: value should be one of"),
-        (["run", f"--sweep={EXAMPLE}", "--", "--config.experiment.threads=two"], "invalid literal for int"),
+        (
+            ["run", f"--sweep={EXAMPLE}", "--", "--engine=gpu"],
+            "run 1: flag --engine=gpu: value should be one of",
+        ),
+        (
+            ["run", f"--sweep={EXAMPLE}", "--", "--config.experiment.threads=two"],
+            "invalid literal for int",
+        ),
         (
             ["list", f"--sweep={EXAMPLE}", "--", "--config.experiment.threads=-1"],
             "run 1: config.experiment.threads is -1; expected",
@@ -270,7 +353,10 @@ def test_one_run_from_the_command_line(tmp_path, command, monkeypatch):
             ["run", f"--sweep={EXAMPLE}", "--", "--sampler_config.sigma=-1.0"],
             "run 1: sampler 'gwg' has no field 'sigma'",
         ),
-        (["run", f"--sweep={EXAMPLE}", "--samplers=sl_gwg", "--", "--sampler_config.sigma=-1.0"], "run 1: sampler_c"),
+        (
+            ["run", f"--sweep={EXAMPLE}", "--samplers=sl_gwg", "--", "--sampler_config.sigma=-1.0"],
+            "run 1: sampler_c",
+        ),
     ],
 )
 def test_bad_input_is_one_line(refusal, arguments, message):
@@ -281,7 +367,15 @@ def test_bad_input_is_one_line(refusal, arguments, message):
 def test_an_interrupted_run_goes_on_and_ends_with_the_same_bits(tmp_path):
     def sweep(what, folder):
         fields = ("chain_length=20000", "checkpoint_every_s=0.2")
-        words = [sys.executable, "-m", "sl_discs", "sweep", what, f"--sweep={EXAMPLE}", "--sweep_index=5"]
+        words = [
+            sys.executable,
+            "-m",
+            "sl_discs",
+            "sweep",
+            what,
+            f"--sweep={EXAMPLE}",
+            "--sweep_index=5",
+        ]
         words += [f"--save_root={tmp_path / folder}", "--", "--engine=reference"]
         environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(tmp_path)}
         words += [f"--config.experiment.{field}" for field in fields]
@@ -296,7 +390,9 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bits(tmp_path):
     status, _ = sweep("status", "out").communicate()
     assert "run 5 missing: interrupted; it continues from its checkpoint" in status
     assert sweep("run", "out").wait() == 0 == sweep("run", "whole").wait()
-    ours, whole = (np.load(next(tmp_path.glob(f"{folder}/5_*/trajectory.npz"))) for folder in ("out", "whole"))
+    ours, whole = (
+        np.load(next(tmp_path.glob(f"{folder}/5_*/trajectory.npz"))) for folder in ("out", "whole")
+    )
     for name in whole.files:
         np.testing.assert_array_equal(ours[name], whole[name])
 

@@ -21,7 +21,8 @@ from sl_discs.support.signals import Notice
 
 pytestmark = pytest.mark.usefixtures("in_foreground")
 
-# Leaves a line in LOG when it begins and when it ends. `catch` saves half a second after a signal and exits with 75.
+# Leaves a line in LOG when it begins and when it ends. `catch` saves half a second after a signal
+# and exits with 75.
 PROGRAM = """
 import json, os, signal, sys, time
 root, number, behaviour = sys.argv[1:4]
@@ -106,15 +107,31 @@ def told(root, *signals):
 
 
 def test_finished_runs_are_skipped_and_failures_repeated_on_request(tmp_path, capfd):
-    assert perform(tmp_path, "fail", "", "silent", "killed") == ["failed", "done", "failed", "failed"]
+    assert perform(tmp_path, "fail", "", "silent", "killed") == [
+        "failed",
+        "done",
+        "failed",
+        "failed",
+    ]
     assert "error: it does not work" in capfd.readouterr().out
     failures = [state_of(run).detail for run in runs_of(tmp_path, *[""] * 4)]
-    assert failures == ["error: it does not work", "", "exit code 0, but no results.json", "ended by Killed"]
+    assert failures == [
+        "error: it does not work",
+        "",
+        "exit code 0, but no results.json",
+        "ended by Killed",
+    ]
     count = len(words(tmp_path))
     assert (
-        perform(tmp_path, "", "", "", "") == ["failed", "done", "failed", "failed"] and len(words(tmp_path)) == count
+        perform(tmp_path, "", "", "", "") == ["failed", "done", "failed", "failed"]
+        and len(words(tmp_path)) == count
     )
-    assert perform(tmp_path, "", "", "late", "fail", retry=True) == ["done", "done", "done", "failed"]
+    assert perform(tmp_path, "", "", "late", "fail", retry=True) == [
+        "done",
+        "done",
+        "done",
+        "failed",
+    ]
     assert "its program failed after that: error: no figure" in capfd.readouterr().out
     assert states(tmp_path, 4) == ["done", "done", "done", "failed"]
 
@@ -123,7 +140,10 @@ def test_finished_runs_are_skipped_and_failures_repeated_on_request(tmp_path, ca
 def test_a_signal_interrupts_the_programs_and_runs_continue(tmp_path, number):
     with told(tmp_path, number):
         assert perform(tmp_path, "catch", "") == ["interrupted", "interrupted"]
-    assert words(tmp_path) == ["begin", "caught", "saved"] and states(tmp_path, 2) == ["missing", "missing"]
+    assert words(tmp_path) == ["begin", "caught", "saved"] and states(tmp_path, 2) == [
+        "missing",
+        "missing",
+    ]
     assert signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler)  # as before
     run, _ = runs_of(tmp_path, "", "")
     (run.folder / "checkpoint").mkdir()
@@ -137,7 +157,9 @@ def test_a_program_that_cannot_save_has_failed(tmp_path):
     assert state_of(runs_of(tmp_path, "")[0]) == State("failed", "error: no room")
 
 
-@pytest.mark.parametrize(("number", "ends"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+@pytest.mark.parametrize(
+    ("number", "ends"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
+)
 def test_a_second_signal_kills_the_program(tmp_path, number, ends):
     with told(tmp_path, number, number), pytest.raises(ends):
         perform(tmp_path, "stubborn")
@@ -208,13 +230,22 @@ def test_results_that_are_none_are_not_done(tmp_path, content, reason):
     runs = runs_of(tmp_path, "", "")
     runs[0].results.write_text(content, encoding="latin-1")
     state = state_of(runs[0])
-    assert state.name == "failed" and "results.json: damaged (" in state.detail and reason in state.detail
+    assert (
+        state.name == "failed"
+        and "results.json: damaged (" in state.detail
+        and reason in state.detail
+    )
     assert "remove it and run again" in state.detail and len(state.detail) < 400
-    assert perform(tmp_path, "", "") == ["failed", "done"] and runs[0].results.read_text("latin-1") == content
+    assert (
+        perform(tmp_path, "", "") == ["failed", "done"]
+        and runs[0].results.read_text("latin-1") == content
+    )
     sweep = Sweep("a", "mis", "gwg", "er_density", ({}, {}))
     lines = sweep_runs.collect(sweep, runs, tmp_path)
     assert any(line.startswith("1 of 2 runs are not done") for line in lines)
-    assert [row["run"] for row in json.loads((tmp_path / "collect.json").read_text())["rows"]] == [2]
+    assert [row["run"] for row in json.loads((tmp_path / "collect.json").read_text())["rows"]] == [
+        2
+    ]
 
 
 def test_a_folder_or_a_pipe_in_the_place_of_results(tmp_path):
@@ -228,7 +259,9 @@ def test_a_folder_or_a_pipe_in_the_place_of_results(tmp_path):
     assert perform(tmp_path, "", "") == ["failed", "failed"]
 
 
-@pytest.mark.parametrize("content", ["[]", "[" * 100_000, '{"arguments": [1], "message": 3}', "\xff"])
+@pytest.mark.parametrize(
+    "content", ["[]", "[" * 100_000, '{"arguments": [1], "message": 3}', "\xff"]
+)
 def test_damaged_notes_are_no_tracebacks(tmp_path, content):
     """`run.json` beside results, and `failed.json`, which then does not count."""
     assert perform(tmp_path, "", "fail") == ["done", "failed"]
@@ -245,7 +278,9 @@ def script_of(root, *options, command="true", numbers=(1, 3), parallel=None, nam
 def lines_of(script):
     """The options that sbatch reads, which ends at the first command."""
     head = script.partition("\n\n")[0].splitlines()
-    assert head[0] == "#!/usr/bin/env bash" and all(line.startswith("#SBATCH --") for line in head[1:])
+    assert head[0] == "#!/usr/bin/env bash" and all(
+        line.startswith("#SBATCH --") for line in head[1:]
+    )
     return [shlex.split(line.removeprefix("#SBATCH --"))[0] for line in head[1:]]
 
 
@@ -253,11 +288,19 @@ def test_what_slurm_gets(tmp_path):
     usual = {"job-name=a-sweep", "requeue", "signal=B:USR1@120", "open-mode=append"}
     usual |= {f"output={tmp_path}/my logs/%A_%a.txt"}
     for options, wanted in (
-        (["partition=gpu,gpus_per_node=1,time=1-04:30:00"], {"partition=gpu", "gpus-per-node=1", "time=1-04:30:00"}),
-        (["partition=gpu,debug,exclude=node[01,05]"], {"partition=gpu,debug", "exclude=node[01,05]"}),
+        (
+            ["partition=gpu,gpus_per_node=1,time=1-04:30:00"],
+            {"partition=gpu", "gpus-per-node=1", "time=1-04:30:00"},
+        ),
+        (
+            ["partition=gpu,debug,exclude=node[01,05]"],
+            {"partition=gpu,debug", "exclude=node[01,05]"},
+        ),
         (["exclusive,mail_type=END,FAIL", "mem=1G"], {"exclusive", "mail-type=END,FAIL", "mem=1G"}),
     ):
-        assert set(lines_of(script_of(tmp_path, *options, parallel=2))) == usual | wanted | {"array=1,3%2"}
+        assert set(lines_of(script_of(tmp_path, *options, parallel=2))) == usual | wanted | {
+            "array=1,3%2"
+        }
     numbers = [*range(1, 85), 90, 92, 93]
     assert "array=1-84,90,92-93" in lines_of(script_of(tmp_path, numbers=numbers))
 
@@ -283,7 +326,9 @@ def put(tmp_path, monkeypatch, **programs):
 
 
 def test_submission(tmp_path, monkeypatch):
-    """Runs whose jobs are still in the queue, alone or among those of others, wait; what Slurm refuses is said."""
+    """Runs whose jobs are still in the queue, alone or among those of others, wait; what Slurm
+    refuses is said.
+    """
     put(tmp_path, monkeypatch, sbatch=f"cat >{tmp_path}/kept; echo Submitted batch job 12")
     put(tmp_path, monkeypatch, squeue="printf '7 1\\n12 2\\n12 9\\n13 1\\n14 N/A\\n'")
     script, runs, folder = script_of(tmp_path), runs_of(tmp_path, "", ""), tmp_path / "slurm"
@@ -292,11 +337,17 @@ def test_submission(tmp_path, monkeypatch):
     assert sweep_runs.submit(script, first | second, folder) == "Submitted batch job 12"
     assert (tmp_path / "kept").read_text() == script
     jobs = sweep_runs.jobs_in_queue(folder)
-    assert [state_of(run, jobs) for run in runs] == [State("missing"), State("waiting", "job 12_2 of Slurm")]
+    assert [state_of(run, jobs) for run in runs] == [
+        State("missing"),
+        State("waiting", "job 12_2 of Slurm"),
+    ]
     put(tmp_path, monkeypatch, sbatch="echo Submitted batch job 13")
     sweep_runs.submit(script, first, folder)
     jobs = sweep_runs.jobs_in_queue(folder)
-    assert [state_of(run, jobs).detail for run in runs] == ["job 13_1 of Slurm", "job 12_2 of Slurm"]
+    assert [state_of(run, jobs).detail for run in runs] == [
+        "job 13_1 of Slurm",
+        "job 12_2 of Slurm",
+    ]
     assert perform(tmp_path, "fail", "") == ["failed", "done"]
     assert [state_of(run, jobs).name for run in runs] == ["waiting", "done"]
     put(tmp_path, monkeypatch, sbatch="echo sbatch: error: invalid partition >&2; exit 1")
@@ -309,7 +360,9 @@ def test_submission(tmp_path, monkeypatch):
         sweep_runs.jobs_in_queue(folder)
     for content in ('{"12": [1]}', '{"12": '):
         (folder / "jobs.json").write_text(content)
-        with pytest.raises(InputError, match="damaged; remove it once no job of the sweep is in Slurm's queue"):
+        with pytest.raises(
+            InputError, match="damaged; remove it once no job of the sweep is in Slurm's queue"
+        ):
             sweep_runs.jobs_in_queue(folder)
 
 
@@ -317,11 +370,15 @@ def test_submission(tmp_path, monkeypatch):
     ("config", "most"), [("MaxArraySize            = 11", 10), ("", 1000), ("MaxArraySize=1", 1)]
 )
 def test_arrays_have_the_indices_that_slurm_allows(tmp_path, monkeypatch, config, most):
-    """Every run is in one array, under an index from 1 to the most, and its number is the index and what it lacks."""
+    """Every run is in one array, under an index from 1 to the most, and its number is the index and
+    what it lacks.
+    """
     put(tmp_path, monkeypatch, scontrol=f"echo '{config}'" if config else "exit 1")
     runs = [Run(number, "", tmp_path, {}) for number in (1, 9, 10, 11, 20, 21, 1000, 1001, 1500)]
     arrays = sweep_runs.arrays_of(runs)
-    found = [(before + index, run) for before, jobs in arrays.items() for index, run in jobs.items()]
+    found = [
+        (before + index, run) for before, jobs in arrays.items() for index, run in jobs.items()
+    ]
     assert found == [(run.number, run) for run in runs]
     assert all(1 <= index <= most for jobs in arrays.values() for index in jobs)
     assert len(arrays) == len({(run.number - 1) // most for run in runs})
@@ -339,15 +396,23 @@ def test_arrays_have_the_indices_that_slurm_allows(tmp_path, monkeypatch, config
     ],
 )
 def test_a_job_of_slurm(tmp_path, monkeypatch, behaviour, told, code, queued):
-    """The program is told once; its exit code and the signal say whether the job goes back into the queue.
+    """The program is told once; its exit code and the signal say whether the job goes back into the
+    queue.
 
     After SIGTERM it waits for Slurm to end it, but not for ever.
     """
-    put(tmp_path, monkeypatch, scontrol=f'echo "$@" >>{tmp_path}/queue', sleep=f'echo "$1" >>{tmp_path}/waited')
+    put(
+        tmp_path,
+        monkeypatch,
+        scontrol=f'echo "$@" >>{tmp_path}/queue',
+        sleep=f'echo "$1" >>{tmp_path}/waited',
+    )
     (tmp_path / "runs" / "1").mkdir(parents=True)
     script = script_of(tmp_path, command=shlex.join(runs_of(tmp_path, behaviour)[0].command))
     environment = os.environ | {"SLURM_JOB_ID": "99", "SLURM_ARRAY_TASK_ID": "1"}
-    job = subprocess.Popen(["bash", "-c", script], env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
+    job = subprocess.Popen(
+        ["bash", "-c", script], env=environment, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     try:
         for number in told:
             wait_until(lambda: words(tmp_path))

@@ -1,4 +1,6 @@
-"""The oracle's kernels are Markov kernels that are reversible where they should be, and the known ones."""
+"""The oracle's kernels are Markov kernels that are reversible where they should be, and the known
+ones.
+"""
 
 import dataclasses
 
@@ -10,7 +12,13 @@ from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
 from sl_discs.testing.conformance import chi_squared
-from sl_discs.testing.oracle import gwg, kernel_of, kernel_of_steps, numbers_of_flips, path_auxiliary
+from sl_discs.testing.oracle import (
+    gwg,
+    kernel_of,
+    kernel_of_steps,
+    numbers_of_flips,
+    path_auxiliary,
+)
 
 REVERSIBLE = [
     *(one for one in SAMPLERS.values() if not hasattr(one, "balancing_fn_type")),
@@ -29,14 +37,21 @@ def law_of(log_density):
     return law / law.sum()
 
 
-@pytest.mark.parametrize("heat", [1.0, 1.3], ids=["own proposals", "proposals of another temperature"])
+@pytest.mark.parametrize(
+    "heat", [1.0, 1.3], ids=["own proposals", "proposals of another temperature"]
+)
 @pytest.mark.parametrize("sampler", REVERSIBLE, ids=str)
 def test_detailed_balance(sampler, heat):
     for target in [*small_targets(3), *small_targets(4)]:
         for temperature in (0.4, 2.0):
-            log_density, proposed = target.log_density(temperature), target.log_density(heat * temperature)
+            log_density, proposed = (
+                target.log_density(temperature),
+                target.log_density(heat * temperature),
+            )
             coupled = target.couplings != 0
-            kernel = kernel_of(sampler, log_density, target.mask, coupled=coupled, proposed=proposed)
+            kernel = kernel_of(
+                sampler, log_density, target.mask, coupled=coupled, proposed=proposed
+            )
             assert (kernel.transitions > -1e-15).all() and (kernel.acceptance < 1 + 1e-12).all()
             np.testing.assert_allclose(kernel.transitions.sum(axis=1), 1, atol=1e-12)
             law = law_of(log_density)
@@ -47,10 +62,14 @@ def test_detailed_balance(sampler, heat):
 
 @pytest.mark.parametrize("rule", [Gibbs, Metropolis])
 def test_a_sequential_sweep_is_invariant_but_not_reversible(rule):
-    """It tries each open site once: a sweep of four free sites under Gibbs is an independent draw."""
+    """It tries each open site once: a sweep of four free sites under Gibbs is an
+    independent draw.
+    """
     for target in small_targets(4):
         log_density, sites = target.log_density(0.7), int(target.mask.sum())
-        sweep = kernel_of_steps(rule(scan="sequential"), log_density, target.mask, sites).transitions
+        sweep = kernel_of_steps(
+            rule(scan="sequential"), log_density, target.mask, sites
+        ).transitions
         law = law_of(log_density)
         np.testing.assert_allclose(law @ sweep, law, atol=1e-12)
         flow = law[:, None] * sweep
@@ -64,7 +83,9 @@ def test_a_sequential_sweep_is_invariant_but_not_reversible(rule):
 def test_dula_leaves_another_law(scaling):
     target = small_targets(4)[0]
     log_density = target.log_density(0.7)
-    kernel = kernel_of(DMALA(scaling=scaling, step_size=0.5, adjusted=False), log_density, target.mask)
+    kernel = kernel_of(
+        DMALA(scaling=scaling, step_size=0.5, adjusted=False), log_density, target.mask
+    )
     np.testing.assert_allclose(kernel.transitions.sum(axis=1), 1, atol=1e-12)
     law = law_of(log_density)
     assert np.abs(law @ kernel.transitions - law).sum() / 2 > 0.01
@@ -80,7 +101,9 @@ def test_one_flip_of_either_path_is_the_same_and_two_are_not():
 
 
 def test_a_site_drawn_twice_flips_once():
-    """Without couplings and on equal weights, two of two sites: half of the draws name one site twice."""
+    """Without couplings and on equal weights, two of two sites: half of the draws name one site
+    twice.
+    """
     log_density, mask = np.zeros(4), np.ones(2, bool)
     np.testing.assert_allclose(gwg(log_density, mask, 2).transitions[0], [0, 0.25, 0.25, 0.5])
     np.testing.assert_allclose(path_auxiliary(log_density, mask, 2).transitions[0], [0, 0, 0, 1])
@@ -106,10 +129,14 @@ def test_numbers_of_flips():
 
 
 def test_chi_squared_keeps_its_false_alarm_rate_where_cells_are_rare():
-    """One cell expects 0.01 counts: a test that let it stand alone would fail in one of 100 repetitions."""
+    """One cell expects 0.01 counts: a test that let it stand alone would fail in one of 100
+    repetitions.
+    """
     rng = np.random.default_rng(0)
     law = np.array([0.5, 0.3, 0.199, 0.00099, 0.00001])
     law /= law.sum()
-    values = np.array([chi_squared(rng.multinomial(1_000, law), 1_000 * law)[1] for _ in range(4_000)])
+    values = np.array(
+        [chi_squared(rng.multinomial(1_000, law), 1_000 * law)[1] for _ in range(4_000)]
+    )
     assert values.min() > 1e-5
     assert abs((values < 0.1).mean() - 0.1) < 5 * np.sqrt(0.1 * 0.9 / len(values))

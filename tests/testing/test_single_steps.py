@@ -1,7 +1,9 @@
-"""Each engine's single step has the oracle's law, from every state of every small target; wrong steps do not.
+"""Each engine's single step has the oracle's law, from every state of every small target; wrong
+steps do not.
 
-Seeds are fixed; an engine that is right fails a single test with probability 1e-6. Each sampler is compiled once for
-all of its targets, and an adaptive radius or number of flips is set to the values that are tested.
+Seeds are fixed; an engine that is right fails a single test with probability 1e-6. Each sampler is
+compiled once for all of its targets, and an adaptive radius or number of flips is set to the values
+that are tested.
 """
 
 import dataclasses
@@ -12,7 +14,14 @@ import pytest
 from chains import FALSE_ALARM
 from engines_at_hand import ENGINES, known_to
 from marks import slow_except
-from single_steps import SAMPLERS, Disagreement, check_single_steps, check_steps, play_steps, small_targets
+from single_steps import (
+    SAMPLERS,
+    Disagreement,
+    check_single_steps,
+    check_steps,
+    play_steps,
+    small_targets,
+)
 
 from sl_discs.engines.cpu import layout
 from sl_discs.samplers import path as path_module
@@ -30,7 +39,9 @@ def proposing_at(monkeypatch):
 
     def at(temperature):
         monkeypatch.setattr(
-            layout, "proposal_temperatures", lambda row, levels: np.full(row.shape, temperature, np.float32)
+            layout,
+            "proposal_temperatures",
+            lambda row, levels: np.full(row.shape, temperature, np.float32),
         )
 
     return at
@@ -38,7 +49,14 @@ def proposing_at(monkeypatch):
 
 FAST = {
     "reference": ("gibbs", "exchange", "path_auxiliary", "dmala", "dlmc"),
-    "cpu": ("gibbs, sequential", "metropolis", "exchange", "path_auxiliary", "dmala", "dmala, fixed, unadjusted"),
+    "cpu": (
+        "gibbs, sequential",
+        "metropolis",
+        "exchange",
+        "path_auxiliary",
+        "dmala",
+        "dmala, fixed, unadjusted",
+    ),
     "in step": ("gibbs, sequential", "metropolis, sequential"),
     "one lane": ("path_auxiliary", "dmala"),
     "cuda": SAMPLERS,
@@ -49,45 +67,59 @@ def each_engine(fast):
     pairs = [(engine, name) for engine in ENGINES for name in known_to(engine, SAMPLERS)]
     fast = [pair for pair in pairs if pair[1] in fast.get(pair[0], ())]
     return pytest.mark.parametrize(
-        ("engine", "name"), [pytest.param(*pair, marks=[pytest.mark.slow] * (pair not in fast)) for pair in pairs]
+        ("engine", "name"),
+        [pytest.param(*pair, marks=[pytest.mark.slow] * (pair not in fast)) for pair in pairs],
     )
 
 
 @each_engine(FAST)
 def test_the_step_of_each_engine(engine, name):
     """With tilts and masks, at temperatures up to infinity."""
-    check_single_steps(ENGINES[engine], SAMPLERS[name], copies=1024, temperatures=(np.inf, 2.0, 0.5))
+    check_single_steps(
+        ENGINES[engine], SAMPLERS[name], copies=1024, temperatures=(np.inf, 2.0, 0.5)
+    )
 
 
 @each_engine({"cpu": FAST["cpu"], "in step": FAST["in step"]})
 def test_several_steps(engine, name):
-    """What is kept from step to step, such as weights, is right; and single ones on sparse targets without tilts."""
+    """What is kept from step to step, such as weights, is right; and single ones on sparse targets
+    without tilts.
+    """
     check_single_steps(ENGINES[engine], SAMPLERS[name], copies=512, temperatures=(0.5,), steps=5)
     options = {"num_sites": 3, "sparse": True, "tilted": False}
-    check_single_steps(ENGINES[engine], SAMPLERS[name], copies=512, temperatures=(np.inf, 1.0), **options)
+    check_single_steps(
+        ENGINES[engine], SAMPLERS[name], copies=512, temperatures=(np.inf, 1.0), **options
+    )
 
 
 @each_engine({})
 def test_real_couplings(engine, name):
-    check_single_steps(ENGINES[engine], SAMPLERS[name], copies=4096, temperatures=(0.5,), whole=False)
+    check_single_steps(
+        ENGINES[engine], SAMPLERS[name], copies=4096, temperatures=(0.5,), whole=False
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("balancing", ["RATIO", "MAX", "MIN"])
-@pytest.mark.parametrize("name", ["gwg, 2 flips", "path_auxiliary, 3 flips", "dmala, 1.7 flips", "dmala, fixed"])
+@pytest.mark.parametrize(
+    "name", ["gwg, 2 flips", "path_auxiliary, 3 flips", "dmala, 1.7 flips", "dmala, fixed"]
+)
 def test_other_weights(name, balancing):
     sampler = dataclasses.replace(SAMPLERS[name], balancing_fn_type=balancing)
     check_single_steps(ENGINES["reference"], sampler, copies=1024)
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in known_to("cpu", SAMPLERS) if hasattr(SAMPLERS[name], "balancing_fn_type")]
+    "name",
+    [name for name in known_to("cpu", SAMPLERS) if hasattr(SAMPLERS[name], "balancing_fn_type")],
 )
 def test_cpu_with_proposals_of_another_temperature(name, proposing_at):
     """What has no test proposes at the target's own temperature."""
     sampler = SAMPLERS[name]
     proposing_at(1.3)
-    proposed = [one.log_density(1.3 if getattr(sampler, "adjusted", True) else 1.0) for one in FOUR_SITES]
+    proposed = [
+        one.log_density(1.3 if getattr(sampler, "adjusted", True) else 1.0) for one in FOUR_SITES
+    ]
     kernels = [
         kernel_of(sampler, one.log_density(1), one.mask, proposed=other)
         for one, other in zip(FOUR_SITES, proposed, strict=True)
@@ -96,13 +128,22 @@ def test_cpu_with_proposals_of_another_temperature(name, proposing_at):
     check_steps(steps, kernels, FALSE_ALARM)
 
 
-# Wrong steps of every kind: right ones of something else, in place of those that were asked for. Most leave the
-# target invariant, which is why tests of invariance do not see them.
+# Wrong steps of every kind: right ones of something else, in place of those that were asked for.
+# Most leave the target invariant, which is why tests of invariance do not see them.
 
 
-def compare(engine, asked, played, targets=FOUR_SITES, temperature=0.7, done=0, frozen=False, **state):
+def compare(
+    engine, asked, played, targets=FOUR_SITES, temperature=0.7, done=0, frozen=False, **state
+):
     kernels = [
-        kernel_of(asked, one.log_density(0.7), one.mask, coupled=one.couplings != 0, done=done, frozen=frozen)
+        kernel_of(
+            asked,
+            one.log_density(0.7),
+            one.mask,
+            coupled=one.couplings != 0,
+            done=done,
+            frozen=frozen,
+        )
         for one in FOUR_SITES
     ]
     [steps] = play_steps(ENGINES[engine], played, targets, temperature, copies=1024, state=state)
@@ -111,10 +152,16 @@ def compare(engine, asked, played, targets=FOUR_SITES, temperature=0.7, done=0, 
 
 def changed(**fields):
     """The targets with these fields computed from the target."""
-    return {"targets": [one._replace(**{name: new(one) for name, new in fields.items()}) for one in FOUR_SITES]}
+    return {
+        "targets": [
+            one._replace(**{name: new(one) for name, new in fields.items()}) for one in FOUR_SITES
+        ]
+    }
 
 
-@pytest.mark.parametrize("sampler", [Metropolis(), GWG()], ids=lambda sampler: type(sampler).__name__)
+@pytest.mark.parametrize(
+    "sampler", [Metropolis(), GWG()], ids=lambda sampler: type(sampler).__name__
+)
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -143,7 +190,9 @@ IN_PLACE = {
 }
 
 
-@pytest.mark.parametrize("name", slow_except(IN_PLACE, ("gibbs for metropolis", "gwg for path_auxiliary", "no test")))
+@pytest.mark.parametrize(
+    "name", slow_except(IN_PLACE, ("gibbs for metropolis", "gwg for path_auxiliary", "no test"))
+)
 def test_another_kernel_is_found(name):
     asked, played = IN_PLACE[name]
     with pytest.raises(Disagreement):
@@ -176,7 +225,9 @@ def test_a_sequential_scan_in_another_order_is_found(engine, kind, steps):
         compare(engine, sampler, kind(scan="sequential"), done=1, steps=steps)
 
 
-@pytest.mark.parametrize("sampler", [GWG(num_flips=2), DMALA()], ids=lambda sampler: type(sampler).__name__)
+@pytest.mark.parametrize(
+    "sampler", [GWG(num_flips=2), DMALA()], ids=lambda sampler: type(sampler).__name__
+)
 def test_proposals_of_another_temperature_are_found(sampler, proposing_at):
     proposing_at(0.77)
     with pytest.raises(Disagreement):
@@ -194,8 +245,14 @@ def test_a_radius_rounded_at_the_wrong_time_is_found(steps):
 
 def test_a_reverse_path_in_the_order_of_the_path_is_found(monkeypatch):
     right = path_module.log_probability
-    monkeypatch.setattr(path_module, "log_probability", lambda *given, backwards=False, **kind: right(*given, **kind))
+    monkeypatch.setattr(
+        path_module,
+        "log_probability",
+        lambda *given, backwards=False, **kind: right(*given, **kind),
+    )
     # A class of its own, as a class is compiled once.
-    sampler = dataclasses.make_dataclass("SameOrder", [], bases=(PathAuxiliary,), frozen=True)(num_flips=2)
+    sampler = dataclasses.make_dataclass("SameOrder", [], bases=(PathAuxiliary,), frozen=True)(
+        num_flips=2
+    )
     with pytest.raises(Disagreement):
         compare("reference", PathAuxiliary(num_flips=2), sampler)

@@ -1,1 +1,3 @@
-"""The engine for CPU cores: compiled loops, one chain at a time on each core, whose state stays in its cache."""
+"""The engine for CPU cores: compiled loops, one chain at a time on each core, whose state stays in
+its cache.
+"""

@@ -1,4 +1,6 @@
-"""Arithmetic of the native loops: functions that vectorise, and the random numbers of `sl_discs.models.keys`."""
+"""Arithmetic of the native loops: functions that vectorise, and the random numbers of
+`sl_discs.models.keys`.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ _LOWEST, _NOTHING = _F(-125), _F(0)
 
 @inlined(fastmath=FUSED)
 def exp_nonpositive(x):
-    """Returns exp(x) in float32 for x <= 0, 0 below 2^-125; relative error below 3e-7 + 6e-8 |x|."""
+    """Returns exp(x) in float32 for x <= 0, 0 below 2^-125; relative error below 3e-7 +
+    6e-8 |x|.
+    """
     exponent = x * LOG2E
     return exp2(exponent) if exponent > _LOWEST else _NOTHING
 
@@ -58,10 +62,17 @@ def exp_nonpositive(x):
 _L = tuple(
     _F(c)
     for c in (
-        7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
-        2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
+        7.0376836292e-2,
+        -1.1514610310e-1,
+        1.1676998740e-1,
+        -1.2420140846e-1,
+        1.4249322787e-1,
+        -1.6668057665e-1,
+        2.0000714765e-1,
+        -2.4999993993e-1,
+        3.3333331174e-1,
     )
-)  # fmt: skip
+)
 _LN2 = _F(math.log(2))
 _HALF_ROOT_BITS = np.int32(0x3F3504F3)  # sqrt(1/2)
 _LOW_BITS = np.int32(0x007FFFFF)
@@ -87,7 +98,8 @@ def log(x):
 
 
 _U = np.uint32
-# Second words of counters: for numbers drawn from a key, for folding a key, and for the numbers of a Markov step.
+# Second words of counters: for numbers drawn from a key, for folding a key, and for the numbers of
+# a Markov step.
 DRAW, FOLD, STEP = _U(0), _U(1), _U(2)
 
 
@@ -100,7 +112,9 @@ _UNIT64 = np.float64(2.0**-53)
 @inlined
 def uniform64(high, low):
     """Returns a uniform number on [0, 1) in float64 from two words."""
-    return np.float64((np.uint64(high) << np.uint64(21)) ^ (np.uint64(low) >> np.uint64(11))) * _UNIT64
+    return (
+        np.float64((np.uint64(high) << np.uint64(21)) ^ (np.uint64(low) >> np.uint64(11))) * _UNIT64
+    )
 
 
 _S0, _S1, _S2, _S3, _S4 = (_F(c) for c in SINE)
@@ -142,13 +156,16 @@ def normal_pair(first, second):
 
 # Probabilities of proposals as products of many factors, with one division and few logarithms each.
 
-# A product is replaced by its logarithm before it, or the product of two such products, could underflow.
+# A product is replaced by its logarithm before it, or the product of two such products, could
+# underflow.
 _SMALLEST_PRODUCT = 1e-100
 _LARGEST_EXPONENT = 700.0
 
 
 class Probability(NamedTuple):
-    """The number exp(log) over/under, where numerators and denominators are multiplied separately."""
+    """The number exp(log) over/under, where numerators and denominators are multiplied
+    separately.
+    """
 
     over: float
     under: float

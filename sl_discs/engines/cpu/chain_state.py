@@ -1,8 +1,9 @@
 """The state of one chain in the native loops, its proposal weights, and flips that can be undone.
 
-Weights are those of `sl_discs.samplers.draws.softmax_weights`, 2^t with t = log2(e) (gain/2) - reference, clipped to
-an interval. The gain is computed at a proposal temperature that may lag slightly behind the target's: the
-Metropolis-Hastings test is exact for any proposal, and weights of sites whose field has not changed can be kept.
+Weights are those of `sl_discs.samplers.draws.softmax_weights`, 2^t with t = log2(e) (gain/2) -
+reference, clipped to an interval. The gain is computed at a proposal temperature that may lag
+slightly behind the target's: the Metropolis-Hastings test is exact for any proposal, and weights of
+sites whose field has not changed can be kept.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _NEXT = np.uint64(1)
 
 
 class LoopTarget(NamedTuple):
-    """f(x) = c.x + scale/2 x'Kx of one instance, on N sites: all that may flip or are coupled; a multiple of `LANES`.
+    """f(x) = c.x + scale/2 x'Kx of one instance, on N sites: all that may flip or are coupled; a
+    multiple of `LANES`.
 
     The unused form of K has one entry.
 
@@ -61,7 +63,8 @@ def flip(target, spins, coupled, site):
     Args:
       target: f.
       spins: [N] -1 or 1.
-      coupled: [N] Kx, in int16 or int32 if K is int8, else in float64: a flip and a flip back leave what was there.
+      coupled: [N] Kx, in int16 or int32 if K is int8, else in float64: a flip and a flip back leave
+        what was there.
       site: which site.
     """
     sign = -spins[site]
@@ -87,8 +90,8 @@ _F = np.float32
 _LOWEST, _HIGHEST = _F(-115), _F(100)
 # If the total is outside these bounds, a new reference is needed.
 _SMALLEST_TOTAL, _LARGEST_TOTAL = 2.0**-40, 2.0**60
-# Changed weights are written one by one if they are fewer than 1/24 of all, as this costs about 24 times as much
-# each.
+# Changed weights are written one by one if they are fewer than 1/24 of all, as this costs about 24
+# times as much each.
 FEW = 24
 _ALL = -1
 
@@ -114,7 +117,8 @@ class LoopChain(NamedTuple):
       spins: [N] -1 or 1 in float32.
       coupled: [N] Kx, see `flip`.
       saved: [N] a copy of `coupled` from before a proposal that touches many sites.
-      y: [N] observation, which tilts the target by h = tilt_scale y; zeros without localization, like `mean`.
+      y: [N] observation, which tilts the target by h = tilt_scale y; zeros without localization,
+        like `mean`.
       mean: [N] running posterior mean.
       base: [N] the part of the logits (to base 2) that does not depend on Kx.
       flipped: [N] the sites of a proposal.
@@ -147,17 +151,30 @@ def make_chain(size, coupled_dtype):
     """Allocates a chain."""
     number, place = np.float32, np.uint32
     dtypes = LoopChain(
-        spins=number, coupled=coupled_dtype, saved=coupled_dtype, y=number, mean=number, base=number,
-        flipped=place, sequence=place, picked=np.float64, stamps=place, touched=place,
-        fresh=number, stale=number, proposals=place,
-    )  # fmt: skip
+        spins=number,
+        coupled=coupled_dtype,
+        saved=coupled_dtype,
+        y=number,
+        mean=number,
+        base=number,
+        flipped=place,
+        sequence=place,
+        picked=np.float64,
+        stamps=place,
+        touched=place,
+        fresh=number,
+        stale=number,
+        proposals=place,
+    )
     arrays = LoopChain(*(aligned_zeros(size, dtype) for dtype in dtypes))
     return arrays._replace(proposals=arrays.proposals[:1])
 
 
 @inlined(fastmath=FUSED)
 def set_base(chain, target, rate, tilt_scale):
-    """Sets `base` for a proposal temperature 1/rate and a tilt; returns the slope, the factor of Kx in the logits."""
+    """Sets `base` for a proposal temperature 1/rate and a tilt; returns the slope, the factor of Kx
+    in the logits.
+    """
     half = _F(0.5) * rate
     for i in range(chain.base.shape[0]):
         chain.base[i] = (target.linear[i] * half + tilt_scale * chain.y[i]) * LOG2E
@@ -180,9 +197,19 @@ def fill_weights(spins, coupled, base, mask, slope, reference, weights):
 
 @called
 def weigh_all(chain, target, slope, tree):
-    """Computes all weights of the state and their sums, with a new reference if the tree's does not suit."""
+    """Computes all weights of the state and their sums, with a new reference if the tree's does not
+    suit.
+    """
     in_long_vectors()
-    fill_weights(chain.spins, chain.coupled, chain.base, target.mask, slope, _F(tree.sums[REFERENCE]), tree.weights)
+    fill_weights(
+        chain.spins,
+        chain.coupled,
+        chain.base,
+        target.mask,
+        slope,
+        _F(tree.sums[REFERENCE]),
+        tree.weights,
+    )
     sum_all(tree)
     tree.sums[NORM] = np.nan
     if not _SMALLEST_TOTAL < tree.sums[TOTAL] < _LARGEST_TOTAL and target.open_sites.shape[0]:
@@ -241,7 +268,9 @@ def flip_sites(chain, target, count):
 
 @inlined(fastmath=FUSED)
 def _weigh_touched(chain, target, slope, tree, touched):
-    """Updates the weights of the touched sites; False, with nothing changed, if another reference is needed."""
+    """Updates the weights of the touched sites; False, with nothing changed, if another reference
+    is needed.
+    """
     reference = _F(tree.sums[REFERENCE])
     highest = _F(-np.inf)
     for k in range(touched):
@@ -266,7 +295,9 @@ def _weigh_touched(chain, target, slope, tree, touched):
 
 @inlined
 def weigh_proposal(chain, target, slope, tree, other, touched):
-    """Weights after `flip_sites`: True if they are updated in `tree`, False if all of them are written to `other`."""
+    """Weights after `flip_sites`: True if they are updated in `tree`, False if all of them are
+    written to `other`.
+    """
     if touched != _ALL and _weigh_touched(chain, target, slope, tree, touched):
         return True
     other.sums[REFERENCE] = tree.sums[REFERENCE]

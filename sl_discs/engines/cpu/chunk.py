@@ -1,4 +1,6 @@
-"""Runs a slice of a program on many chains: the loop over steps, the observation process, and the best state."""
+"""Runs a slice of a program on many chains: the loop over steps, the observation process, and the
+best state.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from sl_discs.engines.arrays import aligned_zeros
 from sl_discs.engines.cpu import site_steps, weighted
 from sl_discs.engines.cpu.arithmetic import FOLD, fill_uniforms, normal_pair, threefry
 from sl_discs.engines.cpu.chain_state import LoopChain, make_chain
-from sl_discs.engines.cpu.jit import FUSED, called, chosen_by_type, entered, in_long_vectors, inlined
+from sl_discs.engines.cpu.jit import (
+    FUSED,
+    called,
+    chosen_by_type,
+    entered,
+    in_long_vectors,
+    inlined,
+)
 from sl_discs.engines.cpu.step import BLOCK, StepInputs, StepKernel, Words, make_words
 from sl_discs.engines.cpu.tree import REFERENCE, WeightTree, make_tree
 from sl_discs.localization.schedule import Levels
@@ -19,8 +28,8 @@ from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Exchange, Gibbs, Metropolis
 
-# The samplers that this engine runs. The kernel is selected by the type of the settings when the loop is compiled, so
-# no sampler pays for the others.
+# The samplers that this engine runs. The kernel is selected by the type of the settings when the
+# loop is compiled, so no sampler pays for the others.
 
 ENTRIES = {
     GWG: weighted.PATH,
@@ -30,11 +39,15 @@ ENTRIES = {
     Metropolis: site_steps.ENTRY,
     Exchange: site_steps.EXCHANGE,
 }
-_KERNELS = {settings: kernel for entry in ENTRIES.values() for settings, kernel in entry.kernels.items()}
+_KERNELS = {
+    settings: kernel for entry in ENTRIES.values() for settings, kernel in entry.kernels.items()
+}
 
 
 def _chosen(field: str) -> Callable:
-    """Returns a function for compiled loops: a field of the kernel that belongs to the type of its first argument."""
+    """Returns a function for compiled loops: a field of the kernel that belongs to the type of its
+    first argument.
+    """
 
     def call(settings, *arguments):
         raise NotImplementedError("compiled code only")
@@ -52,8 +65,9 @@ play_step, weigh_state, fill_block = map(_chosen, StepKernel._fields)
 
 # The best state of a chain, kept without copying the state whenever it improves.
 #
-# While the best state is recent, it is represented by the current state and a list of the flips since then. It is
-# copied when there are as many of these flips as sites, and at the end, which costs O(1) per flip.
+# While the best state is recent, it is represented by the current state and a list of the flips
+# since then. It is copied when there are as many of these flips as sites, and at the end, which
+# costs O(1) per flip.
 
 # Entries of `state`.
 _RECENT, _LENGTH = 0, 1
@@ -114,12 +128,13 @@ def write_out(best, spins):
         best.state[_RECENT] = 0
 
 
-# The observation process of one chain in the native loops: the mathematics of `sl_discs.localization.algorithm`.
+# The observation process of one chain in the native loops: the mathematics of
+# `sl_discs.localization.algorithm`.
 #
-# The posterior mean of a level is U = sum over its steps of c_t x_t, for spins x_t after step t and weights c_t whose
-# running sum is C_t. Spins change seldom, so U is computed by summation by parts: when a site turns to x_s at step s,
-# 2 x_s C_{s-1} is subtracted, and at the end of the level x C is added for each site. A flip then costs one
-# operation, and a step without flips none.
+# The posterior mean of a level is U = sum over its steps of c_t x_t, for spins x_t after step t and
+# weights c_t whose running sum is C_t. Spins change seldom, so U is computed by summation by parts:
+# when a site turns to x_s at step s, 2 x_s C_{s-1} is subtracted, and at the end of the level x C
+# is added for each site. A flip then costs one operation, and a step without flips none.
 
 _F = np.float32
 _TWO, _NOTHING = _F(2), _F(0)
@@ -127,7 +142,9 @@ _TWO, _NOTHING = _F(2), _F(0)
 
 @inlined(fastmath=FUSED)
 def subtract_flips(mean, spins, flipped, count, collected):
-    """Accounts for sites that have just turned, where `collected` is the sum of the level's weights so far."""
+    """Accounts for sites that have just turned, where `collected` is the sum of the level's weights
+    so far.
+    """
     for k in range(count):
         site = flipped[k]
         mean[site] -= _TWO * collected * spins[site]
@@ -142,7 +159,8 @@ def finish_mean(mean, spins, collected):
 
 @called(fastmath=FUSED)
 def advance_observation(key0, key1, step, y, mean, spins, collected, drift, spread, workspace):
-    """Sets y to y + drift U + spread Z for standard normal Z, and an empty posterior mean for the next level.
+    """Sets y to y + drift U + spread Z for standard normal Z, and an empty posterior mean for the
+    next level.
 
     Args:
       key0: first word of the chain's observation key.
@@ -172,13 +190,15 @@ _P = np.uint64
 
 
 class ProgramSlice(NamedTuple):
-    """T steps of a program, of which chain c runs row c modulo R; the levels are those of the whole run.
+    """T steps of a program, of which chain c runs row c modulo R; the levels are those of the whole
+    run.
 
     Attributes:
       rate: [R, T] 1/temperature of the target.
-      proposal_rate: [R, T] 1/temperature of the proposal, constant over many steps and close to `rate`.
-      refresh: [R, T] whether weights are recomputed before a step: before the first one, before those that begin
-        levels, and before others.
+      proposal_rate: [R, T] 1/temperature of the proposal, constant over many steps and close to
+        `rate`.
+      refresh: [R, T] whether weights are recomputed before a step: before the first one, before
+        those that begin levels, and before others.
       localized: whether there are levels.
       level: number of the first step's level.
       levels: `localization.schedule.Levels`, leaves [K], and one number that starts chains.
@@ -213,7 +233,11 @@ class Workspace(NamedTuple):
 def make_workspace(size: int, coupled_dtype) -> Workspace:
     """Returns working memory for chains of `size` sites, a multiple of the lane width."""
     return Workspace(
-        make_chain(size, coupled_dtype), make_best_state(size), make_tree(size), make_tree(size), make_words()
+        make_chain(size, coupled_dtype),
+        make_best_state(size),
+        make_tree(size),
+        make_tree(size),
+        make_words(),
     )
 
 
@@ -222,7 +246,9 @@ def _enter(workspace, chains, c, localized):
     """Copies a chain into the working memory."""
     chain, best = workspace.chain, workspace.best
     for tree in (workspace.one, workspace.other):
-        tree.sums[REFERENCE] = 0.0  # not that of the chain before, which depends on the batch and the threads
+        tree.sums[REFERENCE] = (
+            0.0  # not that of the chain before, which depends on the batch and the threads
+        )
     for i in range(chain.spins.shape[0]):
         chain.stamps[i] = 0
         chain.spins[i] = best.spins[i] = _F(-1)
@@ -254,9 +280,17 @@ def _end_level(levels, level, chains, c, chain, collected):
     """Moves the observation after the last step of a level."""
     # `base` is recomputed with the next weights, so until then it can hold the noise.
     advance_observation(
-        chains.observation_keys[c, 0], chains.observation_keys[c, 1], levels.last[level] + 1, chain.y, chain.mean,
-        chain.spins, collected, levels.drift[level], levels.noise[level], chain.base,
-    )  # fmt: skip
+        chains.observation_keys[c, 0],
+        chains.observation_keys[c, 1],
+        levels.last[level] + 1,
+        chain.y,
+        chain.mean,
+        chain.spins,
+        collected,
+        levels.drift[level],
+        levels.noise[level],
+        chain.base,
+    )
 
 
 @inlined
@@ -279,7 +313,17 @@ def _log(chains, c, spins, value, ladder, interval, found):
 
 @inlined
 def _play_chain(
-    settings, program, target, chains, c, workspace, first_step, ladder, first_interval, last_interval, found
+    settings,
+    program,
+    target,
+    chains,
+    c,
+    workspace,
+    first_step,
+    ladder,
+    first_interval,
+    last_interval,
+    found,
 ):
     """Runs one chain through some intervals; its arrays stay in the core's cache."""
     _enter(workspace, chains, c, program.localized)
@@ -296,9 +340,21 @@ def _play_chain(
     number = first_step + first_interval * steps_an_interval
     filled, draws = number, 0
     row = c % program.rate.shape[0]
-    rate, proposal_rate, refresh = program.rate[row], program.proposal_rate[row], program.refresh[row]
-    # Step numbers: the last one of the level, and the last one that does not count for its posterior mean.
-    levels, level, last, uncounted, share, weight = program.levels, program.level, 0, 0, _F(0), _F(0)
+    rate, proposal_rate, refresh = (
+        program.rate[row],
+        program.proposal_rate[row],
+        program.refresh[row],
+    )
+    # Step numbers: the last one of the level, and the last one that does not count for its
+    # posterior mean.
+    levels, level, last, uncounted, share, weight = (
+        program.levels,
+        program.level,
+        0,
+        0,
+        _F(0),
+        _F(0),
+    )
     if program.localized:
         last = levels.last[level] + 1
     step = _P(first_interval * steps_an_interval)
@@ -317,15 +373,29 @@ def _play_chain(
                         _end_level(levels, level, chains, c, chain, collected)
                         level, collected = level + 1, _F(0)
                     last, tilt_scale = levels.last[level] + 1, levels.tilt_scale[level]
-                    uncounted, share = last - levels.collected[level], _F(1) / _F(levels.collected[level])
+                    uncounted, share = (
+                        last - levels.collected[level],
+                        _F(1) / _F(levels.collected[level]),
+                    )
                 slope = weigh_state(settings, chain, target, proposal_rate[step], tilt_scale, tree)
-            # Steps taken at once belong to one interval and one part of a level; the first step is taken alone.
+            # Steps taken at once belong to one interval and one part of a level; the first step is
+            # taken alone.
             most = 1 if best.value[0] == -np.inf else left
             if program.localized:
                 most = min(most, (last if number > uncounted else uncounted) + 1 - number)
             row_of_words = number % BLOCK
             inputs = StepInputs(
-                rate[step], rate[step:], most, tilt_scale, slope, key0, key1, number, row_of_words, words, draws
+                rate[step],
+                rate[step:],
+                most,
+                tilt_scale,
+                slope,
+                key0,
+                key1,
+                number,
+                row_of_words,
+                words,
+                draws,
             )
             done = play_step(settings, inputs, chain, target, tree, other, pace, steps)
             if done.swapped:
@@ -366,7 +436,8 @@ def _play_chain(
 
 @entered
 def play(settings, program, target, chains, ladder, ladders, workspace, first_step, found):
-    """Runs L intervals of T/L steps on some ladders of chains; a chain without a ladder runs all of them at once.
+    """Runs L intervals of T/L steps on some ladders of chains; a chain without a ladder runs all of
+    them at once.
 
     Args:
       settings: settings of the sampler; their type selects the step.
@@ -386,9 +457,18 @@ def play(settings, program, target, chains, ladder, ladders, workspace, first_st
         for interval in range(0, intervals, together):
             for c in range(number * ladder, (number + 1) * ladder):
                 _play_chain(
-                    settings, program, target, chains, c, workspace, first_step, ladder, interval,
-                    interval + together, found,
-                )  # fmt: skip
+                    settings,
+                    program,
+                    target,
+                    chains,
+                    c,
+                    workspace,
+                    first_step,
+                    ladder,
+                    interval,
+                    interval + together,
+                    found,
+                )
             if ladder > 1:
                 site_steps.swap_neighbours(
                     target.scale, chains, ladder, number, program.rate, first_step, interval, found

@@ -1,7 +1,9 @@
-"""The engine for CPU cores: compiled loops for quadratic models, one chain after the other, or many in step.
+"""The engine for CPU cores: compiled loops for quadratic models, one chain after the other, or many
+in step.
 
-It runs the same program on the same chains as the reference and targets the same distribution, but its numbers
-differ: it uses the reference's keys, but numbers random words differently and sums in another order.
+It runs the same program on the same chains as the reference and targets the same distribution, but
+its numbers differ: it uses the reference's keys, but numbers random words differently and sums in
+another order.
 """
 
 from __future__ import annotations
@@ -14,7 +16,14 @@ import jax
 import numpy as np
 
 from sl_discs.engines import program as base
-from sl_discs.engines.arrays import Records, as_arrays, as_states, as_trace, least_temperature, make_records
+from sl_discs.engines.arrays import (
+    Records,
+    as_arrays,
+    as_states,
+    as_trace,
+    least_temperature,
+    make_records,
+)
 from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cpu import layout
 from sl_discs.engines.cpu.chain_state import LoopTarget
@@ -41,7 +50,8 @@ class LoadedTargets(NamedTuple):
 
     Attributes:
       chosen: [M] their places in the batch.
-      in_step: whether all chains of an instance try the same site at a time, or one chain is played after the other.
+      in_step: whether all chains of an instance try the same site at a time, or one chain is played
+        after the other.
       targets: M instances in the form of the loops.
     """
 
@@ -96,7 +106,10 @@ class Cpu(Engine):
     def load(self, model, sampler, batch):
         """Lays the instances out for the loops, which takes as long as thousands of steps."""
         batch, in_step, parts = batch._replace(loaded=None), layout.in_step(sampler, batch), []
-        for chosen, together in ((np.flatnonzero(in_step), True), (np.flatnonzero(~in_step), False)):
+        for chosen, together in (
+            (np.flatnonzero(in_step), True),
+            (np.flatnonzero(~in_step), False),
+        ):
             if len(chosen):
                 targets = as_targets(model, _take(batch, chosen), in_step=together)
                 parts.append(LoadedTargets(chosen, together, targets))
@@ -107,14 +120,18 @@ class Cpu(Engine):
         if obstacle := self.obstacle(sampler):
             raise NotSupported(f"engine=cpu: {obstacle}", "engine")
         check_ladder(program, batch.keys.mcmc.shape[1])
-        loaded: list[LoadedTargets] = (batch if batch.loaded else self.load(model, sampler, batch)).loaded
+        loaded: list[LoadedTargets] = (
+            batch if batch.loaded else self.load(model, sampler, batch)
+        ).loaded
         batch = batch._replace(loaded=None)
         plays = {True: self._prepare_in_step, False: self._prepare_in_turn}
         if len(loaded) == 1:
             return plays[loaded[0].in_step](loaded[0].targets, sampler, batch, program)
         parts = []
         for chosen, together, targets in loaded:
-            some = program if program.field is None else program._replace(field=program.field[chosen])
+            some = (
+                program if program.field is None else program._replace(field=program.field[chosen])
+            )
             parts.append((chosen, plays[together](targets, sampler, _take(batch, chosen), some)))
         return _instance_parts(parts)
 
@@ -135,14 +152,19 @@ class Cpu(Engine):
             coupled = sums_dtype(batch, chains)
             arrays = as_arrays(sampler, batch, chains, program, size, np.float64, coupled)
             ladders = np.arange(len(arrays.x) // ladder)
-            steps, found = part(done, intervals, every), make_records(program, intervals, len(arrays.x), size)
+            steps, found = (
+                part(done, intervals, every),
+                make_records(program, intervals, len(arrays.x), size),
+            )
 
             def play_some(ladders, steps=steps, found=found):
                 workspace = functools.cache(lambda size: make_workspace(size, arrays.coupled.dtype))
                 instances = ladders * ladder // shape[1]
                 for g in np.unique(instances):
                     chosen, memory = ladders[instances == g], workspace(len(targets[g].linear))
-                    play(settings, steps, targets[g], arrays, ladder, chosen, memory, done + 1, found)
+                    play(
+                        settings, steps, targets[g], arrays, ladder, chosen, memory, done + 1, found
+                    )
 
             def compile_loops():
                 play_some(ladders[:1], part(done, 0, every), Records(*(leaf[:0] for leaf in found)))
@@ -150,7 +172,9 @@ class Cpu(Engine):
 
             compiled(("cpu", type(settings), *_types(targets[0]), *_types(arrays)), compile_loops)
             worth = arrays.x.size * intervals * every // _WORK_A_TASK
-            tasks = np.array_split(ladders, max(1, min(len(ladders), _TASKS_A_THREAD * threads, worth)))
+            tasks = np.array_split(
+                ladders, max(1, min(len(ladders), _TASKS_A_THREAD * threads, worth))
+            )
             in_threads(play_some, tasks, threads)
             after = as_states(sampler, chains, arrays, program.levels, intervals * every)
             return after, as_trace(program, found, *shape, size)

@@ -1,6 +1,8 @@
-"""The private interfaces of numba: they save time, and `jit` does without them where a version lacks them.
+"""The private interfaces of numba: they save time, and `jit` does without them where a version
+lacks them.
 
-They compile callees only once, keep machine code in files with a checksum, and tell how long compilation takes.
+They compile callees only once, keep machine code in files with a checksum, and tell how long
+compilation takes.
 """
 
 from __future__ import annotations
@@ -30,9 +32,10 @@ from sl_discs.support.files import write_atomically
 
 # Compilation of functions that only compiled loops call: it stops at LLVM's intermediate code.
 #
-# By default numba optimises each such function by itself and generates machine code for it, and then does both again
-# for the copies of it in every caller. Here a callee stays intermediate code, and the loop is optimised once, as a
-# whole: the first run of sl_path_auxiliary takes 12.5 CPU-seconds instead of 21.5.
+# By default numba optimises each such function by itself and generates machine code for it, and
+# then does both again for the copies of it in every caller. Here a callee stays intermediate code,
+# and the loop is optimised once, as a whole: the first run of sl_path_auxiliary takes 12.5
+# CPU-seconds instead of 21.5.
 
 
 class _Intermediate(JITCodeLibrary):
@@ -71,14 +74,17 @@ class CalleeCompiler(CompilerBase):
     def define_pipelines(self):
         """Returns the pipelines, as `CompilerBase` requires."""
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.passes = [(_Lowering if one is NativeLowering else one, words) for one, words in passes.passes]
+        passes.passes = [
+            (_Lowering if one is NativeLowering else one, words) for one, words in passes.passes
+        ]
         passes.finalize()
         return [passes]
 
 
-# All arrays are allocated outside the loops, so references need not be counted: by default numba would count,
-# atomically, each array of each tuple that a function unpacks, which costs more than a Markov step. Nothing calls the
-# loops as C functions, and a wrapper for that would be one more copy of each loop to optimise.
+# All arrays are allocated outside the loops, so references need not be counted: by default numba
+# would count, atomically, each array of each tuple that a function unpacks, which costs more than a
+# Markov step. Nothing calls the loops as C functions, and a wrapper for that would be one more copy
+# of each loop to optimise.
 OF_ALL = {"_nrt": False, "no_cfunc_wrapper": True}
 OF_CALLEES = {"no_cpython_wrapper": True, "pipeline_class": CalleeCompiler}
 
@@ -86,8 +92,8 @@ OF_CALLEES = {"no_cpython_wrapper": True, "pipeline_class": CalleeCompiler}
 class _Kept(NullCache):
     """Machine code of a function on disk, a file for each signature, in place of numba's own cache.
 
-    numba's own ends a command where the disk is full, and runs whatever a damaged file holds. Here such a file is as
-    good as none: the code is compiled again and replaces it.
+    numba's own ends a command where the disk is full, and runs whatever a damaged file holds. Here
+    such a file is as good as none: the code is compiled again and replaces it.
     """
 
     def __init__(self, function: Callable, folder: Path):
@@ -115,7 +121,9 @@ class _Kept(NullCache):
             content = read_checked(self._path(key))
             found, parts = (None, ()) if content is None else pickle.loads(content)
             return CompileResult._rebuild(context, *parts) if found == key else None
-        except Exception:  # a version of numba, or of what it has pickled, that differs in spite of the key
+        except (
+            Exception
+        ):  # a version of numba, or of what it has pickled, that differs in spite of the key
             return None
 
     def save_overload(self, signature, result):
@@ -151,6 +159,7 @@ class _Timed(event.Listener):
             self._thread.running.stop()
 
 
-# All that numba compiles or loads counts as compilation of the thread; what it compiles may be announced.
+# All that numba compiles or loads counts as compilation of the thread; what it compiles may be
+# announced.
 event.register("numba:compiler_lock", _Timed(Stopwatch))
 event.register("numba:compile", _Timed(Announcement))

@@ -21,14 +21,19 @@ from sl_discs.support.cache import cache_folder
 from sl_discs.support.errors import InputError
 
 if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
-    raise InputError("NUMBA_DISABLE_JIT is set, and without a compiler there are no chains on CPUs; unset it")
+    raise InputError(
+        "NUMBA_DISABLE_JIT is set, and without a compiler there are no chains on CPUs; unset it"
+    )
 
-# The newest version of numba whose private interfaces were tried; with later ones loops compile the public way.
+# The newest version of numba whose private interfaces were tried; with later ones loops compile the
+# public way.
 _TRIED = 0, 68
 
 
 def _internals() -> types.ModuleType | None:
-    """Returns the module of numba's private interfaces, None where they are missing or were not tried."""
+    """Returns the module of numba's private interfaces, None where they are missing or were not
+    tried.
+    """
     if tuple(map(int, re.findall(r"\d+", numba.__version__)[:2])) > _TRIED:
         return None
     try:
@@ -41,7 +46,8 @@ INTERNALS = _internals()
 
 # For loops over sites: products and sums may be fused.
 FUSED = frozenset({"contract"})
-# For sums over sites: terms may also be reordered, which vectorises them. Elementary functions would lose accuracy.
+# For sums over sites: terms may also be reordered, which vectorises them. Elementary functions
+# would lose accuracy.
 REORDERED = frozenset({"contract", "reassoc"})
 
 COMMON = {"error_model": "numpy"} | (INTERNALS.OF_ALL if INTERNALS else {})
@@ -69,17 +75,20 @@ def chosen_by_type(function):
 
 @intrinsic
 def in_long_vectors(typing_context):
-    """Makes the calling function, with everything inlined into it, use the processor's longest vectors.
+    """Makes the calling function, with everything inlined into it, use the processor's longest
+    vectors.
 
-    LLVM prefers 256 bits on Intel processors, since the first ones with 512 bits lowered their clock for them. numba
-    has only a process-wide setting, which would also affect other packages. Chains in step are 23 to 30 % slower
-    without this. Alternating between both lengths costs more than either alone, so all loops over sites that are not
-    inlined call it. Sums do not depend on the length, except for dmala's product over all sites, which can differ in
-    the last bits of float64.
+    LLVM prefers 256 bits on Intel processors, since the first ones with 512 bits lowered their
+    clock for them. numba has only a process-wide setting, which would also affect other packages.
+    Chains in step are 23 to 30 % slower without this. Alternating between both lengths costs more
+    than either alone, so all loops over sites that are not inlined call it. Sums do not depend on
+    the length, except for dmala's product over all sites, which can differ in the last bits of
+    float64.
     """
 
     def codegen(context, builder, signature, arguments):
-        # llvmlite only accepts attributes that it knows, none of which has a value, so this one is added as text.
+        # llvmlite only accepts attributes that it knows, none of which has a value, so this one is
+        # added as text.
         set.add(builder.function.attributes, '"prefer-vector-width"="512"')
         return context.get_dummy_value()
 
@@ -95,7 +104,8 @@ def _folder(loop: Path) -> Path | None:
 
 
 def entered(function):
-    """Compiles a loop that Python calls: it releases the interpreter's lock, and numba caches its machine code.
+    """Compiles a loop that Python calls: it releases the interpreter's lock, and numba caches its
+    machine code.
 
     The folder is in $NUMBA_CACHE_DIR if that is set, otherwise in the project's cache.
     """

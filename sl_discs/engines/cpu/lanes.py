@@ -1,17 +1,20 @@
-"""Sequential scans of many chains in step: all chains of a block try the same site, each in a lane of the vectors.
+"""Sequential scans of many chains in step: all chains of a block try the same site, each in a lane
+of the vectors.
 
-Spins and fields are stored as [S, C], with sites outside and C lanes inside, so that a step is straight vector code:
-C random words, C fields, C decisions and, only where a lane has flipped, its neighbours' C fields. Every lane has its
-own key, temperature and tilt.
+Spins and fields are stored as [S, C], with sites outside and C lanes inside, so that a step is
+straight vector code:
+C random words, C fields, C decisions and, only where a lane has flipped, its neighbours' C fields.
+Every lane has its own key, temperature and tilt.
 
-`threefry(key of the chain, n // 2, STEP)` gives the words of the steps n and n + 1, for even n. So the states of a
-chain depend on its own key only, and not on how a run is divided into calls and blocks.
+`threefry(key of the chain, n // 2, STEP)` gives the words of the steps n and n + 1, for even n. So
+the states of a chain depend on its own key only, and not on how a run is divided into calls and
+blocks.
 
 The best state is the best one over the ends of sweeps and the logged steps.
 
-Fields are in float32, and exact where couplings are whole numbers. Otherwise each flip of a neighbour adds an error
-of at most 2^-24 of the field's largest size. Fields are recomputed every `REFRESHED` sweeps, so that the error stays
-below 2^-24 (REFRESHED + 1) d max|Kx| for d neighbours.
+Fields are in float32, and exact where couplings are whole numbers. Otherwise each flip of a
+neighbour adds an error of at most 2^-24 of the field's largest size. Fields are recomputed every
+`REFRESHED` sweeps, so that the error stays below 2^-24 (REFRESHED + 1) d max|Kx| for d neighbours.
 """
 
 from __future__ import annotations
@@ -44,7 +47,8 @@ _NEXT = _P(1)
 _LOWEST, _HIGHEST = _F(-125), _F(125)
 _HALF, _ONE, _TWO, _NOTHING, _UNIT = _F(0.5), _F(1), _F(2), _F(0), _F(2.0**-32)
 _TIE = _F(TIE * LOG2E)
-# Sums of changes are kept in float32 for at most this many steps: sums of whole numbers are then exact.
+# Sums of changes are kept in float32 for at most this many steps: sums of whole numbers are then
+# exact.
 _WINDOW = 256
 # Rows of `Lanes.values`; typed, as numba compiles a function anew for each literal argument.
 _OF_ALL, _OF_LOGGED = np.int64(0), np.int64(1)
@@ -52,13 +56,16 @@ _OF_ALL, _OF_LOGGED = np.int64(0), np.int64(1)
 REFRESHED = 32
 
 
-# LLVM code where plain loops are slower: by 3 to 4 % for `any_nonzero`, by 8 to 22 % for `add_multiple`, whose arrays
-# the compiler does not know to be apart, and by 4 to 9 % without `assume_whole`.
+# LLVM code where plain loops are slower: by 3 to 4 % for `any_nonzero`, by 8 to 22 % for
+# `add_multiple`, whose arrays the compiler does not know to be apart, and by 4 to 9 % without
+# `assume_whole`.
 
 
 def _pointer(context, builder, kind, array, element):
     """Returns the data of a [C] array as vectors of 16 elements."""
-    return builder.bitcast(make_array(kind)(context, builder, array).data, ir.VectorType(element, WIDTH).as_pointer())
+    return builder.bitcast(
+        make_array(kind)(context, builder, array).data, ir.VectorType(element, WIDTH).as_pointer()
+    )
 
 
 def _number(context, builder, kind, array):
@@ -72,7 +79,10 @@ def any_nonzero(typing_context, array):
 
     def codegen(context, builder, signature, arguments):
         word, [kind], [array] = ir.IntType(32), signature.args, arguments
-        pointer, number = _pointer(context, builder, kind, array, word), _number(context, builder, kind, array)
+        pointer, number = (
+            _pointer(context, builder, kind, array, word),
+            _number(context, builder, kind, array),
+        )
         zero = ir.Constant(ir.VectorType(word, WIDTH), None)
         found = cgutils.alloca_once_value(builder, zero)
         with cgutils.for_range(builder, number) as loop:
@@ -93,10 +103,17 @@ def add_multiple(typing_context, array, factor, other):
     def codegen(context, builder, signature, arguments):
         (one, _, two), (array, factor, other), number = signature.args, arguments, ir.FloatType()
         size = _number(context, builder, one, array)
-        array, other = _pointer(context, builder, one, array, number), _pointer(context, builder, two, other, number)
+        array, other = (
+            _pointer(context, builder, one, array, number),
+            _pointer(context, builder, two, other, number),
+        )
         vector = ir.VectorType(number, WIDTH)
-        first = builder.insert_element(ir.Constant(vector, ir.Undefined), factor, ir.Constant(ir.IntType(32), 0))
-        factor = builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), None))
+        first = builder.insert_element(
+            ir.Constant(vector, ir.Undefined), factor, ir.Constant(ir.IntType(32), 0)
+        )
+        factor = builder.shuffle_vector(
+            first, first, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), None)
+        )
         with cgutils.for_range(builder, size) as loop:
             place = builder.gep(array, [loop.index])
             product = builder.fmul(
@@ -111,7 +128,9 @@ def add_multiple(typing_context, array, factor, other):
 
 @intrinsic
 def assume_whole(typing_context, size):
-    """Tells the compiler that a number of lanes is a multiple of 16, so that its loops need no remainder."""
+    """Tells the compiler that a number of lanes is a multiple of 16, so that its loops need no
+    remainder.
+    """
 
     def codegen(context, builder, signature, arguments):
         number = arguments[0]
@@ -194,12 +213,17 @@ def _subtract_flip(mean, change, collected):
 def _set_keys(lanes):
     for lane in range(lanes.place.shape[0]):
         place = lanes.place[lane]
-        lanes.lane_keys[0, lane], lanes.lane_keys[1, lane] = lanes.keys[0, place], lanes.keys[1, place]
+        lanes.lane_keys[0, lane], lanes.lane_keys[1, lane] = (
+            lanes.keys[0, place],
+            lanes.keys[1, place],
+        )
 
 
 @inlined
 def _set_rates(lanes, rates, step):
-    """Sets log2(e)/temperature of all lanes at a step; `rates` are [R, T], or [R, 1] if they are constant."""
+    """Sets log2(e)/temperature of all lanes at a step; `rates` are [R, T], or [R, 1] if they are
+    constant.
+    """
     step = step if rates.shape[1] > 1 else 0
     if rates.shape[0] == 1:
         rate = rates[0, step] * LOG2E
@@ -226,7 +250,11 @@ def _refresh(target, lanes):
     for k in range(2):
         lanes.sums[k] = 0
     for site in range(_P(lanes.spins.shape[0])):
-        field, spins, linear = lanes.coupled[site], lanes.spins[site], np.float64(target.linear[site])
+        field, spins, linear = (
+            lanes.coupled[site],
+            lanes.spins[site],
+            np.float64(target.linear[site]),
+        )
         if not target.whole:
             field[:] = _NOTHING
             for k in range(target.starts[site], target.starts[site + _NEXT]):
@@ -276,12 +304,22 @@ def _keep_better(lanes, scale, k, best):
 
 @called(fastmath=FUSED)
 def _end_level(lanes, number, collected, drift, spread):
-    """Moves y as `chunk.advance_observation` does, with the same normal numbers, and empties the posterior mean."""
+    """Moves y as `chunk.advance_observation` does, with the same normal numbers, and empties the
+    posterior mean.
+    """
     in_long_vectors()
     for lane in range(lanes.place.shape[0]):
         keys = lanes.observation_keys
-        lanes.words[0, lane], lanes.words[1, lane] = threefry(keys[0, lane], keys[1, lane], _U(number), FOLD)
-    y, mean, spins, first, second = lanes.y, lanes.mean, lanes.spins, lanes.window[0], lanes.window[1]
+        lanes.words[0, lane], lanes.words[1, lane] = threefry(
+            keys[0, lane], keys[1, lane], _U(number), FOLD
+        )
+    y, mean, spins, first, second = (
+        lanes.y,
+        lanes.mean,
+        lanes.spins,
+        lanes.window[0],
+        lanes.window[1],
+    )
     half = _P(y.shape[0] // 2)
     for site in range(half):
         for lane in range(first.shape[0]):
@@ -290,9 +328,12 @@ def _end_level(lanes, number, collected, drift, spread):
             second[lane] = _F(other) * _UNIT - _HALF
         for lane in range(first.shape[0]):
             one, other = normal_pair(first[lane], second[lane])
-            y[site, lane] += drift * (mean[site, lane] + collected * _F(spins[site, lane])) + spread * one
+            y[site, lane] += (
+                drift * (mean[site, lane] + collected * _F(spins[site, lane])) + spread * one
+            )
             y[half + site, lane] += (
-                drift * (mean[half + site, lane] + collected * _F(spins[half + site, lane])) + spread * other
+                drift * (mean[half + site, lane] + collected * _F(spins[half + site, lane]))
+                + spread * other
             )
             mean[site, lane] = mean[half + site, lane] = _NOTHING
     lanes.window[:] = 0
@@ -308,7 +349,8 @@ def _finish_mean(lanes, collected):
 
 @called
 def _swap_neighbours(lanes, scale, ladder, rates, step, every, number, swaps):
-    """Tries the pairs of one parity, as `single_site.swap_neighbours`; states stay in their lanes, and places move.
+    """Tries the pairs of one parity, as `single_site.swap_neighbours`; states stay in their lanes,
+    and places move.
 
     Args:
       lanes: modified in place.
@@ -316,7 +358,8 @@ def _swap_neighbours(lanes, scale, ladder, rates, step, every, number, swaps):
       ladder: R.
       rates: [R, T] or [R, 1] 1/temperature.
       step: the last one, as an index into them.
-      every: steps of an interval; the number of the interval has the parity of the places r of pairs (r, r + 1).
+      every: steps of an interval; the number of the interval has the parity of the places r of
+        pairs (r, r + 1).
       number: of the last step.
       swaps: [C] output.
     """
@@ -326,7 +369,9 @@ def _swap_neighbours(lanes, scale, ladder, rates, step, every, number, swaps):
             lane, other = lanes.lane_of[place], lanes.lane_of[place + 1]
             gained = lanes.sums[0, other] - lanes.sums[0, lane]
             gained += np.float64(scale) * (lanes.sums[1, other] - lanes.sums[1, lane])
-            rate = np.float64(rates[lanes.row[place], step]) - np.float64(rates[lanes.row[place + 1], step])
+            rate = np.float64(rates[lanes.row[place], step]) - np.float64(
+                rates[lanes.row[place + 1], step]
+            )
             keys = lanes.observation_keys
             word, _ = threefry(keys[0, place], keys[1, place], _U(number), DRAW)
             if uniform(word) < np.exp(min(rate * gained, 0.0)):
@@ -349,18 +394,22 @@ def _log(lanes, scale, every, ladder, interval, found):
             state[site] = lanes.spins[site, lane] > 0
 
 
-# Cluster moves between two lanes at one temperature (Houdayer 2001; Zhu, Ochoa and Katzgraber 2015).
+# Cluster moves between two lanes at one temperature (Houdayer 2001; Zhu, Ochoa and Katzgraber
+# 2015).
 #
-# A cluster is a connected component, in the graph of couplings, of the sites where two states differ. Exchanged
-# between the states, it leaves the sum of their values as it was, whatever the fields and the signs of couplings,
-# since the states agree at its border. So each cluster may be swapped with probability 1/2, independently of the
-# others: the clusters remain what they are, and the law of independent states is kept.
+# A cluster is a connected component, in the graph of couplings, of the sites where two states
+# differ. Exchanged between the states, it leaves the sum of their values as it was, whatever the
+# fields and the signs of couplings, since the states agree at its border. So each cluster may be
+# swapped with probability 1/2, independently of the others: the clusters remain what they are, and
+# the law of independent states is kept.
 #
-# Where f stays the same if all sites flip, one of the states stands for its opposite if they differ at more than half
-# of the sites; the sites of clusters then agree. In both cases swapping a cluster flips its sites in both states.
+# Where f stays the same if all sites flip, one of the states stands for its opposite if they differ
+# at more than half of the sites; the sites of clusters then agree. In both cases swapping a cluster
+# flips its sites in both states.
 #
-# The largest cluster stays where it is. To swap it instead of all others would only give the two states each
-# other's name, and the round trips of ladders count replicas, which should have most of their state along.
+# The largest cluster stays where it is. To swap it instead of all others would only give the two
+# states each other's name, and the round trips of ladders count replicas, which should have most of
+# their state along.
 
 _BIT, _WORD = _P(1), _P(32)
 
@@ -380,7 +429,8 @@ def swap_clusters(target, spins, coupled, sums, memory, one, other, key0, key1):
       key0: first word of a key that nothing else uses.
       key1: second word.
     """
-    # Which sites are still to be found, those of all clusters, one cluster after the other, and where each begins.
+    # Which sites are still to be found, those of all clusters, one cluster after the other, and
+    # where each begins.
     left, order, begins = memory[0], memory[1], memory[2]
     apart = _U(0)
     for place in range(_P(target.open_sites.shape[0])):
@@ -392,7 +442,10 @@ def swap_clusters(target, spins, coupled, sums, memory, one, other, key0, key1):
     for place in range(_P(target.open_sites.shape[0])):
         if left[_P(target.open_sites[place])] == wanted:
             begin = head = count
-            order[count], left[_P(target.open_sites[place])] = target.open_sites[place], _BIT - wanted
+            order[count], left[_P(target.open_sites[place])] = (
+                target.open_sites[place],
+                _BIT - wanted,
+            )
             count += _BIT
             while head < count:
                 site = _P(order[head])
@@ -427,7 +480,8 @@ def swap_clusters(target, spins, coupled, sums, memory, one, other, key0, key1):
 
 @called
 def _swap_clusters_of_pairs(target, lanes, count, ladder, clusters, every, number):
-    """Swaps clusters between the coldest `clusters` rungs of each two ladders, of one parity, after step `number`.
+    """Swaps clusters between the coldest `clusters` rungs of each two ladders, of one parity, after
+    step `number`.
 
     The `count` chains are whole pairs of ladders; lanes that are left belong to none.
     """
@@ -437,9 +491,16 @@ def _swap_clusters_of_pairs(target, lanes, count, ladder, clusters, every, numbe
             keys = lanes.observation_keys
             key0, key1 = threefry(keys[0, place], keys[1, place], _U(number), FOLD)
             swap_clusters(
-                target, lanes.spins, lanes.coupled, lanes.sums, lanes.clusters,
-                lanes.lane_of[place], lanes.lane_of[place + ladder], key0, key1,
-            )  # fmt: skip
+                target,
+                lanes.spins,
+                lanes.coupled,
+                lanes.sums,
+                lanes.clusters,
+                lanes.lane_of[place],
+                lanes.lane_of[place + ladder],
+                key0,
+                key1,
+            )
 
 
 @entered
@@ -448,8 +509,9 @@ def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row
 
     Args:
       gibbs: the acceptance rule, as in `single_site`.
-      program: the slice of the program, `chunk.ProgramSlice`; its rates may be [R, 1], and `refresh` is [1, T],
-        whether a temperature or the level differs from those of the step before.
+      program: the slice of the program, `chunk.ProgramSlice`; its rates may be [R, 1], and
+        `refresh` is [1, T], whether a temperature or the level differs from those of the step
+        before.
       target: `chain.LoopTarget`.
       lanes: `layout.Lanes`, modified in place.
       ladder: R.
@@ -479,7 +541,10 @@ def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row
                         _end_level(lanes, last, collected, levels.drift[level], levels.noise[level])
                         level, collected, drawn = level + 1, _NOTHING, False
                     last, tilt = levels.last[level] + 1, _TWO * LOG2E * levels.tilt_scale[level]
-                    uncounted, share = last - levels.collected[level], _ONE / _F(levels.collected[level])
+                    uncounted, share = (
+                        last - levels.collected[level],
+                        _ONE / _F(levels.collected[level]),
+                    )
                 _set_rates(lanes, program.rate, step)
             stop = min(end, step + num_open - row, step + _WINDOW - number % _WINDOW)
             if localized:
@@ -492,9 +557,17 @@ def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row
                 site = _P(target.open_sites[_P(row)])
                 linear = target.linear[site]
                 if _try(
-                    gibbs, lanes.spins[site], lanes.coupled[site], lanes.y[site * tilted], lanes.rate,
-                    lanes.words[_P(number & 1)], linear, target.scale, tilt, lanes.change,
-                ):  # fmt: skip
+                    gibbs,
+                    lanes.spins[site],
+                    lanes.coupled[site],
+                    lanes.y[site * tilted],
+                    lanes.rate,
+                    lanes.words[_P(number & 1)],
+                    linear,
+                    target.scale,
+                    tilt,
+                    lanes.change,
+                ):
                     _flip(target, lanes, site, linear)
                     if localized:
                         _subtract_flip(lanes.mean[site], lanes.change, collected)
@@ -515,8 +588,12 @@ def play(gibbs, program, target, lanes, ladder, clusters, first_step, sweep, row
         _keep_better(lanes, target.scale, _OF_LOGGED, lanes.best_logged)
         if ladder > 1:
             swaps = found.swaps[interval]
-            _swap_neighbours(lanes, target.scale, ladder, program.rate, step - 1, every, number - 1, swaps)
-            _swap_clusters_of_pairs(target, lanes, swaps.shape[0], ladder, clusters, every, number - 1)
+            _swap_neighbours(
+                lanes, target.scale, ladder, program.rate, step - 1, every, number - 1, swaps
+            )
+            _swap_clusters_of_pairs(
+                target, lanes, swaps.shape[0], ladder, clusters, every, number - 1
+            )
             _set_keys(lanes)
             _set_rates(lanes, program.rate, step - 1)
             _keep_better(lanes, target.scale, _OF_ALL, lanes.best)

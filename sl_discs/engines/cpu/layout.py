@@ -1,4 +1,6 @@
-"""Instances, programs and chains in the form of the native loops, of which those in step play chains by blocks."""
+"""Instances, programs and chains in the form of the native loops, of which those in step play
+chains by blocks.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float32
 
-from sl_discs.engines.arrays import aligned_zeros, as_arrays, as_states, as_trace, levels_of, make_records, padded
+from sl_discs.engines.arrays import (
+    aligned_zeros,
+    as_arrays,
+    as_states,
+    as_trace,
+    levels_of,
+    make_records,
+    padded,
+)
 from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cpu.chain_state import LoopTarget
 from sl_discs.engines.cpu.chunk import ProgramSlice
@@ -32,12 +42,14 @@ def up_to_whole(part: int, number: int) -> int:
 
 
 def as_targets(model: QuadraticModel, batch: Batch, *, in_step: bool = False) -> list[LoopTarget]:
-    """Returns the instances in the form of the loops; converting dense ones takes as long as thousands of steps.
+    """Returns the instances in the form of the loops; converting dense ones takes as long as
+    thousands of steps.
 
     Args:
       model: of f.
       batch: the instances.
-      in_step: whether they are for chains in step, which need lists, however many couplings there are, in float32.
+      in_step: whether they are for chains in step, which need lists, however many couplings there
+        are, in float32.
     """
     params, num_sites, size = batch.params, model.num_sites, up_to_whole(TILE, model.num_sites)
     mask, linear = padded(batch.mask, bool, size), padded(params.linear, np.float32, size)
@@ -56,17 +68,32 @@ def as_targets(model: QuadraticModel, batch: Batch, *, in_step: bool = False) ->
         rows = np.zeros((len(mask), 1, 1), weights.dtype)
         coupled = counts > 0
     whole, ends = weights.dtype == np.int8, np.cumsum(counts.sum(axis=1))
-    neighbours, weights = neighbours.astype(np.uint32), weights.astype(np.float32) if in_step else weights
+    neighbours, weights = (
+        neighbours.astype(np.uint32),
+        weights.astype(np.float32) if in_step else weights,
+    )
 
     def one(g):
         used, here = mask[g] | coupled[g], slice(ends[g] - counts[g].sum(), ends[g])
         length = up_to_whole(LANES, size - int(np.argmax(used[::-1])))
         starts = np.concatenate([[0], np.cumsum(counts[g])]).astype(np.uint64)
         target = LoopTarget(
-            linear[g, :length], np.float32(params.scale[g]), dense, rows[g], starts[: length + 1], neighbours[here],
-            weights[here], open_ones[g, :length], np.flatnonzero(mask[g]).astype(np.uint32), bool(whole),
-        )  # fmt: skip
-        return target._replace(symmetric=_is_symmetric(target, counts[g, :length])) if in_step else target
+            linear[g, :length],
+            np.float32(params.scale[g]),
+            dense,
+            rows[g],
+            starts[: length + 1],
+            neighbours[here],
+            weights[here],
+            open_ones[g, :length],
+            np.flatnonzero(mask[g]).astype(np.uint32),
+            bool(whole),
+        )
+        return (
+            target._replace(symmetric=_is_symmetric(target, counts[g, :length]))
+            if in_step
+            else target
+        )
 
     return [one(g) for g in range(len(mask))]
 
@@ -75,7 +102,9 @@ def _is_symmetric(target: LoopTarget, counts: np.ndarray) -> bool:
     """Returns whether f stays the same if all sites flip; `counts` are the lengths of its lists."""
     # On spins s = 2 x - 1 the fields are half of c + J 1/2; those of real couplings are rounded.
     site = np.repeat(np.arange(len(counts)), counts)
-    sums, reach = (np.bincount(site, each, len(counts)) for each in (target.weights, np.abs(target.weights)))
+    sums, reach = (
+        np.bincount(site, each, len(counts)) for each in (target.weights, np.abs(target.weights))
+    )
     fields = np.abs(2 * target.linear + target.scale * sums)
     return bool((fields <= _ROUNDING * abs(target.scale) * reach).all() and target.mask[site].all())
 
@@ -87,12 +116,14 @@ def sums_dtype(batch: Batch, states: ChainStates) -> Any:
     return np.int32 if np.asarray(batch.params.coupling[-1]).dtype == np.int8 else np.float64
 
 
-# The temperatures at which the CPU engine weighs proposals: constant over many steps, so that weights can be kept.
+# The temperatures at which the CPU engine weighs proposals: constant over many steps, so that
+# weights can be kept.
 #
-# A level of localization changes the tilt, so all weights are recomputed there. Proposal temperatures therefore
-# change where levels begin and, within a level, in equal steps of about 1/256 of the logarithm, so that they are at
-# most 0.3 % off. The Metropolis-Hastings test uses the same weights as the proposal and the target's own temperature,
-# so each step leaves its target invariant, whatever the proposal's temperature.
+# A level of localization changes the tilt, so all weights are recomputed there. Proposal
+# temperatures therefore change where levels begin and, within a level, in equal steps of about
+# 1/256 of the logarithm, so that they are at most 0.3 % off. The Metropolis-Hastings test uses the
+# same weights as the proposal and the target's own temperature, so each step leaves its target
+# invariant, whatever the proposal's temperature.
 
 # Number of steps per factor e of temperature.
 _AN_E_FOLD = 256
@@ -100,8 +131,12 @@ _AN_E_FOLD = 256
 _HIGHEST = 1e38
 
 
-def proposal_temperatures(temperature: Float32[np.ndarray, "T"], levels: Levels | None) -> Float32[np.ndarray, "T"]:
-    """Returns the proposal's temperature at each step of a whole run; a run without levels counts as one level."""
+def proposal_temperatures(
+    temperature: Float32[np.ndarray, "T"], levels: Levels | None
+) -> Float32[np.ndarray, "T"]:
+    """Returns the proposal's temperature at each step of a whole run; a run without levels counts
+    as one level.
+    """
     logarithm = np.log(np.minimum(np.asarray(temperature, np.float64), _HIGHEST))
     steps = logarithm.size
     ends = [] if levels is None else np.minimum(levels.last.astype(np.int64) + 1, steps)
@@ -124,7 +159,9 @@ def proposal_temperatures(temperature: Float32[np.ndarray, "T"], levels: Levels 
 # Sums of weights are recomputed at least this often.
 _LONGEST_WITHOUT_REFRESH = 4096
 _NO_LIMIT = np.float32(0)
-_NONE = Levels(*(np.zeros(0, dtype) for dtype in (np.float32, np.int32, np.int32, *[np.float32] * 3)))
+_NONE = Levels(
+    *(np.zeros(0, dtype) for dtype in (np.float32, np.int32, np.int32, *[np.float32] * 3))
+)
 
 
 class ProgramSlices:
@@ -132,8 +169,8 @@ class ProgramSlices:
 
     Args:
       program: program of the run.
-      keeps_weights: whether proposals are weighed at temperatures that are constant over many steps, if those of
-        the whole run are known; otherwise they are weighed at exactly these.
+      keeps_weights: whether proposals are weighed at temperatures that are constant over many
+        steps, if those of the whole run are known; otherwise they are weighed at exactly these.
       coldest: temperature, which replaces lower ones; see `least_temperature`.
     """
 
@@ -149,12 +186,15 @@ class ProgramSlices:
             self._proposed = proposal_temperatures(np.maximum(whole, coldest), program.levels)[None]
 
     def part(self, done: int, intervals: int, every: int) -> ProgramSlice:
-        """Returns the intervals that follow the steps done; weights are recomputed before the first step.
+        """Returns the intervals that follow the steps done; weights are recomputed before the first
+        step.
 
         If chains swap states, they are also recomputed at the start of each interval.
         """
         steps = intervals * every
-        rows = np.ascontiguousarray(np.maximum(self._temperature.rows(done, done + steps), self._coldest))
+        rows = np.ascontiguousarray(
+            np.maximum(self._temperature.rows(done, done + steps), self._coldest)
+        )
         proposed = rows if self._proposed is None else self._proposed[:, done : done + steps]
         refresh = np.ones(rows.shape, bool)
         refresh[:, 1:] = proposed[:, 1:] != proposed[:, :-1]
@@ -167,11 +207,13 @@ class ProgramSlices:
         return ProgramSlice(1 / rows, 1 / proposed, refresh, self._localized, level, self._levels)
 
 
-# Blocks of chains that are played in step: which chains those are, their arrays, and `ChainStates` from them.
+# Blocks of chains that are played in step: which chains those are, their arrays, and `ChainStates`
+# from them.
 
 
 class Lanes(NamedTuple):
-    """C chains in step. A chain is a place, with its key, temperature and best states; a lane has a state.
+    """C chains in step. A chain is a place, with its key, temperature and best states; a lane has a
+    state.
 
     Attributes:
       place: [C] the place whose state a lane has; ladders swap these.
@@ -227,35 +269,54 @@ def make_lanes(size: int, count: int, localized: bool) -> Lanes:
     sites, tilted, pairs = (size, count), (size if localized else 1, count), (2, count)
     spin, number, word = np.int8, np.float32, np.uint32
     return Lanes(
-        place=np.arange(count), lane_of=np.arange(count), row=np.zeros(count, np.int64),
-        keys=aligned_zeros(pairs, word), observation_keys=aligned_zeros(pairs, word),
-        spins=aligned_zeros(sites, spin), coupled=aligned_zeros(sites, number),
-        y=aligned_zeros(tilted, number), mean=aligned_zeros(tilted, number),
-        sums=aligned_zeros((3, count)), window=aligned_zeros((3, count), number),
-        best=aligned_zeros(sites, spin), best_logged=aligned_zeros(sites, spin),
-        values=aligned_zeros(pairs), found=aligned_zeros(pairs, bool), same=aligned_zeros(count, bool),
-        lane_keys=aligned_zeros(pairs, word), rate=aligned_zeros(count, number), words=aligned_zeros(pairs, word),
-        change=aligned_zeros(count, number), better=aligned_zeros(count, bool),
+        place=np.arange(count),
+        lane_of=np.arange(count),
+        row=np.zeros(count, np.int64),
+        keys=aligned_zeros(pairs, word),
+        observation_keys=aligned_zeros(pairs, word),
+        spins=aligned_zeros(sites, spin),
+        coupled=aligned_zeros(sites, number),
+        y=aligned_zeros(tilted, number),
+        mean=aligned_zeros(tilted, number),
+        sums=aligned_zeros((3, count)),
+        window=aligned_zeros((3, count), number),
+        best=aligned_zeros(sites, spin),
+        best_logged=aligned_zeros(sites, spin),
+        values=aligned_zeros(pairs),
+        found=aligned_zeros(pairs, bool),
+        same=aligned_zeros(count, bool),
+        lane_keys=aligned_zeros(pairs, word),
+        rate=aligned_zeros(count, number),
+        words=aligned_zeros(pairs, word),
+        change=aligned_zeros(count, number),
+        better=aligned_zeros(count, bool),
         clusters=aligned_zeros((3, size + 1), word),
-    )  # fmt: skip
+    )
 
 
 # The largest number of chains in a block, and the smallest one that is worth a thread of its own.
 _MOST, _FEWEST = 64, 16
 
 
-# With fewer chains most lanes are idle, and longer rows of couplings fill the vectors by themselves: then one chain
-# after the other is faster. Million updates a second, in turn and in step (Zen 4, both threads of a core busy):
-# 16 chains on a torus 141 and 362; on 40 neighbours a site 325 and 397 if 1 % flip, 116 and 178 if 12 % do; 12 chains
-# on a 3-regular graph, where 1 % flip, 302 and 294; 8 chains there 307 and 217, on a torus 145 and 179; 32 chains on
-# 80 neighbours 196 and 144 (4 % flip), 60 and 136 (33 %), on 199 neighbours 75 and 53.
+# With fewer chains most lanes are idle, and longer rows of couplings fill the vectors by
+# themselves: then one chain after the other is faster. Million updates a second, in turn and in
+# step (Zen 4, both threads of a core busy): 16 chains on a torus 141 and 362; on 40 neighbours a
+# site 325 and 397 if 1 % flip, 116 and 178 if 12 % do; 12 chains on a 3-regular graph, where 1 %
+# flip, 302 and 294; 8 chains there 307 and 217, on a torus 145 and 179; 32 chains on 80 neighbours
+# 196 and 144 (4 % flip), 60 and 136 (33 %), on 199 neighbours 75 and 53.
 _LEAST_CHAINS, _MOST_NEIGHBOURS = 12, 64
 
 
 def in_step(sampler: Sampler, batch: Batch) -> np.ndarray:
-    """Returns [G] whether the chains of each instance are played in step; this depends on that instance only."""
+    """Returns [G] whether the chains of each instance are played in step; this depends on that
+    instance only.
+    """
     mask, num_chains = np.asarray(batch.mask), batch.keys.mcmc.shape[1]
-    if not isinstance(sampler, Gibbs | Metropolis) or sampler.scan != SEQUENTIAL or num_chains < _LEAST_CHAINS:
+    if (
+        not isinstance(sampler, Gibbs | Metropolis)
+        or sampler.scan != SEQUENTIAL
+        or num_chains < _LEAST_CHAINS
+    ):
         return np.zeros(len(mask), bool)
     entries = np.count_nonzero(np.asarray(batch.params.coupling[-1]), axis=(1, 2))
     return entries <= _MOST_NEIGHBOURS * mask.sum(axis=1)
@@ -277,13 +338,15 @@ def make_blocks(steps: np.ndarray, ladder: int, threads: int) -> list[np.ndarray
             parts = -(-len(ladders) // most)
             parts = max(parts, min(-(-threads // len(steps)), len(ladders) * ladder // _FEWEST))
             blocks += [
-                (some[:, None] * ladder + np.arange(ladder)).ravel() for some in np.array_split(ladders, parts)
+                (some[:, None] * ladder + np.arange(ladder)).ravel()
+                for some in np.array_split(ladders, parts)
             ]
     return blocks
 
 
 def _play_block(gibbs, program, here, target, chains, block, first_step, found):
-    """Runs the chains of a block through a slice `here` of the program, and writes their states and records.
+    """Runs the chains of a block through a slice `here` of the program, and writes their states and
+    records.
 
     Those of the block are modified in `chains` and `found`, which have the chains of all instances.
     """
@@ -292,7 +355,10 @@ def _play_block(gibbs, program, here, target, chains, block, first_step, found):
     x, localized = chains.x, here.localized
     lanes = make_lanes(len(target.linear), len(places), localized)
     size, count = min(x.shape[1], len(target.linear)), len(block)
-    lanes.keys[:], lanes.observation_keys[:] = chains.keys[places].T, chains.observation_keys[places].T
+    lanes.keys[:], lanes.observation_keys[:] = (
+        chains.keys[places].T,
+        chains.observation_keys[places].T,
+    )
     lanes.row[:] = places % here.rate.shape[0]
     lanes.spins[:] = -1
     lanes.spins[:size] += 2 * x[places, :size].T
@@ -303,7 +369,18 @@ def _play_block(gibbs, program, here, target, chains, block, first_step, found):
         lanes.y[:size], lanes.mean[:size] = chains.y[places, :size].T, chains.mean[places, :size].T
     records = make_records(program, len(found.value), count, size)
     sweep, row = divmod(int(chains.steps[block[0]]), max(len(target.open_sites), 1))
-    play(gibbs, here, target, lanes, program.ladder, program.clusters, first_step, sweep, row, records)
+    play(
+        gibbs,
+        here,
+        target,
+        lanes,
+        program.ladder,
+        program.clusters,
+        first_step,
+        sweep,
+        row,
+        records,
+    )
     # Whether a proposal is accepted has the mean of its acceptance.
     found.value[:, block] = records.value
     found.acceptance[:, block] = found.hops[:, block] = records.hops
@@ -316,10 +393,16 @@ def _play_block(gibbs, program, here, target, chains, block, first_step, found):
     chains.coupled[block, :size] = lanes.coupled[:size, lane_of].T
     chains.linear[block], chains.pairs[block] = lanes.sums[:2, lane_of]
     if localized:
-        chains.y[block, :size], chains.mean[block, :size] = lanes.y[:size, :count].T, lanes.mean[:size, :count].T
+        chains.y[block, :size], chains.mean[block, :size] = (
+            lanes.y[:size, :count].T,
+            lanes.mean[:size, :count].T,
+        )
     of_all = np.where(lanes.same, lanes.best_logged, lanes.best)
     for k, (value, state, kept) in enumerate(
-        ((chains.best, chains.best_x, of_all), (chains.best_logged, chains.best_logged_x, lanes.best_logged))
+        (
+            (chains.best, chains.best_x, of_all),
+            (chains.best_logged, chains.best_logged_x, lanes.best_logged),
+        )
     ):
         better = np.flatnonzero(lanes.found[k, :count])
         value[block[better]] = lanes.values[k, better]
@@ -334,7 +417,11 @@ def _compile(gibbs, here, target) -> bool:
 
 
 def make_play(
-    targets: list[LoopTarget], sampler: SingleSiteSampler, batch: Batch, program: Program, threads: int
+    targets: list[LoopTarget],
+    sampler: SingleSiteSampler,
+    batch: Batch,
+    program: Program,
+    threads: int,
 ) -> Play:
     """Prepares as `Engine.prepare`, for this loop.
 
@@ -349,7 +436,9 @@ def make_play(
     gibbs = type(sampler) is Gibbs
 
     def slice_of(done, intervals, every):
-        """Returns the slice, with one row of `refresh`; temperatures that are constant need no arrays of T steps."""
+        """Returns the slice, with one row of `refresh`; temperatures that are constant need no
+        arrays of T steps.
+        """
         steps = intervals * every
         if not program.temperature.is_constant or program.levels is not None or not steps:
             here = part(done, intervals, every)
@@ -363,11 +452,16 @@ def make_play(
         *shape, size = np.shape(before.chain.x)
         coupled = np.asarray(before.chain.field.coupled).dtype
         chains = as_arrays(sampler, batch, before, program, size, np.float32, coupled)
-        found, here = make_records(program, intervals, len(chains.x), size), slice_of(done, intervals, every)
+        found, here = (
+            make_records(program, intervals, len(chains.x), size),
+            slice_of(done, intervals, every),
+        )
         compiled(("cpu", "lanes"), lambda: _compile(gibbs, part(done, 0, every), targets[0]))
 
         def play_block(block):
-            _play_block(gibbs, program, here, targets[block[0] // shape[1]], chains, block, done + 1, found)
+            _play_block(
+                gibbs, program, here, targets[block[0] // shape[1]], chains, block, done + 1, found
+            )
 
         together = program.ladder * (2 if program.clusters else 1)
         in_threads(play_block, make_blocks(chains.steps.reshape(shape), together, threads), threads)

@@ -1,4 +1,6 @@
-"""Steps of gibbs, metropolis and exchange on one chain: the mathematics of the reference's samplers."""
+"""Steps of gibbs, metropolis and exchange on one chain: the mathematics of the reference's
+samplers.
+"""
 
 from __future__ import annotations
 
@@ -47,12 +49,16 @@ class SequentialScan(NamedTuple):
 def flip_changes(chain, target, site):
     """Returns the changes that a flip of one site would make."""
     spin = np.float64(chain.spins[site])
-    return Changes(-spin * target.linear[site], -spin * chain.coupled[site], -2.0 * spin * chain.y[site])
+    return Changes(
+        -spin * target.linear[site], -spin * chain.coupled[site], -2.0 * spin * chain.y[site]
+    )
 
 
 @inlined
 def random_step(settings, inputs, chain, target, tree, other, pace, steps):
-    """Draws a site and flips it with the rule's probability; arguments as in `path_step`, weights are unused."""
+    """Draws a site and flips it with the rule's probability; arguments as in `path_step`, weights
+    are unused.
+    """
     sites = target.open_sites
     # The word has 32 bits: a site's probability is off by less than A 2^-32 of itself.
     word = np.uint64(inputs.words.second[0, inputs.row])
@@ -73,7 +79,9 @@ def random_step(settings, inputs, chain, target, tree, other, pace, steps):
 
 @inlined(fastmath=FUSED)
 def _threshold(settings, word):
-    """Returns the least accepted change: log u for Metropolis, log(u/(1 - u)) for Gibbs, with a uniform u."""
+    """Returns the least accepted change: log u for Metropolis, log(u/(1 - u)) for Gibbs, with a
+    uniform u.
+    """
     log_u = log((_F(word) + _F(0.5)) * _F(2.0**-32))
     return log_u - log((_F(~word) + _F(0.5)) * _F(2.0**-32)) if settings.gibbs else log_u
 
@@ -91,9 +99,13 @@ def fill_thresholds(settings, pace, key0, key1, first_number, words):
 
 @inlined
 def _accepts(settings, inputs, chain, target, site, k):
-    """Returns whether a site flips if it is tried k steps from now; computed in float32, like the reference."""
+    """Returns whether a site flips if it is tried k steps from now; computed in float32, like the
+    reference.
+    """
     field = target.linear[site] + target.scale * _F(chain.coupled[site])
-    change = -chain.spins[site] * (field * inputs.rates[k] + _F(2) * inputs.tilt_scale * chain.y[site])
+    change = -chain.spins[site] * (
+        field * inputs.rates[k] + _F(2) * inputs.tilt_scale * chain.y[site]
+    )
     if not settings.gibbs:
         change = change if change != _F(0) else TIE
     return change >= inputs.words.thresholds[_P(inputs.row) + k]
@@ -101,15 +113,20 @@ def _accepts(settings, inputs, chain, target, site, k):
 
 @inlined
 def _rejections(settings, inputs, chain, target, sites, most):
-    """Returns how many of the next sites are rejected before one flips; `most` if none of them flips."""
+    """Returns how many of the next sites are rejected before one flips; `most` if none of them
+    flips.
+    """
     k, known = _P(0), _P(BLOCK - inputs.row)
     while k < min(most, known):
         site = sites[k]
         if k + _P(LANES) <= most and sites[k + _P(LANES - 1)] == site + np.uint32(LANES - 1):
-            # All decisions at once, as if no site flipped, which is valid up to the first site that does.
+            # All decisions at once, as if no site flipped, which is valid up to the first site that
+            # does.
             first = np.int32(LANES)
             for lane in range(np.int32(LANES)):
-                accepted = _accepts(settings, inputs, chain, target, _P(site) + _P(lane), k + _P(lane))
+                accepted = _accepts(
+                    settings, inputs, chain, target, _P(site) + _P(lane), k + _P(lane)
+                )
                 first = np.int32(min(first, lane if accepted else np.int32(LANES)))
             k += _P(first)
             if first < LANES:
@@ -123,7 +140,8 @@ def _rejections(settings, inputs, chain, target, sites, most):
 
 @inlined
 def sequential_steps(settings, inputs, chain, target, tree, other, pace, steps):
-    """Tries one site after the other until one flips; arguments as in `weighted.path_step`, weights are unused.
+    """Tries one site after the other until one flips; arguments as in `weighted.path_step`, weights
+    are unused.
 
     A rejected step costs only a comparison, since thresholds are computed in advance.
     """
@@ -133,7 +151,9 @@ def sequential_steps(settings, inputs, chain, target, tree, other, pace, steps):
     rejected = _rejections(settings, inputs, chain, target, sites, most)
     if rejected == min(most, _P(BLOCK - inputs.row)):
         # If no site may flip, the step still counts.
-        return StepOutcome(0.0, False, False, 1, Changes(0.0, 0.0, 0.0), pace, np.int64(max(rejected, _P(1))))
+        return StepOutcome(
+            0.0, False, False, 1, Changes(0.0, 0.0, 0.0), pace, np.int64(max(rejected, _P(1)))
+        )
     site = sites[rejected]
     changes = flip_changes(chain, target, site)
     chain.flipped[0] = site
@@ -171,7 +191,8 @@ class ExchangeSettings(NamedTuple):
 
 @inlined(fastmath=REORDERED)
 def _census(chain, target, site, first, last):
-    """Returns the number of open sites coupled to a site, and the number of those with the other value.
+    """Returns the number of open sites coupled to a site, and the number of those with the other
+    value.
 
     Args:
       chain: the chain.
@@ -231,7 +252,8 @@ def _partner(chain, target, site, number):
 
 @inlined
 def exchange_step(settings, inputs, chain, target, tree, other, pace, steps):
-    """Flips a site or a pair if that is accepted; arguments as in `weighted.path_step`, weights are unused.
+    """Flips a site or a pair if that is accepted; arguments as in `weighted.path_step`, weights are
+    unused.
 
     For a pair it reports whether it was accepted, whose mean is the acceptance probability.
     """
@@ -262,13 +284,17 @@ def exchange_step(settings, inputs, chain, target, tree, other, pace, steps):
     change = target_change(inputs.rate, inputs.tilt_scale, target, changes)
     small = exp_nonpositive(_F(-abs(change)))
     gain = _F(1) / small if change > 0 else small
-    # At best each site is the other's only partner afterwards. This bound rejects most proposals without counting.
+    # At best each site is the other's only partner afterwards. This bound rejects most proposals
+    # without counting.
     if drawn >= gain * _F(2) * partners:
         return StepOutcome(0.0, False, False, 2, changes, pace, 1)
     first, last = _range(chain, target, second)
     number_of_second, partners_of_second = _census(chain, target, second, first, last)
-    # The two remain partners of each other; all their other neighbours change between partner and non-partner.
-    back = _F(1) / (number - partners + _F(1)) + _F(1) / (number_of_second - partners_of_second + _F(1))
+    # The two remain partners of each other; all their other neighbours change between partner and
+    # non-partner.
+    back = _F(1) / (number - partners + _F(1)) + _F(1) / (
+        number_of_second - partners_of_second + _F(1)
+    )
     forward = _F(1) / partners + _F(1) / partners_of_second
     accepted = drawn * forward < gain * back
     if accepted:
@@ -291,7 +317,8 @@ EXCHANGE = Entry(
 )
 
 
-# Exchanges of states between neighbouring places of a ladder: the mathematics of `sl_discs.engines.program`.
+# Exchanges of states between neighbouring places of a ladder: the mathematics of
+# `sl_discs.engines.program`.
 
 
 @inlined
@@ -337,7 +364,9 @@ def swap_neighbours(scale, chains, ladder, number, rates, first_step, interval, 
         next_value = chains.linear[c + 1] + scale * chains.pairs[c + 1]
         rate, next_rate = rates[c % rates.shape[0], last], rates[(c + 1) % rates.shape[0], last]
         # Observation keys are folded and never drawn from but here.
-        word, _ = threefry(chains.observation_keys[c, 0], chains.observation_keys[c, 1], np.uint32(step), DRAW)
+        word, _ = threefry(
+            chains.observation_keys[c, 0], chains.observation_keys[c, 1], np.uint32(step), DRAW
+        )
         if uniform(word) < _acceptance(rate, next_rate, value, next_value):
             found.swaps[interval, c] = True
             _swap(chains.x[c], chains.x[c + 1])

@@ -13,9 +13,11 @@ from sl_discs.engines.cpu.chain_state import Changes, set_base, weigh_all
 from sl_discs.engines.cpu.jit import called, in_long_vectors, inlined
 from sl_discs.engines.cpu.tree import LANES
 
-# Number of steps whose words are made together, since a generator that fills an array is vectorised.
+# Number of steps whose words are made together, since a generator that fills an array is
+# vectorised.
 BLOCK = 64
-# Largest number of draws per step whose words are made in advance; those of later draws are made one by one.
+# Largest number of draws per step whose words are made in advance; those of later draws are made
+# one by one.
 MOST_DRAWS = 16
 
 
@@ -25,7 +27,8 @@ class Words(NamedTuple):
     Attributes:
       first: [1 + MOST_DRAWS, BLOCK] first words: of the step itself, then of its draws.
       second: likewise, second words.
-      thresholds: [BLOCK + LANES] the least accepted change of log-density at each step, padded with infinity.
+      thresholds: [BLOCK + LANES] the least accepted change of log-density at each step, padded with
+        infinity.
     """
 
     first: np.ndarray
@@ -47,7 +50,8 @@ class StepInputs(NamedTuple):
     Attributes:
       rate: 1/temperature.
       rates: [at least `most`] 1/temperature of this step and of the following ones.
-      most: the largest number of steps that may be taken at once; the program treats all of them alike.
+      most: the largest number of steps that may be taken at once; the program treats all of them
+        alike.
       tilt_scale: the target's tilt is this times the observation.
       slope: slope of the proposal's logits, see `chain.set_base`.
       key0: first word of the chain's key.
@@ -75,8 +79,8 @@ class StepOutcome(NamedTuple):
     """The outcome of a step, or of several steps of which all but the last one were rejected.
 
     Attributes:
-      acceptance: probability of accepting the proposal; for several steps, whether the last one was accepted, which
-        has the same mean.
+      acceptance: probability of accepting the proposal; for several steps, whether the last one was
+        accepted, which has the same mean.
       accepted: whether the (last) proposal was accepted.
       swapped: whether the weights of the state are now in the other tree.
       flips: number of sites that the proposal flips.
@@ -122,8 +126,12 @@ def fill_words(key0, key1, first_number, draws, words):
 def draw_uniform(inputs, k):
     """Returns the uniform number, in float64, of draw k = 0, 1, ... of a step."""
     if k < inputs.draws:
-        return uniform64(inputs.words.first[1 + k, inputs.row], inputs.words.second[1 + k, inputs.row])
-    one, other = threefry(inputs.key0, inputs.key1, np.uint32(inputs.number), np.uint32(STEP + 1 + k))
+        return uniform64(
+            inputs.words.first[1 + k, inputs.row], inputs.words.second[1 + k, inputs.row]
+        )
+    one, other = threefry(
+        inputs.key0, inputs.key1, np.uint32(inputs.number), np.uint32(STEP + 1 + k)
+    )
     return uniform64(one, other)
 
 
@@ -141,10 +149,15 @@ def other_uniform(inputs):
 
 @inlined
 def adapted(pace, acceptance, target, steps, adapt_until):
-    """Returns `BalancedSampler.adapted` for one chain; with `adapt_until` 0, adaptation never ends."""
+    """Returns `BalancedSampler.adapted` for one chain; with `adapt_until` 0, adaptation
+    never ends.
+    """
     gain = np.float32(1)
     if adapt_until > 0:
-        gain = min(max(np.float32(1) - np.float32(steps) / np.float32(adapt_until), np.float32(0)), np.float32(1))
+        gain = min(
+            max(np.float32(1) - np.float32(steps) / np.float32(adapt_until), np.float32(0)),
+            np.float32(1),
+        )
     return pace + gain * (np.float32(acceptance) - np.float32(target))
 
 
@@ -172,8 +185,10 @@ class Entry(NamedTuple):
       settings: maps a `Sampler` to a NamedTuple of numbers, whose type selects the kernel.
       kernels: by type of settings.
       keeps_weights: whether proposals are weighed at a temperature that is constant over many steps
-        (`proposal_temperatures`), so that weights can be kept; this needs a Metropolis-Hastings test.
-      steps_per_call: about how many steps to run in a call: well below a second, but long compared with its copies.
+        (`proposal_temperatures`), so that weights can be kept; this needs a Metropolis-Hastings
+        test.
+      steps_per_call: about how many steps to run in a call: well below a second, but long compared
+        with its copies.
     """
 
     settings: Callable[[Any], Any]
@@ -184,7 +199,9 @@ class Entry(NamedTuple):
 
 @inlined
 def weigh_softmax(settings, chain, target, rate, tilt_scale, tree):
-    """Computes all weights of a state at a proposal temperature 1/rate; returns the slope, see `chain.set_base`."""
+    """Computes all weights of a state at a proposal temperature 1/rate; returns the slope, see
+    `chain.set_base`.
+    """
     slope = set_base(chain, target, rate, tilt_scale)
     weigh_all(chain, target, slope, tree)
     return slope

@@ -1,11 +1,14 @@
-"""Weights of sites with hierarchical sums, for drawing a site by weight and changing single weights fast.
+"""Weights of sites with hierarchical sums, for drawing a site by weight and changing single weights
+fast.
 
-A tile is 128 sites in 16 groups of 8: site s belongs to tile s // 128 and, within it, to group s % 16, so that the
-sums of a tile's groups are sums of whole rows of 16. A span is 16 tiles. A draw searches the spans, the tiles of one
-span, the groups of one tile and the sites of one group; a changed weight adds a difference to each sum above it.
+A tile is 128 sites in 16 groups of 8: site s belongs to tile s // 128 and, within it, to group s %
+16, so that the sums of a tile's groups are sums of whole rows of 16. A span is 16 tiles. A draw
+searches the spans, the tiles of one span, the groups of one tile and the sites of one group; a
+changed weight adds a difference to each sum above it.
 
-Adding differences in float64 keeps the error of a sum at about 2^-53 of its largest value so far. A sum that has
-fallen below 2^-20 of its peak is therefore recomputed, so that it never consists of rounding errors.
+Adding differences in float64 keeps the error of a sum at about 2^-53 of its largest value so far. A
+sum that has fallen below 2^-20 of its peak is therefore recomputed, so that it never consists of
+rounding errors.
 """
 
 from __future__ import annotations
@@ -27,8 +30,8 @@ _D = np.float64
 _P = np.uint64
 _STALE = _D(2.0**-20)
 
-# The first entries of `sums`: the total, the logit (to base 2) whose weight is 1, and a place for a sampler that
-# needs another function of all weights, NaN if it is unknown.
+# The first entries of `sums`: the total, the logit (to base 2) whose weight is 1, and a place for a
+# sampler that needs another function of all weights, NaN if it is unknown.
 TOTAL, REFERENCE, NORM = 0, 1, 2
 _GROUPS = 8
 
@@ -51,7 +54,9 @@ def make_tree(size):
     """Returns a tree for `size` sites, rounded up to whole tiles, all weights 0."""
     tiles = -(-size // TILE)
     num_sums = _GROUPS + LANES * tiles + tiles + -(-tiles // _TILES_A_SPAN)
-    return WeightTree(aligned_zeros(tiles * TILE, np.float32), aligned_zeros(num_sums), aligned_zeros(num_sums))
+    return WeightTree(
+        aligned_zeros(tiles * TILE, np.float32), aligned_zeros(num_sums), aligned_zeros(num_sums)
+    )
 
 
 @inlined
@@ -86,13 +91,14 @@ def sum_all(tree):
         for lane in range(LANES):
             k = TILE * tile + lane
             sums[_GROUPS + LANES * tile + lane] = (
-                ((_D(w[k]) + _D(w[k + 16])) + (_D(w[k + 32]) + _D(w[k + 48])))
-                + ((_D(w[k + 64]) + _D(w[k + 80])) + (_D(w[k + 96]) + _D(w[k + 112])))
-            )  # fmt: skip
+                (_D(w[k]) + _D(w[k + 16])) + (_D(w[k + 32]) + _D(w[k + 48]))
+            ) + ((_D(w[k + 64]) + _D(w[k + 80])) + (_D(w[k + 96]) + _D(w[k + 112])))
     for tile in range(tiles):
         sums[first_tile + tile] = _sum(sums, _GROUPS + LANES * tile, LANES, 1)
     for span in range(sums.shape[0] - first_span):
-        sums[first_span + span] = _sum(sums, first_tile + span * _TILES_A_SPAN, _tiles_of(span, tiles), 1)
+        sums[first_span + span] = _sum(
+            sums, first_tile + span * _TILES_A_SPAN, _tiles_of(span, tiles), 1
+        )
     sums[TOTAL] = _sum(sums, first_span, sums.shape[0] - first_span, 1)
     for k in range(sums.shape[0]):
         tree.peaks[k] = sums[k]
@@ -100,7 +106,8 @@ def sum_all(tree):
 
 @inlined
 def _change(tree, place, change, children, first, count, stride):
-    """Adds to a sum, or recomputes it from its children if little is left of it; returns the actual change.
+    """Adds to a sum, or recomputes it from its children if little is left of it; returns the actual
+    change.
 
     The sum above must change by exactly this, or it would keep the error that this one has lost.
     """
@@ -118,12 +125,16 @@ def _change(tree, place, change, children, first, count, stride):
 
 @inlined
 def _change_below(tree, site, weight, first_tile):
-    """Sets a site's weight and updates its group's and its tile's sums; returns the change and the tile."""
+    """Sets a site's weight and updates its group's and its tile's sums; returns the change and the
+    tile.
+    """
     change = _D(weight) - _D(tree.weights[site])
     tree.weights[site] = weight
     tile, lane = site // TILE, site % LANES
     first_group = _GROUPS + LANES * tile
-    change = _change(tree, first_group + lane, change, tree.weights, tile * TILE + lane, DEPTH, LANES)
+    change = _change(
+        tree, first_group + lane, change, tree.weights, tile * TILE + lane, DEPTH, LANES
+    )
     return _change(tree, first_tile + tile, change, tree.sums, first_group, LANES, 1), tile
 
 
@@ -149,9 +160,11 @@ def put(tree, site, weight):
 
 @called
 def put_many(tree, sites, weights, count):
-    """Sets the weights of the first `count` sites; neighbours in the list share one update of the higher sums.
+    """Sets the weights of the first `count` sites; neighbours in the list share one update of the
+    higher sums.
 
-    A sum of differences is at most the old sum plus the new one, so the peaks miss nothing that matters.
+    A sum of differences is at most the old sum plus the new one, so the peaks miss nothing that
+    matters.
     """
     tiles, first_tile, first_span = _levels(tree)
     total, gathered = _D(0), _D(0)
@@ -170,7 +183,8 @@ def put_many(tree, sites, weights, count):
 
 @inlined
 def _find(values, first, count, stride, threshold):
-    """Returns the entry at which the running sum passes the threshold, and the rest of the threshold there.
+    """Returns the entry at which the running sum passes the threshold, and the rest of the
+    threshold there.
 
     If rounding keeps the sum below the threshold, it is the last positive entry.
     """
@@ -187,7 +201,9 @@ def _find(values, first, count, stride, threshold):
 
 @called
 def draw(tree, uniform):
-    """Draws a site of positive weight with probability weight/total, from a uniform number on [0, 1) in float64."""
+    """Draws a site of positive weight with probability weight/total, from a uniform number on [0,
+    1) in float64.
+    """
     sums = tree.sums
     tiles, first_tile, first_span = _levels(tree)
     span, threshold = _find(sums, first_span, sums.shape[0] - first_span, 1, uniform * sums[TOTAL])

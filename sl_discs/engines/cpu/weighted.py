@@ -1,7 +1,7 @@
 """Steps that draw sites by weight, on one chain: gwg, path_auxiliary and dmala.
 
-They are the mathematics of `sl_discs.samplers.path` and `sl_discs.samplers.langevin`, the latter with normalized step
-size.
+They are the mathematics of `sl_discs.samplers.path` and `sl_discs.samplers.langevin`, the latter
+with normalized step size.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import PathSampler
 
 _F = np.float32
-# The largest part of the total weight in sites already drawn, which are rejected if they are drawn again.
+# The largest part of the total weight in sites already drawn, which are rejected if they are drawn
+# again.
 _MOST_DRAWN = 0.5
 # A difference of sums that is smaller than this part of them is recomputed.
 _CANCELLED = 2.0**-20
@@ -48,7 +49,9 @@ class PathSettings(NamedTuple):
 
 @inlined
 def _path_length(settings, inputs, radius, steps, limit):
-    """Returns round(radius) while it adapts, then one of two neighbouring numbers; or the fixed number of flips."""
+    """Returns round(radius) while it adapts, then one of two neighbouring numbers; or the fixed
+    number of flips.
+    """
     if not settings.adaptive:
         return min(settings.num_flips, limit)
     length = np.round(radius)
@@ -59,7 +62,9 @@ def _path_length(settings, inputs, radius, steps, limit):
 
 @inlined
 def _draw_with_replacement(inputs, chain, tree, length):
-    """Draws into `sequence` and, each once, `flipped`; returns the probability and the number of distinct sites."""
+    """Draws into `sequence` and, each once, `flipped`; returns the probability and the number of
+    distinct sites.
+    """
     probability = Probability(1.0, 1.0, 0.0)
     unit = 1.0 / tree.sums[TOTAL]
     distinct = 0
@@ -78,9 +83,11 @@ def _draw_with_replacement(inputs, chain, tree, length):
 
 @inlined
 def _draw_without_replacement(inputs, chain, tree, length):
-    """Draws likewise, and again where a site is repeated, which costs less than changing weights after every draw.
+    """Draws likewise, and again where a site is repeated, which costs less than changing weights
+    after every draw.
 
-    Once the drawn sites have half of the total weight, their weights are set to 0 until the path is complete.
+    Once the drawn sites have half of the total weight, their weights are set to 0 until the path is
+    complete.
     """
     probability = Probability(1.0, 1.0, 0.0)
     unit = 1.0 / tree.sums[TOTAL]
@@ -132,7 +139,8 @@ def _probability_back(settings, chain, tree, length):
     probability = Probability(1.0, 1.0, 0.0)
     unit = 1.0 / tree.sums[TOTAL]
     alone = settings.replacement or length == 1
-    # Without replacement, the mass before the last pick is that of the untouched sites plus the pick itself.
+    # Without replacement, the mass before the last pick is that of the untouched sites plus the
+    # pick itself.
     mass = tree.sums[TOTAL] if alone else _untouched_mass(chain, tree, length)
     for k in range(length):
         if not alone:
@@ -166,19 +174,27 @@ def path_step(settings, inputs, chain, target, tree, other, radius, steps):
     in_place = weigh_proposal(chain, target, inputs.slope, tree, other, touched)
     back = _probability_back(settings, chain, tree if in_place else other, length)
 
-    acceptance = accepted_part(target_change(inputs.rate, inputs.tilt_scale, target, changes), forward, back)
+    acceptance = accepted_part(
+        target_change(inputs.rate, inputs.tilt_scale, target, changes), forward, back
+    )
     accepted = step_uniform(inputs) < acceptance
     if not accepted:
         take_back(chain, target, tree, in_place, touched, distinct)
     if settings.adaptive:
-        radius = adapted(radius, acceptance, settings.target_acceptance, steps, settings.adapt_until)
+        radius = adapted(
+            radius, acceptance, settings.target_acceptance, steps, settings.adapt_until
+        )
         radius = min(max(radius, _F(1)), _F(available))
-    return StepOutcome(acceptance, accepted, accepted and not in_place, distinct, changes, _F(radius), 1)
+    return StepOutcome(
+        acceptance, accepted, accepted and not in_place, distinct, changes, _F(radius), 1
+    )
 
 
 def _path_settings(sampler: PathSampler) -> PathSettings:
     target, adapt_until = np.float32(sampler.target_acceptance_rate), sampler.adapt_until or 0
-    return PathSettings(sampler.replacement, sampler.num_flips, sampler.adaptive, target, adapt_until)
+    return PathSettings(
+        sampler.replacement, sampler.num_flips, sampler.adaptive, target, adapt_until
+    )
 
 
 @inlined
@@ -191,10 +207,11 @@ PATH = Entry(_path_settings, {PathSettings: StepKernel(path_step, weigh_softmax,
 
 # Steps of dmala.
 #
-# A Poisson process with rates a_i = n w_i / Z has n points on average. Keeping a point at i with probability
-# log(1 + a_i)/a_i gives a process with rates log(1 + a_i), which has a point at site i with probability sigmoid(log
-# a_i). These are the sites to flip. A step thus takes about n draws by weight. The sum of log(1 + a_i) over all sites
-# is the logarithm of a product, which is at most exp(n); it is kept from step to step.
+# A Poisson process with rates a_i = n w_i / Z has n points on average. Keeping a point at i with
+# probability log(1 + a_i)/a_i gives a process with rates log(1 + a_i), which has a point at site i
+# with probability sigmoid(log a_i). These are the sites to flip. A step thus takes about n draws by
+# weight. The sum of log(1 + a_i) over all sites is the logarithm of a product, which is at most
+# exp(n); it is kept from step to step.
 
 # exp(n), the bound on a product over all sites, must be finite in float64.
 _LARGEST_FLIPS = 500.0
@@ -245,7 +262,8 @@ def _draw_flips(inputs, chain, tree, expected_flips):
         draws += 3
         share = unit * np.float64(tree.weights[site])
         rate = expected_flips * share
-        # log1p(rate)/rate is at least 1/(1 + rate): most points of small rate are kept without a logarithm.
+        # log1p(rate)/rate is at least 1/(1 + rate): most points of small rate are kept without a
+        # logarithm.
         if kept * (1.0 + rate) < 1.0 or kept * rate < np.log1p(rate):
             seen = False
             for k in range(count):
@@ -258,7 +276,9 @@ def _draw_flips(inputs, chain, tree, expected_flips):
 
 @inlined
 def langevin_step(settings, inputs, chain, target, tree, other, expected_flips, steps):
-    """Flips each site independently, and keeps or restores the state; arguments as in `path_step`."""
+    """Flips each site independently, and keeps or restores the state; arguments as in
+    `path_step`.
+    """
     norm = tree.sums[NORM]
     if settings.adaptive or np.isnan(norm):
         norm = _log_norm_of_gains(tree, chain.spins.shape[0], expected_flips)
@@ -283,10 +303,16 @@ def langevin_step(settings, inputs, chain, target, tree, other, expected_flips, 
         tree.sums[NORM] = norm
     if settings.adaptive:
         flips = 3 * adapted(
-            expected_flips / _F(3), acceptance, settings.target_acceptance, steps, settings.adapt_until
+            expected_flips / _F(3),
+            acceptance,
+            settings.target_acceptance,
+            steps,
+            settings.adapt_until,
         )
         expected_flips = min(max(_F(flips), _F(1)), _F(target.open_sites.shape[0]))
-    return StepOutcome(acceptance, accepted, accepted and not in_place, count, changes, _F(expected_flips), 1)
+    return StepOutcome(
+        acceptance, accepted, accepted and not in_place, count, changes, _F(expected_flips), 1
+    )
 
 
 def _langevin_settings(sampler: DMALA) -> LangevinSettings:

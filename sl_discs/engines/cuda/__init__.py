@@ -1,1 +1,3 @@
-"""The engine for NVIDIA GPUs; its functions also compile for one lane of a CPU core, where they are tested."""
+"""The engine for NVIDIA GPUs; its functions also compile for one lane of a CPU core, where they are
+tested.
+"""

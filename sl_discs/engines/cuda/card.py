@@ -1,4 +1,6 @@
-"""A GPU with instances in its memory, and the kernels that it runs, which are kept in files for later processes."""
+"""A GPU with instances in its memory, and the kernels that it runs, which are kept in files for
+later processes.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,13 @@ from sl_discs.support.memory import format_bytes
 
 
 class KernelStore:
-    """Machine code of a kernel on disk, a file for each kind of card, in the place of numba-cuda's own cache.
+    """Machine code of a kernel on disk, a file for each kind of card, in the place of numba-cuda's
+    own cache.
 
-    That one keeps the kernels of all kinds in one index, which it writes without a lock: of two processes that
-    compile at once, one could find the other's kernel under its own key. The interface is private to numba-cuda.
-    Where a version lacks it, kernels are compiled anew in each process, and a warning says so.
+    That one keeps the kernels of all kinds in one index, which it writes without a lock: of two
+    processes that compile at once, one could find the other's kernel under its own key. The
+    interface is private to numba-cuda. Where a version lacks it, kernels are compiled anew in each
+    process, and a warning says so.
 
     Args:
       kind: of the kernel.
@@ -36,7 +40,11 @@ class KernelStore:
 
     def __init__(self, kind: KernelKind, warps: int):
         name = kind._replace(step=f"{kind.step.__module__}.{kind.step.__name__}")  # type: ignore[arg-type]
-        self._name, self._kind, self._is_asked = kind.step.__name__.removeprefix("make_"), (repr(name), warps), False
+        self._name, self._kind, self._is_asked = (
+            kind.step.__name__.removeprefix("make_"),
+            (repr(name), warps),
+            False,
+        )
 
     def check_use(self) -> None:
         """Says once if a kernel was compiled and nobody asked for its file."""
@@ -46,16 +54,22 @@ class KernelStore:
     def _warn(self, reason: object) -> None:
         from numba_cuda import __version__
 
-        warn_once(f"kernels are compiled anew in each process: with numba-cuda {__version__}, {reason}")
+        warn_once(
+            f"kernels are compiled anew in each process: with numba-cuda {__version__}, {reason}"
+        )
 
     def path(self, signature: Any, versions: tuple) -> Path | None:
-        """Returns the file of a kernel with these types of arguments, compiled by these versions for this card."""
+        """Returns the file of a kernel with these types of arguments, compiled by these versions
+        for this card.
+        """
         folder = cache_folder(part=f"cuda-{digest_of_sources(Path(__file__))[:16]}")
         key = hashlib.sha256(repr((self._kind, signature, versions)).encode()).hexdigest()
         return None if folder is None else folder / f"{self._name}-{key[:16]}.kernel"
 
     def load(self, path: Path) -> tuple[str, bytes] | None:
-        """Returns the name of the kernel's entry and its machine code; None if there is none or it is damaged."""
+        """Returns the name of the kernel's entry and its machine code; None if there is none or it
+        is damaged.
+        """
         name, separator, code = (read_checked(path) or b"").partition(b"\0")
         return (name.decode(), code) if separator else None
 
@@ -74,7 +88,9 @@ class KernelStore:
             path = self.path(signature, versions)
             found = None if path is None else self.load(path)
             return found and rebuilt(signature, *found, capability=versions[-1])
-        except Exception as error:  # in private parts of numba-cuda that differ from those that were tried
+        except (
+            Exception
+        ) as error:  # in private parts of numba-cuda that differ from those that were tried
             self._warn(f"{type(error).__name__}: {error}")
             return None
 
@@ -109,17 +125,35 @@ def rebuilt(signature: Any, name: str, code: bytes, capability: tuple[int, int])
       capability: such as (9, 0).
     """
     # numba-cuda's modules, where type checkers would find numba's.
-    codegen, dispatcher, types = (import_module(f"numba.cuda.{name}") for name in ("codegen", "dispatcher", "types"))
+    codegen, dispatcher, types = (
+        import_module(f"numba.cuda.{name}") for name in ("codegen", "dispatcher", "types")
+    )
     cubin = import_module("cuda.core").ObjectCode.from_cubin(code)
     library = codegen.CUDACodeLibrary._rebuild(
-        codegen=None, name=name, entry_name=name, llvm_strs=None, ptx_cache={},
-        cubin_cache={capability: cubin}, linkerinfo_cache={}, max_registers=None,
-        nvvm_options={}, needs_cudadevrt=False, nrt=False, use_cooperative=False, lto=False,
-    )  # fmt: skip
+        codegen=None,
+        name=name,
+        entry_name=name,
+        llvm_strs=None,
+        ptx_cache={},
+        cubin_cache={capability: cubin},
+        linkerinfo_cache={},
+        max_registers=None,
+        nvvm_options={},
+        needs_cudadevrt=False,
+        nrt=False,
+        use_cooperative=False,
+        lto=False,
+    )
     return dispatcher._Kernel._rebuild(
-        cooperative=False, name=name, signature=types.void(*getattr(signature, "args", signature)),
-        codelibrary=library, debug=False, lineinfo=False, call_helper=None, extensions=[],
-    )  # fmt: skip
+        cooperative=False,
+        name=name,
+        signature=types.void(*getattr(signature, "args", signature)),
+        codelibrary=library,
+        debug=False,
+        lineinfo=False,
+        call_helper=None,
+        extensions=[],
+    )
 
 
 @functools.cache
@@ -167,12 +201,21 @@ class Card:
             raise InputError(f"{what} {format_bytes(needed)} on {there}; {advice}")
 
     def _put(self, group: Any) -> Any:
-        return type(group)(*(self._cuda.to_device(leaf) if np.ndim(leaf) else leaf for leaf in group))
+        return type(group)(
+            *(self._cuda.to_device(leaf) if np.ndim(leaf) else leaf for leaf in group)
+        )
 
     def begin(
-        self, kind: KernelKind, numbers: Numbers, chains: ChainArrays, steps: Steps, found: Records, per_instance: int
+        self,
+        kind: KernelKind,
+        numbers: Numbers,
+        chains: ChainArrays,
+        steps: Steps,
+        found: Records,
+        per_instance: int,
     ) -> tuple[ChainArrays, Steps, Records]:
-        """Begins to play chains, `per_instance` of each instance, by a kernel of this kind, compiled if it is new.
+        """Begins to play chains, `per_instance` of each instance, by a kernel of this kind,
+        compiled if it is new.
 
         Returns what `end` waits for.
 
@@ -191,7 +234,9 @@ class Card:
             memory = self._cuda.device_array(places, np.float32)
 
             def compile_kernel():
-                launch(numbers, self._instances, *played[:2], nothing, memory, np.int32(per_instance))
+                launch(
+                    numbers, self._instances, *played[:2], nothing, memory, np.int32(per_instance)
+                )
                 store.check_use()
                 return True
 

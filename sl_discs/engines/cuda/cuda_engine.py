@@ -1,8 +1,9 @@
 """The engine for NVIDIA GPUs: compiled kernels for quadratic models, one chain a block.
 
-It runs the same program on the same chains as the reference and targets the same distribution, but its numbers
-differ: it uses the reference's keys, but numbers random words differently and sums in another order. Instances are
-divided among the cards of this machine; results do not depend on their number.
+It runs the same program on the same chains as the reference and targets the same distribution, but
+its numbers differ: it uses the reference's keys, but numbers random words differently and sums in
+another order. Instances are divided among the cards of this machine; results do not depend on their
+number.
 """
 
 from __future__ import annotations
@@ -53,11 +54,16 @@ def kind_of(sampler: Sampler, sites: int, whole: bool, localized: bool) -> Kerne
         case GWG() | PathAuxiliary():
             step, options = path_step.make_step, (isinstance(sampler, GWG),)
         case DMALA():
-            step, options = flips.make_langevin_step, (sampler.scaling == "normalized", sampler.adjusted)
+            step, options = (
+                flips.make_langevin_step,
+                (sampler.scaling == "normalized", sampler.adjusted),
+            )
         case _:
             step, options = flips.make_single_step, (isinstance(sampler, Gibbs),)
     drawn = isinstance(sampler, GWG | PathAuxiliary | DMALA)
-    return KernelKind(sites, whole, localized, step, options, drawn, isinstance(sampler, PathAuxiliary))
+    return KernelKind(
+        sites, whole, localized, step, options, drawn, isinstance(sampler, PathAuxiliary)
+    )
 
 
 def numbers_of(sampler: Sampler) -> Numbers:
@@ -73,7 +79,9 @@ def numbers_of(sampler: Sampler) -> Numbers:
 
 # The arrays of a kernel on the host.
 
-_NO_LEVELS = Levels(*(np.zeros(1, dtype) for dtype in (np.float32, np.int32, np.int32, *[np.float32] * 3)))
+_NO_LEVELS = Levels(
+    *(np.zeros(1, dtype) for dtype in (np.float32, np.int32, np.int32, *[np.float32] * 3))
+)
 
 
 # Rows that are laid out together: what is needed beside the packed ones is small.
@@ -83,8 +91,14 @@ _ROWS_AT_ONCE = 256
 def pack_rows(
     coupling: Coupling, num_sites: int, sites: int, threads: int, whole: bool
 ) -> Num[np.ndarray, "G entries"]:
-    """Returns couplings as rows in the order of the lanes, see `Instances.rows`; whole ones as words of four."""
-    weights, kept, dtype = np.asarray(coupling[-1]), sites // 4 if whole else sites, np.int8 if whole else np.float32
+    """Returns couplings as rows in the order of the lanes, see `Instances.rows`; whole ones as
+    words of four.
+    """
+    weights, kept, dtype = (
+        np.asarray(coupling[-1]),
+        sites // 4 if whole else sites,
+        np.int8 if whole else np.float32,
+    )
     found = np.zeros((len(weights), num_sites, kept, threads), np.uint32 if whole else np.float32)
     for g, packed in enumerate(found):
         one = type(coupling)(*(np.asarray(leaf)[g : g + 1] for leaf in coupling))
@@ -127,27 +141,43 @@ def as_instances(batch: Batch, num_sites: int, sites: int, threads: int) -> Inst
     )
 
 
-def as_chains(sampler: Sampler, batch: Batch, states: ChainStates, size: int, program: Program) -> ChainArrays:
+def as_chains(
+    sampler: Sampler, batch: Batch, states: ChainStates, size: int, program: Program
+) -> ChainArrays:
     """Returns copies of the chains, padded to `size` sites; their values are finite."""
     chains = as_arrays(sampler, batch, states, program, size, np.float32, np.float32)
-    return chains._replace(best=np.maximum(chains.best, LOWEST), best_logged=np.maximum(chains.best_logged, LOWEST))
+    return chains._replace(
+        best=np.maximum(chains.best, LOWEST), best_logged=np.maximum(chains.best_logged, LOWEST)
+    )
 
 
 def with_infinite(chains: ChainArrays) -> ChainArrays:
     """Returns the chains with the values of before: minus infinity where no state counts yet."""
     best, logged = (
-        np.where(found <= LOWEST, np.float32(-np.inf), found) for found in (chains.best, chains.best_logged)
+        np.where(found <= LOWEST, np.float32(-np.inf), found)
+        for found in (chains.best, chains.best_logged)
     )
     return chains._replace(best=best, best_logged=logged)
 
 
 def as_steps(program: Program, done: int, intervals: int, every: int, coldest: np.float32) -> Steps:
     """Returns the part of a program after `done` steps, at temperatures from `coldest` on."""
-    temperature, levels = program.temperature.rows(done, done + intervals * every), levels_of(program) or _NO_LEVELS
+    temperature, levels = (
+        program.temperature.rows(done, done + intervals * every),
+        levels_of(program) or _NO_LEVELS,
+    )
     half_rate = np.maximum(np.float32(0.5) / np.maximum(temperature, coldest), LEAST_RATE)
-    leaves = {name: np.ascontiguousarray(leaf) for name, leaf in levels._asdict().items() if name in Steps._fields}
+    leaves = {
+        name: np.ascontiguousarray(leaf)
+        for name, leaf in levels._asdict().items()
+        if name in Steps._fields
+    }
     return Steps(
-        np.ascontiguousarray(half_rate), np.int32(every), np.int32(done), np.int32(levels.at(done)), **leaves
+        np.ascontiguousarray(half_rate),
+        np.int32(every),
+        np.int32(done),
+        np.int32(levels.at(done)),
+        **leaves,
     )
 
 
@@ -208,7 +238,9 @@ class Cuda(Engine):
         return f"{self.num_devices()} x {import_cuda().gpus[0].name}"
 
     def steps_per_call(self, sampler):
-        """Takes well below a second for most instances; each call copies all chains to the cards and back."""
+        """Takes well below a second for most instances; each call copies all chains to the cards
+        and back.
+        """
         return 10_000
 
     def lanes(self, num_sites: int) -> tuple[int, int]:
@@ -223,19 +255,25 @@ class Cuda(Engine):
         return [(part, Card(k, threads, _share(instances, part))) for k, part in enumerate(parts)]
 
     def load(self, model, sampler, batch):
-        """Packs the instances and copies them to the cards, which takes longer than short programs."""
+        """Packs the instances and copies them to the cards, which takes longer than short
+        programs.
+        """
         threads, sites = self.lanes(model.num_sites)
         instances = as_instances(batch, model.num_sites, sites, threads)
         whole = instances.rows.dtype == np.uint32
         return batch._replace(loaded=Loaded(threads, sites, whole, self.cards(threads, instances)))
 
     def prepare(self, model, sampler, batch, program):
-        """Returns the function that plays the program; its first call with a kind of kernel compiles that."""
+        """Returns the function that plays the program; its first call with a kind of kernel
+        compiles that.
+        """
         if obstacle := self.obstacle(sampler, model.num_sites):
             raise NotSupported(f"engine=cuda: {obstacle}", "engine")
         check_ladder(program, batch.keys.mcmc.shape[1])
         if program.ladder > 1:
-            raise NotSupported("engine=cuda does not exchange states between chains; choose engine=cpu", "engine")
+            raise NotSupported(
+                "engine=cuda does not exchange states between chains; choose engine=cpu", "engine"
+            )
         loaded: Loaded = (batch if batch.loaded else self.load(model, sampler, batch)).loaded
         localized, coldest = levels_of(program) is not None, least_temperature(batch)
         kind, numbers = kind_of(sampler, loaded.sites, loaded.whole, localized), numbers_of(sampler)
@@ -251,14 +289,18 @@ class Cuda(Engine):
             played, found = zip(*(card.end(played) for card, played in begun), strict=True)
             chains = ChainArrays(*(_joined(leaves) for leaves in zip(*played, strict=True)))
             found = Records(*(_joined(leaves, axis=1) for leaves in zip(*found, strict=True)))
-            after = as_states(sampler, states, with_infinite(chains), program.levels, intervals * every)
+            after = as_states(
+                sampler, states, with_infinite(chains), program.levels, intervals * every
+            )
             return after, as_trace(program, found, *shape, model.num_sites)
 
         return advance
 
 
 def _parts(num_instances: int, devices: int) -> list[slice]:
-    """Returns the instances of each device, whose numbers differ by at most one; at most one device an instance."""
+    """Returns the instances of each device, whose numbers differ by at most one; at most one device
+    an instance.
+    """
     count = min(devices, num_instances)
     ends = [num_instances * k // count for k in range(count + 1)]
     return [slice(*pair) for pair in itertools.pairwise(ends)]

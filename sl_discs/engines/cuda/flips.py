@@ -1,4 +1,6 @@
-"""Steps of dmala, gibbs and metropolis for the lanes of a chain: flips that are not drawn by weight."""
+"""Steps of dmala, gibbs and metropolis for the lanes of a chain: flips that are not drawn by
+weight.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ from sl_discs.engines.cuda.warp import Warp
 
 
 def make_single_step(warp: Warp, kind: KernelKind):
-    """Returns the step of gibbs or metropolis with a random scan; the only option is whether it is gibbs."""
+    """Returns the step of gibbs or metropolis with a random scan; the only option is whether it is
+    gibbs.
+    """
     jit, wait, exp2, sites, (gibbs,) = warp.jit, warp.wait, warp.exp2, kind.sites, kind.options
     chain, random = make_chain(warp, kind), make_random(warp)
     threefry, uniform, bit, logit = random.threefry, random.uniform, chain.bit, chain.logit
@@ -36,7 +40,11 @@ def make_single_step(warp: Warp, kind: KernelKind):
     @jit
     def step_single(numbers, lane: Lane, shared: Shared, target, inputs: WarpInputs, pace, thread):
         first, second = threefry(inputs.key0, inputs.key1, inputs.number, u32(0))
-        site = i32(target.open_sites[index((np.uint64(first) * np.uint64(target.num_open)) >> np.uint64(32))])
+        site = i32(
+            target.open_sites[
+                index((np.uint64(first) * np.uint64(target.num_open)) >> np.uint64(32))
+            ]
+        )
         owner = site // sites
         place = site - owner * sites
         for q in range(words):
@@ -45,7 +53,9 @@ def make_single_step(warp: Warp, kind: KernelKind):
             lane.flips[word_of(place)] = u32(1) << u32(place & 31)
             for m in range(sites):
                 if m == place:
-                    shared.partial[0] = TWO * logit(lane, shared, lane.coupled, target, inputs, thread, m)
+                    shared.partial[0] = TWO * logit(
+                        lane, shared, lane.coupled, target, inputs, thread, m
+                    )
             shared.listed[0] = 2 * site + i32(bit(lane.spins, place))
         wait()
         gain = f32(shared.partial[0])
@@ -62,31 +72,50 @@ def make_single_step(warp: Warp, kind: KernelKind):
 
 # dmala: the mathematics of `sl_discs.samplers.langevin`.
 #
-# Site i flips with probability sigmoid(l_i + a), where l = d/2, and a normalizes the weights exp(l) or is fixed: that
-# of at least one event of a Poisson process in a time of softplus(l_i + a). The times of all sites follow each other,
-# so that only events cost random numbers. As the target changes by the sum of l(x) - l(y) over the F flipped sites,
-# what remains of the log-ratio is
+# Site i flips with probability sigmoid(l_i + a), where l = d/2, and a normalizes the weights exp(l)
+# or is fixed: that of at least one event of a Poisson process in a time of softplus(l_i + a). The
+# times of all sites follow each other, so that only events cost random numbers. As the target
+# changes by the sum of l(x) - l(y) over the F flipped sites, what remains of the log-ratio is
 #
 #     F (a(y) - a(x)) + sum_i (softplus(l_i(x) + a(x)) - softplus(l_i(y) + a(y))).
 
 # The largest logit, in bits, whose exponential is used.
 _LARGEST = f32(115)
-# Bits of softplus with which a site flips for certain in float32; more would only be events to search for.
+# Bits of softplus with which a site flips for certain in float32; more would only be events to
+# search for.
 _CERTAIN = f32(24)
 # Odds below which their logarithm is a polynomial.
 _SMALL = f32(2.0**-8)
 
 
 def make_langevin_step(warp: Warp, kind: KernelKind):
-    """Returns the step of dmala; the options are whether a is normalized, and whether the proposal is tested."""
-    jit, lanes, wait, total, exp2, log2 = warp.jit, warp.lanes, warp.wait, warp.total, warp.exp2, warp.log2
+    """Returns the step of dmala; the options are whether a is normalized, and whether the proposal
+    is tested.
+    """
+    jit, lanes, wait, total, exp2, log2 = (
+        warp.jit,
+        warp.lanes,
+        warp.wait,
+        warp.total,
+        warp.exp2,
+        warp.log2,
+    )
     sites, (normalized, adjusted) = kind.sites, kind.options
     chain, sums, uniform, adapt = (
-        make_chain(warp, kind), make_running_sums(warp, kind), make_random(warp).uniform, adapted(warp),
-    )  # fmt: skip
+        make_chain(warp, kind),
+        make_running_sums(warp, kind),
+        make_random(warp).uniform,
+        adapted(warp),
+    )
     threads, words, publish, flip, weigh, add_rows, settle = (
-        chain.threads, chain.words, chain.publish, chain.flip, chain.weigh, chain.add_rows, chain.settle,
-    )  # fmt: skip
+        chain.threads,
+        chain.words,
+        chain.publish,
+        chain.flip,
+        chain.weigh,
+        chain.add_rows,
+        chain.settle,
+    )
     sum_lanes, first_words, list_events = sums.sum_lanes, sums.first_words, sums.list_events
 
     @jit
@@ -114,7 +143,9 @@ def make_langevin_step(warp: Warp, kind: KernelKind):
         return small if odds < _SMALL else large
 
     @jit
-    def step_langevin(numbers, lane: Lane, shared: Shared, target, inputs: WarpInputs, pace, thread):
+    def step_langevin(
+        numbers, lane: Lane, shared: Shared, target, inputs: WarpInputs, pace, thread
+    ):
         publish(lane.spins, shared.spins, thread)
         for q in range(words):
             lane.flips[q] = u32(0)

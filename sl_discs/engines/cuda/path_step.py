@@ -1,14 +1,17 @@
-"""A step of gwg or path_auxiliary: the mathematics of `sl_discs.samplers.path`, for the lanes of a chain.
+"""A step of gwg or path_auxiliary: the mathematics of `sl_discs.samplers.path`, for the lanes of a
+chain.
 
-With logits l = d/2 at x and y, weights w = exp(l - max l) and their sum Z, everything but the masses cancels in the
-Metropolis-Hastings ratio, since the target changes by the sum of l(x) - l(y) over the flipped sites. What remains is
+With logits l = d/2 at x and y, weights w = exp(l - max l) and their sum Z, everything but the
+masses cancels in the Metropolis-Hastings ratio, since the target changes by the sum of l(x) - l(y)
+over the flipped sites. What remains is
 
     gwg              R draws: (Z(x)/Z(y))^R, divided by exp(l(x) - l(y)) of each repeated draw
     path_auxiliary   the product over the draws of the mass at x before the draw, divided by that at y
 
-Each lane searches for one draw. A site that is drawn again is a repeat in gwg, and is passed over in path_auxiliary,
-which leaves draws without replacement; after every 31 draws, the weights of drawn sites are set to 0.
-"""
+Each lane searches for one draw. A site that is drawn again is a repeat in gwg, and is passed over
+in path_auxiliary, which leaves draws without replacement; after every 31 draws, the weights of
+drawn sites are set to 0.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -43,21 +46,42 @@ _LEAST = f32(math.exp(-80))
 
 
 def make_step(warp: Warp, kind: KernelKind):
-    """Returns the step of gwg or path_auxiliary; the only option is whether draws are with replacement, as gwg's."""
+    """Returns the step of gwg or path_auxiliary; the only option is whether draws are with
+    replacement, as gwg's.
+    """
     jit, lanes, sites, (replacement,) = warp.jit, warp.lanes, kind.sites, kind.options
     wait, total, scan_warp, rank, exp2, log2 = (
-        warp.wait, warp.total, warp.scan_warp, warp.rank, warp.exp2, warp.log2,
-    )  # fmt: skip
+        warp.wait,
+        warp.total,
+        warp.scan_warp,
+        warp.rank,
+        warp.exp2,
+        warp.log2,
+    )
     chain, random, sums, adapt = (
-        make_chain(warp, kind), make_random(warp), make_running_sums(warp, kind), adapted(warp),
-    )  # fmt: skip
+        make_chain(warp, kind),
+        make_random(warp),
+        make_running_sums(warp, kind),
+        adapted(warp),
+    )
     threads, words, bit, publish, flip, logit, weigh, add_rows, settle = (
-        chain.threads, chain.words, chain.bit, chain.publish, chain.flip, chain.logit, chain.weigh, chain.add_rows,
+        chain.threads,
+        chain.words,
+        chain.bit,
+        chain.publish,
+        chain.flip,
+        chain.logit,
+        chain.weigh,
+        chain.add_rows,
         chain.settle,
-    )  # fmt: skip
+    )
     sum_lanes, first_words, search, look_up, list_new = (
-        sums.sum_lanes, sums.first_words, sums.search, sums.look_up, sums.list_new,
-    )  # fmt: skip
+        sums.sum_lanes,
+        sums.first_words,
+        sums.search,
+        sums.look_up,
+        sums.list_new,
+    )
     threefry, uniform, capacity = random.threefry, random.uniform, sites * threads
     # Not literals, for each of which numba compiles a function anew.
     forwards, backwards = np.bool_(False), np.bool_(True)
@@ -83,7 +107,9 @@ def make_step(warp: Warp, kind: KernelKind):
 
     @jit
     def sum_left(lane: Lane, shared: Shared, top, thread):
-        """Writes the running sums of the weights of the sites that do not flip; returns their total."""
+        """Writes the running sums of the weights of the sites that do not flip; returns their
+        total.
+        """
         part = ZERO
         for m in range(sites):
             part += weight_left(lane, top, m)
@@ -98,11 +124,14 @@ def make_step(warp: Warp, kind: KernelKind):
         return index((site - owner * sites) * threads + owner)
 
     @jit
-    def draw(lane: Lane, shared: Shared, inputs: WarpInputs, top, mass, word, other, length, thread):
+    def draw(
+        lane: Lane, shared: Shared, inputs: WarpInputs, top, mass, word, other, length, thread
+    ):
         """Draws `length` times; returns the numbers of sites and of repeats, which it lists."""
         number = thread % lanes
         taken, repeats, begin = 0, 0, 0
-        # A round whose weights are those of sites left finds one of them; so many end even if no weight is a number.
+        # A round whose weights are those of sites left finds one of them; so many end even if no
+        # weight is a number.
         while taken + repeats < length and begin <= WIDTH * length:
             if begin > 0:
                 publish(lane.flips, shared.flips, thread)
@@ -145,7 +174,9 @@ def make_step(warp: Warp, kind: KernelKind):
 
     @jit
     def log_masses(lane: Lane, shared: Shared, top, mass, taken, number, backwards):
-        """Returns the sum of the logarithms of the masses before the draws, in the listed order or backwards."""
+        """Returns the sum of the logarithms of the masses before the draws, in the listed order or
+        backwards.
+        """
         rest = mass - drawn_weight(shared, taken, number)
         if rest < _CANCELLED * mass:
             rest = ZERO
@@ -156,7 +187,11 @@ def make_step(warp: Warp, kind: KernelKind):
         for begin in range(0, taken, lanes):
             k = begin + number
             # Masses are summed from the last draw to the first, never subtracted.
-            listed = shared.listed[index(k if backwards else taken - 1 - k)] if k < taken else shared.listed[0]
+            listed = (
+                shared.listed[index(k if backwards else taken - 1 - k)]
+                if k < taken
+                else shared.listed[0]
+            )
             weight = shared.weights[place_of(listed)] if k < taken else ZERO
             run, more = scan_warp(weight)
             _, logs = scan_warp(log2(rest + run) if k < taken else ZERO)
@@ -166,7 +201,9 @@ def make_step(warp: Warp, kind: KernelKind):
 
     @jit
     def repeated_gains(lane: Lane, shared: Shared, target, inputs: WarpInputs, repeats, thread):
-        """Returns the sum of l(x) - l(y) over the repeated draws, with the spins and logits of y."""
+        """Returns the sum of l(x) - l(y) over the repeated draws, with the spins and logits
+        of y.
+        """
         for m in range(sites):
             if bit(lane.flips, m) != 0:
                 # With the field of x and the flipped spin, l(x) has the other sign.
@@ -197,7 +234,11 @@ def make_step(warp: Warp, kind: KernelKind):
         taken, repeats = draw(lane, shared, inputs, top, mass, word, other, length, thread)
         logs = ZERO
         if not replacement:
-            logs = log2(mass) if length == 1 else log_masses(lane, shared, top, mass, taken, number, forwards)
+            logs = (
+                log2(mass)
+                if length == 1
+                else log_masses(lane, shared, top, mass, taken, number, forwards)
+            )
         add_rows(lane, shared, target, taken, thread)
         flip(lane)
         top_there = weigh(lane, shared, lane.other, target, inputs, thread)

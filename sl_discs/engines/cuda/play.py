@@ -1,4 +1,6 @@
-"""The loop over the steps of a chain, with the levels of localization and the records, and its kernel."""
+"""The loop over the steps of a chain, with the levels of localization and the records, and its
+kernel.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +55,8 @@ class Instances(NamedTuple):
     """G targets, with P = S T sites, of which those beyond N do not exist.
 
     Attributes:
-      rows: [G, N P/4] words of four couplings, or [G, N P] float32. Entry (i E + j) T + t is the j-th of the E of
-        lane t in the row of site i.
+      rows: [G, N P/4] words of four couplings, or [G, N P] float32. Entry (i E + j) T + t is the
+        j-th of the E of lane t in the row of site i.
       linear: [G, P].
       scale: [G].
       is_open: [G, P] int8 whether a site may flip.
@@ -100,12 +102,25 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
     """Returns the function that plays one chain, compiled for a warp."""
     jit, localized, whole, sites = warp.jit, kind.localized, kind.whole, kind.sites
     chain, random, step_chain = make_chain(warp, kind), make_random(warp), kind.step(warp, kind)
-    bit, word_of, recompute, total_linear = chain.bit, chain.word_of, chain.recompute, chain.total_linear
-    threefry, normals, wait, words, threads = random.threefry, random.normals, warp.wait, chain.words, chain.threads
+    bit, word_of, recompute, total_linear = (
+        chain.bit,
+        chain.word_of,
+        chain.recompute,
+        chain.total_linear,
+    )
+    threefry, normals, wait, words, threads = (
+        random.threefry,
+        random.normals,
+        warp.wait,
+        chain.words,
+        chain.threads,
+    )
 
     @jit
     def count_spins(lane: Lane):
-        """Adds 1 to the count of each site whose spin is 1, one bit of all counts after the other."""
+        """Adds 1 to the count of each site whose spin is 1, one bit of all counts after the
+        other.
+        """
         for q in range(words):
             carry = lane.spins[q]
             for p in range(PLANES):
@@ -137,11 +152,15 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
 
     @jit
     def observe(lane: Lane, shared: Shared, y, mean, collected, thread):
-        """Reads the observation, and makes the mean a sum, in the order in which lanes find it together."""
+        """Reads the observation, and makes the mean a sum, in the order in which lanes find it
+        together.
+        """
         for m in range(sites):
             shared.y[index(m * threads + thread)] = y[index(thread * sites + m)]
             # A whole number.
-            lane.other[m] = f32(i32(math.floor(mean[index(thread * sites + m)] * f32(collected) + HALF)))
+            lane.other[m] = f32(
+                i32(math.floor(mean[index(thread * sites + m)] * f32(collected) + HALF))
+            )
         wait()
         for m in range(sites):
             mean[index(m * threads + thread)] = lane.other[m]
@@ -165,7 +184,12 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
             lane.flips[q] = u32(0)
         for q in range(PLANES * words):
             lane.counts[q] = u32(0)
-        x, coupled, best_x, logged_x = chains.x[c], chains.coupled[c], chains.best_x[c], chains.best_logged_x[c]
+        x, coupled, best_x, logged_x = (
+            chains.x[c],
+            chains.coupled[c],
+            chains.best_x[c],
+            chains.best_logged_x[c],
+        )
         linear, is_open = instances.linear[g], instances.is_open[g]
         for m in range(sites):
             i = index(thread * sites + m)
@@ -181,7 +205,12 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
 
     @jit
     def leave(lane: Lane, chains, c, thread):
-        x, coupled, best_x, logged_x = chains.x[c], chains.coupled[c], chains.best_x[c], chains.best_logged_x[c]
+        x, coupled, best_x, logged_x = (
+            chains.x[c],
+            chains.coupled[c],
+            chains.best_x[c],
+            chains.best_logged_x[c],
+        )
         for m in range(sites):
             i = index(thread * sites + m)
             x[i] = np.int8(bit(lane.spins, m))
@@ -191,11 +220,24 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
 
     @jit
     def level_of(steps, level):
-        """Returns the factor of the observation in the tilt, in bits, and the level's last and counted steps."""
+        """Returns the factor of the observation in the tilt, in bits, and the level's last and
+        counted steps.
+        """
         return BITS * steps.tilt_scale[level], i32(steps.last[level]), i32(steps.collected[level])
 
     @jit
-    def play(numbers, instances, chains, steps, found, c, per_instance, thread, lane: Lane, shared: Shared):
+    def play(
+        numbers,
+        instances,
+        chains,
+        steps,
+        found,
+        c,
+        per_instance,
+        thread,
+        lane: Lane,
+        shared: Shared,
+    ):
         g = c // per_instance
         target = WarpTarget(
             instances.rows[index(g)],
@@ -208,7 +250,8 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
         enter(lane, instances, chains, g, c, thread)
         key0, key1 = chains.keys[c, 0], chains.keys[c, 1]
         linear, pairs, pace = chains.linear[c], chains.pairs[c], chains.pace[c]
-        # Already of the type of its sums; otherwise numba would compile the whole step for both types.
+        # Already of the type of its sums; otherwise numba would compile the whole step for both
+        # types.
         sampled = np.int64(chains.steps[c])
         best, logged = chains.best[c], chains.best_logged[c]
         row = c % steps.half_rate.shape[0]
@@ -226,7 +269,10 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
                 number = u32(at + 1)
                 inputs = WarpInputs(next_rate, pull, key0, key1, number, sampled)
                 # A step ahead, as nothing else hides its latency.
-                next_rate = BITS * steps.half_rate[index(row), index(min(at + 1 - steps.done, num_steps - 1))]
+                next_rate = (
+                    BITS
+                    * steps.half_rate[index(row), index(min(at + 1 - steps.done, num_steps - 1))]
+                )
                 if at % RECOMPUTED == 0:
                     linear = total_linear(lane, shared, instances.linear[g], thread)
                     if not whole:
@@ -278,7 +324,12 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
             keep_observation(lane, shared, y, mean, collected, thread)
         leave(lane, chains, c, thread)
         if thread == 0:
-            chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c] = linear, pairs, pace, sampled
+            chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c] = (
+                linear,
+                pairs,
+                pace,
+                sampled,
+            )
             chains.best[c], chains.best_logged[c] = best, logged
 
     return play
@@ -286,8 +337,9 @@ def make_play(warp: Warp, kind: KernelKind) -> Callable:
 
 # Bytes of shared memory that a block has on every card.
 _SHARED = 48 << 10
-# Warps among which kernels that want more divide the registers of a multiprocessor: each thread has 168 then, and a
-# few of its words are in memory. It is those that weigh so many sites a lane; told so, others would take more.
+# Warps among which kernels that want more divide the registers of a multiprocessor: each thread has
+# 168 then, and a few of its words are in memory. It is those that weigh so many sites a lane; told
+# so, others would take more.
 _WARPS, _MANY_SITES = 12, 24
 
 
@@ -297,7 +349,9 @@ def needed_by(kind: KernelKind) -> dict[str, bool]:
 
 
 def outside(kind: KernelKind, threads: int) -> list[str]:
-    """Returns which of these numbers do not fit into shared memory: they are in the card's, by way of its caches."""
+    """Returns which of these numbers do not fit into shared memory: they are in the card's, by way
+    of its caches.
+    """
     places, words = kind.sites * threads, -(-kind.sites // 32)
     left = _SHARED - 2 * places - 4 * (2 * words * threads + threads + WIDTH + 3)
     found = []
@@ -344,7 +398,18 @@ def make_kernel(cuda: Any, warp: Warp, kind: KernelKind) -> Any:
             listed=cuda.shared.array(capacity, u2),
             y=memory[c, y_at] if y_at >= 0 else cuda.shared.array(observed, f4),
         )
-        play(numbers, instances, chains, steps, found, c, per_instance, cuda.threadIdx.x, lane, shared)
+        play(
+            numbers,
+            instances,
+            chains,
+            steps,
+            found,
+            c,
+            per_instance,
+            cuda.threadIdx.x,
+            lane,
+            shared,
+        )
 
     shared_out = kind.has_sums and sites >= _MANY_SITES
     bounds = (threads, max(_WARPS // warp.warps, 1)) if shared_out else threads

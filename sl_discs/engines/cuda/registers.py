@@ -1,11 +1,12 @@
-"""A chain in the registers of its lanes: fields, flips of sites, and the values that follow from them.
+"""A chain in the registers of its lanes: fields, flips of sites, and the values that follow from
+them.
 
-A lane has S sites, a constant of the compiled kernel: loops over them are unrolled, and the arrays of a lane are
-registers. Spins are bits of words. Whole couplings are stored as bytes, four sites a word: a word is the sum of
-w_k 256^k, so that rows of several flips are added as words, exactly while the sums are between -128 and 127.
-Sums Kx are whole numbers in float32, and exact. Real couplings are float32, and so are their sums, which are computed
-anew every `RECOMPUTED` steps, as c.x is: after 40,000 steps on 100 fully coupled sites, sums Kx are within 1e-4 of
-the exact ones.
+A lane has S sites, a constant of the compiled kernel: loops over them are unrolled, and the arrays
+of a lane are registers. Spins are bits of words. Whole couplings are stored as bytes, four sites a
+word: a word is the sum of w_k 256^k, so that rows of several flips are added as words, exactly
+while the sums are between -128 and 127. Sums Kx are whole numbers in float32, and exact. Real
+couplings are float32, and so are their sums, which are computed anew every `RECOMPUTED` steps, as
+c.x is: after 40,000 steps on 100 fully coupled sites, sums Kx are within 1e-4 of the exact ones.
 
 Sites that may not flip have a field of 1e30 against it, so that nothing needs to ask for a mask.
 """
@@ -24,10 +25,12 @@ from sl_discs.engines.cuda.warp import Warp
 from sl_discs.models.keys import COSINE, SINE, make_words
 
 f32, i32, u32 = np.float32, np.int32, np.uint32
-# Of an index: without a sign, as numba takes a negative one for one from the end, which costs a test and registers.
+# Of an index: without a sign, as numba takes a negative one for one from the end, which costs a
+# test and registers.
 index = np.uint64
 ZERO, HALF, ONE, TWO = f32(0), f32(0.5), f32(1), f32(2)
-# A field that no temperature overcomes, and the rate 1/temperature below which the target is uniform.
+# A field that no temperature overcomes, and the rate 1/temperature below which the target is
+# uniform.
 NEVER, LEAST_RATE = f32(1e30), f32(1e-25)
 # Less than any value of f.
 LOWEST = f32(-3e38)
@@ -48,7 +51,8 @@ class KernelKind(NamedTuple):
 
     Attributes:
       sites: S of each lane, a multiple of 4.
-      whole: whether couplings are whole numbers up to `MOST_PACKED`, stored as packed bytes; float32 otherwise.
+      whole: whether couplings are whole numbers up to `MOST_PACKED`, stored as packed bytes;
+        float32 otherwise.
       localized: whether there are levels, whose observation tilts the target.
       step: `step(warp, kind)` makes the step of a sampler, compiled for a warp.
       options: of the sampler, see there.
@@ -108,7 +112,8 @@ class Lane(NamedTuple):
       flips: [words] the sites at which y differs.
       best: [words] best state over every step.
       logged: [words] best state over the logged steps.
-      counts: [PLANES words] bits of the number of steps at which each spin was 1, since they were added to the mean.
+      counts: [PLANES words] bits of the number of steps at which each spin was 1, since they were
+        added to the mean.
       packed: [S/4] sums of packed rows.
     """
 
@@ -134,8 +139,8 @@ class Shared(NamedTuple):
       partial: [32] for the collectives; between them, a number of one lane for all.
       spins: [words T] x.
       flips: [words T] the sites at which y differs.
-      listed: [S T] codes of the sites that flip, twice the site plus its x, in the order of the draws; at its end,
-        those of repeated draws.
+      listed: [S T] codes of the sites that flip, twice the site plus its x, in the order of the
+        draws; at its end, those of repeated draws.
       y: [S T] the observation, which as registers would leave room for fewer chains.
     """
 
@@ -149,13 +154,16 @@ class Shared(NamedTuple):
     y: Any
 
 
-# Planes of `Lane.counts`: with P of them up to 2^P - 1 steps are counted before they must be added to the mean.
+# Planes of `Lane.counts`: with P of them up to 2^P - 1 steps are counted before they must be added
+# to the mean.
 PLANES = 6
 
 
 @functools.cache
 def make_random(warp: Warp) -> SimpleNamespace:
-    """Returns the generator of `sl_discs.models.keys` and what is made of its words, compiled for a warp."""
+    """Returns the generator of `sl_discs.models.keys` and what is made of its words, compiled for a
+    warp.
+    """
     threefry, uniform = make_words(warp.jit)
 
     @warp.jit
@@ -183,7 +191,9 @@ def make_chain(warp: Warp, kind: KernelKind) -> SimpleNamespace:
 
     @jit
     def word_of(m):
-        """Returns the word of a site's bit: a constant where there is one, as registers have no index at run time."""
+        """Returns the word of a site's bit: a constant where there is one, as registers have no
+        index at run time.
+        """
         return 0 if words == 1 else m >> 5
 
     @jit
@@ -211,7 +221,9 @@ def make_chain(warp: Warp, kind: KernelKind) -> SimpleNamespace:
 
     @jit
     def logit(lane: Lane, shared: Shared, coupled, target, inputs, thread, m):
-        """Returns half the gain of a site's flip in bits, at the state `spins` with the sums `coupled`."""
+        """Returns half the gain of a site's flip in bits, at the state `spins` with the sums
+        `coupled`.
+        """
         half_field = inputs.half_rate * (lane.linear[m] + target.scale * coupled[m])
         if localized:
             half_field += inputs.pull * shared.y[index(m * threads + thread)]
@@ -251,7 +263,9 @@ def make_chain(warp: Warp, kind: KernelKind) -> SimpleNamespace:
                     row = (code >> 1) * (quads * threads) + thread
                     sign = u32(1) - u32(2) * u32(code & 1) if begin + k < taken else u32(0)
                     for j in range(quads):
-                        lane.packed[j] = u32(lane.packed[j] + sign * target.rows[index(row + j * threads)])
+                        lane.packed[j] = u32(
+                            lane.packed[j] + sign * target.rows[index(row + j * threads)]
+                        )
                 inside += TOGETHER
                 if inside + TOGETHER > target.most_packed:
                     unpack(lane)
@@ -307,14 +321,27 @@ def make_chain(warp: Warp, kind: KernelKind) -> SimpleNamespace:
         return HALF * total(pairs, shared.partial)
 
     return SimpleNamespace(
-        threads=threads, words=words, word_of=word_of, bit=bit, publish=publish, bit_at=bit_at, flip=flip,
-        logit=logit, weigh=weigh, add_rows=add_rows, settle=settle, recompute=recompute, total_linear=total_linear,
-    )  # fmt: skip
+        threads=threads,
+        words=words,
+        word_of=word_of,
+        bit=bit,
+        publish=publish,
+        bit_at=bit_at,
+        flip=flip,
+        logit=logit,
+        weigh=weigh,
+        add_rows=add_rows,
+        settle=settle,
+        recompute=recompute,
+        total_linear=total_linear,
+    )
 
 
 @functools.cache
 def adapted(warp: Warp):
-    """Returns `BalancedSampler.adapted` of one chain, compiled; with `adapt_until` 0, adaptation never ends."""
+    """Returns `BalancedSampler.adapted` of one chain, compiled; with `adapt_until` 0, adaptation
+    never ends.
+    """
 
     @warp.jit
     def adapt(pace, acceptance, numbers, inputs: WarpInputs):

@@ -40,11 +40,19 @@ def halves(count: int) -> tuple[int, ...]:
 
 @functools.cache
 def make_running_sums(warp: Warp, kind: KernelKind) -> SimpleNamespace:
-    """Returns the search in running sums and what is done with the sites found, compiled for a warp."""
+    """Returns the search in running sums and what is done with the sites found, compiled for a
+    warp.
+    """
     jit, lanes, sites = warp.jit, warp.lanes, kind.sites
     wait, scan, scan_warp, rank, is_first, get, log2 = (
-        warp.wait, warp.scan, warp.scan_warp, warp.rank, warp.is_first, warp.get, warp.log2,
-    )  # fmt: skip
+        warp.wait,
+        warp.scan,
+        warp.scan_warp,
+        warp.rank,
+        warp.is_first,
+        warp.get,
+        warp.log2,
+    )
     chain, threefry = make_chain(warp, kind), make_random(warp).threefry
     threads, word_of, publish, bit_at = chain.threads, chain.word_of, chain.publish, chain.bit_at
     # Halves of the ranges of lanes and of a lane's sites, for their search.
@@ -69,7 +77,9 @@ def make_running_sums(warp: Warp, kind: KernelKind) -> SimpleNamespace:
 
     @jit
     def search(shared: Shared, target, mass, other):
-        """Returns the site in whose share of the total `mass` the target lies; the word `other` continues that."""
+        """Returns the site in whose share of the total `mass` the target lies; the word `other`
+        continues that.
+        """
         low = i32(0)
         for half in lane_halves:
             if low + half < threads and shared.runs[index(low + half - 1)] <= target:
@@ -84,13 +94,18 @@ def make_running_sums(warp: Warp, kind: KernelKind) -> SimpleNamespace:
         target = min(max(target, ZERO), part * JUST_BELOW)
         place = i32(0)
         for half in site_halves:
-            if place + half < sites and shared.sums[index((place + half - 1) * threads + low)] <= target:
+            if (
+                place + half < sites
+                and shared.sums[index((place + half - 1) * threads + low)] <= target
+            ):
                 place = i32(place + half)
         return i32(low * sites + place)
 
     @jit
     def look_up(shared: Shared, site, wanted, later, number):
-        """Returns the code of a lane's site, and whether it is wanted and new; `later`, flips are known already."""
+        """Returns the code of a lane's site, and whether it is wanted and new; `later`, flips are
+        known already.
+        """
         code, known = i32(-1 - number), False
         if wanted:
             code = i32(2 * site + i32(bit_at(shared.spins, site)))
@@ -100,7 +115,9 @@ def make_running_sums(warp: Warp, kind: KernelKind) -> SimpleNamespace:
 
     @jit
     def list_new(lane: Lane, shared: Shared, code, new, before, taken, count, thread):
-        """Lists the new codes of the lanes after the first `taken`; sets the bits of the sites in their lanes."""
+        """Lists the new codes of the lanes after the first `taken`; sets the bits of the sites in
+        their lanes.
+        """
         if new and thread < lanes:
             shared.listed[index(taken + before)] = code
         wait()
@@ -111,9 +128,11 @@ def make_running_sums(warp: Warp, kind: KernelKind) -> SimpleNamespace:
 
     @jit
     def list_events(lane: Lane, shared: Shared, inputs: WarpInputs, mass, word, other, thread):
-        """Lists the sites whose shares of `mass`, in bits, have events of a Poisson process; returns their number.
+        """Lists the sites whose shares of `mass`, in bits, have events of a Poisson process;
+        returns their number.
 
-        The rate of the process is one for each nat, so that gaps between its events are exponential.
+        The rate of the process is one for each nat, so that gaps between its events are
+        exponential.
         """
         number = thread % lanes
         taken, begin, time = 0, 0, ZERO
@@ -137,6 +156,10 @@ def make_running_sums(warp: Warp, kind: KernelKind) -> SimpleNamespace:
         return taken
 
     return SimpleNamespace(
-        sum_lanes=sum_lanes, first_words=first_words, search=search, look_up=look_up, list_new=list_new,
+        sum_lanes=sum_lanes,
+        first_words=first_words,
+        search=search,
+        look_up=look_up,
+        list_new=list_new,
         list_events=list_events,
-    )  # fmt: skip
+    )

@@ -1,8 +1,9 @@
 """Warps: the lanes that play one chain together, and their collectives.
 
-The functions of this folder are written once, for a `Warp` of any number of lanes. On a GPU a chain has a block of
-one or more warps of 32 lanes, compiled by numba-cuda. In tests it has one lane, compiled by numba for a CPU. The
-lanes have consecutive sites, so that a draw by running sums gives the same site whatever their number.
+The functions of this folder are written once, for a `Warp` of any number of lanes. On a GPU a chain
+has a block of one or more warps of 32 lanes, compiled by numba-cuda. In tests it has one lane,
+compiled by numba for a CPU. The lanes have consecutive sites, so that a draw by running sums gives
+the same site whatever their number.
 """
 
 from __future__ import annotations
@@ -21,20 +22,24 @@ _ALL = 0xFFFFFFFF
 
 
 class Warp(NamedTuple):
-    """The lanes of a chain, and what they do together. Every lane must take part in each of the calls.
+    """The lanes of a chain, and what they do together. Every lane must take part in each of the
+    calls.
 
     Attributes:
       lanes: lanes of a warp.
       warps: warps of a chain; 1 unless the lanes are those of a GPU.
       jit: compiles a function that the lanes call.
-      wait: `wait()` returns when all lanes of the chain have called it; what they wrote can then be read.
+      wait: `wait()` returns when all lanes of the chain have called it; what they wrote can then be
+        read.
       total: `total(x, shared)`, the sum over the chain's lanes, in every lane.
       totals: `totals(x, y, shared)`, the sums of two numbers, at the latency of one.
       largest: `largest(x, shared)`, the maximum over the chain's lanes, in every lane.
       scan: `scan(x, shared)`, the sum over the lanes up to this one, and the sum over all of them.
-      rank: `rank(condition)`, in how many lanes of this warp before this one the condition holds, and in how many.
+      rank: `rank(condition)`, in how many lanes of this warp before this one the condition holds,
+        and in how many.
       is_first: `is_first(x)`, whether no lane of this warp before this one has the same integer.
-      scan_warp: `scan_warp(x)`, the sum over the lanes of this warp up to this one, and over all of them.
+      scan_warp: `scan_warp(x)`, the sum over the lanes of this warp up to this one, and over all of
+        them.
       get: `get(x, lane)`, the value of x in that lane of this warp.
       exp2: `exp2(x)` in float32, as fast as the hardware has it.
       log2: `log2(x)`, likewise.
@@ -63,11 +68,13 @@ def import_cuda() -> Any:
       MissingExtra: it is not installed, with the command that installs it.
     """
     try:
-        import numba_cuda  # noqa: F401  # it replaces numba's own `numba.cuda`, which is not kept up
+        # It replaces numba's own `numba.cuda`, which is not kept up.
+        import numba_cuda  # noqa: F401
         from numba import cuda
     except ImportError as error:
         raise MissingExtra(
-            f'numba-cuda cannot be imported ({error}): pip install -e ".[cuda13]", or .[cuda12] before driver 580'
+            f'numba-cuda cannot be imported ({error}): pip install -e ".[cuda13]", or .[cuda12] '
+            "before driver 580"
         ) from None
     return cuda
 
@@ -91,7 +98,10 @@ def gpu(warps: int) -> Warp:
     @jit
     def warp_totals(x, y):
         for distance in (16, 8, 4, 2, 1):
-            more_x, more_y = cuda.shfl_xor_sync(_ALL, x, distance), cuda.shfl_xor_sync(_ALL, y, distance)
+            more_x, more_y = (
+                cuda.shfl_xor_sync(_ALL, x, distance),
+                cuda.shfl_xor_sync(_ALL, y, distance),
+            )
             x += more_x
             y += more_y
         return x, y
@@ -195,6 +205,18 @@ def gpu(warps: int) -> Warp:
         return libdevice.fast_log2f(x)
 
     return Warp(
-        lanes=WIDTH, warps=warps, jit=jit, wait=wait, total=total, totals=totals, largest=largest, scan=scan,
-        rank=rank, is_first=is_first, scan_warp=scan_warp, get=get, exp2=exp2, log2=log2,
-    )  # fmt: skip
+        lanes=WIDTH,
+        warps=warps,
+        jit=jit,
+        wait=wait,
+        total=total,
+        totals=totals,
+        largest=largest,
+        scan=scan,
+        rank=rank,
+        is_first=is_first,
+        scan_warp=scan_warp,
+        get=get,
+        exp2=exp2,
+        log2=log2,
+    )

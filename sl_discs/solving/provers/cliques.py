@@ -1,15 +1,18 @@
-"""Heaviest cliques by branch and bound on sets of bits, and independent sets as cliques of the complement.
+"""Heaviest cliques by branch and bound on sets of bits, and independent sets as cliques of the
+complement.
 
-A node of the search tree has a clique and its candidates, which are joined to all of it. The candidates are covered
-by independent sets, each with a number: the numbers of the sets that a node is in add up to its weight. A clique has
-one node of each set at most, so it weighs no more than all numbers together. Sets are made one after another of nodes
-whose weight is not used up, each with the least weight that is left to one of its nodes. Candidates that are used up
-by the first sets, as long as the clique with them would not be heavier than the best one, need not be tried. With
-weights of 1 the sets are the classes of a greedy colouring.
+A node of the search tree has a clique and its candidates, which are joined to all of it. The
+candidates are covered by independent sets, each with a number: the numbers of the sets that a node
+is in add up to its weight. A clique has one node of each set at most, so it weighs no more than all
+numbers together. Sets are made one after another of nodes whose weight is not used up, each with
+the least weight that is left to one of its nodes. Candidates that are used up by the first sets, as
+long as the clique with them would not be heavier than the best one, need not be tried. With weights
+of 1 the sets are the classes of a greedy colouring.
 
-Sources: Babel 1994, "A fast algorithm for the maximum weight clique problem"; San Segundo, Rodriguez-Losada and
-Jimenez 2011, "An exact bit-parallel algorithm for the maximum clique problem"; Tavares, Campelo Neto, Rodrigues and
-Michelon 2015, "Um algoritmo de branch and bound para o problema da clique maxima ponderada".
+Sources: Babel 1994, "A fast algorithm for the maximum weight clique problem"; San Segundo,
+Rodriguez-Losada and Jimenez 2011, "An exact bit-parallel algorithm for the maximum clique problem";
+Tavares, Campelo Neto, Rodrigues and Michelon 2015, "Um algoritmo de branch and bound para o
+problema da clique maxima ponderada".
 """
 
 from __future__ import annotations
@@ -55,7 +58,9 @@ def _drop(bits, node):
 
 @entered
 def _sort(adjacency, degrees, order):
-    """Puts nodes in order: the last one has the least degree, the one before it in what is left, and so on."""
+    """Puts nodes in order: the last one has the least degree, the one before it in what is left,
+    and so on.
+    """
     size = degrees.shape[0]
     for place in range(size - 1, -1, -1):
         node = 0
@@ -68,14 +73,15 @@ def _sort(adjacency, degrees, order):
         degrees[node] = 2 * size
 
 
-# Entries of `state`: the depth in the tree (-1: the search is over), how many nodes the best clique has that was
-# found, words of bits that were looked at, and the number of candidates at depth 0.
+# Entries of `state`: the depth in the tree (-1: the search is over), how many nodes the best clique
+# has that was found, words of bits that were looked at, and the number of candidates at depth 0.
 _DEPTH, _FOUND, _LOOKS, _LISTED = range(4)
 _NOT_COVERED = -2
 
 
 class Tree(NamedTuple):
-    """A search on n nodes with W words of bits, which can be interrupted; depth d has a clique of d nodes.
+    """A search on n nodes with W words of bits, which can be interrupted; depth d has a clique of d
+    nodes.
 
     Attributes:
       adjacent: [n, W] the neighbours of each node.
@@ -88,7 +94,8 @@ class Tree(NamedTuple):
       totals: [D] its weight up to each depth.
       found: [n] the best clique found.
       best: [1] the largest weight known.
-      sets: [2, W] working memory: nodes whose weight is not used up, and those that fit the present set.
+      sets: [2, W] working memory: nodes whose weight is not used up, and those that fit the present
+        set.
       members: [n] working memory: the nodes of that set.
       rest: [n] working memory: the weight that is not used up.
       state: as above.
@@ -155,7 +162,8 @@ def _cover(tree, depth):
 def _search(tree, most_looks, deepest):
     """Searches until about `most_looks` words were read, or the search is over.
 
-    True where it stops with the candidates of a clique of `deepest` nodes, which are left to the caller.
+    True where it stops with the candidates of a clique of `deepest` nodes, which are left to the
+    caller.
     """
     state, words = tree.state, tree.sets.shape[1]
     while state[_DEPTH] >= 0 and state[_LOOKS] < most_looks:
@@ -193,7 +201,8 @@ def _search(tree, most_looks, deepest):
 
 
 class _Level:
-    """A tree of the cliques of some nodes of a graph that are heavier than `best`, in the order of degeneracy.
+    """A tree of the cliques of some nodes of a graph that are heavier than `best`, in the order of
+    degeneracy.
 
     Attributes:
       nodes: [n] their names in the level above.
@@ -240,12 +249,14 @@ class _Level:
         return max(0.0, 1 - left / number) if number else 0.0
 
 
-# Levels of the search at which the candidates are ordered anew, and the least number of nodes that is worth it.
+# Levels of the search at which the candidates are ordered anew, and the least number of nodes that
+# is worth it.
 _LEVELS, _WORTH = 2, 64
 
 
 class CliqueSearch:
-    """A largest, or heaviest, clique of a graph by branch and bound, in slices; up to rounding of weights.
+    """A largest, or heaviest, clique of a graph by branch and bound, in slices; up to rounding of
+    weights.
 
     Attributes:
       best: size or weight of the best clique known, which may have been told.
@@ -260,7 +271,9 @@ class CliqueSearch:
 
     def _begin(self) -> None:
         # Nodes of weight 0 are of no use.
-        self._levels = [_Level(np.flatnonzero(self._weights > 0), self._adjacency, self._weights, self.best)]
+        self._levels = [
+            _Level(np.flatnonzero(self._weights > 0), self._adjacency, self._weights, self.best)
+        ]
 
     def raise_best(self, size: float) -> None:
         """Takes into account that there is a clique of this size or weight."""
@@ -291,13 +304,17 @@ class CliqueSearch:
                 looks -= len(adjacency) ** 2 // 8
                 candidates = np.unpackbits(tree.candidates[1].view(np.uint8), bitorder="little")
                 rest = max(float(tree.best[0] - tree.totals[1]), 0.0)
-                self._levels.append(_Level(np.flatnonzero(candidates), adjacency, tree.weights, rest))
+                self._levels.append(
+                    _Level(np.flatnonzero(candidates), adjacency, tree.weights, rest)
+                )
             elif tree.state[_DEPTH] < 0:
                 self._levels.pop()
         self.over = not self._levels
 
     def done(self) -> float:
-        """Returns about which part of the tree was searched: of the candidates at the top, of those below, etc."""
+        """Returns about which part of the tree was searched: of the candidates at the top, of those
+        below, etc.
+        """
         done, part = 0.0, 1.0
         for level in self._levels[: _LEVELS + 1]:
             done += part * level.done()
@@ -307,10 +324,12 @@ class CliqueSearch:
 
 # Words of bits that a core looks at in a second, and the most nodes.
 _WORDS_A_SECOND = 1e9
-# Nominal seconds with the best size known, after which the part that was searched tells how long the rest takes.
+# Nominal seconds with the best size known, after which the part that was searched tells how long
+# the rest takes.
 _MEASURED = 0.3
 _MOST_NODES = 2_000
-# Nominal seconds for each pair of nodes until the search begins, and of a slice, which is all that turns may lose.
+# Nominal seconds for each pair of nodes until the search begins, and of a slice, which is all that
+# turns may lose.
 _PAIR_S, _SLICE_S = 1e-7, 0.1 * TURN
 
 
@@ -322,7 +341,9 @@ class Cliques(SetProver):
     def _run(self) -> Iterator[float]:
         yield self.problem.num_variables**2 * _PAIR_S
         graph = self.problem.source
-        adjacency = graph.neighbours.matrix(np.ones(graph.num_edges, np.bool_)).toarray() == self.cliques
+        adjacency = (
+            graph.neighbours.matrix(np.ones(graph.num_edges, np.bool_)).toarray() == self.cliques
+        )
         np.fill_diagonal(adjacency, False)
         search = CliqueSearch(adjacency, self.weights)
         # The best weight, and the work and the part that was searched since when it is known.

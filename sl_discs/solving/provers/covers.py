@@ -1,12 +1,14 @@
-"""Bounds on sets and cliques: a set has at most one node of each clique of a cover, a clique one of each colour.
+"""Bounds on sets and cliques: a set has at most one node of each clique of a cover, a clique one of
+each colour.
 
-Nodes are put one after another into the first clique, or colour, that they fit. In an order that keeps the classes
-of before together this never needs more of them, and often fewer (iterated greedy: Culberson 1992, "Iterated greedy
-graph coloring and the difficulty landscape"). A pass takes O(edges).
+Nodes are put one after another into the first clique, or colour, that they fit. In an order that
+keeps the classes of before together this never needs more of them, and often fewer (iterated
+greedy: Culberson 1992, "Iterated greedy graph coloring and the difficulty landscape"). A pass takes
+O(edges).
 
-With weights of nodes, each class counts as much as the least of its weights, which is subtracted from all of them.
-Nodes that have some weight left are put into classes again, until none has: a set or clique weighs no more than all
-classes together.
+With weights of nodes, each class counts as much as the least of its weights, which is subtracted
+from all of them. Nodes that have some weight left are put into classes again, until none has: a set
+or clique weighs no more than all classes together.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ _MOST_IN_VAIN = 100
 
 @entered
 def _pass(starts, others, order, cliques, home, counts, sizes):
-    """Puts each node into the first class that it fits; returns how many there are. `home` has the class of each."""
+    """Puts each node into the first class that it fits; returns how many there are. `home` has the
+    class of each.
+    """
     number = 0
     for node in range(home.shape[0]):
         home[node] = -1
@@ -65,14 +69,19 @@ class Classes:
     Attributes:
       home: [N] the class of each node.
       number: of classes.
-      bound: the number of classes, or with weights of nodes the least weight of all classes together so far.
+      bound: the number of classes, or with weights of nodes the least weight of all classes
+        together so far.
       placed: how many nodes the last pass put into classes.
     """
 
     def __init__(self, graph: Graph, *, cliques: bool):
         """Puts the nodes into classes, those that are heavy, or else hard to place, first."""
         size, self._near = graph.num_nodes, graph.neighbours
-        self._cliques, self._counts, self._sizes = cliques, np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
+        self._cliques, self._counts, self._sizes = (
+            cliques,
+            np.zeros(size + 1, np.int64),
+            np.zeros(size + 1, np.int64),
+        )
         self._rng = np.random.default_rng(0)
         self._weights = np.ones(size) if graph.node_weights is None else graph.node_weights
         self.home: Int32[np.ndarray, "N"] = np.zeros(size, np.int32)
@@ -84,7 +93,9 @@ class Classes:
         near, home, rest, bound = self._near, self.home, self._weights.copy(), 0.0
         self.placed = 0
         while len(order):
-            number = _pass(near.starts, near.others, order, self._cliques, home, self._counts, self._sizes)
+            number = _pass(
+                near.starts, near.others, order, self._cliques, home, self._counts, self._sizes
+            )
             if home is self.home:
                 self.number, home = int(number), home.copy()
             of_order = home[order]
@@ -97,11 +108,15 @@ class Classes:
         self.bound = min(self.bound, bound)
 
     def improve(self) -> bool:
-        """Makes another pass, with the classes at random, by size, or reversed; tells whether the bound is better."""
+        """Makes another pass, with the classes at random, by size, or reversed; tells whether the
+        bound is better.
+        """
         rank = self._rng.permutation(self.number)
         draw = self._rng.random()
         if draw < 0.4:
-            rank = np.argsort(np.argsort(-np.bincount(self.home, minlength=self.number), kind="stable"))
+            rank = np.argsort(
+                np.argsort(-np.bincount(self.home, minlength=self.number), kind="stable")
+            )
         elif draw < 0.8:
             rank = np.arange(self.number)[::-1]
         before = self.bound

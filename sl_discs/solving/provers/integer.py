@@ -1,8 +1,9 @@
 """Independent sets and cliques of sparse graphs by integer programming, in a process of its own.
 
-HiGHS complements branch and bound (`cliques`): it proves sparse graphs with thousands of nodes, on which the
-relaxation with clique inequalities is nearly tight. The process computes the relaxation with low priority and stops.
-Where that is near the best known answer, it goes on to a proof, but only while it has its turn.
+HiGHS complements branch and bound (`cliques`): it proves sparse graphs with thousands of nodes, on
+which the relaxation with clique inequalities is nearly tight. The process computes the relaxation
+with low priority and stops. Where that is near the best known answer, it goes on to a proof, but
+only while it has its turn.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from sl_discs.solving.presolved import Presolved
 from sl_discs.solving.proofs import TURN, Prover, SetProver
 from sl_discs.solving.provers import integer_program
 
-# Graphs with more edges, in all or for each node, are not relaxed well, or take seconds to be laid out.
+# Graphs with more edges, in all or for each node, are not relaxed well, or take seconds to be laid
+# out.
 _MOST_EDGES, _SPARSE = 200_000, 8
 # Seconds of turns that are saved before the process begins, so that short searches have none.
 _START_S = 0.1
-# The distance from the best known answer, as a part of it, within which the relaxation promises a proof, and that
-# from which on it never will.
+# The distance from the best known answer, as a part of it, within which the relaxation promises a
+# proof, and that from which on it never will.
 _NEAR, _FAR = 0.04, 0.16
 
 
@@ -51,9 +53,13 @@ class IntegerProgram(SetProver):
             if self._relaxed is not None and np.isfinite(self.best):
                 known = self.weight_of(self.best)
                 gap = self._relaxed - known
-                self.expected = 0.0 if gap <= _NEAR * known else None if gap <= _FAR * known else np.inf
+                self.expected = (
+                    0.0 if gap <= _NEAR * known else None if gap <= _FAR * known else np.inf
+                )
             # It waits for better answers, or is given up, where the relaxation is too far off.
-            if (self._relaxed is None or self.expected == 0) and not self._wait(self._process, seconds):
+            if (self._relaxed is None or self.expected == 0) and not self._wait(
+                self._process, seconds
+            ):
                 return
             seconds = TURN
             yield seconds
@@ -105,7 +111,9 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def integer_prover(presolved: Presolved) -> Prover | None:
-    """Returns a prover of heaviest sets or cliques, which are sets of the complement; None where there is none."""
+    """Returns a prover of heaviest sets or cliques, which are sets of the complement; None where
+    there is none.
+    """
     prover, graph = IntegerProgram(presolved), presolved.left.source
     size, count = graph.num_nodes, graph.num_edges
     if prover.cliques:

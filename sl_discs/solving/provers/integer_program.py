@@ -1,11 +1,12 @@
-"""Heaviest independent sets of a graph by SciPy's HiGHS: a program of its own, which imports NumPy and SciPy alone.
+"""Heaviest independent sets of a graph by SciPy's HiGHS: a program of its own, which imports NumPy
+and SciPy alone.
 
     python integer_program.py < GRAPH.npz
 
-GRAPH.npz has the arrays `weights` [N], at least 0, and `edges` [E, 2]. The program prints lines of JSON: the `bound`
-of the linear relaxation with clique inequalities, after which it stops until it is told to continue; and then the
-bound of the integer program with the nodes of a best `set`. Every edge is in a clique, which has one node of a set at
-most.
+GRAPH.npz has the arrays `weights` [N], at least 0, and `edges` [E, 2]. The program prints lines of
+JSON: the `bound` of the linear relaxation with clique inequalities, after which it stops until it
+is told to continue; and then the bound of the integer program with the nodes of a best `set`. Every
+edge is in a clique, which has one node of a set at most.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 
 def edge_cliques(size: int, edges: np.ndarray) -> list[list[int]]:
-    """Returns cliques, each edge [E, 2] of a graph in one of them; a node that covers most new edges joins first."""
+    """Returns cliques, each edge [E, 2] of a graph in one of them; a node that covers most new
+    edges joins first.
+    """
     near: list[set[int]] = [set() for _ in range(size)]
     for u, v in edges.tolist():
         near[u].add(v)
@@ -49,9 +52,17 @@ def edge_cliques(size: int, edges: np.ndarray) -> list[list[int]]:
 
 
 def relaxed(weights: np.ndarray, matrix: sparse.csr_array) -> float:
-    """Returns the bound of the linear relaxation, which holds for whatever multipliers HiGHS has found."""
-    found = linprog(-weights, A_ub=matrix, b_ub=np.ones(matrix.shape[0]), bounds=(0, 1), method="highs")
-    multipliers = np.zeros(matrix.shape[0]) if found.ineqlin is None else np.maximum(-found.ineqlin.marginals, 0)
+    """Returns the bound of the linear relaxation, which holds for whatever multipliers HiGHS has
+    found.
+    """
+    found = linprog(
+        -weights, A_ub=matrix, b_ub=np.ones(matrix.shape[0]), bounds=(0, 1), method="highs"
+    )
+    multipliers = (
+        np.zeros(matrix.shape[0])
+        if found.ineqlin is None
+        else np.maximum(-found.ineqlin.marginals, 0)
+    )
     return math.fsum(multipliers) + math.fsum(np.maximum(weights - matrix.T @ multipliers, 0))
 
 
@@ -76,7 +87,9 @@ def main() -> None:
     if found.x is not None:
         # HiGHS's tolerances are this part of constraints, and of reduced costs about 1.
         bound = -found.mip_dual_bound + 1e-6 * float(weights.sum() + len(weights) * weights.max())
-        print(json.dumps({"bound": bound, "set": np.flatnonzero(found.x > 0.5).tolist()}), flush=True)
+        print(
+            json.dumps({"bound": bound, "set": np.flatnonzero(found.x > 0.5).tolist()}), flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -1,19 +1,23 @@
-"""The semidefinite bound of quadratic functions of spins, by coordinate descent of low rank with a certified dual.
+"""The semidefinite bound of quadratic functions of spins, by coordinate descent of low rank with a
+certified dual.
 
-A function constant + s'Cs of spins s, where fields are couplings to one spin more that is always 1, is at most
-constant + sum z for every z with Diag(z) - C positive semidefinite: s'Cs <= s'Diag(z)s = sum z. The best such z is
-the dual of the relaxation in which spins are unit vectors v_i. The mixing method turns one vector after another into
-the direction of its field g_i = sum_j C_ij v_j, and |g_i| tends to the best z.
+A function constant + s'Cs of spins s, where fields are couplings to one spin more that is always 1,
+is at most constant + sum z for every z with Diag(z) - C positive semidefinite: s'Cs <= s'Diag(z)s =
+sum z. The best such z is the dual of the relaxation in which spins are unit vectors v_i. The mixing
+method turns one vector after another into the direction of its field g_i = sum_j C_ij v_j, and
+|g_i| tends to the best z.
 
-z = |g| is not quite feasible, so it is stretched by a factor mu, which Lanczos' method estimates, and then checked by
-a Cholesky factorization of M = S (Diag(z) - C) S, where S has powers of two near z^(-1/2), so that M is exact. An
-estimate of the least eigenvalue, or its residual, would not do, since another one may be smaller. A factorization in
-double precision that succeeds is that of M + E with |E| <= gamma trace(M) in the 2-norm, where gamma is about N times
-the unit roundoff (Rump 2006, "Verification of positive definiteness"). So what is factorized is M - theta, with theta
-well above gamma trace(M): then M itself is positive semidefinite, whatever Lanczos' method said.
+z = |g| is not quite feasible, so it is stretched by a factor mu, which Lanczos' method estimates,
+and then checked by a Cholesky factorization of M = S (Diag(z) - C) S, where S has powers of two
+near z^(-1/2), so that M is exact. An estimate of the least eigenvalue, or its residual, would not
+do, since another one may be smaller. A factorization in double precision that succeeds is that of M
++ E with |E| <= gamma trace(M) in the 2-norm, where gamma is about N times the unit roundoff (Rump
+2006, "Verification of positive definiteness"). So what is factorized is M - theta, with theta well
+above gamma trace(M): then M itself is positive semidefinite, whatever Lanczos' method said.
 
-Sources: Goemans and Williamson 1995, "Improved approximation algorithms for maximum cut and satisfiability problems
-using semidefinite programming"; Wang, Chang and Kolter 2017, "The mixing method".
+Sources: Goemans and Williamson 1995, "Improved approximation algorithms for maximum cut and
+satisfiability problems using semidefinite programming"; Wang, Chang and Kolter 2017, "The mixing
+method".
 """
 
 from __future__ import annotations
@@ -34,12 +38,15 @@ from sl_discs.problems.kind import KINDS
 from sl_discs.solving.presolved import Presolved
 from sl_discs.solving.proofs import Prover
 
-# Entries of a vector: two registers of 512 bits. More would hardly give better duals, which need not be optimal.
+# Entries of a vector: two registers of 512 bits. More would hardly give better duals, which need
+# not be optimal.
 _RANK = 32
 _EPS = float(np.finfo(np.float64).eps)
-# Of the certificate: n and trace come with a factor for operations that libraries replace by two, such as divisions.
+# Of the certificate: n and trace come with a factor for operations that libraries replace by two,
+# such as divisions.
 _SAFETY = 8
-# By how much z is stretched beyond Lanczos' estimate, one after another until the certificate succeeds.
+# By how much z is stretched beyond Lanczos' estimate, one after another until the certificate
+# succeeds.
 _MARGINS = 3e-4, 3e-3, 3e-2, 0.3
 # Its relative error, and how often it begins again with the best vectors of twenty.
 _LANCZOS_ERROR, _LANCZOS_RESTARTS = 1e-4, 30
@@ -48,10 +55,16 @@ _LEAST = 1e-6
 
 
 def pairs_of(spins: SpinForm) -> tuple[Neighbours, Float64[np.ndarray, "M"]]:
-    """Returns the pairs of C, in which a last spin stands for 1 where there are fields, and its entries there."""
+    """Returns the pairs of C, in which a last spin stands for 1 where there are fields, and its
+    entries there.
+    """
     size, own = spins.num_spins, np.flatnonzero(spins.fields)
-    ends = np.concatenate([spins.pairs, np.stack([own, np.full_like(own, size)], axis=1)]).astype(np.int32)
-    return neighbours_of(size + bool(len(own)), ends), np.concatenate([spins.couplings, spins.fields[own]]) / 2
+    ends = np.concatenate([spins.pairs, np.stack([own, np.full_like(own, size)], axis=1)]).astype(
+        np.int32
+    )
+    return neighbours_of(size + bool(len(own)), ends), np.concatenate(
+        [spins.couplings, spins.fields[own]]
+    ) / 2
 
 
 @inlined(fastmath=REORDERED)
@@ -90,10 +103,11 @@ def _mix(pairs, weights, vectors, field, sweeps):
 
 
 def certified(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "n"]:
-    """Returns a dual near a given one for which Diag(dual) - matrix surely is positive semidefinite.
+    """Returns a dual near a given one for which Diag(dual) - matrix surely is positive
+    semidefinite.
 
-    The matrix has zeros on its diagonal. By Gershgorin's circles, the sums of its absolute rows are such a dual; they
-    are the result where stretching the given one does not help.
+    The matrix has zeros on its diagonal. By Gershgorin's circles, the sums of its absolute rows are
+    such a dual; they are the result where stretching the given one does not help.
     """
     sums = np.asarray(abs(matrix).sum(axis=1)).reshape(-1)
     coupled = np.flatnonzero(sums)
@@ -110,23 +124,32 @@ def certified(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> Float
 
 
 def _largest_eigenvalue(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> float:
-    """Estimates that of D^(-1/2) C D^(-1/2) with the dual D from below, as at least .5, by Lanczos' method."""
+    """Estimates that of D^(-1/2) C D^(-1/2) with the dual D from below, as at least .5, by Lanczos'
+    method.
+    """
     from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
     scale = sparse.diags_array(1 / np.sqrt(dual))
     begin = np.random.default_rng(0).normal(size=len(dual))
     try:
         found = eigsh(
-            scale @ matrix @ scale, 1, which="LA", v0=begin, tol=_LANCZOS_ERROR, maxiter=_LANCZOS_RESTARTS,
+            scale @ matrix @ scale,
+            1,
+            which="LA",
+            v0=begin,
+            tol=_LANCZOS_ERROR,
+            maxiter=_LANCZOS_RESTARTS,
             return_eigenvectors=False,
-        )  # fmt: skip
+        )
     except ArpackNoConvergence as error:
         found = error.eigenvalues
     return max([0.5, *found.tolist()])
 
 
 def _is_feasible(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> bool:
-    """Tells whether Diag(dual) - matrix is positive semidefinite; False also where rounding leaves it open."""
+    """Tells whether Diag(dual) - matrix is positive semidefinite; False also where rounding leaves
+    it open.
+    """
     size, given = len(dual), matrix.tocoo()
     scale = 2.0 ** np.round(-np.log2(dual) / 2)
     diagonal = dual * scale * scale
@@ -144,7 +167,8 @@ def _blas() -> ThreadpoolController:
 
 
 def factorized(entries: Float64[np.ndarray, "n n"]) -> bool:
-    """Tells whether a symmetric matrix in the order of Fortran has a Cholesky factor; overwrites it.
+    """Tells whether a symmetric matrix in the order of Fortran has a Cholesky factor; overwrites
+    it.
 
     LAPACK has one core: on all of them it takes many times as long where other work has them.
     """
@@ -158,23 +182,29 @@ def factorized(entries: Float64[np.ndarray, "n n"]) -> bool:
 
 # Inequalities of short cycles, which tighten the bound.
 #
-# Around a cycle of L spins the product of all s_a s_b is 1. So signs t of its pairs whose product is -1 do not all
-# agree with them: sum t s_a s_b <= L - 2. With multipliers m >= 0 these are added to the function that is bounded: it
-# is at most sum m (L - 2) plus the maximum of the function with couplings changed by -m t. Unit vectors that relax
-# the spins violate some of them; multipliers grow with the violation and shrink with the slack, in steps that become
-# shorter (Shor's subgradient method), and any multipliers give a bound. Triangles are used, and in sparse graphs
+# Around a cycle of L spins the product of all s_a s_b is 1. So signs t of its pairs whose product
+# is -1 do not all agree with them: sum t s_a s_b <= L - 2. With multipliers m >= 0 these are added
+# to the function that is bounded: it is at most sum m (L - 2) plus the maximum of the function with
+# couplings changed by -m t. Unit vectors that relax the spins violate some of them; multipliers
+# grow with the violation and shrink with the slack, in steps that become shorter (Shor's
+# subgradient method), and any multipliers give a bound. Triangles are used, and in sparse graphs
 # cycles of four pairs; of many, those that are violated most.
 #
-# Sources: Barahona and Mahjoub 1986, "On the cut polytope"; Fischer, Gruber, Rendl and Sotirov 2006, "Computational
-# experience with a bundle approach for semidefinite cutting plane relaxations of max-cut and equipartition".
+# Sources: Barahona and Mahjoub 1986, "On the cut polytope"; Fischer, Gruber, Rendl and Sotirov
+# 2006, "Computational experience with a bundle approach for semidefinite cutting plane relaxations
+# of max-cut and equipartition".
 
 # Bins of violations, of which the largest is below 2, for the choice of the most violated ones.
 _BINS, _LARGEST = 256, 2.0
 _NONE = -1
 
 
-def find(pairs: Neighbours, values: Float32[np.ndarray, "M"], four: bool, most: int) -> Int32[np.ndarray, "T 4"]:
-    """Lists the pairs of triangles, whose last is -1, and cycles of four; of more than `most`, the most violated."""
+def find(
+    pairs: Neighbours, values: Float32[np.ndarray, "M"], four: bool, most: int
+) -> Int32[np.ndarray, "T 4"]:
+    """Lists the pairs of triangles, whose last is -1, and cycles of four; of more than `most`, the
+    most violated.
+    """
     mark, counts = np.full(len(pairs.starts) - 1, _NONE, np.int32), np.zeros(_BINS, np.int64)
     number = _find(pairs, values, four, -1, mark, counts, np.empty((0, 4), np.int32))
     least = 0
@@ -206,7 +236,9 @@ def _multiply(ends, vectors, found):
 
 @inlined
 def _take(cycle, values, least, counts, found, number):
-    """Counts a cycle, or puts it in its place where it is violated enough; the number of the next one."""
+    """Counts a cycle, or puts it in its place where it is violated enough; the number of the next
+    one.
+    """
     total, product, smallest = 0.0, 1.0, 2.0
     for pair in cycle:
         if pair >= 0:
@@ -214,7 +246,8 @@ def _take(cycle, values, least, counts, found, number):
             total += abs(value)
             product = product if value >= 0 else -product
             smallest = min(smallest, abs(value))
-    # Signs of all values whose product is 1 violate nothing, so that of the smallest one is changed.
+    # Signs of all values whose product is 1 violate nothing, so that of the smallest one is
+    # changed.
     violation = total - (2 * smallest if product > 0 else 0.0) - (2.0 if cycle[3] >= 0 else 1.0)
     place = min(max(int(violation * (_BINS / _LARGEST)), 0), _BINS - 1)
     if least < 0:
@@ -229,7 +262,9 @@ def _take(cycle, values, least, counts, found, number):
 
 @entered
 def _find(pairs, values, four, least, mark, counts, found):
-    """Counts all cycles by violation where `least` is negative; lists those from this bin on otherwise."""
+    """Counts all cycles by violation where `least` is negative; lists those from this bin on
+    otherwise.
+    """
     starts, others, numbers = pairs.starts, pairs.others, pairs.numbers
     total = 0
     for a in range(mark.shape[0]):
@@ -243,7 +278,12 @@ def _find(pairs, values, four, least, mark, counts, found):
                 c = others[f]
                 if c > b and mark[c] >= 0:
                     total = _take(
-                        (numbers[e], numbers[f], mark[c], np.int32(-1)), values, least, counts, found, total
+                        (numbers[e], numbers[f], mark[c], np.int32(-1)),
+                        values,
+                        least,
+                        counts,
+                        found,
+                        total,
                     )
                 if four and c > a:
                     # From a by b to c, and back by d after b.
@@ -272,7 +312,10 @@ class Multipliers:
         self._constants = length - 2.0
         # How many cycles each pair is in: steps are shorter where many change a coupling together.
         self._uses = np.bincount(cycles[there], minlength=len(couplings))
-        sizes, uses = (np.where(there, of[cycles], 0).sum(axis=1) / length for of in (np.abs(couplings), self._uses))
+        sizes, uses = (
+            np.where(there, of[cycles], 0).sum(axis=1) / length
+            for of in (np.abs(couplings), self._uses)
+        )
         self._steps = sizes / np.sqrt(np.maximum(uses, 1))
 
     def step(self, values: Float32[np.ndarray, "M"], length: float) -> None:
@@ -280,13 +323,20 @@ class Multipliers:
         _step(self._cycles, values, length * self._steps, self._values, self._signs, self.changed)
 
     def exact(self) -> tuple[Float64[np.ndarray, "M"], float, float]:
-        """Returns the changed couplings, sum m (L - 2), and a bound on the effect of rounding on any value."""
+        """Returns the changed couplings, sum m (L - 2), and a bound on the effect of rounding on
+        any value.
+        """
         there = self._cycles >= 0
         amounts = (self._signs * self._values[:, None])[there]
         changes = np.bincount(self._cycles[there], amounts, len(self._given))
         self.changed = self._given - changes
         total = np.abs(self._given).sum() + np.abs(amounts).sum()
-        rounding = 4 * (int(self._uses.max(initial=0)) + 2) * float(np.finfo(np.float64).eps) * float(total)
+        rounding = (
+            4
+            * (int(self._uses.max(initial=0)) + 2)
+            * float(np.finfo(np.float64).eps)
+            * float(total)
+        )
         return self.changed, float((self._values * self._constants).sum()), rounding
 
 
@@ -316,16 +366,19 @@ def _step(cycles, values, steps, multipliers, signs, changed):
             multipliers[k] = after
 
 
-# Entries of vectors' fields that a core looks at in a second, operations of a factorization, pairs that are looked at
-# for cycles, and cycles whose multipliers are moved.
+# Entries of vectors' fields that a core looks at in a second, operations of a factorization, pairs
+# that are looked at for cycles, and cycles whose multipliers are moved.
 _ENTRIES_A_SECOND, _OPERATIONS_A_SECOND, _LOOKS_A_SECOND, _CYCLES_A_SECOND = 2e8, 2e10, 4e8, 5e7
-# Sweeps between two looks at the value, which has converged when it grows by less than such a part; and at most.
+# Sweeps between two looks at the value, which has converged when it grows by less than such a part;
+# and at most.
 _SWEEPS, _CONVERGED, _MOST_SWEEPS = 10, 1e-5, 400
 # More spins would take hundreds of megabytes, or over a second.
 _MOST_SPINS = 4_000
-# Cycles, pairs that are looked at to find them, and pairs for each spin of graphs in which those of four are used.
+# Cycles, pairs that are looked at to find them, and pairs for each spin of graphs in which those of
+# four are used.
 _MOST_CYCLES, _MOST_LOOKS, _SPARSE = 100_000, 2e8, 6
-# Steps of the multipliers before the bound is computed, which doubles each time, the most, and the sweeps of a step.
+# Steps of the multipliers before the bound is computed, which doubles each time, the most, and the
+# sweeps of a step.
 _FIRST_STEPS, _MOST_STEPS, _SWEEPS_A_STEP = 50, 800, 2
 # The length of steps, and after how many it is halved.
 _STEP, _SHORTER = 0.5, 50
@@ -334,7 +387,9 @@ _WORTH = 3e-4
 
 
 class Semidefinite(Prover):
-    """The semidefinite bound of terms whose maximum is that of the reduced problem, alone and with cycles."""
+    """The semidefinite bound of terms whose maximum is that of the reduced problem, alone and with
+    cycles.
+    """
 
     by = "a semidefinite relaxation"
 
@@ -386,7 +441,10 @@ class Semidefinite(Prover):
             return
         # Couplings of pairs, which have two entries in the matrix.
         multipliers = Multipliers(2 * given, cycles)
-        step, steps = _SWEEPS_A_STEP * sweep + count / _ENTRIES_A_SECOND + len(cycles) / _CYCLES_A_SECOND, 0
+        step, steps = (
+            _SWEEPS_A_STEP * sweep + count / _ENTRIES_A_SECOND + len(cycles) / _CYCLES_A_SECOND,
+            0,
+        )
         block = _FIRST_STEPS
         while steps < _MOST_STEPS:
             for _ in range(block):

@@ -1,12 +1,14 @@
-"""Largest values of quadratic functions of zeros and ones: by comparing all states, or by eliminating variables.
+"""Largest values of quadratic functions of zeros and ones: by comparing all states, or by
+eliminating variables.
 
-Enumeration has a table of the values of all states of some variables; each further variable that is 1 adds a row to
-it, so that a state costs an addition and a comparison. Elimination replaces a variable and all terms with it by
-the best value that they can have, a table of the states of its neighbours (Bertele and Brioschi 1972, "Nonserial
-dynamic programming"), in an order in which few variables are neighbours at a time.
+Enumeration has a table of the values of all states of some variables; each further variable that is
+1 adds a row to it, so that a state costs an addition and a comparison. Elimination replaces a
+variable and all terms with it by the best value that they can have, a table of the states of its
+neighbours (Bertele and Brioschi 1972, "Nonserial dynamic programming"), in an order in which few
+variables are neighbours at a time.
 
-Values are computed in double precision. Whole values are known by rounding. Otherwise all states that are best up to
-the error of rounding are found, and compared in exact arithmetic.
+Values are computed in double precision. Whole values are known by rounding. Otherwise all states
+that are best up to the error of rounding are found, and compared in exact arithmetic.
 """
 
 from __future__ import annotations
@@ -38,20 +40,27 @@ class Exact(Prover):
         terms = problem.terms().listed()
         # A constant would only make values less precise.
         self.terms, self._constant = terms._replace(constant=0.0), terms.constant
-        # A value is a sum of all terms, and each of these a sum of at most as many numbers as were given.
-        summands = terms.num_sites + len(terms.weights) + problem.num_terms + problem.num_variables + 2
+        # A value is a sum of all terms, and each of these a sum of at most as many numbers as were
+        # given.
+        summands = (
+            terms.num_sites + len(terms.weights) + problem.num_terms + problem.num_variables + 2
+        )
         self._error = 4 * summands * _EPS * problem.magnitude(offset=False)
 
     @property
     def slack(self) -> float:
-        """States whose values differ by less may both be best; negative where one best state is enough."""
+        """States whose values differ by less may both be best; negative where one best state is
+        enough.
+        """
         return -1.0 if self.presolved.original.integer_values else 2 * self._error
 
     def finish(self, value: float, states: Int8[np.ndarray, "K n"], complete: bool) -> None:
-        """Takes the largest value, without the constant, and states of the reduced problem that have it.
+        """Takes the largest value, without the constant, and states of the reduced problem that
+        have it.
 
-        `complete` says whether no other may be best. Values are whole, or those of the exact best one where that is
-        worth what the function says, which it is not where a repair changes it, since penalties are too small.
+        `complete` says whether no other may be best. Values are whole, or those of the exact best
+        one where that is worth what the function says, which it is not where a repair changes it,
+        since penalties are too small.
         """
         problem, view = self.presolved.original, self.presolved
         sign = 1.0 if problem.maximise else -1.0
@@ -59,14 +68,20 @@ class Exact(Prover):
         rounding = self._error + 4 * _EPS * problem.magnitude()
         found = problem.evaluate(self.states)
         best = best_row(problem, found)
-        if not problem.integer_values and complete and abs(sign * found.values[best] - most) <= rounding:
+        if (
+            not problem.integer_values
+            and complete
+            and abs(sign * found.values[best] - most) <= rounding
+        ):
             [self.bound] = exact_values(problem, found.states[best : best + 1])
         else:
             self.bound = view.lifted_bound(sign * (most + rounding))
 
 
 def view_of(presolved: Presolved) -> Presolved:
-    """Returns what is left if values are whole, otherwise all: the coefficients of what is left are rounded."""
+    """Returns what is left if values are whole, otherwise all: the coefficients of what is left are
+    rounded.
+    """
     return presolved if presolved.original.integer_values else unreduced(presolved.original)
 
 
@@ -85,7 +100,9 @@ class Enumeration(Exact):
     def _with_each(
         self, further: tuple[int, ...], table: Float64[np.ndarray, "L"], more: float
     ) -> Iterator[tuple[tuple[int, ...], Float64[np.ndarray, "L"], float]]:
-        """Yields each state of the further variables that begins as given, with a table and what is added to it."""
+        """Yields each state of the further variables that begins as given, with a table and what is
+        added to it.
+        """
         k = len(further)
         if k == len(self._rows):
             yield further, table, more
@@ -101,7 +118,9 @@ class Enumeration(Exact):
         couplings[tuple(terms.edges.T)] = terms.scale * terms.weights
         couplings += couplings.T
         states = (np.arange(2**low)[:, None] >> np.arange(low) & 1).astype(np.float64)
-        table = states @ terms.linear[:low] + np.einsum("si,si->s", states @ np.triu(couplings[:low, :low]), states)
+        table = states @ terms.linear[:low] + np.einsum(
+            "si,si->s", states @ np.triu(couplings[:low, :low]), states
+        )
         self._rows = np.ascontiguousarray((states @ couplings[:low, low:]).T)
         self._linear, self._couplings = terms.linear[low:], couplings[low:, low:]
         # States that may be best: the further variables, the place in the table, and the value.
@@ -115,7 +134,9 @@ class Enumeration(Exact):
         found = [(*(place >> np.arange(low) & 1), *further) for further, place, _ in self._listed]
         self.finish(self._value, np.array(found, np.int8), self._complete)
 
-    def _compare(self, further: tuple[int, ...], table: Float64[np.ndarray, "L"], more: float) -> None:
+    def _compare(
+        self, further: tuple[int, ...], table: Float64[np.ndarray, "L"], more: float
+    ) -> None:
         """Lists the states that may be best; where they are too many, only a better one counts."""
         place, slack = int(table.argmax()), self.slack
         value = float(table[place]) + more
@@ -136,7 +157,8 @@ class Enumeration(Exact):
 
 # Elimination.
 
-# Tables of more variables would take over a hundred megabytes; larger problems take too long to be ordered.
+# Tables of more variables would take over a hundred megabytes; larger problems take too long to be
+# ordered.
 _MOST_WIDTH, _MOST_VARIABLES = 22, 2_000
 _ENTRIES_A_SECOND = 3e8
 # Nominal seconds for each variable until an order is found, or found to be too wide.
@@ -144,19 +166,27 @@ _ORDERED_S = 2e-4
 
 
 class Table(NamedTuple):
-    """The best values of what was eliminated, [2^d] for the states of d variables, the first of which is bit 0."""
+    """The best values of what was eliminated, [2^d] for the states of d variables, the first of
+    which is bit 0.
+    """
 
     variables: list[int]
     values: Float64[np.ndarray, "S"]
 
 
 class TableElimination(Exact):
-    """Finds an order of the variables, eliminates them in it, and finds the best states backwards."""
+    """Finds an order of the variables, eliminates them in it, and finds the best states
+    backwards.
+    """
 
     by = "elimination of variables"
 
     def _run(self) -> Iterator[float]:
-        size, edges, weights = self.terms.num_sites, self.terms.edges, self.terms.scale * self.terms.weights
+        size, edges, weights = (
+            self.terms.num_sites,
+            self.terms.edges,
+            self.terms.scale * self.terms.weights,
+        )
         yield size * _ORDERED_S
         found = narrow_elimination(size, edges, _MOST_WIDTH)
         if found is None:
@@ -201,7 +231,9 @@ class TableElimination(Exact):
     def _eliminated(
         self, v: int, near: list[int], couplings: dict[int, float], tables: list[Table]
     ) -> tuple[Float64[np.ndarray, "S"], UInt8[np.ndarray, "B"]]:
-        """Returns the best values of the terms and tables with v, for all states of its neighbours, and its own."""
+        """Returns the best values of the terms and tables with v, for all states of its neighbours,
+        and its own.
+        """
         half = len(near) // 2
         weights = np.array([couplings.get(u, 0.0) for u in near])
         low, high = (_sums(part) for part in (weights[:half], weights[half:]))
@@ -227,7 +259,9 @@ def _sums(numbers: np.ndarray) -> np.ndarray:
 
 @entered
 def _combine(one, zero, values, low, high):
-    """Adds the values of a table to those with a variable 1 and 0; `low` and `high` are parts of places in it."""
+    """Adds the values of a table to those with a variable 1 and 0; `low` and `high` are parts of
+    places in it.
+    """
     for h in range(high.shape[0]):
         for k in range(low.shape[0]):
             place, state = high[h] + low[k], h * low.shape[0] + k
@@ -237,7 +271,9 @@ def _combine(one, zero, values, low, high):
 
 @entered
 def _choose(one, zero, slack, choices):
-    """Puts the larger value into `one`, and notes whether it was that of 1, and whether they differ by the slack."""
+    """Puts the larger value into `one`, and notes whether it was that of 1, and whether they differ
+    by the slack.
+    """
     for state in range(one.shape[0]):
         difference = one[state] - zero[state]
         code = np.uint8(difference > 0) | (np.uint8(abs(difference) <= slack) << 1)
@@ -255,7 +291,11 @@ def elimination(presolved: Presolved) -> Prover | None:
     """Returns another; None: it can be enumerated, or is large or dense."""
     view = view_of(presolved)
     size = view.left.num_variables
-    if size <= MOST_ENUMERATED or size > _MOST_VARIABLES or view.left.num_terms > _MOST_WIDTH * size:
+    if (
+        size <= MOST_ENUMERATED
+        or size > _MOST_VARIABLES
+        or view.left.num_terms > _MOST_WIDTH * size
+    ):
         return None
     return TableElimination(view)
 
